@@ -1,0 +1,149 @@
+//! Errors: each names the value, the bound, and what to do.
+
+use crate::kernel::Kernel;
+use core::fmt;
+
+/// Why a filter cannot be built.
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, BuildError};
+/// let error = BloomFilter::new(1000, 1.5).unwrap_err();
+/// assert_eq!(error, BuildError::Rate { value: 1.5 });
+/// assert_eq!(error.to_string(), "false-positive rate 1.5 is not between 0 and 1 (both excluded)");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Zero expected keys.
+    NoKeys,
+    /// The false-positive rate is not between 0 and 1, or is not a number.
+    Rate {
+        /// The rate asked for.
+        value: f64,
+    },
+    /// A number of probes that the layout does not offer.
+    Probes {
+        /// The number asked for.
+        value: u32,
+    },
+    /// Less memory than one block.
+    Memory {
+        /// The bytes asked for.
+        bytes: usize,
+    },
+    /// Neither expected keys nor a rate to size by.
+    Underspecified,
+    /// The rate is below what 64-bit hashes can tell apart at this number of keys.
+    RateUnreachable {
+        /// The rate asked for.
+        value: f64,
+        /// The share of keys that collide in all 64 bits: `keys / 2^64`.
+        floor: f64,
+    },
+    /// The filter that the rate needs does not fit the limit: the memory given, or the address space.
+    TooLarge {
+        /// The bytes needed (saturating).
+        bytes: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The system refused the memory.
+    OutOfMemory {
+        /// The bytes asked for.
+        bytes: usize,
+    },
+    /// The CPU (or this build) lacks the kernel asked for.
+    KernelUnavailable {
+        /// The kernel asked for.
+        kernel: Kernel,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NoKeys => write!(f, "0 expected keys: give at least 1"),
+            Self::Rate { value } => {
+                write!(f, "false-positive rate {value} is not between 0 and 1 (both excluded)")
+            }
+            Self::Probes { value } => write!(f, "{value} probes: choose 4, 8, 12 or 16"),
+            Self::Memory { bytes } => {
+                write!(f, "{bytes} bytes of memory: give at least 64, one block")
+            }
+            Self::Underspecified => {
+                write!(f, "nothing to size the filter by: give two of expected keys, false-positive rate and memory")
+            }
+            Self::RateUnreachable { value, floor } => write!(
+                f,
+                "false-positive rate {value:e} cannot be kept: so many keys collide in 64-bit hashes at a rate of {floor:.1e} already; ask for more than that"
+            ),
+            Self::TooLarge { bytes, limit } => write!(
+                f,
+                "the filter would take {bytes} bytes, above the limit of {limit}: ask for a higher false-positive rate or fewer keys"
+            ),
+            Self::OutOfMemory { bytes } => write!(
+                f,
+                "the system has no {bytes} bytes of memory for the filter: ask for a higher false-positive rate or fewer keys"
+            ),
+            Self::KernelUnavailable { kernel } => {
+                write!(f, "kernel {kernel} is not available here: choose one of Kernel::available()")
+            }
+        }
+    }
+}
+
+impl core::error::Error for BuildError {}
+
+/// Why two filters cannot be merged: they would put the same key in different bits.
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, MergeError};
+/// let mut a = BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).seed(1).build()?;
+/// let b: BloomFilter = BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).seed(2).build()?;
+/// assert_eq!(a.union(&b), Err(MergeError::Seed { ours: 1, theirs: 2 }));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// Another number of blocks.
+    Blocks {
+        /// Blocks of the filter merged into.
+        ours: usize,
+        /// Blocks of the other filter.
+        theirs: usize,
+    },
+    /// Another number of probes.
+    Probes {
+        /// Probes of the filter merged into.
+        ours: u32,
+        /// Probes of the other filter.
+        theirs: u32,
+    },
+    /// Another seed.
+    Seed {
+        /// Seed of the filter merged into.
+        ours: u64,
+        /// Seed of the other filter.
+        theirs: u64,
+    },
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Blocks { ours, theirs } => {
+                write!(f, "filters differ in size: {ours} and {theirs} blocks")
+            }
+            Self::Probes { ours, theirs } => {
+                write!(f, "filters differ in probes: {ours} and {theirs}")
+            }
+            Self::Seed { ours, theirs } => write!(f, "filters differ in seed: {ours} and {theirs}"),
+        }?;
+        write!(f, "; build both with the same expected keys, rate and seed")
+    }
+}
+
+impl core::error::Error for MergeError {}

@@ -1,0 +1,43 @@
+//! The kernel for any CPU, on `wide`: SSE2 or NEON where that is the baseline, AVX2 where the compiler was told so.
+
+use super::Isa;
+use crate::block::{Block, LANES, Pattern};
+use wide::u64x4;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+/// The words of the block that the pattern chooses, and its bits in them.
+///
+/// The choice and the shifts are scalar: no baseline vector unit has a gather or a shift by a count of its own for each lane.
+#[inline(always)]
+fn words_and_masks<const B: usize>(block: &Block, pattern: Pattern) -> ([usize; LANES], u64x4, u64x4) {
+    let mut chosen = [0; LANES];
+    let (mut words, mut masks) = ([0; LANES], [0; LANES]);
+    for lane in 0..LANES {
+        (chosen[lane], masks[lane]) = pattern.word_and_mask::<B>(lane);
+        words[lane] = block.0[chosen[lane]];
+    }
+    (chosen, u64x4::new(words), u64x4::new(masks))
+}
+
+impl Isa for Portable {
+    #[inline(always)]
+    fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool {
+        let (_, words, masks) = words_and_masks::<B>(block, pattern);
+        masks & !words == u64x4::ZERO
+    }
+
+    #[inline(always)]
+    fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool {
+        let (chosen, words, masks) = words_and_masks::<B>(block, pattern);
+        let lacking = masks & !words != u64x4::ZERO;
+        if lacking {
+            let words = (words | masks).to_array();
+            for lane in 0..LANES {
+                block.0[chosen[lane]] = words[lane];
+            }
+        }
+        lacking
+    }
+}

@@ -1,0 +1,291 @@
+//! What a filter is made from: its validated geometry, and the builder that finds it.
+
+use crate::block::{BLOCK_BYTES, PROBES};
+use crate::error::{BuildError, MergeError};
+use crate::fpr;
+use crate::kernel::{Kernel, Selected};
+use crate::storage::MAX_BLOCKS;
+use core::marker::PhantomData;
+
+/// The geometry of a filter. Filters of equal blocks, probes and seed put a key in the same bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Params {
+    pub(crate) blocks: usize,
+    pub(crate) probes: u32,
+    pub(crate) seed: u64,
+    pub(crate) kernel: Selected,
+}
+
+impl Params {
+    pub(crate) fn check_same(&self, other: &Self) -> Result<(), MergeError> {
+        if self.blocks != other.blocks {
+            return Err(MergeError::Blocks { ours: self.blocks, theirs: other.blocks });
+        }
+        if self.probes != other.probes {
+            return Err(MergeError::Probes { ours: self.probes, theirs: other.probes });
+        }
+        if self.seed != other.seed {
+            return Err(MergeError::Seed { ours: self.seed, theirs: other.seed });
+        }
+        Ok(())
+    }
+}
+
+/// Builds a [`BloomFilter`](crate::BloomFilter) or an [`AtomicBloomFilter`](crate::AtomicBloomFilter).
+///
+/// Give two of [`expected_keys`](Self::expected_keys), [`false_positive_rate`](Self::false_positive_rate) and
+/// [`memory`](Self::memory), or [`memory`](Self::memory) and [`probes`](Self::probes); the rest follows:
+///
+/// | given | size | probes, where not given |
+/// |---|---|---|
+/// | keys and rate | the least that keeps the rate | those that need the least |
+/// | keys and memory | the memory | those with the lowest rate |
+/// | rate and memory | the memory | those that take the most keys |
+/// | memory and probes | the memory | |
+///
+/// Keys, rate and memory together are keys and rate with a limit.
+///
+/// # Examples
+/// ```
+/// use bloomline::{AtomicBloomFilter, BloomFilter};
+///
+/// let by_rate: BloomFilter = BloomFilter::builder()
+///     .expected_keys(1_000_000)
+///     .false_positive_rate(0.01)
+///     .build()?;
+/// assert_eq!(by_rate.memory_bytes(), 1_264_256); // 10.11 bits a key
+///
+/// let by_memory: AtomicBloomFilter = AtomicBloomFilter::builder()
+///     .memory(64 << 20)
+///     .false_positive_rate(0.01)
+///     .random_seed()
+///     .build()?;
+/// assert!(by_memory.capacity(0.01) > 53_000_000);
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder<F> {
+    keys: Option<u64>,
+    rate: Option<f64>,
+    memory: Option<usize>,
+    probes: Option<u32>,
+    seed: u64,
+    kernel: Option<Kernel>,
+    filter: PhantomData<fn() -> F>,
+}
+
+impl<F> Builder<F> {
+    pub(crate) fn new() -> Self {
+        Self { keys: None, rate: None, memory: None, probes: None, seed: 0, kernel: None, filter: PhantomData }
+    }
+
+    /// The number of distinct keys to plan for, at least 1.
+    pub fn expected_keys(mut self, keys: u64) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// The false-positive rate once the expected keys are in, between 0 and 1, both excluded: 0.01 is 1 %.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.rate = Some(rate);
+        self
+    }
+
+    /// The size in bytes, rounded down to blocks of 64; at least 64.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// The number of probes (bits set) for each key: 4, 8, 12 or 16.
+    pub fn probes(mut self, probes: u32) -> Self {
+        self.probes = Some(probes);
+        self
+    }
+
+    /// The seed of the hash; 0 if not given. Only filters with the same seed can be merged.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// A seed that nobody can foresee, from the system's randomness: for keys that others choose, such as URLs,
+    /// so that nobody can prepare keys which collide.
+    #[cfg(feature = "std")]
+    pub fn random_seed(self) -> Self {
+        use std::hash::{BuildHasher, RandomState};
+        self.seed(RandomState::new().hash_one(0u64))
+    }
+
+    /// The kernel to use instead of [`Kernel::detect`].
+    pub fn kernel(mut self, kernel: Kernel) -> Self {
+        self.kernel = Some(kernel);
+        self
+    }
+
+    /// Builds the filter, empty.
+    ///
+    /// Takes well under a millisecond whatever the size: memory is claimed from the system as it is written.
+    ///
+    /// # Errors
+    /// [`BuildError`] for a value out of its range, for too few values, for a size that overflows, for memory that
+    /// the system refuses, for a rate that 64-bit hashes cannot keep, and for a kernel that the CPU lacks.
+    #[allow(private_bounds)]
+    pub fn build(self) -> Result<F, BuildError>
+    where
+        F: FromParams,
+    {
+        F::from_params(self.params()?)
+    }
+
+    fn params(&self) -> Result<Params, BuildError> {
+        let kernel = Selected::new(self.kernel.unwrap_or_else(Kernel::detect))?;
+        if self.keys == Some(0) {
+            return Err(BuildError::NoKeys);
+        }
+        if let Some(value) = self.rate
+            && !(value > 0.0 && value < 1.0)
+        {
+            return Err(BuildError::Rate { value });
+        }
+        if let Some(value) = self.probes
+            && !PROBES.contains(&value)
+        {
+            return Err(BuildError::Probes { value });
+        }
+        let memory_blocks = match self.memory {
+            Some(bytes) if bytes < BLOCK_BYTES => return Err(BuildError::Memory { bytes }),
+            Some(bytes) if bytes / BLOCK_BYTES > MAX_BLOCKS => {
+                return Err(BuildError::TooLarge { bytes: bytes as u64, limit: fpr::bytes(MAX_BLOCKS as u64) });
+            }
+            Some(bytes) => Some((bytes / BLOCK_BYTES) as u64),
+            None => None,
+        };
+        let (blocks, probes) = match (self.keys, self.rate, memory_blocks) {
+            (Some(keys), Some(rate), limit) => self.size_for_rate(keys, rate, limit)?,
+            (Some(keys), None, Some(blocks)) => {
+                (blocks, self.probes.unwrap_or_else(|| fpr::best_for_size(blocks, keys)))
+            }
+            (None, Some(rate), Some(blocks)) => {
+                let capacity = |&probes: &u32| fpr::keys_for(blocks, probes, rate);
+                let candidates = PROBES.into_iter().filter(|&probes| self.probes.is_none_or(|given| given == probes));
+                match candidates.max_by_key(capacity).filter(|probes| capacity(probes) > 0) {
+                    Some(probes) => (blocks, probes),
+                    None => self.size_for_rate(1, rate, Some(blocks))?,
+                }
+            }
+            (None, None, Some(blocks)) => (blocks, self.probes.ok_or(BuildError::Underspecified)?),
+            (_, _, None) => return Err(BuildError::Underspecified),
+        };
+        // At most MAX_BLOCKS, which is a usize.
+        Ok(Params { blocks: blocks as usize, probes, seed: self.seed, kernel })
+    }
+
+    fn size_for_rate(&self, keys: u64, rate: f64, limit: Option<u64>) -> Result<(u64, u32), BuildError> {
+        let floor = fpr::collision_floor(keys);
+        if rate <= floor {
+            return Err(BuildError::RateUnreachable { value: rate, floor });
+        }
+        // Search past the limit, to say how much would be needed.
+        let unlimited = u64::MAX / BLOCK_BYTES as u64;
+        let size = match self.probes {
+            Some(probes) => fpr::blocks_for(keys, probes, rate, unlimited).map(|blocks| (blocks, probes)),
+            None => fpr::best_for_rate(keys, rate, unlimited).map(|(probes, blocks)| (blocks, probes)),
+        };
+        let limit = limit.unwrap_or(MAX_BLOCKS as u64);
+        match size {
+            Some((blocks, probes)) if blocks <= limit => Ok((blocks, probes)),
+            size => Err(BuildError::TooLarge {
+                bytes: fpr::bytes(size.map_or(u64::MAX, |(blocks, _)| blocks)),
+                limit: fpr::bytes(limit),
+            }),
+        }
+    }
+}
+
+/// The filters that a [`Builder`] builds.
+pub(crate) trait FromParams: Sized {
+    fn from_params(params: Params) -> Result<Self, BuildError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builder() -> Builder<()> {
+        Builder::new()
+    }
+
+    fn geometry(builder: Builder<()>) -> (usize, u32) {
+        let params = builder.params().unwrap();
+        (params.blocks, params.probes)
+    }
+
+    #[test]
+    fn every_pair_of_values_gives_a_geometry() {
+        // 10.1138 bits a key by the independent model's table.
+        let (blocks, probes) = geometry(builder().expected_keys(10_000_000).false_positive_rate(0.01));
+        assert_eq!(probes, 8);
+        assert!((blocks as f64 * 512.0 / 1e7 / 10.1138 - 1.0).abs() < 1e-4);
+
+        let memory = blocks * 64;
+        assert_eq!(geometry(builder().memory(memory).false_positive_rate(0.01)), (blocks, 8));
+        assert_eq!(geometry(builder().memory(memory + 63).expected_keys(10_000_000)), (blocks, 8));
+        assert_eq!(geometry(builder().memory(memory).probes(12)), (blocks, 12));
+        // Four bits a key are best served by 4 probes, sixty by 16.
+        assert_eq!(geometry(builder().memory(memory).expected_keys(25_000_000)).1, 4);
+        assert_eq!(geometry(builder().memory(memory).expected_keys(1_600_000)).1, 16);
+        assert_eq!(geometry(builder().memory(64).probes(4)), (1, 4));
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        let error = |builder: Builder<()>| builder.params().unwrap_err();
+        assert_eq!(error(builder()), BuildError::Underspecified);
+        assert_eq!(error(builder().expected_keys(1)), BuildError::Underspecified);
+        assert_eq!(error(builder().false_positive_rate(0.5)), BuildError::Underspecified);
+        assert_eq!(error(builder().memory(64)), BuildError::Underspecified);
+        assert_eq!(error(builder().expected_keys(0).false_positive_rate(0.5)), BuildError::NoKeys);
+        for value in [0.0, -0.0, -1.0, 1.0, 1.5, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(error(builder().expected_keys(1).false_positive_rate(value)), BuildError::Rate { value });
+        }
+        let nan = error(builder().expected_keys(1).false_positive_rate(f64::NAN));
+        assert!(matches!(nan, BuildError::Rate { value } if value.is_nan()));
+        for value in [0, 1, 5, 20, u32::MAX] {
+            assert_eq!(error(builder().memory(64).probes(value)), BuildError::Probes { value });
+        }
+        for bytes in [0, 63] {
+            assert_eq!(error(builder().memory(bytes).expected_keys(1)), BuildError::Memory { bytes });
+        }
+        assert!(matches!(error(builder().memory(usize::MAX).probes(8)), BuildError::TooLarge { .. }));
+        assert_eq!(
+            error(builder().expected_keys(1 << 60).false_positive_rate(1e-3)),
+            BuildError::RateUnreachable { value: 1e-3, floor: 0.0625 }
+        );
+        assert!(matches!(
+            error(builder().expected_keys(1 << 62).false_positive_rate(0.25 + 1e-10)),
+            BuildError::TooLarge { limit, .. } if limit == fpr::bytes(MAX_BLOCKS as u64)
+        ));
+    }
+
+    #[test]
+    fn a_memory_limit_says_what_would_be_needed() {
+        let sized = builder().expected_keys(1000).false_positive_rate(0.01);
+        let needed = sized.params().unwrap().blocks * 64;
+        assert!(sized.clone().memory(needed).params().is_ok());
+        let limit = needed as u64 - 64;
+        assert_eq!(
+            sized.memory(limit as usize).params().unwrap_err(),
+            BuildError::TooLarge { bytes: needed as u64, limit }
+        );
+        assert!(matches!(
+            builder().memory(64).false_positive_rate(1e-30).params(),
+            Err(BuildError::RateUnreachable { .. })
+        ));
+        assert!(matches!(
+            builder().memory(64).false_positive_rate(1e-12).probes(4).params(),
+            Err(BuildError::TooLarge { limit: 64, .. })
+        ));
+    }
+}

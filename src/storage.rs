@@ -1,0 +1,240 @@
+//! Memory for blocks: aligned to cache lines, in huge pages where the system grants them, zeroed lazily.
+#![allow(unsafe_code)]
+
+use crate::block::{self, BLOCK_BYTES, Block, WORDS};
+use crate::error::BuildError;
+use crate::sync::AtomicU64;
+use alloc::alloc::{Layout, alloc_zeroed, dealloc};
+use core::ptr::NonNull;
+
+/// The size of a huge page on x86-64, and on AArch64 with 4 KiB pages.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// The most blocks that one allocation can hold, with room to align them.
+pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - 2 * HUGE_PAGE) / BLOCK_BYTES;
+
+/// Blocks that one owner writes.
+///
+/// The allocation is larger than the blocks by the alignment, and they start at the first aligned byte of it: asked
+/// for the alignment itself, the standard allocator clears the memory by hand, which touches every page of it.
+pub(crate) struct Blocks {
+    base: NonNull<u8>,
+    layout: Layout,
+    first: NonNull<Block>,
+    len: usize,
+}
+
+// SAFETY: `Blocks` owns its memory, as a `Vec<Block>` does.
+unsafe impl Send for Blocks {}
+// SAFETY: shared references only read.
+unsafe impl Sync for Blocks {}
+
+impl Blocks {
+    /// `len` zero blocks, 1 ≤ `len` ≤ [`MAX_BLOCKS`]. Takes no time and no memory until they are written.
+    pub(crate) fn zeroed(len: usize) -> Result<Self, BuildError> {
+        assert!((1..=MAX_BLOCKS).contains(&len), "{len} blocks");
+        let bytes = len * BLOCK_BYTES;
+        let align = if bytes >= HUGE_PAGE { HUGE_PAGE } else { BLOCK_BYTES };
+        // 16 is what `calloc` aligns to everywhere.
+        let layout = Layout::from_size_align(bytes + align, 16).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        // SAFETY: the layout's size is not zero.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(BuildError::OutOfMemory { bytes })?;
+        let padding = base.align_offset(align);
+        debug_assert!(padding <= align);
+        // SAFETY: `padding` is at most `align`, by which the allocation is larger than the blocks.
+        let first = unsafe { base.add(padding) }.cast::<Block>();
+        if align == HUGE_PAGE {
+            advise_huge_pages(first.cast(), bytes);
+        }
+        Ok(Self { base, layout, first, len })
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    pub(crate) fn as_slice(&self) -> &[Block] {
+        // SAFETY: `zeroed` placed `len` aligned blocks at `first`; any bits are a valid `Block`.
+        unsafe { core::slice::from_raw_parts(self.first.as_ptr(), self.len) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Block] {
+        // SAFETY: as in `as_slice`; `self` is borrowed exclusively.
+        unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
+    }
+
+    /// The block of a hash, and the rest for its pattern.
+    #[inline(always)]
+    pub(crate) fn locate(&self, hash: u64) -> (&Block, u64) {
+        let (index, rest) = block::locate(hash, self.len);
+        // SAFETY: hash < 2^64, so index = floor(hash × len / 2^64) < len.
+        (unsafe { self.as_slice().get_unchecked(index) }, rest)
+    }
+
+    /// The block of a hash to write to, and the rest for its pattern.
+    #[inline(always)]
+    pub(crate) fn locate_mut(&mut self, hash: u64) -> (&mut Block, u64) {
+        let (index, rest) = block::locate(hash, self.len);
+        // SAFETY: hash < 2^64, so index = floor(hash × len / 2^64) < len.
+        (unsafe { self.as_mut_slice().get_unchecked_mut(index) }, rest)
+    }
+
+    /// Asks for the cache line of a hash's block.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(self.locate(hash).0);
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        // SAFETY: `zeroed` allocated `base` with this layout.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+impl Clone for Blocks {
+    fn clone(&self) -> Self {
+        let Ok(mut copy) = Self::zeroed(self.len) else { alloc::alloc::handle_alloc_error(self.layout) };
+        copy.as_mut_slice().copy_from_slice(self.as_slice());
+        copy
+    }
+}
+
+/// Eight words in one cache line, for many writers.
+#[repr(C, align(64))]
+pub(crate) struct AtomicBlock(pub(crate) [AtomicU64; WORDS]);
+
+/// Blocks that many threads write: the memory of a [`Blocks`], seen through atomics until it is turned back.
+#[cfg(not(loom))]
+pub(crate) struct AtomicBlocks(Blocks);
+
+#[cfg(not(loom))]
+impl AtomicBlocks {
+    #[inline(always)]
+    pub(crate) fn as_slice(&self) -> &[AtomicBlock] {
+        // SAFETY: `AtomicU64` has the size and the bit validity of `u64`, and both block types the same alignment. The
+        // pointer stems from the allocation, not from a reference, and while `self` owns it no `&Block` is made.
+        unsafe { core::slice::from_raw_parts(self.0.first.as_ptr().cast(), self.0.len) }
+    }
+
+    /// The block of a hash, and the rest for its pattern.
+    #[inline(always)]
+    pub(crate) fn locate(&self, hash: u64) -> (&AtomicBlock, u64) {
+        let (index, rest) = block::locate(hash, self.0.len);
+        // SAFETY: hash < 2^64, so index = floor(hash × len / 2^64) < len.
+        (unsafe { self.as_slice().get_unchecked(index) }, rest)
+    }
+}
+
+#[cfg(not(loom))]
+impl From<Blocks> for AtomicBlocks {
+    fn from(blocks: Blocks) -> Self {
+        Self(blocks)
+    }
+}
+
+#[cfg(not(loom))]
+impl From<AtomicBlocks> for Blocks {
+    fn from(blocks: AtomicBlocks) -> Self {
+        blocks.0
+    }
+}
+
+/// Under loom the atomics are loom's own, which are larger than a word: conversions copy.
+#[cfg(loom)]
+pub(crate) struct AtomicBlocks(alloc::vec::Vec<AtomicBlock>);
+
+#[cfg(loom)]
+impl AtomicBlocks {
+    pub(crate) fn as_slice(&self) -> &[AtomicBlock] {
+        &self.0
+    }
+
+    pub(crate) fn locate(&self, hash: u64) -> (&AtomicBlock, u64) {
+        let (index, rest) = block::locate(hash, self.0.len());
+        (&self.0[index], rest)
+    }
+}
+
+#[cfg(loom)]
+impl From<Blocks> for AtomicBlocks {
+    fn from(blocks: Blocks) -> Self {
+        Self(blocks.as_slice().iter().map(|block| AtomicBlock(block.0.map(AtomicU64::new))).collect())
+    }
+}
+
+#[cfg(loom)]
+impl From<AtomicBlocks> for Blocks {
+    fn from(atomic: AtomicBlocks) -> Self {
+        let mut blocks = Self::zeroed(atomic.0.len()).expect("as many blocks as before");
+        for (block, mut words) in blocks.as_mut_slice().iter_mut().zip(atomic.0) {
+            block.0 = core::array::from_fn(|i| words.0[i].with_mut(|word| *word));
+        }
+        blocks
+    }
+}
+
+impl AtomicBlocks {
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    /// Asks for the cache line of a hash's block.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(self.locate(hash).0);
+    }
+}
+
+#[inline(always)]
+fn prefetch<T>(line: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of x86-64, and a prefetch has no effect on memory whatever the address.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(line).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
+
+/// Asks Linux for 2 MiB pages. Where it refuses, pages stay small and everything works, slower.
+fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
+    #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
+    // SAFETY: the range is a live allocation of ours, page-aligned at its start; the advice changes no contents.
+    unsafe {
+        libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+    }
+    #[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
+    let _ = (start, bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_zero_and_start_on_cache_lines() {
+        for len in [1, 2, 3, 100, 32_767, 32_768, 32_769, 100_000] {
+            let blocks = Blocks::zeroed(len).unwrap();
+            assert_eq!(blocks.as_slice().as_ptr() as usize % 64, 0, "{len}");
+            if len * BLOCK_BYTES >= HUGE_PAGE {
+                assert_eq!(blocks.as_slice().as_ptr() as usize % HUGE_PAGE, 0, "{len}");
+            }
+            assert!(blocks.as_slice().iter().all(|block| *block == Block::default()));
+        }
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        // 2^56 bytes and more: beyond any address space of today.
+        for len in [1 << 50, MAX_BLOCKS] {
+            assert_eq!(Blocks::zeroed(len).err(), Some(BuildError::OutOfMemory { bytes: len * BLOCK_BYTES }));
+        }
+    }
+}
