@@ -1,7 +1,7 @@
 //! AVX2: the four lanes of a key in one 256-bit register.
 //!
-//! The 16 bits of each lane are widened to 64 with their sign, so that the choice of the word (bit 15) fills the upper
-//! bits of its lane and steers a blend of the block's two halves.
+//! A pattern word is broadcast, each lane shifts its own 16 bits to the bottom, and a shift of 1 makes the bit. The
+//! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
 use super::{Isa, Task};
 use crate::block::{Block, Pattern};
@@ -20,45 +20,45 @@ pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
     task.run::<Avx2, B>(Avx2(()))
 }
 
-/// The lanes of `first`, sign-extended, and the bits of the pattern in each lane.
+/// The choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn lanes_and_masks<const B: usize>(pattern: Pattern) -> (__m256i, __m256i) {
-    let one = _mm256_set1_epi64x(1);
-    let low6 = _mm256_set1_epi64x(63);
-    let first = _mm256_cvtepi16_epi64(_mm_cvtsi64_si128(pattern.first as i64));
-    let mut masks = _mm256_sllv_epi64(one, _mm256_and_si256(first, low6));
+fn choice_and_masks<const B: usize>(pattern: Pattern) -> (__m256i, __m256i) {
+    let bit = |word, start: [i64; 4]| {
+        let position = _mm256_srlv_epi64(word, _mm256_setr_epi64x(start[0], start[1], start[2], start[3]));
+        _mm256_sllv_epi64(_mm256_set1_epi64x(1), _mm256_and_si256(position, _mm256_set1_epi64x(63)))
+    };
+    let first = _mm256_set1_epi64x(pattern.first as i64);
+    let second = _mm256_set1_epi64x(pattern.second as i64);
+    let mut masks = bit(first, [0, 16, 32, 48]);
     if B >= 2 {
-        let position = _mm256_and_si256(_mm256_srli_epi64::<6>(first), low6);
-        masks = _mm256_or_si256(masks, _mm256_sllv_epi64(one, position));
+        masks = _mm256_or_si256(masks, bit(first, [6, 22, 38, 54]));
     }
     if B >= 3 {
-        let second = _mm256_cvtepi16_epi64(_mm_cvtsi64_si128(pattern.second as i64));
-        masks = _mm256_or_si256(masks, _mm256_sllv_epi64(one, _mm256_and_si256(second, low6)));
-        if B >= 4 {
-            let position = _mm256_and_si256(_mm256_srli_epi64::<6>(second), low6);
-            masks = _mm256_or_si256(masks, _mm256_sllv_epi64(one, position));
-        }
+        masks = _mm256_or_si256(masks, bit(second, [0, 16, 32, 48]));
     }
-    (first, masks)
+    if B >= 4 {
+        masks = _mm256_or_si256(masks, bit(second, [6, 22, 38, 54]));
+    }
+    (_mm256_sllv_epi64(first, _mm256_setr_epi64x(48, 32, 16, 0)), masks)
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
-    let (lanes, masks) = lanes_and_masks::<B>(pattern);
-    let halves: *const __m256i = block.0.as_ptr().cast();
+    let (choice, masks) = choice_and_masks::<B>(pattern);
+    let halves: *const f64 = block.0.as_ptr().cast();
     // SAFETY: a block is 64 bytes aligned to 64, so both halves are in bounds and aligned to 32.
-    let (lower, upper) = unsafe { (_mm256_load_si256(halves), _mm256_load_si256(halves.add(1))) };
-    let words = _mm256_blendv_pd(_mm256_castsi256_pd(lower), _mm256_castsi256_pd(upper), _mm256_castsi256_pd(lanes));
-    _mm256_testc_si256(_mm256_castpd_si256(words), masks) == 1
+    let (lower, upper) = unsafe { (_mm256_load_pd(halves), _mm256_load_pd(halves.add(4))) };
+    let chosen = _mm256_blendv_pd(lower, upper, _mm256_castsi256_pd(choice));
+    _mm256_testc_si256(_mm256_castpd_si256(chosen), masks) == 1
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
-    let (lanes, masks) = lanes_and_masks::<B>(pattern);
-    let in_upper = _mm256_cmpgt_epi64(_mm256_setzero_si256(), lanes);
+    let (choice, masks) = choice_and_masks::<B>(pattern);
+    let in_upper = _mm256_cmpgt_epi64(_mm256_setzero_si256(), choice);
     let lower_masks = _mm256_andnot_si256(in_upper, masks);
     let upper_masks = _mm256_and_si256(in_upper, masks);
     let halves: *mut __m256i = block.0.as_mut_ptr().cast();

@@ -5,15 +5,14 @@
 //! below is inlined into code for that instruction set. A token exists only where the CPU was asked first, so holding
 //! one is the proof that its instructions may run.
 //!
-//! Tried and left out: a full 512-bit register for each key (one load, a merge under a mask of eight lanes). Half
-//! the lanes of every vector are zeros then, and the four-lane form below needs fewer instructions: the lower and the
-//! upper half of the block are two loads of the same line, and a lane picks one of them.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(test)]
+mod conformance;
 mod portable;
 
 use crate::block::{Block, Pattern};

@@ -1,0 +1,190 @@
+//! Every kernel against the specification, [`Pattern::word_and_mask`]: one function for each operation.
+
+use super::{Isa, Kernel, Selected, Task};
+use crate::atomic_filter::AtomicBloomFilter;
+use crate::batch::CACHED_BYTES;
+use crate::block::{self, BLOCK_BYTES, Block, LANES, PROBES, Pattern, WORDS};
+use crate::filter::BloomFilter;
+use std::io::Write;
+use std::{vec, vec::Vec};
+use wyhash::final3::wyrng;
+
+fn specified_contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
+    (0..LANES).all(|lane| {
+        let (word, mask) = pattern.word_and_mask::<B>(lane);
+        block.0[word] & mask == mask
+    })
+}
+
+fn specified_insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
+    let new = !specified_contains::<B>(block, pattern);
+    for lane in 0..LANES {
+        let (word, mask) = pattern.word_and_mask::<B>(lane);
+        block.0[word] |= mask;
+    }
+    new
+}
+
+/// Runs a check with every kernel and number of probes.
+fn for_each_kernel(check: impl Fn(Selected, u32)) {
+    for kernel in Kernel::ALL {
+        match Selected::new(kernel) {
+            Ok(selected) => PROBES.into_iter().for_each(|probes| check(selected, probes)),
+            // Not `eprintln!`, which the test harness hides when the test passes.
+            Err(_) => writeln!(std::io::stderr(), "skipped: kernel {kernel} is not available").unwrap(),
+        }
+    }
+}
+
+/// Random patterns, each with blocks that all but have its bits, have little else, and are filled to every degree.
+fn cases<const B: usize>() -> Vec<(Block, Pattern)> {
+    let mut state = 1;
+    let mut cases = Vec::new();
+    for _ in 0..300 {
+        let pattern = Pattern { first: wyrng(&mut state), second: wyrng(&mut state) };
+        let mut bits = Block::default();
+        specified_insert::<B>(&mut bits, pattern);
+        cases.push((bits, pattern));
+        cases.push((Block(bits.0.map(|word| !word)), pattern));
+        cases.push((Block([u64::MAX; WORDS]), pattern));
+        for (word, bit) in (0..WORDS).flat_map(|word| (0..64).map(move |bit| (word, 1 << bit))) {
+            if bits.0[word] & bit != 0 {
+                let (mut only, mut all) = (bits, Block([u64::MAX; WORDS]));
+                only.0[word] ^= bit;
+                all.0[word] ^= bit;
+                cases.extend([(only, pattern), (all, pattern)]);
+            }
+        }
+        // A bit is set with chance fill / 64.
+        for fill in 0..64 {
+            let mut word = || (0..64).fold(0, |word, bit| word | u64::from(wyrng(&mut state) % 64 < fill) << bit);
+            cases.push((Block(core::array::from_fn(|_| word())), pattern));
+        }
+    }
+    cases
+}
+
+struct Contains;
+
+impl Task for Contains {
+    type Output = ();
+    #[inline(always)]
+    fn run<I: Isa, const B: usize>(self, isa: I) {
+        for (block, pattern) in cases::<B>() {
+            let expected = specified_contains::<B>(&block, pattern);
+            assert_eq!(isa.contains::<B>(&block, pattern), expected, "{B} a lane, {pattern:x?} in {block:x?}");
+        }
+    }
+}
+
+struct Insert;
+
+impl Task for Insert {
+    type Output = ();
+    #[inline(always)]
+    fn run<I: Isa, const B: usize>(self, isa: I) {
+        for (before, pattern) in cases::<B>() {
+            let (mut block, mut expected) = (before, before);
+            let new = specified_insert::<B>(&mut expected, pattern);
+            assert_eq!(isa.insert::<B>(&mut block, pattern), new, "{B} a lane, {pattern:x?} in {before:x?}");
+            assert_eq!(block, expected, "{B} a lane, {pattern:x?} in {before:x?}");
+        }
+    }
+}
+
+#[test]
+fn contains_follows_the_specification() {
+    for_each_kernel(|kernel, probes| kernel.run(probes, Contains));
+}
+
+#[test]
+fn insert_follows_the_specification() {
+    for_each_kernel(|kernel, probes| kernel.run(probes, Insert));
+}
+
+/// What a filter of the specification's blocks answers, one hash at a time.
+fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) -> bool {
+    fn answer<const B: usize>(block: &mut Block, pattern: Pattern, insert: bool) -> bool {
+        if insert { specified_insert::<B>(block, pattern) } else { specified_contains::<B>(block, pattern) }
+    }
+    let (index, rest) = block::locate(hash, blocks.len());
+    let (block, pattern) = (&mut blocks[index], Pattern::new(rest));
+    match probes {
+        4 => answer::<1>(block, pattern, insert),
+        8 => answer::<2>(block, pattern, insert),
+        12 => answer::<3>(block, pattern, insert),
+        16 => answer::<4>(block, pattern, insert),
+        _ => unreachable!("{probes} probes"),
+    }
+}
+
+/// Block counts whose batches run without prefetches, and one block more than that takes.
+const BLOCK_COUNTS: [usize; 7] = [1, 2, 3, 7, 1000, CACHED_BYTES / BLOCK_BYTES, CACHED_BYTES / BLOCK_BYTES + 1];
+
+/// Batches of every length from 0 to 200, so shorter and longer than the ring of prefetches, with repeats inside.
+fn for_each_batch(check: impl Fn(Selected, u32, usize, &[u64])) {
+    for_each_kernel(|kernel, probes| {
+        for blocks in BLOCK_COUNTS {
+            let mut state = blocks as u64;
+            for length in 0..=200 {
+                let mut hashes: Vec<u64> = Vec::with_capacity(length);
+                for i in 0..length {
+                    let random = wyrng(&mut state);
+                    let repeat = i > 0 && random % 4 == 0;
+                    hashes.push(if repeat { hashes[(random >> 2) as usize % i] } else { wyrng(&mut state) });
+                }
+                check(kernel, probes, blocks, &hashes);
+            }
+        }
+    });
+}
+
+fn build(kernel: Selected, probes: u32, blocks: usize) -> BloomFilter {
+    BloomFilter::builder().memory(blocks * BLOCK_BYTES).probes(probes).kernel(kernel.kernel()).build().unwrap()
+}
+
+/// The batch's answers, and their count.
+fn answers(length: usize, batch: impl FnOnce(&mut [bool]) -> usize) -> Vec<bool> {
+    // Every answer must be written, whatever was there.
+    let mut answers: Vec<bool> = (0..length).map(|i| i % 2 == 0).collect();
+    let count = batch(&mut answers);
+    assert_eq!(count, answers.iter().filter(|&&answer| answer).count());
+    answers
+}
+
+#[test]
+fn insert_batches_follow_the_specification() {
+    for_each_batch(|kernel, probes, blocks, hashes| {
+        let mut specified = vec![Block::default(); blocks];
+        let expected: Vec<bool> =
+            hashes.iter().map(|&hash| specified_hash(&mut specified, probes, hash, true)).collect();
+
+        let mut filter = build(kernel, probes, blocks);
+        assert_eq!(answers(hashes.len(), |new| filter.insert_hashes(hashes, new)), expected);
+        assert!(filter.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+
+        let atomic = AtomicBloomFilter::from(build(kernel, probes, blocks));
+        assert_eq!(answers(hashes.len(), |new| atomic.insert_hashes(hashes, new)), expected);
+        let filter = BloomFilter::from(atomic);
+        assert!(filter.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+    });
+}
+
+#[test]
+fn contains_batches_follow_the_specification() {
+    for_each_batch(|kernel, probes, blocks, hashes| {
+        let mut specified = vec![Block::default(); blocks];
+        let mut filter = build(kernel, probes, blocks);
+        // Every other key is in, by single calls: `insert_batches_follow_the_specification` sees to the batches.
+        for &hash in hashes.iter().step_by(2) {
+            specified_hash(&mut specified, probes, hash, true);
+            filter.insert_hash(hash);
+        }
+        let expected: Vec<bool> =
+            hashes.iter().map(|&hash| specified_hash(&mut specified, probes, hash, false)).collect();
+
+        assert_eq!(answers(hashes.len(), |found| filter.contains_hashes(hashes, found)), expected);
+        let atomic = AtomicBloomFilter::from(filter);
+        assert_eq!(answers(hashes.len(), |found| atomic.contains_hashes(hashes, found)), expected);
+    });
+}
