@@ -28,11 +28,14 @@ use crate::sync::Ordering;
 /// - [`union`](Self::union) may race with all of them: it only sets bits. [`fill_ratio`](Self::fill_ratio) and what
 ///   rests on it see each word at some moment during the call.
 ///
-/// The claim in short: a key has one word in each of four lanes. `insert` reads them from the last lane to the first;
-/// the first one read that lacks bits is the *decider*. It then completes the lacking words from the first lane up,
-/// the decider last, and the key is new if this very `fetch_or` set a bit of the decider. Whoever sees a
-/// decider complete also sees all words before it complete, so no second thread can find an earlier word lacking and
-/// win there. docs/DESIGN.md has the proof.
+/// The claim in short: a key has one word in each of four lanes. `insert` reads all four; the one of the last lane that
+/// lacks bits is the *decider*. It then completes the lacking words from the first lane up, the decider last, and the
+/// key is new if this very `fetch_or` set a bit of the decider. Whoever sees a decider complete has all words before
+/// it complete, so no second thread can win at an earlier one. docs/DESIGN.md has the proof.
+///
+/// The orderings: loads are Acquire and the writes of a claim are AcqRel, which makes "sees the decider complete"
+/// imply "all words before it are complete". A query's loads are Relaxed: an insert that the caller learned of happened
+/// before them, and coherence does the rest.
 ///
 /// # Examples
 /// ```
@@ -217,28 +220,25 @@ impl From<BloomFilter> for AtomicBloomFilter {
 impl AtomicBlock {
     /// Sets the bits of the pattern; whether this call claimed the key. See "Consistency".
     #[inline(always)]
-    fn insert<const B: usize>(&self, pattern: Pattern) -> bool {
+    pub(crate) fn insert<const B: usize>(&self, pattern: Pattern) -> bool {
         let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<B>(lane));
-        let mut lacking = [false; LANES];
-        for lane in (0..LANES).rev() {
-            let (word, mask) = chosen[lane];
-            // Acquire, and from the last lane to the first: a word found complete here was completed by a `fetch_or`
-            // whose thread had seen or made all earlier words complete, and the later loads must see that too.
-            lacking[lane] = self.0[word].load(Ordering::Acquire) & mask != mask;
-        }
+        // All loads come before the first write, in any order. Acquire: whoever reads a word as complete that another
+        // thread's claim completed has that thread's earlier words complete before its own writes.
+        let lacking = chosen.map(|(word, mask)| self.0[word].load(Ordering::Acquire) & mask != mask);
         let Some(decider) = lacking.iter().rposition(|&lacking| lacking) else {
             return false;
         };
         for lane in 0..decider {
             if lacking[lane] {
                 let (word, mask) = chosen[lane];
-                // Release is carried by the decider's `fetch_or`; Acquire is not needed where the old value goes
-                // unused. AcqRel all the same, so that each step of the proof stands on its own.
+                // Relaxed would do, as the decider's Release covers it; AcqRel costs the same on x86-64 and keeps this
+                // word readable as "complete" by itself.
                 self.0[word].fetch_or(mask, Ordering::AcqRel);
             }
         }
         let (word, mask) = chosen[decider];
-        // Release: publishes the words before it as complete. Acquire: a caller that loses here has seen the winner's.
+        // Release: the words before it are complete for whoever reads this one. Acquire: who loses here has the
+        // winner's words before its return.
         self.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask
     }
 

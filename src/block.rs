@@ -87,6 +87,7 @@ mod tests {
 
     /// The layout as the picture above draws it, written a second time with bit strings.
     #[test]
+    #[allow(clippy::unusual_byte_groupings)] // grouped as in the picture
     fn masks_follow_the_picture() {
         let lane0 = 0b1_000_000101_000011; // w = 1, p = 5, q = 3
         let lane3 = 0b0_111_111111_000000u64; // w = 0, p = 63, q = 0, the unused bits set

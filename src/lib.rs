@@ -9,13 +9,18 @@ extern crate std;
 mod atomic_filter;
 mod batch;
 mod block;
+#[cfg(feature = "rayon")]
+mod bulk;
 mod common;
 mod error;
+mod extend;
 mod filter;
 mod fpr;
 mod hash;
 mod kernel;
 mod key;
+#[cfg(all(test, loom))]
+mod models;
 mod params;
 mod stats;
 mod storage;

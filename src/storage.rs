@@ -191,8 +191,9 @@ impl AtomicBlocks {
     }
 }
 
+/// Asks for the cache line that `line` starts on.
 #[inline(always)]
-fn prefetch<T>(line: &T) {
+pub(crate) fn prefetch<T>(line: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of x86-64, and a prefetch has no effect on memory whatever the address.
     unsafe {

@@ -130,7 +130,7 @@ fn for_each_batch(check: impl Fn(Selected, u32, usize, &[u64])) {
                 let mut hashes: Vec<u64> = Vec::with_capacity(length);
                 for i in 0..length {
                     let random = wyrng(&mut state);
-                    let repeat = i > 0 && random % 4 == 0;
+                    let repeat = i > 0 && random.is_multiple_of(4);
                     hashes.push(if repeat { hashes[(random >> 2) as usize % i] } else { wyrng(&mut state) });
                 }
                 check(kernel, probes, blocks, &hashes);

@@ -1,0 +1,88 @@
+//! Filters from iterators.
+
+use crate::filter::BloomFilter;
+use crate::hash::KeyHasher;
+use crate::key::Key;
+use crate::params::Builder;
+use alloc::vec::Vec;
+
+/// The false-positive rate of a filter that is collected from an iterator.
+const COLLECTED_RATE: f64 = 0.01;
+
+/// Inserts the keys of an iterator, in batches.
+///
+/// # Examples
+/// ```
+/// let mut filter = bloomline::BloomFilter::new(1000, 0.01)?;
+/// filter.extend(["a", "b"]);
+/// assert!(filter.contains("a"));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+impl<K: Key> Extend<K> for BloomFilter {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        // A few KiB: long enough for the ring of prefetches, and on the stack.
+        const BATCH: usize = 1024;
+        let (mut hashes, mut new) = ([0; BATCH], [false; BATCH]);
+        let mut keys = keys.into_iter();
+        loop {
+            let mut filled = 0;
+            for (slot, key) in hashes.iter_mut().zip(&mut keys) {
+                *slot = key.hash(self.hasher());
+                filled += 1;
+            }
+            self.insert_hashes(&hashes[..filled], &mut new[..filled]);
+            if filled < BATCH {
+                return;
+            }
+        }
+    }
+}
+
+/// A filter of the iterator's keys, sized for as many keys as it yields at a false-positive rate of 1 %, with seed 0.
+///
+/// The hashes wait in memory until their number is known, 8 bytes a key; where it is known beforehand,
+/// [`new`](Self::new) and [`extend`](Extend::extend) take none.
+///
+/// # Panics
+/// If the system does not have the memory.
+///
+/// # Examples
+/// ```
+/// let filter: bloomline::BloomFilter = ["a", "b"].into_iter().collect();
+/// assert!(filter.contains("a"));
+/// ```
+impl<K: Key> FromIterator<K> for BloomFilter {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        let hasher = KeyHasher::new(0);
+        let hashes: Vec<u64> = keys.into_iter().map(|key| key.hash(&hasher)).collect();
+        let mut filter = sized_for(hashes.len());
+        for hashes in hashes.chunks(1 << 16) {
+            filter.insert_hashes(hashes, &mut alloc::vec![false; hashes.len()]);
+        }
+        filter
+    }
+}
+
+/// As [`FromIterator`], on all cores of the current rayon pool.
+///
+/// # Panics
+/// If the system does not have the memory.
+#[cfg(feature = "rayon")]
+impl<K: Key + Send> rayon::iter::FromParallelIterator<K> for BloomFilter {
+    fn from_par_iter<I: rayon::iter::IntoParallelIterator<Item = K>>(keys: I) -> Self {
+        use rayon::iter::ParallelIterator;
+        let hasher = KeyHasher::new(0);
+        let hashes: Vec<u64> = keys.into_par_iter().map(|key| key.hash(&hasher)).collect();
+        let mut filter = sized_for(hashes.len());
+        filter.par_insert_hashes(&hashes);
+        filter
+    }
+}
+
+fn sized_for(keys: usize) -> BloomFilter {
+    let builder: Builder<BloomFilter> = BloomFilter::builder();
+    match builder.expected_keys(keys.max(1) as u64).false_positive_rate(COLLECTED_RATE).build() {
+        Ok(filter) => filter,
+        Err(error) => panic!("{error}"),
+    }
+}
