@@ -1,4 +1,4 @@
-//! A Bloom filter that keeps each key in one cache line.
+#![doc = include_str!("../README.md")]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
