@@ -4,6 +4,8 @@ use crate::batch::{self, Probe};
 use crate::block::{BLOCK_BYTES, LANES, Pattern, WORDS};
 use crate::common::common_methods;
 use crate::error::{BuildError, MergeError};
+#[cfg(feature = "file")]
+use crate::file::file_methods;
 use crate::filter::BloomFilter;
 use crate::hash::KeyHasher;
 use crate::kernel::{self, Isa, Task};
@@ -65,6 +67,12 @@ pub struct AtomicBloomFilter {
 }
 
 common_methods!(AtomicBloomFilter);
+#[cfg(feature = "file")]
+file_methods!(
+    AtomicBloomFilter,
+    "Other threads may insert meanwhile: a key whose insert this thread knows to have returned is in; of one that races \
+     with the call all bits, some or none are, and the checksum is of what was written."
+);
 
 impl AtomicBloomFilter {
     /// Inserts a key; whether this call claimed it: `true` for at most one of all the threads that insert it.
@@ -113,8 +121,7 @@ impl AtomicBloomFilter {
     #[track_caller]
     pub fn insert_batch<K: Key>(&self, keys: &[K], new: &mut [bool]) -> usize {
         batch::check_lengths(keys.len(), new.len());
-        let hash = |i: usize| keys[i].hash(&self.hasher);
-        self.params.kernel.run(self.params.probes, InsertMany { blocks: &self.blocks, hash, new })
+        batch::hashed(&self.hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
     }
 
     /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were
@@ -125,8 +132,7 @@ impl AtomicBloomFilter {
     #[track_caller]
     pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
         batch::check_lengths(keys.len(), found.len());
-        let hash = |i: usize| keys[i].hash(&self.hasher);
-        self.params.kernel.run(self.params.probes, ContainsMany { blocks: &self.blocks, hash, found })
+        batch::hashed(&self.hasher, keys, found, |hashes, found| self.contains_hashes(hashes, found))
     }
 
     /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
@@ -136,8 +142,7 @@ impl AtomicBloomFilter {
     #[track_caller]
     pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());
-        let hash = |i: usize| hashes[i];
-        self.params.kernel.run(self.params.probes, InsertMany { blocks: &self.blocks, hash, new })
+        self.params.kernel.run(self.params.probes, InsertMany { blocks: &self.blocks, hashes, new })
     }
 
     /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
@@ -147,8 +152,7 @@ impl AtomicBloomFilter {
     #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
-        let hash = |i: usize| hashes[i];
-        self.params.kernel.run(self.params.probes, ContainsMany { blocks: &self.blocks, hash, found })
+        self.params.kernel.run(self.params.probes, ContainsMany { blocks: &self.blocks, hashes, found })
     }
 
     /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
@@ -198,7 +202,7 @@ impl AtomicBloomFilter {
         }
     }
 
-    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
         // Relaxed: a statistic of words read one by one, with no order among them to keep.
         self.blocks.as_slice().iter().map(|block| core::array::from_fn(|i| block.0[i].load(Ordering::Relaxed)))
     }
@@ -280,31 +284,31 @@ impl Task for ContainsOne<'_> {
     }
 }
 
-struct InsertMany<'a, H> {
+struct InsertMany<'a> {
     blocks: &'a AtomicBlocks,
-    hash: H,
+    hashes: &'a [u64],
     new: &'a mut [bool],
 }
 
-impl<H: Fn(usize) -> u64> Task for InsertMany<'_, H> {
+impl Task for InsertMany<'_> {
     type Output = usize;
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, _: I) -> usize {
-        batch::run(Inserting::<B> { blocks: self.blocks }, self.hash, self.new)
+        batch::run(Inserting::<B> { blocks: self.blocks }, self.hashes, self.new)
     }
 }
 
-struct ContainsMany<'a, H> {
+struct ContainsMany<'a> {
     blocks: &'a AtomicBlocks,
-    hash: H,
+    hashes: &'a [u64],
     found: &'a mut [bool],
 }
 
-impl<H: Fn(usize) -> u64> Task for ContainsMany<'_, H> {
+impl Task for ContainsMany<'_> {
     type Output = usize;
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, _: I) -> usize {
-        batch::run(Querying::<B> { blocks: self.blocks }, self.hash, self.found)
+        batch::run(Querying::<B> { blocks: self.blocks }, self.hashes, self.found)
     }
 }
 

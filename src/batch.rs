@@ -1,10 +1,20 @@
-//! Batches: the ring of prefetches around a probe.
+//! Batches: prefetches that run ahead of the probes.
 //!
 //! A query costs one cache line, and when that line comes from memory the CPU waits for it. So a batch asks for the
-//! lines of the next [`AHEAD`] keys before it probes the first: their hashes wait in a ring.
+//! lines of the next [`AHEAD`] keys before it probes the first. It takes hashes from a slice, where the keys ahead can be
+//! looked at without being copied anywhere: docs/BENCHMARKS.md has what a ring of copies costs.
+
+use crate::hash::KeyHasher;
+use crate::key::Key;
 
 /// How many keys the prefetch runs ahead of the probe; docs/BENCHMARKS.md has the measurement.
 const AHEAD: usize = 64;
+
+/// Prefetches that are sent together, between as many probes; docs/BENCHMARKS.md has the measurement.
+const BURST: usize = 4;
+
+/// Keys that are hashed together, to be probed as one batch: 4 KiB of hashes.
+const PORTION: usize = 512;
 
 /// Filters up to this size are probed without prefetches: they stay in the cache that is a few cycles away, and the
 /// prefetch costs more than it gains. docs/BENCHMARKS.md has the measurement.
@@ -20,34 +30,50 @@ pub(crate) trait Probe {
     fn probe(&mut self, hash: u64) -> bool;
 }
 
-/// `answers[i]` = the probe's answer for `hash(i)`, in order; the count of `true`. Each hash is computed once.
+/// `answers[i]` = the probe's answer for `hashes[i]`, in order; the count of `true`.
 #[inline(always)]
-pub(crate) fn run<P: Probe>(mut probe: P, hash: impl Fn(usize) -> u64, answers: &mut [bool]) -> usize {
+pub(crate) fn run<P: Probe>(mut probe: P, hashes: &[u64], answers: &mut [bool]) -> usize {
     let mut count = 0;
-    if probe.memory_bytes() <= CACHED_BYTES {
-        for (i, answer) in answers.iter_mut().enumerate() {
-            *answer = probe.probe(hash(i));
-            count += usize::from(*answer);
+    let mut done = 0;
+    if probe.memory_bytes() > CACHED_BYTES {
+        let (first, rest) = hashes.split_at(AHEAD.min(hashes.len()));
+        for &hash in first {
+            probe.prefetch(hash);
         }
-        return count;
+        let (bursts, _) = rest.as_chunks::<BURST>();
+        let due = hashes.as_chunks::<BURST>().0.iter().zip(answers.as_chunks_mut::<BURST>().0);
+        for (next, (hashes, answers)) in bursts.iter().zip(due) {
+            for &hash in next {
+                probe.prefetch(hash);
+            }
+            for (answer, &hash) in answers.iter_mut().zip(hashes) {
+                *answer = probe.probe(hash);
+                count += usize::from(*answer);
+            }
+        }
+        done = BURST * bursts.len();
     }
-    let mut ring = [0; AHEAD];
-    let ahead = AHEAD.min(answers.len());
-    for (i, waiting) in ring.iter_mut().enumerate().take(ahead) {
-        *waiting = hash(i);
-        probe.prefetch(*waiting);
-    }
-    let (steady, last) = answers.split_at_mut(answers.len() - ahead);
-    for (i, answer) in steady.iter_mut().enumerate() {
-        let next = hash(i + AHEAD);
-        probe.prefetch(next);
-        let due = core::mem::replace(&mut ring[i % AHEAD], next);
-        *answer = probe.probe(due);
+    for (answer, &hash) in answers[done..].iter_mut().zip(&hashes[done..]) {
+        *answer = probe.probe(hash);
         count += usize::from(*answer);
     }
-    for (i, answer) in (steady.len()..).zip(last) {
-        *answer = probe.probe(ring[i % AHEAD]);
-        count += usize::from(*answer);
+    count
+}
+
+/// Hashes `keys` portion by portion for `run`, which answers the hashes; the sum of what it returns.
+pub(crate) fn hashed<K: Key>(
+    hasher: &KeyHasher,
+    keys: &[K],
+    answers: &mut [bool],
+    mut run: impl FnMut(&[u64], &mut [bool]) -> usize,
+) -> usize {
+    let mut hashes = [0; PORTION];
+    let mut count = 0;
+    for (keys, answers) in keys.chunks(PORTION).zip(answers.chunks_mut(PORTION)) {
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = key.hash(hasher);
+        }
+        count += run(&hashes[..keys.len()], answers);
     }
     count
 }

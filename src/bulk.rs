@@ -107,6 +107,7 @@ impl BloomFilter {
     }
 
     /// [`par_insert`](Self::par_insert) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
+    /// It needs the 128 MiB, and not the 8 MiB for each thread.
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) {
         self.insert_portions(hashes, Ranges::partition);
     }
@@ -178,9 +179,8 @@ impl Task for InsertRange<'_> {
     type Output = usize;
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        let hash = |i: usize| self.hashes[i];
         let probe = Inserting::<I, B> { isa, total: self.total, blocks: self.blocks, first: self.first };
-        batch::run(probe, hash, self.new)
+        batch::run(probe, self.hashes, self.new)
     }
 }
 

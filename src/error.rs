@@ -147,3 +147,36 @@ impl fmt::Display for MergeError {
 }
 
 impl core::error::Error for MergeError {}
+
+/// Why a [`Frontier`](crate::Frontier) refuses an item: it has seen as many as it was made for.
+#[cfg(feature = "frontier")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrontierFull<T> {
+    /// The item, given back.
+    pub item: T,
+    /// The number of items that the frontier was made for.
+    pub capacity: u64,
+}
+
+/// Without the item, which need not be `Debug`.
+#[cfg(feature = "frontier")]
+impl<T> fmt::Debug for FrontierFull<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrontierFull").field("capacity", &self.capacity).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "frontier")]
+impl<T> fmt::Display for FrontierFull<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the frontier is full: it has seen the {} items that it was made for; make it for more, or let it warn instead",
+            self.capacity
+        )
+    }
+}
+
+#[cfg(feature = "frontier")]
+impl<T> core::error::Error for FrontierFull<T> {}

@@ -5,6 +5,8 @@ use crate::batch::{self, Probe};
 use crate::block::{BLOCK_BYTES, Block, Pattern, WORDS};
 use crate::common::common_methods;
 use crate::error::{BuildError, MergeError};
+#[cfg(feature = "file")]
+use crate::file::file_methods;
 use crate::hash::KeyHasher;
 use crate::kernel::{self, Isa, Task};
 use crate::key::Key;
@@ -35,6 +37,8 @@ pub struct BloomFilter {
 }
 
 common_methods!(BloomFilter);
+#[cfg(feature = "file")]
+file_methods!(BloomFilter, "");
 
 impl BloomFilter {
     /// Inserts a key; whether it was new, as `HashSet::insert` says it.
@@ -96,9 +100,10 @@ impl BloomFilter {
     #[track_caller]
     pub fn insert_batch<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> usize {
         batch::check_lengths(keys.len(), new.len());
-        let hasher = &self.hasher;
-        let hash = |i: usize| keys[i].hash(hasher);
-        self.params.kernel.run(self.params.probes, InsertMany { blocks: &mut self.blocks, hash, new })
+        let Self { params, hasher, blocks } = self;
+        batch::hashed(hasher, keys, new, |hashes, new| {
+            params.kernel.run(params.probes, InsertMany { blocks, hashes, new })
+        })
     }
 
     /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were
@@ -119,8 +124,7 @@ impl BloomFilter {
     #[track_caller]
     pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
         batch::check_lengths(keys.len(), found.len());
-        let hash = |i: usize| keys[i].hash(&self.hasher);
-        self.params.kernel.run(self.params.probes, ContainsMany { blocks: &self.blocks, hash, found })
+        batch::hashed(&self.hasher, keys, found, |hashes, found| self.contains_hashes(hashes, found))
     }
 
     /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
@@ -130,8 +134,7 @@ impl BloomFilter {
     #[track_caller]
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());
-        let hash = |i: usize| hashes[i];
-        self.params.kernel.run(self.params.probes, InsertMany { blocks: &mut self.blocks, hash, new })
+        self.params.kernel.run(self.params.probes, InsertMany { blocks: &mut self.blocks, hashes, new })
     }
 
     /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see
@@ -142,8 +145,7 @@ impl BloomFilter {
     #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
-        let hash = |i: usize| hashes[i];
-        self.params.kernel.run(self.params.probes, ContainsMany { blocks: &self.blocks, hash, found })
+        self.params.kernel.run(self.params.probes, ContainsMany { blocks: &self.blocks, hashes, found })
     }
 
     /// Makes this filter hold the keys of both: bit by bit the filter that both sets of keys would have made. O(memory).
@@ -187,7 +189,7 @@ impl BloomFilter {
         self.blocks.as_mut_slice().fill(Block::default());
     }
 
-    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
         self.blocks.as_slice().iter().map(|block| block.0)
     }
 }
@@ -240,31 +242,31 @@ impl Task for ContainsOne<'_> {
     }
 }
 
-struct InsertMany<'a, H> {
+struct InsertMany<'a> {
     blocks: &'a mut Blocks,
-    hash: H,
+    hashes: &'a [u64],
     new: &'a mut [bool],
 }
 
-impl<H: Fn(usize) -> u64> Task for InsertMany<'_, H> {
+impl Task for InsertMany<'_> {
     type Output = usize;
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        batch::run(Inserting::<I, B> { isa, blocks: self.blocks }, self.hash, self.new)
+        batch::run(Inserting::<I, B> { isa, blocks: self.blocks }, self.hashes, self.new)
     }
 }
 
-struct ContainsMany<'a, H> {
+struct ContainsMany<'a> {
     blocks: &'a Blocks,
-    hash: H,
+    hashes: &'a [u64],
     found: &'a mut [bool],
 }
 
-impl<H: Fn(usize) -> u64> Task for ContainsMany<'_, H> {
+impl Task for ContainsMany<'_> {
     type Output = usize;
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        batch::run(Querying::<I, B> { isa, blocks: self.blocks }, self.hash, self.found)
+        batch::run(Querying::<I, B> { isa, blocks: self.blocks }, self.hashes, self.found)
     }
 }
 

@@ -14,22 +14,40 @@ mod bulk;
 mod common;
 mod error;
 mod extend;
+#[cfg(feature = "file")]
+mod file;
 mod filter;
 mod fpr;
+#[cfg(feature = "frontier")]
+mod frontier;
 mod hash;
 mod kernel;
 mod key;
+#[cfg(feature = "mmap")]
+mod mapped_filter;
 #[cfg(all(test, loom))]
 mod models;
 mod params;
+mod plan;
+#[cfg(feature = "serde")]
+mod serde;
 mod stats;
 mod storage;
 mod sync;
 
 pub use atomic_filter::AtomicBloomFilter;
+#[cfg(feature = "frontier")]
+pub use error::FrontierFull;
 pub use error::{BuildError, MergeError};
+#[cfg(feature = "file")]
+pub use file::{FileError, FileErrorKind};
 pub use filter::BloomFilter;
+#[cfg(feature = "frontier")]
+pub use frontier::{Frontier, WhenFull};
 pub use hash::KeyHasher;
 pub use kernel::Kernel;
 pub use key::Key;
+#[cfg(feature = "mmap")]
+pub use mapped_filter::MappedBloomFilter;
 pub use params::Builder;
+pub use plan::Plan;

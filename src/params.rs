@@ -4,6 +4,7 @@ use crate::block::{BLOCK_BYTES, PROBES};
 use crate::error::{BuildError, MergeError};
 use crate::fpr;
 use crate::kernel::{Kernel, Selected};
+use crate::plan::Plan;
 use crate::storage::MAX_BLOCKS;
 use core::marker::PhantomData;
 
@@ -137,6 +138,24 @@ impl<F> Builder<F> {
         F: FromParams,
     {
         F::from_params(self.params()?)
+    }
+
+    /// What [`build`](Self::build) would build, without the memory: for a filter of another machine's, or to choose.
+    ///
+    /// # Errors
+    /// [`BuildError`], as from `build`, but never for memory that the system refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// let builder = bloomline::BloomFilter::builder().expected_keys(1_000_000_000_000).false_positive_rate(0.001);
+    /// let plan = builder.plan()?;
+    /// assert_eq!((plan.probes(), plan.memory_bytes() / 1_000_000_000), (8, 1977)); // 15.82 bits a key
+    /// assert!(plan.expected_fpr(2_000_000_000_000) > 0.03);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn plan(&self) -> Result<Plan, BuildError> {
+        let Params { blocks, probes, .. } = self.params()?;
+        Ok(Plan { blocks, probes })
     }
 
     fn params(&self) -> Result<Params, BuildError> {

@@ -18,10 +18,25 @@ pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - 2 * HUGE_PAGE) / BLO
 /// The allocation is larger than the blocks by the alignment, and they start at the first aligned byte of it: asked
 /// for the alignment itself, the standard allocator clears the memory by hand, which touches every page of it.
 pub(crate) struct Blocks {
-    base: NonNull<u8>,
-    layout: Layout,
     first: NonNull<Block>,
     len: usize,
+    _memory: Memory,
+}
+
+/// What `Blocks` keeps alive.
+enum Memory {
+    Heap {
+        _allocation: Allocation,
+    },
+    #[cfg(feature = "mmap")]
+    File {
+        _mapping: memmap2::Mmap,
+    },
+}
+
+struct Allocation {
+    base: NonNull<u8>,
+    layout: Layout,
 }
 
 // SAFETY: `Blocks` owns its memory, as a `Vec<Block>` does.
@@ -39,6 +54,7 @@ impl Blocks {
         let layout = Layout::from_size_align(bytes + align, 16).map_err(|_| BuildError::OutOfMemory { bytes })?;
         // SAFETY: the layout's size is not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(BuildError::OutOfMemory { bytes })?;
+        let allocation = Allocation { base, layout };
         let padding = base.align_offset(align);
         debug_assert!(padding <= align);
         // SAFETY: `padding` is at most `align`, by which the allocation is larger than the blocks.
@@ -46,7 +62,36 @@ impl Blocks {
         if align == HUGE_PAGE {
             advise_huge_pages(first.cast(), bytes);
         }
-        Ok(Self { base, layout, first, len })
+        Ok(Self { first, len, _memory: Memory::Heap { _allocation: allocation } })
+    }
+
+    /// These blocks and zero ones after them, `len` in all. Copies, so that the memory written to is at most that of
+    /// the old blocks twice.
+    #[cfg(feature = "file")]
+    pub(crate) fn grown(self, len: usize) -> Result<Self, BuildError> {
+        let mut grown = Self::zeroed(len)?;
+        grown.as_mut_slice()[..self.len].copy_from_slice(self.as_slice());
+        Ok(grown)
+    }
+
+    /// `len` ≥ 1 blocks of a file that start `offset` bytes into it, a multiple of 64.
+    ///
+    /// # Errors
+    /// What the system says of the mapping.
+    ///
+    /// # Safety
+    /// - The file holds `offset + 64 × len` bytes, and as long as the result lives nobody changes or shortens it.
+    /// - The result is only ever reached through shared references: its memory is read-only.
+    #[cfg(feature = "mmap")]
+    pub(crate) unsafe fn mapped(file: &std::fs::File, offset: usize, len: usize) -> std::io::Result<Self> {
+        assert!(len >= 1 && offset.is_multiple_of(BLOCK_BYTES));
+        let bytes = offset + len * BLOCK_BYTES;
+        // SAFETY: the caller keeps the file as it is.
+        let mapping = unsafe { memmap2::MmapOptions::new().len(bytes).map(file)? };
+        let start = NonNull::from(&mapping[offset..]).cast::<Block>();
+        // A mapping starts on a page, of which 64 is a divisor.
+        assert!(start.is_aligned());
+        Ok(Self { first: start, len, _memory: Memory::File { _mapping: mapping } })
     }
 
     #[inline(always)]
@@ -56,13 +101,14 @@ impl Blocks {
 
     #[inline(always)]
     pub(crate) fn as_slice(&self) -> &[Block] {
-        // SAFETY: `zeroed` placed `len` aligned blocks at `first`; any bits are a valid `Block`.
+        // SAFETY: `zeroed` or `mapped` placed `len` aligned blocks at `first`; any bits are a valid `Block`.
         unsafe { core::slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
 
     #[inline(always)]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [Block] {
-        // SAFETY: as in `as_slice`; `self` is borrowed exclusively.
+        // SAFETY: as in `as_slice`; `self` is borrowed exclusively, which the caller of `mapped` ruled out for memory
+        // that is read-only.
         unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
     }
 
@@ -89,7 +135,7 @@ impl Blocks {
     }
 }
 
-impl Drop for Blocks {
+impl Drop for Allocation {
     fn drop(&mut self) {
         // SAFETY: `zeroed` allocated `base` with this layout.
         unsafe { dealloc(self.base.as_ptr(), self.layout) }
@@ -98,7 +144,9 @@ impl Drop for Blocks {
 
 impl Clone for Blocks {
     fn clone(&self) -> Self {
-        let Ok(mut copy) = Self::zeroed(self.len) else { alloc::alloc::handle_alloc_error(self.layout) };
+        let Ok(mut copy) = Self::zeroed(self.len) else {
+            alloc::alloc::handle_alloc_error(Layout::for_value(self.as_slice()))
+        };
         copy.as_mut_slice().copy_from_slice(self.as_slice());
         copy
     }
@@ -191,14 +239,15 @@ impl AtomicBlocks {
     }
 }
 
-/// Asks for the cache line that `line` starts on.
+/// Asks for the cache line that `line` starts on, into the second level: on Intel's cores more lines can be on their way
+/// there than to the first (docs/BENCHMARKS.md), and from there the probe has it in some cycles.
 #[inline(always)]
 pub(crate) fn prefetch<T>(line: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of x86-64, and a prefetch has no effect on memory whatever the address.
     unsafe {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(line).cast());
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(line).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = line;

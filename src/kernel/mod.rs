@@ -123,6 +123,12 @@ impl Selected {
         if kernel.is_available() { Ok(Self(kernel)) } else { Err(BuildError::KernelUnavailable { kernel }) }
     }
 
+    /// The fastest one.
+    #[cfg(feature = "file")]
+    pub(crate) fn detect() -> Self {
+        Self(Kernel::detect())
+    }
+
     pub(crate) fn kernel(self) -> Kernel {
         self.0
     }

@@ -1,6 +1,7 @@
 //! Why the command fails. Every message fits one line and names the input or output concerned.
 
-use bloomline::BuildError;
+use bloomline::{BuildError, FileError, MergeError};
+use std::path::PathBuf;
 use std::{fmt, io};
 
 /// A failure of the command. Inputs and outputs are named as they are shown to the user.
@@ -22,6 +23,16 @@ pub enum Error {
     Write { output: String, source: io::Error },
     /// An input whose size cannot be known in advance.
     KeysUnknown { input: String },
+    /// The output exists and cannot be replaced.
+    NotRegular { output: String },
+    /// A filter cannot be loaded.
+    Load(FileError),
+    /// The filter cannot be saved.
+    Save(FileError),
+    /// Filters that do not go together.
+    Merge { into: PathBuf, filter: PathBuf, source: MergeError },
+    /// Too few values to plan by, or too many.
+    PlanOfTwo,
     /// The filter cannot be built.
     Filter(BuildError),
     /// A thread cannot be started.
@@ -55,6 +66,15 @@ impl fmt::Display for Error {
                     "cannot tell how many lines {input} has: it is not a regular file; give the number of distinct lines with -n"
                 )
             }
+            Self::NotRegular { output } => {
+                write!(f, "cannot write to {output}: it is not a regular file; choose another output")
+            }
+            Self::Load(error) => write!(f, "cannot load the filter {}: {}", name(error), error.kind()),
+            Self::Save(error) => write!(f, "cannot save the filter {}: {}", name(error), error.kind()),
+            Self::Merge { into, filter, source } => write!(f, "cannot merge {filter:?} into {into:?}: {source}"),
+            Self::PlanOfTwo => {
+                write!(f, "plan needs two of -n KEYS, -p RATE and --memory SIZE, and tells the third; or --table alone")
+            }
             Self::Filter(error) => error.fmt(f),
             Self::Thread { source } => write!(f, "cannot start a thread: {source}; ask for fewer with -j"),
         }
@@ -62,6 +82,11 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The file's name as it is shown to the user: on one line, whatever is in it.
+fn name(error: &FileError) -> String {
+    error.path().map_or_else(String::new, |path| format!("{path:?}"))
+}
 
 impl From<BuildError> for Error {
     fn from(error: BuildError) -> Self {

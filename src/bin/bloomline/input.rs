@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::estimate;
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -10,9 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// An input that could be opened.
 pub struct Input {
+    origin: Origin,
+    from: From,
+}
+
+/// What an input is called, and which file it is.
+pub struct Origin {
     name: String,
     identity: Option<Identity>,
-    from: From,
 }
 
 enum From {
@@ -23,17 +28,46 @@ enum From {
 }
 
 /// What tells one regular file from another: device and inode.
-#[derive(Clone, Copy, PartialEq)]
-pub struct Identity(u64, u64);
+#[derive(PartialEq)]
+struct Identity(u64, u64);
 
 impl Identity {
     /// The identity of a regular file. Others, such as terminals, may well be input and output at once.
-    pub fn of(metadata: &Metadata) -> Option<Self> {
+    fn of(metadata: &Metadata) -> Option<Self> {
         metadata.is_file().then(|| Self(metadata.dev(), metadata.ino()))
     }
 }
 
+impl Origin {
+    /// Of a file that is opened later; that it is there is for the opening to tell.
+    pub fn of(path: &Path) -> Self {
+        let identity = fs::metadata(path).ok().as_ref().and_then(Identity::of);
+        Self { name: format!("{path:?}"), identity }
+    }
+}
+
+/// Refuses an output, with this name and metadata, that is also an input.
+pub fn refuse_input<'a>(
+    output: &str,
+    metadata: &Metadata,
+    inputs: impl IntoIterator<Item = &'a Origin>,
+) -> Result<(), Error> {
+    let identity = Identity::of(metadata);
+    match inputs.into_iter().find(|input| identity.is_some() && input.identity == identity) {
+        Some(input) => Err(Error::Overwrite { input: input.name.clone(), output: output.to_owned() }),
+        None => Ok(()),
+    }
+}
+
 impl Input {
+    /// Checks that all files can be read; standard input if there are none.
+    pub fn check_all(files: &[PathBuf]) -> Result<Vec<Self>, Error> {
+        if files.is_empty() {
+            return Ok(vec![Self::check(Path::new("-"))?]);
+        }
+        files.iter().map(|path| Self::check(path)).collect()
+    }
+
     /// Checks that a file can be read; "-" is standard input.
     pub fn check(path: &Path) -> Result<Self, Error> {
         let stdin = path == Path::new("-");
@@ -46,41 +80,36 @@ impl Input {
             Ok((_, metadata)) if metadata.is_dir() => Err(Error::Directory { input: name }),
             Ok((file, metadata)) => {
                 let from = if metadata.is_file() && !stdin { From::Path(path.to_owned()) } else { From::File(file) };
-                Ok(Self { name, identity: Identity::of(&metadata), from })
+                Ok(Self { origin: Origin { name, identity: Identity::of(&metadata) }, from })
             }
             Err(source) => Err(Error::Open { input: name, source }),
         }
     }
 
-    /// The input's name as it is shown to the user.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The identity of a regular file.
-    pub fn identity(&self) -> Option<Identity> {
-        self.identity
+    /// What it is called, and which file it is.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// An estimate of the number of lines, somewhat too high rather than too low.
     pub fn estimate_lines(&self) -> Result<u64, Error> {
-        if self.identity.is_none() {
-            return Err(Error::KeysUnknown { input: self.name.clone() });
+        if self.origin.identity.is_none() {
+            return Err(Error::KeysUnknown { input: self.origin.name.clone() });
         }
         let count = match &self.from {
             From::Path(path) => File::open(path).and_then(|file| estimate::lines(&file)),
             From::File(file) => estimate::lines(file),
         };
-        count.map_err(|source| Error::Estimate { input: self.name.clone(), source })
+        count.map_err(|source| Error::Estimate { input: self.origin.name.clone(), source })
     }
 
     /// The open file and its name.
     pub fn open(self) -> Result<(File, String), Error> {
         match self.from {
-            From::File(file) => Ok((file, self.name)),
+            From::File(file) => Ok((file, self.origin.name)),
             From::Path(path) => match File::open(path) {
-                Ok(file) => Ok((file, self.name)),
-                Err(source) => Err(Error::Open { input: self.name, source }),
+                Ok(file) => Ok((file, self.origin.name)),
+                Err(source) => Err(Error::Open { input: self.origin.name, source }),
             },
         }
     }

@@ -1,15 +1,25 @@
 //! The `bloomline` command: parses, runs, and turns the result into an exit code.
 #![forbid(unsafe_code)]
 
+mod batch;
+mod build;
+mod check;
 mod chunks;
+mod classic;
 mod cli;
 mod dedup;
 mod error;
 mod estimate;
+mod figures;
+mod filter_file;
+mod info;
 mod input;
+mod inserter;
 mod lines;
+mod merge;
 mod output;
 mod pipeline;
+mod plan;
 mod report;
 
 use clap::Parser;
@@ -17,10 +27,18 @@ use cli::{Cli, Command};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+/// The layout of the library's filters, as its documentation calls it.
+const LAYOUT: &str = "words4";
+
 fn main() -> ExitCode {
     let result = match Cli::try_parse() {
         Ok(cli) => match cli.command {
             Command::Dedup(options) => dedup::run(&options),
+            Command::Build(options) => build::run(&options),
+            Command::Check(options) => check::run(&options),
+            Command::Info(options) => info::run(&options),
+            Command::Merge(options) => merge::run(&options),
+            Command::Plan(options) => plan::run(&options),
         },
         Err(error) if error.use_stderr() => return fail(&cli::one_line(&error)),
         Err(help) => {
@@ -30,7 +48,7 @@ fn main() -> ExitCode {
         }
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // Whoever reads has enough, as `head` does.
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string()),

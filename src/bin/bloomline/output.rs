@@ -1,7 +1,7 @@
 //! The output: a file or standard output, written in large pieces.
 
 use crate::error::Error;
-use crate::input::{Identity, Input};
+use crate::input::{self, Origin};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ pub struct Output {
 
 impl Output {
     /// Opens `path`, or standard output. Refuses a file that is also an input before it is emptied.
-    pub fn create(path: Option<&Path>, inputs: &[Input]) -> Result<Self, Error> {
+    pub fn create<'a>(path: Option<&Path>, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
         let name = path.map_or_else(|| "standard output".to_owned(), |path| format!("{path:?}"));
         let open = || {
             let file = match path {
@@ -29,10 +29,7 @@ impl Output {
         };
         let failed = |source| Error::Create { output: name.clone(), source };
         let (file, metadata) = open().map_err(failed)?;
-        let identity = Identity::of(&metadata);
-        if let Some(input) = inputs.iter().find(|input| identity.is_some() && input.identity() == identity) {
-            return Err(Error::Overwrite { input: input.name().to_owned(), output: name });
-        }
+        input::refuse_input(&name, &metadata, inputs)?;
         if path.is_some() && metadata.is_file() {
             file.set_len(0).map_err(failed)?;
         }
@@ -50,7 +47,19 @@ impl Output {
         self.writer.flush().map_err(|source| self.failed(source))
     }
 
+    /// Writes text and a newline, and all that is gathered.
+    pub fn write_line(&mut self, text: &str) -> Result<(), Error> {
+        self.write(text.as_bytes())?;
+        self.write(b"\n")?;
+        self.finish()
+    }
+
     fn failed(&self, source: io::Error) -> Error {
         Error::Write { output: self.name.clone(), source }
     }
+}
+
+/// A message for the user; where standard error is closed, nobody wants it.
+pub fn say(message: &str) {
+    let _ = writeln!(io::stderr(), "{message}");
 }

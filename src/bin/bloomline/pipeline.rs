@@ -1,55 +1,19 @@
 //! Workers read and hash chunks at once; the caller gets them in order.
 //!
-//! A worker takes a spare batch, locks the inputs, fills its chunk, and before it unlocks announces the slot in which
+//! A worker takes a spare batch, locks the inputs, fills the batch, and before it unlocks announces the slot in which
 //! the result will lie: so slots are announced in input order, whoever is done first. The worker that read a chunk
-//! also hashes it, while it is in that core's cache. Batches go round, so there are never more than the first few,
+//! also works on it, while it is in that core's cache. Batches go round, so there are never more than the first few,
 //! and a worker that is too far ahead waits for a spare one.
 
-use crate::chunks::{Chunk, Chunks};
+use crate::batch::Batch;
+use crate::chunks::Chunks;
+use crate::cli::Reading;
 use crate::error::Error;
-use crate::lines::newlines;
-use bloomline::KeyHasher;
+use crate::input::Input;
 use crossbeam::channel::{self, Receiver, Sender};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::{panic, thread};
-
-/// A chunk and what a worker found in it.
-#[derive(Default)]
-pub struct Batch {
-    chunk: Chunk,
-    ends: Vec<usize>,
-    hashes: Vec<u64>,
-}
-
-impl Batch {
-    /// The lines, each with its newline.
-    pub fn bytes(&self) -> &[u8] {
-        self.chunk.bytes()
-    }
-
-    /// Where each line ends in the bytes, past its newline.
-    pub fn ends(&self) -> &[usize] {
-        &self.ends
-    }
-
-    /// The hash of each line without its newline.
-    pub fn hashes(&self) -> &[u64] {
-        &self.hashes
-    }
-
-    fn hash(&mut self, hasher: &KeyHasher) {
-        self.ends.clear();
-        self.hashes.clear();
-        let bytes = self.chunk.bytes();
-        newlines(bytes, |newline| self.ends.push(newline + 1));
-        let mut start = 0;
-        self.hashes.extend(self.ends.iter().map(|&end| {
-            let line = &bytes[start..end - 1];
-            start = end;
-            hasher.bytes(line)
-        }));
-    }
-}
 
 type Slot = Receiver<Result<Batch, Error>>;
 
@@ -59,23 +23,29 @@ struct Source {
     announce: Sender<Slot>,
 }
 
-/// Reads and hashes all chunks with `threads` workers and calls `consume` with each, in input order, until the first
-/// error. What was consumed before an error is a prefix of the inputs.
+/// Reads the inputs in batches, lets workers do `work` on each, and calls `consume` with each, in input order, until it
+/// breaks or the first error. What was consumed before an error is a prefix of the inputs.
 pub fn run(
-    chunks: Chunks,
-    hasher: &KeyHasher,
-    threads: usize,
-    mut consume: impl FnMut(&Batch) -> Result<(), Error>,
+    options: &Reading,
+    inputs: Vec<Input>,
+    work: impl Fn(&mut Batch) + Send + Sync + 'static,
+    mut consume: impl FnMut(&mut Batch) -> Result<ControlFlow<()>, Error>,
 ) -> Result<(), Error> {
+    let threads = match options.threads {
+        Some(threads) => threads.into(),
+        None => thread::available_parallelism().map_or(1, usize::from),
+    };
     let batches = 2 * threads + 2;
     let (recycle, spare) = channel::bounded(batches);
     let (announce, slots) = channel::bounded(batches);
+    let chunks = Chunks::new(inputs, options.chunk_size as usize);
     let source = Arc::new(Mutex::new(Source { chunks: Some(chunks), announce }));
+    let work = Arc::new(work);
     // Not scoped: after an error the process can end while a worker waits for a pipe that stays silent.
     let mut workers = Vec::new();
     for _ in 0..threads {
-        let (source, spare, hasher) = (source.clone(), spare.clone(), hasher.clone());
-        let worker = thread::Builder::new().name("hash".into()).spawn(move || work(&source, &spare, &hasher));
+        let (source, spare, work) = (source.clone(), spare.clone(), work.clone());
+        let worker = thread::Builder::new().name("worker".into()).spawn(move || live(&source, &spare, &*work));
         workers.push(worker.map_err(|source| Error::Thread { source })?);
     }
     drop(source);
@@ -85,8 +55,10 @@ pub fn run(
     }
     for slot in slots {
         let Ok(result) = slot.recv() else { break };
-        let batch = result?;
-        consume(&batch)?;
+        let mut batch = result?;
+        if consume(&mut batch)?.is_break() {
+            return Ok(());
+        }
         let _ = recycle.send(batch);
     }
     drop(recycle);
@@ -98,12 +70,12 @@ pub fn run(
 }
 
 /// One worker's life. It ends with the inputs, or when the consumer is gone.
-fn work(source: &Mutex<Source>, spare: &Receiver<Batch>, hasher: &KeyHasher) {
+fn live(source: &Mutex<Source>, spare: &Receiver<Batch>, work: &impl Fn(&mut Batch)) {
     for mut batch in spare {
         let slot = {
             let mut source = source.lock().expect("no worker panics while it reads");
             let Some(chunks) = &mut source.chunks else { return };
-            let filled = chunks.fill(&mut batch.chunk);
+            let filled = batch.fill(chunks);
             if !matches!(filled, Ok(true)) {
                 source.chunks = None;
             }
@@ -120,7 +92,7 @@ fn work(source: &Mutex<Source>, spare: &Receiver<Batch>, hasher: &KeyHasher) {
             }
             slot
         };
-        batch.hash(hasher);
+        work(&mut batch);
         let _ = slot.send(Ok(batch));
     }
 }

@@ -1,71 +1,43 @@
 //! What `--stats` prints.
 
+use crate::figures::{Figures, estimated, readable, readable_size};
+use crate::inserter::Inserter;
 use bloomline::BloomFilter;
 use std::time::Duration;
 
-/// The figures of a run.
-pub struct Report {
-    lines: u64,
-    unique: u64,
-    bytes: u64,
-    wrongly_dropped: f64,
-    fill: f64,
-    fpr: f64,
-    memory: usize,
-    seconds: f64,
+/// The figures of `dedup`. Reads the whole filter.
+pub fn of_dedup(done: &Inserter, elapsed: Duration) -> Figures {
+    let lost = wrongly_dropped(&done.filter, done.lines as f64, done.new as f64);
+    let mut figures = Figures::default();
+    figures.both("lines read", done.lines, "lines", done.lines);
+    figures.both("unique", done.new, "unique", done.new);
+    figures.both("dropped", done.lines - done.new, "dropped", done.lines - done.new);
+    figures.both("wrongly dropped", format!("{lost:.3} expected"), "expected_wrongly_dropped", lost);
+    state_and_speed(&mut figures, done, elapsed);
+    figures
 }
 
-impl Report {
-    /// Takes the filter's figures after `unique` of `lines` lines were new. Reads the whole filter.
-    pub fn new(filter: &BloomFilter, lines: u64, unique: u64, bytes: u64, elapsed: Duration) -> Self {
-        Self {
-            lines,
-            unique,
-            bytes,
-            wrongly_dropped: wrongly_dropped(filter, lines as f64, unique as f64),
-            fill: filter.fill_ratio(),
-            fpr: filter.current_fpr(),
-            memory: filter.memory_bytes(),
-            seconds: elapsed.as_secs_f64(),
-        }
-    }
-
-    fn megabytes_per_second(&self) -> f64 {
-        self.bytes as f64 / 1e6 / self.seconds
-    }
-
-    /// A line for each figure.
-    pub fn text(&self) -> String {
-        let Self { lines, unique, wrongly_dropped, seconds, .. } = self;
-        let fpr = readable(self.fpr);
-        let (dropped, fill, memory) = (lines - unique, 100.0 * self.fill, self.memory as f64 / 1e6);
-        let speed = self.megabytes_per_second();
-        format!(
-            "lines read       {lines}\n\
-             unique           {unique}\n\
-             dropped          {dropped}\n\
-             wrongly dropped  {wrongly_dropped:.3} expected\n\
-             fill             {fill:.2} %\n\
-             rate now         {fpr}\n\
-             filter memory    {memory:.2} MB\n\
-             time             {seconds:.3} s\n\
-             speed            {speed:.1} MB/s"
-        )
-    }
-
-    /// One JSON object on one line.
-    pub fn json(&self) -> String {
-        let Self { lines, unique, bytes, wrongly_dropped, fill, fpr, memory, seconds } = self;
-        let (dropped, speed) = (lines - unique, self.megabytes_per_second());
-        format!(
-            r#"{{"lines":{lines},"unique":{unique},"dropped":{dropped},"expected_wrongly_dropped":{wrongly_dropped:?},"fill":{fill:?},"fpr":{fpr:?},"memory_bytes":{memory},"bytes":{bytes},"seconds":{seconds:?},"mb_per_second":{speed:?}}}"#
-        )
-    }
+/// The figures of `build`. Reads the whole filter.
+pub fn of_build(done: &Inserter, elapsed: Duration) -> Figures {
+    let keys = done.filter.estimated_keys();
+    let mut figures = Figures::default();
+    figures.both("lines read", done.lines, "lines", done.lines);
+    figures.both("new", done.new, "new", done.new);
+    figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
+    state_and_speed(&mut figures, done, elapsed);
+    figures
 }
 
-/// A rate for people to read.
-pub fn readable(rate: f64) -> String {
-    if rate < 0.001 { format!("{rate:.2e}") } else { format!("{rate:.4}") }
+fn state_and_speed(figures: &mut Figures, done: &Inserter, elapsed: Duration) {
+    let (fill, fpr, memory) = (done.filter.fill_ratio(), done.filter.current_fpr(), done.filter.memory_bytes());
+    let seconds = elapsed.as_secs_f64();
+    let speed = done.bytes as f64 / 1e6 / seconds;
+    figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
+    figures.both("rate now", readable(fpr), "fpr", fpr);
+    figures.both("filter memory", readable_size(memory), "memory_bytes", memory);
+    figures.field("bytes", done.bytes);
+    figures.both("time", format!("{seconds:.3} s"), "seconds", seconds);
+    figures.both("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
 }
 
 /// The expected number of distinct lines that were taken for repeats.
@@ -77,7 +49,8 @@ pub fn readable(rate: f64) -> String {
 fn wrongly_dropped(filter: &BloomFilter, lines: f64, unique: f64) -> f64 {
     let mut keys = unique;
     for _ in 0..32 {
-        let step = (unique - (keys - sum_of_rates(filter, keys))) / (1.0 - filter.expected_fpr(keys as u64));
+        let step =
+            (unique - (keys - sum_of_rates(filter, keys))) / (1.0 - filter.expected_fpr(keys as u64)).max(f64::EPSILON);
         keys = (keys + step).clamp(unique, lines);
         if step < 0.001 {
             break;

@@ -1,0 +1,126 @@
+//! The filters that are compared, at equal memory and at their planned load, and the raw limit of the memory.
+
+use super::*;
+use bloomline::{BloomFilter, Kernel, Key};
+
+/// The kernels to compare: all, but the fastest alone where the filters of one comparison would not fit in memory.
+pub fn kernels(bytes: usize) -> impl Iterator<Item = Kernel> {
+    Kernel::available().take(if bytes > 1 << 30 { 1 } else { Kernel::ALL.len() })
+}
+
+pub fn empty(bytes: usize, kernel: Kernel) -> BloomFilter {
+    BloomFilter::builder().memory(bytes).probes(PROBES).kernel(kernel).build().unwrap()
+}
+
+/// Filled to the planned load with [`PRESENT`].
+pub fn filled(bytes: usize, kernel: Kernel) -> BloomFilter {
+    let mut filter = empty(bytes, kernel);
+    fill(&mut filter, 0, bytes);
+    filter
+}
+
+/// Filled to the planned load: with `keys`, then with hashes of [`PRESENT`].
+pub fn holding<K: Key>(bytes: usize, keys: &[K]) -> BloomFilter {
+    let mut filter = empty(bytes, Kernel::detect());
+    filter.insert_batch(keys, &mut vec![false; keys.len()]);
+    fill(&mut filter, keys.len() as u64, bytes);
+    filter
+}
+
+fn fill(filter: &mut BloomFilter, from: u64, bytes: usize) {
+    portions(from, planned_keys(bytes), |hashes| {
+        filter.insert_hashes(hashes, &mut vec![false; hashes.len()]);
+    });
+}
+
+/// Hands out a range of [`PRESENT`] in portions.
+fn portions(from: u64, to: u64, mut take: impl FnMut(&[u64])) {
+    const PORTION: u64 = 1 << 16;
+    for start in (from..to).step_by(PORTION as usize) {
+        let portion: Vec<u64> = (start..to.min(start + PORTION)).map(|i| hash(PRESENT, i)).collect();
+        take(&portion);
+    }
+}
+
+/// The keys of [`PRESENT`] that probes hit.
+pub fn held(bytes: usize) -> u64 {
+    planned_keys(bytes).min(BATCH as u64)
+}
+
+/// Holds the keys that probes hit; the rest of its load is random bits of the same density, which is what a Bloom
+/// filter without blocks is made of. (Key by key, a gigabyte takes minutes.)
+pub fn fastbloom(bytes: usize) -> fastbloom::BloomFilter {
+    let rest = (planned_keys(bytes) - held(bytes)) as f64;
+    let density = 1.0 - (-f64::from(PROBES) * rest / (bytes as f64 * 8.0)).exp();
+    let mut filter = fastbloom::BloomFilter::from_vec(random_words(bytes, density)).hashes(PROBES);
+    portions(0, held(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
+    filter
+}
+
+/// Words of random bits, of which the share `density` is set.
+fn random_words(bytes: usize, density: f64) -> Vec<u64> {
+    const DIGITS: u64 = 16;
+    let density = (density * f64::from(1 << DIGITS)) as u64;
+    // A binary digit 1 of the density means OR, 0 means AND, from the lowest up: each halves the share set so far
+    // and adds its half.
+    let word = |i| {
+        (0..DIGITS).fold(0, |word, digit| {
+            let random = hash(NOISE, i * DIGITS + digit);
+            if density >> digit & 1 == 1 { word | random } else { word & random }
+        })
+    };
+    (0..bytes as u64 / 8).map(word).collect()
+}
+
+pub fn fastbloom_atomic(filter: fastbloom::BloomFilter) -> fastbloom::AtomicBloomFilter {
+    fastbloom::AtomicBloomFilter::from_vec(filter.iter().collect()).hashes(PROBES)
+}
+
+/// Filled to the planned load with [`PRESENT`].
+pub fn sbbf(bytes: usize) -> sbbf_rs_safe::Filter {
+    let mut filter = sbbf_rs_safe::Filter::new(8, bytes);
+    portions(0, planned_keys(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
+    filter
+}
+
+/// Random 64-byte lines read through the same ring of prefetches, one byte of each: what the memory gives.
+pub struct RawLines(memmap2::MmapMut);
+
+impl RawLines {
+    pub fn new(bytes: usize) -> Self {
+        let mut map = memmap2::MmapMut::map_anon(bytes).unwrap();
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        map.fill(2);
+        Self(map)
+    }
+
+    /// Counts bytes that are 1; there is none.
+    #[allow(unsafe_code)]
+    pub fn read(&self, hashes: &[u64]) -> usize {
+        const AHEAD: usize = 64;
+        let lines = self.0.len() / 64;
+        let place = |hash: u64| ((u128::from(hash) * lines as u128) >> 64) as usize * 64;
+        let prefetch = |place: usize| {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a prefetch has no effect on memory.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T1>(self.0.as_ptr().wrapping_add(place).cast());
+            }
+        };
+        let mut ring = [0; AHEAD];
+        let (first, rest) = hashes.split_at(AHEAD);
+        for (slot, &hash) in ring.iter_mut().zip(first) {
+            *slot = place(hash);
+            prefetch(*slot);
+        }
+        let mut count = 0;
+        for (i, &hash) in rest.iter().enumerate() {
+            let next = place(hash);
+            prefetch(next);
+            count += usize::from(self.0[std::mem::replace(&mut ring[i % AHEAD], next)] == 1);
+        }
+        count
+    }
+}

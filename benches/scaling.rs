@@ -1,0 +1,180 @@
+//! Several threads on one filter of 1 GiB: bulk loads, concurrent inserts of fresh and of skewed keys, queries, and a
+//! crawler's queue; beside fastbloom's shared filter and exact sets. Sides take turns, as in duel.rs.
+//!
+//! ```text
+//! cargo bench --bench scaling --features frontier     about six minutes, 6 GiB of memory
+//! ```
+//!
+//! Times are of the clock on the wall, per key. A round inserts its keys into an empty filter, so fresh keys set all of
+//! their bits; emptying is not timed.
+
+mod common;
+
+use bloomline::{AtomicBloomFilter, Kernel};
+use common::filters::{empty, filled};
+use common::operations::each;
+use common::paired::{Side, duel};
+use common::*;
+use dashmap::DashSet;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+/// Keys that a thread takes at a time.
+const CHUNK: usize = 1 << 14;
+
+fn main() {
+    let (bytes, keys) = if smoke() { (1 << 20, 1 << 16) } else { (1 << 30, 40_000_000) };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // The most threads first: ratios are to them.
+    let (threads, beyond): (Vec<usize>, Vec<usize>) = [8, 4, 2, 1].into_iter().partition(|&threads| threads <= cores);
+    if !beyond.is_empty() {
+        println!("left out, with {cores} cores: {beyond:?} threads");
+    }
+    let pools: Vec<_> =
+        threads.iter().map(|&threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap()).collect();
+    let fresh = hashes(PRESENT, keys);
+    let skewed = zipf_keys(keys);
+    bulk_load(bytes, &pools, &fresh);
+    concurrent_inserts(bytes, &pools, None, &fresh, "fresh keys");
+    concurrent_inserts(bytes, &pools, Some(&fresh), &skewed, "skewed keys (Zipf 1.1)");
+    queries(bytes, &pools, keys);
+    #[cfg(feature = "frontier")]
+    for (kind, keys) in [("fresh", &fresh), ("skewed", &skewed)] {
+        frontier(&pools, &keys[..keys.len() / 4], kind);
+    }
+}
+
+fn named(operation: &str, pool: &ThreadPool) -> String {
+    let threads = pool.current_num_threads();
+    format!("{operation}, {threads} thread{}", if threads == 1 { "" } else { "s" })
+}
+
+/// Deals the keys out to the threads of the pool; the sum of what `take` returns.
+fn deal(pool: &ThreadPool, keys: &[u64], take: impl Fn(&[u64]) -> usize + Sync + Send) -> usize {
+    pool.install(|| keys.par_chunks(CHUNK).map(take).sum())
+}
+
+fn insert_chunk(filter: &AtomicBloomFilter, chunk: &[u64]) -> usize {
+    filter.insert_hashes(chunk, &mut [false; CHUNK][..chunk.len()])
+}
+
+fn bulk_load(bytes: usize, pools: &[ThreadPool], keys: &[u64]) {
+    let filter = RefCell::new(empty(bytes, Kernel::detect()));
+    let shared = RefCell::new(AtomicBloomFilter::from(empty(bytes, Kernel::detect())));
+    let mut new = vec![false; keys.len()];
+    let most = &pools[0];
+    let mut sides = Vec::new();
+    for pool in pools {
+        let prepare = || filter.borrow_mut().clear();
+        sides.push(Side::prepared(named("par_insert_hashes", pool), keys, prepare, |keys| {
+            let filter = &mut *filter.borrow_mut();
+            pool.install(|| filter.par_insert_hashes(keys));
+            0 // it does not tell which were new
+        }));
+    }
+    sides.extend([
+        Side::prepared(
+            "insert_hashes",
+            keys,
+            || filter.borrow_mut().clear(),
+            |keys| filter.borrow_mut().insert_hashes(keys, &mut new),
+        ),
+        Side::prepared(
+            named("atomic insert_hashes", most),
+            keys,
+            || shared.borrow_mut().clear(),
+            |keys| {
+                let shared = &*shared.borrow();
+                deal(most, keys, |chunk| insert_chunk(shared, chunk))
+            },
+        ),
+    ]);
+    duel("bulk load, fresh keys", sides);
+}
+
+/// `fresh` are keys to compare with, for the first side.
+fn concurrent_inserts(bytes: usize, pools: &[ThreadPool], fresh: Option<&[u64]>, keys: &[u64], kind: &str) {
+    let filter = RefCell::new(AtomicBloomFilter::from(empty(bytes, Kernel::detect())));
+    let fastbloom = fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).hashes(PROBES);
+    // An exact set needs some hundred ns a key: a quarter of the keys will do.
+    let few = &keys[..keys.len() / 4];
+    let locked = Mutex::new(HashSet::with_capacity(few.len()));
+    let sharded = DashSet::with_capacity(few.len());
+
+    let clear = || filter.borrow_mut().clear();
+    let batch = |pool, keys: &[u64]| {
+        let filter = &*filter.borrow();
+        deal(pool, keys, |chunk| insert_chunk(filter, chunk))
+    };
+    let single = |pool, keys: &[u64]| {
+        let filter = &*filter.borrow();
+        deal(pool, keys, |chunk| each(chunk, |hash| filter.insert_hash(hash)))
+    };
+    let mut sides = Vec::new();
+    if let Some(fresh) = fresh {
+        let most = &pools[0];
+        let name = named("atomic insert_hashes, fresh keys", most);
+        sides.push(Side::prepared(name, fresh, clear, move |keys| batch(most, keys)));
+    }
+    for pool in pools {
+        sides.extend([
+            Side::prepared(named("atomic insert_hashes", pool), keys, clear, move |keys| batch(pool, keys)),
+            Side::prepared(named("atomic insert_hash", pool), keys, clear, move |keys| single(pool, keys)),
+            Side::prepared(
+                named("fastbloom atomic insert_hash", pool),
+                keys,
+                || fastbloom.clear(),
+                |keys| deal(pool, keys, |chunk| each(chunk, |hash| !fastbloom.insert_hash(hash))),
+            ),
+            Side::prepared(
+                named("Mutex<HashSet<u64>>", pool),
+                few,
+                || locked.lock().unwrap().clear(),
+                |keys| deal(pool, keys, |chunk| each(chunk, |hash| locked.lock().unwrap().insert(hash))),
+            ),
+            Side::prepared(
+                named("DashSet<u64>", pool),
+                few,
+                || sharded.clear(),
+                |keys| deal(pool, keys, |chunk| each(chunk, |hash| sharded.insert(hash))),
+            ),
+        ]);
+    }
+    duel(&format!("concurrent inserts, {kind}"), sides);
+}
+
+fn queries(bytes: usize, pools: &[ThreadPool], keys: usize) {
+    let filter = filled(bytes, Kernel::detect());
+    let hashes = probe_keys(keys, planned_keys(bytes), 50);
+    let found = RefCell::new(vec![false; keys]);
+    let mut sides = Vec::new();
+    for pool in pools {
+        sides.push(Side::passing(named("par_contains_hashes", pool), &hashes, |hashes| {
+            let found = &mut *found.borrow_mut();
+            pool.install(|| filter.par_contains_hashes(hashes, found))
+        }));
+    }
+    sides.push(Side::passing("contains_hashes", &hashes, |hashes| {
+        filter.contains_hashes(hashes, &mut found.borrow_mut())
+    }));
+    duel("queries at the planned load, half hits", sides);
+}
+
+/// Every thread pushes its keys and takes out one for each that went in.
+#[cfg(feature = "frontier")]
+fn frontier(pools: &[ThreadPool], keys: &[u64], kind: &str) {
+    let queue = RefCell::new(None);
+    let mut sides = Vec::new();
+    for pool in pools {
+        let prepare = || _ = queue.replace(Some(bloomline::Frontier::new(keys.len() as u64, 0.01).unwrap()));
+        sides.push(Side::prepared(named("Frontier push and pop", pool), keys, prepare, |keys| {
+            let queue = queue.borrow();
+            let queue = queue.as_ref().unwrap();
+            deal(pool, keys, |chunk| each(chunk, |key| queue.push(key) && queue.pop().is_some()))
+        }));
+    }
+    duel(&format!("crawler's queue, {kind} keys"), sides);
+}

@@ -1,0 +1,93 @@
+//! `bloomline check`: the lines that are in a filter, as grep would print them.
+
+use crate::batch::Batch;
+use crate::cli::Check;
+use crate::error::Error;
+use crate::input::{Input, Origin};
+use crate::output::Output;
+use crate::{filter_file, pipeline};
+use bloomline::BloomFilter;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
+
+/// Runs the command.
+pub fn run(options: &Check) -> Result<ExitCode, Error> {
+    let files = &options.reading.files;
+    let inputs = Input::check_all(files)?;
+    let origin = Origin::of(&options.filter);
+    let search = Search { options, filter: Arc::new(filter_file::load(&options.filter)?) };
+    let selected = if options.quiet {
+        search.run(inputs, |_, selected| Ok(if selected > 0 { ControlFlow::Break(()) } else { GO_ON }))?
+    } else {
+        let mut output = Output::create(None, inputs.iter().map(Input::origin).chain([&origin]))?;
+        let selected = if options.count {
+            search.count(inputs, files, &mut output)?
+        } else {
+            search.print(inputs, &mut output)?
+        };
+        output.finish()?;
+        selected
+    };
+    // 1 is what grep says when it selects nothing.
+    Ok(if selected > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+struct Search<'a> {
+    options: &'a Check,
+    filter: Arc<BloomFilter>,
+}
+
+impl Search<'_> {
+    /// Whether lines that are in the filter are selected, or those that are not.
+    fn wanted(&self) -> bool {
+        !self.options.invert_match
+    }
+
+    /// Calls `consume` with batches, in order, and the number of lines selected in each. Returns the sum of these.
+    fn run(
+        &self,
+        inputs: Vec<Input>,
+        mut consume: impl FnMut(&Batch, usize) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<u64, Error> {
+        let filter = self.filter.clone();
+        let work = move |batch: &mut Batch| {
+            batch.hash(filter.hasher());
+            batch.mark(|hashes, found| filter.contains_hashes(hashes, found));
+        };
+        let mut sum = 0;
+        pipeline::run(&self.options.reading, inputs, work, |batch| {
+            let selected = batch.count(self.wanted());
+            sum += selected as u64;
+            consume(batch, selected)
+        })?;
+        Ok(sum)
+    }
+
+    fn print(&self, inputs: Vec<Input>, output: &mut Output) -> Result<u64, Error> {
+        self.run(inputs, |batch, _| {
+            batch.pieces(self.wanted()).try_for_each(|lines| output.write(lines))?;
+            Ok(GO_ON)
+        })
+    }
+
+    /// Inputs run one by one here, for batches do not end where a file does.
+    fn count(&self, inputs: Vec<Input>, files: &[PathBuf], output: &mut Output) -> Result<u64, Error> {
+        let mut sum = 0;
+        for (i, input) in inputs.into_iter().enumerate() {
+            let selected = self.run(vec![input], |_, _| Ok(GO_ON))?;
+            if files.len() > 1 {
+                let stdin = files[i] == Path::new("-");
+                output.write(if stdin { b"(standard input)" } else { files[i].as_os_str().as_bytes() })?;
+                output.write(b":")?;
+            }
+            output.write(format!("{selected}\n").as_bytes())?;
+            sum += selected;
+        }
+        Ok(sum)
+    }
+}

@@ -1,0 +1,89 @@
+//! Figures: printed for people, and as JSON for programs.
+
+use crate::cli::StatsFormat;
+use serde_json::{Map, Value};
+use std::fmt::Display;
+
+/// Rows for people, fields for programs.
+#[derive(Default)]
+pub struct Figures {
+    rows: Vec<(&'static str, String)>,
+    fields: Map<String, Value>,
+}
+
+impl Figures {
+    /// Adds a figure for people.
+    pub fn row(&mut self, label: &'static str, text: impl Display) {
+        self.rows.push((label, text.to_string()));
+    }
+
+    /// Adds a figure for programs. Numbers that are infinite or none at all become `null`: JSON has no other word.
+    pub fn field(&mut self, name: &str, value: impl Into<Value>) {
+        self.fields.insert(name.to_owned(), value.into());
+    }
+
+    /// Adds a figure for both.
+    pub fn both(&mut self, label: &'static str, text: impl Display, name: &str, value: impl Into<Value>) {
+        self.row(label, text);
+        self.field(name, value);
+    }
+
+    /// A line for each figure.
+    pub fn text(&self) -> String {
+        let width = self.rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
+        let lines: Vec<String> = self.rows.iter().map(|(label, text)| format!("{label:width$}  {text}")).collect();
+        lines.join("\n")
+    }
+
+    /// One JSON object on one line.
+    pub fn json(self) -> String {
+        Value::Object(self.fields).to_string()
+    }
+
+    /// One or the other.
+    pub fn format(self, format: StatsFormat) -> String {
+        match format {
+            StatsFormat::Text => self.text(),
+            StatsFormat::Json => self.json(),
+        }
+    }
+}
+
+/// A rate for people to read.
+pub fn readable(rate: f64) -> String {
+    if rate < 0.001 { format!("{rate:.2e}") } else { format!("{rate:.4}") }
+}
+
+/// An estimate for people to read. A filter may have none: of the bits a key without keys, of the keys with all bits set.
+pub fn estimated(value: f64, decimals: usize) -> String {
+    if value.is_finite() { format!("{value:.decimals$} (estimated)") } else { "unknown".to_owned() }
+}
+
+/// A size for people to read.
+pub fn readable_size(bytes: usize) -> String {
+    let (mut size, mut unit) = (bytes as f64, "bytes");
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
+        if size < 1024.0 {
+            break;
+        }
+        (size, unit) = (size / 1024.0, larger);
+    }
+    if unit == "bytes" { format!("{size} {unit}") } else { format!("{size:.2} {unit}") }
+}
+
+/// Columns as wide as they need to be, all to the right as numbers are, but for the first.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(widths.len().max(row.len()), 0);
+        widths.iter_mut().zip(row).for_each(|(width, cell)| *width = cell.chars().count().max(*width));
+    }
+    let line = |row: &Vec<String>| {
+        let mut line = format!("{:width$}", row[0], width = widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            line += &format!("  {cell:>width$}");
+        }
+        line
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

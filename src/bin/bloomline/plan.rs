@@ -1,0 +1,163 @@
+//! `bloomline plan`: what a filter will take and do, before it is built.
+
+use crate::LAYOUT;
+use crate::classic::Classic;
+use crate::cli::Plan;
+use crate::error::Error;
+use crate::figures::{readable_size, table};
+use crate::output::Output;
+use bloomline::{BloomFilter, BuildError};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// The loads at which rates are told, in shares of the keys planned for.
+const LOADS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+
+/// Rows of the table of rates.
+const BITS_PER_KEY: std::ops::RangeInclusive<usize> = 4..=40;
+
+/// Columns of the table of rates.
+const PROBES: [u32; 4] = [4, 8, 12, 16];
+
+/// Runs the command.
+pub fn run(options: &Plan) -> Result<ExitCode, Error> {
+    let text = match (options.table, options.json) {
+        (true, false) => rates_text()?,
+        (true, true) => rates_json()?,
+        (false, json) => {
+            let layouts = layouts(options)?;
+            if json { Value::from_iter(layouts.iter().map(Layout::json)).to_string() } else { layouts_text(&layouts) }
+        }
+    };
+    let mut output = Output::create(None, [])?;
+    output.write_line(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A filter of some layout.
+struct Layout {
+    name: &'static str,
+    keys: u64,
+    memory: usize,
+    probes: u32,
+    /// At the [`LOADS`].
+    rates: [f64; LOADS.len()],
+}
+
+/// The layouts, sized as the user wants.
+fn layouts(options: &Plan) -> Result<[Layout; 2], Error> {
+    let builder = BloomFilter::builder();
+    let (plan, keys, classic, classic_keys) = match (options.expected_keys, options.fpr, options.memory) {
+        (Some(keys), Some(rate), None) => {
+            let plan = builder.expected_keys(keys).false_positive_rate(rate).plan()?;
+            (plan, keys, Classic::for_rate(keys, rate), keys)
+        }
+        (Some(keys), None, Some(memory)) => {
+            let plan = builder.expected_keys(keys).memory(memory).plan()?;
+            (plan, keys, Classic::for_size(memory as f64 * 8.0, keys), keys)
+        }
+        (None, Some(rate), Some(memory)) => {
+            let plan = builder.false_positive_rate(rate).memory(memory).plan()?;
+            let classic = Classic::for_capacity(memory as f64 * 8.0, rate);
+            (plan, plan.capacity(rate), classic, classic.capacity(rate) as u64)
+        }
+        _ => return Err(Error::PlanOfTwo),
+    };
+    Ok([
+        Layout {
+            name: LAYOUT,
+            keys,
+            memory: plan.memory_bytes(),
+            probes: plan.probes(),
+            rates: LOADS.map(|load| plan.expected_fpr((keys as f64 * load) as u64)),
+        },
+        Layout {
+            name: "classic",
+            keys: classic_keys,
+            memory: (classic.bits / 8.0).ceil() as usize,
+            probes: classic.probes,
+            rates: LOADS.map(|load| classic.fpr(classic_keys as f64 * load)),
+        },
+    ])
+}
+
+impl Layout {
+    fn bits_per_key(&self) -> f64 {
+        self.memory as f64 * 8.0 / self.keys as f64
+    }
+
+    fn row(&self) -> Vec<String> {
+        let Self { name, keys, memory, probes, rates } = self;
+        let mut row = vec![
+            (*name).to_owned(),
+            keys.to_string(),
+            readable_size(*memory),
+            probes.to_string(),
+            format!("{:.4}", self.bits_per_key()),
+        ];
+        row.extend(rates.map(digits));
+        row
+    }
+
+    fn json(&self) -> Value {
+        let Self { name, keys, memory, probes, rates } = self;
+        let rates: Vec<Value> =
+            LOADS.iter().zip(rates).map(|(load, rate)| json!({ "load": load, "fpr": rate })).collect();
+        json!({
+            "layout": name,
+            "keys": keys,
+            "memory_bytes": memory,
+            "probes": probes,
+            "bits_per_key": self.bits_per_key(),
+            "rates": rates,
+        })
+    }
+}
+
+fn layouts_text(layouts: &[Layout]) -> String {
+    let mut head: Vec<String> = ["layout", "keys", "memory", "k", "bits per key"].map(str::to_owned).to_vec();
+    head.extend(LOADS.map(|load| format!("rate at ×{load}")));
+    let rows: Vec<_> = [head].into_iter().chain(layouts.iter().map(Layout::row)).collect();
+    table(&rows)
+}
+
+/// The rates of words4 with so many bits a key, one for each of the [`PROBES`].
+fn rates(bits_per_key: usize) -> Result<[f64; PROBES.len()], BuildError> {
+    // So many that blocks are loaded as in any large filter, so few that no two are expected to share a whole hash.
+    const KEYS: u64 = 1 << 26;
+    let memory = KEYS as usize / 8 * bits_per_key;
+    let mut rates = [0.0; PROBES.len()];
+    for (rate, probes) in rates.iter_mut().zip(PROBES) {
+        *rate = BloomFilter::builder().memory(memory).probes(probes).plan()?.expected_fpr(KEYS);
+    }
+    Ok(rates)
+}
+
+fn rates_text() -> Result<String, BuildError> {
+    let mut head = vec!["bits per key".to_owned()];
+    head.extend(PROBES.map(|probes| format!("k = {probes} ")));
+    let mut rows = vec![head];
+    for bits in BITS_PER_KEY {
+        let rates = rates(bits)?;
+        let least = rates.iter().copied().fold(1.0, f64::min);
+        let mut row = vec![format!("{bits:12}")];
+        row.extend(rates.map(|rate| digits(rate) + if rate == least { "*" } else { " " }));
+        rows.push(row);
+    }
+    Ok(format!("{}\n{LAYOUT}; * is the best k", table(&rows)))
+}
+
+fn rates_json() -> Result<String, BuildError> {
+    let mut cells = Vec::new();
+    for bits in BITS_PER_KEY {
+        for (rate, probes) in rates(bits)?.into_iter().zip(PROBES) {
+            cells.push(json!({ "layout": LAYOUT, "bits_per_key": bits, "probes": probes, "fpr": rate }));
+        }
+    }
+    Ok(Value::from(cells).to_string())
+}
+
+/// A rate, with as many digits as tell layouts apart.
+fn digits(rate: f64) -> String {
+    format!("{rate:.3e}")
+}

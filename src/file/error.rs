@@ -1,0 +1,155 @@
+//! What is wrong with a file, and with which one.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a filter cannot be loaded or saved: what is wrong, and with which file.
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, FileErrorKind};
+/// let error = BloomFilter::read_from(&b"#!/bin/sh"[..]).unwrap_err();
+/// assert!(matches!(error.kind(), FileErrorKind::NotBloomline));
+/// assert_eq!(error.to_string(), "not a bloomline file");
+///
+/// let error = BloomFilter::load("/no/such/file").unwrap_err();
+/// assert_eq!(error.path().unwrap().to_str(), Some("/no/such/file"));
+/// assert!(error.to_string().starts_with("/no/such/file: "));
+/// ```
+#[derive(Debug)]
+pub struct FileError {
+    path: Option<PathBuf>,
+    kind: FileErrorKind,
+}
+
+impl FileError {
+    pub(crate) fn at(path: &Path, kind: FileErrorKind) -> Self {
+        Self { path: Some(path.to_path_buf()), kind }
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> &FileErrorKind {
+        &self.kind
+    }
+
+    /// The file, as the call named it; `None` where the call had a reader and no path.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+impl From<FileErrorKind> for FileError {
+    fn from(kind: FileErrorKind) -> Self {
+        Self { path: None, kind }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{}: {}", path.display(), self.kind),
+            None => self.kind.fmt(f),
+        }
+    }
+}
+
+impl Error for FileError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.kind.source()
+    }
+}
+
+/// What is wrong with a file; see [`FileError`]. docs/FORMAT.md has the terms.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FileErrorKind {
+    /// The first bytes are not those of a filter's file.
+    NotBloomline,
+    /// The file is sound, and its format is newer than this version of the crate.
+    NewerVersion {
+        /// The format's version.
+        found: u32,
+        /// The newest version that can be read.
+        newest: u32,
+    },
+    /// The data end too early.
+    Truncated {
+        /// Bytes that are there.
+        have: u64,
+        /// Bytes that there should be: of the whole file if the header is complete, of the header if not.
+        want: u64,
+    },
+    /// The file goes on after its end. (A reader may: what follows is left to it.)
+    TooLong {
+        /// Bytes that are there.
+        have: u64,
+        /// Bytes that there should be.
+        want: u64,
+    },
+    /// The header does not have its checksum.
+    DamagedHeader,
+    /// The blocks and their trailer do not have their checksum.
+    DamagedBody,
+    /// A header that is sound has a value that no filter has: its writer does not keep to the format.
+    Field {
+        /// The field's name.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// The values that it can have.
+        allowed: &'static str,
+    },
+    /// The file's writer hashed keys in another way than this build, so that no key would be found again.
+    OtherHash,
+    /// The system refused the memory, or cannot address so much.
+    OutOfMemory {
+        /// Bytes of the filter.
+        bytes: u64,
+    },
+    /// The system refused to read or write.
+    Io(io::Error),
+}
+
+impl From<io::Error> for FileErrorKind {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl fmt::Display for FileErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotBloomline => write!(f, "not a bloomline file"),
+            Self::NewerVersion { found, newest } => write!(
+                f,
+                "written in version {found} of the format, and this build reads up to version {newest}: update bloomline"
+            ),
+            Self::Truncated { have, want } => write!(f, "truncated: {have} bytes of {want}"),
+            Self::TooLong { have, want } => write!(f, "too long: {have} bytes where {want} are due"),
+            Self::DamagedHeader => write!(f, "damaged: the header (bytes 0 to 63) does not have its checksum"),
+            Self::DamagedBody => write!(f, "damaged: the blocks (from byte 64 on) do not have their checksum"),
+            Self::Field { field, value, allowed } => {
+                write!(f, "impossible header: {field} is {value}, and can be {allowed}")
+            }
+            Self::OtherHash => write!(
+                f,
+                "keys were hashed in another way than this build does (its golden hash differs): build without the feature mum32bit of the crate wyhash"
+            ),
+            Self::OutOfMemory { bytes } => {
+                write!(f, "the system has no {bytes} bytes of memory for the filter")
+            }
+            Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for FileErrorKind {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Io(error) => error.source(),
+            _ => None,
+        }
+    }
+}

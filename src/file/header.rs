@@ -1,0 +1,133 @@
+//! The header: what a filter is, in 64 bytes.
+
+use super::error::FileErrorKind;
+use crate::block::{BLOCK_BYTES, PROBES};
+use crate::hash::KeyHasher;
+use crate::kernel::Selected;
+use crate::params::Params;
+use crate::storage::MAX_BLOCKS;
+use twox_hash::XxHash3_64;
+
+/// The header's length: one block, so that the blocks after it are aligned in the file as they are in memory.
+pub(crate) const HEADER_BYTES: usize = BLOCK_BYTES;
+
+/// No text starts with the first byte, and a transfer that converts line ends spoils the last two.
+const MAGIC: [u8; 8] = *b"\x89BLOOM\r\n";
+const VERSION: u32 = 1;
+/// The layout of src/block.rs.
+const WORDS4: u16 = 1;
+/// Files are shorter than 2^63 bytes, as system calls count them.
+const BLOCKS_LIMIT: u64 = 1 << 57;
+
+/// The header of a filter. The fields' places are written once more, in [`decode`].
+pub(crate) fn encode(params: &Params, hasher: &KeyHasher) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[12..14].copy_from_slice(&WORDS4.to_le_bytes());
+    // 4 to 16.
+    header[14..16].copy_from_slice(&(params.probes as u16).to_le_bytes());
+    header[16..24].copy_from_slice(&(params.blocks as u64).to_le_bytes());
+    header[24..32].copy_from_slice(&params.seed.to_le_bytes());
+    header[32..40].copy_from_slice(&golden_hash(hasher).to_le_bytes());
+    let checksum = XxHash3_64::oneshot(&header[..56]);
+    header[56..].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// What a header says, fit for this machine and this build. `header` is shorter than [`HEADER_BYTES`] if the data are.
+pub(crate) fn decode(header: &[u8]) -> Result<(Params, KeyHasher), FileErrorKind> {
+    let magic = header.len().min(MAGIC.len());
+    if header[..magic] != MAGIC[..magic] {
+        return Err(FileErrorKind::NotBloomline);
+    }
+    let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(header) else {
+        return Err(FileErrorKind::Truncated { have: header.len() as u64, want: HEADER_BYTES as u64 });
+    };
+    // The checksum comes before all else: every version has it in this place, so that a damaged version number does
+    // not pass for a newer one.
+    if XxHash3_64::oneshot(&header[..56]) != u64_at(header, 56) {
+        return Err(FileErrorKind::DamagedHeader);
+    }
+    let version = u32_at(header, 8);
+    if version > VERSION {
+        return Err(FileErrorKind::NewerVersion { found: version, newest: VERSION });
+    }
+    let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
+    let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
+    check("version", version.into(), version == VERSION, "1")?;
+    check("layout", layout.into(), layout == WORDS4.into(), "1, which is words4")?;
+    check("probes", probes.into(), PROBES.contains(&probes), "4, 8, 12 or 16")?;
+    check("blocks", blocks, (1..BLOCKS_LIMIT).contains(&blocks), "at least 1 and below 2^57")?;
+    for place in [40, 48] {
+        let reserved = u64_at(header, place);
+        check("reserved", reserved, reserved == 0, "0")?;
+    }
+    let hasher = KeyHasher::new(seed);
+    if golden_hash(&hasher) != u64_at(header, 32) {
+        return Err(FileErrorKind::OtherHash);
+    }
+    let bytes = blocks * BLOCK_BYTES as u64;
+    let blocks = usize::try_from(blocks).ok().filter(|&blocks| blocks <= MAX_BLOCKS);
+    let blocks = blocks.ok_or(FileErrorKind::OutOfMemory { bytes })?;
+    Ok((Params { blocks, probes, seed, kernel: Selected::detect() }, hasher))
+}
+
+fn u32_at(header: &[u8; HEADER_BYTES], place: usize) -> u32 {
+    u32::from_le_bytes(core::array::from_fn(|i| header[place + i]))
+}
+
+fn u64_at(header: &[u8; HEADER_BYTES], place: usize) -> u64 {
+    u64::from_le_bytes(core::array::from_fn(|i| header[place + i]))
+}
+
+/// An error that names the field, unless it is as it must be.
+fn check(field: &'static str, value: u64, good: bool, allowed: &'static str) -> Result<(), FileErrorKind> {
+    if good { Ok(()) } else { Err(FileErrorKind::Field { field, value, allowed }) }
+}
+
+/// A sample of the hash under the filter's seed: byte strings of every class of lengths, and integers, whose hashes
+/// have code of their own. Keys are found again only by a build that hashes all of them as the writer did, which
+/// a feature of the hash crate, enabled by any crate in a program, can change.
+fn golden_hash(hasher: &KeyHasher) -> u64 {
+    let bytes: [u8; 100] = core::array::from_fn(|i| i as u8 + 1);
+    let strings = [0, 1, 2, 3, 4, 8, 16, 17, 48, 49, 100].map(|length| hasher.bytes(&bytes[..length]));
+    let integer = |length| (0..length).rev().fold(0, |integer, i| integer << 8 | u128::from(bytes[i]));
+    let integers = [
+        hasher.u8(integer(1) as u8),
+        hasher.u16(integer(2) as u16),
+        hasher.u32(integer(4) as u32),
+        hasher.u64(integer(8) as u64),
+        hasher.u128(integer(16)),
+    ];
+    strings.into_iter().chain(integers).fold(0, |golden, hash| hasher.combine(golden, hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The specification has the integers as byte strings: what holds a hash of one kind to the other.
+    #[test]
+    fn the_golden_hash_is_that_of_the_specification() {
+        for seed in [0, 1, u64::MAX] {
+            let hasher = KeyHasher::new(seed);
+            let bytes: Vec<u8> = (1..=100).collect();
+            let lengths = [0, 1, 2, 3, 4, 8, 16, 17, 48, 49, 100, 1, 2, 4, 8, 16];
+            let golden = lengths.iter().fold(0u64, |golden, &length| {
+                let parts = [golden.to_le_bytes(), hasher.bytes(&bytes[..length]).to_le_bytes()];
+                hasher.bytes(&parts.concat())
+            });
+            assert_eq!(golden_hash(&hasher), golden);
+        }
+    }
+
+    #[test]
+    fn another_hash_is_told() {
+        let params = Params { blocks: 1, probes: 8, seed: 1, kernel: Selected::detect() };
+        assert!(decode(&encode(&params, &KeyHasher::new(1))).is_ok());
+        // A build with another hash, as seen from here.
+        let header = encode(&params, &KeyHasher::new(2));
+        assert!(matches!(decode(&header), Err(FileErrorKind::OtherHash)));
+    }
+}

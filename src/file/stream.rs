@@ -1,0 +1,237 @@
+//! A filter on a stream: the header, the blocks, the trailer.
+
+use super::error::FileErrorKind;
+use super::header::{self, HEADER_BYTES};
+use crate::block::{BLOCK_BYTES, Block, WORDS};
+use crate::error::BuildError;
+use crate::hash::KeyHasher;
+use crate::kernel::Selected;
+use crate::params::Params;
+use crate::stats::CountOnes;
+use crate::storage::Blocks;
+use std::cmp::Ordering;
+use std::hash::Hasher;
+use std::io::{self, Read, Write};
+use twox_hash::XxHash3_64;
+
+/// Blocks that are read or written at a time: 1 MiB, which makes system calls cheap and stays in a cache.
+const CHUNK: usize = (1 << 20) / BLOCK_BYTES;
+
+pub(crate) const TRAILER_BYTES: usize = 16;
+
+/// What a file held.
+pub(crate) struct Loaded {
+    pub(crate) params: Params,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) blocks: Blocks,
+}
+
+/// What follows the blocks: the number of bits set in them, and the checksum of the blocks and that number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trailer {
+    pub(crate) ones: u64,
+    checksum: u64,
+}
+
+impl Trailer {
+    pub(crate) fn from_bytes(bytes: [u8; TRAILER_BYTES]) -> Self {
+        let [ones, checksum] = [0, 8].map(|start| u64::from_le_bytes(core::array::from_fn(|i| bytes[start + i])));
+        Self { ones, checksum }
+    }
+
+    fn to_bytes(self) -> [u8; TRAILER_BYTES] {
+        let parts = [self.ones.to_le_bytes(), self.checksum.to_le_bytes()];
+        core::array::from_fn(|i| parts[i / 8][i % 8])
+    }
+}
+
+/// The trailer in the making.
+struct Sums {
+    kernel: Selected,
+    ones: u64,
+    hasher: XxHash3_64,
+}
+
+impl Sums {
+    fn new(kernel: Selected) -> Self {
+        Self { kernel, ones: 0, hasher: XxHash3_64::new() }
+    }
+
+    /// Takes in blocks, as they stand in the file.
+    fn add(&mut self, blocks: &[u8]) {
+        // The number of probes makes no difference.
+        self.ones += self.kernel.run(4, CountOnes(blocks.as_chunks().0));
+        self.hasher.write(blocks);
+    }
+
+    fn finish(mut self) -> Trailer {
+        self.hasher.write(&self.ones.to_le_bytes());
+        Trailer { ones: self.ones, checksum: self.hasher.finish() }
+    }
+}
+
+/// Bytes in the file of a filter with so many blocks.
+fn file_bytes(blocks: usize) -> u64 {
+    (HEADER_BYTES + TRAILER_BYTES) as u64 + blocks as u64 * BLOCK_BYTES as u64
+}
+
+/// Writes a filter and flushes the writer.
+pub(crate) fn write(
+    params: &Params,
+    hasher: &KeyHasher,
+    blocks: impl Iterator<Item = [u64; WORDS]>,
+    mut writer: impl Write,
+) -> io::Result<()> {
+    writer.write_all(&header::encode(params, hasher))?;
+    let trailer = copy_body(params.kernel, blocks, &mut writer)?;
+    writer.write_all(&trailer.to_bytes())?;
+    writer.flush()
+}
+
+/// Writes the blocks and returns the trailer that belongs to them.
+///
+/// Each word is taken from the filter once and summed up from the copy, so that the trailer fits what was written
+/// even while other threads insert.
+pub(crate) fn copy_body(
+    kernel: Selected,
+    mut blocks: impl Iterator<Item = [u64; WORDS]>,
+    mut writer: impl Write,
+) -> io::Result<Trailer> {
+    let mut sums = Sums::new(kernel);
+    let mut chunk = vec![[[0; 8]; WORDS]; CHUNK];
+    loop {
+        let mut filled = 0;
+        // The chunk comes first in the zip: at its end no block is taken from the other side and lost.
+        for (bytes, block) in chunk.iter_mut().zip(&mut blocks) {
+            *bytes = block.map(u64::to_le_bytes);
+            filled += 1;
+        }
+        let bytes = chunk[..filled].as_flattened().as_flattened();
+        sums.add(bytes);
+        writer.write_all(bytes)?;
+        if filled < CHUNK {
+            return Ok(sums.finish());
+        }
+    }
+}
+
+/// Reads a filter, of `length` bytes with its header and trailer where that is known beforehand.
+pub(crate) fn read(mut reader: impl Read, length: Option<u64>) -> Result<Loaded, FileErrorKind> {
+    let (params, hasher) = read_header(&mut reader)?;
+    if let Some(have) = length {
+        check_length(params.blocks, have)?;
+    }
+    let room = |filled| if length.is_some() { params.blocks } else { justified(params.blocks, filled) };
+    let mut rest = Rest { reader, have: HEADER_BYTES as u64, want: file_bytes(params.blocks) };
+    let mut sums = Sums::new(params.kernel);
+    let mut chunk = vec![[[0; 8]; WORDS]; CHUNK];
+    let mut blocks = Blocks::zeroed(room(0)).map_err(out_of_memory)?;
+    let mut filled = 0;
+    loop {
+        for blocks in blocks.as_mut_slice()[filled..].chunks_mut(CHUNK) {
+            let chunk = &mut chunk[..blocks.len()];
+            rest.fill(chunk.as_flattened_mut().as_flattened_mut())?;
+            sums.add(chunk.as_flattened().as_flattened());
+            for (block, words) in blocks.iter_mut().zip(chunk) {
+                *block = Block(words.map(u64::from_le_bytes));
+            }
+        }
+        filled = blocks.len();
+        if filled == params.blocks {
+            break;
+        }
+        blocks = blocks.grown(room(filled)).map_err(out_of_memory)?;
+    }
+    let mut trailer = [0; TRAILER_BYTES];
+    rest.fill(&mut trailer)?;
+    if Trailer::from_bytes(trailer) != sums.finish() {
+        return Err(FileErrorKind::DamagedBody);
+    }
+    Ok(Loaded { params, hasher, blocks })
+}
+
+pub(crate) fn read_header(mut reader: impl Read) -> Result<(Params, KeyHasher), FileErrorKind> {
+    let mut header = [0; HEADER_BYTES];
+    let have = read_full(&mut reader, &mut header)?;
+    header::decode(&header[..have])
+}
+
+/// An error unless a file of `have` bytes is as long as one with so many blocks is.
+pub(crate) fn check_length(blocks: usize, have: u64) -> Result<(), FileErrorKind> {
+    let want = file_bytes(blocks);
+    match have.cmp(&want) {
+        Ordering::Less => Err(FileErrorKind::Truncated { have, want }),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(FileErrorKind::TooLong { have, want }),
+    }
+}
+
+/// How many of `blocks` blocks to make room for when `filled` have come: at most one chunk more than twice as many, and
+/// halves of the whole, so that the last step, which doubles, ends at the filter's size.
+fn justified(blocks: usize, filled: usize) -> usize {
+    let mut room = blocks;
+    while room > CHUNK + 2 * filled {
+        room = room.div_ceil(2);
+    }
+    room
+}
+
+/// What comes after the header.
+struct Rest<R> {
+    reader: R,
+    /// Bytes of the file that have come.
+    have: u64,
+    /// Bytes of the whole file.
+    want: u64,
+}
+
+impl<R: Read> Rest<R> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), FileErrorKind> {
+        let read = read_full(&mut self.reader, bytes)?;
+        self.have += read as u64;
+        if read < bytes.len() {
+            return Err(FileErrorKind::Truncated { have: self.have, want: self.want });
+        }
+        Ok(())
+    }
+}
+
+/// Reads until the buffer is full or the data end; the number of bytes read.
+fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn out_of_memory(error: BuildError) -> FileErrorKind {
+    match error {
+        BuildError::OutOfMemory { bytes } => FileErrorKind::OutOfMemory { bytes: bytes as u64 },
+        error => unreachable!("{error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_grows_with_the_data_and_ends_at_the_filter() {
+        for blocks in [1, 2, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1, 1_000_003, 1 << 40] {
+            let mut filled = 0;
+            while filled < blocks {
+                let room = justified(blocks, filled);
+                assert!(room > filled && room <= blocks && room <= CHUNK + 2 * filled, "{blocks} {filled} {room}");
+                // Old and new memory are filled at once only as far as the old one went.
+                assert!(filled == 0 || 2 * filled <= room + 64, "{blocks} {filled} {room}");
+                filled = room;
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! `Frontier`: what a crawler has yet to visit, each item once.
+
+use crate::atomic_filter::AtomicBloomFilter;
+use crate::error::{BuildError, FrontierFull};
+use crate::key::Key;
+use crate::sync::{AtomicU64, Ordering};
+use core::fmt;
+use crossbeam::queue::SegQueue;
+
+/// The queue of a crawler: any number of threads push what they find and pop what to visit, and no item is queued
+/// twice.
+///
+/// It is an unbounded first-in, first-out queue behind an [`AtomicBloomFilter`]. The filter remembers the items that
+/// were seen, at some 10 to 40 bits each whatever their length; only those that wait are kept whole.
+///
+/// # What the filter costs
+/// A false positive is an item that is taken for seen and never visited. It befalls a new item at the filter's rate at
+/// that moment: from 0 up to the `false_positive_rate` asked for, once the expected items are in. So choose the
+/// share of a crawl that may be missed: 1e-6 takes 41 bits an item.
+///
+/// # When it is full
+/// Past the expected items the rate rises above the one asked for. [`WhenFull`] tells what happens then: by default
+/// pushes go on and a warning with the rate is logged, once; or they are refused with [`FrontierFull`].
+///
+/// # Consistency
+/// What racing callers may see:
+///
+/// - **An item is queued once.** A push queues its item if its insert claimed it in the filter, and of all the pushes of
+///   one item at most one claims it: exactly one, but for false positives. See [`AtomicBloomFilter`].
+/// - An item that was queued is popped once, by one thread. `pop` returns `None` if there was a moment when nothing
+///   waited: another thread may be about to push.
+/// - `len` and `is_empty` are right for some moment during the call.
+/// - `seen` counts an item before it can be popped.
+/// - With [`WhenFull::Refuse`] never more than the expected items are queued. A push takes a place, which `seen` counts,
+///   before it claims its item, and returns it if another thread was faster. So while `t` threads push the same items,
+///   up to `t - 1` places fewer than are left may be on offer; all are again when these pushes have returned.
+///
+/// # When a crawl is over
+/// An empty queue is not the end: whoever visits an item may push more. The end is when as many items were visited as
+/// seen. Count an item as visited once all that it leads to was pushed, and read that count *before* `seen`:
+///
+/// ```
+/// use bloomline::Frontier;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// // The pages are the numbers below 1000, and a page links to its double and to the page after that.
+/// let frontier = Frontier::new(1000, 1e-9)?;
+/// let visited = AtomicU64::new(0);
+/// frontier.push(1u64);
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| {
+///             // Acquire: with the visits come the pushes that were made during them.
+///             while visited.load(Ordering::Acquire) != frontier.seen() {
+///                 let Some(page) = frontier.pop() else {
+///                     std::thread::yield_now();
+///                     continue;
+///                 };
+///                 for link in [2 * page, 2 * page + 1] {
+///                     if link < 1000 {
+///                         frontier.push(link);
+///                     }
+///                 }
+///                 // Release: see above.
+///                 visited.fetch_add(1, Ordering::Release);
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(visited.into_inner(), 999);
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+///
+/// `examples/crawl.rs` crawls a folder tree this way.
+pub struct Frontier<T> {
+    queue: SegQueue<T>,
+    filter: AtomicBloomFilter,
+    capacity: u64,
+    when_full: WhenFull,
+    /// Items claimed, and places held for claims under way.
+    ///
+    /// All of its orderings are Relaxed. That no more than `capacity` places are given out, and that one push alone
+    /// passes it, follows from the one order that all read-modify-writes of an atomic have. And who popped an item
+    /// sees it counted, for the queue makes a push happen before its pop, and the count comes before the push.
+    places: AtomicU64,
+}
+
+/// What a [`Frontier`] does with new items once it has seen as many as it was made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WhenFull {
+    /// Queues them, while the false-positive rate rises. The first of them logs a warning that names the
+    /// rate, through the crate `log`.
+    #[default]
+    Warn,
+    /// Refuses them with [`FrontierFull`], so that the false-positive rate stays at what was asked for.
+    Refuse,
+}
+
+impl<T> Frontier<T> {
+    /// A frontier for `expected_items` distinct items, of which up to a share of `false_positive_rate` may be missed.
+    ///
+    /// The hash has a random seed, so that nobody can prepare items which are taken for seen. The filter takes
+    /// the memory of [`AtomicBloomFilter::new`]; see [`with_filter`](Self::with_filter) for other choices.
+    ///
+    /// # Errors
+    /// [`BuildError`]: no items, a rate not between 0 and 1, or a size that the system does not have.
+    ///
+    /// # Examples
+    /// ```
+    /// let frontier = bloomline::Frontier::new(1_000_000, 1e-6)?;
+    /// assert!(frontier.push("https://example.org/"));
+    /// assert!(!frontier.push("https://example.org/"));
+    /// assert_eq!(frontier.pop(), Some("https://example.org/"));
+    /// assert!(!frontier.push("https://example.org/")); // popped, and seen all the same
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn new(expected_items: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
+        let builder = AtomicBloomFilter::builder().random_seed();
+        let filter = builder.expected_keys(expected_items).false_positive_rate(false_positive_rate).build()?;
+        Ok(Self::with_filter(filter, expected_items))
+    }
+
+    /// A frontier around a filter of your own: sized in bytes, with a fixed seed, or with the items of an earlier crawl.
+    ///
+    /// `expected_items` are those to come: it counts from 0 whatever the filter holds.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{AtomicBloomFilter, Frontier};
+    /// let filter = AtomicBloomFilter::builder().memory(64 << 20).false_positive_rate(1e-6).random_seed().build()?;
+    /// let capacity = filter.capacity(1e-6);
+    /// let frontier = Frontier::with_filter(filter, capacity);
+    /// assert!(frontier.push("https://example.org/"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn with_filter(filter: AtomicBloomFilter, expected_items: u64) -> Self {
+        Self {
+            queue: SegQueue::new(),
+            filter,
+            capacity: expected_items,
+            when_full: WhenFull::default(),
+            places: AtomicU64::new(0),
+        }
+    }
+
+    /// Chooses what happens once the expected items were seen; [`WhenFull::Warn`] if not called.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{Frontier, WhenFull};
+    /// let frontier = Frontier::new(1, 1e-6)?.when_full(WhenFull::Refuse);
+    /// assert_eq!(frontier.try_push("a"), Ok(true));
+    /// let full = frontier.try_push("b").unwrap_err();
+    /// assert_eq!(full.item, "b");
+    /// assert_eq!(full.capacity, 1);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+        self.when_full = when_full;
+        self
+    }
+
+    /// Queues an item unless it was seen before; whether it did.
+    ///
+    /// `false` means seen before, being pushed by another thread, or a false positive. O(length of the item), but for
+    /// the one push that logs the warning: that is O(memory of the filter).
+    ///
+    /// # Panics
+    /// If the item is new, the frontier is full and [`WhenFull::Refuse`] was chosen: then use
+    /// [`try_push`](Self::try_push), which gives the item back.
+    #[track_caller]
+    pub fn push(&self, item: T) -> bool
+    where
+        T: Key,
+    {
+        match self.try_push(item) {
+            Ok(new) => new,
+            Err(full) => panic!("{full}"),
+        }
+    }
+
+    /// [`push`](Self::push) that reports when the frontier is full.
+    ///
+    /// # Errors
+    /// [`FrontierFull`] with the item, if it is new, the frontier is full and [`WhenFull::Refuse`] was chosen. The item
+    /// does not count as seen then.
+    pub fn try_push(&self, item: T) -> Result<bool, FrontierFull<T>>
+    where
+        T: Key,
+    {
+        let hash = item.hash(self.filter.hasher());
+        match self.when_full {
+            WhenFull::Warn => {
+                if !self.filter.insert_hash(hash) {
+                    return Ok(false);
+                }
+                let before = self.places.fetch_add(1, Ordering::Relaxed);
+                self.queue.push(item);
+                // One push alone finds just the capacity taken.
+                if before == self.capacity {
+                    self.warn();
+                }
+                Ok(true)
+            }
+            WhenFull::Refuse => {
+                // Asked first: what was seen needs no place, so it is not refused when there is none.
+                if self.filter.contains_hash(hash) {
+                    return Ok(false);
+                }
+                // The place comes before the claim: a refused item must leave no trace in the filter.
+                let free = |places| (places < self.capacity).then_some(places + 1);
+                if self.places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).is_err() {
+                    return Err(FrontierFull { item, capacity: self.capacity });
+                }
+                let new = self.filter.insert_hash(hash);
+                if new {
+                    self.queue.push(item);
+                } else {
+                    self.places.fetch_sub(1, Ordering::Relaxed);
+                }
+                Ok(new)
+            }
+        }
+    }
+
+    #[cold]
+    fn warn(&self) {
+        log::warn!(
+            "the frontier has seen more than the {} items that it was made for: the false-positive rate is {:.2e} and rises",
+            self.capacity,
+            self.current_fpr()
+        );
+    }
+
+    /// The next item to visit, the one that waited longest; `None` if none waits.
+    pub fn pop(&self) -> Option<T> {
+        self.queue.pop()
+    }
+
+    /// The number of items that wait.
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether no item waits.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The number of items that were queued, whether they still wait or not.
+    ///
+    /// # Examples
+    /// ```
+    /// let frontier = bloomline::Frontier::new(1000, 1e-6)?;
+    /// for page in ["a", "b", "a"] {
+    ///     frontier.push(page);
+    /// }
+    /// frontier.pop();
+    /// assert_eq!((frontier.seen(), frontier.len(), frontier.capacity_left()), (2, 1, 998));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn seen(&self) -> u64 {
+        self.places.load(Ordering::Relaxed)
+    }
+
+    /// The number of items it was made for.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// How many more new items it was made for; 0 when it is full, or past that.
+    pub fn capacity_left(&self) -> u64 {
+        self.capacity.saturating_sub(self.seen())
+    }
+
+    /// The share of new items that would be taken for seen now; see [`AtomicBloomFilter::current_fpr`]. O(memory).
+    pub fn current_fpr(&self) -> f64 {
+        self.filter.current_fpr()
+    }
+
+    /// The filter of the items that were seen, to query, measure or save. A key that is inserted into it counts as
+    /// seen and is never queued.
+    pub fn filter(&self) -> &AtomicBloomFilter {
+        &self.filter
+    }
+}
+
+impl<T> fmt::Debug for Frontier<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frontier")
+            .field("len", &self.len())
+            .field("seen", &self.seen())
+            .field("capacity", &self.capacity)
+            .field("when_full", &self.when_full)
+            .field("filter", &self.filter)
+            .finish_non_exhaustive()
+    }
+}

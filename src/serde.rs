@@ -1,0 +1,70 @@
+//! `Serialize` and `Deserialize`: a filter is a byte string, that of its file, and is checked like one.
+
+use crate::atomic_filter::AtomicBloomFilter;
+use crate::file::{FileError, FileErrorKind};
+use crate::filter::BloomFilter;
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::ser::{Error as _, Serialize, Serializer};
+use std::fmt;
+
+/// A byte string with the contents of the filter's file, which takes as much memory again. Formats that know no byte
+/// strings make it a sequence of numbers.
+impl Serialize for BloomFilter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes).map_err(S::Error::custom)?;
+        serializer.serialize_bytes(&bytes)
+    }
+}
+
+/// As of a [`BloomFilter`]; other threads may insert meanwhile, as in [`write_to`](AtomicBloomFilter::write_to).
+impl Serialize for AtomicBloomFilter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes).map_err(S::Error::custom)?;
+        serializer.serialize_bytes(&bytes)
+    }
+}
+
+/// With all the checks of [`BloomFilter::load`].
+impl<'de> Deserialize<'de> for BloomFilter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_byte_buf(FileVisitor)
+    }
+}
+
+/// With all the checks of [`AtomicBloomFilter::load`].
+impl<'de> Deserialize<'de> for AtomicBloomFilter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        BloomFilter::deserialize(deserializer).map(Self::from)
+    }
+}
+
+struct FileVisitor;
+
+impl<'de> Visitor<'de> for FileVisitor {
+    type Value = BloomFilter;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the bytes of a bloomline file")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<BloomFilter, E> {
+        let mut rest = bytes;
+        let filter = BloomFilter::read_from(&mut rest).map_err(E::custom)?;
+        if !rest.is_empty() {
+            let (have, want) = (bytes.len() as u64, (bytes.len() - rest.len()) as u64);
+            return Err(E::custom(FileError::from(FileErrorKind::TooLong { have, want })));
+        }
+        Ok(filter)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<BloomFilter, A::Error> {
+        // Not sized by what the data claim of their length: it grows as they come.
+        let mut bytes = Vec::new();
+        while let Some(byte) = numbers.next_element()? {
+            bytes.push(byte);
+        }
+        self.visit_bytes(&bytes)
+    }
+}

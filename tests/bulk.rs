@@ -1,0 +1,233 @@
+//! Bulk calls and iterators: bit by bit what inserting the keys one by one does.
+#![cfg(feature = "rayon")]
+
+use bloomline::{BloomFilter, Kernel};
+use rayon::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Keys that a bulk call partitions at a time, and keys that it holds partitioned.
+const CHUNK: u64 = 1 << 20;
+const PORTION: u64 = 16 * CHUNK;
+
+/// Up to 512 blocks are ranges of their own; from 513 on ranges have several, the last one fewer.
+const BLOCKS: [usize; 7] = [1, 2, 511, 512, 513, 1025, 100_000];
+
+fn build(kernel: Kernel, blocks: usize, probes: u32) -> BloomFilter {
+    BloomFilter::builder().memory(blocks * 64).probes(probes).seed(7).kernel(kernel).build().unwrap()
+}
+
+/// A filter, the keys 0, 1, 2, … and their hashes, and the filter after one by one insertion.
+struct Case {
+    empty: BloomFilter,
+    keys: Vec<u64>,
+    hashes: Vec<u64>,
+    full: BloomFilter,
+}
+
+impl Case {
+    fn new(empty: BloomFilter, keys: u64) -> Self {
+        let keys: Vec<u64> = (0..keys).collect();
+        let hashes = keys.iter().map(|key| empty.hasher().bytes(&key.to_le_bytes())).collect();
+        let mut full = empty.clone();
+        keys.iter().for_each(|key| _ = full.insert(key));
+        Self { empty, keys, hashes, full }
+    }
+
+    fn after(&self, insert: impl FnOnce(&mut BloomFilter)) -> BloomFilter {
+        let mut filter = self.empty.clone();
+        insert(&mut filter);
+        filter
+    }
+
+    #[track_caller]
+    fn check_bulk(&self) {
+        assert!(self.after(|filter| filter.par_insert(&self.keys)) == self.full, "par_insert");
+        assert!(self.after(|filter| filter.par_insert_hashes(&self.hashes)) == self.full, "par_insert_hashes");
+        assert!(self.after(|filter| filter.par_extend(self.keys.par_iter())) == self.full, "par_extend");
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        self.check_bulk();
+        assert!(self.after(|filter| filter.extend(self.keys.iter())) == self.full, "extend");
+        // A filter with keys in it already.
+        let (first, rest) = self.keys.split_at(self.keys.len() / 2);
+        let halves = self.after(|filter| {
+            filter.extend(first.iter());
+            filter.par_insert(rest);
+        });
+        assert!(halves == self.full, "par_insert after extend");
+    }
+}
+
+fn in_pool<R: Send>(threads: usize, body: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(body)
+}
+
+#[test]
+fn every_kernel_and_number_of_probes() {
+    for kernel in Kernel::available() {
+        for probes in [4, 8, 12, 16] {
+            for blocks in BLOCKS {
+                for keys in [0, 1, 63, 64, 65, 3000] {
+                    Case::new(build(kernel, blocks, probes), keys).check();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pool() {
+    for threads in [1, 2, 8] {
+        in_pool(threads, || {
+            for blocks in BLOCKS {
+                // More than a batch of the iterators, and not a whole number of them.
+                for keys in [1023, 1024, 1025, 50_000] {
+                    Case::new(build(Kernel::detect(), blocks, 8), keys).check();
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn around_the_ends_of_chunks_and_portions() {
+    for (blocks, keys) in
+        [(513, CHUNK - 1), (100_000, CHUNK), (100_000, CHUNK + 1), (1, 2 * CHUNK + 1), (100_000, PORTION + 1)]
+    {
+        let case = Case::new(build(Kernel::detect(), blocks, 8), keys);
+        in_pool(8, || case.check_bulk());
+    }
+}
+
+/// All hashes fall in the first or the last block: one range has all the keys.
+#[test]
+fn keys_of_one_range() {
+    for extreme in [0, u64::MAX] {
+        let hashes: Vec<u64> = (0..CHUNK + 5).map(|i| extreme ^ i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40).collect();
+        let empty = build(Kernel::detect(), 100_000, 8);
+        let mut one_by_one = empty.clone();
+        hashes.iter().for_each(|&hash| _ = one_by_one.insert_hash(hash));
+        let mut filter = empty;
+        filter.par_insert_hashes(&hashes);
+        assert!(filter == one_by_one);
+    }
+}
+
+#[test]
+fn collected_filters_are_sized_for_their_keys() {
+    for keys in [0, 1, 1000, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, CHUNK + 1] {
+        let mut expected = BloomFilter::new(keys.max(1), 0.01).unwrap();
+        (0..keys).for_each(|key| _ = expected.insert(&key));
+        assert!(BloomFilter::from_iter(0..keys) == expected);
+        for threads in [1, 2, 8] {
+            assert!(in_pool(threads, || BloomFilter::from_par_iter(0..keys)) == expected);
+        }
+    }
+}
+
+#[test]
+fn strings_are_bulk_keys() {
+    let keys: Vec<String> = (0..5000).map(|i| format!("https://example.org/{i}")).collect();
+    let empty = build(Kernel::detect(), 600, 8);
+    let mut expected = empty.clone();
+    keys.iter().for_each(|key| _ = expected.insert(key));
+    let [mut bulk, mut extended, mut par_extended] = [const { None }; 3].map(|_: Option<()>| empty.clone());
+    bulk.par_insert(&keys);
+    extended.extend(keys.iter().map(String::as_str));
+    par_extended.par_extend(keys.into_par_iter());
+    assert!(bulk == expected && extended == expected && par_extended == expected);
+}
+
+#[test]
+fn bulk_queries_answer_as_single_ones() {
+    for kernel in Kernel::available() {
+        for blocks in BLOCKS {
+            for threads in [1, 2, 8] {
+                // Around the length of a task, 2^14.
+                for keys in [0, 1, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 50_000] {
+                    let Case { full: filter, hashes, .. } = Case::new(build(kernel, blocks, 8), keys / 2);
+                    let others = (keys / 2..keys).map(|key: u64| filter.hasher().bytes(&key.to_le_bytes()));
+                    let hashes: Vec<u64> = hashes.into_iter().chain(others).collect();
+                    let expected: Vec<bool> = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
+                    let mut found = vec![false; hashes.len()];
+                    let count = in_pool(threads, || filter.par_contains_hashes(&hashes, &mut found));
+                    assert!(found == expected);
+                    assert_eq!(count, expected.iter().filter(|&&found| found).count());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bulk_queries_of_unequal_lengths_panic() {
+    let filter = build(Kernel::detect(), 2, 8);
+    for length in [0, 2, 4] {
+        let mut found = vec![false; length];
+        let query = AssertUnwindSafe(|| filter.par_contains_hashes(&[1, 2, 3], &mut found));
+        let panic = catch_unwind(query).unwrap_err();
+        let message = panic.downcast_ref::<String>().unwrap();
+        assert_eq!(*message, format!("a batch of 3 keys needs as many answers, not {length}"));
+        assert_eq!(found, vec![false; length]);
+    }
+}
+
+/// What the documentation of the bulk loads says of the memory that they need.
+#[cfg(target_os = "linux")]
+mod memory {
+    use super::*;
+    use std::{env, fs, process::Command};
+
+    const VARIABLE: &str = "BLOOMLINE_TEST_PEAK_MEMORY";
+    const THREADS: usize = 2;
+
+    /// A line of /proc/self/status, in MiB.
+    fn status(name: &str) -> f64 {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim_matches([':', '\t', ' ', 'k', 'B']).parse::<f64>().unwrap() / 1024.0
+    }
+
+    /// Runs one load and prints by how many MiB the peak rose above what was resident before.
+    fn load(name: &str) {
+        let mut filter = build(Kernel::detect(), 1 << 16, 8);
+        // Touches every page, so that the load's own writes add none.
+        filter.clear();
+        let hashes: Vec<u64> = (0..PORTION + 3 * CHUNK).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        in_pool(THREADS, || {
+            let before = status("VmRSS");
+            match name {
+                "par_insert" => filter.par_insert(&hashes),
+                "par_insert_hashes" => filter.par_insert_hashes(&hashes),
+                "par_extend" => filter.par_extend(hashes.par_iter()),
+                _ => panic!("{name}"),
+            }
+            println!("rose by {}", status("VmHWM") - before);
+        });
+    }
+
+    /// In processes of their own, for a peak is that of the process.
+    #[test]
+    fn the_peak_is_as_documented() {
+        if let Ok(name) = env::var(VARIABLE) {
+            return load(&name);
+        }
+        // The chunks in partition, and the answers that an insert of a range writes: some thousand here.
+        let thread = 8.0 * THREADS as f64;
+        for (name, documented) in
+            [("par_insert_hashes", 128.0), ("par_insert", 128.0 + thread), ("par_extend", 2.0 * thread)]
+        {
+            let mut child = Command::new(env::current_exe().unwrap());
+            child.args(["--exact", "memory::the_peak_is_as_documented", "--nocapture"]).env(VARIABLE, name);
+            let output = child.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let output = String::from_utf8(output.stdout).unwrap();
+            let rose = output.lines().find_map(|line| line.split_once("rose by ")).unwrap().1;
+            let rose: f64 = rose.parse().unwrap();
+            // Threads, stacks and the allocator take some.
+            assert!(rose > documented - 4.0 && rose < documented + 4.0, "{name}: {rose} MiB, not {documented}");
+        }
+    }
+}

@@ -1,0 +1,556 @@
+//! The commands that keep filters in files, from end to end: the real binary against plain models.
+#![cfg(all(feature = "cli", unix))]
+
+use bloomline::BloomFilter;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use tempfile::TempDir;
+
+/// The command, in a folder so that paths are short.
+struct Bench(TempDir);
+
+impl Bench {
+    fn new(files: &[(&str, &[u8])]) -> Self {
+        let bench = Self(tempfile::tempdir().unwrap());
+        files.iter().for_each(|(name, bytes)| bench.write(name, bytes));
+        bench
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.0.path().join(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.path().join(name)).unwrap()
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
+        command.args(line.split(' ')).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    /// Runs with a file as standard input.
+    fn run_with(&self, line: &str, input: &str) -> Output {
+        self.command(line).stdin(File::open(self.0.path().join(input)).unwrap()).output().unwrap()
+    }
+
+    /// The output of a run that must succeed and say nothing else.
+    #[track_caller]
+    fn clean(&self, line: &str) -> String {
+        ended(self.run(line), 0)
+    }
+
+    /// The one line on standard error of a run that must fail before it prints anything.
+    #[track_caller]
+    fn refused(&self, line: &str) -> String {
+        let output = self.run(line);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+        assert_eq!(message.matches('\n').count(), 1, "{message:?}");
+        assert!(message.starts_with("bloomline: ") && message.ends_with('\n'), "{message:?}");
+        message
+    }
+
+    #[track_caller]
+    fn json(&self, line: &str) -> Value {
+        let text = self.clean(line);
+        assert_eq!(text.matches('\n').count(), 1);
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+/// The output of a run that must end with this code and say nothing on standard error.
+#[track_caller]
+fn ended(output: Output, code: i32) -> String {
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(code));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn numbers(range: std::ops::Range<u32>) -> Vec<u8> {
+    range.flat_map(|i| format!("https://example.org/{i}\n").into_bytes()).collect()
+}
+
+#[test]
+fn check_prints_the_lines_of_the_model() {
+    let known = numbers(0..40_000);
+    // Known and unknown lines in turns, stretches of each, repeats, and a last line without its newline.
+    let mut asked = Vec::new();
+    for i in 0..60_000u32 {
+        let line = if i % 3 == 0 { i } else { i.wrapping_mul(2_654_435_761) % 80_000 };
+        writeln!(asked, "https://example.org/{line}").unwrap();
+    }
+    asked.extend(numbers(30_000..50_000));
+    asked.extend(b"https://example.org/7");
+    let bench = Bench::new(&[("known", &known), ("asked", &asked)]);
+    bench.clean("build -p 1e-4 -o known.bloom known");
+
+    let known: HashSet<&str> = std::str::from_utf8(&known).unwrap().lines().collect();
+    let asked: Vec<&str> = std::str::from_utf8(&asked).unwrap().lines().collect();
+    let model = |wanted: bool| asked.iter().copied().filter(|line| known.contains(line) == wanted).collect::<Vec<_>>();
+    let found = bench.clean("check -f known.bloom asked");
+    let found: Vec<&str> = found.lines().collect();
+    assert!(!found.is_empty());
+
+    // All that are known, in order, and a few others at the rate of the filter.
+    let mut rest = found.iter().copied().peekable();
+    let mut wrong = 0;
+    for line in model(true) {
+        while rest.peek() != Some(&line) {
+            assert!(rest.next().is_some(), "{line} is missing");
+            wrong += 1;
+        }
+        rest.next();
+    }
+    wrong += rest.count();
+    // Some 33,000 unknown lines, at 1e-4.
+    assert!(wrong < 25, "{wrong}");
+
+    let missing = bench.clean("check -v -f known.bloom asked");
+    assert_eq!(missing.lines().count() + found.len(), asked.len());
+    let mut unknown = model(false).into_iter();
+    assert!(missing.lines().all(|line| unknown.any(|other| other == line)));
+
+    // The same for any number of threads and size of chunks.
+    let found = found.join("\n") + "\n";
+    for options in ["-j 1", "-j 8 --chunk-size 1000", "--chunk-size 1"] {
+        assert!(bench.clean(&format!("check {options} -f known.bloom asked")) == found, "{options}");
+        assert!(bench.clean(&format!("check {options} -vf known.bloom asked")) == missing, "{options}");
+    }
+}
+
+#[test]
+fn awkward_lines_are_found() {
+    let lines: &[u8] = b"\n crlf\r\nnul\0\0\n\xff\xfe\nthe last";
+    let bench = Bench::new(&[("lines", lines), ("empty", b""), ("newline", b"\n")]);
+    bench.clean("build -o f lines");
+    assert_eq!(bench.run("check -f f lines").stdout, [lines, b"\n"].concat());
+    assert_eq!(bench.clean("check -f f newline empty newline"), "\n\n");
+    bench.clean("build -o nothing empty");
+    assert_eq!(ended(bench.run("check -f nothing lines"), 1), "");
+    assert_eq!(bench.run_with("check -v -f nothing", "lines").stdout, [lines, b"\n"].concat());
+}
+
+#[test]
+fn counts_look_like_those_of_grep() {
+    let bench = Bench::new(&[("a", b"x\ny\nz\nx"), ("b", b"q\n"), ("c", b""), ("keys", b"x\ny\n")]);
+    bench.clean("build -o f keys");
+    for (files, expected, inverted) in [
+        ("a", "3\n", "1\n"),
+        ("a b c", "a:3\nb:0\nc:0\n", "a:1\nb:1\nc:0\n"),
+        ("a - a", "a:3\n(standard input):0\na:3\n", "a:1\n(standard input):1\na:1\n"),
+    ] {
+        assert_eq!(ended(bench.run_with(&format!("check -c -f f {files}"), "b"), 0), expected);
+        assert_eq!(ended(bench.run_with(&format!("check -vc -f f {files}"), "b"), 0), inverted);
+    }
+    assert_eq!(ended(bench.run_with("check -cf f", "a"), 0), "3\n");
+    assert_eq!(ended(bench.run("check -cf f b c"), 1), "b:0\nc:0\n");
+    // And like grep itself, where there is one.
+    for files in ["a", "a b c"] {
+        for options in ["-c", "-vc"] {
+            let arguments = format!("{options} -F -x -f keys {files}");
+            let grep = Command::new("grep").args(arguments.split(' ')).current_dir(bench.0.path()).output();
+            if let Ok(grep) = grep {
+                let ours = bench.run(&format!("check {options} -f f {files}"));
+                assert_eq!((ours.stdout, ours.status.code()), (grep.stdout, grep.status.code()), "{arguments}");
+            }
+        }
+    }
+}
+
+#[test]
+fn quiet_tells_by_its_exit_code() {
+    let bench = Bench::new(&[("keys", b"x\ny\n"), ("some", b"n\nx\n"), ("none", b"n\n"), ("empty", b"")]);
+    bench.clean("build -o f keys");
+    for (arguments, code) in [
+        ("some", 0),
+        ("none", 1),
+        ("none some", 0),
+        ("empty", 1),
+        ("-v some", 0),
+        ("-v keys", 1),
+        ("-c some", 0),
+        ("-c none", 1),
+    ] {
+        assert_eq!(ended(bench.run(&format!("check -q -f f {arguments}")), code), "", "{arguments}");
+    }
+    assert!(bench.refused("check -q -f f some missing").contains("missing"));
+
+    // The first line found ends it, though the pipe stays open.
+    let mut child = bench.command("check -q --chunk-size 1 -f f").stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let feeder = thread::spawn(move || {
+        let _ = stdin.write_all(b"n\nx\nn\nn\n");
+        stdin
+    });
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(feeder.join());
+}
+
+#[test]
+fn a_closed_pipe_ends_check_quietly() {
+    let bench = Bench::new(&[("keys", &numbers(0..100_000))]);
+    bench.clean("build -o f keys");
+    let mut child = bench.command("check -f f keys").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    ended(child.wait_with_output().unwrap(), 0);
+}
+
+#[test]
+fn append_is_a_build_of_both() {
+    let bench = Bench::new(&[("a", &numbers(0..5000)), ("b", &numbers(4000..9000))]);
+    bench.clean("build -n 9000 -p 0.001 --seed 5 -o both a b");
+    bench.clean("build -n 9000 -p 0.001 --seed 5 -o grown a");
+    assert!(bench.read("grown") != bench.read("both"));
+    bench.clean("build --append -o grown b");
+    assert!(bench.read("grown") == bench.read("both"));
+    // Nothing is new any more, and the bytes stay.
+    bench.clean("build --append -o grown a b");
+    assert!(bench.read("grown") == bench.read("both"));
+    // By the library: the same filter, one key at a time.
+    let mut filter = BloomFilter::builder().expected_keys(9000).false_positive_rate(0.001).seed(5).build().unwrap();
+    (0..9000).for_each(|i| assert!(filter.insert(&*format!("https://example.org/{i}")) || i > 0));
+    assert!(filter == BloomFilter::load(bench.0.path().join("both")).unwrap());
+
+    for option in ["-n 9000", "-p 0.001", "--seed 5"] {
+        let message = bench.refused(&format!("build --append {option} -o grown b"));
+        assert!(message.contains("--append"), "{message}");
+    }
+    let message = bench.refused("build --append -o missing b");
+    assert!(message.contains("missing") && message.contains("No such file"), "{message}");
+    assert!(bench.refused("build --append -o a b").contains("not a bloomline file"));
+    assert!(bench.read("a") == numbers(0..5000));
+}
+
+#[test]
+fn build_tells_its_figures() {
+    let bench = Bench::new(&[("a", &[numbers(0..5000), numbers(0..100)].concat())]);
+    let stats = |line: &str| {
+        let output = bench.run(line);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
+        output.stderr
+    };
+    let json: Value = serde_json::from_slice(&stats("build --stats=json -p 0.01 -o f a")).unwrap();
+    assert_eq!((&json["lines"], &json["bytes"]), (&5100.into(), &bench.read("a").len().into()));
+    assert_eq!(json["memory_bytes"].as_u64().unwrap() + 80, bench.read("f").len() as u64);
+    let near = |name: &str, value: f64, share: f64| {
+        let found = json[name].as_f64().unwrap();
+        assert!((found / value - 1.0).abs() < share, "{name}: {found}");
+    };
+    near("new", 5000.0, 0.01);
+    near("estimated_keys", 5000.0, 0.03);
+    near("fpr", 0.01, 0.2);
+    let text = String::from_utf8(stats("build --stats --append -o f a")).unwrap();
+    assert!(text.contains("lines read     5100\n") && text.contains("new            0\n"), "{text}");
+
+    let message = String::from_utf8(stats("build -n 1000 -o f a")).unwrap();
+    assert!(message.contains("warning") && message.contains("1000") && message.matches('\n').count() == 1, "{message}");
+
+    // Full to the last bit, the estimate of the keys is infinite: no number that JSON knows.
+    let full = stats("build --stats=json -n 1 -p 0.5 -o f a");
+    let json: Value = serde_json::from_slice(full.split(|&byte| byte == b'\n').nth(1).unwrap()).unwrap();
+    assert_eq!((&json["fill"], &json["estimated_keys"]), (&1.0.into(), &Value::Null));
+    assert_eq!(bench.json("info --json f")["bits_per_key"], Value::Null);
+    assert!(bench.clean("info f").contains("keys          unknown"));
+}
+
+#[test]
+fn merge_is_the_union() {
+    let bench = Bench::new(&[("a", &numbers(0..2000)), ("b", &numbers(1000..3000)), ("c", &numbers(8000..9000))]);
+    for name in ["a", "b", "c"] {
+        bench.clean(&format!("build -n 4000 -p 0.001 -o {name}.bloom {name}"));
+    }
+    bench.clean("build -n 4000 -p 0.001 -o all.bloom a b c");
+    bench.clean("merge a.bloom b.bloom c.bloom -o merged.bloom");
+    assert!(bench.read("merged.bloom") == bench.read("all.bloom"));
+    // The result takes the place of a file that is there, and one filter is its own union.
+    for line in ["merge b.bloom -o merged.bloom b.bloom", "merge -o merged.bloom b.bloom"] {
+        bench.clean(line);
+        assert!(bench.read("merged.bloom") == bench.read("b.bloom"));
+    }
+}
+
+#[test]
+fn merge_refuses_filters_that_differ() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    bench.clean("build -n 1000 -p 0.01 -o f a");
+    for (options, difference) in
+        [("-n 1000 -p 0.01 --seed 7", "seed: 0 and 7"), ("-n 2000 -p 0.01", "size: "), ("-n 1000 -p 0.02", "size: ")]
+    {
+        bench.clean(&format!("build {options} -o other a"));
+        let message = bench.refused("merge f f other -o merged");
+        assert!(message.contains(difference), "{message}");
+        assert!(message.contains("\"other\"") && message.contains("\"f\""), "{message}");
+    }
+    let mut probes = BloomFilter::builder().memory(BloomFilter::load(bench.0.path().join("f")).unwrap().memory_bytes());
+    probes = probes.probes(12);
+    probes.build().unwrap().save(bench.0.path().join("other")).unwrap();
+    assert!(bench.refused("merge f other -o merged").contains("probes: 8 and 12"));
+
+    assert!(bench.refused("merge f missing -o merged").contains("missing"));
+    assert!(bench.refused("merge f a -o merged").contains("\"a\": not a bloomline file"));
+    assert!(bench.refused("merge -o merged").contains("FILTER"));
+    assert!(!bench.0.path().join("merged").exists());
+    let before = bench.read("f");
+    let message = bench.refused("merge other f -o f");
+    assert!(message.contains("input") && bench.read("f") == before, "{message}");
+}
+
+#[test]
+fn info_tells_what_a_filter_is() {
+    let bench = Bench::new(&[("a", &numbers(0..50_000)), ("empty", b"")]);
+    bench.clean("build -n 100000 -p 0.01 --seed 42 -o f a");
+    let filter = BloomFilter::load(bench.0.path().join("f")).unwrap();
+    let info = bench.json("info --json f");
+    assert_eq!(info["file"], "f");
+    assert_eq!(info["layout"], "words4");
+    assert_eq!(info["memory_bytes"], filter.memory_bytes());
+    assert_eq!(info["blocks"], filter.block_count());
+    assert_eq!(info["probes"], filter.probes());
+    assert_eq!(info["seed"], 42);
+    assert_eq!(info["fill"], filter.fill_ratio());
+    assert_eq!(info["fpr"], filter.current_fpr());
+    assert_eq!(info["estimated_keys"], filter.estimated_keys());
+    assert!((info["bits_per_key"].as_f64().unwrap() / 20.23 - 1.0).abs() < 0.02, "{info}");
+    let capacity = &info["capacity"][0];
+    assert_eq!((&capacity["fpr"], &capacity["keys"]), (&0.01.into(), &filter.capacity(0.01).into()));
+    assert!((49_000..51_500).contains(&capacity["keys_left"].as_u64().unwrap()), "{info}");
+
+    let text = bench.clean("info f");
+    for part in [
+        "layout        words4\n".to_owned(),
+        format!("memory        {} bytes (", filter.memory_bytes()),
+        "probes (k)    8\n".to_owned(),
+        "seed          42\n".to_owned(),
+        format!("keys          {:.0} (estimated)\n", filter.estimated_keys()),
+        format!("{} in all\n", filter.capacity(0.01)),
+        "checksum      right\n".to_owned(),
+    ] {
+        assert!(text.contains(&part), "{part:?} in {text}");
+    }
+
+    bench.clean("build -o f empty");
+    let info = bench.json("info --json f");
+    assert_eq!(
+        (&info["estimated_keys"], &info["fpr"], &info["bits_per_key"]),
+        (&0.0.into(), &0.0.into(), &Value::Null)
+    );
+    assert!(bench.clean("info f").contains("keys          0 (estimated)"));
+}
+
+#[test]
+fn damaged_filters_are_refused_and_named() {
+    let bench = Bench::new(&[("a", &numbers(0..1000)), ("text", b"plain text\n")]);
+    bench.clean("build -o f a");
+    let sound = bench.read("f");
+    let flipped = |at: usize| {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    bench.write("short", &sound[..sound.len() - 100]);
+    bench.write("long", &[&sound[..], b"x"].concat());
+    bench.write("header", &flipped(30));
+    bench.write("body", &flipped(1000));
+    bench.write("nothing", b"");
+    fs::create_dir(bench.0.path().join("folder")).unwrap();
+    for (file, what) in [
+        ("short", format!("truncated: {} bytes of {}", sound.len() - 100, sound.len())),
+        ("long", "too long".to_owned()),
+        ("header", "damaged: the header".to_owned()),
+        ("body", "damaged: the blocks".to_owned()),
+        ("nothing", "truncated".to_owned()),
+        ("text", "not a bloomline file".to_owned()),
+        ("missing", "No such file".to_owned()),
+        ("folder", "directory".to_owned()),
+    ] {
+        for command in ["info", "info --json", "check a -f", "merge f -o merged", "build a --append -o"] {
+            let message = bench.refused(&format!("{command} {file}"));
+            assert!(message.contains(&format!("\"{file}\"")), "{message}");
+            // An output is checked before it is loaded.
+            assert!(message.contains(&what) || (command.starts_with("build") && file == "folder"), "{message}");
+        }
+    }
+    assert!(!bench.0.path().join("merged").exists());
+}
+
+#[test]
+fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
+    bench.clean("build -o f a");
+    fs::hard_link(bench.0.path().join("a"), bench.0.path().join("link")).unwrap();
+    fs::create_dir(bench.0.path().join("folder")).unwrap();
+    for output in ["a", "link"] {
+        let message = bench.refused(&format!("build -o {output} b a"));
+        assert!(message.contains(&format!("\"{output}\"")) && message.contains("input \"a\""), "{message}");
+    }
+    assert_eq!(bench.read("a"), b"a\n");
+    // Standard input stays silent: who reads it first would wait forever.
+    for output in ["folder", "nowhere/f", "/dev/null"] {
+        let mut child = bench.command(&format!("build -n 1 -o {output} -"));
+        let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take();
+        let output_of_child = child.wait_with_output().unwrap();
+        drop(stdin);
+        assert_eq!(output_of_child.status.code(), Some(2));
+        assert!(String::from_utf8(output_of_child.stderr).unwrap().contains(output));
+    }
+    let before = bench.read("f");
+    for line in ["check -f f b a", "check -f a f", "info f"] {
+        let appended = File::options().append(true).open(bench.0.path().join("f")).unwrap();
+        assert_eq!(bench.command(line).stdout(appended).output().unwrap().status.code(), Some(2), "{line}");
+        assert!(bench.read("f") == before, "{line}");
+    }
+    for line in ["build -o new b missing", "build -o new folder", "check -f f a missing", "check -f f folder"] {
+        bench.refused(line);
+    }
+    assert!(!bench.0.path().join("new").exists());
+    assert!(bench.refused("build b").contains("--output"));
+    assert!(bench.refused("check b").contains("--filter"));
+    if Path::new("/dev/full").exists() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        assert_eq!(bench.command("info f").stdout(full).output().unwrap().status.code(), Some(2));
+    }
+}
+
+/// Rows of tests/data/fpr.csv of one kind: probes, bits a key, rate.
+fn model(kind: &str) -> Vec<(u64, f64, f64)> {
+    let lines = include_str!("data/fpr.csv").lines().map(|line| line.split(',').collect::<Vec<_>>());
+    lines
+        .filter(|fields| fields[0] == kind && fields[1] == "words4")
+        .map(|fields| (fields[2].parse().unwrap(), fields[3].parse().unwrap(), fields[4].parse().unwrap()))
+        .collect()
+}
+
+#[track_caller]
+fn near(value: &Value, expected: f64, error: f64) {
+    let value = value.as_f64().unwrap();
+    assert!((value / expected - 1.0).abs() < error, "{value} {expected}");
+}
+
+#[test]
+fn plans_are_those_of_the_model() {
+    let bench = Bench::new(&[]);
+    let rows = model("best_for_target");
+    assert_eq!(rows.len(), 8);
+    for (probes, bits, rate) in rows {
+        let by_rate = bench.json(&format!("plan --json -n 1000000000 -p {rate}"));
+        let words4 = &by_rate[0];
+        assert_eq!((&words4["layout"], &words4["probes"]), (&"words4".into(), &probes.into()));
+        near(&words4["bits_per_key"], bits, 1e-5);
+        assert_eq!(words4["rates"][1]["load"], 1.0);
+        near(&words4["rates"][1]["fpr"], rate, 1e-5);
+
+        // The three ways to ask agree.
+        let memory = words4["memory_bytes"].as_u64().unwrap();
+        let by_keys = bench.json(&format!("plan --json -n 1000000000 --memory {memory}"));
+        assert_eq!(by_keys[0], *words4);
+        let by_memory = bench.json(&format!("plan --json -p {rate} --memory {memory}"));
+        assert_eq!(by_memory[0]["probes"], probes);
+        near(&by_memory[0]["keys"], 1e9, 1e-6);
+    }
+    let classic = &bench.json("plan --json -n 1000000000 -p 0.01")[1];
+    assert_eq!((&classic["layout"], &classic["probes"]), (&"classic".into(), &7.into()));
+    near(&classic["bits_per_key"], 9.593, 1e-4);
+}
+
+#[test]
+fn plan_tells_the_rates_at_other_loads() {
+    let bench = Bench::new(&[]);
+    // 16 bits a key; half and a quarter of that at twice and four times the keys.
+    let plan = bench.json("plan --json -n 1000000000 --memory 2000000000");
+    let of_the_model = |probes, bits| model("fpr_at_bits").into_iter().find(|row| (row.0, row.1) == (probes, bits));
+    let probes = plan[0]["probes"].as_u64().unwrap();
+    for (i, load) in [0.5, 1.0, 2.0, 4.0].into_iter().enumerate() {
+        let point = &plan[0]["rates"][i];
+        assert_eq!(point["load"], load);
+        near(&point["fpr"], of_the_model(probes, 16.0 / load).unwrap().2, 1e-5);
+    }
+    let text = bench.clean("plan -n 1000000000 --memory 2000000000");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() == 3 && lines[1].starts_with("words4") && lines[2].starts_with("classic"), "{text}");
+    assert!(lines[1].contains("16.0000") && lines[1].contains("1.86 GiB") && lines[1].contains("9.408e-4"), "{text}");
+}
+
+#[test]
+fn the_table_is_that_of_the_model() {
+    let bench = Bench::new(&[]);
+    let table = bench.json("plan --table --json");
+    let cells = table.as_array().unwrap();
+    assert_eq!(cells.len(), 37 * 4);
+    let rows: Vec<_> = model("fpr_at_bits").into_iter().filter(|row| row.0 <= 16).collect();
+    assert_eq!(rows.len(), 44);
+    for (probes, bits, rate) in rows {
+        let cell = cells.iter().find(|cell| cell["bits_per_key"] == bits as u64 && cell["probes"] == probes).unwrap();
+        near(&cell["fpr"], rate, 1e-5);
+    }
+    let text = bench.clean("plan --table");
+    let row = |bits: &str| text.lines().find(|line| line.trim_start().starts_with(bits)).unwrap();
+    assert_eq!(
+        row("10 ").split_whitespace().collect::<Vec<_>>(),
+        ["10", "1.273e-2", "1.056e-2*", "1.836e-2", "3.676e-2"]
+    );
+    assert!(row("40 ").ends_with("1.249e-6*"), "{text}");
+    assert!(text.contains("words4"));
+}
+
+#[test]
+fn sizes_have_units() {
+    let bench = Bench::new(&[]);
+    let memory = |size: &str| bench.json(&format!("plan --json -p 0.01 --memory {size}"))[0]["memory_bytes"].as_u64();
+    for (size, bytes) in
+        [("64", 64), ("1000", 960), ("64K", 64 << 10), ("16M", 16 << 20), ("4G", 4 << 30), ("2T", 2 << 40)]
+    {
+        assert_eq!(memory(size), Some(bytes), "{size}");
+    }
+    for size in ["0", "63", "-1", "+100", "x", "", "1.5G", "4g", "4GB", "K", "99999999999999999999", "99999999T"] {
+        let message = bench.refused(&format!("plan -p 0.01 --memory={size}"));
+        assert!(message.contains(&format!("'{size}'")) && message.contains("--memory"), "{message}");
+        assert!(size.is_empty() || message.contains("from 64 to"), "{message}");
+    }
+}
+
+#[test]
+fn plans_of_nothing_are_refused() {
+    let bench = Bench::new(&[]);
+    for line in ["plan", "plan -n 5", "plan -p 0.1", "plan --memory 1M", "plan -n 5 -p 0.1 --memory 1M"] {
+        assert!(bench.refused(line).contains("two of -n KEYS, -p RATE and --memory SIZE"), "{line}");
+    }
+    for (line, part) in [
+        ("plan -n 0 -p 0.1", "--expected-keys"),
+        ("plan -n 5 -p 1", "not between 0 and 1"),
+        ("plan -n 5 -p 1e-30", "1e-30"),
+        ("plan --table -n 5", "--table"),
+    ] {
+        assert!(bench.refused(line).contains(part), "{line}");
+    }
+}
+
+#[test]
+fn plan_and_build_agree() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    let plan = bench.json("plan --json -n 12345 -p 0.003");
+    bench.clean("build -n 12345 -p 0.003 -o f a");
+    let info = bench.json("info --json f");
+    assert_eq!((&plan[0]["memory_bytes"], &plan[0]["probes"]), (&info["memory_bytes"], &info["probes"]));
+}
+
+#[test]
+fn help_shows_examples() {
+    let bench = Bench::new(&[]);
+    for command in ["build", "check", "info", "merge", "plan"] {
+        let help = bench.clean(&format!("{command} --help"));
+        assert!(help.contains("Example") && help.contains(&format!("  bloomline {command} ")), "{help}");
+    }
+}

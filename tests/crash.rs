@@ -1,0 +1,179 @@
+//! Processes that are stopped while saving: the file is the old or the new one, whole.
+#![cfg(all(unix, feature = "file"))]
+
+use bloomline::{BloomFilter, FileErrorKind};
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// Where the saving process, which is this program once more, saves to.
+const TARGET: &str = "BLOOMLINE_TEST_TARGET";
+/// Set if the system is to refuse that.
+const REFUSED: &str = "BLOOMLINE_TEST_REFUSED";
+
+const ROUNDS: u32 = 100;
+
+/// Two filters that differ in nearly every block: 2 MiB each, which takes a save several writes.
+fn filters() -> [BloomFilter; 2] {
+    [1, 2].map(|seed| {
+        let builder = BloomFilter::builder().memory(2 << 20).probes(8).seed(seed);
+        let mut filter: BloomFilter = builder.build().unwrap();
+        filter.extend(0..100_000u64);
+        filter
+    })
+}
+
+/// Temporary files in the folder.
+fn left_behind(folder: &Path) -> usize {
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    fs::read_dir(folder).unwrap().map(name).filter(|name| name.starts_with(".bloomline-")).count()
+}
+
+/// What the saving process does: one filter after the other, until it is killed, or once in a process of the tests.
+#[test]
+fn saver() {
+    let filters = filters();
+    let Some(target) = env::var_os(TARGET) else {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("filter.bloom");
+        for filter in &filters {
+            filter.save(&target).unwrap();
+            assert!(BloomFilter::load(&target).unwrap() == *filter);
+        }
+        return;
+    };
+    if env::var_os(REFUSED).is_some() {
+        let error = filters[1].save(&target).unwrap_err();
+        let full = [ErrorKind::FileTooLarge, ErrorKind::StorageFull];
+        assert!(matches!(error.kind(), FileErrorKind::Io(error) if full.contains(&error.kind())), "{error:?}");
+        return;
+    }
+    loop {
+        for filter in &filters {
+            filter.save(&target).unwrap();
+            println!("saved");
+        }
+    }
+}
+
+/// A command that runs `saver` in this program, after a piece of shell script.
+fn saving_process(script: &str, target: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{script} exec \"$0\" --exact saver --nocapture")]);
+    command.arg(env::current_exe().unwrap()).env(TARGET, target).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Waits until the process has saved so often.
+fn wait_for_saves(child: &mut Child, saves: usize) {
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    let saved = lines.map(Result::unwrap).filter(|line| line.ends_with("saved")).take(saves).count();
+    assert_eq!(saved, saves, "the saving process ended by itself");
+}
+
+#[test]
+fn a_killed_process_leaves_the_old_or_the_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("filter.bloom");
+    let filters = filters();
+
+    // How long two saves take: the moments of the kills are spread over that.
+    let mut child = saving_process("", &target).spawn().unwrap();
+    wait_for_saves(&mut child, 2);
+    let start = Instant::now();
+    wait_for_saves(&mut child, 10);
+    let two_saves = start.elapsed() / 5;
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let mut seen = [0, 0];
+    for round in 0..ROUNDS {
+        filters[0].save(&target).unwrap();
+        let mut child = saving_process("", &target).spawn().unwrap();
+        wait_for_saves(&mut child, 1);
+        std::thread::sleep(two_saves * round / ROUNDS);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let loaded = BloomFilter::load(&target).unwrap();
+        let which = filters.iter().position(|filter| *filter == loaded);
+        seen[which.expect("neither of the two filters")] += 1;
+    }
+    // Else the kills did not fall into saves, and show nothing.
+    assert!(left_behind(folder.path()) >= 10, "{} of {ROUNDS} kills fell into a save", left_behind(folder.path()));
+    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+}
+
+/// Files are limited to 1 MiB, and the filter has 2.
+fn save_beyond_the_limit(script: &str) -> (bool, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("filter.bloom");
+    let [old, _] = filters();
+    old.save(&target).unwrap();
+    let before = fs::read(&target).unwrap();
+    let output = saving_process(script, &target).env(REFUSED, "1").output().unwrap();
+    assert_eq!(fs::read(&target).unwrap(), before);
+    (output.status.success(), left_behind(folder.path()))
+}
+
+#[test]
+fn a_write_that_is_refused_leaves_the_old_file_and_nothing_else() {
+    // Units of 512 bytes; the signal that comes with the refusal is ignored.
+    let (refusal_reported, left_behind) = save_beyond_the_limit("ulimit -f 2048; trap '' XFSZ;");
+    assert!(refusal_reported);
+    assert_eq!(left_behind, 0);
+}
+
+#[test]
+fn a_process_that_dies_of_a_write_leaves_the_old_file() {
+    let (survived, left_behind) = save_beyond_the_limit("ulimit -f 2048;");
+    assert!(!survived);
+    assert_eq!(left_behind, 1);
+}
+
+/// A relative path without a folder, which a rename and a flush of the folder need.
+#[test]
+fn a_bare_name_is_saved_in_the_current_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = saving_process("", Path::new("bare.bloom")).current_dir(folder.path()).spawn().unwrap();
+    wait_for_saves(&mut child, 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    BloomFilter::load(folder.path().join("bare.bloom")).unwrap();
+}
+
+/// A full disk in earnest, where the tests may mount one.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_leaves_the_old_file() {
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-ec", script]);
+        command
+    };
+    if !unshare("mount -t tmpfs tmpfs /tmp").status().is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: this machine does not let its users mount");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().to_str().unwrap();
+    let [old, _] = filters();
+    let original = folder.path().with_extension("bloom");
+    old.save(&original).unwrap();
+    // 3 MiB hold the old filter and half of the new one.
+    let script = format!(
+        "mount -t tmpfs -o size=3m tmpfs {disk} && cp {original} {disk}/filter.bloom && \
+         \"$0\" --exact saver --nocapture && cmp {original} {disk}/filter.bloom && [ $(ls -A {disk} | wc -l) = 1 ]",
+        original = original.display(),
+    );
+    let status = unshare(&script)
+        .arg(env::current_exe().unwrap())
+        .env(TARGET, format!("{disk}/filter.bloom"))
+        .env(REFUSED, "1")
+        .status()
+        .unwrap();
+    fs::remove_file(original).unwrap();
+    assert!(status.success());
+}

@@ -1,0 +1,559 @@
+//! Filters as files: what is saved is loaded, and what is not sound is refused by its name.
+#![cfg(feature = "file")]
+
+use bloomline::{AtomicBloomFilter, BloomFilter, FileError, FileErrorKind};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use twox_hash::XxHash3_64;
+
+const HEADER: usize = 64;
+const TRAILER: usize = 16;
+/// Blocks that are read and written at a time.
+const CHUNK: usize = 16_384;
+
+fn filter(blocks: usize, probes: u32, seed: u64, keys: u64) -> BloomFilter {
+    let mut filter: BloomFilter = BloomFilter::builder().memory(64 * blocks).probes(probes).seed(seed).build().unwrap();
+    (0..keys).for_each(|key| _ = filter.insert(&key));
+    filter
+}
+
+fn bytes_of(filter: &BloomFilter) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).unwrap();
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<BloomFilter, FileError> {
+    BloomFilter::read_from(bytes)
+}
+
+/// The kind of error that each way to read such a file gives; they agree.
+fn refused(bytes: &[u8]) -> FileErrorKind {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.bloom");
+    fs::write(&path, bytes).unwrap();
+    let error = BloomFilter::load(&path).unwrap_err();
+    assert_eq!(error.path(), Some(&*path));
+    let read = read(bytes).unwrap_err();
+    assert_eq!(read.path(), None);
+    assert_eq!(error.to_string(), format!("{}: {read}", path.display()));
+    let atomic = AtomicBloomFilter::load(&path).unwrap_err();
+    assert_eq!(atomic.to_string(), error.to_string());
+    // Boxing shows that it is an error as any other.
+    let error: Box<dyn std::error::Error + Send + Sync> = error.into();
+    assert!(error.is::<FileError>());
+    match read.kind() {
+        FileErrorKind::NotBloomline => FileErrorKind::NotBloomline,
+        FileErrorKind::DamagedHeader => FileErrorKind::DamagedHeader,
+        FileErrorKind::DamagedBody => FileErrorKind::DamagedBody,
+        FileErrorKind::OtherHash => FileErrorKind::OtherHash,
+        &FileErrorKind::NewerVersion { found, newest } => FileErrorKind::NewerVersion { found, newest },
+        &FileErrorKind::Truncated { have, want } => FileErrorKind::Truncated { have, want },
+        &FileErrorKind::Field { field, value, allowed } => FileErrorKind::Field { field, value, allowed },
+        kind => panic!("{kind:?}"),
+    }
+}
+
+/// A file with other bytes from `place` of the header on, and the checksum that belongs to them.
+fn with_header(bytes: &[u8], place: usize, field: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[place..place + field.len()].copy_from_slice(field);
+    let checksum = XxHash3_64::oneshot(&bytes[..56]);
+    bytes[56..HEADER].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn what_is_saved_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("filter.bloom");
+    for (blocks, probes) in [(1, 4), (2, 8), (1000, 12), (CHUNK - 1, 16), (CHUNK, 8), (CHUNK + 1, 8), (100_003, 12)] {
+        let filter = filter(blocks, probes, blocks as u64, 10_000);
+        filter.save(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len() as usize, HEADER + 64 * blocks + TRAILER);
+
+        let loaded = BloomFilter::load(&path).unwrap();
+        assert!(loaded == filter);
+        assert_eq!((loaded.block_count(), loaded.probes(), loaded.seed()), (blocks, probes, blocks as u64));
+        assert!((0..10_000u64).all(|key| loaded.contains(&key)));
+
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(bytes, bytes_of(&filter));
+        assert!(read(&bytes).unwrap() == filter);
+
+        // The other type writes the same bytes.
+        let atomic = AtomicBloomFilter::read_from(&bytes[..]).unwrap();
+        let other = folder.path().join("atomic.bloom");
+        atomic.save(&other).unwrap();
+        assert_eq!(fs::read(&other).unwrap(), bytes);
+        assert!(BloomFilter::from(AtomicBloomFilter::load(&other).unwrap()) == filter);
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "temporary files stayed");
+}
+
+/// Gives data in small and uneven parts, and is interrupted between them, as sockets are.
+struct Trickle<'a> {
+    rest: &'a [u8],
+    reads: usize,
+}
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reads += 1;
+        if self.reads.is_multiple_of(3) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let part = buffer.len().min(self.reads * 7 % 5000 + 1);
+        self.rest.read(&mut buffer[..part])
+    }
+}
+
+#[test]
+fn streams_may_trickle_and_follow_one_another() {
+    let (first, second) = (filter(40_000, 8, 1, 1000), filter(3, 4, 2, 10));
+    let bytes = [bytes_of(&first), bytes_of(&second), b"rest".to_vec()].concat();
+    let mut reader = Trickle { rest: &bytes, reads: 0 };
+    assert!(BloomFilter::read_from(&mut reader).unwrap() == first);
+    assert!(BloomFilter::read_from(&mut reader).unwrap() == second);
+    assert_eq!(reader.rest, b"rest");
+}
+
+/// Fails once so many bytes have passed.
+struct Failing(usize);
+
+impl Failing {
+    fn pass(&mut self, bytes: usize) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(io::Error::other("the line is dead"));
+        }
+        let passed = bytes.min(self.0);
+        self.0 -= passed;
+        Ok(passed)
+    }
+}
+
+impl Write for Failing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pass(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.pass(1).map(|_| ())
+    }
+}
+
+impl Read for Failing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.pass(buffer.len())
+    }
+}
+
+#[test]
+fn errors_of_streams_are_passed_on() {
+    let filter = filter(2, 8, 0, 10);
+    let bytes = bytes_of(&filter);
+    // As many as the file has bytes: then flushing fails.
+    for limit in 0..=bytes.len() {
+        let error = filter.write_to(Failing(limit)).unwrap_err();
+        assert_eq!(error.to_string(), "the line is dead", "{limit}");
+    }
+    filter.write_to(Failing(bytes.len() + 1)).unwrap();
+    for limit in 0..bytes.len() {
+        let error = BloomFilter::read_from((&bytes[..limit]).chain(Failing(0))).unwrap_err();
+        assert!(matches!(error.kind(), FileErrorKind::Io(_)), "{limit}");
+        assert_eq!(error.to_string(), "the line is dead");
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let good = bytes_of(&filter(3, 8, 7, 20));
+    for bit in 0..good.len() * 8 {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let kind = refused(&bytes);
+        let expected = match bit / 8 {
+            0..8 => matches!(kind, FileErrorKind::NotBloomline),
+            8..HEADER => matches!(kind, FileErrorKind::DamagedHeader),
+            _ => matches!(kind, FileErrorKind::DamagedBody),
+        };
+        assert!(expected, "bit {bit}: {kind:?}");
+    }
+}
+
+#[test]
+fn every_truncation_is_noticed() {
+    let good = bytes_of(&filter(3, 8, 7, 20));
+    for length in 0..good.len() {
+        let total = if length < HEADER { HEADER } else { good.len() };
+        let kind = refused(&good[..length]);
+        assert!(
+            matches!(kind, FileErrorKind::Truncated { have, want } if (have, want) == (length as u64, total as u64)),
+            "{length}: {kind:?}"
+        );
+    }
+    // Beyond the first chunk, where memory grows.
+    let good = bytes_of(&filter(2 * CHUNK + 5, 8, 7, 20));
+    for length in [HEADER + 64 * CHUNK, HEADER + 64 * CHUNK + 1, good.len() - TRAILER, good.len() - 1] {
+        let kind = refused(&good[..length]);
+        assert!(matches!(kind, FileErrorKind::Truncated { have, .. } if have == length as u64), "{length}: {kind:?}");
+    }
+}
+
+#[test]
+fn a_file_that_goes_on_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.bloom");
+    let mut bytes = bytes_of(&filter(3, 8, 7, 20));
+    let good = bytes.len() as u64;
+    bytes.push(0);
+    fs::write(&path, &bytes).unwrap();
+    let error = BloomFilter::load(&path).unwrap_err();
+    assert!(matches!(error.kind(), &FileErrorKind::TooLong { have, want } if (have, want) == (good + 1, good)));
+}
+
+#[test]
+fn other_files_are_told_apart() {
+    for other in [&b"#!/bin/sh\n"[..], b"x", &[0; 1000], b"\x89PNG\r\n\x1a\n"] {
+        assert!(matches!(refused(other), FileErrorKind::NotBloomline));
+    }
+}
+
+#[test]
+fn headers_that_no_filter_has_are_named() {
+    let good = bytes_of(&filter(3, 8, 7, 20));
+    assert_eq!(with_header(&good, 0, &[]), good, "the header's checksum is not where the test puts it");
+    let newer = refused(&with_header(&good, 8, &2u32.to_le_bytes()));
+    assert!(matches!(newer, FileErrorKind::NewerVersion { found: 2, newest: 1 }), "{newer:?}");
+    let hash = refused(&with_header(&good, 32, &[0; 8]));
+    assert!(matches!(hash, FileErrorKind::OtherHash), "{hash:?}");
+    // The hash under another seed.
+    let seed = refused(&with_header(&good, 24, &8u64.to_le_bytes()));
+    assert!(matches!(seed, FileErrorKind::OtherHash), "{seed:?}");
+    let fields: [(&str, usize, &[u8], u64); 10] = [
+        ("version", 8, &[0; 4], 0),
+        ("layout", 12, &[0, 0], 0),
+        ("layout", 12, &[2, 0], 2),
+        ("layout", 12, &[1, 1], 257),
+        ("probes", 14, &[0, 0], 0),
+        ("probes", 14, &[9, 0], 9),
+        ("blocks", 16, &[0; 8], 0),
+        ("blocks", 16, &[0, 0, 0, 0, 0, 0, 0, 2], 1 << 57),
+        ("reserved", 40, &[1], 1),
+        ("reserved", 55, &[1], 1 << 56),
+    ];
+    for (name, place, bytes, expected) in fields {
+        let kind = refused(&with_header(&good, place, bytes));
+        assert!(
+            matches!(kind, FileErrorKind::Field { field, value, .. } if (field, value) == (name, expected)),
+            "{name}: {kind:?}"
+        );
+    }
+}
+
+/// No system has 2^62 bytes: `OutOfMemory` would tell that they were asked for.
+#[test]
+fn a_claim_of_many_blocks_takes_no_memory() {
+    for blocks in [4u64, 1 << 30, 1 << 40, 1 << 56] {
+        let claim = with_header(&bytes_of(&filter(3, 8, 7, 20)), 16, &blocks.to_le_bytes());
+        let kind = refused(&claim);
+        let length = claim.len() as u64;
+        assert!(matches!(kind, FileErrorKind::Truncated { have, want } if have == length && want == 80 + 64 * blocks));
+    }
+    // The most that the format allows is more than an address space.
+    let claim = with_header(&bytes_of(&filter(3, 8, 7, 20)), 16, &((1u64 << 57) - 1).to_le_bytes());
+    let error = read(&claim).unwrap_err();
+    assert!(matches!(error.kind(), &FileErrorKind::OutOfMemory { bytes } if bytes == (1 << 63) - 64), "{error:?}");
+}
+
+#[test]
+fn writing_while_others_insert_keeps_what_was_in() {
+    const KEYS: u64 = 1_000_000;
+    let filter = AtomicBloomFilter::new(KEYS, 0.01).unwrap();
+    let inserted = AtomicU64::new(0);
+    let mut written_meanwhile = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for key in 0..KEYS {
+                filter.insert(&key);
+                // Release: whoever reads the count has the inserts.
+                inserted.store(key + 1, Ordering::Release);
+            }
+        });
+        loop {
+            let before = inserted.load(Ordering::Acquire);
+            let mut bytes = Vec::new();
+            filter.write_to(&mut bytes).unwrap();
+            let read = read(&bytes).unwrap();
+            assert!((0..before).all(|key| read.contains(&key)));
+            if before == KEYS {
+                break;
+            }
+            written_meanwhile += 1;
+        }
+    });
+    assert!(written_meanwhile > 0);
+}
+
+#[test]
+fn paths_that_cannot_be_saved_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let filter = filter(1, 8, 0, 1);
+    for path in [folder.path(), &folder.path().join("no/such/folder"), Path::new("")] {
+        let error = filter.save(path).unwrap_err();
+        assert_eq!(error.path(), Some(path));
+        assert!(matches!(error.kind(), FileErrorKind::Io(_)), "{error:?}");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    for path in [folder.path(), &folder.path().join("none.bloom")] {
+        let error = BloomFilter::load(path).unwrap_err();
+        assert_eq!(error.path(), Some(path));
+        assert!(matches!(error.kind(), FileErrorKind::Io(_)), "{error:?}");
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::process::Command;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn permissions_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("filter.bloom");
+        let filter = filter(1, 8, 0, 1);
+        filter.save(&path).unwrap();
+        let ordinary = folder.path().join("ordinary");
+        File::create(&ordinary).unwrap();
+        assert_eq!(mode(&path), mode(&ordinary), "a new file is as any other");
+        for wanted in [0o600, 0o640, 0o666, 0o444] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).unwrap();
+            filter.save(&path).unwrap();
+            assert_eq!(mode(&path), wanted);
+        }
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("real")).unwrap();
+        let (real, link) = (folder.path().join("real/filter.bloom"), folder.path().join("link.bloom"));
+        filter(1, 8, 0, 1).save(&real).unwrap();
+        symlink("real/filter.bloom", &link).unwrap();
+        let new = filter(2, 8, 0, 1);
+        new.save(&link).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(BloomFilter::load(&real).unwrap() == new);
+    }
+
+    #[test]
+    fn a_device_is_not_replaced() {
+        let error = filter(1, 8, 0, 1).save("/dev/null").unwrap_err();
+        assert!(error.to_string().starts_with("/dev/null: not a regular file"), "{error}");
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_named_pipe_is_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let filter = filter(100_003, 8, 3, 1000);
+        std::thread::scope(|scope| {
+            scope.spawn(|| filter.write_to(fs::OpenOptions::new().write(true).open(&path).unwrap()).unwrap());
+            assert!(BloomFilter::load(&path).unwrap() == filter);
+        });
+    }
+}
+
+#[cfg(feature = "mmap")]
+#[allow(unsafe_code)] // Mapping is unsafe to call, and this is where it is tested.
+mod map {
+    use super::*;
+    use bloomline::MappedBloomFilter;
+
+    fn map(path: &Path) -> Result<MappedBloomFilter, FileError> {
+        // SAFETY: the tests change files only when no mapping of them is left, in folders of their own.
+        unsafe { BloomFilter::map(path) }
+    }
+
+    #[test]
+    fn a_mapped_filter_answers_as_the_loaded_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("filter.bloom");
+        for (blocks, probes) in [(1, 4), (1000, 8), (40_001, 12)] {
+            let filter = filter(blocks, probes, 5, 3000);
+            filter.save(&path).unwrap();
+            let mapped = map(&path).unwrap();
+            assert!(*mapped == filter);
+            mapped.verify().unwrap();
+            assert_eq!(mapped.fill_ratio(), filter.fill_ratio());
+            assert_eq!(mapped.estimated_keys(), filter.estimated_keys());
+            let keys: Vec<u64> = (0..20_000).collect();
+            let mut found = [vec![false; keys.len()], vec![true; keys.len()]];
+            let [ours, theirs] = &mut found;
+            assert_eq!(mapped.contains_batch(&keys, ours), filter.contains_batch(&keys, theirs));
+            assert_eq!(found[0], found[1]);
+            assert!(keys.iter().zip(&found[0]).all(|(key, found)| mapped.contains(key) == *found));
+        }
+    }
+
+    #[test]
+    fn a_clone_of_a_mapped_filter_is_a_filter_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("filter.bloom");
+        filter(1000, 8, 5, 0).save(&path).unwrap();
+        let mapped = map(&path).unwrap();
+        let mut copy = BloomFilter::clone(&mapped);
+        assert!(copy.insert("key"));
+        assert!(!mapped.contains("key"));
+        drop(mapped);
+        assert!(copy.contains("key"));
+    }
+
+    #[test]
+    fn saving_leaves_a_mapped_filter_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("filter.bloom");
+        let (old, new) = (filter(1000, 8, 5, 100), filter(10, 8, 5, 0));
+        old.save(&path).unwrap();
+        let mapped = map(&path).unwrap();
+        new.save(&path).unwrap();
+        assert!(*mapped == old);
+        assert!(*map(&path).unwrap() == new);
+    }
+
+    #[test]
+    fn unsound_files_are_refused_or_found_by_verify() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("filter.bloom");
+        let good = bytes_of(&filter(3, 8, 7, 20));
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).unwrap();
+            let error = map(&path).and_then(|mapped| mapped.verify()).unwrap_err();
+            assert_eq!(error.to_string(), BloomFilter::load(&path).unwrap_err().to_string());
+        }
+        for length in (0..good.len()).chain([good.len() + 1]) {
+            let bytes: Vec<u8> = good.iter().copied().chain([0]).take(length).collect();
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(map(&path).unwrap_err().to_string(), BloomFilter::load(&path).unwrap_err().to_string());
+        }
+        let error = map(folder.path()).unwrap_err();
+        assert!(matches!(error.kind(), FileErrorKind::Io(_)), "{error:?}");
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_the_bytes_of_its_file() {
+        let filter = filter(3, 8, 7, 20);
+        let json = serde_json::to_string(&filter).unwrap();
+        assert_eq!(json, serde_json::to_string(&bytes_of(&filter)).unwrap());
+        let back: BloomFilter = serde_json::from_str(&json).unwrap();
+        assert!(back == filter);
+
+        let atomic: AtomicBloomFilter = serde_json::from_str(&json).unwrap();
+        assert_eq!(serde_json::to_string(&atomic).unwrap(), json);
+        assert!(BloomFilter::from(atomic) == filter);
+    }
+
+    #[test]
+    fn unsound_bytes_are_refused() {
+        let good = bytes_of(&filter(3, 8, 7, 20));
+        let error = |bytes: &[u8]| {
+            let json = serde_json::to_string(bytes).unwrap();
+            serde_json::from_str::<BloomFilter>(&json).unwrap_err().to_string()
+        };
+        for place in [0, 20, 100, good.len() - 1] {
+            let mut bytes = good.clone();
+            bytes[place] ^= 1;
+            assert!(error(&bytes).starts_with(&read(&bytes).unwrap_err().to_string()), "{}", error(&bytes));
+        }
+        assert!(error(&good[..100]).starts_with("truncated: 100 bytes of 272"), "{}", error(&good[..100]));
+        let long = [&good[..], &[0]].concat();
+        assert!(error(&long).starts_with("too long: 273 bytes where 272 are due"), "{}", error(&long));
+        assert!(serde_json::from_str::<BloomFilter>("\"text\"").is_err());
+    }
+}
+
+/// The files in tests/data, which every later version must still read, and what is in them.
+mod vectors {
+    use super::*;
+    use bloomline::{Key, KeyHasher};
+
+    /// Keys of every type.
+    fn hashes(hasher: &KeyHasher) -> Vec<u64> {
+        let of_one = |i: u8| {
+            [
+                format!("key {i}").hash(hasher),
+                "long ".repeat(i.into()).hash(hasher),
+                i.hash(hasher),
+                (u16::from(i) * 0x0101).hash(hasher),
+                (u32::from(i) * 0x0101_0101).hash(hasher),
+                (u64::from(i) * 0x0101_0101_0101_0101).hash(hasher),
+                (u128::from(i) << 100 | 7).hash(hasher),
+                (format!("{i}"), i).hash(hasher),
+            ]
+        };
+        (0..100).flat_map(of_one).collect()
+    }
+
+    /// Name, blocks, probes, seed.
+    const VECTORS: [(&str, usize, u32, u64); 4] = [
+        ("probes4", 10, 4, 0),
+        ("probes8", 17, 8, 1),
+        ("probes12", 25, 12, 0x0123_4567_89AB_CDEF),
+        ("probes16", 33, 16, u64::MAX),
+    ];
+
+    fn path(name: &str) -> String {
+        format!("{}/tests/data/{name}.bloom", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    #[test]
+    fn the_files_of_version_1_are_read_and_written_again() {
+        for (name, blocks, probes, seed) in VECTORS {
+            let loaded = BloomFilter::load(path(name)).unwrap();
+            assert_eq!((loaded.block_count(), loaded.probes(), loaded.seed()), (blocks, probes, seed));
+            let mut built = filter(blocks, probes, seed, 0);
+            for hash in hashes(&KeyHasher::new(seed)) {
+                assert!(loaded.contains_hash(hash), "{name}");
+                built.insert_hash(hash);
+            }
+            assert!(built == loaded, "{name}");
+            assert_eq!(bytes_of(&built), fs::read(path(name)).unwrap(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_documented_example_is_what_it_says() {
+        let mut example = filter(1, 8, 0, 0);
+        example.insert("bloom");
+        example.insert(&42u32);
+        assert_eq!(bytes_of(&example), fs::read(path("example")).unwrap());
+        // Lines such as `00000010  01 00 …`, in docs/FORMAT.md.
+        let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/FORMAT.md")).unwrap();
+        let mut documented = Vec::new();
+        for line in text.lines() {
+            if let Some((place, bytes)) = line.split_once("  ")
+                && usize::from_str_radix(place, 16) == Ok(documented.len())
+                && place.len() == 8
+            {
+                let bytes = bytes.split_whitespace().take(16);
+                documented.extend(bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()));
+            }
+        }
+        assert_eq!(documented, bytes_of(&example));
+    }
+}

@@ -1,0 +1,409 @@
+//! Many threads on one filter or frontier: no key is claimed twice, and the bits are those that one thread sets.
+//!
+//! Which keys are false positives depends on the order of the inserts, so these tests can fail by chance; each says
+//! how rarely.
+
+use bloomline::{AtomicBloomFilter, BloomFilter};
+use std::ops::Range;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+const THREADS: [u32; 3] = [2, 4, 8];
+
+/// Keys between two meetings of the threads: few, so that they insert the same keys at the same time.
+const STEP: usize = 500;
+
+/// How the streams of the threads overlap. Keys are 0, 1, 2, …
+#[derive(Clone, Copy, Debug)]
+enum Streams {
+    /// All threads have all keys in the same order.
+    Equal,
+    /// Each thread has three quarters of the keys and starts elsewhere.
+    Shifted,
+}
+
+impl Streams {
+    const ALL: [Self; 2] = [Self::Equal, Self::Shifted];
+
+    fn of(self, thread: u32, threads: u32, keys: u32) -> Vec<u32> {
+        let (start, length) = match self {
+            Self::Equal => (0, keys),
+            Self::Shifted => (thread * (keys / threads), keys / 4 * 3),
+        };
+        (start..start + length).map(|i| i % keys).collect()
+    }
+}
+
+/// Runs `body` with each number below `threads`, on a thread each.
+fn on_threads(threads: u32, body: impl Fn(u32) + Sync) {
+    let body = &body;
+    thread::scope(|scope| join((0..threads).map(|thread| scope.spawn(move || body(thread))).collect()));
+}
+
+/// Joins threads one by one: that is the end of a scope too, but not one that ThreadSanitizer sees without a standard
+/// library built for it.
+fn join(threads: Vec<ScopedJoinHandle<()>>) {
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Runs `body` with each thread's stream, a step at a time on all threads. It must not panic: the other threads would
+/// wait for this one.
+fn in_step(threads: u32, streams: Streams, keys: u32, body: impl Fn(&[u32]) + Sync) {
+    let meeting = Barrier::new(threads as usize);
+    on_threads(threads, |thread| {
+        for keys in streams.of(thread, threads, keys).chunks(STEP) {
+            meeting.wait();
+            body(keys);
+        }
+    });
+}
+
+/// Inserts from many threads; how often each key was claimed.
+fn race(filter: &AtomicBloomFilter, threads: u32, keys: u32, streams: Streams, in_batches: bool) -> Vec<u32> {
+    let claims: Vec<AtomicU32> = (0..keys).map(|_| AtomicU32::new(0)).collect();
+    let [lost, miscounted] = [const { AtomicUsize::new(0) }; 2];
+    in_step(threads, streams, keys, |keys| {
+        let mut new = vec![false; keys.len()];
+        if in_batches {
+            let claimed = filter.insert_batch(keys, &mut new);
+            let counted = new.iter().filter(|&&new| new).count();
+            miscounted.fetch_add(claimed.abs_diff(counted), Ordering::Relaxed);
+        } else {
+            keys.iter().zip(&mut new).for_each(|(key, new)| *new = filter.insert(key));
+        }
+        for (key, new) in keys.iter().zip(new) {
+            lost.fetch_add(usize::from(!filter.contains(key)), Ordering::Relaxed);
+            claims[*key as usize].fetch_add(u32::from(new), Ordering::Relaxed);
+        }
+    });
+    assert_eq!(lost.into_inner(), 0, "keys were inserted and not there");
+    assert_eq!(miscounted.into_inner(), 0, "batches counted other than they marked");
+    claims.into_iter().map(AtomicU32::into_inner).collect()
+}
+
+/// The same keys inserted by one thread; how many were new.
+fn sequential(like: &AtomicBloomFilter, keys: Range<u32>) -> (BloomFilter, u32) {
+    let builder = BloomFilter::builder().memory(like.memory_bytes()).probes(like.probes()).seed(like.seed());
+    let mut filter: BloomFilter = builder.build().unwrap();
+    let new = keys.map(|key| u32::from(filter.insert(&key))).sum();
+    (filter, new)
+}
+
+/// Calls `check` for every number of threads, kind of streams, and way to insert.
+fn in_every_way(mut check: impl FnMut(u32, Streams, bool)) {
+    for threads in THREADS {
+        for streams in Streams::ALL {
+            for in_batches in [false, true] {
+                check(threads, streams, in_batches);
+            }
+        }
+    }
+}
+
+#[test]
+fn claims_are_the_distinct_keys_less_the_false_positives() {
+    const KEYS: u32 = 100_000;
+    // 4 probes, and 8.
+    for fpr in [0.05, 0.01] {
+        in_every_way(|threads, streams, in_batches| {
+            let filter = AtomicBloomFilter::new(u64::from(KEYS), fpr).unwrap();
+            let claims = race(&filter, threads, KEYS, streams, in_batches);
+            assert!(claims.iter().all(|&claims| claims <= 1), "a key was claimed twice");
+            let claimed: u32 = claims.iter().sum();
+            let (expected, new) = sequential(&filter, 0..KEYS);
+            // False positives are many rare events, so their number varies like a Poisson variable's, and the
+            // difference of two such numbers by √2 of that. Six deviations: once in five hundred million runs.
+            let tolerance = 6.0 * (2.0 * f64::from(KEYS - new)).sqrt();
+            let difference = f64::from(claimed) - f64::from(new);
+            assert!(difference.abs() < tolerance, "{claimed} {new}: {threads} threads, {streams:?}, {in_batches}");
+            assert!(BloomFilter::from(filter) == expected);
+        });
+    }
+}
+
+#[test]
+fn without_false_positives_every_key_is_claimed_once() {
+    const KEYS: u32 = 20_000;
+    in_every_way(|threads, streams, in_batches| {
+        // 20,000 keys at less than 1e-12: a false positive in one of fifty million runs.
+        let filter = AtomicBloomFilter::new(u64::from(KEYS), 1e-12).unwrap();
+        let claims = race(&filter, threads, KEYS, streams, in_batches);
+        assert!(claims.iter().all(|&claims| claims == 1), "{threads} threads, {streams:?}, {in_batches}");
+        assert!(BloomFilter::from(filter) == sequential(&AtomicBloomFilter::new(20_000, 1e-12).unwrap(), 0..KEYS).0);
+    });
+}
+
+/// All keys meet in the same few words. Nothing here is left to chance.
+#[test]
+fn in_crowded_blocks_no_key_is_claimed_twice_and_no_bit_is_lost() {
+    for probes in [4, 8, 12, 16] {
+        for blocks in 1..=3 {
+            in_every_way(|threads, streams, in_batches| {
+                for seed in 0..4 {
+                    let builder = AtomicBloomFilter::builder().memory(blocks * 64).probes(probes).seed(seed);
+                    let filter = builder.build().unwrap();
+                    let claims = race(&filter, threads, 60, streams, in_batches);
+                    assert!(claims.iter().all(|&claims| claims <= 1), "{claims:?}");
+                    let (expected, _) = sequential(&filter, 0..60);
+                    assert!(BloomFilter::from(filter) == expected);
+                }
+            });
+        }
+    }
+}
+
+/// Keys that a union brings meanwhile are claimed by nobody, none is claimed twice, and no bit is lost.
+#[test]
+fn a_union_races_with_inserts() {
+    const KEYS: u32 = 10_000;
+    let build = || AtomicBloomFilter::new(2 * u64::from(KEYS), 0.01).unwrap();
+    // Keys of both filters, and keys of this one alone.
+    let other = build();
+    (KEYS / 2..2 * KEYS).for_each(|key| _ = other.insert(&key));
+    let (expected, _) = sequential(&other, 0..2 * KEYS);
+    // One thread too: others would insert again what was lost.
+    for threads in [1, 2, 8] {
+        for _ in 0..20 {
+            let filter = build();
+            let claims = thread::scope(|scope| {
+                let union = scope.spawn(|| {
+                    while !filter.contains(&0) {
+                        std::hint::spin_loop();
+                    }
+                    filter.union(&other).unwrap();
+                });
+                let claims = race(&filter, threads, KEYS, Streams::Equal, false);
+                union.join().unwrap();
+                claims
+            });
+            assert!(claims.iter().all(|&claims| claims <= 1), "a key was claimed twice");
+            assert!(BloomFilter::from(filter) == expected);
+        }
+    }
+}
+
+#[test]
+fn who_learns_of_an_insert_finds_the_key() {
+    const KEYS: u64 = 200_000;
+    let filter = AtomicBloomFilter::new(KEYS, 0.001).unwrap();
+    let inserted = AtomicU64::new(0);
+    on_threads(4, |thread| {
+        if thread == 0 {
+            for key in 0..KEYS {
+                filter.insert(&key);
+                // Release and Acquire are how the readers learn of it.
+                inserted.store(key + 1, Ordering::Release);
+            }
+            return;
+        }
+        let mut end = 0;
+        while end < KEYS {
+            end = inserted.load(Ordering::Acquire);
+            // The latest, which are the likeliest to be missed.
+            for key in end.saturating_sub(50)..end {
+                assert!(filter.contains(&key), "inserted and not there");
+            }
+        }
+    });
+}
+
+#[cfg(feature = "frontier")]
+mod frontier {
+    use super::*;
+    use bloomline::{Frontier, WhenFull};
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+
+    /// The seed is fixed, so that the order alone is left to chance.
+    fn frontier(keys: u32, fpr: f64, expected: u64) -> Frontier<u32> {
+        let builder = AtomicBloomFilter::builder().expected_keys(u64::from(keys)).false_positive_rate(fpr);
+        Frontier::with_filter(builder.build().unwrap(), expected)
+    }
+
+    fn drain(frontier: &Frontier<u32>) -> Vec<u32> {
+        std::iter::from_fn(|| frontier.pop()).collect()
+    }
+
+    #[test]
+    fn racing_pushes_queue_each_item_once() {
+        const KEYS: u32 = 20_000;
+        for threads in THREADS {
+            for streams in Streams::ALL {
+                // Once in fifty million runs a false positive is missing.
+                let frontier = frontier(KEYS, 1e-12, u64::from(KEYS));
+                let queued = AtomicU64::new(0);
+                let pops: Vec<AtomicU32> = (0..KEYS).map(|_| AtomicU32::new(0)).collect();
+                let pop = || Some(pops[frontier.pop()? as usize].fetch_add(1, Ordering::Relaxed));
+                in_step(threads, streams, KEYS, |keys| {
+                    for &key in keys {
+                        queued.fetch_add(u64::from(frontier.push(key)), Ordering::Relaxed);
+                        pop();
+                    }
+                });
+                assert_eq!(frontier.seen(), queued.into_inner());
+                while pop().is_some() {}
+                assert!(frontier.is_empty());
+                assert!(pops.into_iter().all(|pops| pops.into_inner() == 1), "{threads} threads, {streams:?}");
+                assert_eq!(frontier.capacity_left(), 0);
+            }
+        }
+    }
+
+    /// With either answer to a full frontier, which it becomes with the last page.
+    #[test]
+    fn a_crawl_visits_every_page_once_and_ends() {
+        const PAGES: u32 = 20_000;
+        for threads in THREADS {
+            for when_full in [WhenFull::Warn, WhenFull::Refuse] {
+                // Once in fifty million crawls a false positive is missing.
+                let frontier = frontier(PAGES, 1e-12, u64::from(PAGES)).when_full(when_full);
+                let visits: Vec<AtomicU32> = (0..PAGES).map(|_| AtomicU32::new(0)).collect();
+                let visited = AtomicU64::new(0);
+                let start = Instant::now();
+                frontier.push(0);
+                on_threads(threads, |_| {
+                    // Acquire and Release as in the documentation of `Frontier`.
+                    while visited.load(Ordering::Acquire) != frontier.seen() {
+                        let Some(page) = frontier.pop() else {
+                            assert!(start.elapsed() < Duration::from_secs(60), "the crawl does not end");
+                            thread::yield_now();
+                            continue;
+                        };
+                        visits[page as usize].fetch_add(1, Ordering::Relaxed);
+                        // Two links to new pages, one back, one across.
+                        for link in [2 * page + 1, 2 * page + 2, page / 2, PAGES - 1 - page] {
+                            // Tried again when refused: the places are held by pushes of pages that were seen.
+                            while link < PAGES && frontier.try_push(link).is_err() {
+                                thread::yield_now();
+                            }
+                        }
+                        visited.fetch_add(1, Ordering::Release);
+                    }
+                });
+                assert!(visits.into_iter().all(|visits| visits.into_inner() == 1), "{threads} threads, {when_full:?}");
+                assert!(frontier.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_frontier_takes_no_more_and_remembers_nothing_of_what_it_refused() {
+        const KEYS: u32 = 20_000;
+        const CAPACITY: u64 = 5000;
+        for threads in THREADS {
+            for streams in Streams::ALL {
+                let frontier = frontier(KEYS, 1e-12, CAPACITY).when_full(WhenFull::Refuse);
+                let [queued, refused, wrong, overfull] = [const { AtomicU64::new(0) }; 4];
+                in_step(threads, streams, KEYS, |keys| {
+                    for &key in keys {
+                        match frontier.try_push(key) {
+                            Ok(new) => _ = queued.fetch_add(u64::from(new), Ordering::Relaxed),
+                            Err(full) => {
+                                let right = (full.item, full.capacity) == (key, CAPACITY);
+                                wrong.fetch_add(u64::from(!right), Ordering::Relaxed);
+                                refused.fetch_add(1, Ordering::Relaxed);
+                            }
+                        }
+                        overfull.fetch_add(u64::from(frontier.seen() > CAPACITY), Ordering::Relaxed);
+                    }
+                });
+                assert_eq!((wrong.into_inner(), overfull.into_inner()), (0, 0));
+                assert!(refused.into_inner() > 0);
+                assert_eq!(frontier.seen(), queued.into_inner());
+                assert_eq!(frontier.capacity_left(), CAPACITY - frontier.seen());
+
+                // What racing pushes of the same keys may have left over is there for one thread.
+                (0..KEYS).for_each(|key| _ = frontier.try_push(key));
+                assert_eq!((frontier.seen(), frontier.capacity_left()), (CAPACITY, 0));
+                let queued = drain(&frontier);
+                assert_eq!(queued.len() as u64, CAPACITY);
+                assert_eq!(queued.iter().collect::<HashSet<_>>().len() as u64, CAPACITY);
+
+                assert_eq!(frontier.try_push(queued[0]), Ok(false));
+                let mut expected = sequential(frontier.filter(), 0..0).0;
+                queued.iter().for_each(|key| _ = expected.insert(key));
+                assert_eq!(frontier.current_fpr(), expected.current_fpr());
+                let claimed = (0..KEYS).filter(|key| frontier.filter().contains(key)).count();
+                assert_eq!(claimed, (0..KEYS).filter(|key| expected.contains(key)).count());
+            }
+        }
+    }
+
+    /// Pushes that nobody else makes give no place back, so not one is refused too early.
+    #[test]
+    fn distinct_items_fill_a_frontier_to_the_last_place() {
+        for threads in THREADS {
+            // Once in fifty million runs a false positive holds a place for a moment.
+            let frontier = frontier(20_000, 1e-12, 10_000).when_full(WhenFull::Refuse);
+            on_threads(threads, |thread| {
+                let each = 20_000 / threads;
+                (thread * each..(thread + 1) * each).for_each(|key| _ = frontier.try_push(key));
+            });
+            assert_eq!((frontier.seen(), frontier.len()), (10_000, 10_000));
+        }
+    }
+
+    #[test]
+    #[should_panic = "the frontier is full: it has seen the 2 items"]
+    fn push_panics_where_it_would_lose_an_item() {
+        let frontier = frontier(100, 1e-12, 2).when_full(WhenFull::Refuse);
+        assert!(frontier.push(0) && frontier.push(1) && !frontier.push(0));
+        frontier.push(2);
+    }
+
+    /// Keeps what is logged.
+    struct Log(Mutex<Vec<String>>);
+
+    static LOG: Log = Log(Mutex::new(Vec::new()));
+
+    impl log::Log for Log {
+        fn enabled(&self, _: &log::Metadata) -> bool {
+            true
+        }
+
+        fn log(&self, record: &log::Record) {
+            self.0.lock().unwrap().push(format!("{}: {}", record.level(), record.args()));
+        }
+
+        fn flush(&self) {}
+    }
+
+    #[test]
+    fn past_its_capacity_a_frontier_warns_once() {
+        log::set_logger(&LOG).unwrap();
+        log::set_max_level(log::LevelFilter::Trace);
+        // Numbers that no other test here has, to know the warnings by.
+        for (threads, capacity) in THREADS.into_iter().zip([5003u64, 5004, 5005]) {
+            let frontier = frontier(5000, 1e-3, capacity);
+            let prefix = format!(
+                "WARN: the frontier has seen more than the {capacity} items that it was made for: the false-positive rate is "
+            );
+            let warnings = || -> Vec<String> {
+                let log = LOG.0.lock().unwrap();
+                log.iter().filter_map(|line| line.strip_prefix(&prefix)).map(String::from).collect()
+            };
+            let mut keys = 0..;
+            while frontier.capacity_left() > 0 {
+                frontier.push(keys.next().unwrap());
+            }
+            assert_eq!(warnings(), [""; 0]);
+
+            let before = frontier.current_fpr();
+            let start = Barrier::new(threads as usize);
+            on_threads(threads, |thread| {
+                start.wait();
+                (0..1000).for_each(|i| _ = frontier.push(1_000_000 + i * threads + thread));
+            });
+            let after = frontier.current_fpr();
+            let warnings = warnings();
+            assert_eq!(warnings.len(), 1, "{warnings:?}");
+            let rate: f64 = warnings[0].strip_suffix(" and rises").unwrap().parse().unwrap();
+            // Some moment's rate, rounded to three digits.
+            assert!(rate > before * 0.99 && rate < after * 1.01, "{before} {rate} {after}");
+            assert!(frontier.seen() > capacity);
+            assert_eq!(frontier.capacity_left(), 0);
+        }
+    }
+}
