@@ -129,7 +129,7 @@ impl BloomFilter {
     #[track_caller]
     pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
-        // Long enough that the ring of prefetches rarely runs dry, short enough to balance the cores.
+        // Long enough that prefetches run ahead of most probes, short enough to balance the cores.
         const BATCH: usize = 1 << 14;
         hashes
             .par_chunks(BATCH)

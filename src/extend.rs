@@ -20,7 +20,7 @@ const COLLECTED_RATE: f64 = 0.01;
 /// ```
 impl<K: Key> Extend<K> for BloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        // A few KiB: long enough for the ring of prefetches, and on the stack.
+        // A few KiB: long enough for prefetches to run ahead, and on the stack.
         const BATCH: usize = 1024;
         let (mut hashes, mut new) = ([0; BATCH], [false; BATCH]);
         let mut keys = keys.into_iter();

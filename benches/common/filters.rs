@@ -83,7 +83,7 @@ pub fn sbbf(bytes: usize) -> sbbf_rs_safe::Filter {
     filter
 }
 
-/// Random 64-byte lines read through the same ring of prefetches, one byte of each: what the memory gives.
+/// Random 64-byte lines read behind the same prefetches as the filters' batches, one byte of each: what the memory gives.
 pub struct RawLines(memmap2::MmapMut);
 
 impl RawLines {
@@ -99,6 +99,7 @@ impl RawLines {
     #[allow(unsafe_code)]
     pub fn read(&self, hashes: &[u64]) -> usize {
         const AHEAD: usize = 64;
+        const BURST: usize = 4;
         let lines = self.0.len() / 64;
         let place = |hash: u64| ((u128::from(hash) * lines as u128) >> 64) as usize * 64;
         let prefetch = |place: usize| {
@@ -109,18 +110,15 @@ impl RawLines {
                 _mm_prefetch::<_MM_HINT_T1>(self.0.as_ptr().wrapping_add(place).cast());
             }
         };
-        let mut ring = [0; AHEAD];
+        let read = |hash: u64| usize::from(self.0[place(hash)] == 1);
         let (first, rest) = hashes.split_at(AHEAD);
-        for (slot, &hash) in ring.iter_mut().zip(first) {
-            *slot = place(hash);
-            prefetch(*slot);
-        }
+        first.iter().for_each(|&hash| prefetch(place(hash)));
         let mut count = 0;
-        for (i, &hash) in rest.iter().enumerate() {
-            let next = place(hash);
-            prefetch(next);
-            count += usize::from(self.0[std::mem::replace(&mut ring[i % AHEAD], next)] == 1);
+        for (next, due) in rest.as_chunks::<BURST>().0.iter().zip(hashes.as_chunks::<BURST>().0) {
+            next.iter().for_each(|&hash| prefetch(place(hash)));
+            count += due.iter().map(|&hash| read(hash)).sum::<usize>();
         }
+        count += hashes[rest.len() / BURST * BURST..].iter().map(|&hash| read(hash)).sum::<usize>();
         count
     }
 }

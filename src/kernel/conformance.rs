@@ -121,7 +121,7 @@ fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) ->
 /// Block counts whose batches run without prefetches, and one block more than that takes.
 const BLOCK_COUNTS: [usize; 7] = [1, 2, 3, 7, 1000, CACHED_BYTES / BLOCK_BYTES, CACHED_BYTES / BLOCK_BYTES + 1];
 
-/// Batches of every length from 0 to 200, so shorter and longer than the ring of prefetches, with repeats inside.
+/// Batches of every length from 0 to 200, so shorter and longer than the prefetches run ahead, with repeats inside.
 fn for_each_batch(check: impl Fn(Selected, u32, usize, &[u64])) {
     for_each_kernel(|kernel, probes| {
         for blocks in BLOCK_COUNTS {
