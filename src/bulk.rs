@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a portion of the keys, in chunks     each chunk: hash, count by range, sort by range      one task a chunk
-//! the filter, in ranges of blocks      each range: insert its run of every chunk            one task a range
+//! the filter, in ranges of blocks      each range: gather its run of every chunk, insert    one task a range
 //! ```
 //!
 //! There are no atomics and no locks, and each bit ends up as if the keys had come one by one, because an insert only sets
@@ -10,19 +10,25 @@
 //! pages stay in the TLB and much of it in a cache.
 
 use crate::batch::{self, Probe};
-use crate::block::{self, BLOCK_BYTES, Block, Pattern};
+use crate::block::{self, BLOCK_BYTES, Block, Pattern, WORDS};
 use crate::filter::BloomFilter;
 use crate::kernel::{Isa, Task};
 use crate::key::Key;
 use crate::params::Params;
+use crate::storage::{self, Blocks};
 use alloc::{vec, vec::Vec};
 use rayon::prelude::*;
 use std::sync::Mutex;
 
-/// Keys that one task partitions at a time: 8 MiB of hashes.
-const CHUNK: usize = 1 << 20;
+/// Keys that one task partitions at a time: 2 MiB of hashes, to be read twice out of a cache.
+const CHUNK: usize = 1 << 18;
 /// Keys that wait partitioned for the second half: 128 MiB of hashes.
-const PORTION: usize = 16 * CHUNK;
+const PORTION: usize = 64 * CHUNK;
+/// Keys of a range that are gathered before they are inserted as one batch: the runs of single chunks are too short for
+/// prefetches to run ahead.
+const GATHERED: usize = 1 << 16;
+/// Keys that a thread takes from a parallel iterator before it inserts them: 8 MiB of hashes.
+const TAKEN: usize = 1 << 20;
 /// Most ranges: as many write streams as one pass of partitioning keeps fast.
 const MAX_RANGES: usize = 512;
 
@@ -88,7 +94,7 @@ impl Partition<'_> {
 impl BloomFilter {
     /// Inserts many keys on all cores of the current rayon pool. Bit by bit the same as inserting them one by one.
     ///
-    /// Needs 128 MiB beside the filter for any number of keys, and 8 MiB for each thread; less for fewer than 16
+    /// Needs 128 MiB beside the filter for any number of keys, and 3 MiB for each thread; less for fewer than 16
     /// million keys. O(keys).
     ///
     /// # Examples
@@ -107,7 +113,7 @@ impl BloomFilter {
     }
 
     /// [`par_insert`](Self::par_insert) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
-    /// It needs the 128 MiB, and not the 8 MiB for each thread.
+    /// It needs the 128 MiB, and 1 MiB for each thread.
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) {
         self.insert_portions(hashes, Ranges::partition);
     }
@@ -145,7 +151,9 @@ impl BloomFilter {
     ) {
         let params = self.params;
         let ranges = Ranges::new(params.blocks);
-        let mut sorted = vec![0; items.len().min(PORTION)];
+        // Storage as a filter's own: in huge pages, for the scattered writes.
+        let mut sorted = Blocks::zeroed_or_abort(items.len().min(PORTION).div_ceil(WORDS).max(1));
+        let sorted = sorted.as_mut_words();
         for portion in items.chunks(PORTION) {
             let partitions: Vec<Partition> = portion
                 .par_chunks(CHUNK)
@@ -153,9 +161,18 @@ impl BloomFilter {
                 .map(|(chunk, sorted)| partition(ranges, chunk, sorted))
                 .collect();
             self.blocks.as_mut_slice().par_chunks_mut(ranges.len()).enumerate().for_each(|(range, blocks)| {
+                let mut insert = |hashes: &mut Vec<u64>| {
+                    insert_range(&params, blocks, range * ranges.len(), hashes);
+                    hashes.clear();
+                };
+                let mut gathered = Vec::new();
                 for partition in &partitions {
-                    insert_range(&params, blocks, range * ranges.len(), partition.range(range));
+                    gathered.extend_from_slice(partition.range(range));
+                    if gathered.len() >= GATHERED {
+                        insert(&mut gathered);
+                    }
                 }
+                insert(&mut gathered);
             });
         }
     }
@@ -201,7 +218,7 @@ impl<I: Isa, const B: usize> Probe for Inserting<'_, I, B> {
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
         let (index, _) = block::locate(hash, self.total);
-        crate::storage::prefetch(&self.blocks[index - self.first]);
+        storage::prefetch(&self.blocks[index - self.first]);
     }
 
     #[inline(always)]
@@ -235,7 +252,7 @@ impl<K: Key + Send> ParallelExtend<K> for BloomFilter {
         keys.into_par_iter()
             .fold(Vec::new, |mut hashes, key| {
                 hashes.push(key.hash(hasher));
-                if hashes.len() == CHUNK {
+                if hashes.len() == TAKEN {
                     insert(&hashes);
                     hashes.clear();
                 }

@@ -112,6 +112,22 @@ impl Blocks {
         unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
     }
 
+    /// [`zeroed`](Self::zeroed) for callers without an error to return: does what a `Vec` does when there is no memory.
+    pub(crate) fn zeroed_or_abort(len: usize) -> Self {
+        Self::zeroed(len).unwrap_or_else(|_| match Layout::array::<Block>(len) {
+            Ok(layout) => alloc::alloc::handle_alloc_error(layout),
+            Err(error) => panic!("{len} blocks: {error}"),
+        })
+    }
+
+    /// All words of all blocks.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn as_mut_words(&mut self) -> &mut [u64] {
+        let blocks = self.as_mut_slice();
+        // SAFETY: a `Block` is its eight words and nothing else, so the blocks are as many words in a row.
+        unsafe { core::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), blocks.len() * WORDS) }
+    }
+
     /// The block of a hash, and the rest for its pattern.
     #[inline(always)]
     pub(crate) fn locate(&self, hash: u64) -> (&Block, u64) {
@@ -144,9 +160,7 @@ impl Drop for Allocation {
 
 impl Clone for Blocks {
     fn clone(&self) -> Self {
-        let Ok(mut copy) = Self::zeroed(self.len) else {
-            alloc::alloc::handle_alloc_error(Layout::for_value(self.as_slice()))
-        };
+        let mut copy = Self::zeroed_or_abort(self.len);
         copy.as_mut_slice().copy_from_slice(self.as_slice());
         copy
     }
