@@ -3,6 +3,7 @@
 # writing to a file in memory. The tools take turns, so that a noisy machine is noisy for all; medians are printed.
 #
 #   tests/data/make-large.sh /tmp/large
+#   apt-get install time gawk                   # GNU time measures; Debian's own awk is another one
 #   cargo install xuniq huniq ripuniq runiq     # those of them that are there take part
 #   benches/dedup.sh /tmp/large/paths.txt
 set -euo pipefail

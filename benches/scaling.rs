@@ -2,7 +2,8 @@
 //! crawler's queue; beside fastbloom's shared filter and exact sets. Sides take turns, as in duel.rs.
 //!
 //! ```text
-//! cargo bench --bench scaling --features frontier     about six minutes, 6 GiB of memory
+//! cargo bench --bench scaling --features frontier              about 18 minutes, 6 GiB of memory
+//! cargo bench --bench scaling --features frontier -- skewed    some of bulk, fresh, skewed, queries, queue
 //! ```
 //!
 //! Times are of the clock on the wall, per key. A round inserts its keys into an empty filter, so fresh keys set all of
@@ -37,13 +38,25 @@ fn main() {
         threads.iter().map(|&threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap()).collect();
     let fresh = hashes(PRESENT, keys);
     let skewed = zipf_keys(keys);
-    bulk_load(bytes, &pools, &fresh);
-    concurrent_inserts(bytes, &pools, None, &fresh, "fresh keys");
-    concurrent_inserts(bytes, &pools, Some(&fresh), &skewed, "skewed keys (Zipf 1.1)");
-    queries(bytes, &pools, keys);
+    let chosen: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted = |group: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == group);
+    if wanted("bulk") {
+        bulk_load(bytes, &pools, &fresh);
+    }
+    if wanted("fresh") {
+        concurrent_inserts(bytes, &pools, None, &fresh, "fresh keys");
+    }
+    if wanted("skewed") {
+        concurrent_inserts(bytes, &pools, Some(&fresh), &skewed, "skewed keys (Zipf 1.1)");
+    }
+    if wanted("queries") {
+        queries(bytes, &pools, keys);
+    }
     #[cfg(feature = "frontier")]
-    for (kind, keys) in [("fresh", &fresh), ("skewed", &skewed)] {
-        frontier(&pools, &keys[..keys.len() / 4], kind);
+    if wanted("queue") {
+        for (kind, keys) in [("fresh", &fresh), ("skewed", &skewed)] {
+            frontier(&pools, &keys[..keys.len() / 4], kind);
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 //! bits. It is the first half of a radix sort (one pass), and it pays twice: a range is small, so its
 //! pages stay in the TLB and much of it in a cache.
 
+use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch::{self, Probe};
 use crate::block::{self, BLOCK_BYTES, Block, Pattern, WORDS};
 use crate::filter::BloomFilter;
@@ -113,35 +114,18 @@ impl BloomFilter {
     }
 
     /// [`par_insert`](Self::par_insert) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
-    /// It needs the 128 MiB, and 1 MiB for each thread.
-    pub fn par_insert_hashes(&mut self, hashes: &[u64]) {
-        self.insert_portions(hashes, Ranges::partition);
-    }
-
-    /// Queries many keys on all cores of the current rayon pool: `found[i]` is what `contains_hash` says of `hashes[i]`.
-    /// Returns how many were found.
-    ///
-    /// # Panics
-    /// If `found` is not as long as `hashes`.
+    /// It needs the 128 MiB, and 1 to 3 MiB for each thread.
     ///
     /// # Examples
     /// ```
     /// # let mut filter = bloomline::BloomFilter::new(1000, 0.01)?;
-    /// let hashes: Vec<u64> = (0..100u64).map(|key| filter.hasher().bytes(&key.to_le_bytes())).collect();
-    /// filter.par_insert_hashes(&hashes);
-    /// assert_eq!(filter.par_contains_hashes(&hashes, &mut [false; 100]), 100);
+    /// let hash = filter.hasher().bytes(b"key");
+    /// filter.par_insert_hashes(&[hash]);
+    /// assert!(filter.contains("key"));
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    #[track_caller]
-    pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        batch::check_lengths(hashes.len(), found.len());
-        // Long enough that prefetches run ahead of most probes, short enough to balance the cores.
-        const BATCH: usize = 1 << 14;
-        hashes
-            .par_chunks(BATCH)
-            .zip(found.par_chunks_mut(BATCH))
-            .map(|(hashes, found)| self.contains_hashes(hashes, found))
-            .sum()
+    pub fn par_insert_hashes(&mut self, hashes: &[u64]) {
+        self.insert_portions(hashes, Ranges::partition);
     }
 
     fn insert_portions<T: Sync>(
@@ -177,6 +161,41 @@ impl BloomFilter {
         }
     }
 }
+
+macro_rules! par_query_methods {
+    ($filter:ident) => {
+        impl $filter {
+            /// Queries many keys on all cores of the current rayon pool: `found[i]` is what `contains_hash` says of `hashes[i]`.
+            /// Returns how many were found.
+            ///
+            /// # Panics
+            /// If `found` is not as long as `hashes`.
+            ///
+            /// # Examples
+            /// ```
+            #[doc = concat!("# let mut filter = bloomline::", stringify!($filter), "::new(1000, 0.01)?;")]
+            /// let hashes: Vec<u64> = (0..100u64).map(|key| filter.hasher().bytes(&key.to_le_bytes())).collect();
+            /// filter.insert_hashes(&hashes, &mut [false; 100]);
+            /// assert_eq!(filter.par_contains_hashes(&hashes, &mut [false; 100]), 100);
+            /// # Ok::<(), bloomline::BuildError>(())
+            /// ```
+            #[track_caller]
+            pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+                batch::check_lengths(hashes.len(), found.len());
+                // Long enough that prefetches run ahead of most probes, short enough to balance the cores.
+                const BATCH: usize = 1 << 14;
+                hashes
+                    .par_chunks(BATCH)
+                    .zip(found.par_chunks_mut(BATCH))
+                    .map(|(hashes, found)| self.contains_hashes(hashes, found))
+                    .sum()
+            }
+        }
+    };
+}
+
+par_query_methods!(BloomFilter);
+par_query_methods!(AtomicBloomFilter);
 
 /// Inserts hashes whose blocks are all among `blocks`, which start at the filter's block `first`.
 fn insert_range(params: &Params, blocks: &mut [Block], first: usize, hashes: &[u64]) {

@@ -72,7 +72,10 @@ impl fmt::Display for BuildError {
                 write!(f, "{bytes} bytes of memory: give at least 64, one block")
             }
             Self::Underspecified => {
-                write!(f, "nothing to size the filter by: give two of expected keys, false-positive rate and memory")
+                write!(
+                    f,
+                    "nothing to size the filter by: give two of expected keys, false-positive rate and memory, or memory and probes"
+                )
             }
             Self::RateUnreachable { value, floor } => write!(
                 f,

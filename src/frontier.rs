@@ -87,6 +87,7 @@ pub struct Frontier<T> {
 
 /// What a [`Frontier`] does with new items once it has seen as many as it was made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WhenFull {
     /// Queues them, while the false-positive rate rises. The first of them logs a warning that names the
     /// rate, through the crate `log`.

@@ -1,6 +1,6 @@
 //! From bytes to 64 bits: wyhash with a secret of the filter's own.
 
-use wyhash::final3::{make_secret, wyhash};
+use wyhash::final3::{wyhash, wyrng};
 
 /// Hashes keys for one filter: [wyhash] (final version 3) with a secret made from the filter's seed.
 ///
@@ -89,6 +89,26 @@ impl KeyHasher {
     }
 }
 
+/// wyhash's secret for a seed: four odd words of bytes with four ones each, which differ in 32 bits from one another.
+///
+/// The hash crate's own `make_secret` takes a 64-bit random number modulo 70 after cutting it to `usize`, so it gives
+/// another secret where that has 32 bits. This one is the same everywhere.
+fn make_secret(mut seed: u64) -> [u64; 4] {
+    let mut bytes = [0; 70];
+    let four_ones = (0..=255u8).filter(|byte| byte.count_ones() == 4);
+    bytes.iter_mut().zip(four_ones).for_each(|(slot, byte)| *slot = byte);
+    let mut secret = [0; 4];
+    for i in 0..4 {
+        secret[i] = loop {
+            let word = u64::from_le_bytes([0; 8].map(|_: u8| bytes[(wyrng(&mut seed) % 70) as usize]));
+            if word % 2 == 1 && secret[..i].iter().all(|other: &u64| (other ^ word).count_ones() == 32) {
+                break word;
+            }
+        };
+    }
+    secret
+}
+
 /// 64 × 64 → 128 bits, the halves folded into one by XOR: every bit of the result depends on every bit of both.
 #[inline(always)]
 pub(crate) fn multiply_fold(a: u64, b: u64) -> u64 {
@@ -100,6 +120,14 @@ pub(crate) fn multiply_fold(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn the_secret_is_the_crates_on_64_bits() {
+        for seed in (0..1000).chain([u64::MAX, 0x9E37_79B9_7F4A_7C15]) {
+            assert_eq!(make_secret(seed), wyhash::final3::make_secret(seed), "{seed}");
+        }
+    }
 
     proptest! {
         #[test]

@@ -73,11 +73,16 @@ impl BloomFilter {
             file.seek(SeekFrom::End(-(TRAILER_BYTES as i64)))?;
             let mut trailer = [0; TRAILER_BYTES];
             file.read_exact(&mut trailer)?;
+            let trailer = Trailer::from_bytes(trailer);
+            // What `fill_ratio` and `estimated_keys` rest on; the rest is for `verify`.
+            if trailer.ones > 512 * params.blocks as u64 {
+                return Err(FileErrorKind::DamagedBody);
+            }
             // SAFETY: the caller keeps the file as it is, and its length was checked. `MappedBloomFilter` hands out
             // shared references only.
             let blocks = unsafe { Blocks::mapped(&file, HEADER_BYTES, params.blocks)? };
             let filter = Self { params, hasher, blocks };
-            Ok(MappedBloomFilter { filter, trailer: Trailer::from_bytes(trailer), path: path.to_path_buf() })
+            Ok(MappedBloomFilter { filter, trailer, path: path.to_path_buf() })
         };
         map().map_err(|kind| FileError::at(path, kind))
     }

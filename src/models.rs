@@ -1,5 +1,5 @@
 //! loom models of the atomic filter: the real insert under every interleaving that loom tries, and the proof that the
-//! models bite: two wrong rules for the claim are caught. Run them with `RUSTFLAGS="--cfg loom"`; docs/DEVELOPMENT.md
+//! models bite: three wrong rules for the claim are caught. Run them with `RUSTFLAGS="--cfg loom"`; docs/DEVELOPMENT.md
 //! has the command and its cost.
 
 use crate::atomic_filter::AtomicBloomFilter;
@@ -33,8 +33,8 @@ fn same_word_keys() -> [Pattern; 2] {
     [key([(0, 1), (0, 2), (0, 3), (0, 4)]), key([(1, 1), (0, 2), (0, 9), (0, 4)])]
 }
 
-/// Races the inserts of `keys`, one thread each, under loom; the number of `true`s of each distinct key goes to `check`,
-/// with the final words.
+/// Races the inserts of `keys`, one thread each, under loom; the number of `true`s of each distinct key goes to `check`;
+/// the final words must hold all their bits.
 fn race(preemptions: usize, insert: Insert, keys: &[Pattern], check: fn(claims: &[usize])) {
     let keys: Vec<Pattern> = keys.to_vec();
     let mut builder = loom::model::Builder::new();

@@ -41,7 +41,7 @@ struct Allocation {
 
 // SAFETY: `Blocks` owns its memory, as a `Vec<Block>` does.
 unsafe impl Send for Blocks {}
-// SAFETY: shared references only read.
+// SAFETY: shared references to `Blocks` only read, and `AtomicBlocks` reaches the memory through atomics alone.
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
@@ -50,8 +50,8 @@ impl Blocks {
         assert!((1..=MAX_BLOCKS).contains(&len), "{len} blocks");
         let bytes = len * BLOCK_BYTES;
         let align = if bytes >= HUGE_PAGE { HUGE_PAGE } else { BLOCK_BYTES };
-        // 16 is what `calloc` aligns to everywhere.
-        let layout = Layout::from_size_align(bytes + align, 16).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        // 8 is what `calloc` aligns to everywhere.
+        let layout = Layout::from_size_align(bytes + align, 8).map_err(|_| BuildError::OutOfMemory { bytes })?;
         // SAFETY: the layout's size is not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(BuildError::OutOfMemory { bytes })?;
         let allocation = Allocation { base, layout };
@@ -294,6 +294,7 @@ mod tests {
         }
     }
 
+    #[cfg(target_pointer_width = "64")]
     #[test]
     fn absurd_sizes_are_refused() {
         // 2^56 bytes and more: beyond any address space of today.

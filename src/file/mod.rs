@@ -54,7 +54,7 @@ macro_rules! file_methods {
             /// The file at `path` is the old or the new one at every moment, whole, whatever fails: the filter goes to a
             /// temporary file in the same folder, which is flushed to the disk and then renamed. A file that was there
             /// before passes on its permissions (and its owner, where the system allows it). A symbolic link is
-            /// followed. A process that is killed while saving leaves its temporary file behind,
+            /// followed; one that leads nowhere is replaced. A process that is killed while saving leaves its temporary file behind,
             /// `.bloomline-….tmp`.
             ///
             /// Takes the disk's time, and 1 MiB of memory.

@@ -30,10 +30,11 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) 
     }
     // Removes itself unless it is renamed.
     let temporary = builder.tempfile_in(folder)?;
-    write(temporary.as_file())?;
+    // Before the first byte: a private filter stays private while it is saved, and after a crash.
     if let Some(old) = old {
         keep_owner_and_permissions(temporary.as_file(), &old)?;
     }
+    write(temporary.as_file())?;
     // Before the rename: else a crash could leave the name with a file whose data never reached the disk.
     temporary.as_file().sync_all()?;
     temporary.persist(&target).map_err(|error| error.error)?;

@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn room_grows_with_the_data_and_ends_at_the_filter() {
-        for blocks in [1, 2, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1, 1_000_003, 1 << 40] {
+        for blocks in [1, 2, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1, 1_000_003, usize::MAX / 128] {
             let mut filled = 0;
             while filled < blocks {
                 let room = justified(blocks, filled);

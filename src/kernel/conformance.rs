@@ -27,7 +27,7 @@ fn specified_insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool
 
 /// Runs a check with every kernel and number of probes.
 fn for_each_kernel(check: impl Fn(Selected, u32)) {
-    for kernel in Kernel::ALL {
+    for &kernel in Kernel::ALL {
         match Selected::new(kernel) {
             Ok(selected) => PROBES.into_iter().for_each(|probes| check(selected, probes)),
             // Not `eprintln!`, which the test harness hides when the test passes.

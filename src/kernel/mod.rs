@@ -4,7 +4,6 @@
 //! function `run` compiled for it. A whole batch is a [`Task`]: [`Selected::run`] dispatches once, and everything
 //! below is inlined into code for that instruction set. A token exists only where the CPU was asked first, so holding
 //! one is the proof that its instructions may run.
-//!
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -51,7 +50,7 @@ pub enum Kernel {
 
 impl Kernel {
     /// All kernels, fastest first.
-    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+    pub const ALL: &'static [Self] = &[Self::Avx512, Self::Avx2, Self::Portable];
 
     /// The fastest kernel that this CPU runs.
     ///
@@ -62,7 +61,7 @@ impl Kernel {
 
     /// The kernels that this CPU runs, fastest first; [`Kernel::Portable`] is always among them.
     pub fn available() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|kernel| kernel.is_available())
+        Self::ALL.iter().copied().filter(|kernel| kernel.is_available())
     }
 
     /// Whether this CPU runs it.

@@ -249,7 +249,8 @@ fn size(text: &str) -> Result<usize, String> {
     let (number, power) = unit.unwrap_or((text, 0));
     // Not `parse` alone, which takes a sign.
     let digits = number.bytes().all(|byte| byte.is_ascii_digit());
-    let bytes = number.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << (10 * power)));
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << (10 * power)));
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     bytes.filter(|bytes| digits && (LEAST..=MOST).contains(bytes)).ok_or_else(|| {
         format!("not a size from {LEAST} to {MOST} bytes: give bytes, or a whole number with K, M, G or T, such as 16M")
     })

@@ -1,6 +1,11 @@
 //! The `bloomline` command: parses, runs, and turns the result into an exit code.
 #![forbid(unsafe_code)]
 
+#[cfg(not(unix))]
+compile_error!(
+    "the command reads files by descriptor and position, as Unix offers it; the library builds without the feature `cli`"
+);
+
 mod batch;
 mod build;
 mod check;
