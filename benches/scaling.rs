@@ -104,6 +104,15 @@ fn bulk_load(bytes: usize, pools: &[ThreadPool], keys: &[u64]) {
                 deal(most, keys, |chunk| insert_chunk(shared, chunk))
             },
         ),
+        Side::prepared(
+            named("atomic insert_hash", most),
+            keys,
+            || shared.borrow_mut().clear(),
+            |keys| {
+                let shared = &*shared.borrow();
+                deal(most, keys, |chunk| each(chunk, |hash| shared.insert_hash(hash)))
+            },
+        ),
     ]);
     duel("bulk load, fresh keys", sides);
 }
