@@ -21,10 +21,11 @@ use alloc::{vec, vec::Vec};
 use rayon::prelude::*;
 use std::sync::Mutex;
 
-/// Keys that one task partitions at a time: 2 MiB of hashes, to be read twice out of a cache.
-const CHUNK: usize = 1 << 18;
-/// Keys that wait partitioned for the second half: 128 MiB of hashes.
-const PORTION: usize = 64 * CHUNK;
+/// Keys that one task partitions at a time: 1 MiB of hashes, to be read twice out of a cache.
+const CHUNK: usize = 1 << 17;
+/// Keys that wait partitioned for the second half: 32 MiB of hashes. More would not insert faster, and fresh memory takes
+/// time to touch.
+const PORTION: usize = 32 * CHUNK;
 /// Keys of a range that are gathered before they are inserted as one batch: the runs of single chunks are too short for
 /// prefetches to run ahead.
 const GATHERED: usize = 1 << 16;
@@ -95,7 +96,7 @@ impl Partition<'_> {
 impl BloomFilter {
     /// Inserts many keys on all cores of the current rayon pool. Bit by bit the same as inserting them one by one.
     ///
-    /// Needs 128 MiB beside the filter for any number of keys, and 3 MiB for each thread; less for fewer than 16
+    /// Needs 32 MiB beside the filter for any number of keys, and 2 MiB for each thread; less for fewer than four
     /// million keys. O(keys).
     ///
     /// # Examples
@@ -114,7 +115,7 @@ impl BloomFilter {
     }
 
     /// [`par_insert`](Self::par_insert) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
-    /// It needs the 128 MiB, and 1 to 3 MiB for each thread.
+    /// It needs the 32 MiB, and 1 to 2 MiB for each thread.
     ///
     /// # Examples
     /// ```

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Keys that a bulk call partitions at a time, and keys that it holds partitioned.
-const CHUNK: u64 = 1 << 18;
-const PORTION: u64 = 64 * CHUNK;
+const CHUNK: u64 = 1 << 17;
+const PORTION: u64 = 32 * CHUNK;
 /// Keys that a thread takes from a parallel iterator at a time.
 const TAKEN: u64 = 1 << 20;
 
@@ -224,8 +224,8 @@ mod memory {
         }
         let threads = THREADS as f64;
         for (name, documented) in [
-            ("par_insert_hashes", 128.0 + threads),
-            ("par_insert", 128.0 + 3.0 * threads),
+            ("par_insert_hashes", 32.0 + threads),
+            ("par_insert", 32.0 + 2.0 * threads),
             ("par_extend", 16.0 * threads),
         ] {
             let mut child = Command::new(env::current_exe().unwrap());
