@@ -203,7 +203,7 @@ mod memory {
         let mut filter = build(Kernel::detect(), 1 << 16, 8);
         // Touches every page, so that the load's own writes add none.
         filter.clear();
-        let hashes: Vec<u64> = (0..PORTION + 3 * CHUNK).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        let hashes: Vec<u64> = (0..19 * TAKEN).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
         in_pool(THREADS, || {
             let before = status("VmRSS");
             match name {
