@@ -1,45 +1,59 @@
-//! A file read from its start to its end, with the disk working ahead.
+//! A file read from its start to its end by a thread of its own, so that the disk works while a chunk is summed up and fresh
+//! memory is touched for it.
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::{Builder, Scope};
 
-/// How far the disk is asked to be ahead, and at most twice that. By itself the system stays ahead by a fraction of what
-/// is read at a time, and the disk idles while a chunk is summed up and fresh memory is touched for it.
-const AHEAD: u64 = 16 << 20;
+/// Bytes of a read, large enough to make system calls cheap.
+const READ: usize = 1 << 20;
 
-pub(crate) struct Ahead<'a> {
-    file: &'a File,
-    place: u64,
-    /// Where the part of the file ends that was asked for.
-    asked: u64,
+/// Reads that may wait for their consumer.
+const READS: usize = 4;
+
+pub(crate) struct Ahead {
+    read: Receiver<io::Result<Vec<u8>>>,
+    used: SyncSender<Vec<u8>>,
+    current: Vec<u8>,
+    place: usize,
 }
 
-impl<'a> Ahead<'a> {
-    /// The file must be at its start.
-    pub(crate) fn new(file: &'a File) -> Self {
-        Self { file, place: 0, asked: 0 }
+impl Ahead {
+    /// The file must be at its start. The thread ends with the file, at an error, or when this is dropped.
+    pub(crate) fn new<'scope>(scope: &'scope Scope<'scope, '_>, file: &'scope File) -> io::Result<Self> {
+        let (full, read) = sync_channel(READS);
+        let (used, empty) = sync_channel::<Vec<u8>>(READS);
+        let work = move || {
+            loop {
+                let mut buffer = match empty.try_recv() {
+                    Ok(buffer) => buffer,
+                    Err(TryRecvError::Empty) => Vec::with_capacity(READ),
+                    Err(TryRecvError::Disconnected) => return,
+                };
+                buffer.clear();
+                let result = file.take(READ as u64).read_to_end(&mut buffer).map(|_| buffer);
+                let last = result.as_ref().map_or(true, |buffer| buffer.is_empty());
+                if full.send(result).is_err() || last {
+                    return;
+                }
+            }
+        };
+        Builder::new().spawn_scoped(scope, work)?;
+        Ok(Self { read, used, current: Vec::new(), place: 0 })
     }
 }
 
-impl Read for Ahead<'_> {
+impl Read for Ahead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.place + AHEAD >= self.asked {
-            ask(self.file, self.asked, AHEAD);
-            self.asked += AHEAD;
+        if self.place == self.current.len() {
+            // Without a place for it the buffer is freed. No more reads come after the end of the file.
+            let _ = self.used.try_send(std::mem::take(&mut self.current));
+            self.current = self.read.recv().unwrap_or_else(|_| Ok(Vec::new()))?;
+            self.place = 0;
         }
-        let read = self.file.read(buffer)?;
-        self.place += read as u64;
+        let read = (&self.current[self.place..]).read(buffer)?;
+        self.place += read;
         Ok(read)
     }
-}
-
-/// Advice: where the system does not take it, reading is slower and nothing else.
-fn ask(file: &File, start: u64, bytes: u64) {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{Advice, fadvise};
-        let _ = fadvise(file, start, std::num::NonZeroU64::new(bytes), Advice::WillNeed);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (file, start, bytes);
 }

@@ -4,7 +4,7 @@
 //! error.rs     what can be wrong with one
 //! header.rs    64 bytes: what the filter is, and whether this build hashes as the one that wrote it
 //! stream.rs    header, blocks, trailer, to a `Write` and from a `Read`
-//! ahead.rs     a file to read from, with the disk working ahead
+//! ahead.rs     a file read by a thread of its own
 //! replace.rs   a file put in the place of another one, whole or not at all
 //! ```
 
@@ -29,7 +29,12 @@ pub(crate) use stream::{TRAILER_BYTES, Trailer, check_length, copy_body, read_he
 pub(crate) fn load(path: &Path) -> Result<Loaded, FileError> {
     let load = || {
         let file = File::open(path)?;
-        read(ahead::Ahead::new(&file), regular_length(&file)?)
+        let length = regular_length(&file)?;
+        match length {
+            Some(_) => std::thread::scope(|scope| read(ahead::Ahead::new(scope, &file)?, length)),
+            // A thread that waits for a pipe could not be told to stop.
+            None => read(&file, None),
+        }
     };
     load().map_err(|kind: FileErrorKind| FileError::at(path, kind))
 }
