@@ -34,6 +34,9 @@ pub enum BuildError {
     },
     /// Neither expected keys nor a rate to size by.
     Underspecified,
+    /// A [`ScalableBloomFilter`](crate::ScalableBloomFilter) without expected keys or without a rate, or with memory or
+    /// probes.
+    NotKeysAndRate,
     /// The rate is below what 64-bit hashes can tell apart at this number of keys.
     RateUnreachable {
         /// The rate asked for.
@@ -77,6 +80,10 @@ impl fmt::Display for BuildError {
                     "nothing to size the filter by: give two of expected keys, false-positive rate and memory, or memory and probes"
                 )
             }
+            Self::NotKeysAndRate => write!(
+                f,
+                "a scalable filter is sized by the expected keys of its first stage and a false-positive rate: give these two, and neither memory nor probes"
+            ),
             Self::RateUnreachable { value, floor } => write!(
                 f,
                 "false-positive rate {value:e} cannot be kept: so many keys collide in 64-bit hashes at a rate of {floor:.1e} already; ask for more than that"

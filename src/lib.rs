@@ -29,8 +29,12 @@ mod mapped_filter;
 mod models;
 mod params;
 mod plan;
+#[cfg(feature = "file")]
+mod scalable_file;
+mod scalable_filter;
 #[cfg(feature = "serde")]
 mod serde;
+mod series;
 mod stats;
 mod storage;
 mod sync;
@@ -51,3 +55,4 @@ pub use key::Key;
 pub use mapped_filter::MappedBloomFilter;
 pub use params::Builder;
 pub use plan::Plan;
+pub use scalable_filter::ScalableBloomFilter;

@@ -69,7 +69,7 @@ impl BloomFilter {
                 let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: read it with read_from");
                 return Err(error.into());
             };
-            file::check_length(params.blocks, length)?;
+            file::check_filter_length(params.blocks, length)?;
             file.seek(SeekFrom::End(-(TRAILER_BYTES as i64)))?;
             let mut trailer = [0; TRAILER_BYTES];
             file.read_exact(&mut trailer)?;

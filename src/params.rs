@@ -32,7 +32,8 @@ impl Params {
     }
 }
 
-/// Builds a [`BloomFilter`](crate::BloomFilter) or an [`AtomicBloomFilter`](crate::AtomicBloomFilter).
+/// Builds a [`BloomFilter`](crate::BloomFilter), an [`AtomicBloomFilter`](crate::AtomicBloomFilter) or, from keys and
+/// rate alone, a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
 ///
 /// Give two of [`expected_keys`](Self::expected_keys), [`false_positive_rate`](Self::false_positive_rate) and
 /// [`memory`](Self::memory), or [`memory`](Self::memory) and [`probes`](Self::probes); the rest follows:
@@ -135,12 +136,13 @@ impl<F> Builder<F> {
     #[allow(private_bounds)]
     pub fn build(self) -> Result<F, BuildError>
     where
-        F: FromParams,
+        F: FromBuilder,
     {
-        F::from_params(self.params()?)
+        F::from_builder(self)
     }
 
     /// What [`build`](Self::build) would build, without the memory: for a filter of another machine's, or to choose.
+    /// Not for a filter that grows.
     ///
     /// # Errors
     /// [`BuildError`], as from `build`, but never for memory that the system refuses.
@@ -153,12 +155,24 @@ impl<F> Builder<F> {
     /// assert!(plan.expected_fpr(2_000_000_000_000) > 0.03);
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    pub fn plan(&self) -> Result<Plan, BuildError> {
+    #[allow(private_bounds)]
+    pub fn plan(&self) -> Result<Plan, BuildError>
+    where
+        F: FromParams,
+    {
         let Params { blocks, probes, .. } = self.params()?;
         Ok(Plan { blocks, probes })
     }
 
-    fn params(&self) -> Result<Params, BuildError> {
+    /// The expected keys and the rate, if they and nothing else were given to size by.
+    pub(crate) fn keys_and_rate(&self) -> Option<(u64, f64)> {
+        match (self.keys, self.rate, self.memory, self.probes) {
+            (Some(keys), Some(rate), None, None) => Some((keys, rate)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn params(&self) -> Result<Params, BuildError> {
         let kernel = Selected::new(self.kernel.unwrap_or_else(Kernel::detect))?;
         if self.keys == Some(0) {
             return Err(BuildError::NoKeys);
@@ -224,8 +238,19 @@ impl<F> Builder<F> {
 }
 
 /// The filters that a [`Builder`] builds.
+pub(crate) trait FromBuilder: Sized {
+    fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError>;
+}
+
+/// The filters that a geometry describes.
 pub(crate) trait FromParams: Sized {
     fn from_params(params: Params) -> Result<Self, BuildError>;
+}
+
+impl<F: FromParams> FromBuilder for F {
+    fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
+        Self::from_params(builder.params()?)
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! `-rss_limit_mb=256 -malloc_limit_mb=64`, which no header's claims may exceed.
 #![no_main]
 
-use bloomline::{AtomicBloomFilter, BloomFilter, FileErrorKind, KeyHasher};
+use bloomline::{AtomicBloomFilter, BloomFilter, FileErrorKind, KeyHasher, ScalableBloomFilter};
 use libfuzzer_sys::fuzz_target;
 use std::io::{self, Read};
 use twox_hash::XxHash3_64;
@@ -68,10 +68,38 @@ fn golden_hash(seed: u64) -> u64 {
         .fold(0, |golden, length| hasher.combine(golden, hasher.bytes(&bytes[..length])))
 }
 
+/// The data as the only stage of a series, with a header that is sound where `first` and `last` are.
+fn series(stage: &[u8], first: u8, last: u8) -> Vec<u8> {
+    let mut bytes = b"\x89BLSER\r\n\x01\0\0\0\x01\0\0\0".to_vec();
+    bytes.extend(0.5f64.to_bits().to_le_bytes());
+    bytes.extend(u64::from(first).to_le_bytes());
+    bytes.extend(u64::from(last).to_le_bytes());
+    bytes.extend((HEADER as u64 + stage.len() as u64).to_le_bytes());
+    bytes.extend([0; 8]);
+    let checksum = XxHash3_64::oneshot(&bytes);
+    bytes.extend(checksum.to_le_bytes());
+    bytes.extend(stage);
+    bytes
+}
+
+/// An error, or a series that is written as the same bytes.
+fn check_series(data: &[u8]) {
+    let mut rest = data;
+    if let Ok(filter) = ScalableBloomFilter::read_from(&mut rest) {
+        let mut written = Vec::new();
+        filter.write_to(&mut written).unwrap();
+        assert_eq!(written, data[..data.len() - rest.len()]);
+        assert!(filter.expected_fpr() <= filter.false_positive_rate());
+    }
+}
+
 fuzz_target!(|input: (u8, u16, &[u8])| {
     let (repairs, part, data) = input;
+    check_series(data);
     let mut data = data.to_vec();
     repair(&mut data, repairs);
+    let [first, last] = part.to_le_bytes();
+    check_series(&series(&data, first, last));
     let mut rest = &data[..];
     let read = BloomFilter::read_from(&mut rest);
     let in_parts = BloomFilter::read_from(Parts { rest: &data, part: 1 + usize::from(part) });

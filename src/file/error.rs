@@ -67,6 +67,17 @@ impl Error for FileError {
 pub enum FileErrorKind {
     /// The first bytes are not those of a filter's file.
     NotBloomline,
+    /// The file holds a series of filters, and a single one was to be loaded.
+    Series,
+    /// The file holds a single filter, and a series was to be loaded.
+    NotSeries,
+    /// What is wrong with a stage of a series; its bytes are counted from the stage's start.
+    Stage {
+        /// The stage, counted from 0.
+        stage: usize,
+        /// What is wrong.
+        kind: Box<FileErrorKind>,
+    },
     /// The file is sound, and its format is newer than this version of the crate.
     NewerVersion {
         /// The format's version.
@@ -122,6 +133,9 @@ impl fmt::Display for FileErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotBloomline => write!(f, "not a bloomline file"),
+            Self::Series => write!(f, "a series of filters: load it as a ScalableBloomFilter"),
+            Self::NotSeries => write!(f, "a single filter, not a series: load it as a BloomFilter"),
+            Self::Stage { stage, kind } => write!(f, "stage {stage} of the series: {kind}"),
             Self::NewerVersion { found, newest } => write!(
                 f,
                 "written in version {found} of the format, and this build reads up to version {newest}: update bloomline"
@@ -149,6 +163,7 @@ impl Error for FileErrorKind {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Io(error) => error.source(),
+            Self::Stage { kind, .. } => kind.source(),
             _ => None,
         }
     }

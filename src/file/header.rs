@@ -12,7 +12,8 @@ use twox_hash::XxHash3_64;
 pub(crate) const HEADER_BYTES: usize = BLOCK_BYTES;
 
 /// No text starts with the first byte, and a transfer that converts line ends spoils the last two.
-const MAGIC: [u8; 8] = *b"\x89BLOOM\r\n";
+const FILTER: [u8; 8] = *b"\x89BLOOM\r\n";
+const SERIES: [u8; 8] = *b"\x89BLSER\r\n";
 const VERSION: u32 = 1;
 /// The layout of src/block.rs.
 const WORDS4: u16 = 1;
@@ -22,24 +23,43 @@ const BLOCKS_LIMIT: u64 = 1 << 57;
 /// The header of a filter. The fields' places are written once more, in [`decode`].
 pub(crate) fn encode(params: &Params, hasher: &KeyHasher) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
-    header[..8].copy_from_slice(&MAGIC);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     header[12..14].copy_from_slice(&WORDS4.to_le_bytes());
     // 4 to 16.
     header[14..16].copy_from_slice(&(params.probes as u16).to_le_bytes());
     header[16..24].copy_from_slice(&(params.blocks as u64).to_le_bytes());
     header[24..32].copy_from_slice(&params.seed.to_le_bytes());
     header[32..40].copy_from_slice(&golden_hash(hasher).to_le_bytes());
+    seal(header, Kind::Filter)
+}
+
+/// The two kinds of files.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Filter,
+    Series,
+}
+
+/// A header with what every one has: magic, version and checksum.
+pub(super) fn seal(mut header: [u8; HEADER_BYTES], kind: Kind) -> [u8; HEADER_BYTES] {
+    header[..8].copy_from_slice(match kind {
+        Kind::Filter => &FILTER,
+        Kind::Series => &SERIES,
+    });
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     let checksum = XxHash3_64::oneshot(&header[..56]);
     header[56..].copy_from_slice(&checksum.to_le_bytes());
     header
 }
 
-/// What a header says, fit for this machine and this build. `header` is shorter than [`HEADER_BYTES`] if the data are.
-pub(crate) fn decode(header: &[u8]) -> Result<(Params, KeyHasher), FileErrorKind> {
-    let magic = header.len().min(MAGIC.len());
-    if header[..magic] != MAGIC[..magic] {
-        return Err(FileErrorKind::NotBloomline);
+/// A header that [`seal`] made for this kind. `header` is shorter than [`HEADER_BYTES`] if the data are.
+pub(super) fn sealed(header: &[u8], kind: Kind) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
+    let starts_with = |magic: [u8; 8]| header.iter().zip(magic).all(|(&byte, expected)| byte == expected);
+    match kind {
+        Kind::Filter if starts_with(FILTER) => {}
+        Kind::Series if starts_with(SERIES) => {}
+        Kind::Filter if starts_with(SERIES) => return Err(FileErrorKind::Series),
+        Kind::Series if starts_with(FILTER) => return Err(FileErrorKind::NotSeries),
+        _ => return Err(FileErrorKind::NotBloomline),
     }
     let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(header) else {
         return Err(FileErrorKind::Truncated { have: header.len() as u64, want: HEADER_BYTES as u64 });
@@ -53,9 +73,15 @@ pub(crate) fn decode(header: &[u8]) -> Result<(Params, KeyHasher), FileErrorKind
     if version > VERSION {
         return Err(FileErrorKind::NewerVersion { found: version, newest: VERSION });
     }
+    check("version", version.into(), version == VERSION, "1")?;
+    Ok(header)
+}
+
+/// What a header says, fit for this machine and this build. `header` is shorter than [`HEADER_BYTES`] if the data are.
+pub(crate) fn decode(header: &[u8]) -> Result<(Params, KeyHasher), FileErrorKind> {
+    let header = sealed(header, Kind::Filter)?;
     let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
     let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
-    check("version", version.into(), version == VERSION, "1")?;
     check("layout", layout.into(), layout == WORDS4.into(), "1, which is words4")?;
     check("probes", probes.into(), PROBES.contains(&probes), "4, 8, 12 or 16")?;
     check("blocks", blocks, (1..BLOCKS_LIMIT).contains(&blocks), "at least 1 and below 2^57")?;
@@ -73,16 +99,16 @@ pub(crate) fn decode(header: &[u8]) -> Result<(Params, KeyHasher), FileErrorKind
     Ok((Params { blocks, probes, seed, kernel: Selected::detect() }, hasher))
 }
 
-fn u32_at(header: &[u8; HEADER_BYTES], place: usize) -> u32 {
+pub(super) fn u32_at(header: &[u8; HEADER_BYTES], place: usize) -> u32 {
     u32::from_le_bytes(core::array::from_fn(|i| header[place + i]))
 }
 
-fn u64_at(header: &[u8; HEADER_BYTES], place: usize) -> u64 {
+pub(super) fn u64_at(header: &[u8; HEADER_BYTES], place: usize) -> u64 {
     u64::from_le_bytes(core::array::from_fn(|i| header[place + i]))
 }
 
 /// An error that names the field, unless it is as it must be.
-fn check(field: &'static str, value: u64, good: bool, allowed: &'static str) -> Result<(), FileErrorKind> {
+pub(super) fn check(field: &'static str, value: u64, good: bool, allowed: &'static str) -> Result<(), FileErrorKind> {
     if good { Ok(()) } else { Err(FileErrorKind::Field { field, value, allowed }) }
 }
 

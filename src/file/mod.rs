@@ -4,6 +4,7 @@
 //! error.rs     what can be wrong with one
 //! header.rs    64 bytes: what the filter is, and whether this build hashes as the one that wrote it
 //! stream.rs    header, blocks, trailer, to a `Write` and from a `Read`
+//! series.rs    several filters, one after the other, and a header before them
 //! ahead.rs     a file read by a thread of its own
 //! replace.rs   a file put in the place of another one, whole or not at all
 //! ```
@@ -12,28 +13,33 @@ mod ahead;
 mod error;
 mod header;
 mod replace;
+mod series;
 mod stream;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 pub use error::{FileError, FileErrorKind};
 #[cfg(feature = "mmap")]
 pub(crate) use header::HEADER_BYTES;
+pub(crate) use series::{LoadedSeries, read as read_series, write as write_series};
 pub(crate) use stream::{Loaded, read, write};
 #[cfg(feature = "mmap")]
-pub(crate) use stream::{TRAILER_BYTES, Trailer, check_length, copy_body, read_header};
+pub(crate) use stream::{TRAILER_BYTES, Trailer, check_filter_length, copy_body, read_header};
 
-/// Loads a file, or a pipe that has a path.
-pub(crate) fn load(path: &Path) -> Result<Loaded, FileError> {
+/// Loads what `read` reads from a file, or from a pipe that has a path.
+pub(crate) fn load<T>(
+    path: &Path,
+    read: impl FnOnce(&mut dyn Read, Option<u64>) -> Result<T, FileErrorKind>,
+) -> Result<T, FileError> {
     let load = || {
         let file = File::open(path)?;
         let length = regular_length(&file)?;
         match length {
-            Some(_) => std::thread::scope(|scope| read(ahead::Ahead::new(scope, &file)?, length)),
+            Some(_) => std::thread::scope(|scope| read(&mut ahead::Ahead::new(scope, &file)?, length)),
             // A thread that waits for a pipe could not be told to stop.
-            None => read(&file, None),
+            None => read(&mut &file, None),
         }
     };
     load().map_err(|kind: FileErrorKind| FileError::at(path, kind))
@@ -98,7 +104,7 @@ macro_rules! file_methods {
             /// [`FileError`](crate::FileError) names the file and what is wrong with it; see
             /// [`FileErrorKind`](crate::FileErrorKind).
             pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, $crate::file::FileError> {
-                $crate::file::load(path.as_ref()).map(Self::from)
+                $crate::file::load(path.as_ref(), |file, length| $crate::file::read(file, length)).map(Self::from)
             }
 
             /// Writes the filter as [`save`](Self::save) does, to a pipe, a socket or an object store, and flushes the

@@ -71,7 +71,7 @@ impl Sums {
 }
 
 /// Bytes in the file of a filter with so many blocks.
-fn file_bytes(blocks: usize) -> u64 {
+pub(super) fn file_bytes(blocks: usize) -> u64 {
     (HEADER_BYTES + TRAILER_BYTES) as u64 + blocks as u64 * BLOCK_BYTES as u64
 }
 
@@ -118,11 +118,22 @@ pub(crate) fn copy_body(
 /// Reads a filter, of `length` bytes with its header and trailer where that is known beforehand.
 pub(crate) fn read(mut reader: impl Read, length: Option<u64>) -> Result<Loaded, FileErrorKind> {
     let (params, hasher) = read_header(&mut reader)?;
+    let want = file_bytes(params.blocks);
     if let Some(have) = length {
-        check_length(params.blocks, have)?;
+        check_length(want, have)?;
     }
-    let room = |filled| if length.is_some() { params.blocks } else { justified(params.blocks, filled) };
-    let mut rest = Rest { reader, have: HEADER_BYTES as u64, want: file_bytes(params.blocks) };
+    let mut rest = Rest { reader, have: HEADER_BYTES as u64, want };
+    read_body(&mut rest, params, hasher, length.is_some())
+}
+
+/// Reads what follows a header. `vouched`: the data are known to be there, all of them.
+pub(super) fn read_body(
+    rest: &mut Rest<impl Read>,
+    params: Params,
+    hasher: KeyHasher,
+    vouched: bool,
+) -> Result<Loaded, FileErrorKind> {
+    let room = |filled| if vouched { params.blocks } else { justified(params.blocks, filled) };
     let mut sums = Sums::new(params.kernel);
     let mut chunk = vec![[[0; 8]; WORDS]; CHUNK];
     let mut blocks = Blocks::zeroed(room(0)).map_err(out_of_memory)?;
@@ -150,15 +161,20 @@ pub(crate) fn read(mut reader: impl Read, length: Option<u64>) -> Result<Loaded,
     Ok(Loaded { params, hasher, blocks })
 }
 
+/// An error unless a file of `have` bytes is as long as one with so many blocks is.
+#[cfg(feature = "mmap")]
+pub(crate) fn check_filter_length(blocks: usize, have: u64) -> Result<(), FileErrorKind> {
+    check_length(file_bytes(blocks), have)
+}
+
 pub(crate) fn read_header(mut reader: impl Read) -> Result<(Params, KeyHasher), FileErrorKind> {
     let mut header = [0; HEADER_BYTES];
     let have = read_full(&mut reader, &mut header)?;
     header::decode(&header[..have])
 }
 
-/// An error unless a file of `have` bytes is as long as one with so many blocks is.
-pub(crate) fn check_length(blocks: usize, have: u64) -> Result<(), FileErrorKind> {
-    let want = file_bytes(blocks);
+/// An error unless a file is as long as it should be.
+pub(super) fn check_length(want: u64, have: u64) -> Result<(), FileErrorKind> {
     match have.cmp(&want) {
         Ordering::Less => Err(FileErrorKind::Truncated { have, want }),
         Ordering::Equal => Ok(()),
@@ -177,16 +193,16 @@ fn justified(blocks: usize, filled: usize) -> usize {
 }
 
 /// What comes after the header.
-struct Rest<R> {
-    reader: R,
+pub(super) struct Rest<R> {
+    pub(super) reader: R,
     /// Bytes of the file that have come.
-    have: u64,
+    pub(super) have: u64,
     /// Bytes of the whole file.
-    want: u64,
+    pub(super) want: u64,
 }
 
 impl<R: Read> Rest<R> {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), FileErrorKind> {
+    pub(super) fn fill(&mut self, bytes: &mut [u8]) -> Result<(), FileErrorKind> {
         let read = read_full(&mut self.reader, bytes)?;
         self.have += read as u64;
         if read < bytes.len() {
@@ -197,7 +213,7 @@ impl<R: Read> Rest<R> {
 }
 
 /// Reads until the buffer is full or the data end; the number of bytes read.
-fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match reader.read(&mut buffer[filled..]) {

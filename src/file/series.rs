@@ -1,0 +1,125 @@
+//! A series of filters on a stream: a header of its own, and every stage as a whole filter.
+
+use super::error::FileErrorKind;
+use super::header::{self, HEADER_BYTES, Kind, check, u32_at, u64_at};
+use super::stream::{self, Loaded, Rest, file_bytes};
+use crate::block::WORDS;
+use crate::fpr;
+use crate::hash::KeyHasher;
+use crate::params::Params;
+use crate::series::{MAX_STAGES, Series};
+use std::io::{self, Read, Write};
+
+/// How far a stage may pass its rate: other ways to sum up the model's rate round differently.
+const ROUNDING: f64 = 1e-9;
+
+/// The least bytes of a stage.
+const STAGE_BYTES: u64 = 144;
+
+/// What a file held.
+pub(crate) struct LoadedSeries {
+    pub(crate) series: Series,
+    pub(crate) in_last: u64,
+    pub(crate) stages: Vec<Loaded>,
+}
+
+/// What the header of a series says.
+struct Header {
+    stages: usize,
+    series: Series,
+    in_last: u64,
+    /// Bytes of the whole file.
+    length: u64,
+}
+
+impl Header {
+    fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        // At most MAX_STAGES.
+        header[12..16].copy_from_slice(&(self.stages as u32).to_le_bytes());
+        header[16..24].copy_from_slice(&self.series.rate.to_bits().to_le_bytes());
+        header[24..32].copy_from_slice(&self.series.first.to_le_bytes());
+        header[32..40].copy_from_slice(&self.in_last.to_le_bytes());
+        header[40..48].copy_from_slice(&self.length.to_le_bytes());
+        header::seal(header, Kind::Series)
+    }
+
+    /// `header` is shorter than [`HEADER_BYTES`] if the data are.
+    fn decode(header: &[u8]) -> Result<Self, FileErrorKind> {
+        let header = header::sealed(header, Kind::Series)?;
+        let (stages, rate) = (u32_at(header, 12), u64_at(header, 16));
+        let [first, in_last, length, reserved] = [24, 32, 40, 48].map(|place| u64_at(header, place));
+        check("stages", stages.into(), (1..=MAX_STAGES as u32).contains(&stages), "1 to 64")?;
+        let series = Series { first, rate: f64::from_bits(rate) };
+        check("rate", rate, series.rate > 0.0 && series.rate < 1.0, "the bits of a double between 0 and 1")?;
+        check("first", first, first > 0, "at least 1")?;
+        let stages = stages as usize;
+        // A stage is only begun for a key.
+        let keys = u64::from(stages > 1)..=series.capacity(stages - 1);
+        check("last", in_last, keys.contains(&in_last), "1 (0 in the first stage) to what the stage takes")?;
+        let least = HEADER_BYTES as u64 + STAGE_BYTES * stages as u64;
+        check("length", length, length >= least, "at least 64 and 144 for each stage")?;
+        check("reserved", reserved, reserved == 0, "0")?;
+        Ok(Self { stages, series, in_last, length })
+    }
+}
+
+/// Writes a series and flushes the writer.
+pub(crate) fn write<'a, W: Iterator<Item = [u64; WORDS]>>(
+    series: Series,
+    in_last: u64,
+    stages: impl ExactSizeIterator<Item = (&'a Params, &'a KeyHasher, W)> + Clone,
+    mut writer: impl Write,
+) -> io::Result<()> {
+    let length = stages.clone().map(|(params, ..)| file_bytes(params.blocks)).sum::<u64>() + HEADER_BYTES as u64;
+    writer.write_all(&Header { stages: stages.len(), series, in_last, length }.encode())?;
+    for (params, hasher, words) in stages {
+        stream::write(params, hasher, words, &mut writer)?;
+    }
+    Ok(())
+}
+
+/// Reads a series, of `length` bytes where that is known beforehand.
+pub(crate) fn read(mut reader: impl Read, length: Option<u64>) -> Result<LoadedSeries, FileErrorKind> {
+    let mut bytes = [0; HEADER_BYTES];
+    let have = stream::read_full(&mut reader, &mut bytes)?;
+    let header = Header::decode(&bytes[..have])?;
+    if let Some(have) = length {
+        stream::check_length(header.length, have)?;
+    }
+    let mut rest = Rest { reader, have: HEADER_BYTES as u64, want: header.length };
+    let mut stages: Vec<Loaded> = Vec::new();
+    for stage in 0..header.stages {
+        let seed = stages.first().map(|first| first.params.seed);
+        let loaded = read_stage(&mut rest, &header, stage, seed, length.is_some()).map_err(|kind| match kind {
+            // These are about the whole file.
+            FileErrorKind::Truncated { .. } | FileErrorKind::Io(_) => kind,
+            kind => FileErrorKind::Stage { stage, kind: Box::new(kind) },
+        })?;
+        stages.push(loaded);
+    }
+    check("length", header.length, rest.have == header.length, "that of the header and all stages")?;
+    Ok(LoadedSeries { series: header.series, in_last: header.in_last, stages })
+}
+
+/// Reads a stage, whose geometry must keep what the header promises. It need not be the one that this build would
+/// choose: the format does not depend on how a size is searched for.
+fn read_stage(
+    rest: &mut Rest<impl Read>,
+    header: &Header,
+    stage: usize,
+    seed: Option<u64>,
+    vouched: bool,
+) -> Result<Loaded, FileErrorKind> {
+    let mut bytes = [0; HEADER_BYTES];
+    rest.fill(&mut bytes)?;
+    let (params, hasher) = header::decode(&bytes)?;
+    check("seed", params.seed, seed.is_none_or(|seed| seed == params.seed), "that of the first stage")?;
+    let blocks = params.blocks as u64;
+    let after = file_bytes(params.blocks) - HEADER_BYTES as u64 + STAGE_BYTES * (header.stages - 1 - stage) as u64;
+    check("blocks", blocks, after <= rest.want.saturating_sub(rest.have), "as many as the length has room for")?;
+    let rate = fpr::rate(blocks, params.probes, header.series.capacity(stage));
+    let good = rate <= header.series.rate(stage) * (1.0 + ROUNDING);
+    check("blocks", blocks, good, "as many as keep the rate of the stage with its keys")?;
+    stream::read_body(rest, params, hasher, vouched)
+}

@@ -1,0 +1,84 @@
+//! A series of filters as a file.
+
+use crate::file::{self, FileError, LoadedSeries};
+use crate::filter::BloomFilter;
+use crate::scalable_filter::ScalableBloomFilter;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+impl ScalableBloomFilter {
+    /// Saves the filter with all its stages to one file, in the format of docs/FORMAT.md, which every later version
+    /// reads.
+    ///
+    /// The file at `path` is the old or the new one at every moment, whole, as with [`BloomFilter::save`].
+    ///
+    /// # Errors
+    /// As [`BloomFilter::save`].
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::ScalableBloomFilter;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("seen.bloom");
+    ///
+    /// let mut seen = ScalableBloomFilter::new(1000, 0.01)?;
+    /// seen.insert("a")?;
+    /// seen.save(&path)?;
+    ///
+    /// let mut seen = ScalableBloomFilter::load(&path)?;
+    /// assert!(seen.contains("a"));
+    /// assert!(seen.insert("b")?); // and it goes on growing
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        file::save(path.as_ref(), |file| self.write_to(file))
+    }
+
+    /// Loads a filter from a file that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, on whatever machine.
+    ///
+    /// All of the file is checked, and no more memory is claimed than its length justifies, as with
+    /// [`BloomFilter::load`].
+    ///
+    /// # Errors
+    /// [`FileError`] names the file and what is wrong with it; the file of a single filter is
+    /// [`FileErrorKind::NotSeries`](crate::FileErrorKind::NotSeries).
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        file::load(path.as_ref(), |file, length| file::read_series(file, length)).map(Self::from)
+    }
+
+    /// Writes the filter as [`save`](Self::save) does, to a pipe, a socket or an object store, and flushes the writer.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::ScalableBloomFilter;
+    ///
+    /// let mut seen = ScalableBloomFilter::new(1000, 0.01)?;
+    /// seen.insert("a")?;
+    /// let mut bytes = Vec::new();
+    /// seen.write_to(&mut bytes)?;
+    /// assert!(ScalableBloomFilter::read_from(&bytes[..])? == seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
+        let stages = self.stages.iter().map(|stage| (&stage.params, &stage.hasher, stage.words()));
+        file::write_series(self.series, self.in_last, stages, writer)
+    }
+
+    /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what
+    /// follows stays in `reader`. Memory grows with the data that arrive, as with [`BloomFilter::read_from`].
+    ///
+    /// # Errors
+    /// [`FileError`] says what is wrong; see [`FileErrorKind`](crate::FileErrorKind).
+    pub fn read_from(reader: impl Read) -> Result<Self, FileError> {
+        Ok(file::read_series(reader, None)?.into())
+    }
+}
+
+impl From<LoadedSeries> for ScalableBloomFilter {
+    fn from(LoadedSeries { series, in_last, stages }: LoadedSeries) -> Self {
+        Self { series, in_last, stages: stages.into_iter().map(BloomFilter::from).collect() }
+    }
+}

@@ -1,0 +1,370 @@
+//! `ScalableBloomFilter`: a series of filters, for when nobody knows how many keys will come.
+
+use crate::batch::{self, PENDING, Pending};
+use crate::error::BuildError;
+use crate::filter::BloomFilter;
+use crate::hash::KeyHasher;
+use crate::kernel::Kernel;
+use crate::key::Key;
+use crate::params::{Builder, FromBuilder, Params};
+use crate::series::{Series, combined};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// A filter that grows with its keys and keeps the false-positive rate, however many come.
+///
+/// It is a series of [`BloomFilter`]s, its *stages*: each takes twice as many keys as the one before, at 7/8 of its
+/// rate, so that all of them together stay below the rate asked for. A key is new if no stage has it, and goes to the
+/// last one; when that is full, the next new key begins another one. All use one hasher, so that a key is hashed once.
+///
+/// Growing has a price: memory (at 1 %, half to four fifths as much again as one filter made for the number that came),
+/// and a cache line for each stage that a query looks at, where one filter has one. Where a bound on the keys is known
+/// within some 50 %, [`BloomFilter`] is the better choice. docs/DESIGN.md has the figures, and the source of the
+/// scheme: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.
+///
+/// # Examples
+/// ```
+/// use bloomline::ScalableBloomFilter;
+///
+/// let mut seen = ScalableBloomFilter::new(1000, 0.01)?; // keys of the first stage, and the rate of all
+/// for page in 0..50_000u64 {
+///     seen.insert(&page)?;
+/// }
+/// assert!((0..50_000u64).all(|page| seen.contains(&page)));
+/// assert_eq!(seen.stages().len(), 6); // 1000 + 2000 + … + 32,000 keys
+/// assert!(seen.expected_fpr() < 0.01);
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct ScalableBloomFilter {
+    pub(crate) series: Series,
+    /// At least one. All but the last are full, and never change.
+    pub(crate) stages: Vec<BloomFilter>,
+    /// Keys in the last stage. Not 0, unless it is the only one.
+    pub(crate) in_last: u64,
+}
+
+impl ScalableBloomFilter {
+    /// A filter whose first stage is for `expected_keys` keys, empty.
+    ///
+    /// Too small a guess costs stages, one for each doubling, and too large a guess memory.
+    ///
+    /// # Errors
+    /// [`BuildError`], as from [`BloomFilter::new`].
+    ///
+    /// # Examples
+    /// ```
+    /// let filter = bloomline::ScalableBloomFilter::new(1_000_000, 0.01)?;
+    /// assert_eq!((filter.keys(), filter.stages().len()), (0, 1));
+    /// assert_eq!(filter.stages()[0].capacity(0.01 / 8.0) / 1000, 1000);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn new(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
+        Self::builder().expected_keys(expected_keys).false_positive_rate(false_positive_rate).build()
+    }
+
+    /// A [`Builder`] for a filter of this type. It needs the expected keys of the first stage and the rate of all,
+    /// takes a seed and a kernel, and refuses memory and probes ([`BuildError::NotKeysAndRate`]), which the stages
+    /// find.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::ScalableBloomFilter;
+    /// let filter: ScalableBloomFilter =
+    ///     ScalableBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).random_seed().build()?;
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn builder() -> Builder<Self> {
+        Builder::new()
+    }
+
+    /// Inserts a key; whether it was new. O(length of the key + stages).
+    ///
+    /// # Errors
+    /// [`BuildError`] if the key is new and needs a stage that cannot be built: the memory is at its end, or the
+    /// stage's rate below what 64-bit hashes can keep. The key is not inserted then, and the filter stays as it is.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::ScalableBloomFilter::new(1, 0.001)?;
+    /// assert!(seen.insert("a")?);
+    /// assert!(!seen.insert("a")?);
+    /// assert!(seen.insert("b")?); // begins the second stage
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, BuildError> {
+        self.insert_hash(key.hash(self.hasher()))
+    }
+
+    /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
+    /// not. O(length of the key + stages).
+    #[inline]
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.contains_hash(key.hash(self.hasher()))
+    }
+
+    /// [`insert`](Self::insert) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`]. O(stages).
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
+        if self.contains_hash(hash) {
+            return Ok(false);
+        }
+        if self.room() == 0 {
+            self.grow()?;
+        }
+        let new = self.last_mut().insert_hash(hash);
+        self.in_last += u64::from(new);
+        Ok(new)
+    }
+
+    /// [`contains`](Self::contains) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`]. O(stages).
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        // Newest first: it has half of all keys.
+        self.stages.iter().rev().any(|stage| stage.contains_hash(hash))
+    }
+
+    /// Inserts many keys in order, as single calls would: `new[i]` tells whether `keys[i]` was new. Returns how many
+    /// were new. Several times faster than single calls, as [`BloomFilter::insert_batch`] is. O(keys × stages).
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert). The keys before the one that needs the next stage are in, and marked; those from
+    /// there on are not, and marked `false`.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::ScalableBloomFilter::new(1, 0.001)?;
+    /// let mut new = [false; 4];
+    /// assert_eq!(seen.insert_batch(&["a", "b", "a", "c"], &mut new)?, 3);
+    /// assert_eq!(new, [true, true, false, true]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn insert_batch<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<usize, BuildError> {
+        batch::check_lengths(keys.len(), new.len());
+        // Those after an error are not come to.
+        new.fill(false);
+        let hasher = self.hasher().clone();
+        batch::try_hashed(&hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
+    }
+
+    /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were
+    /// found. O(keys × stages).
+    ///
+    /// # Panics
+    /// If `found` is not as long as `keys`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let mut seen = bloomline::ScalableBloomFilter::new(1000, 0.001)?;
+    /// seen.insert(&1u64)?;
+    /// let mut found = [false; 3];
+    /// assert_eq!(seen.contains_batch(&[0u64, 1, 2], &mut found), 1);
+    /// assert_eq!(found, [false, true, false]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
+        batch::check_lengths(keys.len(), found.len());
+        batch::hashed(self.hasher(), keys, found, |hashes, found| self.contains_hashes(hashes, found))
+    }
+
+    /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
+    ///
+    /// # Errors
+    /// As [`insert_batch`](Self::insert_batch).
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    #[track_caller]
+    pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+        batch::check_lengths(hashes.len(), new.len());
+        // A stage that is alone takes what it surely has room for straight from the slice.
+        let direct = if self.stages.len() == 1 { self.room().min(hashes.len()) } else { 0 };
+        let mut count = self.insert_in_last(&hashes[..direct], &mut new[..direct]);
+        let (hashes, new) = (&hashes[direct..], &mut new[direct..]);
+        if hashes.is_empty() {
+            return Ok(count);
+        }
+        new.fill(false);
+        let mut pending = Pending::new();
+        for (hashes, new) in hashes.chunks(PENDING).zip(new.chunks_mut(PENDING)) {
+            pending.take(hashes);
+            count += self.insert_pending(&mut pending, new)?;
+        }
+        Ok(count)
+    }
+
+    /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
+    ///
+    /// # Panics
+    /// If `found` is not as long as `hashes`.
+    #[track_caller]
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        batch::check_lengths(hashes.len(), found.len());
+        if let [only] = &self.stages[..] {
+            return only.contains_hashes(hashes, found);
+        }
+        let mut pending = Pending::new();
+        let mut count = 0;
+        for (hashes, found) in hashes.chunks(PENDING).zip(found.chunks_mut(PENDING)) {
+            pending.take(hashes);
+            for stage in self.stages.iter().rev() {
+                pending.drop_seen(|hashes, seen| stage.contains_hashes(hashes, seen));
+            }
+            found.fill(true);
+            pending.places().for_each(|place| found[place] = false);
+            count += hashes.len() - pending.hashes().len();
+        }
+        count
+    }
+
+    /// The filters of the series, oldest first: at least one, and all full but the last.
+    pub fn stages(&self) -> &[BloomFilter] {
+        &self.stages
+    }
+
+    /// How many keys were new, exactly. (Keys that were taken for seen by mistake are not among them.)
+    pub fn keys(&self) -> u64 {
+        self.series.keys(self.stages.len(), self.in_last)
+    }
+
+    /// The rate asked for, which all stages together never pass.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.series.rate
+    }
+
+    /// The false-positive rate to expect with the keys that are in, by the model. Takes microseconds a stage. (At high
+    /// rates it is a little low: by 3 % at 0.5, by less below; [`current_fpr`](Self::current_fpr) is exact.)
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::ScalableBloomFilter::new(1000, 0.01)?;
+    /// assert_eq!(seen.expected_fpr(), 0.0);
+    /// for key in 0..7000u64 {
+    ///     seen.insert(&key)?;
+    /// }
+    /// assert!(seen.expected_fpr() < 0.01 * (1.0 + 0.875 + 0.875 * 0.875) / 8.0); // three stages
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn expected_fpr(&self) -> f64 {
+        let last = self.stages.len() - 1;
+        let keys = |stage| if stage == last { self.in_last } else { self.series.capacity(stage) };
+        combined(self.stages.iter().enumerate().map(|(i, stage)| stage.expected_fpr(keys(i))))
+    }
+
+    /// The false-positive rate of the bits as they are; see [`BloomFilter::current_fpr`]. O(memory).
+    pub fn current_fpr(&self) -> f64 {
+        combined(self.stages.iter().map(BloomFilter::current_fpr))
+    }
+
+    /// The size of the bits of all stages in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.stages.iter().map(BloomFilter::memory_bytes).sum()
+    }
+
+    /// The seed of the hash, that of every stage.
+    pub fn seed(&self) -> u64 {
+        self.last().seed()
+    }
+
+    /// The kernel in use.
+    pub fn kernel(&self) -> Kernel {
+        self.last().kernel()
+    }
+
+    /// The hasher in use, that of every stage, to hash keys once for several calls.
+    pub fn hasher(&self) -> &KeyHasher {
+        self.last().hasher()
+    }
+
+    /// Removes all keys, and all stages but the first. O(memory of the first).
+    pub fn clear(&mut self) {
+        self.stages.truncate(1);
+        self.last_mut().clear();
+        self.in_last = 0;
+    }
+
+    fn last(&self) -> &BloomFilter {
+        &self.stages[self.stages.len() - 1]
+    }
+
+    fn last_mut(&mut self) -> &mut BloomFilter {
+        let last = self.stages.len() - 1;
+        &mut self.stages[last]
+    }
+
+    /// New keys that the last stage still takes, as far as they can be counted in a slice.
+    fn room(&self) -> usize {
+        usize::try_from(self.series.capacity(self.stages.len() - 1) - self.in_last).unwrap_or(usize::MAX)
+    }
+
+    /// Begins the next stage.
+    fn grow(&mut self) -> Result<(), BuildError> {
+        let stage = stage(&self.series, self.stages.len(), self.seed(), self.kernel())?;
+        self.stages.try_reserve(1).map_err(|_| BuildError::OutOfMemory { bytes: stage.memory_bytes() })?;
+        self.stages.push(stage);
+        self.in_last = 0;
+        Ok(())
+    }
+
+    /// At most [`room`](Self::room) hashes.
+    fn insert_in_last(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+        let count = self.last_mut().insert_hashes(hashes, new);
+        self.in_last += count as u64;
+        count
+    }
+
+    /// Inserts a portion, whose marks in `new` are `false` yet. Hashes that a stage has beforehand are dropped, all at
+    /// once, for inserting others does not take them away; what is left is inserted in order.
+    fn insert_pending(&mut self, pending: &mut Pending, new: &mut [bool]) -> Result<usize, BuildError> {
+        for stage in self.stages.iter().rev() {
+            pending.drop_seen(|hashes, seen| stage.contains_hashes(hashes, seen));
+        }
+        let mut count = 0;
+        while !pending.hashes().is_empty() {
+            if self.room() == 0 {
+                self.grow()?;
+            }
+            count += pending.pass(self.room(), new, |hashes, new| self.insert_in_last(hashes, new));
+            // Repeats of a key that went in just now neither take up room nor ask for the next stage.
+            pending.drop_seen(|hashes, seen| self.last().contains_hashes(hashes, seen));
+        }
+        Ok(count)
+    }
+}
+
+/// An empty stage.
+fn stage(series: &Series, stage: usize, seed: u64, kernel: Kernel) -> Result<BloomFilter, BuildError> {
+    let builder = BloomFilter::builder().expected_keys(series.capacity(stage)).false_positive_rate(series.rate(stage));
+    builder.seed(seed).kernel(kernel).build()
+}
+
+impl FromBuilder for ScalableBloomFilter {
+    fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
+        let (first, rate) = builder.keys_and_rate().ok_or(BuildError::NotKeysAndRate)?;
+        // Names what is wrong with the values as they were given, before they are divided among stages.
+        let Params { seed, kernel, .. } = builder.params()?;
+        let series = Series { first, rate };
+        let stages = alloc::vec![stage(&series, 0, seed, kernel.kernel())?];
+        Ok(Self { series, stages, in_last: 0 })
+    }
+}
+
+/// Equal stages, keys and rate; the kernel does not count.
+impl Eq for ScalableBloomFilter {}
+
+impl fmt::Debug for ScalableBloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScalableBloomFilter")
+            .field("stages", &self.stages)
+            .field("keys", &self.keys())
+            .field("false_positive_rate", &self.series.rate)
+            .finish()
+    }
+}

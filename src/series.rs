@@ -1,0 +1,91 @@
+//! The mathematics of a series of filters: how many keys each stage takes, and at which rate.
+//!
+//! The rates are a geometric series: the stage i has p (1 - r) r^i, and all of them together, however many there will
+//! be, have p. A key that was not inserted is taken for seen if one stage takes it, so the whole stays below p.
+//! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", Information Processing Letters 101(6), 2007,
+//! section 3.)
+
+/// r: each stage's rate is this share of the rate before it. docs/DESIGN.md has what others would cost.
+const TIGHTENING: f64 = 0.875;
+
+/// More stages than any series can have: from the 53rd on, 64-bit hashes cannot keep the stage's rate.
+#[cfg(any(feature = "file", test))]
+pub(crate) const MAX_STAGES: usize = 64;
+
+/// What a series is made from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Series {
+    /// Keys that the first stage takes, at least 1.
+    pub(crate) first: u64,
+    /// The rate of all stages together, between 0 and 1.
+    pub(crate) rate: f64,
+}
+
+impl Series {
+    /// The keys that a stage takes: each as many as twice those of the one before. Saturates.
+    pub(crate) fn capacity(&self, stage: usize) -> u64 {
+        u32::try_from(stage)
+            .ok()
+            .and_then(|stage| 1u64.checked_shl(stage))
+            .map_or(u64::MAX, |factor| self.first.saturating_mul(factor))
+    }
+
+    /// The rate of a stage once it is full. Multiplications alone, so it is the same number on every platform.
+    pub(crate) fn rate(&self, stage: usize) -> f64 {
+        (0..stage).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING)
+    }
+
+    /// The keys in `stages` stages, of which the last one has `in_last` and the others are full.
+    pub(crate) fn keys(&self, stages: usize, in_last: u64) -> u64 {
+        (0..stages - 1).fold(in_last, |keys, stage| keys.saturating_add(self.capacity(stage)))
+    }
+}
+
+/// The rate of stages that have these rates, and err independently: 1 - (1 - f0) (1 - f1) …, in a form that does not
+/// lose small rates beside 1.
+pub(crate) fn combined(rates: impl Iterator<Item = f64>) -> f64 {
+    rates.fold(0.0, |all, rate| all + rate * (1.0 - all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fpr;
+
+    #[test]
+    fn all_stages_together_keep_the_rate() {
+        for rate in [0.5, 0.01, 1e-6, 1e-12] {
+            let series = Series { first: 1, rate };
+            let mut sum = 0.0;
+            for stage in 0..MAX_STAGES {
+                assert!(combined((0..=stage).map(|stage| series.rate(stage))) < rate);
+                sum += series.rate(stage);
+            }
+            // What is left for the stages that never come.
+            let rest = rate * TIGHTENING.powi(MAX_STAGES as i32);
+            assert!(((sum + rest) / rate - 1.0).abs() < 1e-12, "{sum:e} {rest:e}");
+        }
+    }
+
+    #[test]
+    fn capacities_double_and_saturate() {
+        let series = Series { first: 3, rate: 0.01 };
+        assert_eq!([0, 1, 2, 10].map(|stage| series.capacity(stage)), [3, 6, 12, 3072]);
+        assert_eq!([63, 64, usize::MAX].map(|stage| series.capacity(stage)), [u64::MAX; 3]);
+        assert_eq!((series.keys(1, 2), series.keys(3, 5)), (2, 14));
+    }
+
+    #[test]
+    fn no_series_has_the_most_stages() {
+        let series = Series { first: 1, rate: 1.0 };
+        assert!(fpr::collision_floor(series.capacity(51)) < series.rate(51));
+        assert!(fpr::collision_floor(series.capacity(52)) >= series.rate(52));
+    }
+
+    #[test]
+    fn small_rates_are_not_lost() {
+        assert_eq!(combined([1e-30].into_iter()), 1e-30);
+        assert_eq!(combined([0.5, 0.5].into_iter()), 0.75);
+        assert_eq!(combined([].into_iter()), 0.0);
+    }
+}

@@ -1,0 +1,541 @@
+//! `ScalableBloomFilter`: against a set of keys, against a series built by hand, against the model, and as a file.
+
+use bloomline::{BloomFilter, BuildError, Kernel, Key, KeyHasher, ScalableBloomFilter};
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Each stage's rate in that of the one before; docs/DESIGN.md.
+const TIGHTENING: f64 = 0.875;
+
+fn scalable(first: u64, rate: f64, seed: u64) -> ScalableBloomFilter {
+    ScalableBloomFilter::builder().expected_keys(first).false_positive_rate(rate).seed(seed).build().unwrap()
+}
+
+/// The definition of a series, one key at a time, from public filters.
+struct Replay {
+    first: u64,
+    rate: f64,
+    seed: u64,
+    stages: Vec<BloomFilter>,
+    /// New keys in each stage.
+    keys: Vec<u64>,
+}
+
+impl Replay {
+    fn new(first: u64, rate: f64, seed: u64) -> Self {
+        Self { first, rate, seed, stages: Vec::new(), keys: Vec::new() }
+    }
+
+    fn contains(&self, hash: u64) -> bool {
+        self.stages.iter().any(|stage| stage.contains_hash(hash))
+    }
+
+    fn insert(&mut self, hash: u64) -> bool {
+        if self.contains(hash) {
+            return false;
+        }
+        let last = self.stages.len().wrapping_sub(1);
+        if self.keys.last().is_none_or(|&keys| keys == self.first << last) {
+            let next = self.stages.len() as i32;
+            let rate = self.rate * (1.0 - TIGHTENING) * TIGHTENING.powi(next);
+            let builder = BloomFilter::builder().expected_keys(self.first << next).false_positive_rate(rate);
+            self.stages.push(builder.seed(self.seed).build().unwrap());
+            self.keys.push(0);
+        }
+        assert!(self.stages.last_mut().unwrap().insert_hash(hash));
+        *self.keys.last_mut().unwrap() += 1;
+        true
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Insert(u16),
+    InsertBatch(Vec<u16>),
+    InsertHashes(Vec<u16>),
+    /// All keys, by the three calls.
+    Contains,
+    Clear,
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let key = || 0..6000u16;
+    // Longer than a portion at times.
+    let keys = || prop_oneof![prop::collection::vec(key(), 0..100), prop::collection::vec(key(), 0..3000)];
+    let operation = prop_oneof![
+        4 => key().prop_map(Operation::Insert),
+        4 => keys().prop_map(Operation::InsertBatch),
+        4 => keys().prop_map(Operation::InsertHashes),
+        2 => Just(Operation::Contains),
+        1 => Just(Operation::Clear),
+    ];
+    prop::collection::vec(operation, 0..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_calls_are_single_calls_in_order(
+        first in prop_oneof![1u64..4, 1u64..3000],
+        rate in prop_oneof![Just(0.9), Just(0.1), Just(1e-3)],
+        seed: u64,
+        operations in operations(),
+    ) {
+        let mut filter = scalable(first, rate, seed);
+        let hasher = KeyHasher::new(seed);
+        let mut replay = Replay::new(first, rate, seed);
+        let mut set = HashSet::new();
+        for operation in operations {
+            match operation {
+                Operation::Insert(key) => {
+                    let new = filter.insert(&key).unwrap();
+                    prop_assert_eq!(new, replay.insert(key.hash(&hasher)));
+                    prop_assert!(set.insert(key) || !new);
+                }
+                Operation::InsertBatch(keys) | Operation::InsertHashes(keys) if keys.is_empty() => {
+                    prop_assert_eq!(filter.insert_batch(&keys, &mut []), Ok(0));
+                }
+                Operation::InsertBatch(ref keys) | Operation::InsertHashes(ref keys) => {
+                    let hashes: Vec<u64> = keys.iter().map(|&key| key.hash(&hasher)).collect();
+                    // Marks that are there already are not taken for answers.
+                    let mut new = vec![true; keys.len()];
+                    let count = match operation {
+                        Operation::InsertBatch(_) => filter.insert_batch(keys, &mut new).unwrap(),
+                        _ => filter.insert_hashes(&hashes, &mut new).unwrap(),
+                    };
+                    let expected: Vec<bool> = hashes.iter().map(|&hash| replay.insert(hash)).collect();
+                    prop_assert_eq!(count, expected.iter().filter(|new| **new).count());
+                    prop_assert_eq!(&new, &expected);
+                    for (key, new) in keys.iter().zip(new) {
+                        prop_assert!(set.insert(*key) || !new);
+                    }
+                }
+                Operation::Contains => {
+                    let keys: Vec<u16> = (0..8000).collect();
+                    let hashes: Vec<u64> = keys.iter().map(|&key| key.hash(&hasher)).collect();
+                    let expected: Vec<bool> = hashes.iter().map(|&hash| replay.contains(hash)).collect();
+                    let count = expected.iter().filter(|found| **found).count();
+                    let mut found = vec![false; keys.len()];
+                    prop_assert_eq!(filter.contains_batch(&keys, &mut found), count);
+                    prop_assert_eq!(&found, &expected);
+                    found.fill(true);
+                    prop_assert_eq!(filter.contains_hashes(&hashes, &mut found), count);
+                    prop_assert_eq!(&found, &expected);
+                    prop_assert!(keys.iter().zip(expected).all(|(key, found)| filter.contains(key) == found));
+                }
+                Operation::Clear => {
+                    filter.clear();
+                    replay = Replay::new(first, rate, seed);
+                    set.clear();
+                    prop_assert!(filter == scalable(first, rate, seed));
+                }
+            }
+            prop_assert!(set.iter().all(|key| filter.contains(key)), "a false negative");
+            prop_assert_eq!(filter.keys(), replay.keys.iter().sum::<u64>());
+            if !replay.stages.is_empty() {
+                prop_assert!(filter.stages() == &replay.stages[..]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stage_begins_with_the_first_key_that_needs_it() {
+    for first in [1, 2, 7, 1000] {
+        let mut filter = scalable(first, 1e-9, 0);
+        let mut key = 0u64;
+        for stage in 0..5 {
+            for _ in 0..first << stage {
+                assert!(filter.insert(&key).unwrap());
+                assert_eq!(filter.stages().len(), stage + 1);
+                key += 1;
+                assert_eq!(filter.keys(), key);
+            }
+            // Full, and repeats do not make it grow, singly or in a batch.
+            let keys: Vec<u64> = (0..key).collect();
+            assert_eq!(filter.insert_batch(&keys, &mut vec![true; keys.len()]), Ok(0));
+            assert!(!filter.insert(&0u64).unwrap());
+            assert_eq!((filter.stages().len(), filter.keys()), (stage + 1, key));
+        }
+    }
+}
+
+#[test]
+fn what_a_filter_says_of_itself() {
+    let kernels = Kernel::available();
+    for kernel in kernels {
+        let builder = ScalableBloomFilter::builder().expected_keys(100).false_positive_rate(0.01);
+        let mut filter = builder.seed(7).kernel(kernel).build().unwrap();
+        for key in 0..1000u64 {
+            filter.insert(&key).unwrap();
+        }
+        assert_eq!((filter.kernel(), filter.seed(), filter.stages().len()), (kernel, 7, 4));
+        assert!(filter.stages().iter().all(|stage| (stage.kernel(), stage.seed()) == (kernel, 7)));
+        assert_eq!(1u64.hash(filter.hasher()), 1u64.hash(&KeyHasher::new(7)));
+        assert_eq!(filter.false_positive_rate(), 0.01);
+        let memory: usize = filter.stages().iter().map(BloomFilter::memory_bytes).sum();
+        assert_eq!(filter.memory_bytes(), memory);
+        let copy = filter.clone();
+        assert!(copy == filter);
+        filter.insert(&1000u64).unwrap();
+        assert!(copy != filter);
+        assert!(format!("{copy:?}").contains(&format!("keys: {}", copy.keys())), "{copy:?}");
+    }
+}
+
+#[test]
+fn bad_values_are_named() {
+    let error = |first, rate| ScalableBloomFilter::new(first, rate).unwrap_err();
+    assert_eq!(error(0, 0.01), BuildError::NoKeys);
+    for value in [0.0, -1.0, 1.0, 1.5, f64::INFINITY] {
+        assert_eq!(error(1, value), BuildError::Rate { value });
+    }
+    assert!(matches!(error(1, f64::NAN), BuildError::Rate { .. }));
+    assert_eq!(error(1, 1e-30), BuildError::RateUnreachable { value: 1e-30, floor: 0.5f64.powi(64) });
+    assert!(matches!(error(1 << 55, 0.9), BuildError::TooLarge { .. } | BuildError::OutOfMemory { .. }));
+
+    let builder = ScalableBloomFilter::builder;
+    let sized = || builder().expected_keys(1).false_positive_rate(0.01);
+    for builder in [
+        builder(),
+        builder().expected_keys(1),
+        builder().false_positive_rate(0.01),
+        sized().memory(1 << 20),
+        sized().probes(8),
+        builder().memory(64).probes(8),
+    ] {
+        assert_eq!(builder.build().unwrap_err(), BuildError::NotKeysAndRate);
+    }
+}
+
+/// A series that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
+#[test]
+fn keys_before_one_that_needs_an_impossible_stage_are_in() {
+    const FIRST: u64 = 2000;
+    let rate = 8e-16 * FIRST as f64 / 1000.0;
+    let keys: Vec<u64> = (0..FIRST - 500).flat_map(|key| [key, key]).chain(FIRST..FIRST + 3000).collect();
+    let fits = 2 * (FIRST as usize - 500) + 500;
+
+    let mut one_by_one = scalable(FIRST, rate, 0);
+    for (i, key) in keys.iter().enumerate() {
+        let result = one_by_one.insert(key);
+        assert_eq!(result.is_ok(), i < fits, "{i}: {result:?}");
+    }
+    type Insert = fn(&mut ScalableBloomFilter, &[u64], &mut [bool]) -> Result<usize, BuildError>;
+    let by = |insert: Insert| {
+        let (mut filter, mut new) = (scalable(FIRST, rate, 0), vec![true; keys.len()]);
+        let error = insert(&mut filter, &keys, &mut new).unwrap_err();
+        assert!(matches!(error, BuildError::RateUnreachable { value, floor } if value <= floor), "{error}");
+        assert!(filter == one_by_one);
+        assert_eq!((filter.keys(), filter.stages().len()), (FIRST, 1));
+        let expected = |i| i >= fits - 500 && i < fits || i < fits - 500 && i % 2 == 0;
+        assert!(new.iter().enumerate().all(|(i, &new)| new == expected(i)));
+    };
+    by(|filter, keys, new| filter.insert_batch(keys, new));
+    by(|filter, keys, new| {
+        let hashes: Vec<u64> = keys.iter().map(|&key| key.hash(filter.hasher())).collect();
+        filter.insert_hashes(&hashes, new)
+    });
+}
+
+/// The mean rate of filters with seeds of their own, and its standard error: what the filters themselves scatter, which
+/// is that of their crowded blocks and that of counting.
+fn measured(first: u64, rate: f64, keys: u64, filters: u64, probes: u64) -> (f64, f64, f64) {
+    let mut answers = vec![false; keys.max(probes) as usize];
+    let (mut rates, mut expected) = (Vec::new(), 0.0);
+    for seed in 0..filters {
+        let mut filter = scalable(first, rate, seed);
+        let hasher = KeyHasher::new(seed);
+        let hashes_of = |range: Range<u64>| -> Vec<u64> { range.map(|key| key.hash(&hasher)).collect() };
+        filter.insert_hashes(&hashes_of(0..keys), &mut answers[..keys as usize]).unwrap();
+        expected += filter.expected_fpr() / filters as f64;
+        let found = filter.contains_hashes(&hashes_of(keys..keys + probes), &mut answers[..probes as usize]);
+        rates.push(found as f64 / probes as f64);
+    }
+    let mean = rates.iter().sum::<f64>() / filters as f64;
+    let variance = rates.iter().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / (filters - 1) as f64;
+    (mean, (variance / filters as f64).sqrt(), expected)
+}
+
+fn check_rate(first: u64, rate: f64, keys: u64, filters: u64, probes: u64) {
+    let (mean, error, expected) = measured(first, rate, keys, filters, probes);
+    println!("{first} {rate} {keys}: measured {mean:e} ± {error:e}, model {expected:e}");
+    // Keys that are taken for seen while a stage fills up are not counted, so the keys in it have set a few bits more
+    // than as many keys would on average: docs/DESIGN.md.
+    let excess = 1.0 + rate * (1.0 - TIGHTENING);
+    let sound = expected - 4.0 * error..expected * excess + 4.0 * error;
+    assert!(sound.contains(&mean), "measured {mean:e} ± {error:e}, model {expected:e}");
+    assert!(error < 0.02 * expected, "too few keys to tell: {mean:e} ± {error:e}");
+    assert!(mean < rate && expected < rate);
+}
+
+#[test]
+fn the_rate_is_the_models_and_below_the_one_asked_for() {
+    // Four stages, the last one full or half full; 4 million absent keys and more.
+    check_rate(10_000, 0.01, 150_000, 32, 200_000);
+    check_rate(10_000, 0.01, 110_000, 32, 200_000);
+    check_rate(10_000, 1e-3, 150_000, 32, 1_000_000);
+}
+
+#[test]
+#[ignore = "long"]
+fn the_rate_after_many_stages() {
+    // A rate so high that keys which are taken for seen while a stage fills up are many; ten stages and more.
+    check_rate(1000, 0.5, 1_000_000, 32, 100_000);
+    check_rate(1, 0.1, 100_000, 64, 100_000);
+    check_rate(1000, 1e-3, 2_000_000, 32, 4_000_000);
+}
+
+#[cfg(feature = "file")]
+mod files {
+    use super::*;
+    use bloomline::{AtomicBloomFilter, FileError, FileErrorKind};
+    use std::fs;
+    use std::io::Read;
+    use twox_hash::XxHash3_64;
+
+    fn filled(first: u64, rate: f64, seed: u64, keys: u64) -> ScalableBloomFilter {
+        let mut filter = scalable(first, rate, seed);
+        (0..keys).for_each(|key| _ = filter.insert(&key).unwrap());
+        filter
+    }
+
+    fn bytes_of(filter: &ScalableBloomFilter) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        filter.write_to(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// The error that each way to read such a file gives; they agree.
+    fn refused(bytes: &[u8]) -> FileErrorKind {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("damaged.bloom");
+        fs::write(&path, bytes).unwrap();
+        let loaded = ScalableBloomFilter::load(&path).unwrap_err();
+        let read = ScalableBloomFilter::read_from(bytes).unwrap_err();
+        assert_eq!(loaded.to_string(), format!("{}: {read}", path.display()));
+        into_kind(read)
+    }
+
+    fn into_kind(error: FileError) -> FileErrorKind {
+        clone_of(error.kind())
+    }
+
+    fn clone_of(kind: &FileErrorKind) -> FileErrorKind {
+        use FileErrorKind::*;
+        match kind {
+            NotBloomline => NotBloomline,
+            DamagedHeader => DamagedHeader,
+            DamagedBody => DamagedBody,
+            OtherHash => OtherHash,
+            Series => Series,
+            NotSeries => NotSeries,
+            &NewerVersion { found, newest } => NewerVersion { found, newest },
+            &Truncated { have, want } => Truncated { have, want },
+            &Field { field, value, allowed } => Field { field, value, allowed },
+            Stage { stage, kind } => Stage { stage: *stage, kind: Box::new(clone_of(kind)) },
+            kind => panic!("{kind:?}"),
+        }
+    }
+
+    /// A file with other bytes from `place` on of the header that starts at `start`, and the checksum that belongs to
+    /// it.
+    fn with_header(bytes: &[u8], start: usize, place: usize, field: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        bytes[start + place..start + place + field.len()].copy_from_slice(field);
+        let checksum = XxHash3_64::oneshot(&bytes[start..start + 56]);
+        bytes[start + 56..start + 64].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded_and_goes_on_growing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("series.bloom");
+        for (first, rate, keys) in
+            [(1, 0.5, 0), (1, 0.5, 1), (1, 0.01, 100), (100, 1e-6, 700), (100_000, 0.01, 300_001)]
+        {
+            let mut filter = filled(first, rate, keys, keys);
+            filter.save(&path).unwrap();
+            let bytes = fs::read(&path).unwrap();
+            let stages: usize = filter.stages().iter().map(|stage| 64 + stage.memory_bytes() + 16).sum();
+            assert_eq!(bytes.len(), 64 + stages);
+            assert_eq!(bytes, bytes_of(&filter));
+
+            let mut loaded = ScalableBloomFilter::load(&path).unwrap();
+            assert!(loaded == filter);
+            assert_eq!((loaded.keys(), loaded.seed()), (filter.keys(), keys));
+            let followed = [&bytes[..], b"rest"].concat();
+            let mut reader = &followed[..];
+            assert!(ScalableBloomFilter::read_from(&mut reader).unwrap() == filter);
+            assert_eq!(reader, b"rest");
+
+            for key in keys..3 * keys + 10 {
+                assert_eq!(loaded.insert(&key), filter.insert(&key));
+            }
+            assert!(loaded == filter && loaded.stages().len() > 1);
+            // Each stage is a file of its own.
+            assert!(BloomFilter::read_from(&bytes[64..]).unwrap().seed() == keys);
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "temporary files stayed");
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let filter = filled(3, 0.1, 7, 20);
+        let good = bytes_of(&filter);
+        let second = 64 + 80 + filter.stages()[0].memory_bytes();
+        assert_eq!(filter.stages().len(), 3);
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            // A file for one bit of each byte: files take longer than all the rest.
+            let kind = match bit % 8 {
+                0 => refused(&bytes),
+                _ => into_kind(ScalableBloomFilter::read_from(&bytes[..]).unwrap_err()),
+            };
+            let expected = match bit / 8 {
+                0..8 => matches!(kind, FileErrorKind::NotBloomline),
+                8..64 => matches!(kind, FileErrorKind::DamagedHeader),
+                byte => match &kind {
+                    FileErrorKind::Stage { stage, kind } => {
+                        (*stage == 0) == (byte < second)
+                            && matches!(
+                                **kind,
+                                FileErrorKind::NotBloomline | FileErrorKind::DamagedHeader | FileErrorKind::DamagedBody
+                            )
+                    }
+                    _ => false,
+                },
+            };
+            assert!(expected, "bit {bit}: {kind:?}");
+        }
+    }
+
+    #[test]
+    fn every_truncation_is_noticed() {
+        let good = bytes_of(&filled(3, 0.1, 7, 20));
+        for length in 0..good.len() {
+            let total = if length < 64 { 64 } else { good.len() };
+            let kind = refused(&good[..length]);
+            assert!(
+                matches!(kind, FileErrorKind::Truncated { have, want } if (have, want) == (length as u64, total as u64)),
+                "{length}: {kind:?}"
+            );
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long.bloom");
+        fs::write(&path, [&good[..], &[0]].concat()).unwrap();
+        let error = ScalableBloomFilter::load(&path).unwrap_err();
+        assert!(matches!(error.kind(), FileErrorKind::TooLong { .. }), "{error}");
+    }
+
+    #[test]
+    fn headers_that_no_series_has_are_named() {
+        let filter = filled(300, 0.1, 7, 1500);
+        let good = bytes_of(&filter);
+        let length = good.len() as u64;
+        assert_eq!((with_header(&good, 0, 0, &[]), with_header(&good, 64, 0, &[])), (good.clone(), good.clone()));
+        let newer = refused(&with_header(&good, 0, 8, &2u32.to_le_bytes()));
+        assert!(matches!(newer, FileErrorKind::NewerVersion { found: 2, newest: 1 }), "{newer:?}");
+        let last = filter.stages()[2].memory_bytes() as u64;
+        let in_last = filter.keys() - 900;
+        let fields: [(&str, usize, u64); 17] = [
+            ("version", 8, 3 << 32),
+            ("stages", 8, 1),
+            ("stages", 8, 65 << 32 | 1),
+            ("rate", 16, 0),
+            ("rate", 16, 1f64.to_bits()),
+            ("rate", 16, (-0.1f64).to_bits()),
+            ("rate", 16, f64::NAN.to_bits()),
+            ("first", 24, 0),
+            ("last", 32, 0),
+            ("last", 32, 1201),
+            ("last", 24, (in_last - 1) / 4),
+            ("length", 40, 64 + 3 * 144 - 1),
+            ("reserved", 48, 1),
+            // These are seen only by a reader, for the length is wrong already.
+            ("blocks", 40, length - 64),
+            ("blocks", 40, length - last),
+            ("length", 40, length + 1),
+            ("length", 8, 2 << 32 | 1),
+        ];
+        for (name, place, value) in fields {
+            let bytes = with_header(&good, 0, place, &value.to_le_bytes());
+            let mut kind = into_kind(ScalableBloomFilter::read_from(&bytes[..]).unwrap_err());
+            if let FileErrorKind::Stage { kind: of_stage, .. } = kind {
+                kind = *of_stage;
+            }
+            assert!(matches!(kind, FileErrorKind::Field { field, .. } if field == name), "{name}: {kind:?}");
+        }
+        // Stages that are too small for what the header says of them, and stages of another hash.
+        for bytes in [
+            with_header(&good, 0, 16, &0.09f64.to_bits().to_le_bytes()),
+            with_header(&good, 0, 24, &310u64.to_le_bytes()),
+        ] {
+            let kind = refused(&bytes);
+            let FileErrorKind::Stage { stage: 0, kind } = kind else { panic!("{kind:?}") };
+            assert!(matches!(*kind, FileErrorKind::Field { field: "blocks", .. }), "{kind:?}");
+        }
+        let second = 64 + 80 + filter.stages()[0].memory_bytes();
+        let other = bytes_of(&filled(300, 0.1, 8, 1500));
+        let kind = refused(&[&good[..second], &other[second..]].concat());
+        let FileErrorKind::Stage { stage: 1, kind } = kind else { panic!("{kind:?}") };
+        assert!(matches!(*kind, FileErrorKind::Field { field: "seed", value: 8, .. }), "{kind:?}");
+    }
+
+    /// No system has 2^62 bytes: `OutOfMemory` would tell that they were asked for.
+    #[test]
+    fn a_claim_of_many_blocks_takes_no_memory() {
+        let good = bytes_of(&filled(300, 0.1, 7, 300));
+        for blocks in [1u64 << 30, 1 << 40, 1 << 56] {
+            let claim = with_header(&good, 64, 16, &blocks.to_le_bytes());
+            let claim = with_header(&claim, 0, 40, &(64 + 80 + 64 * blocks).to_le_bytes());
+            let kind = refused(&claim);
+            assert!(matches!(kind, FileErrorKind::Truncated { have, .. } if have == good.len() as u64), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_two_kinds_of_files_are_told_apart() {
+        let series = bytes_of(&filled(300, 0.1, 7, 1500));
+        assert!(matches!(BloomFilter::read_from(&series[..]).unwrap_err().kind(), FileErrorKind::Series));
+        assert!(matches!(AtomicBloomFilter::read_from(&series[..]).unwrap_err().kind(), FileErrorKind::Series));
+        assert!(matches!(refused(&series[64..]), FileErrorKind::NotSeries));
+        for other in [&b"#!/bin/sh\n"[..], &[0; 1000]] {
+            assert!(matches!(refused(other), FileErrorKind::NotBloomline));
+        }
+        let nested = [&series[..64], &series[..]].concat();
+        let error = ScalableBloomFilter::read_from(&nested[..]).unwrap_err();
+        assert_eq!(error.to_string(), "stage 0 of the series: a series of filters: load it as a ScalableBloomFilter");
+    }
+
+    #[test]
+    fn errors_of_streams_are_passed_on() {
+        struct Dead;
+        impl Read for Dead {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("the line is dead"))
+            }
+        }
+        let good = bytes_of(&filled(3, 0.1, 7, 20));
+        for limit in 0..good.len() {
+            let error = ScalableBloomFilter::read_from((&good[..limit]).chain(Dead)).unwrap_err();
+            assert!(matches!(error.kind(), FileErrorKind::Io(_)), "{limit}: {error}");
+        }
+    }
+
+    /// The file in tests/data, which every later version must still read. docs/FORMAT.md has its header.
+    #[test]
+    fn the_file_of_version_1_is_read_and_written_again() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/series.bloom");
+        let loaded = ScalableBloomFilter::load(path).unwrap();
+        assert_eq!((loaded.stages().len(), loaded.keys(), loaded.seed()), (3, 50, 1));
+        let built = filled(10, 0.01, 1, 50);
+        assert!((0..50u64).all(|key| loaded.contains(&key)));
+        assert!(built == loaded);
+        assert_eq!(bytes_of(&built), fs::read(path).unwrap());
+    }
+}
