@@ -1,44 +1,126 @@
 //! A batch: a chunk of lines, and what is found out about each.
 
-use crate::chunks::{Chunk, Chunks};
+use crate::chunks::{Chunk, Chunks, Event};
+use crate::cli::{OnError, Reading};
 use crate::error::Error;
-use crate::lines::newlines;
+use crate::keys::{Fault, Keys, Scratch};
+use crate::lines;
+use crate::place::Place;
 use bloomline::KeyHasher;
+use std::io;
 
 /// Lines, their hashes, and a mark for each. Its memory is used again and again.
 #[derive(Default)]
 pub struct Batch {
     chunk: Chunk,
-    /// Where each line ends, past its newline.
+    /// Where each line ends, past its end.
     ends: Vec<usize>,
+    /// The hash of each key: of every line but those with a fault.
     hashes: Vec<u64>,
-    marks: Vec<bool>,
+    /// The hash of each key and a second one: 128 bits that tell keys apart for certain. Empty unless wanted.
+    fingerprints: Vec<u128>,
+    /// Lines without a key, in order, and why.
+    faults: Vec<(usize, Fault)>,
+    /// What is found out about each key, in order.
+    found: Vec<bool>,
+    /// The same for each line; none for lines that are left out.
+    marks: Vec<Option<bool>>,
+    passed: usize,
+    scratch: Scratch,
+}
+
+/// How the keys of lines are hashed.
+#[derive(Clone)]
+pub struct Hashing {
+    /// What ends a line.
+    pub end: u8,
+    /// What the key of a line is.
+    pub keys: Keys,
+    /// The filter's hasher.
+    pub hasher: KeyHasher,
+    /// A second one, for fingerprints.
+    pub second: Option<KeyHasher>,
+}
+
+impl Hashing {
+    /// As the options say, for a filter with this hasher.
+    pub fn new(reading: &Reading, hasher: &KeyHasher) -> Self {
+        Self { end: reading.end(), keys: reading.keys(), hasher: hasher.clone(), second: None }
+    }
 }
 
 impl Batch {
     /// Takes the next lines; `false` if there are none.
-    pub fn fill(&mut self, chunks: &mut Chunks) -> Result<bool, Error> {
+    pub fn fill(&mut self, chunks: &mut Chunks) -> io::Result<bool> {
         chunks.fill(&mut self.chunk)
     }
 
-    /// Splits the lines and hashes each, without its newline.
-    pub fn hash(&mut self, hasher: &KeyHasher) {
-        self.ends.clear();
-        self.hashes.clear();
-        let bytes = self.chunk.bytes();
-        newlines(bytes, |newline| self.ends.push(newline + 1));
+    /// Splits the lines and hashes the key of each.
+    pub fn hash(&mut self, hashing: &Hashing) {
+        let Self { chunk, ends, hashes, fingerprints, faults, scratch, .. } = self;
+        ends.clear();
+        hashes.clear();
+        fingerprints.clear();
+        faults.clear();
+        let bytes = chunk.bytes();
+        lines::ends(bytes, hashing.end, |end| ends.push(end + 1));
         let mut start = 0;
-        self.hashes.extend(self.ends.iter().map(|&end| {
+        let lines = ends.iter().map(|&end| {
             let line = &bytes[start..end - 1];
             start = end;
-            hasher.bytes(line)
-        }));
+            line
+        });
+        let Hashing { keys, hasher, second, .. } = hashing;
+        if keys.are_lines() && second.is_none() {
+            hashes.extend(lines.map(|line| hasher.bytes(line)));
+            return;
+        }
+        for (i, line) in lines.enumerate() {
+            match keys.of(line, scratch) {
+                Ok(key) => {
+                    let hash = hasher.bytes(key);
+                    hashes.push(hash);
+                    fingerprints
+                        .extend(second.as_ref().map(|second| u128::from(hash) << 64 | u128::from(second.bytes(key))));
+                }
+                Err(fault) => faults.push((i, fault)),
+            }
+        }
     }
 
-    /// Lets `mark` set the mark of each hash. Returns what it returns.
-    pub fn mark(&mut self, mark: impl FnOnce(&[u64], &mut [bool]) -> usize) -> usize {
-        self.marks.resize(self.hashes.len(), false);
-        mark(&self.hashes, &mut self.marks)
+    /// Lets `find` find out about the keys, in order, by their hashes and fingerprints, and marks the lines with it. It returns
+    /// for how many keys it did; the lines from there on get no mark.
+    ///
+    /// Of the lines without a key, those that are kept get the mark `kept`. Where the first of them is a failure, it and all
+    /// after it get none.
+    pub fn mark<E>(
+        &mut self,
+        on_error: OnError,
+        kept: bool,
+        find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, E>,
+    ) -> Result<(), E> {
+        let faults = if let OnError::Fail = on_error { &[] } else { &self.faults[..] };
+        let keys = if faults.is_empty() {
+            self.faults.first().map_or(self.ends.len(), |fault| fault.0)
+        } else {
+            self.hashes.len()
+        };
+        self.found.resize(keys, false);
+        let fingerprints = &self.fingerprints[..keys.min(self.fingerprints.len())];
+        let known = find(&self.hashes[..keys], fingerprints, &mut self.found)?;
+        let mut found = self.found[..known].iter().copied().map(Some);
+        self.marks.clear();
+        for &(line, _) in faults {
+            self.marks.extend(found.by_ref().take(line - self.marks.len()));
+            if self.marks.len() < line {
+                break;
+            }
+            self.marks.push((on_error == OnError::Keep).then_some(kept));
+        }
+        self.marks.extend(found);
+        self.passed = self.marks.len();
+        self.marks.resize(self.ends.len(), None);
+        Ok(())
     }
 
     /// The number of lines.
@@ -46,24 +128,57 @@ impl Batch {
         self.ends.len()
     }
 
-    /// The length of the lines with their newlines.
-    pub fn bytes(&self) -> usize {
-        self.chunk.bytes().len()
+    /// Lines without a key, in order, and why.
+    pub fn faults(&self) -> &[(usize, Fault)] {
+        &self.faults
+    }
+
+    /// The error of the line at which the marks end for its fault, in a batch that starts at `place`.
+    pub fn check(&mut self, place: &Place) -> Result<(), Error> {
+        match self.faults.iter().position(|&(line, _)| line == self.passed) {
+            Some(i) => Err(Error::Fault { place: place.of_line(self, self.passed), fault: self.faults.remove(i).1 }),
+            None => Ok(()),
+        }
+    }
+
+    /// What happens between the lines, in order, each before the line with the number given, counted from 0.
+    pub fn events(&self) -> impl Iterator<Item = (usize, &Event)> {
+        self.chunk.events.iter().map(|(offset, event)| (self.ends.partition_point(|end| end <= offset), event))
+    }
+
+    /// The lines up to the last one that was marked, or would have been but for its fault.
+    pub fn passed(&self) -> usize {
+        self.passed
+    }
+
+    /// The length of the first lines with their ends.
+    pub fn bytes(&self, lines: usize) -> usize {
+        lines.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
     /// How many lines have the mark.
     pub fn count(&self, mark: bool) -> usize {
-        self.marks.iter().filter(|&&other| other == mark).count()
+        self.marks.iter().filter(|&&other| other == Some(mark)).count()
     }
 
-    /// The lines that have the mark, each with its newline; neighbours are one piece.
+    /// The lines that have the mark, each with its end; neighbours are one piece.
     pub fn pieces(&self, mark: bool) -> impl Iterator<Item = &[u8]> {
+        self.runs(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
+    }
+
+    /// The lines that have a mark, each with its end, and their marks.
+    pub fn marked(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.runs(|_, _| false).filter_map(|(line, mark)| Some((line, mark?)))
+    }
+
+    /// Runs of lines whose marks are the same.
+    fn runs(&self, same: fn(&Option<bool>, &Option<bool>) -> bool) -> impl Iterator<Item = (&[u8], Option<bool>)> {
         let (mut lines, mut start) = (0, 0);
-        self.marks.chunk_by(|a, b| a == b).filter_map(move |run| {
+        self.marks.chunk_by(same).map(move |run| {
             lines += run.len();
             let piece = &self.chunk.bytes()[start..self.ends[lines - 1]];
             start = self.ends[lines - 1];
-            (run[0] == mark).then_some(piece)
+            (piece, run[0])
         })
     }
 }

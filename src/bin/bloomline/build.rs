@@ -1,12 +1,14 @@
 //! `bloomline build`: a filter of lines, in a file.
 
+use crate::batch::Hashing;
+use crate::chunks::Chunks;
 use crate::cli::Build;
 use crate::error::Error;
 use crate::input::Input;
 use crate::inserter::Inserter;
 use crate::output::say;
-use crate::{filter_file, pipeline, report};
-use std::ops::ControlFlow;
+use crate::seen::Seen;
+use crate::{filter_file, pipeline, report, sizing};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -15,22 +17,25 @@ pub fn run(options: &Build) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let inputs = Input::check_all(&options.reading.files)?;
     filter_file::check_target(&options.output, inputs.iter().map(Input::origin))?;
+    let reading = &options.reading;
     let mut inserter = if options.append {
-        Inserter::extending(filter_file::load(&options.output)?)
+        Inserter::new(Seen::load(&options.output)?, None)
     } else {
-        Inserter::sized(&options.sizing, &inputs)?
+        sizing::known(&options.sizing, &inputs, reading.end())?
     };
-    let hasher = inserter.filter.hasher().clone();
-    pipeline::run(
-        &options.reading,
-        inputs,
-        move |batch| batch.hash(&hasher),
-        |batch| {
-            inserter.insert(batch);
-            Ok(ControlFlow::Continue(()))
+    let hashing = Hashing::new(reading, inserter.seen.hasher());
+    pipeline::batches(
+        reading.threads,
+        Chunks::new(inputs, 0, reading.cut()),
+        move |batch| batch.hash(&hashing),
+        |batch, place| {
+            let full = inserter.insert(batch, reading.on_error)?;
+            batch.check(place)?;
+            Ok(full)
         },
     )?;
-    filter_file::save(&inserter.filter, &options.output)?;
+    inserter.end();
+    inserter.seen.save(&options.output)?;
     if let Some(format) = options.stats {
         say(&report::of_build(&inserter, started.elapsed()).format(format));
     }

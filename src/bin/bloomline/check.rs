@@ -1,12 +1,14 @@
 //! `bloomline check`: the lines that are in a filter, as grep would print them.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Hashing};
+use crate::chunks::Chunks;
 use crate::cli::Check;
 use crate::error::Error;
 use crate::input::{Input, Origin};
 use crate::output::Output;
-use crate::{filter_file, pipeline};
-use bloomline::BloomFilter;
+use crate::pipeline;
+use crate::seen::Seen;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +22,7 @@ pub fn run(options: &Check) -> Result<ExitCode, Error> {
     let files = &options.reading.files;
     let inputs = Input::check_all(files)?;
     let origin = Origin::of(&options.filter);
-    let search = Search { options, filter: Arc::new(filter_file::load(&options.filter)?) };
+    let search = Search { options, filter: Arc::new(Seen::load(&options.filter)?) };
     let selected = if options.quiet {
         search.run(inputs, |_, selected| Ok(if selected > 0 { ControlFlow::Break(()) } else { GO_ON }))?
     } else {
@@ -39,7 +41,7 @@ pub fn run(options: &Check) -> Result<ExitCode, Error> {
 
 struct Search<'a> {
     options: &'a Check,
-    filter: Arc<BloomFilter>,
+    filter: Arc<Seen>,
 }
 
 impl Search<'_> {
@@ -54,16 +56,27 @@ impl Search<'_> {
         inputs: Vec<Input>,
         mut consume: impl FnMut(&Batch, usize) -> Result<ControlFlow<()>, Error>,
     ) -> Result<u64, Error> {
-        let filter = self.filter.clone();
+        let reading = &self.options.reading;
+        let (filter, on_error, wanted) = (self.filter.clone(), reading.on_error, self.wanted());
+        let hashing = Hashing::new(reading, filter.hasher());
         let work = move |batch: &mut Batch| {
-            batch.hash(filter.hasher());
-            batch.mark(|hashes, found| filter.contains_hashes(hashes, found));
+            batch.hash(&hashing);
+            let find = |hashes: &[u64], _: &[u128], found: &mut [bool]| {
+                filter.contains_hashes(hashes, found);
+                Ok::<_, Infallible>(hashes.len())
+            };
+            let Ok(()) = batch.mark(on_error, wanted, find);
         };
         let mut sum = 0;
-        pipeline::run(&self.options.reading, inputs, work, |batch| {
-            let selected = batch.count(self.wanted());
+        let chunks = Chunks::new(inputs, 0, reading.cut());
+        pipeline::batches(reading.threads, chunks, work, |batch, place| {
+            let selected = batch.count(wanted);
             sum += selected as u64;
-            consume(batch, selected)
+            let ended = consume(batch, selected)?;
+            if ended.is_continue() {
+                batch.check(place)?;
+            }
+            Ok(ended)
         })?;
         Ok(sum)
     }

@@ -1,9 +1,10 @@
 //! Chunks: pieces of the inputs that end where a line ends.
 
-use crate::error::Error;
-use crate::input::Input;
-use std::fs::File;
+use crate::cli::OnError;
+use crate::input::{Input, Open};
 use std::io::{self, Read};
+use std::mem;
+use std::sync::Arc;
 use std::vec;
 
 /// Whole lines in a buffer that is filled again and again.
@@ -11,40 +12,60 @@ use std::vec;
 pub struct Chunk {
     buffer: Vec<u8>,
     len: usize,
+    /// What happens between the lines, in order, each at an offset in the bytes where a line starts.
+    pub events: Vec<(usize, Event)>,
+}
+
+/// What happens between two lines.
+pub enum Event {
+    /// An input of this name begins.
+    Start(Arc<str>),
+    /// An input fails, and the inputs go on without the rest of it.
+    Broken(io::Error),
 }
 
 impl Chunk {
-    /// The lines, each with its newline.
+    /// The lines, each with its end.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 }
 
-/// Cuts the inputs, one after another, into chunks. A last line without a newline gets one.
-pub struct Chunks {
-    inputs: vec::IntoIter<Input>,
-    current: Option<Reading>,
-    /// The start of the line that the chunk before was too short for.
-    tail: Vec<u8>,
-    size: usize,
+/// How to cut.
+#[derive(Clone, Copy)]
+pub struct Cut {
+    /// Bytes of a chunk, at most, except for longer lines.
+    pub size: usize,
+    /// What ends a line.
+    pub end: u8,
+    /// What to do when an input fails.
+    pub on_error: OnError,
 }
 
-struct Reading {
-    file: File,
-    name: String,
-    at: u64,
+/// Cuts the inputs, one after another, into chunks. A last line without an end gets one.
+pub struct Chunks {
+    inputs: vec::IntoIter<Input>,
+    current: Option<Open>,
+    /// The byte at which the next input starts.
+    start: u64,
+    /// The start of the line that the chunk before was too short for.
+    tail: Vec<u8>,
+    cut: Cut,
+    /// The failure that ends it all, once the lines before it have gone.
+    failure: Option<io::Error>,
 }
 
 impl Chunks {
-    /// Chunks of `size` bytes at most, except for longer lines.
-    pub fn new(inputs: Vec<Input>, size: usize) -> Self {
-        Self { inputs: inputs.into_iter(), current: None, tail: Vec::new(), size }
+    /// Begins at the byte `start` of the contents of the first input.
+    pub fn new(inputs: Vec<Input>, start: u64, cut: Cut) -> Self {
+        Self { inputs: inputs.into_iter(), current: None, start, tail: Vec::new(), cut, failure: None }
     }
 
     /// Puts the next lines into `chunk`; `false` at the end of the last input. After an error there are no more.
-    pub fn fill(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
+    pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
+        chunk.events.clear();
         let buffer = &mut chunk.buffer;
-        let room = self.size.max(self.tail.len() + 1);
+        let room = self.cut.size.max(self.tail.len() + 1);
         if buffer.len() != room {
             // A buffer that grew for a long line is given back to the system.
             *buffer = vec![0; room];
@@ -53,46 +74,83 @@ impl Chunks {
         let mut searched = 0;
         let mut filled = self.tail.len();
         chunk.len = loop {
-            let ended = self.read(buffer, &mut filled)?;
+            let ended = self.read(buffer, &mut filled, &mut chunk.events);
             if ended {
                 break filled;
             }
-            if let Some(newline) = memchr::memrchr(b'\n', &buffer[searched..filled]) {
-                break searched + newline + 1;
+            if let Some(end) = memchr::memrchr(self.cut.end, &buffer[searched..filled]) {
+                break searched + end + 1;
             }
             searched = filled;
-            buffer.resize(filled + self.size, 0);
+            if filled == buffer.len() {
+                buffer.resize(filled + self.cut.size, 0);
+            }
         };
         self.tail.clear();
         self.tail.extend_from_slice(&buffer[chunk.len..filled]);
-        Ok(chunk.len > 0)
+        match self.failure.take_if(|_| chunk.len == 0 && chunk.events.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(chunk.len > 0 || !chunk.events.is_empty()),
+        }
     }
 
-    /// Reads until the buffer is full, or `true` until the inputs end.
-    fn read(&mut self, buffer: &mut [u8], filled: &mut usize) -> Result<bool, Error> {
+    /// Reads until the buffer is full or there is nothing to read at once, or `true` until the inputs end.
+    fn read(&mut self, buffer: &mut [u8], filled: &mut usize, events: &mut Vec<(usize, Event)>) -> bool {
         while *filled < buffer.len() {
-            let Some(reading) = &mut self.current else {
-                let Some(input) = self.inputs.next() else { return Ok(true) };
-                let (file, name) = input.open()?;
-                self.current = Some(Reading { file, name, at: 0 });
-                continue;
-            };
-            match reading.file.read(&mut buffer[*filled..]) {
-                Ok(0) => {
-                    self.current = None;
-                    if *filled > 0 && buffer[*filled - 1] != b'\n' {
-                        buffer[*filled] = b'\n';
-                        *filled += 1;
+            if self.failure.is_some() {
+                return true;
+            }
+            let Some(open) = &mut self.current else {
+                let Some(input) = self.inputs.next() else { return true };
+                let name = Arc::from(input.origin().name());
+                match input.open(mem::take(&mut self.start)) {
+                    Ok(open) => {
+                        self.current = Some(open);
+                        events.push((*filled, Event::Start(name)));
+                    }
+                    Err(source) => {
+                        events.push((*filled, Event::Start(name)));
+                        self.broken(source, buffer, filled, events);
                     }
                 }
+                continue;
+            };
+            match open.contents.read(&mut buffer[*filled..]) {
+                Ok(0) => self.next(buffer, filled),
                 Ok(n) => {
                     *filled += n;
-                    reading.at += n as u64;
+                    // Whoever writes to a pipe may wait long before the next line.
+                    if !open.regular {
+                        return false;
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(Error::Read { input: reading.name.clone(), at: reading.at, source }),
+                Err(source) => self.broken(source, buffer, filled, events),
             }
         }
-        Ok(false)
+        false
+    }
+
+    /// Ends the current input, and its last line.
+    fn next(&mut self, buffer: &mut [u8], filled: &mut usize) {
+        self.current = None;
+        if *filled > 0 && buffer[*filled - 1] != self.cut.end {
+            buffer[*filled] = self.cut.end;
+            *filled += 1;
+        }
+    }
+
+    /// The current input fails. What came of the line at which it does is kept if wanted.
+    fn broken(&mut self, source: io::Error, buffer: &mut [u8], filled: &mut usize, events: &mut Vec<(usize, Event)>) {
+        if !matches!(self.cut.on_error, OnError::Keep) {
+            let whole = memchr::memrchr(self.cut.end, &buffer[..*filled]).map_or(0, |end| end + 1);
+            *filled = whole;
+        }
+        if let OnError::Fail = self.cut.on_error {
+            self.failure = Some(source);
+            return;
+        }
+        self.next(buffer, filled);
+        events.push((*filled, Event::Broken(source)));
     }
 }

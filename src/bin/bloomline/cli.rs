@@ -1,7 +1,11 @@
 //! The command line.
 
+use crate::chunks::Cut;
+use crate::json::Pointer;
+use crate::keys::{Keys, Part};
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Large sets of keys in little memory, with Bloom filters.
 #[derive(Parser)]
@@ -33,15 +37,21 @@ pub enum Command {
     /// Tell the memory, the number of probes and the rates of a filter before it is built.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),
+    /// Print a script that completes the command line in a shell.
+    Completions(Completions),
+    /// Write the manual pages to a folder.
+    Manual(Manual),
 }
 
 const DEDUP_EXAMPLES: &str = "\
 A new line is dropped wrongly at the false-positive rate; no line is ever printed twice. Memory is about 1.3 bytes a \
-distinct line at -p 0.01, 5.1 at -p 1e-6.
+distinct line at -p 0.01, 5.1 at -p 1e-6; up to three times as much where the filter grows.
 
 Examples:
   bloomline dedup urls.txt > distinct.txt
-  zcat logs.gz | bloomline dedup -n 50000000 -p 1e-4 --stats -o distinct.txt";
+  bloomline dedup --normalize url --stats crawl-*.gz -o distinct.zst
+  bloomline dedup --json-pointer /text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl
+  bloomline dedup --state seen.bloom --checkpoint 1m today.txt -o new.txt    # after a crash: the same, and --resume";
 
 const BUILD_EXAMPLES: &str = "\
 The file is replaced as a whole, once all lines are in: it is the old or the new one at every moment.
@@ -86,9 +96,20 @@ Examples:
 /// Options of the commands that read lines.
 #[derive(Args)]
 pub struct Reading {
-    /// Files to read one after another; standard input where there is none, and for "-"
+    /// Files to read one after another, plain or compressed by gzip or zstd; standard input where there is none, and for "-"
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub keying: Keying,
+
+    /// Lines end with NUL, not with a newline
+    #[arg(short, long)]
+    pub zero_terminated: bool,
+
+    /// What to do with a line that has no key, and where an input is broken
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Fail)]
+    pub on_error: OnError,
 
     /// Threads that read and hash; one more takes the results in order [default: the available cores]
     #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
@@ -99,20 +120,104 @@ pub struct Reading {
     pub chunk_size: u32,
 }
 
+/// What the key of a line is.
+#[derive(Args)]
+#[command(next_help_heading = "Keys (the whole line, if not otherwise)")]
+pub struct Keying {
+    /// The field with this number, from 1
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..), conflicts_with = "json_pointer")]
+    pub field: Option<u32>,
+
+    /// What stands between fields; \t is a tab
+    #[arg(long, value_name = "TEXT", default_value = "\\t", value_parser = delimiter, requires = "field")]
+    pub delimiter: Delimiter,
+
+    /// The value in a line of JSON at this place, such as /text (RFC 6901)
+    #[arg(long, value_name = "POINTER")]
+    pub json_pointer: Option<Pointer>,
+
+    /// The normal form of a URL: host in lower case and without a dot at its end, no default port, no fragment, %xx in
+    /// upper case
+    #[arg(long, value_name = "AS")]
+    pub normalize: Option<Normalize>,
+
+    /// Without white space at both ends
+    #[arg(long)]
+    pub trim: bool,
+
+    /// In lower case
+    #[arg(long)]
+    pub ignore_case: bool,
+}
+
+/// What stands between fields.
+#[derive(Clone)]
+pub struct Delimiter(pub Vec<u8>);
+
+/// What a key may be normalized as.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Normalize {
+    /// An absolute URL.
+    Url,
+}
+
+/// What to do about bad input.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnError {
+    /// End with an error, all lines before done
+    Fail,
+    /// Leave out the line, or the rest of a broken input
+    Skip,
+    /// Select the line as it is, and what can be read of a broken input
+    Keep,
+}
+
+impl Reading {
+    /// How to cut the inputs.
+    pub fn cut(&self) -> Cut {
+        Cut { size: self.chunk_size as usize, end: self.end(), on_error: self.on_error }
+    }
+
+    /// What ends a line.
+    pub fn end(&self) -> u8 {
+        if self.zero_terminated { 0 } else { b'\n' }
+    }
+
+    /// What the key of a line is.
+    pub fn keys(&self) -> Keys {
+        let Keying { field, delimiter, json_pointer, normalize, trim, ignore_case } = &self.keying;
+        let part = match (field, json_pointer) {
+            (Some(number), _) => Part::Field { number: *number as usize, delimiter: delimiter.0.clone() },
+            (None, Some(pointer)) => Part::Json(pointer.clone()),
+            (None, None) => Part::Line,
+        };
+        Keys { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
+    }
+}
+
 /// Options of the commands that make a new filter.
 #[derive(Args)]
+#[command(next_help_heading = "Filter")]
 pub struct Sizing {
     /// How many distinct lines to plan for [default: the lines of the files, estimated from samples]
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = value_parser!(u64).range(1..))]
     pub expected_keys: Option<u64>,
 
     /// The false-positive rate once the expected keys are in: the chance that a new line passes for one seen before
-    #[arg(short = 'p', long, value_name = "RATE", default_value = "1e-6", value_parser = rate)]
-    pub fpr: f64,
+    /// [default: 1e-6]
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = rate)]
+    pub fpr: Option<f64>,
 
     /// Seed of the hash; another seed errs on other lines
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+}
+
+impl Sizing {
+    /// The false-positive rate.
+    pub fn fpr(&self) -> f64 {
+        self.fpr.unwrap_or(1e-6)
+    }
 }
 
 /// Options of `bloomline dedup`.
@@ -124,13 +229,79 @@ pub struct Dedup {
     #[command(flatten)]
     pub sizing: Sizing,
 
-    /// Write to FILE instead of standard output; it must not be an input
-    #[arg(short, long, value_name = "FILE")]
+    /// Memory for the filter, in place of -n: bytes, or a number with K, M, G or T for powers of 1024. The rate is the best
+    /// that fits, unless -p is given
+    #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "expected_keys", help_heading = "Filter")]
+    pub memory: Option<usize>,
+
+    /// The false-positive rate at which the filter counts as full [default: that of -p]
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Filter")]
+    pub max_fpr: Option<f64>,
+
+    /// What to do once the filter is full [default: warn if the size is known beforehand, grow if not]
+    #[arg(long, value_name = "WHAT", help_heading = "Filter")]
+    pub when_full: Option<WhenFull>,
+
+    /// Check what the filter takes for a repeat against 128-bit hashes of the lines, kept in temporary files (16 bytes for
+    /// each distinct line): no line is lost
+    #[arg(long, help_heading = "Filter", conflicts_with = "state")]
+    pub exact: bool,
+
+    /// Write to FILE instead of standard output, compressed if it ends in .gz or .zst; it must not be an input
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
 
+    /// Write the lines that are dropped to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub dupes: Option<PathBuf>,
+
+    /// Print the repeats instead of the first occurrences
+    #[arg(long, help_heading = "Output", conflicts_with = "dupes")]
+    pub invert: bool,
+
+    /// Print every line, after "new" or "dup" and a tab
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["dupes", "invert"])]
+    pub annotate: bool,
+
+    /// Print how many lines there are instead of the lines
+    #[arg(short, long, help_heading = "Output", conflicts_with = "annotate")]
+    pub count: bool,
+
+    /// Remember the lines in FILTER for the next run: what it holds at the start is a repeat. Saved at the end, and on SIGINT and
+    /// SIGTERM
+    #[arg(long, value_name = "FILTER", help_heading = "Remembering")]
+    pub state: Option<PathBuf>,
+
+    /// Save the state, with the output before it, each time this has passed, such as 50ms, 10s or 5m
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state", help_heading = "Remembering")]
+    pub checkpoint: Option<Duration>,
+
+    /// Go on where the last checkpoint of the same command stands; from files to a file only
+    #[arg(long, requires_all = ["state", "output"], conflicts_with = "count", help_heading = "Remembering")]
+    pub resume: bool,
+
     /// Print counts, the state of the filter and the speed to standard error at the end
-    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Reporting")]
     pub stats: Option<StatsFormat>,
+
+    /// Measure the false-positive rate with SAMPLE keys that are not in the filter, for the statistics
+    #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = value_parser!(u64).range(1..), help_heading = "Reporting")]
+    pub verify: Option<u64>,
+
+    /// No progress bar, no warnings
+    #[arg(short, long, help_heading = "Reporting")]
+    pub quiet: bool,
+}
+
+/// What to do once the filter is full.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WhenFull {
+    /// Say so, once, and go on at a rising rate
+    Warn,
+    /// End with an error before the next line
+    Stop,
+    /// Add a larger filter: the rate stays, and the memory grows
+    Grow,
 }
 
 /// Options of `bloomline build`.
@@ -176,6 +347,21 @@ pub struct Check {
     /// Print nothing, and end at the first line that is selected: the exit code tells
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// Options of `bloomline completions`.
+#[derive(Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `bloomline manual`.
+#[derive(Args)]
+pub struct Manual {
+    /// The folder, which is made if it is not there
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
 }
 
 /// Options of `bloomline info`.
@@ -233,6 +419,19 @@ pub enum StatsFormat {
     Text,
     /// One JSON object on one line.
     Json,
+}
+
+fn delimiter(text: &str) -> Result<Delimiter, String> {
+    match text {
+        "" => Err("empty".to_owned()),
+        "\\t" => Ok(Delimiter(b"\t".to_vec())),
+        text => Ok(Delimiter(text.as_bytes().to_vec())),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if duration.is_zero() { Err("no time at all".to_owned()) } else { Ok(duration) }
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -1,35 +1,229 @@
 //! `bloomline dedup`: each distinct line once, in input order.
 
+use crate::batch::{Batch, Hashing};
+use crate::checkpoint::{Checkpoint, Checkpoints, Job};
+use crate::chunks::Chunks;
 use crate::cli::Dedup;
 use crate::error::Error;
-use crate::input::Input;
+use crate::exact::Exact;
+use crate::input::{Input, Origin};
 use crate::inserter::Inserter;
-use crate::output::{Output, say};
-use crate::{pipeline, report};
+use crate::output::{self, Output, say};
+use crate::pipeline::{self, Event};
+use crate::place::Place;
+use crate::progress::Progress;
+use crate::signals::{self, Wake};
+use crate::{filter_file, report, sizing};
+use bloomline::KeyHasher;
+use std::env;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
+
+const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
+
+/// What makes the second hash of a fingerprint another one than the first.
+const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Runs the command.
 pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
     let started = Instant::now();
-    let inputs = Input::check_all(&options.reading.files)?;
-    let mut inserter = Inserter::sized(&options.sizing, &inputs)?;
-    let mut output = Output::create(options.output.as_deref(), inputs.iter().map(Input::origin))?;
-    let hasher = inserter.filter.hasher().clone();
-    pipeline::run(
-        &options.reading,
-        inputs,
-        move |batch| batch.hash(&hasher),
-        |batch| {
-            inserter.insert(batch);
-            batch.pieces(true).try_for_each(|lines| output.write(lines))?;
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
-    output.finish()?;
-    if let Some(format) = options.stats {
-        say(&report::of_dedup(&inserter, started.elapsed()).format(format));
+    let reading = &options.reading;
+    let mut inputs = Input::check_all(&reading.files)?;
+    if let Some(state) = &options.state {
+        filter_file::check_target(state, inputs.iter().map(Input::origin))?;
     }
-    Ok(ExitCode::SUCCESS)
+    let mut inserter = sizing::of_dedup(options, &inputs)?;
+    let mut checkpoints = None;
+    let mut start = None;
+    if let Some(state) = &options.state {
+        let mut kept = Checkpoints::new(state, job(options, &inputs));
+        if !can_resume(options, &inputs) {
+            if options.resume {
+                return Err(Error::ResumeStream);
+            }
+            kept.remove()?;
+        } else {
+            // Without a state no checkpoint was reached.
+            if options.resume && state.exists() {
+                start = Some(kept.find(inserter.seen.ones())?);
+            }
+            checkpoints = Some(kept);
+        }
+    }
+    let outputs = Outputs::open(options, &inputs, start)?;
+    let place = start.map_or_else(Place::default, |start| Place::new(start.input, start.offset, start.lines));
+    let mut progress = Progress::new(&inputs, options.quiet, options.output.is_none() && !options.count);
+    inputs.drain(..place.input.min(inputs.len()));
+    inserter.quiet = options.quiet;
+    let mut hashing = Hashing::new(reading, inserter.seen.hasher());
+    if options.exact {
+        hashing.second = Some(KeyHasher::new(options.sizing.seed ^ SECOND));
+        inserter.exact = Some(Exact::new(&env::temp_dir()));
+    }
+    let wakes = signals::receive(options.checkpoint)?;
+    let mut work = Work { options, inserter, outputs, checkpoints, place: place.clone(), end: None };
+    if work.checkpoints.is_some() && start.is_none() {
+        // Whatever an earlier run left there, this one starts anew.
+        work.checkpoint()?;
+    }
+    let chunks = Chunks::new(inputs, place.offset, reading.cut());
+    let hash = move |batch: &mut Batch| batch.hash(&hashing);
+    let result = pipeline::run(reading.threads, options.quiet, chunks, place, hash, &wakes, |event| match event {
+        Event::Batch(batch, place) => {
+            let ended = work.take(batch, place);
+            progress.show(&work.inserter);
+            ended
+        }
+        Event::Wake(Wake::Checkpoint) => work.checkpoint().map(|()| GO_ON),
+        Event::Wake(Wake::End(signal)) => {
+            work.end = Some(End::Signal(signal));
+            Ok(ControlFlow::Break(()))
+        }
+        Event::Idle => work.outputs.flush().map(|()| GO_ON),
+    });
+    progress.end();
+    work.inserter.end();
+    if let Err(error) = result {
+        match error {
+            // The lines before it are done.
+            Error::Read { .. } => work.end = Some(End::Error(error)),
+            error => return Err(error),
+        }
+    }
+    work.finish()?;
+    if let Some(format) = options.stats {
+        say(&report::of_dedup(&work.inserter, started.elapsed(), options.verify).format(format));
+    }
+    match work.end {
+        None => Ok(ExitCode::SUCCESS),
+        Some(End::Signal(signal)) => Ok(ExitCode::from(signals::exit_code(signal))),
+        Some(End::Error(error)) => Err(error),
+    }
+}
+
+/// What the checkpoints of a run are good for.
+fn job(options: &Dedup, inputs: &[Input]) -> Job {
+    let paths = [options.output.as_deref(), options.dupes.as_deref()];
+    Job {
+        inputs: inputs.iter().map(|input| (input.origin().name().to_owned(), input.size())).collect(),
+        outputs: paths.into_iter().flatten().map(|path| output::name(Some(path))).collect(),
+        options: format!(
+            "{:?}, line end {}, invert {}, annotate {}, seed {}",
+            options.reading.keys(),
+            options.reading.end(),
+            options.invert,
+            options.annotate,
+            options.sizing.seed
+        ),
+    }
+}
+
+/// Whether all inputs can be read and all outputs written from the middle.
+fn can_resume(options: &Dedup, inputs: &[Input]) -> bool {
+    let is_file = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+    let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size().is_some());
+    from_files
+        && !options.reading.files.iter().any(|path| path == Path::new("-"))
+        && !options.count
+        && options.output.as_deref().is_some_and(is_file)
+        && options.dupes.as_deref().is_none_or(is_file)
+}
+
+/// Where lines go to.
+struct Outputs {
+    kept: Output,
+    dropped: Option<Output>,
+}
+
+impl Outputs {
+    fn open(options: &Dedup, inputs: &[Input], start: Option<Checkpoint>) -> Result<Self, Error> {
+        let state: Vec<Origin> = options.state.iter().map(|path| Origin::of(path)).collect();
+        let taken = || inputs.iter().map(Input::origin).chain(&state);
+        let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
+        let kept = Output::open(options.output.as_deref(), taken(), kept)?;
+        let first = options.output.as_deref().map(Origin::of);
+        let open = |path: &_| Output::open(Some(path), taken().chain(&first), dropped);
+        Ok(Self { kept, dropped: options.dupes.as_deref().map(open).transpose()? })
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.kept.flush()?;
+        self.dropped.as_mut().map_or(Ok(()), Output::flush)
+    }
+}
+
+/// Why the work ends before the inputs do.
+enum End {
+    Signal(i32),
+    Error(Error),
+}
+
+/// The work of the consumer.
+struct Work<'a> {
+    options: &'a Dedup,
+    inserter: Inserter,
+    outputs: Outputs,
+    checkpoints: Option<Checkpoints>,
+    /// All lines before it are done, and none after it.
+    place: Place,
+    end: Option<End>,
+}
+
+impl Work<'_> {
+    /// Inserts and prints the lines of a batch.
+    fn take(&mut self, batch: &mut Batch, place: &Place) -> Result<ControlFlow<()>, Error> {
+        let full = self.inserter.insert(batch, self.options.reading.on_error)?;
+        self.print(batch)?;
+        self.place = place.of_line(batch, batch.passed());
+        if batch.passed() == batch.lines() {
+            return Ok(GO_ON);
+        }
+        let error = if full.is_break() { Err(self.inserter.full(self.place.clone())) } else { batch.check(place) };
+        self.end = error.err().map(End::Error);
+        Ok(ControlFlow::Break(()))
+    }
+
+    fn print(&mut self, batch: &Batch) -> Result<(), Error> {
+        let Outputs { kept, dropped } = &mut self.outputs;
+        if let Some(dropped) = dropped {
+            batch.pieces(false).try_for_each(|lines| dropped.write(lines))?;
+        }
+        if self.options.count {
+            return Ok(());
+        }
+        if self.options.annotate {
+            return batch.marked().try_for_each(|(line, new)| {
+                kept.write(if new { b"new\t" } else { b"dup\t" })?;
+                kept.write(line)
+            });
+        }
+        batch.pieces(!self.options.invert).try_for_each(|lines| kept.write(lines))
+    }
+
+    /// Saves the state. The lines it marks as seen leave before it.
+    fn checkpoint(&mut self) -> Result<(), Error> {
+        let output = self.outputs.kept.settle()?;
+        let dupes = self.outputs.dropped.as_mut().map_or(Ok(0), Output::settle)?;
+        let Some(path) = &self.options.state else { return Ok(()) };
+        if let Some(checkpoints) = &mut self.checkpoints {
+            let Place { input, offset, lines, .. } = self.place;
+            checkpoints.add(Checkpoint { ones: self.inserter.seen.ones(), input, offset, lines, output, dupes })?;
+        }
+        self.inserter.seen.save(path)
+    }
+
+    /// Writes what is left.
+    fn finish(&mut self) -> Result<(), Error> {
+        let Outputs { kept, dropped } = &mut self.outputs;
+        if self.options.count {
+            let counts = &self.inserter.counts;
+            let count = if self.options.invert { counts.dropped() } else { counts.unique() };
+            kept.write_line(&count.to_string())?;
+        }
+        kept.finish()?;
+        dropped.as_mut().map_or(Ok(()), Output::finish)?;
+        if self.options.state.is_some() { self.checkpoint() } else { Ok(()) }
+    }
 }

@@ -1,5 +1,7 @@
 //! Why the command fails. Every message fits one line and names the input or output concerned.
 
+use crate::keys::Fault;
+use crate::place::Place;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -14,7 +16,23 @@ pub enum Error {
     /// An input cannot be sampled.
     Estimate { input: String, source: io::Error },
     /// An input fails while it is read.
-    Read { input: String, at: u64, source: io::Error },
+    Read { place: Place, source: io::Error },
+    /// A line has no key.
+    Fault { place: Place, fault: Fault },
+    /// The filter is full and may not be filled further.
+    Full { place: Place, keys: u64, fpr: f64 },
+    /// A filter of a given size is to grow.
+    GrowInMemory,
+    /// The state is not the one that the options ask for.
+    State { path: PathBuf, reason: String },
+    /// There is no checkpoint to go on from.
+    Resume { path: PathBuf, reason: String },
+    /// An input or output that cannot be gone on with.
+    ResumeStream,
+    /// The output ends before the checkpoint.
+    Shorter { output: String, have: u64, want: u64 },
+    /// The hashes of the second look cannot be written or read.
+    Exact { source: io::Error },
     /// The output is one of the inputs.
     Overwrite { input: String, output: String },
     /// The output cannot be opened.
@@ -31,6 +49,8 @@ pub enum Error {
     Save(FileError),
     /// Filters that do not go together.
     Merge { into: PathBuf, filter: PathBuf, source: MergeError },
+    /// A filter that grows is to be merged.
+    MergeGrowing { filter: PathBuf },
     /// Too few values to plan by, or too many.
     PlanOfTwo,
     /// The filter cannot be built.
@@ -54,7 +74,39 @@ impl fmt::Display for Error {
             Self::Estimate { input, source } => {
                 write!(f, "cannot estimate the lines of {input}: {source}; give the number of distinct lines with -n")
             }
-            Self::Read { input, at, source } => write!(f, "cannot read {input} at byte {at}: {source}"),
+            Self::Read { place, source } => write!(f, "cannot read {place}: {source}; see --on-error"),
+            Self::Fault { place, fault } => {
+                write!(f, "no key in {}: {fault}; see --on-error", place.line())
+            }
+            Self::Full { place, keys, fpr } => write!(
+                f,
+                "stopped at {}: the filter is full, with {keys} new lines at a false-positive rate of {fpr}; give it more \
+                 room with -n or --memory, or let it grow with --when-full grow",
+                place.line()
+            ),
+            Self::GrowInMemory => {
+                write!(f, "a filter with --memory cannot grow; leave out --memory or take --when-full warn or stop")
+            }
+            Self::State { path, reason } => write!(
+                f,
+                "cannot go on with the state {path:?}: {reason}; leave out the option that differs, or choose another state"
+            ),
+            Self::Resume { path, reason } => {
+                write!(f, "cannot resume from {path:?}: {reason}; run without --resume to begin anew")
+            }
+            Self::ResumeStream => {
+                write!(
+                    f,
+                    "only a run from files to files can be resumed; name the inputs, and the outputs with -o and --dupes"
+                )
+            }
+            Self::Shorter { output, have, want } => write!(
+                f,
+                "cannot resume: {output} has {have} bytes and had {want} at the checkpoint; run without --resume to begin anew"
+            ),
+            Self::Exact { source } => {
+                write!(f, "cannot keep hashes in a temporary file: {source}; TMPDIR names the folder for it")
+            }
             Self::Overwrite { input, output } => {
                 write!(f, "cannot write to {output}: it is also the input {input}; choose another output")
             }
@@ -72,6 +124,12 @@ impl fmt::Display for Error {
             Self::Load(error) => write!(f, "cannot load the filter {}: {}", name(error), error.kind()),
             Self::Save(error) => write!(f, "cannot save the filter {}: {}", name(error), error.kind()),
             Self::Merge { into, filter, source } => write!(f, "cannot merge {filter:?} into {into:?}: {source}"),
+            Self::MergeGrowing { filter } => {
+                write!(
+                    f,
+                    "cannot merge {filter:?}: it grows, and only filters of a fixed size can be merged; build it with -n"
+                )
+            }
             Self::PlanOfTwo => {
                 write!(f, "plan needs two of -n KEYS, -p RATE and --memory SIZE, and tells the third; or --table alone")
             }

@@ -1,5 +1,6 @@
 //! How many lines a file has, from samples of it.
 
+use crate::decode::Coding;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
@@ -10,16 +11,22 @@ const WHOLE: usize = 1 << 20;
 /// A larger file is sampled in as many windows of this size as make up `WHOLE`, spread evenly.
 const WINDOW: usize = 4096;
 
-/// At least the number of lines from the file's position on, almost surely, and seldom many more. Moves nothing.
-pub fn lines(mut file: &File) -> io::Result<u64> {
+/// At least the number of lines from the file's position on, almost surely, and seldom many more; `None` of a file that is
+/// compressed. `end` ends a line. Moves nothing.
+pub fn lines(mut file: &File, end: u8) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
     let mut buffer = vec![0; WHOLE];
+    let head = &mut [0; 4];
+    let length = read_at(file, head, start)?;
+    if Coding::of(&head[..length]) != Coding::Plain {
+        return Ok(None);
+    }
     if size <= WHOLE as u64 {
         // What is there counts, not the size: files of the kernel's say 0.
         let length = read_at(file, &mut buffer, start)?;
         buffer.truncate(length);
-        return Ok(newlines(&buffer) + u64::from(buffer.last().is_some_and(|&byte| byte != b'\n')));
+        return Ok(Some(ends(&buffer, end) + u64::from(buffer.last().is_some_and(|&byte| byte != end))));
     }
     let windows = buffer.chunks_exact_mut(WINDOW);
     let stride = (size - WINDOW as u64) as f64 / (windows.len() - 1) as f64;
@@ -27,16 +34,16 @@ pub fn lines(mut file: &File) -> io::Result<u64> {
     for (i, window) in windows.enumerate() {
         let length = read_at(file, window, start + (i as f64 * stride) as u64)?;
         seen += length;
-        found += newlines(&window[..length]);
+        found += ends(&window[..length], end);
     }
     // Three standard deviations of a count, for chance; it matters where lines are long and few are seen. Two percent
     // more for lines that come in stretches of different lengths.
     let found = found as f64;
-    Ok((1.02 * (found + 3.0 * found.sqrt() + 3.0) * size as f64 / seen.max(1) as f64) as u64)
+    Ok(Some((1.02 * (found + 3.0 * found.sqrt() + 3.0) * size as f64 / seen.max(1) as f64) as u64))
 }
 
-fn newlines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
+fn ends(bytes: &[u8], end: u8) -> u64 {
+    memchr::memchr_iter(end, bytes).count() as u64
 }
 
 /// Fills the buffer, unless the file ends before.

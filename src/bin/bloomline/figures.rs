@@ -59,6 +59,15 @@ pub fn estimated(value: f64, decimals: usize) -> String {
     if value.is_finite() { format!("{value:.decimals$} (estimated)") } else { "unknown".to_owned() }
 }
 
+/// A large number for people to read.
+pub fn readable_count(count: f64) -> String {
+    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match units.into_iter().find(|(unit, _)| count >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", count / unit),
+        None => format!("{count:.0}"),
+    }
+}
+
 /// A size for people to read.
 pub fn readable_size(bytes: usize) -> String {
     let (mut size, mut unit) = (bytes as f64, "bytes");

@@ -1,17 +1,31 @@
 //! Inputs: opened and checked all at once, before the first byte is read.
 
 use crate::error::Error;
-use crate::estimate;
+use crate::{decode, estimate};
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// An input that could be opened.
 pub struct Input {
     origin: Origin,
     from: From,
+    /// Its size in bytes, if it is a regular file.
+    size: Option<u64>,
+    /// Bytes read of all inputs, as they stand in the files.
+    read: Arc<AtomicU64>,
+}
+
+/// An input that is being read.
+pub struct Open {
+    /// Its contents, decompressed.
+    pub contents: Box<dyn Read + Send>,
+    /// Whether it is a regular file, which never makes its reader wait for others.
+    pub regular: bool,
 }
 
 /// What an input is called, and which file it is.
@@ -27,6 +41,21 @@ enum From {
     File(File),
 }
 
+/// A file that counts what is read of it.
+struct Counted {
+    file: File,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        // For a display that may lag behind.
+        self.read.fetch_add(n as u64, Relaxed);
+        Ok(n)
+    }
+}
+
 /// What tells one regular file from another: device and inode.
 #[derive(PartialEq)]
 struct Identity(u64, u64);
@@ -39,6 +68,11 @@ impl Identity {
 }
 
 impl Origin {
+    /// What it is called, for the user to read.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Of a file that is opened later; that it is there is for the opening to tell.
     pub fn of(path: &Path) -> Self {
         let identity = fs::metadata(path).ok().as_ref().and_then(Identity::of);
@@ -62,14 +96,15 @@ pub fn refuse_input<'a>(
 impl Input {
     /// Checks that all files can be read; standard input if there are none.
     pub fn check_all(files: &[PathBuf]) -> Result<Vec<Self>, Error> {
+        let read = Arc::default();
         if files.is_empty() {
-            return Ok(vec![Self::check(Path::new("-"))?]);
+            return Ok(vec![Self::check(Path::new("-"), &read)?]);
         }
-        files.iter().map(|path| Self::check(path)).collect()
+        files.iter().map(|path| Self::check(path, &read)).collect()
     }
 
     /// Checks that a file can be read; "-" is standard input.
-    pub fn check(path: &Path) -> Result<Self, Error> {
+    fn check(path: &Path, read: &Arc<AtomicU64>) -> Result<Self, Error> {
         let stdin = path == Path::new("-");
         let name = if stdin { "standard input".to_owned() } else { format!("{path:?}") };
         let open = || {
@@ -80,10 +115,22 @@ impl Input {
             Ok((_, metadata)) if metadata.is_dir() => Err(Error::Directory { input: name }),
             Ok((file, metadata)) => {
                 let from = if metadata.is_file() && !stdin { From::Path(path.to_owned()) } else { From::File(file) };
-                Ok(Self { origin: Origin { name, identity: Identity::of(&metadata) }, from })
+                let identity = Identity::of(&metadata);
+                let size = identity.is_some().then_some(metadata.len());
+                Ok(Self { origin: Origin { name, identity }, from, size, read: read.clone() })
             }
             Err(source) => Err(Error::Open { input: name, source }),
         }
+    }
+
+    /// Its size in bytes, if it is a regular file, that is, one which can be read again.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// Bytes read of all inputs that were checked together, as they stand in the files.
+    pub fn read(&self) -> &Arc<AtomicU64> {
+        &self.read
     }
 
     /// What it is called, and which file it is.
@@ -91,26 +138,26 @@ impl Input {
         &self.origin
     }
 
-    /// An estimate of the number of lines, somewhat too high rather than too low.
-    pub fn estimate_lines(&self) -> Result<u64, Error> {
-        if self.origin.identity.is_none() {
-            return Err(Error::KeysUnknown { input: self.origin.name.clone() });
+    /// An estimate of the number of lines that `end` ends, somewhat too high rather than too low; `None` where only
+    /// reading it all could tell.
+    pub fn estimate_lines(&self, end: u8) -> Result<Option<u64>, Error> {
+        if self.size.is_none() {
+            return Ok(None);
         }
         let count = match &self.from {
-            From::Path(path) => File::open(path).and_then(|file| estimate::lines(&file)),
-            From::File(file) => estimate::lines(file),
+            From::Path(path) => File::open(path).and_then(|file| estimate::lines(&file, end)),
+            From::File(file) => estimate::lines(file, end),
         };
         count.map_err(|source| Error::Estimate { input: self.origin.name.clone(), source })
     }
 
-    /// The open file and its name.
-    pub fn open(self) -> Result<(File, String), Error> {
-        match self.from {
-            From::File(file) => Ok((file, self.origin.name)),
-            From::Path(path) => match File::open(path) {
-                Ok(file) => Ok((file, self.origin.name)),
-                Err(source) => Err(Error::Open { input: self.origin.name, source }),
-            },
-        }
+    /// Opens it at the byte `start` of its contents.
+    pub fn open(self, start: u64) -> io::Result<Open> {
+        let file = match self.from {
+            From::File(file) => file,
+            From::Path(path) => File::open(path)?,
+        };
+        let raw = |file| Counted { file, read: self.read };
+        Ok(Open { contents: decode::contents(file, start, raw)?, regular: self.origin.identity.is_some() })
     }
 }

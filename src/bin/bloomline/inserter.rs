@@ -1,57 +1,133 @@
-//! Inserting lines into a filter, in order, and counting them.
+//! Inserting the keys of lines into a filter, in order, and counting them.
 
 use crate::batch::Batch;
-use crate::cli::Sizing;
+use crate::cli::OnError;
 use crate::error::Error;
+use crate::exact::Exact;
 use crate::figures::readable;
-use crate::input::Input;
 use crate::output::say;
-use bloomline::BloomFilter;
+use crate::place::Place;
+use crate::seen::Seen;
+use std::ops::ControlFlow;
 
 /// A filter and what went into it.
 pub struct Inserter {
     /// The filter.
-    pub filter: BloomFilter,
-    /// The distinct keys that it was made for; of a filter from a file nobody knows.
-    expected_keys: Option<u64>,
+    pub seen: Seen,
+    /// How much more may go into it; what grows has no limit.
+    limit: Option<Limit>,
+    /// The second look at lines that the filter takes for seen.
+    pub exact: Option<Exact>,
+    /// Keys that were in the filter at the start, as far as it can tell.
+    pub keys_before: f64,
+    /// No warnings.
+    pub quiet: bool,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// What was counted.
+#[derive(Clone, Default)]
+pub struct Counts {
     /// Lines so far.
     pub lines: u64,
-    /// Lines so far that were new to the filter.
-    pub new: u64,
-    /// The length of the lines with their newlines.
+    /// Lines without a key.
+    pub faults: u64,
+    /// Keys that were new to the filter.
+    pub inserted: u64,
+    /// Keys that the filter took for seen, and the second look did not.
+    pub rescued: u64,
+    /// The length of the lines with their ends.
     pub bytes: u64,
 }
 
+impl Counts {
+    /// Lines whose keys were new.
+    pub fn unique(&self) -> u64 {
+        self.inserted + self.rescued
+    }
+
+    /// Lines whose keys were not.
+    pub fn dropped(&self) -> u64 {
+        self.lines - self.faults - self.unique()
+    }
+}
+
+/// When a filter of a fixed size is full, and what then.
+pub struct Limit {
+    /// New keys that fit.
+    pub keys: u64,
+    /// The false-positive rate once they are in.
+    pub fpr: f64,
+    /// Whether to stop there. Otherwise a warning says so, once.
+    pub stop: bool,
+}
+
 impl Inserter {
-    /// Makes a filter for the keys that the user or the inputs tell.
-    pub fn sized(options: &Sizing, inputs: &[Input]) -> Result<Self, Error> {
-        let expected_keys = match options.expected_keys {
-            Some(keys) => keys,
-            None => inputs.iter().map(Input::estimate_lines).sum::<Result<u64, _>>()?.max(1),
-        };
-        let builder = BloomFilter::builder().expected_keys(expected_keys).false_positive_rate(options.fpr);
-        Ok(Self { expected_keys: Some(expected_keys), ..Self::extending(builder.seed(options.seed).build()?) })
-    }
-
     /// Goes on with a filter.
-    pub fn extending(filter: BloomFilter) -> Self {
-        Self { filter, expected_keys: None, lines: 0, new: 0, bytes: 0 }
+    pub fn new(seen: Seen, limit: Option<Limit>) -> Self {
+        let keys_before = seen.keys();
+        Self { seen, limit, exact: None, keys_before, quiet: false, counts: Counts::default() }
     }
 
-    /// Inserts the lines of a batch that is hashed, and marks those that are new.
-    pub fn insert(&mut self, batch: &mut Batch) {
-        let planned = self.expected_keys.filter(|&keys| self.new <= keys);
-        self.new += batch.mark(|hashes, new| self.filter.insert_hashes(hashes, new)) as u64;
-        self.lines += batch.lines() as u64;
-        self.bytes += batch.bytes() as u64;
-        if let Some(keys) = planned
-            && self.new > keys
+    /// Inserts the keys of a batch that is hashed, and marks its lines: whether they are new. Breaks where the filter is full
+    /// and that is the end.
+    pub fn insert(&mut self, batch: &mut Batch, on_error: OnError) -> Result<ControlFlow<()>, Error> {
+        let Self { seen, limit, exact, counts, quiet, .. } = self;
+        let before = counts.inserted;
+        let mut full = ControlFlow::Continue(());
+        batch.mark(on_error, true, |hashes, fingerprints, new| {
+            let mut done = 0;
+            while done < hashes.len() && full.is_continue() {
+                let room =
+                    limit.as_ref().filter(|limit| limit.stop).map_or(u64::MAX, |limit| limit.keys - counts.inserted);
+                let end = hashes.len().min(done.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
+                counts.inserted += seen.insert_hashes(&hashes[done..end], &mut new[done..end])? as u64;
+                if done == end {
+                    full = ControlFlow::Break(());
+                }
+                done = end;
+            }
+            if let Some(exact) = exact {
+                counts.rescued += exact
+                    .correct(&fingerprints[..done], &mut new[..done])
+                    .map_err(|source| Error::Exact { source })? as u64;
+            }
+            Ok::<_, Error>(done)
+        })?;
+        counts.lines += batch.passed() as u64;
+        counts.bytes += batch.bytes(batch.passed()) as u64;
+        let faults = batch.faults().iter().take_while(|(line, _)| *line < batch.passed());
+        counts.faults += faults.count() as u64;
+        if let Some(limit) = limit.as_ref().filter(|limit| !limit.stop && !*quiet)
+            && (before..counts.inserted).contains(&limit.keys)
         {
             say(&format!(
-                "bloomline: warning: passed the {keys} distinct lines planned for: the false-positive rate is now {} and \
-                 rises with every line; plan for more with -n",
-                readable(self.filter.current_fpr()),
+                "bloomline: warning: passed the {} distinct lines planned for: the false-positive rate is now {} and \
+                 rises with every line; plan for more with -n, or let it grow with --when-full grow",
+                limit.keys,
+                readable(seen.current_fpr()),
             ));
         }
+        Ok(full)
+    }
+
+    /// The error that says that no more fits, at this place.
+    pub fn full(&self, place: Place) -> Error {
+        let (keys, fpr) = self.limit.as_ref().map_or((0, 1.0), |limit| (limit.keys, limit.fpr));
+        Error::Full { place, keys, fpr }
+    }
+
+    /// Tells the user of lines without a key, if there were any.
+    pub fn end(&self) {
+        let faults = self.counts.faults;
+        if faults > 0 && !self.quiet {
+            say(&format!("bloomline: warning: {faults} lines have no key"));
+        }
+    }
+
+    /// What may go into the filter, if it is limited.
+    pub fn limit(&self) -> Option<&Limit> {
+        self.limit.as_ref()
     }
 }

@@ -9,23 +9,35 @@ compile_error!(
 mod batch;
 mod build;
 mod check;
+mod checkpoint;
 mod chunks;
 mod classic;
 mod cli;
+mod decode;
 mod dedup;
 mod error;
 mod estimate;
+mod exact;
 mod figures;
 mod filter_file;
 mod info;
 mod input;
 mod inserter;
+mod json;
+mod keys;
 mod lines;
+mod manual;
 mod merge;
+mod normal_url;
 mod output;
 mod pipeline;
+mod place;
 mod plan;
+mod progress;
 mod report;
+mod seen;
+mod signals;
+mod sizing;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -44,6 +56,8 @@ fn main() -> ExitCode {
             Command::Info(options) => info::run(&options),
             Command::Merge(options) => merge::run(&options),
             Command::Plan(options) => plan::run(&options),
+            Command::Completions(options) => manual::completions(&options),
+            Command::Manual(options) => manual::manual(&options),
         },
         Err(error) if error.use_stderr() => return fail(&cli::one_line(&error)),
         Err(help) => {

@@ -4,6 +4,8 @@ use crate::cli::Merge;
 use crate::error::Error;
 use crate::filter_file;
 use crate::input::Origin;
+use crate::seen::Seen;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -12,12 +14,16 @@ pub fn run(options: &Merge) -> Result<ExitCode, Error> {
     let origins: Vec<Origin> = options.filters.iter().map(|path| Origin::of(path)).collect();
     filter_file::check_target(&options.output, &origins)?;
 
-    let mut merged = filter_file::load(first)?;
+    let load = |path: &PathBuf| match Seen::load(path)? {
+        Seen::Sized(filter) => Ok(filter),
+        Seen::Growing(_) => Err(Error::MergeGrowing { filter: path.clone() }),
+    };
+    let mut merged = load(first)?;
     for path in others {
-        let filter = filter_file::load(path)?;
+        let filter = load(path)?;
         let differ = |source| Error::Merge { into: first.clone(), filter: path.clone(), source };
         merged.union(&filter).map_err(differ)?;
     }
-    filter_file::save(&merged, &options.output)?;
+    Seen::Sized(merged).save(&options.output)?;
     Ok(ExitCode::SUCCESS)
 }

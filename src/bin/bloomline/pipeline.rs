@@ -7,15 +7,15 @@
 
 use crate::batch::Batch;
 use crate::chunks::Chunks;
-use crate::cli::Reading;
 use crate::error::Error;
-use crate::input::Input;
+use crate::output::say;
+use crate::place::Place;
 use crossbeam::channel::{self, Receiver, Sender};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
-use std::{panic, thread};
+use std::{io, panic, thread};
 
-type Slot = Receiver<Result<Batch, Error>>;
+type Slot = Receiver<io::Result<Batch>>;
 
 struct Source {
     /// `None` from the end or a failure on.
@@ -23,22 +23,35 @@ struct Source {
     announce: Sender<Slot>,
 }
 
-/// Reads the inputs in batches, lets workers do `work` on each, and calls `consume` with each, in input order, until it
-/// breaks or the first error. What was consumed before an error is a prefix of the inputs.
-pub fn run(
-    options: &Reading,
-    inputs: Vec<Input>,
+/// What the caller gets.
+pub enum Event<'a, W> {
+    /// The next lines, and where in the inputs they start.
+    Batch(&'a mut Batch, &'a Place),
+    /// Something from outside.
+    Wake(W),
+    /// The next lines are not there yet.
+    Idle,
+}
+
+/// Lets workers fill batches from `chunks`, which begin at `place`, and do `work` on each. Calls `consume` with each, in input
+/// order, and in between with what comes through `wakes`, until it breaks or the first error. What was consumed before an
+/// error is a prefix of the inputs. Of inputs that fail, and may, warnings tell unless `quiet`.
+pub fn run<W>(
+    threads: Option<u16>,
+    quiet: bool,
+    chunks: Chunks,
+    mut place: Place,
     work: impl Fn(&mut Batch) + Send + Sync + 'static,
-    mut consume: impl FnMut(&mut Batch) -> Result<ControlFlow<()>, Error>,
+    wakes: &Receiver<W>,
+    mut consume: impl FnMut(Event<W>) -> Result<ControlFlow<()>, Error>,
 ) -> Result<(), Error> {
-    let threads = match options.threads {
+    let threads = match threads {
         Some(threads) => threads.into(),
         None => thread::available_parallelism().map_or(1, usize::from),
     };
     let batches = 2 * threads + 2;
     let (recycle, spare) = channel::bounded(batches);
     let (announce, slots) = channel::bounded(batches);
-    let chunks = Chunks::new(inputs, options.chunk_size as usize);
     let source = Arc::new(Mutex::new(Source { chunks: Some(chunks), announce }));
     let work = Arc::new(work);
     // Not scoped: after an error the process can end while a worker waits for a pipe that stays silent.
@@ -53,12 +66,26 @@ pub fn run(
         // Fails only if all workers are gone, and the loop below ends then.
         let _ = recycle.send(Batch::default());
     }
-    for slot in slots {
+    while let Some(next) = next(&slots, wakes, &mut consume)? {
+        let slot: Slot = match next {
+            Next::Slot(slot) => slot,
+            Next::Wake(wake) => {
+                if consume(Event::Wake(wake))?.is_break() {
+                    return Ok(());
+                }
+                continue;
+            }
+        };
         let Ok(result) = slot.recv() else { break };
-        let mut batch = result?;
-        if consume(&mut batch)?.is_break() {
+        let mut batch = result.map_err(|source| Error::Read { place: place.clone(), source })?;
+        if consume(Event::Batch(&mut batch, &place))?.is_break() {
             return Ok(());
         }
+        place.pass(&batch, |place, error| {
+            if !quiet {
+                say(&format!("bloomline: warning: cannot read {place}: {error}; went on without the rest of it"));
+            }
+        });
         let _ = recycle.send(batch);
     }
     drop(recycle);
@@ -67,6 +94,49 @@ pub fn run(
         worker.join().unwrap_or_else(|payload| panic::resume_unwind(payload));
     }
     Ok(())
+}
+
+/// Runs without anything from outside.
+pub fn batches(
+    threads: Option<u16>,
+    chunks: Chunks,
+    work: impl Fn(&mut Batch) + Send + Sync + 'static,
+    mut consume: impl FnMut(&mut Batch, &Place) -> Result<ControlFlow<()>, Error>,
+) -> Result<(), Error> {
+    run(threads, false, chunks, Place::default(), work, &channel::never::<()>(), |event| match event {
+        Event::Batch(batch, place) => consume(batch, place),
+        Event::Wake(()) | Event::Idle => Ok(ControlFlow::Continue(())),
+    })
+}
+
+enum Next<W> {
+    Slot(Slot),
+    Wake(W),
+}
+
+/// Waits for the next slot or wake; `None` at the end of the slots.
+fn next<W>(
+    slots: &Receiver<Slot>,
+    wakes: &Receiver<W>,
+    mut consume: impl FnMut(Event<W>) -> Result<ControlFlow<()>, Error>,
+) -> Result<Option<Next<W>>, Error> {
+    if let Ok(wake) = wakes.try_recv() {
+        return Ok(Some(Next::Wake(wake)));
+    }
+    if let Ok(slot) = slots.try_recv() {
+        return Ok(Some(Next::Slot(slot)));
+    }
+    if consume(Event::Idle)?.is_break() {
+        return Ok(None);
+    }
+    channel::select! {
+        recv(slots) -> slot => Ok(slot.ok().map(Next::Slot)),
+        recv(wakes) -> wake => match wake {
+            Ok(wake) => Ok(Some(Next::Wake(wake))),
+            // Nobody is left who could wake.
+            Err(_) => Ok(slots.recv().ok().map(Next::Slot)),
+        },
+    }
 }
 
 /// One worker's life. It ends with the inputs, or when the consumer is gone.

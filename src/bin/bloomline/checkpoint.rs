@@ -1,0 +1,105 @@
+//! The places at which an interrupted run can go on: a file beside the state, `STATE.resume`.
+//!
+//! A checkpoint is right for one state only, the one that was saved with it, and two files cannot be replaced at once. So
+//! the file holds two checkpoints: that of the state which is about to be saved, and that of the one which is still
+//! there. Each is known by the number of bits set in its state; bits are never cleared, so states with as many bits
+//! are the same state.
+
+use crate::error::Error;
+use crate::filter_file::folder;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What an interrupted run has to know of itself.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Bits set in the state.
+    pub ones: u64,
+    /// Inputs that are read to their ends.
+    pub input: usize,
+    /// Bytes of the next one's contents that are read.
+    pub offset: u64,
+    /// Lines of it.
+    pub lines: u64,
+    /// The length of the output.
+    pub output: u64,
+    /// The length of the file of repeats.
+    pub dupes: u64,
+}
+
+/// What has to be the same when a run goes on.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The names and sizes of the inputs.
+    pub inputs: Vec<(String, Option<u64>)>,
+    /// The names of the outputs.
+    pub outputs: Vec<String>,
+    /// What lines are kept and how they are printed.
+    pub options: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Contents {
+    job: Job,
+    /// The newest first.
+    checkpoints: Vec<Checkpoint>,
+}
+
+/// The checkpoints of a job.
+pub struct Checkpoints {
+    path: PathBuf,
+    contents: Contents,
+}
+
+impl Checkpoints {
+    /// Those beside the state, none so far.
+    pub fn new(state: &Path, job: Job) -> Self {
+        let mut path = OsString::from(state);
+        path.push(".resume");
+        Self { path: path.into(), contents: Contents { job, checkpoints: Vec::new() } }
+    }
+
+    /// The checkpoint of an earlier run of the job that belongs to a state with so many bits set.
+    pub fn find(&mut self, ones: u64) -> Result<Checkpoint, Error> {
+        let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
+        let text = fs::read(&self.path).map_err(|error| refused(error.to_string()))?;
+        let contents: Contents = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
+        if contents.job != self.contents.job {
+            return Err(refused(format!("it is of another job: {:?}, and not {:?}", contents.job, self.contents.job)));
+        }
+        let fitting = contents.checkpoints.iter().find(|checkpoint| checkpoint.ones == ones);
+        let checkpoint = *fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
+        self.contents.checkpoints = vec![checkpoint];
+        Ok(checkpoint)
+    }
+
+    /// Adds a checkpoint, whose state must be saved next. It and the one before are kept.
+    pub fn add(&mut self, checkpoint: Checkpoint) -> Result<(), Error> {
+        let checkpoints = &mut self.contents.checkpoints;
+        checkpoints.insert(0, checkpoint);
+        checkpoints.truncate(2);
+        self.save().map_err(|source| Error::Create { output: format!("{:?}", self.path), source })
+    }
+
+    fn save(&self) -> io::Result<()> {
+        let folder = folder(&self.path);
+        let mut file = tempfile::Builder::new().prefix(".bloomline-").suffix(".tmp").tempfile_in(folder)?;
+        file.write_all(&serde_json::to_vec(&self.contents)?)?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path)?;
+        File::open(folder)?.sync_all()
+    }
+
+    /// Removes those of an earlier job.
+    pub fn remove(&self) -> Result<(), Error> {
+        match fs::remove_file(&self.path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(Error::Create { output: format!("{:?}", self.path), source })
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The second, exact look at what the filter calls a duplicate: a set of all fingerprints, mostly on disk.
+//!
+//! New fingerprints gather in `recent`. When that is full they become a [`Run`], a sorted file. Only a suspect that is
+//! not among the recent ones is looked up in the runs, a batch's suspects together and in order, which costs one page
+//! of each run; what turns up there is kept in `confirmed`, as inputs repeat some lines very often.
+//!
+//! Runs are merged for two reasons: 16 of one size become one, which bounds their number; and all become one once
+//! looking into many has cost about as much as merging them. So an input of new lines is hardly ever merged, and one
+//! of old lines soon has a single run to look into.
+//!
+//! The memory is 27 MiB and 1/256 of what is on disk, twice that during a merge: 40 MiB for 100 million distinct lines.
+//! The disk holds 16 bytes for each distinct line, at most twice that during a merge.
+
+mod recent;
+mod run;
+
+use recent::Recent;
+use run::{Run, Suspect};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Entries merged in the time that one page is looked up in.
+const MERGED_PER_LOOKUP: u64 = 32;
+
+/// So many fingerprints' slots are fetched from memory at once.
+const AHEAD: usize = 64;
+
+/// The fingerprints of all lines so far.
+pub struct Exact {
+    folder: PathBuf,
+    limits: Limits,
+    recent: Recent,
+    /// Oldest first, so that the first is about the largest.
+    runs: Vec<Run>,
+    /// Fingerprints that were found in runs, each in the slot that its low bits name. 0 is none.
+    confirmed: Vec<u128>,
+    /// Pages looked up in other runs than the first since all were merged.
+    detours: u64,
+}
+
+struct Limits {
+    /// The slots for recent fingerprints, as a power of two. Three quarters of them are filled.
+    recent_bits: u32,
+    /// As a power of two.
+    confirmed_bits: u32,
+    /// So many runs of about one size become one.
+    fan_in: usize,
+}
+
+impl Exact {
+    /// Remembers nothing yet. The first temporary file is made in `folder` when the memory is full.
+    pub fn new(folder: &Path) -> Self {
+        Self::limited(folder, Limits { recent_bits: 20, confirmed_bits: 19, fan_in: 16 })
+    }
+
+    fn limited(folder: &Path, limits: Limits) -> Self {
+        Self {
+            folder: folder.into(),
+            recent: Recent::new(limits.recent_bits),
+            confirmed: vec![0; 1 << limits.confirmed_bits],
+            limits,
+            runs: Vec::new(),
+            detours: 0,
+        }
+    }
+
+    /// Takes the fingerprints of a batch's lines, and for each what the filter says: `true`, that it is new, or `false`,
+    /// that it may have been there. Corrects every `false` that should be `true`. Returns how many it corrected.
+    ///
+    /// After an error the batch is remembered in part, and the set is of no more use.
+    pub fn correct(&mut self, fingerprints: &[u128], new: &mut [bool]) -> io::Result<usize> {
+        let mut suspects = Vec::new();
+        for (line, (&fingerprint, &new)) in fingerprints.iter().zip(&*new).enumerate() {
+            if line % AHEAD == 0 {
+                self.recent.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
+            }
+            // 0 marks free slots. That it is taken for 1 matters no more than that any two lines may collide.
+            let fingerprint = fingerprint.max(1);
+            if new {
+                self.remember(fingerprint)?;
+            } else if !self.recent.contains(fingerprint) && *self.confirmed(fingerprint) != fingerprint {
+                suspects.push(Suspect { fingerprint, line, found: false });
+            }
+        }
+        // The first of a batch's equal lines decides; the others remain duplicates.
+        suspects.sort_unstable_by_key(|suspect| (suspect.fingerprint, suspect.line));
+        suspects.dedup_by_key(|suspect| suspect.fingerprint);
+        for (position, run) in self.runs.iter().enumerate() {
+            let pages = run.find(&mut suspects)?;
+            self.detours += if position == 0 { 0 } else { pages };
+        }
+        let mut corrected = 0;
+        for Suspect { fingerprint, line, found } in suspects {
+            if found {
+                *self.confirmed(fingerprint) = fingerprint;
+            } else {
+                self.remember(fingerprint)?;
+                new[line] = true;
+                corrected += 1;
+            }
+        }
+        if self.detours * MERGED_PER_LOOKUP > self.runs.iter().map(Run::entries).sum() {
+            self.merge(0)?;
+            self.detours = 0;
+        }
+        Ok(corrected)
+    }
+
+    /// The length of all temporary files.
+    pub fn disk_bytes(&self) -> u64 {
+        self.runs.iter().map(Run::bytes).sum()
+    }
+
+    fn confirmed(&mut self, fingerprint: u128) -> &mut u128 {
+        let mask = self.confirmed.len() - 1;
+        &mut self.confirmed[fingerprint as usize & mask]
+    }
+
+    /// Takes a fingerprint that is in no run.
+    fn remember(&mut self, fingerprint: u128) -> io::Result<()> {
+        self.recent.insert(fingerprint);
+        if !self.recent.is_full() {
+            return Ok(());
+        }
+        self.runs.push(Run::write(&self.folder, self.recent.ascending())?);
+        self.recent.clear();
+        let fan_in = self.limits.fan_in;
+        while let Some(from) = self.runs.len().checked_sub(fan_in) {
+            // The smallest run there is has the level 0, one of `fan_in` such the level 1, and so on.
+            let smallest = self.runs.iter().map(Run::entries).min().unwrap_or(1);
+            let level = |run: &Run| (run.entries() / smallest).ilog(fan_in as u64);
+            if level(&self.runs[from]) != level(&self.runs[self.runs.len() - 1]) {
+                break;
+            }
+            self.merge(from)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the runs from this one on one.
+    fn merge(&mut self, from: usize) -> io::Result<()> {
+        let merged = Run::merge(&self.folder, &self.runs[from..])?;
+        self.runs.truncate(from);
+        self.runs.push(merged);
+        Ok(())
+    }
+}

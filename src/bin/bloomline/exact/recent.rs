@@ -1,0 +1,80 @@
+//! A set of fingerprints in memory, always sorted.
+//!
+//! A fingerprint is random, so its high bits tell about where in a sorted table it belongs: a lookup starts there and
+//! has few steps, and the table need not be sorted before it is written to a file. It descends, so that 0, for a free
+//! slot, ends a search as a smaller fingerprint does.
+
+use std::hint::black_box;
+
+/// Fingerprints, none of which is 0.
+pub struct Recent {
+    /// Longer than the bits tell by what was pushed over the end.
+    slots: Vec<u128>,
+    bits: u32,
+    len: usize,
+}
+
+impl Recent {
+    /// An empty set with this many slots, as a power of two, at least 2.
+    pub fn new(bits: u32) -> Self {
+        Self { slots: vec![0; 1 << bits], bits, len: 0 }
+    }
+
+    /// Whether so many slots are taken that searches would become slow.
+    pub fn is_full(&self) -> bool {
+        self.len >= (1 << self.bits) / 4 * 3
+    }
+
+    /// Has the slots of these fingerprints brought into the cache, at once rather than one after the other.
+    pub fn touch(&self, fingerprints: &[u128]) {
+        black_box(fingerprints.iter().fold(0, |sum, &fingerprint| sum ^ self.slots[self.start(fingerprint)]));
+    }
+
+    /// Whether the fingerprint is in the set.
+    pub fn contains(&self, fingerprint: u128) -> bool {
+        self.slots.get(self.place(fingerprint)) == Some(&fingerprint)
+    }
+
+    /// Adds a fingerprint, unless it is in the set.
+    pub fn insert(&mut self, fingerprint: u128) {
+        let place = self.place(fingerprint);
+        if self.slots.get(place) == Some(&fingerprint) {
+            return;
+        }
+        self.len += 1;
+        let mut moved = fingerprint;
+        for slot in &mut self.slots[place..] {
+            std::mem::swap(slot, &mut moved);
+            if moved == 0 {
+                return;
+            }
+        }
+        self.slots.push(moved);
+    }
+
+    /// All fingerprints, the smallest first.
+    pub fn ascending(&self) -> impl Iterator<Item = u128> {
+        self.slots.iter().rev().copied().filter(|&fingerprint| fingerprint != 0)
+    }
+
+    /// Empties the set.
+    pub fn clear(&mut self) {
+        self.slots.truncate(1 << self.bits);
+        self.slots.fill(0);
+        self.len = 0;
+    }
+
+    /// Where the fingerprint is or should be.
+    fn place(&self, fingerprint: u128) -> usize {
+        let mut place = self.start(fingerprint);
+        while self.slots.get(place).is_some_and(|&slot| slot > fingerprint) {
+            place += 1;
+        }
+        place
+    }
+
+    /// Where the search for the fingerprint starts.
+    fn start(&self, fingerprint: u128) -> usize {
+        (!fingerprint >> (u128::BITS - self.bits)) as usize
+    }
+}

@@ -1,0 +1,97 @@
+//! A filter of either kind: of a fixed size, or one that grows.
+
+use crate::error::Error;
+use bloomline::{BloomFilter, FileErrorKind, KeyHasher, ScalableBloomFilter};
+use std::path::Path;
+
+/// The set of keys that were seen.
+pub enum Seen {
+    /// For a number of keys known beforehand.
+    Sized(BloomFilter),
+    /// For any number.
+    Growing(ScalableBloomFilter),
+}
+
+impl Seen {
+    /// Loads what `save` saved, or the library.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        match BloomFilter::load(path) {
+            Ok(filter) => Ok(Self::Sized(filter)),
+            Err(error) if matches!(error.kind(), FileErrorKind::Series) => {
+                ScalableBloomFilter::load(path).map(Self::Growing).map_err(Error::Load)
+            }
+            Err(error) => Err(Error::Load(error)),
+        }
+    }
+
+    /// Saves it: the file is the old or the new one at every moment.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        match self {
+            Self::Sized(filter) => filter.save(path),
+            Self::Growing(filter) => filter.save(path),
+        }
+        .map_err(Error::Save)
+    }
+
+    /// Inserts hashes, in order, and tells of each whether it was new. Returns how many were.
+    pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
+        match self {
+            Self::Sized(filter) => Ok(filter.insert_hashes(hashes, new)),
+            Self::Growing(filter) => Ok(filter.insert_hashes(hashes, new)?),
+        }
+    }
+
+    /// Tells of each hash whether it is in. Returns how many are.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        match self {
+            Self::Sized(filter) => filter.contains_hashes(hashes, found),
+            Self::Growing(filter) => filter.contains_hashes(hashes, found),
+        }
+    }
+
+    /// The filter, or those that make it up: each of its own size, all of one seed.
+    pub fn stages(&self) -> &[BloomFilter] {
+        match self {
+            Self::Sized(filter) => std::slice::from_ref(filter),
+            Self::Growing(filter) => filter.stages(),
+        }
+    }
+
+    /// The hasher of the keys.
+    pub fn hasher(&self) -> &KeyHasher {
+        self.stages()[0].hasher()
+    }
+
+    /// The size of the bits in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.stages().iter().map(BloomFilter::memory_bytes).sum()
+    }
+
+    /// The number of bits that are set. Reads the whole filter.
+    pub fn ones(&self) -> u64 {
+        // The share is a quotient of integers below 2^53, so the product is off by less than a half.
+        let ones = |filter: &BloomFilter| (filter.fill_ratio() * filter.memory_bytes() as f64 * 8.0).round() as u64;
+        self.stages().iter().map(ones).sum()
+    }
+
+    /// The share of bits that are set. Reads the whole filter.
+    pub fn fill_ratio(&self) -> f64 {
+        self.ones() as f64 / (self.memory_bytes() as f64 * 8.0)
+    }
+
+    /// The number of keys: estimated, or known where it grows.
+    pub fn keys(&self) -> f64 {
+        match self {
+            Self::Sized(filter) => filter.estimated_keys(),
+            Self::Growing(filter) => filter.keys() as f64,
+        }
+    }
+
+    /// The false-positive rate of the bits as they are. Reads the whole filter.
+    pub fn current_fpr(&self) -> f64 {
+        match self {
+            Self::Sized(filter) => filter.current_fpr(),
+            Self::Growing(filter) => filter.current_fpr(),
+        }
+    }
+}
