@@ -78,3 +78,31 @@ impl Recent {
         (!fingerprint >> (u128::BITS - self.bits)) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn is_sorted_wherever_its_fingerprints_crowd() {
+        // The smallest belong at the end of the table and go over it.
+        for spread in [1, 1 << 64, 1 << 119] {
+            let mut recent = Recent::new(6);
+            let mut expected = BTreeSet::new();
+            for round in 0..2 {
+                for i in 0..100_u128 {
+                    let fingerprint = (i * 37 % 101 % 80 + 1) * spread;
+                    assert_eq!(recent.contains(fingerprint), expected.contains(&fingerprint));
+                    recent.insert(fingerprint);
+                    expected.insert(fingerprint);
+                    assert_eq!(recent.is_full(), expected.len() >= 48);
+                }
+                assert!(recent.ascending().eq(expected.iter().copied()), "{spread} {round}");
+                recent.clear();
+                expected.clear();
+                assert_eq!(recent.ascending().count(), 0);
+            }
+        }
+    }
+}
