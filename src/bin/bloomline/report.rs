@@ -92,16 +92,19 @@ fn wrongly_dropped(done: &Inserter) -> f64 {
     match &done.seen {
         Seen::Sized(filter) => lost_by(filter, before, inserted, done.counts.lines as f64),
         Seen::Growing(filter) => {
-            // The filters one after another: each meets the rates of those before it, and its own that rises.
-            let (mut start, mut kept, mut lost) = (0.0, 1.0, 0.0);
+            // The filters one after another: each meets the rates of those before it, and its own that rises. For each line
+            // that is inserted at the rate f, f / (1 - f) others are lost.
+            let (mut start, mut kept, mut offered, mut lost) = (0.0, 1.0, 0.0, 0.0);
             for filter in filter.stages() {
                 let keys = filter.estimated_keys();
                 let from = (before - start).clamp(0.0, keys);
-                lost += (keys - from) * (1.0 - kept) + kept * sum_of_rates(filter, from, keys);
+                offered += keys - from;
+                lost += integral(from, keys, |i| 1.0 / (kept * (1.0 - filter.expected_fpr(i))) - 1.0);
                 kept *= 1.0 - filter.expected_fpr(keys as u64);
                 start += keys;
             }
-            lost
+            // The filters estimate how many keys they hold; the count is known.
+            if offered > 0.0 { lost * inserted / offered } else { 0.0 }
         }
     }
 }
@@ -123,13 +126,18 @@ fn lost_by(filter: &BloomFilter, before: f64, inserted: f64, lines: f64) -> f64 
     sum_of_rates(filter, before, before + keys)
 }
 
-/// The sum of `expected_fpr(i)` for i between two numbers of keys, by Simpson's rule. The rate is smooth in i, at the
-/// steepest about i^16: with this many intervals the sum errs by less than 0.01 %.
+/// The sum of `expected_fpr(i)` for i between two numbers of keys.
 fn sum_of_rates(filter: &BloomFilter, from: f64, to: f64) -> f64 {
+    integral(from, to, |i| filter.expected_fpr(i))
+}
+
+/// The integral of a rate over numbers of keys, by Simpson's rule. The rate is smooth, at the steepest about i^16: with this
+/// many intervals the sum errs by less than 0.01 %.
+fn integral(from: f64, to: f64, rate: impl Fn(u64) -> f64) -> f64 {
     const INTERVALS: u64 = 64;
     let term = |j| {
         let weight = if j == 0 || j == INTERVALS { 1 } else { 2 + 2 * (j % 2) };
-        weight as f64 * filter.expected_fpr((from + (to - from) * j as f64 / INTERVALS as f64) as u64)
+        weight as f64 * rate((from + (to - from) * j as f64 / INTERVALS as f64) as u64)
     };
     (to - from) / (3 * INTERVALS) as f64 * (0..=INTERVALS).map(term).sum::<f64>()
 }
