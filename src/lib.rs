@@ -56,3 +56,8 @@ pub use mapped_filter::MappedBloomFilter;
 pub use params::Builder;
 pub use plan::Plan;
 pub use scalable_filter::ScalableBloomFilter;
+
+/// The code of the guide, for the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/GUIDE.md")]
+mod guide {}
