@@ -1,86 +1,17 @@
 //! The commands that keep filters in files, from end to end: the real binary against plain models.
 #![cfg(all(feature = "cli", unix))]
 
+mod common;
+
 use bloomline::BloomFilter;
+use common::{Bench, ended, numbers};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
-use tempfile::TempDir;
-
-/// The command, in a folder so that paths are short.
-struct Bench(TempDir);
-
-impl Bench {
-    fn new(files: &[(&str, &[u8])]) -> Self {
-        let bench = Self(tempfile::tempdir().unwrap());
-        files.iter().for_each(|(name, bytes)| bench.write(name, bytes));
-        bench
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.0.path().join(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.path().join(name)).unwrap()
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
-        command.args(line.split(' ')).current_dir(self.0.path()).stdin(Stdio::null());
-        command
-    }
-
-    fn run(&self, line: &str) -> Output {
-        self.command(line).output().unwrap()
-    }
-
-    /// Runs with a file as standard input.
-    fn run_with(&self, line: &str, input: &str) -> Output {
-        self.command(line).stdin(File::open(self.0.path().join(input)).unwrap()).output().unwrap()
-    }
-
-    /// The output of a run that must succeed and say nothing else.
-    #[track_caller]
-    fn clean(&self, line: &str) -> String {
-        ended(self.run(line), 0)
-    }
-
-    /// The one line on standard error of a run that must fail before it prints anything.
-    #[track_caller]
-    fn refused(&self, line: &str) -> String {
-        let output = self.run(line);
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{message}");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-        assert_eq!(message.matches('\n').count(), 1, "{message:?}");
-        assert!(message.starts_with("bloomline: ") && message.ends_with('\n'), "{message:?}");
-        message
-    }
-
-    #[track_caller]
-    fn json(&self, line: &str) -> Value {
-        let text = self.clean(line);
-        assert_eq!(text.matches('\n').count(), 1);
-        serde_json::from_str(&text).unwrap()
-    }
-}
-
-/// The output of a run that must end with this code and say nothing on standard error.
-#[track_caller]
-fn ended(output: Output, code: i32) -> String {
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    assert_eq!(output.status.code(), Some(code));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn numbers(range: std::ops::Range<u32>) -> Vec<u8> {
-    range.flat_map(|i| format!("https://example.org/{i}\n").into_bytes()).collect()
-}
 
 #[test]
 fn check_prints_the_lines_of_the_model() {

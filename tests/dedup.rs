@@ -1,6 +1,9 @@
 //! `bloomline dedup` from end to end: the real binary against a plain model.
 #![cfg(all(feature = "cli", unix))]
 
+mod common;
+
+use common::{bloomline, clean, failed, fed, refused};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -29,8 +32,8 @@ fn model(files: &[&[u8]]) -> Vec<u8> {
 }
 
 fn dedup(arguments: &[impl AsRef<OsStr>]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
-    command.arg("dedup").args(arguments).stdin(Stdio::null());
+    let mut command = bloomline();
+    command.arg("dedup").args(arguments);
     command
 }
 
@@ -40,33 +43,7 @@ fn run(arguments: &[impl AsRef<OsStr>]) -> Output {
 
 /// Runs with a pipe as standard input.
 fn pipe(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child =
-        dedup(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    thread::scope(|scope| {
-        // It may fail: after a usage error nobody reads.
-        scope.spawn(move || stdin.write_all(input).err());
-        child.wait_with_output().unwrap()
-    })
-}
-
-/// The output of a run that must succeed and say nothing else.
-#[track_caller]
-fn clean(output: Output) -> Vec<u8> {
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    assert_eq!(output.status.code(), Some(0));
-    output.stdout
-}
-
-/// The one line on standard error of a run that must fail before it prints anything.
-#[track_caller]
-fn refused(output: Output) -> String {
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    assert_eq!(message.matches('\n').count(), 1, "{message:?}");
-    assert!(message.starts_with("bloomline: ") && message.ends_with('\n'), "{message:?}");
-    message
+    fed(dedup(arguments), input)
 }
 
 /// A directory with these files, and their paths.
@@ -146,10 +123,9 @@ fn an_input_that_fails_midway_is_an_error_after_what_is_right() {
     let (_directory, paths) = files(&[b"a\nb\na\n", b"c\n"]);
     for threads in ["1", "4"] {
         let output = run(&["-n", "3", "-j", threads, "--chunk-size", "2", &paths[0], broken, &paths[1]]);
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2));
+        let message = failed(&output);
         assert_eq!(output.stdout, b"a\nb\n");
-        assert!(message.contains(broken) && message.contains("byte 0"), "{message}");
+        assert!(message.contains(&format!("cannot read \"{broken}\" after line 0: ")), "{message}");
     }
     assert!(refused(run(&[broken])).contains(broken));
 }
@@ -229,9 +205,31 @@ fn standard_input_can_be_a_pipe_or_a_file() {
 }
 
 #[test]
-fn a_pipe_needs_the_number_of_keys() {
-    let message = refused(pipe(&[], b"a\n"));
-    assert!(message.contains("standard input") && message.contains("-n"), "{message}");
+fn a_pipe_of_unknown_length_needs_a_filter_that_grows() {
+    assert_eq!(clean(pipe(&[], b"a\nb\na\n")), b"a\nb\n");
+    let told = |arguments: &[&str]| json(&pipe(arguments, b"a\n").stderr)["filters"].as_u64();
+    for arguments in [&["--stats=json"][..], &["--stats=json", "--when-full", "grow"]] {
+        assert_eq!(told(arguments), Some(1), "{arguments:?}");
+    }
+    assert_eq!(told(&["--stats=json", "-n", "1"]), None);
+
+    let needs_keys = |output| {
+        let message = refused(output);
+        assert!(message.contains("standard input") && message.contains("-n"), "{message}");
+    };
+    needs_keys(pipe(&["--when-full", "warn"], b"a\n"));
+    needs_keys(pipe(&["--when-full", "stop"], b"a\n"));
+    let (directory, _) = files(&[]);
+    let filter = directory.path().join("filter");
+    let build = |arguments: &[&str]| {
+        let mut command = bloomline();
+        command.arg("build").args(arguments).arg("-o").arg(&filter);
+        fed(command, b"a\n")
+    };
+    needs_keys(build(&[]));
+    assert!(!filter.exists());
+    clean(build(&["-n", "1"]));
+    assert!(filter.exists());
 }
 
 #[test]

@@ -128,9 +128,9 @@ impl Batch {
         self.ends.len()
     }
 
-    /// Lines without a key, in order, and why.
-    pub fn faults(&self) -> &[(usize, Fault)] {
-        &self.faults
+    /// How many of the lines that passed have no key.
+    pub fn faults(&self) -> usize {
+        self.faults.iter().take_while(|(line, _)| *line < self.passed).count()
     }
 
     /// The error of the line at which the marks end for its fault, in a batch that starts at `place`.

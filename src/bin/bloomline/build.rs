@@ -29,7 +29,7 @@ pub fn run(options: &Build) -> Result<ExitCode, Error> {
         Chunks::new(inputs, 0, reading.cut()),
         move |batch| batch.hash(&hashing),
         |batch, place| {
-            let full = inserter.insert(batch, reading.on_error)?;
+            let full = inserter.insert(batch, reading.on_error, true)?;
             batch.check(place)?;
             Ok(full)
         },

@@ -5,6 +5,7 @@ use crate::chunks::Chunks;
 use crate::cli::Check;
 use crate::error::Error;
 use crate::input::{Input, Origin};
+use crate::inserter::tell_faults;
 use crate::output::Output;
 use crate::pipeline;
 use crate::seen::Seen;
@@ -67,17 +68,21 @@ impl Search<'_> {
             };
             let Ok(()) = batch.mark(on_error, wanted, find);
         };
-        let mut sum = 0;
+        let (mut sum, mut faults) = (0, 0);
         let chunks = Chunks::new(inputs, 0, reading.cut());
         pipeline::batches(reading.threads, chunks, work, |batch, place| {
             let selected = batch.count(wanted);
             sum += selected as u64;
+            faults += batch.faults() as u64;
             let ended = consume(batch, selected)?;
             if ended.is_continue() {
                 batch.check(place)?;
             }
             Ok(ended)
         })?;
+        if !self.options.quiet {
+            tell_faults(faults);
+        }
         Ok(sum)
     }
 

@@ -51,26 +51,41 @@ struct Contents {
 /// The checkpoints of a job.
 pub struct Checkpoints {
     path: PathBuf,
+    /// What was in the file.
+    earlier: Option<Contents>,
     contents: Contents,
 }
 
 impl Checkpoints {
-    /// Those beside the state, none so far.
-    pub fn new(state: &Path, job: Job) -> Self {
+    /// The file beside a state.
+    pub fn beside(state: &Path) -> PathBuf {
         let mut path = OsString::from(state);
         path.push(".resume");
-        Self { path: path.into(), contents: Contents { job, checkpoints: Vec::new() } }
+        path.into()
+    }
+
+    /// Those beside the state, none of this job so far. A file of that name with anything else in it is refused.
+    pub fn new(state: &Path, job: Job) -> Result<Self, Error> {
+        let path = Self::beside(state);
+        let earlier = match fs::read(&path) {
+            Ok(text) => {
+                let foreign = |_| Error::NotCheckpoints { path: path.clone() };
+                Some(serde_json::from_slice(&text).map_err(foreign)?)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(Error::Open { input: format!("{path:?}"), source }),
+        };
+        Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new() } })
     }
 
     /// The checkpoint of an earlier run of the job that belongs to a state with so many bits set.
     pub fn find(&mut self, ones: u64) -> Result<Checkpoint, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
-        let text = fs::read(&self.path).map_err(|error| refused(error.to_string()))?;
-        let contents: Contents = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
-        if contents.job != self.contents.job {
-            return Err(refused(format!("it is of another job: {:?}, and not {:?}", contents.job, self.contents.job)));
+        let earlier = self.earlier.take().ok_or_else(|| refused("it is not there".to_owned()))?;
+        if earlier.job != self.contents.job {
+            return Err(refused(format!("it is of another job: {:?}, and not {:?}", earlier.job, self.contents.job)));
         }
-        let fitting = contents.checkpoints.iter().find(|checkpoint| checkpoint.ones == ones);
+        let fitting = earlier.checkpoints.iter().find(|checkpoint| checkpoint.ones == ones);
         let checkpoint = *fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
         self.contents.checkpoints = vec![checkpoint];
         Ok(checkpoint)

@@ -132,7 +132,7 @@ pub struct Keying {
     #[arg(long, value_name = "TEXT", default_value = "\\t", value_parser = delimiter, requires = "field")]
     pub delimiter: Delimiter,
 
-    /// The value in a line of JSON at this place, such as /text (RFC 6901)
+    /// The value in a line of JSON at this place, such as /text (RFC 6901): what a string contains, or the JSON of another value
     #[arg(long, value_name = "POINTER")]
     pub json_pointer: Option<Pointer>,
 
@@ -141,11 +141,11 @@ pub struct Keying {
     #[arg(long, value_name = "AS")]
     pub normalize: Option<Normalize>,
 
-    /// Without white space at both ends
+    /// Without ASCII white space at both ends
     #[arg(long)]
     pub trim: bool,
 
-    /// In lower case
+    /// In lower case: of Unicode, or of ASCII where the line is not UTF-8
     #[arg(long)]
     pub ignore_case: bool,
 }
@@ -229,8 +229,8 @@ pub struct Dedup {
     #[command(flatten)]
     pub sizing: Sizing,
 
-    /// Memory for the filter, in place of -n: bytes, or a number with K, M, G or T for powers of 1024. The rate is the best
-    /// that fits, unless -p is given
+    /// Memory for the filter, in place of -n: bytes, or a number with K, M, G or T for powers of 1024. The rate is that of -p,
+    /// or, for inputs that tell how many lines they have, the best that fits
     #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "expected_keys", help_heading = "Filter")]
     pub memory: Option<usize>,
 

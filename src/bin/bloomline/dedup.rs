@@ -3,7 +3,7 @@
 use crate::batch::{Batch, Hashing};
 use crate::checkpoint::{Checkpoint, Checkpoints, Job};
 use crate::chunks::Chunks;
-use crate::cli::Dedup;
+use crate::cli::{Dedup, OnError};
 use crate::error::Error;
 use crate::exact::Exact;
 use crate::input::{Input, Origin};
@@ -17,7 +17,7 @@ use crate::{filter_file, report, sizing};
 use bloomline::KeyHasher;
 use std::env;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -32,13 +32,15 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
     let reading = &options.reading;
     let mut inputs = Input::check_all(&reading.files)?;
     if let Some(state) = &options.state {
-        filter_file::check_target(state, inputs.iter().map(Input::origin))?;
+        let origins = || inputs.iter().map(Input::origin);
+        filter_file::check_target(state, origins())?;
+        filter_file::check_target(&Checkpoints::beside(state), origins())?;
     }
     let mut inserter = sizing::of_dedup(options, &inputs)?;
     let mut checkpoints = None;
     let mut start = None;
     if let Some(state) = &options.state {
-        let mut kept = Checkpoints::new(state, job(options, &inputs));
+        let mut kept = Checkpoints::new(state, job(options, &inputs))?;
         if !can_resume(options, &inputs) {
             if options.resume {
                 return Err(Error::ResumeStream);
@@ -139,13 +141,20 @@ struct Outputs {
 
 impl Outputs {
     fn open(options: &Dedup, inputs: &[Input], start: Option<Checkpoint>) -> Result<Self, Error> {
-        let state: Vec<Origin> = options.state.iter().map(|path| Origin::of(path)).collect();
-        let taken = || inputs.iter().map(Input::origin).chain(&state);
+        let states: Vec<PathBuf> =
+            options.state.iter().flat_map(|path| [path.clone(), Checkpoints::beside(path)]).collect();
+        let taken: Vec<Origin> = states.iter().map(|path| Origin::of(path)).collect();
+        let taken = || inputs.iter().map(Input::origin).chain(&taken);
         let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
         let kept = Output::open(options.output.as_deref(), taken(), kept)?;
         let first = options.output.as_deref().map(Origin::of);
         let open = |path: &_| Output::open(Some(path), taken().chain(&first), dropped);
-        Ok(Self { kept, dropped: options.dupes.as_deref().map(open).transpose()? })
+        let dropped = options.dupes.as_deref().map(open).transpose()?;
+        // Where the state is not there yet, it is the outputs that tell.
+        let outputs: Vec<Origin> =
+            [&options.output, &options.dupes].into_iter().flatten().map(|path| Origin::of(path)).collect();
+        states.iter().try_for_each(|state| filter_file::check_target(state, &outputs))?;
+        Ok(Self { kept, dropped })
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -174,7 +183,7 @@ struct Work<'a> {
 impl Work<'_> {
     /// Inserts and prints the lines of a batch.
     fn take(&mut self, batch: &mut Batch, place: &Place) -> Result<ControlFlow<()>, Error> {
-        let full = self.inserter.insert(batch, self.options.reading.on_error)?;
+        let full = self.inserter.insert(batch, self.options.reading.on_error, !self.options.invert)?;
         self.print(batch)?;
         self.place = place.of_line(batch, batch.passed());
         if batch.passed() == batch.lines() {
@@ -220,7 +229,8 @@ impl Work<'_> {
         if self.options.count {
             let counts = &self.inserter.counts;
             let count = if self.options.invert { counts.dropped() } else { counts.unique() };
-            kept.write_line(&count.to_string())?;
+            let faults = if self.options.reading.on_error == OnError::Keep { counts.faults } else { 0 };
+            kept.write_line(&(count + faults).to_string())?;
         }
         kept.finish()?;
         dropped.as_mut().map_or(Ok(()), Output::finish)?;

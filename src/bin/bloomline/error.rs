@@ -27,6 +27,8 @@ pub enum Error {
     State { path: PathBuf, reason: String },
     /// There is no checkpoint to go on from.
     Resume { path: PathBuf, reason: String },
+    /// Something else is where the checkpoints go.
+    NotCheckpoints { path: PathBuf },
     /// An input or output that cannot be gone on with.
     ResumeStream,
     /// The output ends before the checkpoint.
@@ -94,6 +96,12 @@ impl fmt::Display for Error {
             Self::Resume { path, reason } => {
                 write!(f, "cannot resume from {path:?}: {reason}; run without --resume to begin anew")
             }
+            Self::NotCheckpoints { path } => {
+                write!(
+                    f,
+                    "cannot keep checkpoints in {path:?}: something else is there; move it, or choose another state"
+                )
+            }
             Self::ResumeStream => {
                 write!(
                     f,
@@ -115,7 +123,8 @@ impl fmt::Display for Error {
             Self::KeysUnknown { input } => {
                 write!(
                     f,
-                    "cannot tell how many lines {input} has: it is not a regular file; give the number of distinct lines with -n"
+                    "cannot tell how many lines {input} has: it is compressed or no file; give the number of distinct lines \
+                     with -n"
                 )
             }
             Self::NotRegular { output } => {

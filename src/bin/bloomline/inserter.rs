@@ -70,13 +70,13 @@ impl Inserter {
         Self { seen, limit, exact: None, keys_before, quiet: false, counts: Counts::default() }
     }
 
-    /// Inserts the keys of a batch that is hashed, and marks its lines: whether they are new. Breaks where the filter is full
-    /// and that is the end.
-    pub fn insert(&mut self, batch: &mut Batch, on_error: OnError) -> Result<ControlFlow<()>, Error> {
+    /// Inserts the keys of a batch that is hashed, and marks its lines: whether they are new; those without a key, if they are
+    /// kept, by `kept`. Breaks where the filter is full and that is the end.
+    pub fn insert(&mut self, batch: &mut Batch, on_error: OnError, kept: bool) -> Result<ControlFlow<()>, Error> {
         let Self { seen, limit, exact, counts, quiet, .. } = self;
         let before = counts.inserted;
         let mut full = ControlFlow::Continue(());
-        batch.mark(on_error, true, |hashes, fingerprints, new| {
+        batch.mark(on_error, kept, |hashes, fingerprints, new| {
             let mut done = 0;
             while done < hashes.len() && full.is_continue() {
                 let room =
@@ -97,8 +97,7 @@ impl Inserter {
         })?;
         counts.lines += batch.passed() as u64;
         counts.bytes += batch.bytes(batch.passed()) as u64;
-        let faults = batch.faults().iter().take_while(|(line, _)| *line < batch.passed());
-        counts.faults += faults.count() as u64;
+        counts.faults += batch.faults() as u64;
         if let Some(limit) = limit.as_ref().filter(|limit| !limit.stop && !*quiet)
             && (before..counts.inserted).contains(&limit.keys)
         {
@@ -120,14 +119,20 @@ impl Inserter {
 
     /// Tells the user of lines without a key, if there were any.
     pub fn end(&self) {
-        let faults = self.counts.faults;
-        if faults > 0 && !self.quiet {
-            say(&format!("bloomline: warning: {faults} lines have no key"));
+        if !self.quiet {
+            tell_faults(self.counts.faults);
         }
     }
 
     /// What may go into the filter, if it is limited.
     pub fn limit(&self) -> Option<&Limit> {
         self.limit.as_ref()
+    }
+}
+
+/// Tells the user of lines without a key, if there were any.
+pub fn tell_faults(faults: u64) {
+    if faults > 0 {
+        say(&format!("bloomline: warning: lines without a key: {faults}"));
     }
 }

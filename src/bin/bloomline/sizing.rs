@@ -31,13 +31,14 @@ pub fn of_dedup(options: &Dedup, inputs: &[Input]) -> Result<Inserter, Error> {
     let end = options.reading.end();
     let fpr = options.max_fpr.unwrap_or(options.sizing.fpr());
     if let Some(bytes) = options.memory {
-        return of_memory(options, bytes, estimate(inputs, end)?.ok());
+        // A state outlives the inputs that are known.
+        let keys = if options.state.is_some() { None } else { estimate(inputs, end)?.ok() };
+        return of_memory(options, bytes, keys);
     }
     let keys = match options.sizing.expected_keys {
         Some(keys) => Ok(keys),
         None => estimate(inputs, end)?,
     };
-    // A state outlives the inputs that are known.
     let known = options.sizing.expected_keys.is_some() || keys.is_ok() && options.state.is_none();
     let seed = options.sizing.seed;
     match options.when_full {
@@ -126,13 +127,15 @@ fn of_state(options: &Dedup, seen: Seen) -> Result<Inserter, Error> {
                     ));
                 }
             }
-            options.max_fpr.or(options.sizing.fpr)
+            let sized = options.sizing.expected_keys.is_some() || options.memory.is_some();
+            options.max_fpr.or(options.sizing.fpr).or(sized.then(|| options.sizing.fpr()))
         }
     };
     // A file does not tell which rate its filter was made for.
     let keys_before = filter.estimated_keys();
+    let planned = options.sizing.expected_keys.filter(|_| options.max_fpr.is_none());
     let limit = fpr.map(|fpr| Limit {
-        keys: (filter.capacity(fpr) as f64 - keys_before).max(0.0) as u64,
+        keys: (planned.unwrap_or_else(|| filter.capacity(fpr)) as f64 - keys_before).max(0.0) as u64,
         fpr,
         stop: options.when_full == Some(WhenFull::Stop),
     });

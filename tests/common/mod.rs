@@ -1,0 +1,122 @@
+//! What the tests of the command share.
+// No test program uses all of it.
+#![allow(dead_code)]
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use tempfile::TempDir;
+
+/// The command, with nothing to read on standard input.
+pub fn bloomline() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs with a pipe as standard input.
+pub fn fed(mut command: Command, input: &[u8]) -> Output {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    thread::scope(|scope| {
+        // It may fail: after a usage error nobody reads.
+        scope.spawn(move || stdin.write_all(input).err());
+        child.wait_with_output().unwrap()
+    })
+}
+
+#[track_caller]
+fn silent(output: Output, code: i32) -> Vec<u8> {
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(code));
+    output.stdout
+}
+
+/// The output of a run that must succeed and say nothing else.
+#[track_caller]
+pub fn clean(output: Output) -> Vec<u8> {
+    silent(output, 0)
+}
+
+/// The output of a run that must end with this code and say nothing on standard error.
+#[track_caller]
+pub fn ended(output: Output, code: i32) -> String {
+    String::from_utf8(silent(output, code)).unwrap()
+}
+
+/// The one line on standard error of a run that must fail before it prints anything.
+#[track_caller]
+pub fn refused(output: Output) -> String {
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    failed(&output)
+}
+
+/// The one line on standard error of a run that must fail.
+#[track_caller]
+pub fn failed(output: &Output) -> String {
+    let message = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(message.matches('\n').count(), 1, "{message:?}");
+    assert!(message.starts_with("bloomline: ") && message.ends_with('\n'), "{message:?}");
+    message
+}
+
+/// The command, in a folder so that paths are short.
+pub struct Bench(pub TempDir);
+
+impl Bench {
+    pub fn new(files: &[(&str, &[u8])]) -> Self {
+        let bench = Self(tempfile::tempdir().unwrap());
+        files.iter().for_each(|(name, bytes)| bench.write(name, bytes));
+        bench
+    }
+
+    pub fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.0.path().join(name), bytes).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.path().join(name)).unwrap()
+    }
+
+    pub fn command(&self, line: &str) -> Command {
+        let mut command = bloomline();
+        command.args(line.split(' ')).current_dir(self.0.path());
+        command
+    }
+
+    pub fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    /// Runs with a file as standard input.
+    pub fn run_with(&self, line: &str, input: &str) -> Output {
+        self.command(line).stdin(File::open(self.0.path().join(input)).unwrap()).output().unwrap()
+    }
+
+    /// The output of a run that must succeed and say nothing else.
+    #[track_caller]
+    pub fn clean(&self, line: &str) -> String {
+        ended(self.run(line), 0)
+    }
+
+    /// The one line on standard error of a run that must fail before it prints anything.
+    #[track_caller]
+    pub fn refused(&self, line: &str) -> String {
+        refused(self.run(line))
+    }
+
+    #[track_caller]
+    pub fn json(&self, line: &str) -> Value {
+        let text = self.clean(line);
+        assert_eq!(text.matches('\n').count(), 1);
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+/// Lines that all differ.
+pub fn numbers(range: std::ops::Range<u32>) -> Vec<u8> {
+    range.flat_map(|i| format!("https://example.org/{i}\n").into_bytes()).collect()
+}

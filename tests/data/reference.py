@@ -1,0 +1,131 @@
+"""What `bloomline dedup` promises in its help, in plain Python: the tests compare the outputs of the two.
+
+Inputs are plain files. The keys of URLs are not made here: --keys names a file with the key of each line.
+"""
+
+import argparse
+import json
+import sys
+
+
+class NoKey(Exception):
+    pass
+
+
+class Number(str):
+    """A number as it is written."""
+
+
+def not_json(text):
+    raise ValueError(text)
+
+
+def member(value, token):
+    name = token.replace("~1", "/").replace("~0", "~")
+    if isinstance(value, dict) and name in value:
+        return value[name]
+    is_index = token.isascii() and token.isdigit() and str(int(token)) == token
+    if isinstance(value, list) and is_index and int(token) < len(value):
+        return value[int(token)]
+    raise NoKey
+
+
+def canonical(value):
+    """One text for all spellings of a value."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(json.dumps(name) + ":" + canonical(value[name]) for name in sorted(value)) + "}"
+    return json.dumps(value)
+
+
+def json_value(line, pointer):
+    try:
+        value = json.loads(line.decode(), parse_int=Number, parse_float=Number, parse_constant=not_json)
+    except ValueError:
+        raise NoKey
+    for token in pointer.split("/")[1:]:
+        value = member(value, token)
+    is_text = isinstance(value, str) and not isinstance(value, Number)
+    return (value if is_text else canonical(value)).encode()
+
+
+def lower(key):
+    try:
+        return key.decode().lower().encode()
+    except ValueError:
+        return key.lower()
+
+
+def key_of(line, options, known):
+    if known is not None:
+        key = next(known)
+    elif options.field is not None:
+        fields = line.split(options.delimiter.encode())
+        if len(fields) < options.field:
+            raise NoKey
+        key = fields[options.field - 1]
+    elif options.json_pointer is not None:
+        key = json_value(line, options.json_pointer)
+    else:
+        key = line
+    if options.trim:
+        key = key.strip()
+    return lower(key) if options.ignore_case else key
+
+
+def lines_of(path, end):
+    with open(path, "rb") as file:
+        lines = file.read().split(end)
+    return lines if lines[-1] else lines[:-1]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--field", type=int)
+    parser.add_argument("--delimiter", default="\t")
+    parser.add_argument("--json-pointer")
+    parser.add_argument("--keys")
+    for flag in ["--trim", "--ignore-case", "--invert", "--annotate", "--count"]:
+        parser.add_argument(flag, action="store_true")
+    parser.add_argument("-z", action="store_true")
+    parser.add_argument("--on-error", default="fail")
+    parser.add_argument("--dupes")
+    parser.add_argument("files", nargs="*")
+    options = parser.parse_args()
+
+    end = b"\0" if options.z else b"\n"
+    known = options.keys and iter(lines_of(options.keys, b"\n"))
+    seen, printed, dropped, code = set(), [], [], 0
+    for line in (line for path in options.files for line in lines_of(path, end)):
+        try:
+            key = key_of(line, options, known)
+            new = key not in seen
+            seen.add(key)
+        except NoKey:
+            if options.on_error == "fail":
+                code = 2
+                break
+            if options.on_error == "skip":
+                continue
+            new = True
+        if options.annotate:
+            printed.append((b"new\t" if new else b"dup\t") + line)
+        elif new != options.invert:
+            printed.append(line)
+        if not new:
+            dropped.append(line)
+
+    if options.dupes:
+        with open(options.dupes, "wb") as file:
+            file.write(b"".join(line + end for line in dropped))
+    if options.count:
+        print(len(printed))
+    else:
+        sys.stdout.buffer.write(b"".join(line + end for line in printed))
+    return code
+
+
+sys.exit(main())
