@@ -5,7 +5,7 @@ use crate::block::{BLOCK_BYTES, LANES, Pattern, WORDS};
 use crate::common::common_methods;
 use crate::error::{BuildError, MergeError};
 #[cfg(feature = "file")]
-use crate::file::file_methods;
+use crate::file::{Loaded, file_methods};
 use crate::filter::BloomFilter;
 use crate::hash::KeyHasher;
 use crate::kernel::{self, Isa, Task};
@@ -70,8 +70,11 @@ common_methods!(AtomicBloomFilter);
 #[cfg(feature = "file")]
 file_methods!(
     AtomicBloomFilter,
+    "bloomline::",
     "Other threads may insert meanwhile: a key whose insert this thread knows to have returned is in; of one that races \
-     with the call all bits, some or none are, and the checksum is of what was written."
+     with the call all bits, some or none are, and the checksum is of what was written.",
+    WORDS4,
+    |_filter| 0
 );
 
 impl AtomicBloomFilter {
@@ -203,8 +206,14 @@ impl AtomicBloomFilter {
     }
 
     pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
-        // Relaxed: a statistic of words read one by one, with no order among them to keep.
-        self.blocks.as_slice().iter().map(|block| core::array::from_fn(|i| block.0[i].load(Ordering::Relaxed)))
+        self.blocks.words()
+    }
+}
+
+#[cfg(feature = "file")]
+impl From<Loaded> for AtomicBloomFilter {
+    fn from(loaded: Loaded) -> Self {
+        BloomFilter::from(loaded).into()
     }
 }
 

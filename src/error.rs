@@ -27,6 +27,20 @@ pub enum BuildError {
         /// The number asked for.
         value: u32,
     },
+    /// A number of probes that a layout of the module `variants` does not offer.
+    LayoutProbes {
+        /// The layout's name.
+        layout: &'static str,
+        /// The number asked for.
+        value: u32,
+        /// The numbers that it offers.
+        allowed: &'static str,
+    },
+    /// A bitset of a split block filter that is not one or more blocks of 32 bytes.
+    Bitset {
+        /// Its bytes.
+        bytes: usize,
+    },
     /// Less memory than one block.
     Memory {
         /// The bytes asked for.
@@ -71,8 +85,12 @@ impl fmt::Display for BuildError {
                 write!(f, "false-positive rate {value} is not between 0 and 1 (both excluded)")
             }
             Self::Probes { value } => write!(f, "{value} probes: choose 4, 8, 12 or 16"),
+            Self::LayoutProbes { layout, value, allowed } => {
+                write!(f, "{value} probes: the layout `{layout}` has {allowed}")
+            }
+            Self::Bitset { bytes } => write!(f, "a bitset of {bytes} bytes: give 32, one block, or a multiple"),
             Self::Memory { bytes } => {
-                write!(f, "{bytes} bytes of memory: give at least 64, one block")
+                write!(f, "{bytes} bytes of memory: give at least 64, one block (128 for counters)")
             }
             Self::Underspecified => {
                 write!(
@@ -125,6 +143,13 @@ pub enum MergeError {
         /// Blocks of the other filter.
         theirs: usize,
     },
+    /// Another size within as many blocks: in bits of a classic filter, in blocks of 32 bytes of a split block filter.
+    Units {
+        /// Size of the filter merged into.
+        ours: u64,
+        /// Size of the other filter.
+        theirs: u64,
+    },
     /// Another number of probes.
     Probes {
         /// Probes of the filter merged into.
@@ -147,6 +172,7 @@ impl fmt::Display for MergeError {
             Self::Blocks { ours, theirs } => {
                 write!(f, "filters differ in size: {ours} and {theirs} blocks")
             }
+            Self::Units { ours, theirs } => write!(f, "filters differ in size: {ours} and {theirs}"),
             Self::Probes { ours, theirs } => {
                 write!(f, "filters differ in probes: {ours} and {theirs}")
             }

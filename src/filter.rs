@@ -6,7 +6,7 @@ use crate::block::{BLOCK_BYTES, Block, Pattern, WORDS};
 use crate::common::common_methods;
 use crate::error::{BuildError, MergeError};
 #[cfg(feature = "file")]
-use crate::file::file_methods;
+use crate::file::{Loaded, file_methods};
 use crate::hash::KeyHasher;
 use crate::kernel::{self, Isa, Task};
 use crate::key::Key;
@@ -38,7 +38,7 @@ pub struct BloomFilter {
 
 common_methods!(BloomFilter);
 #[cfg(feature = "file")]
-file_methods!(BloomFilter, "");
+file_methods!(BloomFilter, "bloomline::", "", WORDS4, |_filter| 0);
 
 impl BloomFilter {
     /// Inserts a key; whether it was new, as `HashSet::insert` says it.
@@ -190,7 +190,14 @@ impl BloomFilter {
     }
 
     pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
-        self.blocks.as_slice().iter().map(|block| block.0)
+        self.blocks.words()
+    }
+}
+
+#[cfg(feature = "file")]
+impl From<Loaded> for BloomFilter {
+    fn from(loaded: Loaded) -> Self {
+        Self { params: loaded.params, hasher: loaded.hasher, blocks: loaded.blocks }
     }
 }
 

@@ -7,57 +7,78 @@
 //! "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009, section 3).
 
 use crate::block::{BLOCK_BYTES, LANES, PROBES};
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 /// g(i) for i = 0, 1, 2, …: the false-positive rate of a block that holds `i` keys, computed once and kept.
 ///
-/// In one word of 64 bits, let t throws have landed. The chance that b uniform probe positions are all set is
+/// In one word of w bits, let t throws have landed. The chance that b uniform probe positions are all set is
 ///
 /// ```text
-/// h(t) = Σ_d S(b, d) · 64·63·…·(64-d+1) / 64^b · Σ_r (-1)^r C(d, r) (1 - r/64)^t      (S: Stirling, second kind)
+/// h(t) = Σ_d S(b, d) · w·(w-1)·…·(w-d+1) / w^b · Σ_r (-1)^r C(d, r) (1 - r/w)^t      (S: Stirling, second kind)
 /// ```
 ///
 /// d being the number of distinct positions among the b, and the inner sum the inclusion-exclusion over which of them
-/// are missed. Of the i keys in the block each uses a given word with chance 1/2 and then throws b bits, so t = b·j
-/// with j ~ Binomial(i, 1/2), which turns each (1 - r/64)^t into ((1 + (1 - r/64)^b) / 2)^i: one power per r. The
-/// words of the four lanes fill independently, hence g = (that sum)^4.
-struct BlockRates {
+/// are missed. Of the i keys in the block each uses a given word of a lane's c with chance 1/c and then throws b bits, so
+/// t = b·j with j ~ Binomial(i, 1/c), which turns each (1 - r/w)^t into ((c - 1 + (1 - r/w)^b) / c)^i: one power per r.
+/// The words of the lanes fill independently, hence g = (that sum)^lanes. The layout `words4` has 4 lanes of c = 2 words
+/// of w = 64 bits; the variants have other numbers in the same formula.
+pub(crate) struct BlockRates {
+    lanes: u32,
     /// Factor of the r-th power in the sum.
-    factors: [f64; 5],
-    /// ((1 + (1 - r/64)^b) / 2), and its powers at the end of the table.
-    bases: [f64; 5],
-    powers: [f64; 5],
+    factors: Vec<f64>,
+    /// ((c - 1 + (1 - r/w)^b) / c), and its powers at the end of the table.
+    bases: Vec<f64>,
+    powers: Vec<f64>,
     rates: Vec<f64>,
 }
 
+/// Where a key's bits lie in its block: `throws` bits in one of the `choices` words, of `bits` bits, of each lane.
+#[derive(Clone, Copy)]
+pub(crate) struct Lanes {
+    pub(crate) lanes: u32,
+    pub(crate) choices: u32,
+    pub(crate) bits: u32,
+    pub(crate) throws: u32,
+}
+
+impl Lanes {
+    pub(crate) fn words4(probes: u32) -> Self {
+        Self { lanes: LANES as u32, choices: 2, bits: 64, throws: probes / LANES as u32 }
+    }
+
+    /// The chance that a key sets a given bit of its block.
+    pub(crate) fn touched(self) -> f64 {
+        (1.0 - libm::pow(1.0 - 1.0 / f64::from(self.bits), f64::from(self.throws))) / f64::from(self.choices)
+    }
+}
+
 impl BlockRates {
-    fn new(probes: u32) -> Self {
-        const STIRLING: [[f64; 5]; 5] = [
-            [1.0, 0.0, 0.0, 0.0, 0.0],
-            [0.0, 1.0, 0.0, 0.0, 0.0],
-            [0.0, 1.0, 1.0, 0.0, 0.0],
-            [0.0, 1.0, 3.0, 1.0, 0.0],
-            [0.0, 1.0, 7.0, 6.0, 1.0],
-        ];
-        const CHOOSE: [[f64; 5]; 5] = [
-            [1.0, 0.0, 0.0, 0.0, 0.0],
-            [1.0, 1.0, 0.0, 0.0, 0.0],
-            [1.0, 2.0, 1.0, 0.0, 0.0],
-            [1.0, 3.0, 3.0, 1.0, 0.0],
-            [1.0, 4.0, 6.0, 4.0, 1.0],
-        ];
-        let b = probes as usize / LANES;
+    pub(crate) fn new(Lanes { lanes, choices, bits, throws }: Lanes) -> Self {
+        let (b, bits) = (throws as usize, f64::from(bits));
         let power = |x: f64, n: usize| (0..n).fold(1.0, |product, _| product * x);
-        let mut factors = [0.0; 5];
-        for d in 1..=b {
-            let falling: f64 = (0..d).map(|i| 64.0 - i as f64).product();
-            let distinct = STIRLING[b][d] * falling / power(64.0, b);
+        // Row by row: S(n, d) = d S(n-1, d) + S(n-1, d-1).
+        let mut stirling = vec![0.0; b + 1];
+        stirling[0] = 1.0;
+        for _ in 0..b {
+            for d in (1..=b).rev() {
+                stirling[d] = d as f64 * stirling[d] + stirling[d - 1];
+            }
+            stirling[0] = 0.0;
+        }
+        let mut factors = vec![0.0; b + 1];
+        for (d, ways) in stirling.iter().enumerate().skip(1) {
+            let falling: f64 = (0..d).map(|i| bits - i as f64).product();
+            let distinct = ways * falling / power(bits, b);
+            let mut choose = 1.0;
             for (r, factor) in factors.iter_mut().enumerate().take(d + 1) {
-                *factor += distinct * power(-1.0, r) * CHOOSE[d][r];
+                *factor += distinct * power(-1.0, r) * choose;
+                choose *= (d - r) as f64 / (r + 1) as f64;
             }
         }
-        let bases = [0, 1, 2, 3, 4].map(|r| (1.0 + power(1.0 - r as f64 / 64.0, b)) / 2.0);
-        Self { factors, bases, powers: [1.0; 5], rates: Vec::new() }
+        let base = |r| (f64::from(choices) - 1.0 + power(1.0 - r as f64 / bits, b)) / f64::from(choices);
+        let bases: Vec<f64> = (0..=b).map(base).collect();
+        // No key, no false positive: rounding would leave some, which counts where nearly all blocks are empty.
+        Self { lanes, factors, powers: bases.clone(), bases, rates: vec![0.0] }
     }
 
     fn get(&mut self, load: u64) -> f64 {
@@ -66,7 +87,7 @@ impl BlockRates {
             let word: f64 = self.factors.iter().zip(&self.powers).map(|(f, p)| f * p).sum();
             // Rounding leaves a few 1e-17 of either sign where the exact sum is 0.
             let word = word.clamp(0.0, 1.0);
-            self.rates.push(word * word * word * word);
+            self.rates.push((0..self.lanes).fold(1.0, |product, _| product * word));
             for (power, base) in self.powers.iter_mut().zip(&self.bases) {
                 *power *= base;
             }
@@ -78,10 +99,10 @@ impl BlockRates {
     ///
     /// The Binomial weights are walked from the mode in both directions by their ratios and normalised by their sum:
     /// no factorials, no underflow, for one block and for a billion alike.
-    fn mixture(&mut self, blocks: u64, keys: u64) -> f64 {
+    pub(crate) fn mixture(&mut self, blocks: u64, keys: u64) -> f64 {
         // The weight relative to the mode at which the walk ends: below any rate asked for.
         const NEGLIGIBLE: f64 = 1e-30;
-        // Past this load every bit is set: (1 - 1/128)^10000 = 1e-34.
+        // Past this load every bit is set: (1 - 1/128)^10000 = 1e-34, and no layout has a cell that a key finds more rarely.
         const SATURATED: u64 = 10_000;
 
         if keys / blocks > SATURATED {
@@ -119,16 +140,21 @@ pub(crate) fn collision_floor(keys: u64) -> f64 {
 
 /// The false-positive rate of `blocks` blocks with `probes` probes a key that hold `keys` distinct keys.
 pub(crate) fn rate(blocks: u64, probes: u32, keys: u64) -> f64 {
-    (BlockRates::new(probes).mixture(blocks, keys) + collision_floor(keys)).min(1.0)
+    (BlockRates::new(Lanes::words4(probes)).mixture(blocks, keys) + collision_floor(keys)).min(1.0)
 }
 
 /// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`.
 pub(crate) fn blocks_for(keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
     let target = target - collision_floor(keys);
-    let mut rates = BlockRates::new(probes);
-    // A word of 64 bits for each key is above most answers; double from there.
-    let mut high = (keys / 8).clamp(1, limit);
-    while rates.mixture(high, keys) > target {
+    let mut rates = BlockRates::new(Lanes::words4(probes));
+    // A word of 64 bits for each key is above most answers.
+    least(keys / 8, limit, |blocks| rates.mixture(blocks, keys) <= target)
+}
+
+/// The least number from 1 to `limit` that fits, where all above it do: doubles from `start`, then halves.
+pub(crate) fn least(start: u64, limit: u64, mut fits: impl FnMut(u64) -> bool) -> Option<u64> {
+    let mut high = start.clamp(1, limit);
+    while !fits(high) {
         if high == limit {
             return None;
         }
@@ -137,7 +163,7 @@ pub(crate) fn blocks_for(keys: u64, probes: u32, target: f64, limit: u64) -> Opt
     let mut low = 0;
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if rates.mixture(middle, keys) > target { low = middle } else { high = middle }
+        if fits(middle) { high = middle } else { low = middle }
     }
     Some(high)
 }
@@ -158,7 +184,7 @@ pub(crate) fn best_for_size(blocks: u64, keys: u64) -> u32 {
 
 /// The most keys that `blocks` blocks take before the rate passes `target`; 0 if one key is too many.
 pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
-    let mut rates = BlockRates::new(probes);
+    let mut rates = BlockRates::new(Lanes::words4(probes));
     let mut fits = |keys: u64| rates.mixture(blocks, keys) + collision_floor(keys) <= target;
     let (mut low, mut high) = (0, blocks.saturating_mul(64));
     while fits(high) && high < u64::MAX {
@@ -178,9 +204,12 @@ pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
 /// (The form of Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures", 2007, for this
 /// layout.)
 pub(crate) fn keys_from_fill(blocks: usize, probes: u32, fill: f64) -> f64 {
-    let b = f64::from(probes) / LANES as f64;
-    let touched = (1.0 - libm::pow(63.0 / 64.0, b)) / 2.0;
-    libm::log1p(-fill) / libm::log1p(-touched / blocks as f64)
+    keys_from_zeros(fill, Lanes::words4(probes).touched() / blocks as f64)
+}
+
+/// Distinct keys inserted, where a key sets a given bit of the whole filter with chance `touched`.
+pub(crate) fn keys_from_zeros(fill: f64, touched: f64) -> f64 {
+    libm::log1p(-fill) / libm::log1p(-touched)
 }
 
 /// Bytes of so many blocks, saturating.
@@ -213,7 +242,7 @@ mod tests {
             // A billion keys: Binomial and Poisson agree to 1e-8.
             let keys = 1_000_000_000u64;
             let blocks = (keys as f64 * bits_per_key / 512.0) as u64;
-            let got = BlockRates::new(probes).mixture(blocks, keys);
+            let got = BlockRates::new(Lanes::words4(probes)).mixture(blocks, keys);
             assert!(
                 (got / expected - 1.0).abs() < 1e-5,
                 "k {probes}, {bits_per_key} bits: {got:e}, model {expected:e}"
@@ -253,7 +282,7 @@ mod tests {
     fn few_blocks_follow_the_binomial() {
         for (blocks, keys) in [(2u64, 30u64), (5, 100), (10, 400)] {
             for probes in PROBES {
-                let mut rates = BlockRates::new(probes);
+                let mut rates = BlockRates::new(Lanes::words4(probes));
                 let p = 1.0 / blocks as f64;
                 let mut expected = 0.0;
                 let mut choose = 1.0;

@@ -38,6 +38,8 @@ mod series;
 mod stats;
 mod storage;
 mod sync;
+#[cfg(feature = "variants")]
+pub mod variants;
 
 pub use atomic_filter::AtomicBloomFilter;
 #[cfg(feature = "frontier")]

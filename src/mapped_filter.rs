@@ -1,6 +1,6 @@
 //! `MappedBloomFilter`: a filter that stays in its file.
 
-use crate::file::{self, FileError, FileErrorKind, HEADER_BYTES, TRAILER_BYTES, Trailer};
+use crate::file::{self, FileError, FileErrorKind, HEADER_BYTES, Head, TRAILER_BYTES, Trailer, WORDS4};
 use crate::filter::BloomFilter;
 use crate::fpr;
 use crate::storage::Blocks;
@@ -64,7 +64,7 @@ impl BloomFilter {
                 return Err(FileErrorKind::from(error));
             }
             let mut file = File::open(path)?;
-            let (params, hasher) = file::read_header(&mut file)?;
+            let Head { params, hasher, .. } = file::read_header(&WORDS4, &mut file)?;
             let Some(length) = file::regular_length(&file)? else {
                 let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: read it with read_from");
                 return Err(error.into());

@@ -3,7 +3,7 @@
 
 use crate::block::{self, BLOCK_BYTES, Block, WORDS};
 use crate::error::BuildError;
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, Ordering};
 use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use core::ptr::NonNull;
 
@@ -110,6 +110,11 @@ impl Blocks {
         // SAFETY: as in `as_slice`; `self` is borrowed exclusively, which the caller of `mapped` ruled out for memory
         // that is read-only.
         unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
+    }
+
+    /// The words of every block.
+    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+        self.as_slice().iter().map(|block| block.0)
     }
 
     /// [`zeroed`](Self::zeroed) for callers without an error to return: does what a `Vec` does when there is no memory.
@@ -241,6 +246,12 @@ impl From<AtomicBlocks> for Blocks {
 }
 
 impl AtomicBlocks {
+    /// The words of every block, each at some moment during the walk.
+    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+        // Relaxed: words read one by one, with no order among them to keep.
+        self.as_slice().iter().map(|block| core::array::from_fn(|i| block.0[i].load(Ordering::Relaxed)))
+    }
+
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.as_slice().len()

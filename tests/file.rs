@@ -234,7 +234,7 @@ fn headers_that_no_filter_has_are_named() {
     let fields: [(&str, usize, &[u8], u64); 10] = [
         ("version", 8, &[0; 4], 0),
         ("layout", 12, &[0, 0], 0),
-        ("layout", 12, &[2, 0], 2),
+        ("layout", 12, &[7, 0], 7),
         ("layout", 12, &[1, 1], 257),
         ("probes", 14, &[0, 0], 0),
         ("probes", 14, &[9, 0], 9),

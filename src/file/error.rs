@@ -112,6 +112,13 @@ pub enum FileErrorKind {
         /// The values that it can have.
         allowed: &'static str,
     },
+    /// The file holds a filter of another layout than the one that was to be loaded: of another type of the module `variants`.
+    OtherLayout {
+        /// The layout of the file.
+        found: &'static str,
+        /// The layout that was to be loaded.
+        wanted: &'static str,
+    },
     /// The file's writer hashed keys in another way than this build, so that no key would be found again.
     OtherHash,
     /// The system refused the memory, or cannot address so much.
@@ -146,6 +153,9 @@ impl fmt::Display for FileErrorKind {
             Self::DamagedBody => write!(f, "damaged: the blocks (from byte 64 on) do not have their checksum"),
             Self::Field { field, value, allowed } => {
                 write!(f, "impossible header: {field} is {value}, and can be {allowed}")
+            }
+            Self::OtherLayout { found, wanted } => {
+                write!(f, "a filter of the layout `{found}`, not `{wanted}`: load it as the type of that layout")
             }
             Self::OtherHash => write!(
                 f,

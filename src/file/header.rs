@@ -1,7 +1,8 @@
 //! The header: what a filter is, in 64 bytes.
 
 use super::error::FileErrorKind;
-use crate::block::{BLOCK_BYTES, PROBES};
+use super::layout::{ALL, Form, Layout};
+use crate::block::BLOCK_BYTES;
 use crate::hash::KeyHasher;
 use crate::kernel::Selected;
 use crate::params::Params;
@@ -15,20 +16,19 @@ pub(crate) const HEADER_BYTES: usize = BLOCK_BYTES;
 const FILTER: [u8; 8] = *b"\x89BLOOM\r\n";
 const SERIES: [u8; 8] = *b"\x89BLSER\r\n";
 const VERSION: u32 = 1;
-/// The layout of src/block.rs.
-const WORDS4: u16 = 1;
 /// Files are shorter than 2^63 bytes, as system calls count them.
 const BLOCKS_LIMIT: u64 = 1 << 57;
 
 /// The header of a filter. The fields' places are written once more, in [`decode`].
-pub(crate) fn encode(params: &Params, hasher: &KeyHasher) -> [u8; HEADER_BYTES] {
+pub(crate) fn encode(form: Form, params: &Params, hasher: &KeyHasher) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
-    header[12..14].copy_from_slice(&WORDS4.to_le_bytes());
-    // 4 to 16.
+    header[12..14].copy_from_slice(&form.layout.id.to_le_bytes());
+    // At most 32.
     header[14..16].copy_from_slice(&(params.probes as u16).to_le_bytes());
     header[16..24].copy_from_slice(&(params.blocks as u64).to_le_bytes());
     header[24..32].copy_from_slice(&params.seed.to_le_bytes());
     header[32..40].copy_from_slice(&golden_hash(hasher).to_le_bytes());
+    header[40..48].copy_from_slice(&form.units.to_le_bytes());
     seal(header, Kind::Filter)
 }
 
@@ -77,18 +77,36 @@ pub(super) fn sealed(header: &[u8], kind: Kind) -> Result<&[u8; HEADER_BYTES], F
     Ok(header)
 }
 
-/// What a header says, fit for this machine and this build. `header` is shorter than [`HEADER_BYTES`] if the data are.
-pub(crate) fn decode(header: &[u8]) -> Result<(Params, KeyHasher), FileErrorKind> {
+/// What a header says.
+pub(crate) struct Head {
+    pub(crate) params: Params,
+    pub(crate) hasher: KeyHasher,
+    /// The size in units of the layout; 0 if it has none.
+    pub(crate) units: u64,
+}
+
+/// What a header says of a filter of this layout, fit for this machine and this build. `header` is shorter than
+/// [`HEADER_BYTES`] if the data are.
+pub(crate) fn decode(wanted: &'static Layout, header: &[u8]) -> Result<Head, FileErrorKind> {
     let header = sealed(header, Kind::Filter)?;
     let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
     let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
-    check("layout", layout.into(), layout == WORDS4.into(), "1, which is words4")?;
-    check("probes", probes.into(), PROBES.contains(&probes), "4, 8, 12 or 16")?;
-    check("blocks", blocks, (1..BLOCKS_LIMIT).contains(&blocks), "at least 1 and below 2^57")?;
-    for place in [40, 48] {
-        let reserved = u64_at(header, place);
-        check("reserved", reserved, reserved == 0, "0")?;
+    let [units, reserved] = [40, 48].map(|place| u64_at(header, place));
+    if layout != u32::from(wanted.id) {
+        return Err(match ALL.iter().find(|known| u32::from(known.id) == layout) {
+            Some(found) => FileErrorKind::OtherLayout { found: found.name, wanted: wanted.name },
+            None => FileErrorKind::Field { field: "layout", value: layout.into(), allowed: "1 to 6" },
+        });
     }
+    check("probes", probes.into(), wanted.probes.contains(&probes), wanted.allowed)?;
+    check("blocks", blocks, (1..BLOCKS_LIMIT).contains(&blocks), "at least 1 and below 2^57")?;
+    if wanted.unit_bits == 0 {
+        check("reserved", units, units == 0, "0")?;
+    } else {
+        let good = wanted.blocks(units) == blocks && units <= wanted.most_units;
+        check("units", units, good, "as many as fill the blocks, and of 256 bits at most 2^32")?;
+    }
+    check("reserved", reserved, reserved == 0, "0")?;
     let hasher = KeyHasher::new(seed);
     if golden_hash(&hasher) != u64_at(header, 32) {
         return Err(FileErrorKind::OtherHash);
@@ -96,7 +114,7 @@ pub(crate) fn decode(header: &[u8]) -> Result<(Params, KeyHasher), FileErrorKind
     let bytes = blocks * BLOCK_BYTES as u64;
     let blocks = usize::try_from(blocks).ok().filter(|&blocks| blocks <= MAX_BLOCKS);
     let blocks = blocks.ok_or(FileErrorKind::OutOfMemory { bytes })?;
-    Ok((Params { blocks, probes, seed, kernel: Selected::detect() }, hasher))
+    Ok(Head { params: Params { blocks, probes, seed, kernel: Selected::detect() }, hasher, units })
 }
 
 pub(super) fn u32_at(header: &[u8; HEADER_BYTES], place: usize) -> u32 {
@@ -132,6 +150,7 @@ fn golden_hash(hasher: &KeyHasher) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::layout::WORDS4;
 
     /// The specification has the integers as byte strings: what holds a hash of one kind to the other.
     #[test]
@@ -151,9 +170,10 @@ mod tests {
     #[test]
     fn another_hash_is_told() {
         let params = Params { blocks: 1, probes: 8, seed: 1, kernel: Selected::detect() };
-        assert!(decode(&encode(&params, &KeyHasher::new(1))).is_ok());
+        let form = Form { layout: &WORDS4, units: 0 };
+        assert!(decode(&WORDS4, &encode(form, &params, &KeyHasher::new(1))).is_ok());
         // A build with another hash, as seen from here.
-        let header = encode(&params, &KeyHasher::new(2));
-        assert!(matches!(decode(&header), Err(FileErrorKind::OtherHash)));
+        let header = encode(form, &params, &KeyHasher::new(2));
+        assert!(matches!(decode(&WORDS4, &header), Err(FileErrorKind::OtherHash)));
     }
 }

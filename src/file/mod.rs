@@ -3,6 +3,7 @@
 //! ```text
 //! error.rs     what can be wrong with one
 //! header.rs    64 bytes: what the filter is, and whether this build hashes as the one that wrote it
+//! layout.rs    the layouts that a filter can have
 //! stream.rs    header, blocks, trailer, to a `Write` and from a `Read`
 //! series.rs    several filters, one after the other, and a header before them
 //! ahead.rs     a file read by a thread of its own
@@ -12,6 +13,7 @@
 mod ahead;
 mod error;
 mod header;
+mod layout;
 mod replace;
 mod series;
 mod stream;
@@ -22,7 +24,10 @@ use std::path::Path;
 
 pub use error::{FileError, FileErrorKind};
 #[cfg(feature = "mmap")]
-pub(crate) use header::HEADER_BYTES;
+pub(crate) use header::{HEADER_BYTES, Head};
+#[cfg(feature = "variants")]
+pub(crate) use layout::{CLASSIC, COUNTING, Layout, REGISTER, SPLIT_BLOCK, TWO_BLOCKS};
+pub(crate) use layout::{Form, WORDS4};
 pub(crate) use series::{LoadedSeries, read as read_series, write as write_series};
 pub(crate) use stream::{Loaded, read, write};
 #[cfg(feature = "mmap")]
@@ -56,9 +61,10 @@ pub(crate) fn save(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> 
     replace::replace(path, write).map_err(|error| FileError::at(path, error.into()))
 }
 
-/// Methods for a filter with the fields `params`, `hasher` and `blocks`, and a method `words` that walks its blocks.
+/// Methods for a filter with the fields `params` and `hasher`, a method `words` that walks its blocks, and a `From<Loaded>`;
+/// its path for the examples, what is to be said of racing threads, and its layout and size in the layout's units.
 macro_rules! file_methods {
-    ($filter:ident, $racing:literal) => {
+    ($filter:ident, $path:literal, $racing:literal, $layout:ident, |$this:ident| $units:expr) => {
         impl $filter {
             /// Saves the filter to a file, in the format of docs/FORMAT.md, which every later version reads.
             ///
@@ -78,7 +84,7 @@ macro_rules! file_methods {
             ///
             /// # Examples
             /// ```
-            #[doc = concat!("use bloomline::", stringify!($filter), ";")]
+            #[doc = concat!("use ", $path, stringify!($filter), ";")]
             /// # let folder = tempfile::tempdir()?;
             /// # let path = folder.path().join("seen.bloom");
             ///
@@ -104,7 +110,10 @@ macro_rules! file_methods {
             /// [`FileError`](crate::FileError) names the file and what is wrong with it; see
             /// [`FileErrorKind`](crate::FileErrorKind).
             pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, $crate::file::FileError> {
-                $crate::file::load(path.as_ref(), |file, length| $crate::file::read(file, length)).map(Self::from)
+                $crate::file::load(path.as_ref(), |file, length| {
+                    $crate::file::read(&$crate::file::$layout, file, length)
+                })
+                .map(Self::from)
             }
 
             /// Writes the filter as [`save`](Self::save) does, to a pipe, a socket or an object store, and flushes the
@@ -117,20 +126,22 @@ macro_rules! file_methods {
             ///
             /// # Examples
             /// ```
-            #[doc = concat!("use bloomline::", stringify!($filter), ";")]
+            #[doc = concat!("use ", $path, stringify!($filter), ";")]
             ///
             #[doc = concat!("let mut seen = ", stringify!($filter), "::new(1000, 0.01)?;")]
             /// seen.insert("a");
             /// let mut bytes = Vec::new();
             /// seen.write_to(&mut bytes)?;
-            /// assert_eq!(bytes.len(), 64 + seen.memory_bytes() + 16);
+            /// assert_eq!(bytes.len(), 64 + seen.memory_bytes().next_multiple_of(64) + 16);
             ///
             #[doc = concat!("let seen = ", stringify!($filter), "::read_from(&bytes[..])?;")]
             /// assert!(seen.contains("a"));
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn write_to(&self, writer: impl std::io::Write) -> std::io::Result<()> {
-                $crate::file::write(&self.params, &self.hasher, self.words(), writer)
+                let $this = self;
+                let form = $crate::file::Form { layout: &$crate::file::$layout, units: $units };
+                $crate::file::write(form, &self.params, &self.hasher, self.words(), writer)
             }
 
             /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what
@@ -143,13 +154,7 @@ macro_rules! file_methods {
             /// # Errors
             /// [`FileError`](crate::FileError) says what is wrong; see [`FileErrorKind`](crate::FileErrorKind).
             pub fn read_from(reader: impl std::io::Read) -> Result<Self, $crate::file::FileError> {
-                Ok($crate::file::read(reader, None)?.into())
-            }
-        }
-
-        impl From<$crate::file::Loaded> for $filter {
-            fn from(loaded: $crate::file::Loaded) -> Self {
-                Self { params: loaded.params, hasher: loaded.hasher, blocks: loaded.blocks.into() }
+                Ok($crate::file::read(&$crate::file::$layout, reader, None)?.into())
             }
         }
     };

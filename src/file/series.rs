@@ -2,6 +2,7 @@
 
 use super::error::FileErrorKind;
 use super::header::{self, HEADER_BYTES, Kind, check, u32_at, u64_at};
+use super::layout::{Form, WORDS4};
 use super::stream::{self, Loaded, Rest, file_bytes};
 use crate::block::WORDS;
 use crate::fpr;
@@ -74,7 +75,7 @@ pub(crate) fn write<'a, W: Iterator<Item = [u64; WORDS]>>(
     let length = stages.clone().map(|(params, ..)| file_bytes(params.blocks)).sum::<u64>() + HEADER_BYTES as u64;
     writer.write_all(&Header { stages: stages.len(), series, in_last, length }.encode())?;
     for (params, hasher, words) in stages {
-        stream::write(params, hasher, words, &mut writer)?;
+        stream::write(Form { layout: &WORDS4, units: 0 }, params, hasher, words, &mut writer)?;
     }
     Ok(())
 }
@@ -113,7 +114,8 @@ fn read_stage(
 ) -> Result<Loaded, FileErrorKind> {
     let mut bytes = [0; HEADER_BYTES];
     rest.fill(&mut bytes)?;
-    let (params, hasher) = header::decode(&bytes)?;
+    let head = header::decode(&WORDS4, &bytes)?;
+    let params = &head.params;
     check("seed", params.seed, seed.is_none_or(|seed| seed == params.seed), "that of the first stage")?;
     let blocks = params.blocks as u64;
     let after = file_bytes(params.blocks) - HEADER_BYTES as u64 + STAGE_BYTES * (header.stages - 1 - stage) as u64;
@@ -121,5 +123,5 @@ fn read_stage(
     let rate = fpr::rate(blocks, params.probes, header.series.capacity(stage));
     let good = rate <= header.series.rate(stage) * (1.0 + ROUNDING);
     check("blocks", blocks, good, "as many as keep the rate of the stage with its keys")?;
-    stream::read_body(rest, params, hasher, vouched)
+    stream::read_body(rest, head, vouched)
 }

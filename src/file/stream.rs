@@ -1,7 +1,8 @@
 //! A filter on a stream: the header, the blocks, the trailer.
 
 use super::error::FileErrorKind;
-use super::header::{self, HEADER_BYTES};
+use super::header::{self, HEADER_BYTES, Head};
+use super::layout::{Form, Layout};
 use crate::block::{BLOCK_BYTES, Block, WORDS};
 use crate::error::BuildError;
 use crate::hash::KeyHasher;
@@ -24,6 +25,9 @@ pub(crate) struct Loaded {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
     pub(crate) blocks: Blocks,
+    /// The size in units of the layout; 0 if it has none.
+    #[cfg_attr(not(feature = "variants"), expect(dead_code))]
+    pub(crate) units: u64,
 }
 
 /// What follows the blocks: the number of bits set in them, and the checksum of the blocks and that number.
@@ -77,12 +81,13 @@ pub(super) fn file_bytes(blocks: usize) -> u64 {
 
 /// Writes a filter and flushes the writer.
 pub(crate) fn write(
+    form: Form,
     params: &Params,
     hasher: &KeyHasher,
     blocks: impl Iterator<Item = [u64; WORDS]>,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    writer.write_all(&header::encode(params, hasher))?;
+    writer.write_all(&header::encode(form, params, hasher))?;
     let trailer = copy_body(params.kernel, blocks, &mut writer)?;
     writer.write_all(&trailer.to_bytes())?;
     writer.flush()
@@ -115,22 +120,25 @@ pub(crate) fn copy_body(
     }
 }
 
-/// Reads a filter, of `length` bytes with its header and trailer where that is known beforehand.
-pub(crate) fn read(mut reader: impl Read, length: Option<u64>) -> Result<Loaded, FileErrorKind> {
-    let (params, hasher) = read_header(&mut reader)?;
-    let want = file_bytes(params.blocks);
+/// Reads a filter of this layout, of `length` bytes with its header and trailer where that is known beforehand.
+pub(crate) fn read(
+    layout: &'static Layout,
+    mut reader: impl Read,
+    length: Option<u64>,
+) -> Result<Loaded, FileErrorKind> {
+    let head = read_header(layout, &mut reader)?;
+    let want = file_bytes(head.params.blocks);
     if let Some(have) = length {
         check_length(want, have)?;
     }
     let mut rest = Rest { reader, have: HEADER_BYTES as u64, want };
-    read_body(&mut rest, params, hasher, length.is_some())
+    read_body(&mut rest, head, length.is_some())
 }
 
 /// Reads what follows a header. `vouched`: the data are known to be there, all of them.
 pub(super) fn read_body(
     rest: &mut Rest<impl Read>,
-    params: Params,
-    hasher: KeyHasher,
+    Head { params, hasher, units }: Head,
     vouched: bool,
 ) -> Result<Loaded, FileErrorKind> {
     let room = |filled| if vouched { params.blocks } else { justified(params.blocks, filled) };
@@ -158,7 +166,7 @@ pub(super) fn read_body(
     if Trailer::from_bytes(trailer) != sums.finish() {
         return Err(FileErrorKind::DamagedBody);
     }
-    Ok(Loaded { params, hasher, blocks })
+    Ok(Loaded { params, hasher, blocks, units })
 }
 
 /// An error unless a file of `have` bytes is as long as one with so many blocks is.
@@ -167,10 +175,10 @@ pub(crate) fn check_filter_length(blocks: usize, have: u64) -> Result<(), FileEr
     check_length(file_bytes(blocks), have)
 }
 
-pub(crate) fn read_header(mut reader: impl Read) -> Result<(Params, KeyHasher), FileErrorKind> {
+pub(crate) fn read_header(layout: &'static Layout, mut reader: impl Read) -> Result<Head, FileErrorKind> {
     let mut header = [0; HEADER_BYTES];
     let have = read_full(&mut reader, &mut header)?;
-    header::decode(&header[..have])
+    header::decode(layout, &header[..have])
 }
 
 /// An error unless a file is as long as it should be.

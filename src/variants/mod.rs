@@ -1,0 +1,163 @@
+//! Other layouts, to choose among: each a filter of its own behind the trait [`Layout`].
+//!
+//! [`BloomFilter`] (`words4`) is the one to begin with. The others are for what it does not do:
+//!
+//! | type | name | a key's bits | it is for |
+//! |---|---|---|---|
+//! | [`ClassicBloomFilter`] | `classic` | anywhere | the least memory at any rate, where speed counts less |
+//! | [`AtomicClassicBloomFilter`] | `classic` | anywhere | the same from many threads |
+//! | [`TwoBlockBloomFilter`] | `words4x2` | in two cache lines | rates below 1e-4 in a quarter less memory than `words4` |
+//! | [`RegisterBloomFilter`] | `register` | in one word | inserts in one atomic step, high rates |
+//! | [`SplitBlockBloomFilter`] | `split block` | in half a cache line | Parquet's filters, bit by bit |
+//! | [`CountingBloomFilter`] | `counting` | counters in two lines | keys that are removed again |
+//!
+//! Bits a key for a rate, by each layout's model:
+//!
+//! | layout | 1 % | 0.1 % | 1e-4 | 1e-6 |
+//! |---|---|---|---|---|
+//! | `words4` | 10.1 | 15.8 | 22.6 | 41.1 |
+//! | `classic` | 9.6 | 14.4 | 19.2 | 28.8 |
+//! | `words4x2` | 9.8 | 14.8 | 20.2 | 31.6 |
+//! | `register` | 12.1 | 24.0 | 45.5 | 174 |
+//! | `split block` | 10.5 | 16.9 | 26.3 | 64.7 |
+//! | `counting` | 42.1 | 67.6 | 105 | 205 |
+//!
+//! Hashes are the crate's own, [`KeyHasher`](crate::KeyHasher) with the seed 0 or another one, but for Parquet's.
+//!
+//! # Examples
+//! What works for every layout:
+//! ```
+//! use bloomline::BloomFilter;
+//! use bloomline::variants::{ClassicBloomFilter, Layout, TwoBlockBloomFilter};
+//!
+//! fn bits_per_key<L: Layout>(rate: f64) -> Result<f64, bloomline::BuildError> {
+//!     Ok(L::for_rate(1_000_000, rate)?.memory_bytes() as f64 * 8.0 / 1e6)
+//! }
+//!
+//! assert!(bits_per_key::<BloomFilter>(1e-6)? > 41.0);
+//! assert!(bits_per_key::<TwoBlockBloomFilter>(1e-6)? < 31.8);
+//! assert!(bits_per_key::<ClassicBloomFilter>(1e-6)? < 28.9);
+//! # Ok::<(), bloomline::BuildError>(())
+//! ```
+
+mod atomic_classic;
+mod classic;
+mod counting;
+mod keys;
+mod methods;
+mod register;
+mod shape;
+mod size;
+mod split_block;
+mod two_block;
+
+use crate::error::BuildError;
+use crate::filter::BloomFilter;
+
+pub use atomic_classic::AtomicClassicBloomFilter;
+pub use classic::ClassicBloomFilter;
+pub use counting::CountingBloomFilter;
+pub use register::RegisterBloomFilter;
+pub use split_block::SplitBlockBloomFilter;
+pub use two_block::TwoBlockBloomFilter;
+
+/// A filter layout: what all of them do, so that they can be compared.
+///
+/// # Examples
+/// ```
+/// use bloomline::variants::{Layout, RegisterBloomFilter};
+///
+/// fn repeats<L: Layout>(hashes: &[u64]) -> Result<usize, bloomline::BuildError> {
+///     let mut seen = L::for_rate(hashes.len() as u64, 0.001)?;
+///     let mut new = vec![false; hashes.len()];
+///     Ok(hashes.len() - seen.insert_hashes(hashes, &mut new))
+/// }
+///
+/// let hashes = ["a", "b", "a"].map(|key| bloomline::KeyHasher::new(0).bytes(key.as_bytes()));
+/// assert_eq!(repeats::<RegisterBloomFilter>(&hashes)?, 1);
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+pub trait Layout: Sized + Send + Sync {
+    /// The layout's name, as in the tables: "words4", "classic", ...
+    const NAME: &'static str;
+
+    /// The smallest filter that keeps the rate with so many keys.
+    ///
+    /// # Errors
+    /// [`BuildError`]: no keys, a rate not between 0 and 1 or below what 64-bit hashes can keep, or a size that the
+    /// system does not have.
+    fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError>;
+
+    /// A filter of at most so many bytes, in whole blocks, with the number of probes that is best for so many keys.
+    ///
+    /// # Errors
+    /// [`BuildError`]: less than a block, no keys, or a size that the system does not have.
+    fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError>;
+
+    /// Inserts a hash; whether it was new. All 64 bits of a hash must be well mixed.
+    fn insert_hash(&mut self, hash: u64) -> bool;
+
+    /// Whether a hash is in, or passes for it.
+    fn contains_hash(&self, hash: u64) -> bool;
+
+    /// Inserts hashes in order, tells of each whether it was new, and returns how many were.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize;
+
+    /// Tells of each hash whether it is in, and returns how many are.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `hashes`.
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize;
+
+    /// The size of the bits in bytes.
+    fn memory_bytes(&self) -> usize;
+
+    /// Bits set for each key.
+    fn probes(&self) -> u32;
+
+    /// The model's false-positive rate with so many distinct keys.
+    fn expected_fpr(&self, keys: u64) -> f64;
+}
+
+impl Layout for BloomFilter {
+    const NAME: &'static str = crate::file::WORDS4.name;
+
+    fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
+        Self::new(expected_keys, false_positive_rate)
+    }
+
+    fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
+        Self::builder().memory(bytes).expected_keys(expected_keys).build()
+    }
+
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        Self::insert_hash(self, hash)
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        Self::contains_hash(self, hash)
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+        Self::insert_hashes(self, hashes, new)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        Self::contains_hashes(self, hashes, found)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        Self::memory_bytes(self)
+    }
+
+    fn probes(&self) -> u32 {
+        Self::probes(self)
+    }
+
+    fn expected_fpr(&self, keys: u64) -> f64 {
+        Self::expected_fpr(self, keys)
+    }
+}

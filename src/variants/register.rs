@@ -1,0 +1,120 @@
+//! `RegisterBloomFilter`: all bits of a key in one word.
+
+use super::keys::key_methods;
+use super::methods::{layout_methods, shared_methods};
+use super::shape::{self, Shape, Shared};
+use super::size::Size;
+use crate::block::{self, Pattern, WORDS};
+use crate::error::BuildError;
+use crate::file::{Layout, REGISTER, file_methods};
+use crate::fpr::{BlockRates, Lanes};
+use crate::hash::KeyHasher;
+use crate::kernel::Isa;
+use crate::params::Params;
+use crate::storage::{AtomicBlocks, prefetch};
+use crate::sync::{AtomicU64, Ordering};
+
+/// All k bits of a key in one 64-bit word, k = 2 to 10: any number of threads insert, each by a single atomic operation.
+///
+/// So an insert takes effect at one moment, and the filter behaves as if all calls had come one after the other
+/// (linearizable). Of racing inserts of a key **exactly one** gets `true`, unless other keys have set all its bits, which
+/// reads like any false positive; [`AtomicBloomFilter`](crate::AtomicBloomFilter) promises at most one. The price is
+/// memory, for words of 64 bits fill less evenly than blocks of 512: see the table in [`variants`](super).
+/// (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009; the register-blocked filter
+/// of Lang et al., "Performance-Optimal Filtering", VLDB 2019.)
+///
+/// # Examples
+/// ```
+/// use bloomline::variants::RegisterBloomFilter;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// let seen = RegisterBloomFilter::new(10_000, 1e-4)?;
+/// let visits = AtomicUsize::new(0);
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| visits.fetch_add(usize::from(seen.insert("page")), Ordering::Relaxed));
+///     }
+/// });
+/// assert_eq!(visits.into_inner(), 1);
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+pub struct RegisterBloomFilter {
+    params: Params,
+    size: Size,
+    hasher: KeyHasher,
+    blocks: AtomicBlocks,
+}
+
+layout_methods!(RegisterBloomFilter);
+shared_methods!(RegisterBloomFilter, "whether this call is the one that made it seen");
+key_methods!(RegisterBloomFilter, [], "whether this call is the one that made it seen");
+file_methods!(
+    RegisterBloomFilter,
+    "bloomline::variants::",
+    "Other threads may insert meanwhile: a key whose insert this thread knows to have returned is in.",
+    REGISTER,
+    |filter| filter.size.units
+);
+
+impl RegisterBloomFilter {
+    /// A filter of at most `bytes` bytes, in whole blocks of 64, with `probes` probes: 2 to 10.
+    ///
+    /// # Errors
+    /// [`BuildError`]: less than a block, another number of probes, or a size that the system does not have.
+    pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
+        Self::build(Size::with_probes::<Self>(bytes, probes)?)
+    }
+}
+
+fn lanes(probes: u32) -> Lanes {
+    Lanes { lanes: 1, choices: 1, bits: 64, throws: probes }
+}
+
+/// The word of a hash, and the bits in it: 6 bits of the mixed rest for each.
+#[inline(always)]
+fn locate(size: Size, memory: &AtomicBlocks, hash: u64) -> (&AtomicU64, u64) {
+    // Below 8 × MAX_BLOCKS, which is a usize.
+    let (index, rest) = block::locate(hash, size.units as usize);
+    let pattern = Pattern::new(rest).first;
+    // Ten shifts always, of which those beyond k shift nothing: no loop whose end a CPU must guess.
+    let mask = (0..10).fold(0, |mask, i| mask | u64::from(i < size.probes) << (pattern >> (6 * i) & 63));
+    (&memory.as_slice()[index / WORDS].0[index % WORDS], mask)
+}
+
+impl Shape for RegisterBloomFilter {
+    const LAYOUT: &'static Layout = &REGISTER;
+    type Memory = AtomicBlocks;
+
+    fn rate(size: Size, keys: u64) -> f64 {
+        BlockRates::new(lanes(size.probes)).mixture(size.units, keys)
+    }
+
+    fn touched(size: Size) -> f64 {
+        lanes(size.probes).touched() / size.units as f64
+    }
+
+    fn fill(size: Size, memory: &AtomicBlocks) -> f64 {
+        size.share(&REGISTER, shape::ones(memory.words()))
+    }
+
+    #[inline(always)]
+    fn prefetch(size: Size, memory: &AtomicBlocks, hash: u64) {
+        prefetch(locate(size, memory, hash).0);
+    }
+
+    #[inline(always)]
+    fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &AtomicBlocks, hash: u64) -> bool {
+        let (word, mask) = locate(size, memory, hash);
+        // Acquire: a key that is seen has with it what its inserter did before.
+        word.load(Ordering::Acquire) & mask == mask
+    }
+}
+
+impl Shared for RegisterBloomFilter {
+    #[inline(always)]
+    fn insert(size: Size, memory: &AtomicBlocks, hash: u64) -> bool {
+        let (word, mask) = locate(size, memory, hash);
+        // Reading first spares the line's owner a repeat. Bits are only ever set, so what is complete stays so.
+        word.load(Ordering::Acquire) & mask != mask && word.fetch_or(mask, Ordering::AcqRel) & mask != mask
+    }
+}

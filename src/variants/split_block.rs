@@ -1,0 +1,173 @@
+//! `SplitBlockBloomFilter`: the filter of Apache Parquet, bit by bit.
+
+use super::keys::bit_methods;
+use super::methods::{exclusive_methods, layout_methods};
+use super::shape::{self, Exclusive, Shape};
+use super::size::Size;
+use crate::error::BuildError;
+use crate::file::{Layout, SPLIT_BLOCK, file_methods};
+use crate::fpr::{BlockRates, Lanes};
+use crate::hash::KeyHasher;
+use crate::kernel::Isa;
+use crate::params::Params;
+use crate::storage::{Blocks, prefetch};
+use alloc::vec::Vec;
+use twox_hash::XxHash64;
+
+/// The split block Bloom filter of [Apache Parquet]: the bitset of a column's filter is read, asked and written as any
+/// other implementation does it.
+///
+/// A key sets one bit in each of the eight 32-bit words of a block of 256 bits. Keys are byte strings, hashed by XXH64 with
+/// the seed 0: text and byte arrays as they are, an integer or a float as its little-endian bytes in the width of its column
+/// (Parquet's plain encoding, without the length before an array). A filter has 1 to 2^32 blocks; Parquet's writers use a
+/// power of two, up to 128 MiB.
+///
+/// For filters of one's own, [`BloomFilter`](crate::BloomFilter) takes less memory at rates below 1 %.
+/// (Apple, "Split Block Bloom Filters", 2021; the block of Impala's filters.)
+///
+/// # Examples
+/// ```
+/// use bloomline::variants::SplitBlockBloomFilter;
+/// let mut column = SplitBlockBloomFilter::with_bitset_bytes(1024)?;
+/// column.insert("text");
+/// column.insert(&42i64.to_le_bytes());
+///
+/// let read = SplitBlockBloomFilter::from_bitset(&column.to_bitset())?;
+/// assert!(read.contains("text") && read.contains(&42i64.to_le_bytes()));
+/// assert!(!read.contains("other"));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+///
+/// [Apache Parquet]: https://github.com/apache/parquet-format/blob/master/BloomFilter.md
+#[derive(Clone)]
+pub struct SplitBlockBloomFilter {
+    params: Params,
+    size: Size,
+    hasher: KeyHasher,
+    blocks: Blocks,
+}
+
+layout_methods!(SplitBlockBloomFilter);
+exclusive_methods!(SplitBlockBloomFilter);
+bit_methods!(SplitBlockBloomFilter);
+file_methods!(SplitBlockBloomFilter, "bloomline::variants::", "", SPLIT_BLOCK, |filter| filter.size.units);
+
+impl SplitBlockBloomFilter {
+    /// A filter with a bitset of exactly `bytes` bytes: a multiple of 32, one block.
+    ///
+    /// # Errors
+    /// [`BuildError`]: not a multiple of 32, none, more than 2^32 blocks, or a size that the system does not have.
+    pub fn with_bitset_bytes(bytes: usize) -> Result<Self, BuildError> {
+        if bytes == 0 || !bytes.is_multiple_of(BYTES) {
+            return Err(BuildError::Bitset { bytes });
+        }
+        Self::build(Size::exact::<Self>((bytes / BYTES) as u64, 8)?)
+    }
+
+    /// The filter with this bitset, as it stands in a Parquet file after the filter's header. O(memory).
+    ///
+    /// # Errors
+    /// Those of [`with_bitset_bytes`](Self::with_bitset_bytes) for its length.
+    pub fn from_bitset(bitset: &[u8]) -> Result<Self, BuildError> {
+        let mut filter = Self::with_bitset_bytes(bitset.len())?;
+        let words = filter.blocks.as_mut_slice().iter_mut().flat_map(|block| &mut block.0);
+        // Two of Parquet's words, each little-endian, are one of 64 bits that is.
+        for (word, bytes) in words.zip(bitset.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        Ok(filter)
+    }
+
+    /// The bitset as it stands in a Parquet file: 32-bit words, little-endian. O(memory), and as much memory.
+    pub fn to_bitset(&self) -> Vec<u8> {
+        let mut bitset: Vec<u8> = self.words().flatten().flat_map(u64::to_le_bytes).collect();
+        bitset.truncate(self.memory_bytes());
+        bitset
+    }
+
+    /// The hash of a key's bytes: XXH64 with the seed 0.
+    pub fn hash(key: &[u8]) -> u64 {
+        XxHash64::oneshot(0, key)
+    }
+
+    /// Inserts a key's bytes; whether it was new. O(length of the key).
+    #[inline]
+    pub fn insert<K: AsRef<[u8]> + ?Sized>(&mut self, key: &K) -> bool {
+        self.insert_hash(Self::hash(key.as_ref()))
+    }
+
+    /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
+    /// not. O(length of the key).
+    #[inline]
+    pub fn contains<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> bool {
+        self.contains_hash(Self::hash(key.as_ref()))
+    }
+}
+
+/// Bytes of a block.
+const BYTES: usize = 32;
+
+const LANES: Lanes = Lanes { lanes: 8, choices: 1, bits: 32, throws: 1 };
+
+/// Of the Parquet specification.
+const SALTS: [u32; 8] =
+    [0x47B6_137B, 0x4497_4D91, 0x8824_AD5B, 0xA2B7_289D, 0x7054_95C7, 0x2DF1_424B, 0x9EFC_4947, 0x5C6B_FB31];
+
+/// The line of a hash's block, and which half of the line it is.
+#[inline(always)]
+fn locate(size: Size, hash: u64) -> (usize, usize) {
+    // Below the number of blocks, twice that of the lines, which is a usize.
+    let block = (((hash >> 32) * size.units) >> 32) as usize;
+    (block / 2, block % 2)
+}
+
+/// One bit in each 32-bit word of the block.
+#[inline(always)]
+fn mask(hash: u64) -> [u64; 4] {
+    let bits = SALTS.map(|salt| 1u32 << ((hash as u32).wrapping_mul(salt) >> 27));
+    core::array::from_fn(|i| u64::from(bits[2 * i]) | u64::from(bits[2 * i + 1]) << 32)
+}
+
+impl Shape for SplitBlockBloomFilter {
+    const LAYOUT: &'static Layout = &SPLIT_BLOCK;
+    type Memory = Blocks;
+
+    fn rate(size: Size, keys: u64) -> f64 {
+        BlockRates::new(LANES).mixture(size.units, keys)
+    }
+
+    fn touched(size: Size) -> f64 {
+        LANES.touched() / size.units as f64
+    }
+
+    fn fill(size: Size, memory: &Blocks) -> f64 {
+        size.share(&SPLIT_BLOCK, shape::ones(memory.words()))
+    }
+
+    #[inline(always)]
+    fn prefetch(size: Size, memory: &Blocks, hash: u64) {
+        prefetch(&memory.as_slice()[locate(size, hash).0]);
+    }
+
+    #[inline(always)]
+    fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &Blocks, hash: u64) -> bool {
+        let (line, half) = locate(size, hash);
+        let words = memory.as_slice()[line].0.as_chunks::<4>().0[half];
+        let mask = mask(hash);
+        (0..4).fold(0, |lacking, i| lacking | mask[i] & !words[i]) == 0
+    }
+}
+
+impl Exclusive for SplitBlockBloomFilter {
+    #[inline(always)]
+    fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Blocks, hash: u64) -> bool {
+        let (line, half) = locate(size, hash);
+        let words = &mut memory.as_mut_slice()[line].0.as_chunks_mut::<4>().0[half];
+        let mask = mask(hash);
+        let lacking = (0..4).fold(0, |lacking, i| lacking | mask[i] & !words[i]) != 0;
+        if lacking {
+            *words = core::array::from_fn(|i| words[i] | mask[i]);
+        }
+        lacking
+    }
+}

@@ -1,0 +1,542 @@
+//! Every layout: no key is lost, the rate is the model's, files come back.
+
+use bloomline::variants::{
+    AtomicClassicBloomFilter, ClassicBloomFilter, CountingBloomFilter, Layout, RegisterBloomFilter,
+    SplitBlockBloomFilter, TwoBlockBloomFilter,
+};
+use bloomline::{BloomFilter, BuildError, FileErrorKind, Key, KeyHasher, MergeError};
+use parquet::bloom_filter::Sbbf;
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+macro_rules! for_each_layout {
+    ($run:ident $(, $argument:expr)*) => {
+        $run::<BloomFilter>($($argument),*);
+        $run::<ClassicBloomFilter>($($argument),*);
+        $run::<AtomicClassicBloomFilter>($($argument),*);
+        $run::<TwoBlockBloomFilter>($($argument),*);
+        $run::<RegisterBloomFilter>($($argument),*);
+        $run::<SplitBlockBloomFilter>($($argument),*);
+        $run::<CountingBloomFilter>($($argument),*);
+    };
+}
+
+fn hashes(keys: std::ops::Range<u64>) -> Vec<u64> {
+    let hasher = KeyHasher::new(0);
+    keys.map(|key| key.hash(&hasher)).collect()
+}
+
+/// Inserts the hashes in batches cut at `cut`, and one by one into a second filter: answers and bits agree with each
+/// other and with a set.
+fn agrees_with_a_set<L: Layout>(keys: &[u64], cut: usize, bytes: usize) {
+    let name = L::NAME;
+    let hasher = KeyHasher::new(0);
+    let hashes: Vec<u64> = keys.iter().map(|key| key.hash(&hasher)).collect();
+    let mut batch = L::for_memory(bytes, 500).unwrap();
+    let mut single = L::for_memory(bytes, 500).unwrap();
+    let mut set = HashSet::new();
+    let mut new = vec![false; hashes.len()];
+    let (first, second) = hashes.split_at(cut.min(hashes.len()));
+    let count =
+        batch.insert_hashes(first, &mut new[..first.len()]) + batch.insert_hashes(second, &mut new[first.len()..]);
+    assert_eq!(count, new.iter().filter(|&&new| new).count(), "{name}");
+    for (i, &hash) in hashes.iter().enumerate() {
+        let known = single.contains_hash(hash);
+        let inserted = single.insert_hash(hash);
+        assert_eq!(inserted, new[i], "{name}");
+        assert_eq!(inserted, !known, "{name}");
+        assert!(set.insert(hash) || !inserted, "{name}: a repeat was new");
+    }
+    let mut found = vec![false; hashes.len()];
+    assert_eq!(batch.contains_hashes(&hashes, &mut found), hashes.len(), "{name} lost a key");
+    let others: Vec<u64> = (0..1000u64).map(|i| (i, "other").hash(&hasher)).collect();
+    let mut found = vec![false; others.len()];
+    batch.contains_hashes(&others, &mut found);
+    for (&hash, found) in others.iter().zip(found) {
+        assert_eq!((batch.contains_hash(hash), single.contains_hash(hash)), (found, found), "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_key_is_lost(keys in prop::collection::vec(0..2000u64, 0..1500), cut: usize, bytes in 128..4096usize) {
+        for_each_layout!(agrees_with_a_set, &keys, cut % 1500, bytes);
+    }
+}
+
+/// Filters beyond the size from which on batches prefetch.
+#[test]
+fn no_key_is_lost_in_large_filters() {
+    let keys: Vec<u64> = (0..20_000).map(|i| i * i % 30_011).collect();
+    for_each_layout!(agrees_with_a_set, &keys, 7001, 3 << 20);
+}
+
+/// Seeds are fixed, so a test passes always or never; what is stated is how likely a sound build passes with others. The
+/// hits scatter by 1 / √hits: 1.6 % for 4000. Filters differ by the deviation of their blocks' rates ÷ √blocks, which is at
+/// most 1.1 % for a million keys by the model, and 1.9 % for counters of 128 bits a key. So the band's 10 % are 5 deviations
+/// and, for these, 4.
+fn rate_is_the_models<L: Layout>(bits_per_key: &[usize], queries: std::ops::Range<f64>) {
+    const KEYS: u64 = 1_000_000;
+    const HITS: f64 = 4000.0;
+    for &bits in bits_per_key {
+        let mut filter = L::for_memory(KEYS as usize * bits / 8, KEYS).unwrap();
+        let expected = filter.expected_fpr(KEYS);
+        if !queries.contains(&(HITS / expected)) {
+            continue;
+        }
+        let queries = (HITS / expected) as u64;
+        let mut answers = vec![false; 1 << 14];
+        for start in (0..KEYS).step_by(answers.len()) {
+            let batch = hashes(start..KEYS.min(start + answers.len() as u64));
+            filter.insert_hashes(&batch, &mut answers[..batch.len()]);
+        }
+        let mut hits = 0;
+        for start in (KEYS..KEYS + queries).step_by(answers.len()) {
+            let batch = hashes(start..(KEYS + queries).min(start + answers.len() as u64));
+            hits += filter.contains_hashes(&batch, &mut answers[..batch.len()]);
+        }
+        let ratio = hits as f64 / queries as f64 / expected;
+        println!("{:12} {bits:3} bits, k {:2}: {expected:.3e} × {ratio:.3}", L::NAME, filter.probes());
+        assert!((0.9..=1.1).contains(&ratio), "{}, {bits} bits a key: {ratio:.3} times {expected:e}", L::NAME);
+    }
+}
+
+const BITS: [usize; 4] = [8, 12, 16, 24];
+/// Queries that a measurement takes.
+const FAST: std::ops::Range<f64> = 0.0..1e7;
+const LONG: std::ops::Range<f64> = 1e7..1e9;
+
+#[test]
+fn rates_are_the_models() {
+    for_each_layout!(rate_is_the_models, &BITS, FAST);
+    rate_is_the_models::<CountingBloomFilter>(&[32, 48, 64], FAST);
+}
+
+#[test]
+#[ignore = "long: for release builds"]
+fn small_rates_are_the_models() {
+    // The atomic classic filter has the bits of the other one, which another test holds it to.
+    rate_is_the_models::<BloomFilter>(&BITS, LONG);
+    rate_is_the_models::<ClassicBloomFilter>(&BITS, LONG);
+    rate_is_the_models::<TwoBlockBloomFilter>(&BITS, LONG);
+    rate_is_the_models::<RegisterBloomFilter>(&BITS, LONG);
+    rate_is_the_models::<SplitBlockBloomFilter>(&BITS, LONG);
+    rate_is_the_models::<CountingBloomFilter>(&[64, 96, 128], LONG);
+}
+
+/// Every number of probes, where bits alone choose among them. 2500 hits scatter by 2 %, filters by at most 2 %: the band
+/// is more than 3 deviations of each of 48 cases.
+#[test]
+fn every_number_of_probes_has_its_rate() {
+    const KEYS: u64 = 200_000;
+    fn check<L: Layout>(mut filter: L) {
+        let expected = filter.expected_fpr(KEYS);
+        let queries = (2500.0 / expected) as u64;
+        let mut answers = vec![false; KEYS.max(queries) as usize];
+        filter.insert_hashes(&hashes(0..KEYS), &mut answers[..KEYS as usize]);
+        let hits = filter.contains_hashes(&hashes(KEYS..KEYS + queries), &mut answers[..queries as usize]);
+        let ratio = hits as f64 / queries as f64 / expected;
+        assert!((0.9..=1.1).contains(&ratio), "{}, k {}: {ratio:.3} times {expected:e}", L::NAME, filter.probes());
+    }
+    // 8 bits a key; 32 for the counters.
+    let bytes = KEYS as usize;
+    for probes in 1..=32 {
+        check(ClassicBloomFilter::with_bits(8 * KEYS, probes).unwrap());
+    }
+    for probes in 2..=10 {
+        check(RegisterBloomFilter::with_probes(bytes, probes).unwrap());
+    }
+    for probes in [8, 16, 24, 32] {
+        check(TwoBlockBloomFilter::with_probes(bytes, probes).unwrap());
+    }
+    for probes in [4, 8, 16] {
+        check(CountingBloomFilter::with_probes(4 * bytes, probes).unwrap());
+    }
+}
+
+macro_rules! for_each_variant {
+    ($run:ident) => {
+        $run!(ClassicBloomFilter);
+        $run!(AtomicClassicBloomFilter);
+        $run!(TwoBlockBloomFilter);
+        $run!(RegisterBloomFilter);
+        $run!(SplitBlockBloomFilter);
+        $run!(CountingBloomFilter);
+    };
+}
+
+#[test]
+fn files_come_back_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("variant.bloom");
+    macro_rules! check {
+        ($filter:ident) => {
+            let mut filter = $filter::new(100, 0.01).unwrap();
+            let keys = hashes(0..100);
+            Layout::insert_hashes(&mut filter, &keys, &mut [false; 100]);
+            filter.save(&path).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let loaded = $filter::load(&path).unwrap();
+            assert_eq!(loaded.memory_bytes(), filter.memory_bytes());
+            assert_eq!(loaded.probes(), filter.probes());
+            assert_eq!(loaded.contains_hashes(&keys, &mut [false; 100]), 100);
+            let mut again = Vec::new();
+            loaded.write_to(&mut again).unwrap();
+            assert_eq!(again, bytes);
+            for length in 0..bytes.len() {
+                let error = $filter::read_from(&bytes[..length]).unwrap_err();
+                let truncated = matches!(error.kind(), FileErrorKind::Truncated { .. } | FileErrorKind::NotBloomline);
+                assert!(truncated, "{length}: {error}");
+            }
+            for bit in 0..8 * bytes.len() {
+                let mut damaged = bytes.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert!($filter::read_from(&damaged[..]).is_err(), "bit {bit}");
+            }
+        };
+    }
+    for_each_variant!(check);
+}
+
+#[test]
+fn another_layout_is_named() {
+    let mut bytes = Vec::new();
+    RegisterBloomFilter::new(10, 0.1).unwrap().write_to(&mut bytes).unwrap();
+    let error = ClassicBloomFilter::read_from(&bytes[..]).unwrap_err();
+    let kind = FileErrorKind::OtherLayout { found: "register", wanted: "classic" };
+    assert_eq!(format!("{:?}", error.kind()), format!("{kind:?}"));
+    let error = BloomFilter::read_from(&bytes[..]).unwrap_err().to_string();
+    assert_eq!(error, "a filter of the layout `register`, not `words4`: load it as the type of that layout");
+    bytes.clear();
+    BloomFilter::new(10, 0.1).unwrap().write_to(&mut bytes).unwrap();
+    macro_rules! check {
+        ($filter:ident) => {
+            let error = $filter::read_from(&bytes[..]).unwrap_err();
+            assert!(matches!(error.kind(), FileErrorKind::OtherLayout { found: "words4", .. }), "{error}");
+        };
+    }
+    for_each_variant!(check);
+}
+
+#[test]
+fn odd_sizes_come_back() {
+    for bits in [1, 63, 511, 512, 513, 100_003] {
+        let mut filter = ClassicBloomFilter::with_bits(bits, 3).unwrap();
+        assert_eq!((filter.bits(), filter.memory_bytes()), (bits, bits.div_ceil(8) as usize));
+        filter.insert("a");
+        let mut bytes = Vec::new();
+        filter.write_to(&mut bytes).unwrap();
+        let read = ClassicBloomFilter::read_from(&bytes[..]).unwrap();
+        assert!(read == filter && read.fill_ratio() == filter.fill_ratio() && read.bits() == bits);
+    }
+    for blocks in [1, 2, 3] {
+        let mut filter = SplitBlockBloomFilter::with_bitset_bytes(32 * blocks).unwrap();
+        (0..20u8).for_each(|i| assert!(filter.insert(&[i]) || blocks == 1));
+        let mut bytes = Vec::new();
+        filter.write_to(&mut bytes).unwrap();
+        assert!(SplitBlockBloomFilter::read_from(&bytes[..]).unwrap() == filter);
+        assert_eq!(filter.to_bitset().len(), 32 * blocks);
+    }
+    for bytes in [0, 1, 31, 33, 65] {
+        assert_eq!(SplitBlockBloomFilter::from_bitset(&vec![0; bytes]).err(), Some(BuildError::Bitset { bytes }));
+    }
+}
+
+#[test]
+fn a_union_has_the_keys_of_both() {
+    macro_rules! check {
+        ($filter:ident) => {
+            let [mut a, mut b, mut both] = [(); 3].map(|()| $filter::new(2000, 0.01).unwrap());
+            let (left, right) = (hashes(0..1000), hashes(500..1500));
+            let mut new = [false; 1000];
+            Layout::insert_hashes(&mut a, &left, &mut new);
+            Layout::insert_hashes(&mut b, &right, &mut new);
+            Layout::insert_hashes(&mut both, &left, &mut new);
+            Layout::insert_hashes(&mut both, &right, &mut new);
+            a.union(&b).unwrap();
+            let [united, expected] = [&a, &both].map(|filter| {
+                let mut bytes = Vec::new();
+                filter.write_to(&mut bytes).unwrap();
+                bytes
+            });
+            assert_eq!(united, expected);
+            assert_eq!(a.fill_ratio(), both.fill_ratio());
+            assert!((a.estimated_keys() / 1500.0 - 1.0).abs() < 0.1, "{}", a.estimated_keys());
+            assert!(matches!(a.union(&$filter::new(9000, 0.01).unwrap()), Err(MergeError::Blocks { .. })));
+            a.clear();
+            assert_eq!((a.fill_ratio(), a.estimated_keys()), (0.0, 0.0));
+        };
+    }
+    for_each_variant!(check);
+    let seeded = ClassicBloomFilter::new(10, 0.1).unwrap().with_seed(1);
+    let merged = ClassicBloomFilter::new(10, 0.1).unwrap().union(&seeded);
+    assert_eq!(merged, Err(MergeError::Seed { ours: 0, theirs: 1 }));
+    let [mut a, b] = [100, 101].map(|bits| ClassicBloomFilter::with_bits(bits, 1).unwrap());
+    assert_eq!(a.union(&b), Err(MergeError::Units { ours: 100, theirs: 101 }));
+}
+
+#[test]
+fn a_classic_filter_knows_its_keys() {
+    let mut filter = ClassicBloomFilter::new(1_000_000, 0.01).unwrap();
+    let mut new = vec![false; 1_000_000];
+    filter.insert_hashes(&hashes(0..1_000_000), &mut new);
+    // The estimate's deviation is some 0.1 %.
+    assert!((filter.estimated_keys() / 1e6 - 1.0).abs() < 0.005, "{}", filter.estimated_keys());
+    let counted = filter.fill_ratio();
+    let shared = AtomicClassicBloomFilter::from(filter);
+    assert_eq!(shared.fill_ratio(), counted);
+    assert_eq!(ClassicBloomFilter::from(shared).fill_ratio(), counted);
+}
+
+/// Keys that race, and of each how many inserts were `true`.
+fn race(keys: u32, insert: impl Fn(u32) -> bool + Sync) -> Vec<usize> {
+    let wins: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
+    let barrier = std::sync::Barrier::new(4);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for (key, wins) in (0..keys).zip(&wins) {
+                    // Together at each key of some, so that they do race.
+                    if key % 16 == 0 {
+                        barrier.wait();
+                    }
+                    wins.fetch_add(usize::from(insert(key)), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    wins.into_iter().map(AtomicUsize::into_inner).collect()
+}
+
+#[test]
+fn one_racing_insert_wins_a_register() {
+    let keys = 5000;
+    let filter = RegisterBloomFilter::new(keys.into(), 1e-7).unwrap();
+    // At this rate none of the keys passes for seen before it is inserted: once in 2000 seeds one does.
+    assert!(race(keys, |key| filter.insert(&key)).into_iter().all(|wins| wins == 1));
+    assert!((0..keys).all(|key| filter.contains(&key)));
+}
+
+#[test]
+fn racing_inserts_of_the_classic_filter_lose_nothing() {
+    let keys = 5000;
+    let filter = AtomicClassicBloomFilter::new(keys.into(), 1e-7).unwrap();
+    assert!(race(keys, |key| filter.insert(&key)).into_iter().all(|wins| wins >= 1));
+    let mut alone = ClassicBloomFilter::new(keys.into(), 1e-7).unwrap();
+    (0..keys).for_each(|key| assert!(alone.insert(&key)));
+    assert!(ClassicBloomFilter::from(filter) == alone);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u16, u8),
+    Remove(u16),
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Small filters with many keys, so that counters are shared, reach 15, and keys pass for others.
+    #[test]
+    fn counters_hold_a_multiset(
+        steps in prop::collection::vec(prop_oneof![
+            (0..300u16, 1..20u8).prop_map(|(key, times)| Step::Insert(key, if times < 17 { 1 } else { times })),
+            (0..300u16).prop_map(Step::Remove),
+        ], 1..800),
+        groups in 1..20usize,
+        probes in prop::sample::select(vec![4, 8, 16]),
+    ) {
+        let mut filter = CountingBloomFilter::with_probes(128 * groups, probes).unwrap();
+        let empty = filter.clone();
+        let mut counts: HashMap<u16, u32> = HashMap::new();
+        let mut stuck = false;
+        for step in steps {
+            match step {
+                Step::Insert(key, times) => for _ in 0..times {
+                    prop_assert_eq!(filter.contains(&key), !filter.clone().insert(&key));
+                    filter.insert(&key);
+                    *counts.entry(key).or_default() += 1;
+                },
+                Step::Remove(key) => match counts.get_mut(&key) {
+                    Some(count) if *count > 0 => {
+                        *count -= 1;
+                        prop_assert!(filter.remove(&key));
+                    }
+                    _ if filter.contains(&key) => {} // a false positive: not to be removed
+                    _ => {
+                        let before = filter.clone();
+                        prop_assert!(!filter.remove(&key));
+                        prop_assert!(filter == before);
+                    }
+                },
+            }
+            for (key, &count) in &counts {
+                let most = filter.count_at_most(key);
+                stuck |= most == 15;
+                prop_assert!(u32::from(most) >= count.min(15));
+                prop_assert!(filter.contains(key) == (most > 0) && (most > 0 || count == 0));
+            }
+        }
+        // One counter of a key may be stuck and another not, which the least of them does not show.
+        for (key, count) in counts {
+            stuck |= count >= 15;
+            (0..count).for_each(|_| assert!(filter.remove(&key)));
+        }
+        prop_assert!(stuck || groups < 15 || filter == empty);
+    }
+}
+
+#[test]
+fn counters_stay_at_fifteen() {
+    let mut filter = CountingBloomFilter::with_probes(1 << 16, 8).unwrap();
+    (0..14).for_each(|_| _ = filter.insert("a"));
+    assert_eq!(filter.count_at_most("a"), 14);
+    (0..14).for_each(|_| assert!(filter.remove("a")));
+    assert_eq!((filter.count_at_most("a"), filter.fill_ratio()), (0, 0.0));
+    (0..40).for_each(|_| _ = filter.insert("a"));
+    assert_eq!(filter.count_at_most("a"), 15);
+    (0..40).for_each(|_| assert!(filter.remove("a")));
+    assert_eq!(filter.count_at_most("a"), 15);
+    // Sums stop there too.
+    let [mut ours, mut theirs] = [(); 2].map(|()| CountingBloomFilter::with_probes(1 << 16, 8).unwrap());
+    (0..7).for_each(|_| _ = ours.insert("a"));
+    (0..8).for_each(|_| _ = theirs.insert("a"));
+    ours.union(&theirs).unwrap();
+    assert_eq!(ours.count_at_most("a"), 15);
+    ours.union(&theirs).unwrap();
+    assert!(ours.count_at_most("a") == 15 && ours.count_at_most("b") == 0);
+}
+
+/// Parquet's own implementation, both ways: equal bitsets from equal keys, and equal answers from the bitset of either.
+#[test]
+fn the_split_block_is_parquets() {
+    for bytes in [32, 1024, 32 << 10, 4 << 20] {
+        let mut theirs = Sbbf::new_with_num_of_bytes(bytes);
+        let mut ours = SplitBlockBloomFilter::with_bitset_bytes(bytes).unwrap();
+        let keys = bytes as u64 / 4;
+        for i in 0..keys / 2 {
+            let (text, number) = (format!("key {i}"), i as i64);
+            theirs.insert(text.as_str());
+            theirs.insert(&number);
+            ours.insert(&text);
+            ours.insert(&number.to_le_bytes());
+        }
+        let mut bitset = Vec::new();
+        theirs.write_bitset(&mut bitset).unwrap();
+        assert!(ours.to_bitset() == bitset, "{bytes} bytes");
+        let read = SplitBlockBloomFilter::from_bitset(&bitset).unwrap();
+        assert!(read == ours);
+        let back = Sbbf::new(&ours.to_bitset());
+        for i in 0..keys {
+            let text = format!("key {i}");
+            assert_eq!(read.contains(&text), back.check(text.as_str()), "{i}");
+        }
+    }
+}
+
+/// Columns that DuckDB wrote, another implementation: tests/data/README.md.
+#[test]
+fn the_split_block_is_that_of_other_writers() {
+    let [text, numbers] =
+        [&include_bytes!("data/parquet-text.bitset")[..], include_bytes!("data/parquet-int64.bitset")];
+    let mut filter = SplitBlockBloomFilter::with_bitset_bytes(text.len()).unwrap();
+    (0..40).for_each(|i| _ = filter.insert(&format!("key {i}")));
+    assert_eq!(filter.to_bitset(), text);
+    let mut filter = SplitBlockBloomFilter::with_bitset_bytes(numbers.len()).unwrap();
+    (-10..40i64).for_each(|i| _ = filter.insert(&i.to_le_bytes()));
+    assert_eq!(filter.to_bitset(), numbers);
+}
+
+/// The layouts as docs/FORMAT.md has them, written a second time: places counted from the first bit of all blocks.
+fn places(layout: &str, hash: u64, units: u64, probes: u32) -> Vec<u64> {
+    let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
+    let high = |a, b| (wide(a, b) >> 64) as u64;
+    let fold = |a, b| high(a, b) ^ wide(a, b) as u64;
+    let rest = |hash: u64| fold(hash.wrapping_mul(units), 0x6A09_E667_F3BC_C909);
+    let probes = u64::from(probes);
+    match layout {
+        "classic" => (1..=probes)
+            .map(|i| hash.wrapping_add(0xA076_1D64_78BD_642F_u64.wrapping_mul(i)))
+            .map(|state| high(fold(state, state ^ 0xE703_7ED1_A0B4_28DB), units))
+            .collect(),
+        "counting" => (0..probes)
+            .map(|i| 256 * high(hash, units) + i * 256 / probes + (rest(hash) >> (i * 64 / probes)) % (256 / probes))
+            .collect(),
+        "split block" => {
+            let block = ((hash >> 32) * units) >> 32;
+            let salts = [
+                0x47b6_137b,
+                0x4497_4d91,
+                0x8824_ad5b,
+                0xa2b7_289d,
+                0x7054_95c7,
+                0x2df1_424b,
+                0x9efc_4947,
+                0x5c6b_fb31,
+            ];
+            let bit = |(i, salt): (u64, u32)| 256 * block + 32 * i + u64::from((hash as u32).wrapping_mul(salt) >> 27);
+            (0..8).zip(salts).map(bit).collect()
+        }
+        "register" => (0..probes).map(|i| 64 * high(hash, units) + (rest(hash) >> (6 * i)) % 64).collect(),
+        "words4x2" => {
+            let half = |hash: u64| {
+                let first = rest(hash);
+                let second = fold(first, 0xBB67_AE85_84CA_A73B);
+                (0..4).flat_map(move |lane| {
+                    let (f, s) = (first >> (16 * lane), second >> (16 * lane));
+                    let word = high(hash, units) * 8 + lane + 4 * (f >> 15 & 1);
+                    let bits = [f, f >> 6, s, s >> 6];
+                    (0..probes as usize / 8).map(move |i| 64 * word + bits[i] % 64)
+                })
+            };
+            half(hash).chain(half(fold(hash, 0x3C6E_F372_FE94_F82B))).collect()
+        }
+        _ => unreachable!(),
+    }
+}
+
+fn name<L: Layout>(_: &L) -> &'static str {
+    L::NAME
+}
+
+#[test]
+fn bits_are_those_of_the_specification() {
+    macro_rules! check {
+        ($filter:expr, $probes:expr) => {
+            let mut filter = $filter.unwrap();
+            let hashes = hashes(0..50);
+            Layout::insert_hashes(&mut filter, &hashes, &mut [false; 50]);
+            let mut file = Vec::new();
+            filter.write_to(&mut file).unwrap();
+            let units = u64::from_le_bytes(*file[40..].first_chunk().unwrap());
+            let layout = name(&filter);
+            let mut expected = vec![0; file.len() - 80];
+            for place in hashes.iter().flat_map(|&hash| places(layout, hash, units, $probes)) {
+                if layout == "counting" {
+                    // None reaches 16 here, or this would overflow into the next.
+                    expected[place as usize / 2] += 1 << (place % 2 * 4);
+                } else {
+                    expected[place as usize / 8] |= 1u8 << (place % 8);
+                }
+            }
+            assert!(file[64..file.len() - 16] == expected, "{layout}, {} probes", $probes);
+        };
+    }
+    for probes in 1..=32 {
+        check!(ClassicBloomFilter::with_bits(1001, probes), probes);
+        check!(AtomicClassicBloomFilter::with_bits(1001, probes), probes);
+    }
+    for probes in 2..=10 {
+        check!(RegisterBloomFilter::with_probes(640, probes), probes);
+    }
+    for probes in [8, 16, 24, 32] {
+        check!(TwoBlockBloomFilter::with_probes(640, probes), probes);
+    }
+    for probes in [4, 8, 16] {
+        check!(CountingBloomFilter::with_probes(640, probes), probes);
+    }
+    check!(SplitBlockBloomFilter::with_bitset_bytes(352), 8);
+}
