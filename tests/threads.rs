@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
+#[cfg(feature = "frontier")]
 use std::time::{Duration, Instant};
 
 const THREADS: [u32; 3] = [2, 4, 8];

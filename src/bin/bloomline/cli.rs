@@ -37,6 +37,10 @@ pub enum Command {
     /// Tell the memory, the number of probes and the rates of a filter before it is built.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),
+    /// Measure filter layouts and other crates' filters beside each other.
+    #[cfg(feature = "compare")]
+    #[command(after_help = crate::compare::EXAMPLES)]
+    Compare(crate::compare::Options),
     /// Print a script that completes the command line in a shell.
     Completions(Completions),
     /// Write the manual pages to a folder.
@@ -440,7 +444,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// A size from one block of a filter to what a process can address.
-fn size(text: &str) -> Result<usize, String> {
+pub fn size(text: &str) -> Result<usize, String> {
     const LEAST: usize = 64;
     const MOST: usize = isize::MAX as usize;
     let units = ["K", "M", "G", "T"];

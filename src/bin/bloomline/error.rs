@@ -59,6 +59,18 @@ pub enum Error {
     Filter(BuildError),
     /// A thread cannot be started.
     Thread { source: io::Error },
+    /// No contender has this name.
+    #[cfg(feature = "compare")]
+    Contender { name: String, known: String },
+    /// The filters of one size do not fit the memory together.
+    #[cfg(feature = "compare")]
+    ComparedMemory { size: String, need: String, have: String },
+    /// The result of an earlier comparison cannot be read.
+    #[cfg(feature = "compare")]
+    Comparison { path: PathBuf, reason: String },
+    /// A plot cannot be drawn.
+    #[cfg(feature = "compare")]
+    Plot { reason: String },
 }
 
 impl Error {
@@ -144,6 +156,19 @@ impl fmt::Display for Error {
             }
             Self::Filter(error) => error.fmt(f),
             Self::Thread { source } => write!(f, "cannot start a thread: {source}; ask for fewer with -j"),
+            #[cfg(feature = "compare")]
+            Self::Contender { name, known } => write!(f, "no contender is called {name:?}; there are {known}"),
+            #[cfg(feature = "compare")]
+            Self::ComparedMemory { size, need, have } => write!(
+                f,
+                "filters of {size} take {need} together, and {have} can be had; choose with --sizes and --only"
+            ),
+            #[cfg(feature = "compare")]
+            Self::Comparison { path, reason } => {
+                write!(f, "cannot read {path:?}: {reason}; give the output of compare --json of this version")
+            }
+            #[cfg(feature = "compare")]
+            Self::Plot { reason } => write!(f, "cannot draw a plot: {reason}"),
         }
     }
 }

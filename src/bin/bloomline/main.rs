@@ -13,6 +13,8 @@ mod checkpoint;
 mod chunks;
 mod classic;
 mod cli;
+#[cfg(feature = "compare")]
+mod compare;
 mod decode;
 mod dedup;
 mod error;
@@ -56,6 +58,8 @@ fn main() -> ExitCode {
             Command::Info(options) => info::run(&options),
             Command::Merge(options) => merge::run(&options),
             Command::Plan(options) => plan::run(&options),
+            #[cfg(feature = "compare")]
+            Command::Compare(options) => compare::run(&options),
             Command::Completions(options) => manual::completions(&options),
             Command::Manual(options) => manual::manual(&options),
         },

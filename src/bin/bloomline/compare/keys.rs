@@ -1,0 +1,27 @@
+//! Keys: hashes that every contender gets alike.
+
+/// The keys that filters are filled with.
+pub const PRESENT: u64 = 1;
+/// Keys that no filter holds.
+pub const ABSENT: u64 = 2;
+/// Throws of dice.
+const DICE: u64 = 3;
+
+/// The keys of a stream from one number to another. A bijection of stream and number (splitmix64): no two keys are equal,
+/// and no two streams meet.
+pub fn hashes(stream: u64, from: u64, to: u64) -> Vec<u64> {
+    (from..to).map(|i| hash(stream, i)).collect()
+}
+
+/// Keys of which `percent` are among the first `held` of [`PRESENT`], mixed at random with absent ones.
+pub fn mixed(count: u64, held: u64, percent: u64) -> Vec<u64> {
+    let hit = |i| hash(DICE, i) % 100 < percent;
+    (0..count).map(|i| if hit(i) { hash(PRESENT, i % held) } else { hash(ABSENT, i) }).collect()
+}
+
+fn hash(stream: u64, i: u64) -> u64 {
+    let mut z = (stream << 48 | i).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}

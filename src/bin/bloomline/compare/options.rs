@@ -1,0 +1,73 @@
+//! The options of `bloomline compare`.
+
+use crate::cli::size;
+use clap::{Args, value_parser};
+use std::path::PathBuf;
+
+/// What `bloomline compare --help` ends with.
+pub const EXAMPLES: &str = "\
+All filters get the same memory and the same pre-hashed keys in the same order, take turns round by round, and work through \
+their fastest public interface. Read each speed beside the false-positive rate that was measured with it.
+
+Examples:
+  bloomline compare
+  bloomline compare --sizes 1M,64M --only words4,fastbloom
+  bloomline compare --full --json > result.json
+  bloomline compare --from result.json --html result.html --svg plots";
+
+/// Options of `bloomline compare`.
+#[derive(Args)]
+pub struct Options {
+    /// Filters up to 64 MiB and three rounds: less than two minutes [default]
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+
+    /// Filters up to 1 GiB, seven rounds and rates down to 1e-5: the better part of an hour, and 16 GiB of memory
+    #[arg(long)]
+    pub full: bool,
+
+    /// Sizes of the filters: bytes, or numbers with K, M, G or T for powers of 1024 [default: 256K,4M,64M; full: 256K,16M,256M,1G]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size)]
+    pub sizes: Vec<usize>,
+
+    /// Contenders by their names in the tables [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub only: Vec<String>,
+
+    /// Memory for each key the filters are filled with
+    #[arg(long, value_name = "BITS", default_value_t = 12.0, value_parser = bits)]
+    pub bits_per_key: f64,
+
+    /// The most threads [default: the available cores]
+    #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+
+    /// Print one JSON object on one line
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write a page with plots, which needs nothing but a browser
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Write the plots to FOLDER, as SVG on a light background
+    #[arg(long, value_name = "FOLDER")]
+    pub svg: Option<PathBuf>,
+
+    /// Show an earlier result, the output of --json, in place of measuring
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "full", "sizes", "only", "bits_per_key", "threads"])]
+    pub from: Option<PathBuf>,
+
+    /// Rounds
+    #[arg(long, value_name = "ROUNDS", hide = true, value_parser = value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+
+    /// Distinct keys in a round
+    #[arg(long, value_name = "KEYS", hide = true, default_value_t = 1 << 22, value_parser = value_parser!(u32).range(1 << 10..=1 << 30))]
+    pub probes: u32,
+}
+
+fn bits(text: &str) -> Result<f64, String> {
+    let bits = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (1.0..=256.0).contains(&bits) { Ok(bits) } else { Err("not from 1 to 256".to_owned()) }
+}

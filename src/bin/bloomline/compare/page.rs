@@ -1,0 +1,82 @@
+//! The page: one file that needs nothing but a browser, on a phone and in the dark too.
+
+use super::paint::{BACKGROUND, GRID, HUES, MARK, TEXT, for_page};
+use super::plots::{self, Plot};
+use super::result::Comparison;
+use super::text::{Table, facts, notes, tables};
+use crate::error::Error;
+
+const STYLE: &str = "\
+*{box-sizing:border-box}\
+body{margin:0 auto;padding:1rem;max-width:84rem;font:1rem/1.5 system-ui,sans-serif;background:var(--background);color:var(--text)}\
+h1{font-size:1.5rem;line-height:1.2}h2{font-size:1.15rem;margin:0 0 .5rem}.plots~h2{margin-top:2rem}\
+dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1rem 1rem;font-size:.9rem}\
+dt{color:var(--mark)}dd{margin:0;overflow-wrap:anywhere}\
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:2rem;align-items:start}\
+@media(min-width:64rem){#speed{grid-row:span 2}}\
+figure{margin:0;min-width:0}figcaption{font-size:.95rem}\
+svg{display:block;width:100%;height:auto}\
+.table{overflow-x:auto;margin:0 0 1.5rem}\
+table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums;white-space:nowrap}\
+caption{text-align:left;font-weight:600;padding:.3rem 0}\
+th,td{text-align:right;padding:.15rem .6rem;border-bottom:1px solid var(--grid)}\
+th:first-child,td:first-child{text-align:left;padding-left:0;position:sticky;left:0;background:var(--background)}\
+.notes{font-size:.9rem;max-width:60rem;overflow-wrap:anywhere}";
+
+/// The whole page.
+pub fn page(comparison: &Comparison) -> Result<String, Error> {
+    let plots: String = plots::all(comparison)?.iter().map(figure).collect();
+    let facts: String = facts(comparison)
+        .iter()
+        .map(|(label, fact)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(label), escaped(fact)))
+        .collect();
+    let tables: String = tables(comparison).iter().map(table).collect();
+    let notes: String = notes(comparison).iter().map(|note| format!("<li>{}</li>\n", escaped(note))).collect();
+    Ok(format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>Bloom filters compared</title>\n<style>{}{STYLE}</style>\n</head>\n<body>\n\
+         <h1>Bloom filters compared</h1>\n<dl>\n{facts}</dl>\n<div class=\"plots\">\n{plots}</div>\n\
+         <h2>Figures</h2>\n{tables}<h2>How they were taken</h2>\n<ul class=\"notes\">\n{notes}</ul>\n</body>\n</html>",
+        variables()
+    ))
+}
+
+fn figure(plot: &Plot) -> String {
+    let Plot { name, title, svg, caption } = plot;
+    let svg = for_page(svg).replacen('>', &format!("><title>{}</title>", escaped(title)), 1);
+    let caption = escaped(caption);
+    format!("<figure id=\"{name}\">\n<h2>{title}</h2>\n{svg}<figcaption>{caption}</figcaption>\n</figure>\n")
+}
+
+fn table(table: &Table) -> String {
+    let row = |(i, cells): (usize, &Vec<String>)| {
+        let tag = if i == 0 { "th" } else { "td" };
+        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let rows: String = table.rows.iter().enumerate().map(row).collect();
+    // To be scrolled by the keyboard too.
+    format!(
+        "<div class=\"table\" tabindex=\"0\"><table>\n<caption>{}</caption>\n{rows}</table></div>\n",
+        escaped(&table.title)
+    )
+}
+
+/// The colours, as variables for the light and for the dark.
+fn variables() -> String {
+    let named = [("text", TEXT), ("grid", GRID), ("mark", MARK), ("background", BACKGROUND)];
+    let named = named.map(|(name, colours)| (name.to_owned(), colours));
+    let hues = HUES.iter().enumerate().map(|(i, colours)| (format!("hue{i}"), *colours));
+    let (light, dark): (String, String) = named
+        .into_iter()
+        .chain(hues)
+        .map(|(name, (light, dark))| (format!("--{name}:{light};"), format!("--{name}:{dark};")))
+        .unzip();
+    format!(":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}")
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

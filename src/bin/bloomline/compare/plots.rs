@@ -1,0 +1,223 @@
+//! The four plots.
+
+use super::chart::{Axis, Panel, Series, draw};
+use super::contenders::KINDS;
+use super::paint::Stroke;
+use super::result::{Comparison, Row};
+use super::text::size;
+use crate::error::Error;
+
+/// A plot, in the placeholders of [`Ink`](super::paint::Ink).
+pub struct Plot {
+    /// The file's name.
+    pub name: &'static str,
+    pub title: &'static str,
+    pub svg: String,
+    /// What one should see.
+    pub caption: String,
+}
+
+/// All of them.
+pub fn all(comparison: &Comparison) -> Result<Vec<Plot>, Error> {
+    Ok(vec![speed(comparison)?, rate(comparison)?, space(comparison)?, threads(comparison)?])
+}
+
+/// The rates that are worth a tick.
+const RATES: [(f64, &str); 7] =
+    [(0.0, "100 %"), (-1.0, "10 %"), (-2.0, "1 %"), (-3.0, "0.1 %"), (-4.0, "1e-4"), (-5.0, "1e-5"), (-6.0, "1e-6")];
+
+fn speed(comparison: &Comparison) -> Result<Plot, Error> {
+    let rows = &comparison.rows;
+    let panel = |title: &str, time: fn(&Row) -> f64| {
+        let x = sizes(rows.iter().map(|row| row.size_bytes));
+        let caches =
+            comparison.machine.caches.iter().map(|cache| ((cache.bytes as f64).log2(), format!("L{}", cache.level)));
+        let of = |name: &str| {
+            let own = rows.iter().filter(|row| row.contender == name);
+            let points: Vec<_> = own.map(|row| ((row.size_bytes as f64).log2(), time(row).log10())).collect();
+            Series { stroke: stroke(name), line: points.clone(), markers: points }
+        };
+        Panel {
+            title: title.to_owned(),
+            y: decimals(rows.iter().map(time)),
+            marks: caches.filter(|(at, _)| (x.from..x.to).contains(at)).collect(),
+            series: comparison.contenders.iter().map(|entry| of(&entry.name)).collect(),
+            x,
+        }
+    };
+    let panels = [
+        panel("query, half hits: ns a key", |row| row.query_50.median),
+        panel("insert: ns a key", |row| row.insert.median),
+    ];
+    Ok(Plot {
+        name: "speed",
+        title: "Speed by size",
+        svg: drawn(&panels, &legend(comparison.contenders.iter().map(|entry| entry.name.as_str())))?,
+        caption: format!(
+            "Lower is faster: a filter that fits a cache (L1, L2, L3) is fast in any layout; beyond them each key costs as \
+             many cache misses as its bits are apart, unless they are fetched ahead of time. All filters have {} bits a key, \
+             one thread; peers are dashed, in the colour of the layout that they implement.",
+            comparison.bits_per_key
+        ),
+    })
+}
+
+fn rate(comparison: &Comparison) -> Result<Plot, Error> {
+    let (least, most) = (4.0, 32.0);
+    let inside = |(x, y): &(f64, f64)| (least..=most).contains(x) && (-6.0..=0.0).contains(y);
+    let of = |name: &str| {
+        let models = comparison.models.iter().filter(|model| model.contender == name);
+        let line = models.flat_map(|model| &model.points).map(|point| (point.bits_per_key, point.fpr.log10()));
+        let asked = comparison.rates.iter().filter(|row| row.contender == name);
+        let asked = asked.map(|row| (row.bits_per_key, row.measured_fpr.log10()));
+        // The size with the most keys tells most.
+        let filled = comparison.rows.iter().rfind(|row| row.contender == name);
+        let filled = filled.map(|row| (row.bits_per_key, row.measured_fpr.log10()));
+        Series {
+            stroke: stroke(name),
+            line: line.filter(inside).collect(),
+            markers: asked.chain(filled).filter(inside).collect(),
+        }
+    };
+    let panel = Panel {
+        title: "false-positive rate".to_owned(),
+        x: Axis { label: "bits a key".to_owned(), from: least, to: most, ticks: whole((4..=32).step_by(4)) },
+        y: Axis {
+            label: String::new(),
+            from: -6.0,
+            to: 0.0,
+            ticks: RATES.iter().map(|(at, label)| (*at, (*label).to_owned())).collect(),
+        },
+        marks: Vec::new(),
+        series: comparison.contenders.iter().map(|entry| of(&entry.name)).collect(),
+    };
+    Ok(Plot {
+        name: "rate",
+        title: "False-positive rate by memory",
+        svg: drawn(&[panel], &legend(comparison.contenders.iter().map(|entry| entry.name.as_str())))?,
+        caption: "Lower is better: lines are the models of the layouts, each with its best number of probes, and markers are \
+                  measured; every marker should lie on the line of its colour."
+            .to_owned(),
+    })
+}
+
+fn space(comparison: &Comparison) -> Result<Plot, Error> {
+    const MOST: f64 = 64.0;
+    let series = comparison.models.iter().map(|model| {
+        let points = model.space.iter().map(|point| (-point.fpr.log10(), point.bits_per_key));
+        let line: Vec<_> = points.filter(|(_, bits)| *bits <= MOST).collect();
+        // One marker for each power of ten.
+        let markers = line.iter().copied().filter(|(x, _)| (x - x.round()).abs() < 1e-9).collect();
+        Series { stroke: stroke(&model.contender), line, markers }
+    });
+    let panel = Panel {
+        title: "bits a key".to_owned(),
+        x: Axis {
+            label: "false-positive rate wanted".to_owned(),
+            from: 0.85,
+            to: 6.15,
+            ticks: RATES[1..].iter().map(|(at, label)| (-at, (*label).to_owned())).collect(),
+        },
+        y: Axis { label: String::new(), from: 0.0, to: MOST, ticks: whole((8..=64).step_by(8)) },
+        marks: Vec::new(),
+        series: series.collect(),
+    };
+    Ok(Plot {
+        name: "space",
+        title: "Memory by rate wanted",
+        svg: drawn(&[panel], &legend(comparison.models.iter().map(|model| model.contender.as_str())))?,
+        caption: "Lower is smaller: the classic layout needs the least memory; the fewer cache lines a key touches, the more \
+                  memory a low rate takes, which is the price of speed."
+            .to_owned(),
+    })
+}
+
+fn threads(comparison: &Comparison) -> Result<Plot, Error> {
+    let largest = comparison.rows.iter().map(|row| row.size_bytes).max().unwrap_or(0);
+    let rows: Vec<_> = comparison.rows.iter().filter(|row| row.size_bytes == largest).collect();
+    let mut lines = Vec::new();
+    // One from each of the first layouts and peers that take hashes; the tables have all.
+    let known = ["words4", "fastbloom", "sbbf-rs"];
+    let mut shown: Vec<_> = rows.iter().filter(|row| known.contains(&row.contender.as_str())).collect();
+    if shown.is_empty() {
+        shown = rows.iter().take(known.len()).collect();
+    }
+    for (dash, row) in shown.into_iter().enumerate() {
+        lines.push((format!("{}: query", row.contender), Stroke { hue: 0, dash }, &row.query_threads));
+        for load in comparison.loads.iter().filter(|load| load.size_bytes == largest && load.contender == row.contender)
+        {
+            let hue = if load.operation == "bulk load" { 2 } else { 1 };
+            lines.push((format!("{}: {}", load.contender, load.operation), Stroke { hue, dash }, &load.threads));
+        }
+    }
+    let series: Vec<_> = lines
+        .iter()
+        .map(|(_, stroke, at)| {
+            let points: Vec<_> =
+                at.iter().map(|at| ((at.threads as f64).log2(), (1e3 / at.time.median).log10())).collect();
+            Series { stroke: *stroke, line: points.clone(), markers: points }
+        })
+        .collect();
+    let counts: Vec<usize> = lines.first().map_or_else(Vec::new, |(_, _, at)| at.iter().map(|at| at.threads).collect());
+    let most = counts.last().map_or(0.0, |&threads| (threads as f64).log2());
+    let panel = Panel {
+        title: "million keys a second".to_owned(),
+        x: Axis {
+            label: "threads".to_owned(),
+            from: -0.15 * most.max(1.0),
+            to: most + 0.15 * most.max(1.0),
+            ticks: counts.iter().map(|&threads| ((threads as f64).log2(), threads.to_string())).collect(),
+        },
+        y: decimals(lines.iter().flat_map(|(_, _, at)| at.iter().map(|at| 1e3 / at.time.median))),
+        marks: Vec::new(),
+        series,
+    };
+    let legend: Vec<_> = lines.into_iter().map(|(name, stroke, _)| (name, stroke)).collect();
+    Ok(Plot {
+        name: "threads",
+        title: "Throughput by threads",
+        svg: drawn(&[panel], &legend)?,
+        caption: format!(
+            "Higher is faster, in filters of {}, queries of half hits: what rises in parallel shares nothing but the memory, \
+             and flattens once that is busy; a bulk load needs no atomic operation, so it stays above atomic inserts.",
+            size(largest)
+        ),
+    })
+}
+
+fn drawn(panels: &[Panel], legend: &[(String, Stroke)]) -> Result<String, Error> {
+    draw(panels, legend).map_err(|error| Error::Plot { reason: error.to_string() })
+}
+
+fn legend<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, Stroke)> {
+    names.map(|name| (name.to_owned(), stroke(name))).collect()
+}
+
+/// How a contender is drawn, in each plot alike; grey if it is of another version of this command.
+fn stroke(name: &str) -> Stroke {
+    KINDS.iter().find(|kind| kind.name == name).map_or(Stroke { hue: 6, dash: 2 }, |kind| kind.stroke)
+}
+
+/// An axis of sizes, by their base-2 logarithms.
+fn sizes(sizes: impl Iterator<Item = usize> + Clone) -> Axis {
+    let logarithms = sizes.map(|bytes| (bytes as f64).log2());
+    let from = logarithms.clone().fold(f64::INFINITY, f64::min) - 0.5;
+    let to = logarithms.fold(0.0, f64::max) + 0.5;
+    let step = if to - from > 7.0 { 2 } else { 1 };
+    let ticks = (from.ceil() as i32..=to as i32).step_by(step);
+    let label = |power: i32| size(1 << power).replace("iB", "").replace(' ', "");
+    Axis { label: "size of the filter".to_owned(), from, to, ticks: ticks.map(|p| (f64::from(p), label(p))).collect() }
+}
+
+/// An axis of figures, by their base-10 logarithms, with a tick at 1, 2 and 5 of each power.
+fn decimals(figures: impl Iterator<Item = f64> + Clone) -> Axis {
+    let from = figures.clone().fold(f64::INFINITY, f64::min).log10() - 0.08;
+    let to = figures.fold(0.0, f64::max).log10() + 0.08;
+    let ticks = (-3..6).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10.0_f64.powi(power)));
+    let ticks = ticks.filter(|tick| (from..=to).contains(&tick.log10()));
+    Axis { label: String::new(), from, to, ticks: ticks.map(|tick| (tick.log10(), format!("{tick}"))).collect() }
+}
+
+fn whole(ticks: impl Iterator<Item = i32>) -> Vec<(f64, String)> {
+    ticks.map(|tick| (f64::from(tick), tick.to_string())).collect()
+}

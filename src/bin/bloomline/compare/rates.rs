@@ -1,0 +1,67 @@
+//! Rates: what was asked for, what the model says, what is measured; and the models' curves.
+
+use super::contenders::Kind;
+use super::keys::{self, PRESENT};
+use super::measure::false_positive_rate;
+use super::result::{Model, ModelPoint, RateRow};
+use crate::error::Error;
+use bloomline::BuildError;
+
+/// Keys in the filters of the curves: as many as make blocks loaded as in any large filter.
+const CURVE_KEYS: u64 = 1 << 18;
+
+/// Asks each contender for each rate, fills it with `keys` keys, and measures with at least `probes` absent ones.
+pub fn measured(kinds: &[&Kind], rates: &[f64], keys: u64, probes: u64) -> Result<Vec<RateRow>, Error> {
+    /// False positives to count: their number is within a twentieth of the expected one, mostly.
+    const COUNTED: f64 = 400.0;
+    let hashes = keys::hashes(PRESENT, 0, keys);
+    let mut new = vec![false; hashes.len()];
+    let mut rows = Vec::new();
+    for &rate in rates {
+        for (kind, for_rate) in kinds.iter().filter_map(|kind| Some((kind, kind.for_rate?))) {
+            let mut filter = for_rate(keys, rate)?;
+            filter.insert(&hashes, &mut new);
+            let absent_keys = probes.max((COUNTED / rate) as u64);
+            rows.push(RateRow {
+                contender: kind.name.to_owned(),
+                keys,
+                requested_fpr: rate,
+                probes: filter.probes(),
+                bits_per_key: filter.memory_bytes() as f64 * 8.0 / keys as f64,
+                modelled_fpr: filter.modelled_fpr(keys),
+                measured_fpr: false_positive_rate(filter.as_ref(), absent_keys),
+                absent_keys,
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// The curves of the layouts; peers implement one of them.
+pub fn models(kinds: &[&Kind]) -> Result<Vec<Model>, Error> {
+    kinds.iter().filter(|kind| kind.peer.is_none()).map(|kind| model(kind)).collect()
+}
+
+fn model(kind: &Kind) -> Result<Model, Error> {
+    let mut points = Vec::new();
+    for bits in 4..=36 {
+        let filter = (kind.for_memory)(bits * CURVE_KEYS as usize / 8, CURVE_KEYS)?;
+        points.push(point(filter.memory_bytes(), filter.modelled_fpr(CURVE_KEYS)));
+    }
+    let mut space = Vec::new();
+    let for_rate = kind.for_rate.iter();
+    for (for_rate, quarters) in for_rate.flat_map(|for_rate| (4..=24).map(move |quarters| (for_rate, quarters))) {
+        let rate = 10.0_f64.powf(f64::from(quarters) / -4.0);
+        match for_rate(CURVE_KEYS, rate) {
+            Ok(filter) => space.push(point(filter.memory_bytes(), rate)),
+            // The curve ends where the layout does.
+            Err(BuildError::RateUnreachable { .. } | BuildError::TooLarge { .. }) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Model { contender: kind.name.to_owned(), points, space })
+}
+
+fn point(bytes: usize, fpr: f64) -> ModelPoint {
+    ModelPoint { bits_per_key: bytes as f64 * 8.0 / CURVE_KEYS as f64, fpr }
+}

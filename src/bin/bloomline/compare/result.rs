@@ -1,0 +1,119 @@
+//! What a comparison found: what `--json` prints and `--from` reads.
+
+use super::machine::Machine;
+use serde::{Deserialize, Serialize};
+
+/// All of it.
+#[derive(Serialize, Deserialize)]
+pub struct Comparison {
+    pub version: String,
+    pub date: String,
+    pub command: String,
+    pub machine: Machine,
+    /// Memory for each key.
+    pub bits_per_key: f64,
+    /// Distinct keys in a round.
+    pub round_keys: u64,
+    pub rounds: u32,
+    /// How long it took.
+    pub seconds: f64,
+    pub contenders: Vec<Entry>,
+    pub rows: Vec<Row>,
+    pub loads: Vec<LoadRow>,
+    pub rates: Vec<RateRow>,
+    pub models: Vec<Model>,
+}
+
+/// Who took part.
+#[derive(Serialize, Deserialize)]
+pub struct Entry {
+    pub name: String,
+    /// The crate, of a peer.
+    pub peer: Option<String>,
+    pub interface: String,
+}
+
+/// A contender at a size, filled to the planned load.
+#[derive(Serialize, Deserialize)]
+pub struct Row {
+    pub contender: String,
+    /// The size that was asked for, the same for all.
+    pub size_bytes: usize,
+    /// The size of the bits.
+    pub memory_bytes: usize,
+    /// The growth of the process's resident memory; unknown where the system does not tell.
+    pub resident_bytes: Option<u64>,
+    pub keys: u64,
+    pub bits_per_key: f64,
+    pub probes: u32,
+    pub modelled_fpr: f64,
+    pub measured_fpr: f64,
+    pub insert: Time,
+    pub query_0: Time,
+    pub query_50: Time,
+    pub query_100: Time,
+    /// Queries of half hits by threads.
+    pub query_threads: Vec<OnThreads>,
+}
+
+/// Ns a key: the median of the rounds, and their span.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Time {
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Time {
+    /// Of rounds, of which there must be one.
+    pub fn of(mut rounds: Vec<f64>) -> Self {
+        rounds.sort_by(f64::total_cmp);
+        Self { median: rounds[rounds.len() / 2], least: rounds[0], most: rounds[rounds.len() - 1] }
+    }
+}
+
+/// A time on so many threads, of the clock on the wall.
+#[derive(Serialize, Deserialize)]
+pub struct OnThreads {
+    pub threads: usize,
+    pub time: Time,
+}
+
+/// A load on several threads.
+#[derive(Serialize, Deserialize)]
+pub struct LoadRow {
+    pub contender: String,
+    pub operation: String,
+    pub interface: String,
+    pub size_bytes: usize,
+    pub threads: Vec<OnThreads>,
+}
+
+/// A rate that was asked for, and what came of it.
+#[derive(Serialize, Deserialize)]
+pub struct RateRow {
+    pub contender: String,
+    pub keys: u64,
+    pub requested_fpr: f64,
+    pub probes: u32,
+    pub bits_per_key: f64,
+    pub modelled_fpr: f64,
+    pub measured_fpr: f64,
+    /// How many absent keys were asked for.
+    pub absent_keys: u64,
+}
+
+/// What the model of a layout promises.
+#[derive(Serialize, Deserialize)]
+pub struct Model {
+    pub contender: String,
+    pub points: Vec<ModelPoint>,
+    pub space: Vec<ModelPoint>,
+}
+
+/// A size and its rate: of a given size in `points`, of a wanted rate in `space`.
+#[derive(Serialize, Deserialize)]
+pub struct ModelPoint {
+    pub bits_per_key: f64,
+    pub fpr: f64,
+}

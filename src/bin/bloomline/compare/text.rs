@@ -1,0 +1,158 @@
+//! The tables, for people to read: as text here, and for the page.
+
+use super::result::{Comparison, LoadRow, RateRow, Row, Time};
+use crate::figures::{readable_size, table};
+use std::cmp::Ordering;
+
+/// A table with a title; its first row is the head.
+pub struct Table {
+    pub title: String,
+    pub rows: Vec<Vec<String>>,
+}
+
+/// All of the result.
+pub fn text(comparison: &Comparison) -> String {
+    let mut parts = vec![facts(comparison).map(|(label, fact)| format!("{label:13} {fact}")).join("\n")];
+    parts.extend(tables(comparison).into_iter().map(|part| format!("{}\n{}", part.title, table(&part.rows))));
+    parts.push(notes(comparison).join("\n"));
+    parts.join("\n\n")
+}
+
+/// What the figures rest on.
+pub fn facts(comparison: &Comparison) -> [(&'static str, String); 7] {
+    let machine = &comparison.machine;
+    let memory = machine.memory_bytes.map_or_else(String::new, |bytes| format!(", {}", readable_size(bytes as usize)));
+    let cores = if machine.cores == 1 { "core" } else { "cores" };
+    let cache = |cache: &super::machine::Cache| format!("L{} {}", cache.level, size(cache.bytes));
+    let pages = machine.huge_pages.as_ref().map_or_else(String::new, |mode| format!(", huge pages: {mode}"));
+    [
+        (
+            "machine",
+            format!("{}, {} {cores}{memory}, {} {}{pages}", machine.cpu, machine.cores, machine.os, machine.arch),
+        ),
+        ("CPU features", format!("{} (kernel: {})", machine.features.join(" "), machine.kernel)),
+        ("caches", machine.caches.iter().map(cache).collect::<Vec<_>>().join(", ")),
+        ("date", comparison.date.clone()),
+        ("version", comparison.version.clone()),
+        ("command", comparison.command.clone()),
+        ("duration", format!("{:.0} s", comparison.seconds)),
+    ]
+}
+
+/// How the figures were taken.
+pub fn notes(comparison: &Comparison) -> Vec<String> {
+    let Comparison { round_keys, rounds, bits_per_key, .. } = comparison;
+    let mut notes = vec![
+        format!(
+            "Times are ns a key: the median of {rounds} rounds (of an insert into a large filter, of as many parts of its \
+             filling), and half their span. The contenders take turns round by round, with the same {round_keys} distinct \
+             pre-hashed keys a round, in filters of {bits_per_key} bits a key that are filled as planned. Inserts fill an \
+             empty filter; threads ask for half hits; the measured rate is that of the misses."
+        ),
+        "Resident is the growth of the process's memory by filter and first keys; the allocator hides some of small filters."
+            .to_owned(),
+    ];
+    if *round_keys < 1 << 22 {
+        notes.push(format!("Only {round_keys} distinct keys a round: they may stay in a cache, and flatter all."));
+    }
+    notes.extend(comparison.contenders.iter().map(|entry| match &entry.peer {
+        Some(peer) => format!("{}: the crate {peer}; {}.", entry.name, entry.interface),
+        None => format!("{}: {}.", entry.name, entry.interface),
+    }));
+    notes
+}
+
+/// All tables.
+pub fn tables(comparison: &Comparison) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for rows in comparison.rows.chunk_by(|a, b| a.size_bytes == b.size_bytes) {
+        tables.push(speeds(rows));
+        let loads = comparison.loads.iter().filter(|load| load.size_bytes == rows[0].size_bytes);
+        tables.extend(self::loads(&loads.collect::<Vec<_>>()));
+    }
+    tables.extend(rates(&comparison.rates));
+    tables
+}
+
+fn speeds(rows: &[Row]) -> Table {
+    let mut head =
+        texts(["contender", "k", "bits/key", "modelled", "measured", "query, miss", "half", "hit", "insert"]);
+    let most = rows[0].query_threads.last().map_or(1, |last| last.threads);
+    if most > 1 {
+        head.push(format!("query, {most} threads"));
+    }
+    head.push("resident".to_owned());
+    let row = |row: &Row| {
+        let mut cells = vec![
+            row.contender.clone(),
+            row.probes.to_string(),
+            format!("{:.2}", row.bits_per_key),
+            rate(row.modelled_fpr),
+            rate(row.measured_fpr),
+        ];
+        cells.extend([row.query_0, row.query_50, row.query_100, row.insert].map(time));
+        cells.extend(row.query_threads.iter().skip(1).last().map(|last| time(last.time)));
+        cells.push(row.resident_bytes.map_or_else(|| "unknown".to_owned(), |bytes| readable_size(bytes as usize)));
+        cells
+    };
+    Table {
+        title: format!("{}, {} keys", size(rows[0].size_bytes), rows[0].keys),
+        rows: [head].into_iter().chain(rows.iter().map(row)).collect(),
+    }
+}
+
+fn loads(loads: &[&LoadRow]) -> Option<Table> {
+    let first = loads.first()?;
+    let mut head = texts(["contender", "load", "interface"]);
+    head.extend(first.threads.iter().map(|at| match at.threads.cmp(&1) {
+        Ordering::Greater => format!("{} threads", at.threads),
+        _ => "1 thread".to_owned(),
+    }));
+    let row = |row: &&LoadRow| {
+        let mut cells = vec![row.contender.clone(), row.operation.clone(), row.interface.clone()];
+        cells.extend(row.threads.iter().map(|at| time(at.time)));
+        cells
+    };
+    Some(Table {
+        title: format!("{}, loads on threads", size(first.size_bytes)),
+        rows: [head].into_iter().chain(loads.iter().map(row)).collect(),
+    })
+}
+
+fn rates(rates: &[RateRow]) -> Option<Table> {
+    let first = rates.first()?;
+    let head = texts(["contender", "requested", "modelled", "measured", "measured/requested", "k", "bits/key"]);
+    let row = |row: &RateRow| {
+        vec![
+            row.contender.clone(),
+            rate(row.requested_fpr),
+            rate(row.modelled_fpr),
+            rate(row.measured_fpr),
+            format!("{:.2}", row.measured_fpr / row.requested_fpr),
+            row.probes.to_string(),
+            format!("{:.2}", row.bits_per_key),
+        ]
+    };
+    Some(Table {
+        title: format!("False-positive rates asked for, {} keys", first.keys),
+        rows: [head].into_iter().chain(rates.iter().map(row)).collect(),
+    })
+}
+
+fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(str::to_owned).to_vec()
+}
+
+fn rate(rate: f64) -> String {
+    format!("{rate:.2e}")
+}
+
+fn time(time: Time) -> String {
+    let span = 50.0 * (time.most - time.least) / time.median;
+    format!("{:.2} ±{span:.0}%", time.median)
+}
+
+/// A size that most often is a whole number of its unit.
+pub fn size(bytes: usize) -> String {
+    readable_size(bytes).replace(".00", "")
+}
