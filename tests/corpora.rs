@@ -935,7 +935,7 @@ fn checkpoints_outlive_a_kill() {
 fn a_run_that_failed_goes_on_where_it_ended() {
     let mut whole = Vec::new();
     (0..2000).for_each(|i| writeln!(whole, "{i:04}\t{}", i % 1500).unwrap());
-    // A line without a second field, of the same length: files that changed their sizes are not resumed.
+    // A line without a second field, of the same length: files that changed their sizes or times are not resumed.
     let tab = whole.iter().rposition(|&byte| byte == b'\t').unwrap();
     let tab = whole[..tab - 4000].iter().rposition(|&byte| byte == b'\t').unwrap();
     let mut bad = whole.clone();
@@ -963,7 +963,10 @@ fn a_run_that_failed_goes_on_where_it_ended() {
             assert!(message.contains(&format!("\"a\", line {bad_line}:")), "{message}");
             let [first, repeats] = outputs();
             assert_eq!(count(&first) + count(&repeats), bad_line);
+            let time = fs::metadata(bench.0.path().join("a")).unwrap().modified().unwrap();
             bench.write("a", &code(&whole));
+            assert!(bench.refused(&format!("{line} --resume")).contains("another job"));
+            fs::File::options().write(true).open(bench.0.path().join("a")).unwrap().set_modified(time).unwrap();
             assert_eq!(bench.clean(&format!("{line} --resume")), "");
             assert!(outputs() == expected, "{output}");
             assert!(bench.read("s") == state);

@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What an interrupted run has to know of itself.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -28,17 +29,21 @@ pub struct Checkpoint {
     pub output: u64,
     /// The length of the file of repeats.
     pub dupes: u64,
+    /// New keys that still fit, where the filter is limited.
+    pub room: Option<u64>,
 }
 
 /// What has to be the same when a run goes on.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// The names and sizes of the inputs.
-    pub inputs: Vec<(String, Option<u64>)>,
+    /// The names, sizes and times of the inputs.
+    pub inputs: Vec<(String, Option<u64>, Option<Duration>)>,
     /// The names of the outputs.
     pub outputs: Vec<String>,
     /// What lines are kept and how they are printed.
     pub options: String,
+    /// What happens with bad input, unless it ends the run: until then there was none, and another way is as good.
+    pub on_error: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,6 +51,8 @@ struct Contents {
     job: Job,
     /// The newest first.
     checkpoints: Vec<Checkpoint>,
+    /// Whether the newest is of the end.
+    finished: bool,
 }
 
 /// The checkpoints of a job.
@@ -75,13 +82,16 @@ impl Checkpoints {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(Error::Open { input: format!("{path:?}"), source }),
         };
-        Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new() } })
+        Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new(), finished: false } })
     }
 
     /// The checkpoint of an earlier run of the job that belongs to a state with so many bits set.
     pub fn find(&mut self, ones: u64) -> Result<Checkpoint, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
-        let earlier = self.earlier.take().ok_or_else(|| refused("it is not there".to_owned()))?;
+        let mut earlier = self.earlier.take().ok_or_else(|| refused("it is not there".to_owned()))?;
+        if earlier.job.on_error.is_none() {
+            earlier.job.on_error.clone_from(&self.contents.job.on_error);
+        }
         if earlier.job != self.contents.job {
             return Err(refused(format!("it is of another job: {:?}, and not {:?}", earlier.job, self.contents.job)));
         }
@@ -91,8 +101,20 @@ impl Checkpoints {
         Ok(checkpoint)
     }
 
+    /// Refuses to begin anew where that would empty an output with lines that the state of a run that was cut off has seen.
+    pub fn begin(&self) -> Result<(), Error> {
+        let Some(earlier) = self.earlier.as_ref().filter(|earlier| !earlier.finished) else { return Ok(()) };
+        let lines = earlier.checkpoints.first().is_some_and(|newest| newest.output > 0);
+        let same = |output: &&String| self.contents.job.outputs.contains(output);
+        match earlier.job.outputs.first().filter(same) {
+            Some(output) if lines => Err(Error::CutOff { output: output.clone() }),
+            _ => Ok(()),
+        }
+    }
+
     /// Adds a checkpoint, whose state must be saved next. It and the one before are kept.
-    pub fn add(&mut self, checkpoint: Checkpoint) -> Result<(), Error> {
+    pub fn add(&mut self, checkpoint: Checkpoint, finished: bool) -> Result<(), Error> {
+        self.contents.finished = finished;
         let checkpoints = &mut self.contents.checkpoints;
         checkpoints.insert(0, checkpoint);
         checkpoints.truncate(2);

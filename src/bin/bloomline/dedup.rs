@@ -19,7 +19,7 @@ use std::env;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
 
@@ -49,7 +49,13 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
         } else {
             // Without a state no checkpoint was reached.
             if options.resume && state.exists() {
-                start = Some(kept.find(inserter.seen.ones())?);
+                let checkpoint = kept.find(inserter.seen.ones())?;
+                inserter.resume(checkpoint.room);
+                start = Some(checkpoint);
+            } else if state.exists()
+                && options.output.as_ref().is_some_and(|path| path.metadata().is_ok_and(|file| file.len() > 0))
+            {
+                kept.begin()?;
             }
             checkpoints = Some(kept);
         }
@@ -65,10 +71,19 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
         inserter.exact = Some(Exact::new(&env::temp_dir()));
     }
     let wakes = signals::receive(options.checkpoint)?;
-    let mut work = Work { options, inserter, outputs, checkpoints, place: place.clone(), end: None };
+    let mut work = Work {
+        options,
+        inserter,
+        outputs,
+        checkpoints,
+        place: place.clone(),
+        saved: started,
+        saving: Duration::ZERO,
+        end: None,
+    };
     if work.checkpoints.is_some() && start.is_none() {
         // Whatever an earlier run left there, this one starts anew.
-        work.checkpoint()?;
+        work.checkpoint(false)?;
     }
     let chunks = Chunks::new(inputs, place.offset, reading.cut());
     let hash = move |batch: &mut Batch| batch.hash(&hashing);
@@ -78,7 +93,7 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
             progress.show(&work.inserter);
             ended
         }
-        Event::Wake(Wake::Checkpoint) => work.checkpoint().map(|()| GO_ON),
+        Event::Wake(Wake::Checkpoint) => work.checkpoint_in_time().map(|()| GO_ON),
         Event::Wake(Wake::End(signal)) => {
             work.end = Some(End::Signal(signal));
             Ok(ControlFlow::Break(()))
@@ -109,7 +124,7 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
 fn job(options: &Dedup, inputs: &[Input]) -> Job {
     let paths = [options.output.as_deref(), options.dupes.as_deref()];
     Job {
-        inputs: inputs.iter().map(|input| (input.origin().name().to_owned(), input.size())).collect(),
+        inputs: inputs.iter().map(|input| (input.origin().name().to_owned(), input.size(), input.modified())).collect(),
         outputs: paths.into_iter().flatten().map(|path| output::name(Some(path))).collect(),
         options: format!(
             "{:?}, line end {}, invert {}, annotate {}, seed {}",
@@ -119,6 +134,11 @@ fn job(options: &Dedup, inputs: &[Input]) -> Job {
             options.annotate,
             options.sizing.seed
         ),
+        on_error: match options.reading.on_error {
+            OnError::Fail => None,
+            OnError::Skip => Some("skip".to_owned()),
+            OnError::Keep => Some("keep".to_owned()),
+        },
     }
 }
 
@@ -177,6 +197,9 @@ struct Work<'a> {
     checkpoints: Option<Checkpoints>,
     /// All lines before it are done, and none after it.
     place: Place,
+    /// When the state was saved, and how long it took.
+    saved: Instant,
+    saving: Duration,
     end: Option<End>,
 }
 
@@ -211,14 +234,27 @@ impl Work<'_> {
         batch.pieces(!self.options.invert).try_for_each(|lines| kept.write(lines))
     }
 
+    /// Saves the state if the last time that took is over once more, so that lines have at least half of the time.
+    fn checkpoint_in_time(&mut self) -> Result<(), Error> {
+        if self.saved.elapsed() < self.saving {
+            return Ok(());
+        }
+        let started = Instant::now();
+        self.checkpoint(false)?;
+        self.saving = started.elapsed();
+        self.saved = Instant::now();
+        Ok(())
+    }
+
     /// Saves the state. The lines it marks as seen leave before it.
-    fn checkpoint(&mut self) -> Result<(), Error> {
+    fn checkpoint(&mut self, finished: bool) -> Result<(), Error> {
         let output = self.outputs.kept.settle()?;
         let dupes = self.outputs.dropped.as_mut().map_or(Ok(0), Output::settle)?;
         let Some(path) = &self.options.state else { return Ok(()) };
         if let Some(checkpoints) = &mut self.checkpoints {
             let Place { input, offset, lines, .. } = self.place;
-            checkpoints.add(Checkpoint { ones: self.inserter.seen.ones(), input, offset, lines, output, dupes })?;
+            let (ones, room) = (self.inserter.seen.ones(), self.inserter.room());
+            checkpoints.add(Checkpoint { ones, input, offset, lines, output, dupes, room }, finished)?;
         }
         self.inserter.seen.save(path)
     }
@@ -234,6 +270,6 @@ impl Work<'_> {
         }
         kept.finish()?;
         dropped.as_mut().map_or(Ok(()), Output::finish)?;
-        if self.options.state.is_some() { self.checkpoint() } else { Ok(()) }
+        if self.options.state.is_some() { self.checkpoint(self.end.is_none()) } else { Ok(()) }
     }
 }

@@ -27,6 +27,8 @@ pub enum Error {
     State { path: PathBuf, reason: String },
     /// There is no checkpoint to go on from.
     Resume { path: PathBuf, reason: String },
+    /// The output has lines that are in the state and would be lost.
+    CutOff { output: String },
     /// Something else is where the checkpoints go.
     NotCheckpoints { path: PathBuf },
     /// An input or output that cannot be gone on with.
@@ -106,8 +108,13 @@ impl fmt::Display for Error {
                 "cannot go on with the state {path:?}: {reason}; leave out the option that differs, or choose another state"
             ),
             Self::Resume { path, reason } => {
-                write!(f, "cannot resume from {path:?}: {reason}; run without --resume to begin anew")
+                write!(f, "cannot resume from {path:?}: {reason}; to begin anew, remove it and the state")
             }
+            Self::CutOff { output } => write!(
+                f,
+                "cannot begin anew in {output}: it has lines that the state has seen, of a run that was cut off; go on with \
+                 --resume, or write to another file"
+            ),
             Self::NotCheckpoints { path } => {
                 write!(
                     f,
@@ -122,7 +129,7 @@ impl fmt::Display for Error {
             }
             Self::Shorter { output, have, want } => write!(
                 f,
-                "cannot resume: {output} has {have} bytes and had {want} at the checkpoint; run without --resume to begin anew"
+                "cannot resume: {output} has {have} bytes and had {want} at the checkpoint; to begin anew, remove the state"
             ),
             Self::Exact { source } => {
                 write!(f, "cannot keep hashes in a temporary file: {source}; TMPDIR names the folder for it")

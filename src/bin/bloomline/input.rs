@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// An input that could be opened.
 pub struct Input {
@@ -16,6 +17,8 @@ pub struct Input {
     from: From,
     /// Its size in bytes, if it is a regular file.
     size: Option<u64>,
+    /// When it was changed, since 1970, where the system tells.
+    modified: Option<Duration>,
     /// Bytes read of all inputs, as they stand in the files.
     read: Arc<AtomicU64>,
 }
@@ -117,7 +120,8 @@ impl Input {
                 let from = if metadata.is_file() && !stdin { From::Path(path.to_owned()) } else { From::File(file) };
                 let identity = Identity::of(&metadata);
                 let size = identity.is_some().then_some(metadata.len());
-                Ok(Self { origin: Origin { name, identity }, from, size, read: read.clone() })
+                let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                Ok(Self { origin: Origin { name, identity }, from, size, modified, read: read.clone() })
             }
             Err(source) => Err(Error::Open { input: name, source }),
         }
@@ -126,6 +130,11 @@ impl Input {
     /// Its size in bytes, if it is a regular file, that is, one which can be read again.
     pub fn size(&self) -> Option<u64> {
         self.size
+    }
+
+    /// When it was changed, since 1970, where the system tells.
+    pub fn modified(&self) -> Option<Duration> {
+        self.modified
     }
 
     /// Bytes read of all inputs that were checked together, as they stand in the files.

@@ -124,6 +124,18 @@ impl Inserter {
         }
     }
 
+    /// New keys that still fit, where the filter is limited.
+    pub fn room(&self) -> Option<u64> {
+        self.limit.as_ref().map(|limit| limit.keys.saturating_sub(self.counts.inserted))
+    }
+
+    /// Goes on where so many new keys still fitted.
+    pub fn resume(&mut self, room: Option<u64>) {
+        if let (Some(limit), Some(room)) = (&mut self.limit, room) {
+            limit.keys = room;
+        }
+    }
+
     /// What may go into the filter, if it is limited.
     pub fn limit(&self) -> Option<&Limit> {
         self.limit.as_ref()

@@ -66,7 +66,9 @@ pub fn run<W>(
         // Fails only if all workers are gone, and the loop below ends then.
         let _ = recycle.send(Batch::default());
     }
-    while let Some(next) = next(&slots, wakes, &mut consume)? {
+    let mut woken = false;
+    while let Some(next) = next(&slots, wakes, woken, &mut consume)? {
+        woken = matches!(next, Next::Wake(_));
         let slot: Slot = match next {
             Next::Slot(slot) => slot,
             Next::Wake(wake) => {
@@ -114,13 +116,14 @@ enum Next<W> {
     Wake(W),
 }
 
-/// Waits for the next slot or wake; `None` at the end of the slots.
+/// Waits for the next slot or wake; `None` at the end of the slots. After a wake a slot that is there has its turn.
 fn next<W>(
     slots: &Receiver<Slot>,
     wakes: &Receiver<W>,
+    woken: bool,
     mut consume: impl FnMut(Event<W>) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Option<Next<W>>, Error> {
-    if let Ok(wake) = wakes.try_recv() {
+    if let Some(Ok(wake)) = (!woken).then(|| wakes.try_recv()) {
         return Ok(Some(Next::Wake(wake)));
     }
     if let Ok(slot) = slots.try_recv() {
