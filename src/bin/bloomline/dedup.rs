@@ -16,6 +16,7 @@ use crate::signals::{self, Wake};
 use crate::{filter_file, report, sizing};
 use bloomline::KeyHasher;
 use std::env;
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -170,6 +171,13 @@ impl Outputs {
         let first = options.output.as_deref().map(Origin::of);
         let open = |path: &_| Output::open(Some(path), taken().chain(&first), dropped);
         let dropped = options.dupes.as_deref().map(open).transpose()?;
+        if options.state.is_some() {
+            // A crash must not leave a state that knows of an output which the folder does not.
+            for path in [&options.output, &options.dupes].into_iter().flatten() {
+                let synced = File::open(filter_file::folder(path)).and_then(|folder| folder.sync_all());
+                synced.map_err(|source| Error::Create { output: output::name(Some(path)), source })?;
+            }
+        }
         // Where the state is not there yet, it is the outputs that tell.
         let outputs: Vec<Origin> =
             [&options.output, &options.dupes].into_iter().flatten().map(|path| Origin::of(path)).collect();
