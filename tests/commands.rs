@@ -324,7 +324,10 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
     fs::create_dir(bench.0.path().join("folder")).unwrap();
     for output in ["a", "link"] {
         let message = bench.refused(&format!("build -o {output} b a"));
-        assert!(message.contains(&format!("\"{output}\"")) && message.contains("input \"a\""), "{message}");
+        assert!(
+            message.contains(&format!("\"{output}\"")) && message.contains("input") && message.contains(": \"a\";"),
+            "{message}"
+        );
     }
     assert_eq!(bench.read("a"), b"a\n");
     // Standard input stays silent: who reads it first would wait forever.

@@ -553,12 +553,13 @@ fn lines_that_could_not_be_printed_are_not_remembered() {
     }
     let bench = Bench::new(&[("a", &numbers(0..1000))]);
     let full = || File::options().write(true).open("/dev/full").unwrap();
+    let remembered = || text(&bench.run("check -c -f s a").stdout) != "0\n";
     let message = refused(bench.command("dedup --state s a").stdout(full()).output().unwrap());
     assert!(message.contains("cannot write to standard output"), "{message}");
     bench.refused("dedup -o /dev/full --state s a");
-    assert!(!bench.0.path().join("s").exists());
+    assert!(!remembered());
     failed(&bench.run("dedup --dupes /dev/full --state s -o o a a"));
-    assert!(!bench.0.path().join("s").exists());
+    assert!(!remembered());
     for options in ["--count ", "--annotate ", "--exact ", "-j 1 --chunk-size 10 "] {
         refused(bench.command(&format!("dedup {options}a")).stdout(full()).output().unwrap());
     }
@@ -1266,4 +1267,38 @@ fn random_urls_are_those_of_the_reference() {
         let [ours, theirs] = both(&case, Some(keys.as_bytes()));
         prop_assert_eq!(ours, theirs);
     });
+}
+
+/// The piece of a line that a broken input ends with may be longer than all that comes after.
+#[test]
+fn a_live_input_after_a_broken_one_is_read_to_its_end() {
+    let bench = Bench::new(&[("broken", &gzip(b"a long first piece")[..30])]);
+    for input in [&b"a\n"[..], b"b\na\nb\n", b""] {
+        let output = fed(bench.command("dedup --on-error skip broken -"), input);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let expected = [&b"a\n"[..], b"b\na\n", b""].into_iter().find(|lines| input.starts_with(lines)).unwrap();
+        assert_eq!(text(&output.stdout), text(expected));
+    }
+}
+
+/// Only the reader of standard output may leave before the end.
+#[test]
+fn a_reader_of_the_repeats_that_leaves_is_an_error() {
+    let bench = Bench::new(&[("in", &[numbers(0..50_000), numbers(0..50_000)].concat())]);
+    let fifo = bench.0.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = std::thread::spawn(move || drop(File::open(fifo).unwrap()));
+    let output = bench.run("dedup --dupes fifo -o out in");
+    reader.join().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("fifo"));
+}
+
+#[test]
+fn a_state_with_all_bits_set_has_figures() {
+    let bench = Bench::new(&[("in", &numbers(0..2000)), ("more", &numbers(2000..2010))]);
+    bench.run("dedup -n 1 -p 0.5 --state s in");
+    let output = bench.run("dedup -n 1 -p 0.5 --state s --stats more");
+    assert!(output.stdout.is_empty());
+    assert!(text(&output.stderr).contains("wrongly dropped  10.000 "), "{}", text(&output.stderr));
 }

@@ -741,7 +741,7 @@ fn a_state_that_another_run_changed_is_not_resumed() {
         ("changed by another run", &["build", "--append", "-o", STATE, "other"][..]),
         // One that could be resumed itself, and one that could not.
         ("another job", &["dedup", "--state", STATE, "-o", "out2", "other"]),
-        ("not there", &["dedup", "--state", STATE, "other"]),
+        ("another job", &["dedup", "--state", STATE, "other"]),
     ];
     for (reason, arguments) in changes {
         let (job, _) = crashed(plain());
@@ -990,4 +990,19 @@ fn inputs_that_changed_but_for_their_sizes_are_not_resumed() {
     input.rotate_left(1);
     fs::write(job.path("in.txt"), input).unwrap();
     job.refused(&mut job.command(&["--resume"]));
+}
+
+/// The last checkpoint says that it is of the end, and is written before the state.
+#[test]
+fn an_output_whose_last_state_was_not_saved_is_not_begun_anew() {
+    let (job, expected) = crashed(plain());
+    let state = fs::read(job.path(STATE)).unwrap();
+    // Goes on at this state, so that it is the last but one.
+    job.complete(true);
+    fs::write(job.path(STATE), state).unwrap();
+    assert!(job.refused(&mut job.command(&[])).contains("--resume"));
+    job.complete(true);
+    job.check_results(&expected);
+    // At the end of the last state nothing is lost.
+    succeed(&mut job.command(&[]));
 }

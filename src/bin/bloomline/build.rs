@@ -26,6 +26,7 @@ pub fn run(options: &Build) -> Result<ExitCode, Error> {
     let hashing = Hashing::new(reading, inserter.seen.hasher());
     pipeline::batches(
         reading.threads,
+        false,
         Chunks::new(inputs, 0, reading.cut()),
         move |batch| batch.hash(&hashing),
         |batch, place| {

@@ -70,7 +70,7 @@ impl Search<'_> {
         };
         let (mut sum, mut faults) = (0, 0);
         let chunks = Chunks::new(inputs, 0, reading.cut());
-        pipeline::batches(reading.threads, chunks, work, |batch, place| {
+        pipeline::batches(reading.threads, self.options.quiet, chunks, work, |batch, place| {
             let selected = batch.count(wanted);
             sum += selected as u64;
             faults += batch.faults() as u64;

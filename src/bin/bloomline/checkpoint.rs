@@ -101,10 +101,14 @@ impl Checkpoints {
         Ok(checkpoint)
     }
 
-    /// Refuses to begin anew where that would empty an output with lines that the state of a run that was cut off has seen.
-    pub fn begin(&self) -> Result<(), Error> {
-        let Some(earlier) = self.earlier.as_ref().filter(|earlier| !earlier.finished) else { return Ok(()) };
-        let lines = earlier.checkpoints.first().is_some_and(|newest| newest.output > 0);
+    /// Refuses to begin anew where that would empty an output with lines that the state of a run that was cut off has seen:
+    /// before its end, or before the state of the end was saved. `ones` bits are set in the state that is there.
+    pub fn begin(&self, ones: u64) -> Result<(), Error> {
+        let before_end =
+            |earlier: &Contents| earlier.checkpoints.iter().position(|other| other.ones == ones) == Some(1);
+        let cut_off = |earlier: &&Contents| !earlier.finished || before_end(earlier);
+        let Some(earlier) = self.earlier.as_ref().filter(cut_off) else { return Ok(()) };
+        let lines = earlier.checkpoints.iter().any(|checkpoint| checkpoint.output > 0);
         let same = |output: &&String| self.contents.job.outputs.contains(output);
         match earlier.job.outputs.first().filter(same) {
             Some(output) if lines => Err(Error::CutOff { output: output.clone() }),
@@ -128,15 +132,5 @@ impl Checkpoints {
         file.as_file().sync_all()?;
         file.persist(&self.path)?;
         File::open(folder)?.sync_all()
-    }
-
-    /// Removes those of an earlier job.
-    pub fn remove(&self) -> Result<(), Error> {
-        match fs::remove_file(&self.path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(Error::Create { output: format!("{:?}", self.path), source })
-            }
-            _ => Ok(()),
-        }
     }
 }

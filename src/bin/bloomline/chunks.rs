@@ -51,6 +51,8 @@ pub struct Chunks {
     /// The start of the line that the chunk before was too short for.
     tail: Vec<u8>,
     cut: Cut,
+    /// Where in the buffer the lines before a broken input end, until that is taken note of.
+    broken_at: Option<usize>,
     /// The failure that ends it all, once the lines before it have gone.
     failure: Option<io::Error>,
 }
@@ -58,7 +60,7 @@ pub struct Chunks {
 impl Chunks {
     /// Begins at the byte `start` of the contents of the first input.
     pub fn new(inputs: Vec<Input>, start: u64, cut: Cut) -> Self {
-        Self { inputs: inputs.into_iter(), current: None, start, tail: Vec::new(), cut, failure: None }
+        Self { inputs: inputs.into_iter(), current: None, start, tail: Vec::new(), cut, broken_at: None, failure: None }
     }
 
     /// Puts the next lines into `chunk`; `false` at the end of the last input. After an error there are no more.
@@ -75,6 +77,8 @@ impl Chunks {
         let mut filled = self.tail.len();
         chunk.len = loop {
             let ended = self.read(buffer, &mut filled, &mut chunk.events);
+            // A broken input may have taken its last piece with it.
+            searched = searched.min(self.broken_at.take().unwrap_or(searched));
             if ended {
                 break filled;
             }
@@ -145,6 +149,7 @@ impl Chunks {
         if !matches!(self.cut.on_error, OnError::Keep) {
             let whole = memchr::memrchr(self.cut.end, &buffer[..*filled]).map_or(0, |end| end + 1);
             *filled = whole;
+            self.broken_at = Some(whole);
         }
         if let OnError::Fail = self.cut.on_error {
             self.failure = Some(source);

@@ -48,7 +48,7 @@ pub enum Command {
 }
 
 const DEDUP_EXAMPLES: &str = "\
-A new line is dropped wrongly at the false-positive rate; no line is ever printed twice. Memory is about 1.3 bytes a \
+A new line is dropped wrongly at the false-positive rate; a key that was seen is never taken for new. Memory is about 1.3 bytes a \
 distinct line at -p 0.01, 5.1 at -p 1e-6; up to three times as much where the filter grows.
 
 Examples:
@@ -168,7 +168,7 @@ pub enum Normalize {
 /// What to do about bad input.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnError {
-    /// End with an error, all lines before done
+    /// End with an error; `dedup` and `check` have done all lines before
     Fail,
     /// Leave out the line, or the rest of a broken input
     Skip,

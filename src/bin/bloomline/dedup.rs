@@ -38,33 +38,18 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
         filter_file::check_target(&Checkpoints::beside(state), origins())?;
     }
     let mut inserter = sizing::of_dedup(options, &inputs)?;
-    let mut checkpoints = None;
-    let mut start = None;
-    if let Some(state) = &options.state {
-        let mut kept = Checkpoints::new(state, job(options, &inputs))?;
-        if !can_resume(options, &inputs) {
-            if options.resume {
-                return Err(Error::ResumeStream);
-            }
-            kept.remove()?;
-        } else {
-            // Without a state no checkpoint was reached.
-            if options.resume && state.exists() {
-                let checkpoint = kept.find(inserter.seen.ones())?;
-                inserter.resume(checkpoint.room);
-                start = Some(checkpoint);
-            } else if state.exists()
-                && options.output.as_ref().is_some_and(|path| path.metadata().is_ok_and(|file| file.len() > 0))
-            {
-                kept.begin()?;
-            }
-            checkpoints = Some(kept);
-        }
+    if options.resume && !can_resume(options, &inputs) {
+        return Err(Error::ResumeStream);
     }
+    let (checkpoints, start) = match &options.state {
+        Some(state) => begin(options, state, &inputs, &mut inserter)?,
+        None => (None, None),
+    };
     let outputs = Outputs::open(options, &inputs, start)?;
     let place = start.map_or_else(Place::default, |start| Place::new(start.input, start.offset, start.lines));
-    let mut progress = Progress::new(&inputs, options.quiet, options.output.is_none() && !options.count);
+    let read = inputs[0].read().clone();
     inputs.drain(..place.input.min(inputs.len()));
+    let mut progress = Progress::new(&inputs, read, options.quiet, options.output.is_none() && !options.count);
     inserter.quiet = options.quiet;
     let mut hashing = Hashing::new(reading, inserter.seen.hasher());
     if options.exact {
@@ -121,12 +106,41 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
     }
 }
 
+/// The checkpoints to come, and the one to go on at.
+fn begin(
+    options: &Dedup,
+    state: &Path,
+    inputs: &[Input],
+    inserter: &mut Inserter,
+) -> Result<(Option<Checkpoints>, Option<Checkpoint>), Error> {
+    let mut checkpoints = Checkpoints::new(state, job(options, inputs))?;
+    // Without a state no checkpoint was reached.
+    if !state.exists() {
+        return Ok((Some(checkpoints), None));
+    }
+    let ones = inserter.seen.ones();
+    if options.resume {
+        let checkpoint = checkpoints.find(ones)?;
+        inserter.resume(checkpoint.room);
+        return Ok((Some(checkpoints), Some(checkpoint)));
+    }
+    if options.output.as_ref().is_some_and(|path| path.metadata().is_ok_and(|file| file.len() > 0)) {
+        checkpoints.begin(ones)?;
+    }
+    Ok((Some(checkpoints), None))
+}
+
 /// What the checkpoints of a run are good for.
 fn job(options: &Dedup, inputs: &[Input]) -> Job {
+    // However they are spelled.
+    let whole = |path: &Path| {
+        let folder = filter_file::folder(path).canonicalize().unwrap_or_else(|_| filter_file::folder(path).into());
+        path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+    };
     let paths = [options.output.as_deref(), options.dupes.as_deref()];
     Job {
         inputs: inputs.iter().map(|input| (input.origin().name().to_owned(), input.size(), input.modified())).collect(),
-        outputs: paths.into_iter().flatten().map(|path| output::name(Some(path))).collect(),
+        outputs: paths.into_iter().flatten().map(|path| output::name(Some(&whole(path)))).collect(),
         options: format!(
             "{:?}, line end {}, invert {}, annotate {}, seed {}",
             options.reading.keys(),

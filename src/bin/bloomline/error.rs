@@ -1,6 +1,7 @@
 //! Why the command fails. Every message fits one line and names the input or output concerned.
 
 use crate::keys::Fault;
+use crate::output::name;
 use crate::place::Place;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
@@ -76,9 +77,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the reader of the output went away.
+    /// Whether the reader of standard output went away.
     pub fn is_closed_pipe(&self) -> bool {
-        matches!(self, Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Write { output, source } if source.kind() == io::ErrorKind::BrokenPipe && *output == name(None))
     }
 }
 
@@ -108,7 +109,10 @@ impl fmt::Display for Error {
                 "cannot go on with the state {path:?}: {reason}; leave out the option that differs, or choose another state"
             ),
             Self::Resume { path, reason } => {
-                write!(f, "cannot resume from {path:?}: {reason}; to begin anew, remove it and the state")
+                write!(
+                    f,
+                    "cannot resume from {path:?}: {reason}; to begin another run with the state, leave out --resume"
+                )
             }
             Self::CutOff { output } => write!(
                 f,
@@ -135,7 +139,10 @@ impl fmt::Display for Error {
                 write!(f, "cannot keep hashes in a temporary file: {source}; TMPDIR names the folder for it")
             }
             Self::Overwrite { input, output } => {
-                write!(f, "cannot write to {output}: it is also the input {input}; choose another output")
+                write!(
+                    f,
+                    "cannot write to {output}: it is also an input, or another output, of this run: {input}; choose another file"
+                )
             }
             Self::Create { output, source } => write!(f, "cannot open {output} for writing: {source}"),
             Self::Write { output, source } => write!(f, "cannot write to {output}: {source}"),
@@ -149,8 +156,8 @@ impl fmt::Display for Error {
             Self::NotRegular { output } => {
                 write!(f, "cannot write to {output}: it is not a regular file; choose another output")
             }
-            Self::Load(error) => write!(f, "cannot load the filter {}: {}", name(error), error.kind()),
-            Self::Save(error) => write!(f, "cannot save the filter {}: {}", name(error), error.kind()),
+            Self::Load(error) => write!(f, "cannot load the filter {}: {}", file_name(error), error.kind()),
+            Self::Save(error) => write!(f, "cannot save the filter {}: {}", file_name(error), error.kind()),
             Self::Merge { into, filter, source } => write!(f, "cannot merge {filter:?} into {into:?}: {source}"),
             Self::MergeGrowing { filter } => {
                 write!(
@@ -183,7 +190,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// The file's name as it is shown to the user: on one line, whatever is in it.
-fn name(error: &FileError) -> String {
+fn file_name(error: &FileError) -> String {
     error.path().map_or_else(String::new, |path| format!("{path:?}"))
 }
 

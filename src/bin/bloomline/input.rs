@@ -166,6 +166,8 @@ impl Input {
             From::File(file) => file,
             From::Path(path) => File::open(path)?,
         };
+        // What is skipped counts as read: of a file that is compressed, more than it is.
+        self.read.fetch_add(start, Relaxed);
         let raw = |file| Counted { file, read: self.read };
         Ok(Open { contents: decode::contents(file, start, raw)?, regular: self.origin.identity.is_some() })
     }

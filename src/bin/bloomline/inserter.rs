@@ -55,6 +55,8 @@ impl Counts {
 
 /// When a filter of a fixed size is full, and what then.
 pub struct Limit {
+    /// Keys that it is for.
+    pub planned: u64,
     /// New keys that fit.
     pub keys: u64,
     /// The false-positive rate once they are in.
@@ -102,9 +104,9 @@ impl Inserter {
             && (before..counts.inserted).contains(&limit.keys)
         {
             say(&format!(
-                "bloomline: warning: passed the {} distinct lines planned for: the false-positive rate is now {} and \
-                 rises with every line; plan for more with -n, or let it grow with --when-full grow",
-                limit.keys,
+                "bloomline: warning: passed the {} distinct lines planned for: the false-positive rate is {} and rises with \
+                 every new one; plan for more with -n or --memory",
+                limit.planned,
                 readable(seen.current_fpr()),
             ));
         }

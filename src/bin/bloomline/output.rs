@@ -74,7 +74,7 @@ impl Output {
                 Writer::Plain(writer) => writer.write_all(bytes),
                 Writer::Gzip(writer) => writer.write_all(bytes),
                 Writer::Zstd(writer) => writer.write_all(bytes),
-                Writer::Closed => Err(io::ErrorKind::BrokenPipe.into()),
+                Writer::Closed => Err(io::ErrorKind::NotConnected.into()),
             }
         };
         write(self).map_err(|source| self.failed(source))
@@ -143,7 +143,7 @@ impl Output {
             Writer::Plain(writer) => writer,
             Writer::Gzip(writer) => writer.finish()?,
             Writer::Zstd(writer) => writer.finish()?,
-            Writer::Closed => return Err(io::ErrorKind::BrokenPipe.into()),
+            Writer::Closed => return Err(io::ErrorKind::NotConnected.into()),
         });
         let Writer::Plain(writer) = &mut self.writer else { unreachable!("it was made plain above") };
         writer.flush()?;

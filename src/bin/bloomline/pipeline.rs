@@ -101,11 +101,12 @@ pub fn run<W>(
 /// Runs without anything from outside.
 pub fn batches(
     threads: Option<u16>,
+    quiet: bool,
     chunks: Chunks,
     work: impl Fn(&mut Batch) + Send + Sync + 'static,
     mut consume: impl FnMut(&mut Batch, &Place) -> Result<ControlFlow<()>, Error>,
 ) -> Result<(), Error> {
-    run(threads, false, chunks, Place::default(), work, &channel::never::<()>(), |event| match event {
+    run(threads, quiet, chunks, Place::default(), work, &channel::never::<()>(), |event| match event {
         Event::Batch(batch, place) => consume(batch, place),
         Event::Wake(()) | Event::Idle => Ok(ControlFlow::Continue(())),
     })

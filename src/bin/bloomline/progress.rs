@@ -21,8 +21,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For these inputs.
-    pub fn new(inputs: &[Input], quiet: bool, to_stdout: bool) -> Self {
+    /// For these inputs; `read` counts their bytes.
+    pub fn new(inputs: &[Input], read: Arc<AtomicU64>, quiet: bool, to_stdout: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal() && !(to_stdout && io::stdout().is_terminal());
         let total: Option<u64> = inputs.iter().map(Input::size).sum();
         let bar = match total {
@@ -36,7 +36,7 @@ impl Progress {
         };
         bar.set_style(ProgressStyle::with_template(style).expect("the template is right"));
         let now = Instant::now();
-        Self { bar, read: inputs[0].read().clone(), started: now, drawn: now }
+        Self { bar, read, started: now, drawn: now }
     }
 
     /// Shows how far the work is.

@@ -114,6 +114,10 @@ fn wrongly_dropped(done: &Inserter) -> f64 {
 /// that leaves `inserted`, found by Newton's method. It comes from below and does not overshoot, as the rate only rises. In a
 /// filter that is full no number may fit: it is at most the number of lines.
 fn lost_by(filter: &BloomFilter, before: f64, inserted: f64, lines: f64) -> f64 {
+    if !before.is_finite() {
+        // All bits were set: every line was taken for a repeat.
+        return lines - inserted;
+    }
     let mut keys = inserted;
     for _ in 0..32 {
         let left = keys - sum_of_rates(filter, before, before + keys);

@@ -20,7 +20,7 @@ pub fn known(options: &Sizing, inputs: &[Input], end: u8) -> Result<Inserter, Er
     };
     let filter = BloomFilter::builder().expected_keys(keys).false_positive_rate(options.fpr());
     let filter = filter.seed(options.seed).build()?;
-    Ok(Inserter::new(Seen::Sized(filter), Some(Limit { keys, fpr: options.fpr(), stop: false })))
+    Ok(Inserter::new(Seen::Sized(filter), Some(Limit { planned: keys, keys, fpr: options.fpr(), stop: false })))
 }
 
 /// The filter of `dedup`: that of the state, or a new one.
@@ -49,7 +49,7 @@ pub fn of_dedup(options: &Dedup, inputs: &[Input]) -> Result<Inserter, Error> {
             let builder = BloomFilter::builder().expected_keys(keys).false_positive_rate(options.sizing.fpr());
             let filter = builder.seed(seed).build()?;
             let keys = options.max_fpr.map_or(keys, |fpr| filter.capacity(fpr));
-            let limit = Limit { keys, fpr, stop: when == Some(WhenFull::Stop) };
+            let limit = Limit { planned: keys, keys, fpr, stop: when == Some(WhenFull::Stop) };
             return Ok(Inserter::new(Seen::Sized(filter), Some(limit)));
         }
     }
@@ -82,7 +82,7 @@ fn of_memory(options: &Dedup, bytes: usize, keys: Option<u64>) -> Result<Inserte
             readable(fpr)
         ));
     }
-    let limit = Limit { keys, fpr, stop: options.when_full == Some(WhenFull::Stop) };
+    let limit = Limit { planned: keys, keys, fpr, stop: options.when_full == Some(WhenFull::Stop) };
     Ok(Inserter::new(Seen::Sized(filter), Some(limit)))
 }
 
@@ -127,21 +127,19 @@ fn of_state(options: &Dedup, seen: Seen) -> Result<Inserter, Error> {
                     ));
                 }
             }
-            let sized = options.sizing.expected_keys.is_some() || options.memory.is_some();
+            let sized =
+                options.sizing.expected_keys.is_some() || options.memory.is_some() || options.when_full.is_some();
             options.max_fpr.or(options.sizing.fpr).or(sized.then(|| options.sizing.fpr()))
         }
     };
     // A file does not tell which rate its filter was made for.
     let keys_before = filter.estimated_keys();
     let planned = options.sizing.expected_keys.filter(|_| options.max_fpr.is_none());
-    let limit = fpr.map(|fpr| Limit {
-        keys: (planned.unwrap_or_else(|| filter.capacity(fpr)) as f64 - keys_before).max(0.0) as u64,
-        fpr,
-        stop: options.when_full == Some(WhenFull::Stop),
+    let limit = fpr.map(|fpr| {
+        let planned = planned.unwrap_or_else(|| filter.capacity(fpr));
+        let keys = (planned as f64 - keys_before).max(0.0) as u64;
+        Limit { planned, keys, fpr, stop: options.when_full == Some(WhenFull::Stop) }
     });
-    if limit.is_none() && options.when_full.is_some() {
-        return refused("it does not tell for which rate it was made; say when it is full with --max-fpr".to_owned());
-    }
     Ok(Inserter::new(seen, limit))
 }
 
