@@ -172,7 +172,8 @@ impl Batch {
     }
 
     /// Runs of lines whose marks are the same.
-    fn runs(&self, same: fn(&Option<bool>, &Option<bool>) -> bool) -> impl Iterator<Item = (&[u8], Option<bool>)> {
+    #[inline(always)]
+    fn runs(&self, same: impl Fn(&Option<bool>, &Option<bool>) -> bool) -> impl Iterator<Item = (&[u8], Option<bool>)> {
         let (mut lines, mut start) = (0, 0);
         self.marks.chunk_by(same).map(move |run| {
             lines += run.len();
