@@ -1,5 +1,50 @@
 //! What all variants say about themselves, written once.
 
+/// [`Layout`](super::Layout), by the methods of the same names.
+macro_rules! implement_layout {
+    ($filter:ident, $layout:expr, |$bytes:ident, $keys:ident| $for_memory:expr) => {
+        impl $crate::variants::Layout for $filter {
+            const NAME: &'static str = $layout.name;
+
+            fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, $crate::error::BuildError> {
+                Self::new(expected_keys, false_positive_rate)
+            }
+
+            fn for_memory($bytes: usize, $keys: u64) -> Result<Self, $crate::error::BuildError> {
+                $for_memory
+            }
+
+            fn insert_hash(&mut self, hash: u64) -> bool {
+                Self::insert_hash(self, hash)
+            }
+
+            fn contains_hash(&self, hash: u64) -> bool {
+                Self::contains_hash(self, hash)
+            }
+
+            fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+                Self::insert_hashes(self, hashes, new)
+            }
+
+            fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+                Self::contains_hashes(self, hashes, found)
+            }
+
+            fn memory_bytes(&self) -> usize {
+                Self::memory_bytes(self)
+            }
+
+            fn probes(&self) -> u32 {
+                Self::probes(self)
+            }
+
+            fn expected_fpr(&self, keys: u64) -> f64 {
+                Self::expected_fpr(self, keys)
+            }
+        }
+    };
+}
+
 /// For a filter with the fields `params`, `size`, `hasher` and `blocks` that implements [`Shape`](super::shape::Shape).
 macro_rules! layout_methods {
     ($filter:ident) => {
@@ -107,45 +152,11 @@ macro_rules! layout_methods {
             }
         }
 
-        impl $crate::variants::Layout for $filter {
-            const NAME: &'static str = <Self as $crate::variants::shape::Shape>::LAYOUT.name;
-
-            fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, $crate::error::BuildError> {
-                Self::new(expected_keys, false_positive_rate)
-            }
-
-            fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, $crate::error::BuildError> {
-                Self::with_memory(bytes, expected_keys)
-            }
-
-            fn insert_hash(&mut self, hash: u64) -> bool {
-                Self::insert_hash(self, hash)
-            }
-
-            fn contains_hash(&self, hash: u64) -> bool {
-                Self::contains_hash(self, hash)
-            }
-
-            fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
-                Self::insert_hashes(self, hashes, new)
-            }
-
-            fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-                Self::contains_hashes(self, hashes, found)
-            }
-
-            fn memory_bytes(&self) -> usize {
-                Self::memory_bytes(self)
-            }
-
-            fn probes(&self) -> u32 {
-                Self::probes(self)
-            }
-
-            fn expected_fpr(&self, keys: u64) -> f64 {
-                Self::expected_fpr(self, keys)
-            }
-        }
+        $crate::variants::methods::implement_layout!(
+            $filter,
+            <Self as $crate::variants::shape::Shape>::LAYOUT,
+            |bytes, keys| Self::with_memory(bytes, keys)
+        );
     };
 }
 
@@ -234,4 +245,4 @@ macro_rules! shared_methods {
     };
 }
 
-pub(crate) use {exclusive_methods, layout_methods, shared_methods};
+pub(crate) use {exclusive_methods, implement_layout, layout_methods, shared_methods};

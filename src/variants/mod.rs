@@ -122,42 +122,6 @@ pub trait Layout: Sized + Send + Sync {
     fn expected_fpr(&self, keys: u64) -> f64;
 }
 
-impl Layout for BloomFilter {
-    const NAME: &'static str = crate::file::WORDS4.name;
-
-    fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
-        Self::new(expected_keys, false_positive_rate)
-    }
-
-    fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
-        Self::builder().memory(bytes).expected_keys(expected_keys).build()
-    }
-
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        Self::insert_hash(self, hash)
-    }
-
-    fn contains_hash(&self, hash: u64) -> bool {
-        Self::contains_hash(self, hash)
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
-        Self::insert_hashes(self, hashes, new)
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        Self::contains_hashes(self, hashes, found)
-    }
-
-    fn memory_bytes(&self) -> usize {
-        Self::memory_bytes(self)
-    }
-
-    fn probes(&self) -> u32 {
-        Self::probes(self)
-    }
-
-    fn expected_fpr(&self, keys: u64) -> f64 {
-        Self::expected_fpr(self, keys)
-    }
-}
+methods::implement_layout!(BloomFilter, crate::file::WORDS4, |bytes, keys| {
+    Self::builder().memory(bytes).expected_keys(keys).build()
+});

@@ -173,53 +173,33 @@ struct Sharing<'a, S: Shape> {
     memory: &'a S::Memory,
 }
 
-impl<S: Shape, I: Isa, const B: usize> Probe for Querying<'_, S, I, B> {
-    #[inline(always)]
-    fn memory_bytes(&self) -> usize {
-        self.size.bytes(S::LAYOUT)
-    }
+/// What a batch asks of the tasks: the same of all, but for what each does with a hash.
+macro_rules! probe {
+    ([$($generics:tt)*] $task:ty, |$this:ident, $hash:ident| $probe:expr) => {
+        impl<$($generics)*> Probe for $task {
+            #[inline(always)]
+            fn memory_bytes(&self) -> usize {
+                self.size.bytes(S::LAYOUT)
+            }
 
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        S::prefetch(self.size, self.memory, hash);
-    }
+            #[inline(always)]
+            fn prefetch(&self, hash: u64) {
+                S::prefetch(self.size, self.memory, hash);
+            }
 
-    #[inline(always)]
-    fn probe(&mut self, hash: u64) -> bool {
-        S::contains::<I, B>(self.size, self.isa, self.memory, hash)
-    }
+            #[inline(always)]
+            fn probe(&mut self, $hash: u64) -> bool {
+                let $this = self;
+                $probe
+            }
+        }
+    };
 }
 
-impl<S: Exclusive, I: Isa, const B: usize> Probe for Inserting<'_, S, I, B> {
-    #[inline(always)]
-    fn memory_bytes(&self) -> usize {
-        self.size.bytes(S::LAYOUT)
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        S::prefetch(self.size, self.memory, hash);
-    }
-
-    #[inline(always)]
-    fn probe(&mut self, hash: u64) -> bool {
-        S::insert::<I, B>(self.size, self.isa, self.memory, hash)
-    }
-}
-
-impl<S: Shared> Probe for Sharing<'_, S> {
-    #[inline(always)]
-    fn memory_bytes(&self) -> usize {
-        self.size.bytes(S::LAYOUT)
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        S::prefetch(self.size, self.memory, hash);
-    }
-
-    #[inline(always)]
-    fn probe(&mut self, hash: u64) -> bool {
-        S::insert(self.size, self.memory, hash)
-    }
-}
+probe!([S: Shape, I: Isa, const B: usize] Querying<'_, S, I, B>, |task, hash| {
+    S::contains::<I, B>(task.size, task.isa, task.memory, hash)
+});
+probe!([S: Exclusive, I: Isa, const B: usize] Inserting<'_, S, I, B>, |task, hash| {
+    S::insert::<I, B>(task.size, task.isa, task.memory, hash)
+});
+probe!([S: Shared] Sharing<'_, S>, |task, hash| S::insert(task.size, task.memory, hash));

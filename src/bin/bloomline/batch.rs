@@ -1,11 +1,9 @@
 //! A batch: a chunk of lines, and what is found out about each.
 
 use crate::chunks::{Chunk, Chunks, Event};
-use crate::cli::{OnError, Reading};
-use crate::error::Error;
 use crate::keys::{Fault, Keys, Scratch};
 use crate::lines;
-use crate::place::Place;
+use crate::values::OnError;
 use bloomline::KeyHasher;
 use std::io;
 
@@ -40,13 +38,6 @@ pub struct Hashing {
     pub hasher: KeyHasher,
     /// A second one, for fingerprints.
     pub second: Option<KeyHasher>,
-}
-
-impl Hashing {
-    /// As the options say, for a filter with this hasher.
-    pub fn new(reading: &Reading, hasher: &KeyHasher) -> Self {
-        Self { end: reading.end(), keys: reading.keys(), hasher: hasher.clone(), second: None }
-    }
 }
 
 impl Batch {
@@ -133,12 +124,10 @@ impl Batch {
         self.faults.iter().take_while(|(line, _)| *line < self.passed).count()
     }
 
-    /// The error of the line at which the marks end for its fault, in a batch that starts at `place`.
-    pub fn check(&mut self, place: &Place) -> Result<(), Error> {
-        match self.faults.iter().position(|&(line, _)| line == self.passed) {
-            Some(i) => Err(Error::Fault { place: place.of_line(self, self.passed), fault: self.faults.remove(i).1 }),
-            None => Ok(()),
-        }
+    /// The fault of the line at which the marks end, if it is for that.
+    pub fn take_fault(&mut self) -> Option<Fault> {
+        let i = self.faults.iter().position(|&(line, _)| line == self.passed)?;
+        Some(self.faults.remove(i).1)
     }
 
     /// What happens between the lines, in order, each before the line with the number given, counted from 0.

@@ -1,6 +1,5 @@
 //! `bloomline build`: a filter of lines, in a file.
 
-use crate::batch::Hashing;
 use crate::chunks::Chunks;
 use crate::cli::Build;
 use crate::error::Error;
@@ -23,7 +22,7 @@ pub fn run(options: &Build) -> Result<ExitCode, Error> {
     } else {
         sizing::known(&options.sizing, &inputs, reading.end())?
     };
-    let hashing = Hashing::new(reading, inserter.seen.hasher());
+    let hashing = reading.hashing(inserter.seen.hasher());
     pipeline::batches(
         reading.threads,
         false,
@@ -31,7 +30,7 @@ pub fn run(options: &Build) -> Result<ExitCode, Error> {
         move |batch| batch.hash(&hashing),
         |batch, place| {
             let full = inserter.insert(batch, reading.on_error, true)?;
-            batch.check(place)?;
+            place.check(batch)?;
             Ok(full)
         },
     )?;

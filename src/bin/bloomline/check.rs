@@ -1,13 +1,13 @@
 //! `bloomline check`: the lines that are in a filter, as grep would print them.
 
-use crate::batch::{Batch, Hashing};
+use crate::batch::Batch;
 use crate::chunks::Chunks;
 use crate::cli::Check;
 use crate::error::Error;
 use crate::input::{Input, Origin};
 use crate::inserter::tell_faults;
 use crate::output::Output;
-use crate::pipeline;
+use crate::pipeline::{self, GO_ON};
 use crate::seen::Seen;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -15,8 +15,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-
-const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
 
 /// Runs the command.
 pub fn run(options: &Check) -> Result<ExitCode, Error> {
@@ -59,7 +57,7 @@ impl Search<'_> {
     ) -> Result<u64, Error> {
         let reading = &self.options.reading;
         let (filter, on_error, wanted) = (self.filter.clone(), reading.on_error, self.wanted());
-        let hashing = Hashing::new(reading, filter.hasher());
+        let hashing = reading.hashing(filter.hasher());
         let work = move |batch: &mut Batch| {
             batch.hash(&hashing);
             let find = |hashes: &[u64], _: &[u128], found: &mut [bool]| {
@@ -76,7 +74,7 @@ impl Search<'_> {
             faults += batch.faults() as u64;
             let ended = consume(batch, selected)?;
             if ended.is_continue() {
-                batch.check(place)?;
+                place.check(batch)?;
             }
             Ok(ended)
         })?;

@@ -1,7 +1,7 @@
 //! Chunks: pieces of the inputs that end where a line ends.
 
-use crate::cli::OnError;
 use crate::input::{Input, Open};
+use crate::values::OnError;
 use std::io::{self, Read};
 use std::mem;
 use std::sync::Arc;

@@ -1,8 +1,11 @@
 //! The command line.
 
+use crate::batch::Hashing;
 use crate::chunks::Cut;
 use crate::json::Pointer;
 use crate::keys::{Keys, Part};
+use crate::values::{Delimiter, OnError, StatsFormat, delimiter, duration, rate, size};
+use bloomline::KeyHasher;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -154,26 +157,11 @@ pub struct Keying {
     pub ignore_case: bool,
 }
 
-/// What stands between fields.
-#[derive(Clone)]
-pub struct Delimiter(pub Vec<u8>);
-
 /// What a key may be normalized as.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Normalize {
     /// An absolute URL.
     Url,
-}
-
-/// What to do about bad input.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OnError {
-    /// End with an error; `dedup` and `check` have done all lines before
-    Fail,
-    /// Leave out the line, or the rest of a broken input
-    Skip,
-    /// Select the line as it is, and what can be read of a broken input
-    Keep,
 }
 
 impl Reading {
@@ -185,6 +173,11 @@ impl Reading {
     /// What ends a line.
     pub fn end(&self) -> u8 {
         if self.zero_terminated { 0 } else { b'\n' }
+    }
+
+    /// How to hash the keys of lines, for a filter with this hasher.
+    pub fn hashing(&self, hasher: &KeyHasher) -> Hashing {
+        Hashing { end: self.end(), keys: self.keys(), hasher: hasher.clone(), second: None }
     }
 
     /// What the key of a line is.
@@ -414,49 +407,6 @@ pub struct Plan {
     /// Print one JSON value on one line
     #[arg(long)]
     pub json: bool,
-}
-
-/// How to print statistics.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum StatsFormat {
-    /// A line for each figure.
-    Text,
-    /// One JSON object on one line.
-    Json,
-}
-
-fn delimiter(text: &str) -> Result<Delimiter, String> {
-    match text {
-        "" => Err("empty".to_owned()),
-        "\\t" => Ok(Delimiter(b"\t".to_vec())),
-        text => Ok(Delimiter(text.as_bytes().to_vec())),
-    }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if duration.is_zero() { Err("no time at all".to_owned()) } else { Ok(duration) }
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().map_err(|_| "not a number".to_owned())?;
-    if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err("not between 0 and 1 (both excluded)".to_owned()) }
-}
-
-/// A size from one block of a filter to what a process can address.
-pub fn size(text: &str) -> Result<usize, String> {
-    const LEAST: usize = 64;
-    const MOST: usize = isize::MAX as usize;
-    let units = ["K", "M", "G", "T"];
-    let unit = units.into_iter().zip(1..).find_map(|(unit, power)| Some((text.strip_suffix(unit)?, power)));
-    let (number, power) = unit.unwrap_or((text, 0));
-    // Not `parse` alone, which takes a sign.
-    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << (10 * power)));
-    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    bytes.filter(|bytes| digits && (LEAST..=MOST).contains(bytes)).ok_or_else(|| {
-        format!("not a size from {LEAST} to {MOST} bytes: give bytes, or a whole number with K, M, G or T, such as 16M")
-    })
 }
 
 /// A usage error on one line: clap's explanation and tips, without the usage that follows them.

@@ -1,18 +1,19 @@
 //! `bloomline dedup`: each distinct line once, in input order.
 
-use crate::batch::{Batch, Hashing};
+use crate::batch::Batch;
 use crate::checkpoint::{Checkpoint, Checkpoints, Job};
 use crate::chunks::Chunks;
-use crate::cli::{Dedup, OnError};
+use crate::cli::Dedup;
 use crate::error::Error;
 use crate::exact::Exact;
 use crate::input::{Input, Origin};
 use crate::inserter::Inserter;
 use crate::output::{self, Output, say};
-use crate::pipeline::{self, Event};
+use crate::pipeline::{self, Event, GO_ON};
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::signals::{self, Wake};
+use crate::values::OnError;
 use crate::{filter_file, report, sizing};
 use bloomline::KeyHasher;
 use std::env;
@@ -21,8 +22,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
 
 /// What makes the second hash of a fingerprint another one than the first.
 const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -51,7 +50,7 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
     inputs.drain(..place.input.min(inputs.len()));
     let mut progress = Progress::new(&inputs, read, options.quiet, options.output.is_none() && !options.count);
     inserter.quiet = options.quiet;
-    let mut hashing = Hashing::new(reading, inserter.seen.hasher());
+    let mut hashing = reading.hashing(inserter.seen.hasher());
     if options.exact {
         hashing.second = Some(KeyHasher::new(options.sizing.seed ^ SECOND));
         inserter.exact = Some(Exact::new(&env::temp_dir()));
@@ -137,10 +136,9 @@ fn job(options: &Dedup, inputs: &[Input]) -> Job {
         let folder = filter_file::folder(path).canonicalize().unwrap_or_else(|_| filter_file::folder(path).into());
         path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
     };
-    let paths = [options.output.as_deref(), options.dupes.as_deref()];
     Job {
         inputs: inputs.iter().map(|input| (input.origin().name().to_owned(), input.size(), input.modified())).collect(),
-        outputs: paths.into_iter().flatten().map(|path| output::name(Some(&whole(path)))).collect(),
+        outputs: files(options).map(|path| output::name(Some(&whole(path)))).collect(),
         options: format!(
             "{:?}, line end {}, invert {}, annotate {}, seed {}",
             options.reading.keys(),
@@ -155,6 +153,11 @@ fn job(options: &Dedup, inputs: &[Input]) -> Job {
             OnError::Keep => Some("keep".to_owned()),
         },
     }
+}
+
+/// The files that are written, but for the state.
+fn files(options: &Dedup) -> impl Iterator<Item = &Path> {
+    [&options.output, &options.dupes].into_iter().flatten().map(PathBuf::as_path)
 }
 
 /// Whether all inputs can be read and all outputs written from the middle.
@@ -187,14 +190,13 @@ impl Outputs {
         let dropped = options.dupes.as_deref().map(open).transpose()?;
         if options.state.is_some() {
             // A crash must not leave a state that knows of an output which the folder does not.
-            for path in [&options.output, &options.dupes].into_iter().flatten() {
+            for path in files(options) {
                 let synced = File::open(filter_file::folder(path)).and_then(|folder| folder.sync_all());
                 synced.map_err(|source| Error::Create { output: output::name(Some(path)), source })?;
             }
         }
         // Where the state is not there yet, it is the outputs that tell.
-        let outputs: Vec<Origin> =
-            [&options.output, &options.dupes].into_iter().flatten().map(|path| Origin::of(path)).collect();
+        let outputs: Vec<Origin> = files(options).map(Origin::of).collect();
         states.iter().try_for_each(|state| filter_file::check_target(state, &outputs))?;
         Ok(Self { kept, dropped })
     }
@@ -234,7 +236,7 @@ impl Work<'_> {
         if batch.passed() == batch.lines() {
             return Ok(GO_ON);
         }
-        let error = if full.is_break() { Err(self.inserter.full(self.place.clone())) } else { batch.check(place) };
+        let error = if full.is_break() { Err(self.inserter.full(&self.place)) } else { place.check(batch) };
         self.end = error.err().map(End::Error);
         Ok(ControlFlow::Break(()))
     }

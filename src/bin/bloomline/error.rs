@@ -1,8 +1,6 @@
 //! Why the command fails. Every message fits one line and names the input or output concerned.
 
 use crate::keys::Fault;
-use crate::output::name;
-use crate::place::Place;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -17,11 +15,11 @@ pub enum Error {
     /// An input cannot be sampled.
     Estimate { input: String, source: io::Error },
     /// An input fails while it is read.
-    Read { place: Place, source: io::Error },
+    Read { place: String, source: io::Error },
     /// A line has no key.
-    Fault { place: Place, fault: Fault },
+    Fault { line: String, fault: Fault },
     /// The filter is full and may not be filled further.
-    Full { place: Place, keys: u64, fpr: f64 },
+    Full { line: String, keys: u64, fpr: f64 },
     /// A filter of a given size is to grow.
     GrowInMemory,
     /// The state is not the one that the options ask for.
@@ -44,6 +42,8 @@ pub enum Error {
     Create { output: String, source: io::Error },
     /// The output fails while it is written.
     Write { output: String, source: io::Error },
+    /// Whoever reads standard output has enough.
+    ReaderGone,
     /// An input whose size cannot be known in advance.
     KeysUnknown { input: String },
     /// The output exists and cannot be replaced.
@@ -79,7 +79,7 @@ pub enum Error {
 impl Error {
     /// Whether the reader of standard output went away.
     pub fn is_closed_pipe(&self) -> bool {
-        matches!(self, Self::Write { output, source } if source.kind() == io::ErrorKind::BrokenPipe && *output == name(None))
+        matches!(self, Self::ReaderGone)
     }
 }
 
@@ -92,14 +92,11 @@ impl fmt::Display for Error {
                 write!(f, "cannot estimate the lines of {input}: {source}; give the number of distinct lines with -n")
             }
             Self::Read { place, source } => write!(f, "cannot read {place}: {source}; see --on-error"),
-            Self::Fault { place, fault } => {
-                write!(f, "no key in {}: {fault}; see --on-error", place.line())
-            }
-            Self::Full { place, keys, fpr } => write!(
+            Self::Fault { line, fault } => write!(f, "no key in {line}: {fault}; see --on-error"),
+            Self::Full { line, keys, fpr } => write!(
                 f,
-                "stopped at {}: the filter is full, with {keys} new lines at a false-positive rate of {fpr}; give it more \
-                 room with -n or --memory, or let it grow with --when-full grow",
-                place.line()
+                "stopped at {line}: the filter is full, with {keys} new lines at a false-positive rate of {fpr}; give it more \
+                 room with -n or --memory, or let it grow with --when-full grow"
             ),
             Self::GrowInMemory => {
                 write!(f, "a filter with --memory cannot grow; leave out --memory or take --when-full warn or stop")
@@ -146,6 +143,7 @@ impl fmt::Display for Error {
             }
             Self::Create { output, source } => write!(f, "cannot open {output} for writing: {source}"),
             Self::Write { output, source } => write!(f, "cannot write to {output}: {source}"),
+            Self::ReaderGone => write!(f, "cannot write to standard output: its reader is gone"),
             Self::KeysUnknown { input } => {
                 write!(
                     f,
@@ -156,8 +154,8 @@ impl fmt::Display for Error {
             Self::NotRegular { output } => {
                 write!(f, "cannot write to {output}: it is not a regular file; choose another output")
             }
-            Self::Load(error) => write!(f, "cannot load the filter {}: {}", file_name(error), error.kind()),
-            Self::Save(error) => write!(f, "cannot save the filter {}: {}", file_name(error), error.kind()),
+            Self::Load(error) => write!(f, "cannot load the filter {}: {}", name(error), error.kind()),
+            Self::Save(error) => write!(f, "cannot save the filter {}: {}", name(error), error.kind()),
             Self::Merge { into, filter, source } => write!(f, "cannot merge {filter:?} into {into:?}: {source}"),
             Self::MergeGrowing { filter } => {
                 write!(
@@ -190,7 +188,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// The file's name as it is shown to the user: on one line, whatever is in it.
-fn file_name(error: &FileError) -> String {
+fn name(error: &FileError) -> String {
     error.path().map_or_else(String::new, |path| format!("{path:?}"))
 }
 

@@ -1,6 +1,6 @@
 //! Figures: printed for people, and as JSON for programs.
 
-use crate::cli::StatsFormat;
+use crate::values::StatsFormat;
 use serde_json::{Map, Value};
 use std::fmt::Display;
 

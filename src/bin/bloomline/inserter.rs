@@ -1,13 +1,13 @@
 //! Inserting the keys of lines into a filter, in order, and counting them.
 
 use crate::batch::Batch;
-use crate::cli::OnError;
 use crate::error::Error;
 use crate::exact::Exact;
 use crate::figures::readable;
 use crate::output::say;
 use crate::place::Place;
 use crate::seen::Seen;
+use crate::values::OnError;
 use std::ops::ControlFlow;
 
 /// A filter and what went into it.
@@ -114,9 +114,9 @@ impl Inserter {
     }
 
     /// The error that says that no more fits, at this place.
-    pub fn full(&self, place: Place) -> Error {
+    pub fn full(&self, place: &Place) -> Error {
         let (keys, fpr) = self.limit.as_ref().map_or((0, 1.0), |limit| (limit.keys, limit.fpr));
-        Error::Full { place, keys, fpr }
+        Error::Full { line: place.line(), keys, fpr }
     }
 
     /// Tells the user of lines without a key, if there were any.

@@ -40,6 +40,7 @@ mod report;
 mod seen;
 mod signals;
 mod sizing;
+mod values;
 
 use clap::Parser;
 use cli::{Cli, Command};

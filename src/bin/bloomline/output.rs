@@ -19,6 +19,8 @@ pub struct Output {
     name: String,
     coding: Coding,
     writer: Writer,
+    /// Standard output, whose reader may leave.
+    standard: bool,
     /// A regular file: synced where others are only flushed.
     regular: bool,
 }
@@ -63,7 +65,7 @@ impl Output {
         let coding = path.map_or(Coding::Plain, Coding::of_name);
         // Not `Stdout`, which would look for the last newline in every piece.
         let writer = Writer::Plain(BufWriter::with_capacity(GATHERED, file));
-        Ok(Self { name, coding, writer, regular: metadata.is_file() })
+        Ok(Self { name, coding, writer, standard: path.is_none(), regular: metadata.is_file() })
     }
 
     /// Writes bytes.
@@ -151,6 +153,9 @@ impl Output {
     }
 
     fn failed(&self, source: io::Error) -> Error {
+        if source.kind() == io::ErrorKind::BrokenPipe && self.standard {
+            return Error::ReaderGone;
+        }
         Error::Write { output: self.name.clone(), source }
     }
 }

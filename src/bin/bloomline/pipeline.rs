@@ -15,6 +15,9 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::{io, panic, thread};
 
+/// For a consumer that wants the next batch.
+pub const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
+
 type Slot = Receiver<io::Result<Batch>>;
 
 struct Source {
@@ -79,7 +82,7 @@ pub fn run<W>(
             }
         };
         let Ok(result) = slot.recv() else { break };
-        let mut batch = result.map_err(|source| Error::Read { place: place.clone(), source })?;
+        let mut batch = result.map_err(|source| Error::Read { place: place.to_string(), source })?;
         if consume(Event::Batch(&mut batch, &place))?.is_break() {
             return Ok(());
         }
@@ -108,7 +111,7 @@ pub fn batches(
 ) -> Result<(), Error> {
     run(threads, quiet, chunks, Place::default(), work, &channel::never::<()>(), |event| match event {
         Event::Batch(batch, place) => consume(batch, place),
-        Event::Wake(()) | Event::Idle => Ok(ControlFlow::Continue(())),
+        Event::Wake(()) | Event::Idle => Ok(GO_ON),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::chunks::Event;
+use crate::error::Error;
 use std::sync::Arc;
 use std::{fmt, io};
 
@@ -36,6 +37,14 @@ impl Place {
     /// Goes past a batch that starts here, and calls `broken` for each input that failed in it, with the place and the reason.
     pub fn pass(&mut self, batch: &Batch, broken: impl FnMut(&Self, &io::Error)) {
         self.advance(batch, batch.lines(), broken);
+    }
+
+    /// The error of the line at which the marks of a batch that starts here end, if it has no key.
+    pub fn check(&self, batch: &mut Batch) -> Result<(), Error> {
+        match batch.take_fault() {
+            Some(fault) => Err(Error::Fault { line: self.of_line(batch, batch.passed()).line(), fault }),
+            None => Ok(()),
+        }
     }
 
     /// The place before a line of a batch that starts here.

@@ -64,12 +64,13 @@ fn of_memory(options: &Dedup, bytes: usize, keys: Option<u64>) -> Result<Inserte
         return Err(Error::GrowInMemory);
     }
     let builder = BloomFilter::builder().memory(bytes).seed(options.sizing.seed);
-    let builder = match keys.filter(|_| options.sizing.fpr.is_none()) {
+    let keys = keys.filter(|_| options.sizing.fpr.is_none());
+    let builder = match keys {
         Some(keys) => builder.expected_keys(keys),
         None => builder.false_positive_rate(options.sizing.fpr()),
     };
     let filter: BloomFilter = builder.build()?;
-    let fpr = match keys.filter(|_| options.sizing.fpr.is_none()) {
+    let fpr = match keys {
         Some(keys) => filter.expected_fpr(keys),
         None => options.sizing.fpr(),
     };

@@ -1,6 +1,6 @@
 //! The options of `bloomline compare`.
 
-use crate::cli::size;
+use crate::values::size;
 use clap::{Args, value_parser};
 use std::path::PathBuf;
 
