@@ -52,7 +52,7 @@ pub enum Command {
 
 const DEDUP_EXAMPLES: &str = "\
 A new line is dropped wrongly at the false-positive rate; a key that was seen is never taken for new. Memory is about 1.3 bytes a \
-distinct line at -p 0.01, 5.1 at -p 1e-6; up to three times as much where the filter grows.
+distinct line at -p 0.01, 5.1 at -p 1e-6; up to 4.6 times as much where the filter grows.
 
 Examples:
   bloomline dedup urls.txt > distinct.txt
