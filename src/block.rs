@@ -71,6 +71,17 @@ impl Pattern {
         let mask = positions[..B].iter().fold(0, |mask, p| mask | 1 << (p & 63));
         (word, mask)
     }
+
+    /// [`word_and_mask`](Self::word_and_mask) of every lane, for 4, 8, 12 or 16 `probes`.
+    #[cfg(feature = "redis")]
+    pub(crate) fn words_and_masks(self, probes: u32) -> [(usize, u64); LANES] {
+        core::array::from_fn(|lane| match probes {
+            4 => self.word_and_mask::<1>(lane),
+            8 => self.word_and_mask::<2>(lane),
+            12 => self.word_and_mask::<3>(lane),
+            _ => self.word_and_mask::<4>(lane),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,24 @@ impl KeyHasher {
         self.u128(u128::from(second) << 64 | u128::from(first))
     }
 
+    /// A sample of the hash under the filter's seed: byte strings of every class of lengths, and integers, whose hashes
+    /// have code of their own. Keys are found again only by a build that hashes all of them as the writer did, which
+    /// a feature of the hash crate, enabled by any crate in a program, can change.
+    #[cfg(feature = "file")]
+    pub(crate) fn golden(&self) -> u64 {
+        let bytes: [u8; 100] = core::array::from_fn(|i| i as u8 + 1);
+        let strings = [0, 1, 2, 3, 4, 8, 16, 17, 48, 49, 100].map(|length| self.bytes(&bytes[..length]));
+        let integer = |length| (0..length).rev().fold(0, |integer, i| integer << 8 | u128::from(bytes[i]));
+        let integers = [
+            self.u8(integer(1) as u8),
+            self.u16(integer(2) as u16),
+            self.u32(integer(4) as u32),
+            self.u64(integer(8) as u64),
+            self.u128(integer(16)),
+        ];
+        strings.into_iter().chain(integers).fold(0, |golden, hash| self.combine(golden, hash))
+    }
+
     // What follows is wyhash for the lengths 1, 2, 4, 8 and 16, unrolled: two multiplications, no call.
 
     #[inline(always)]
@@ -126,6 +144,22 @@ mod tests {
     fn the_secret_is_the_crates_on_64_bits() {
         for seed in (0..1000).chain([u64::MAX, 0x9E37_79B9_7F4A_7C15]) {
             assert_eq!(make_secret(seed), wyhash::final3::make_secret(seed), "{seed}");
+        }
+    }
+
+    /// The specification has the integers as byte strings: what holds a hash of one kind to the other.
+    #[cfg(feature = "file")]
+    #[test]
+    fn the_golden_hash_is_that_of_the_specification() {
+        for seed in [0, 1, u64::MAX] {
+            let hasher = KeyHasher::new(seed);
+            let bytes: Vec<u8> = (1..=100).collect();
+            let lengths = [0, 1, 2, 3, 4, 8, 16, 17, 48, 49, 100, 1, 2, 4, 8, 16];
+            let golden = lengths.iter().fold(0u64, |golden, &length| {
+                let parts = [golden.to_le_bytes(), hasher.bytes(&bytes[..length]).to_le_bytes()];
+                hasher.bytes(&parts.concat())
+            });
+            assert_eq!(hasher.golden(), golden);
         }
     }
 

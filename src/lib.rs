@@ -29,6 +29,8 @@ mod mapped_filter;
 mod models;
 mod params;
 mod plan;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "file")]
 mod scalable_file;
 mod scalable_filter;

@@ -1,0 +1,460 @@
+//! Commands on their way: what to send where, what came back, and what to try again. Knows nothing of connections, so that
+//! the blocking and the asynchronous interface are the same.
+//!
+//! The client crate's own cluster connection sends a command again by itself if its answer is lost. A claim that was carried out then
+//! finds its own bits and is answered "seen": the key is lost. Here every command that may have been carried out
+//! unheard is *doubted* from then on.
+
+use super::error::RedisFilterError;
+use super::topology::{Node, Topology};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerError, ServerErrorKind, Value};
+use std::mem;
+use std::time::{Duration, Instant};
+
+/// Commands that can go together, to any nodes and in any order, and be repeated.
+pub(super) trait Job {
+    /// How many there are.
+    fn len(&self) -> usize;
+    /// The slot of the key that a command is about.
+    fn slot(&self, i: usize) -> u16;
+    /// The command.
+    fn command(&self, i: usize) -> Cmd;
+    /// Whether a replica may answer.
+    fn may_ask_replica(&self) -> bool {
+        false
+    }
+    /// Takes the answer; `None` if it makes no sense. `doubted`: the command may have been carried out before, unheard.
+    fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()>;
+    /// No answer came and none will. `doubted`: the command may have been carried out.
+    fn abandon(&mut self, _i: usize, _doubted: bool) {}
+}
+
+/// A job that is being done.
+pub(super) struct Exchange<'a, J> {
+    job: &'a mut J,
+    patience: Duration,
+    replicas: bool,
+    /// Commands without an answer.
+    open: Vec<Open>,
+    /// When the last answer came, or the first command was sent.
+    heard: Instant,
+    /// Rounds without an answer.
+    silent: u32,
+    /// What cannot be mended.
+    fatal: Option<RedisFilterError>,
+    /// The last thing that went wrong.
+    failure: Option<(Node, String)>,
+    round: Round,
+}
+
+/// What is found out in a round.
+#[derive(Default)]
+struct Round {
+    cluster: bool,
+    answered: bool,
+    /// The slots may have moved.
+    refresh: bool,
+    /// There is something to wait for, and not only another node to go to.
+    wait: bool,
+}
+
+struct Open {
+    command: usize,
+    doubted: bool,
+    /// The node to ask, once, while it takes over the slot.
+    ask: Option<Node>,
+}
+
+/// Commands for one node.
+pub(super) struct Parcel {
+    pub(super) node: Node,
+    opens: Vec<Open>,
+    /// Each command follows an `ASKING`.
+    asking: bool,
+    pub(super) pipeline: Pipeline,
+}
+
+impl Parcel {
+    /// How many answers to expect.
+    pub(super) fn answers(&self) -> usize {
+        self.pipeline.len()
+    }
+}
+
+/// What came of a parcel.
+pub(super) struct Outcome {
+    /// The answers, in order, up to the failure.
+    pub(super) answers: Vec<Value>,
+    pub(super) failure: Option<Failure>,
+}
+
+/// Why there are no more answers.
+pub(super) struct Failure {
+    pub(super) error: RedisError,
+    /// Whether the node may have got any of the commands.
+    pub(super) sent: bool,
+}
+
+/// What to do after a round.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Done,
+    /// Wait, ask for the slots again if told to, and do the next round.
+    Again {
+        wait: Duration,
+        refresh: bool,
+    },
+}
+
+impl<'a, J: Job> Exchange<'a, J> {
+    pub(super) fn new(job: &'a mut J, patience: Duration, replicas: bool) -> Self {
+        let open = (0..job.len()).map(|command| Open { command, doubted: false, ask: None }).collect();
+        Self {
+            replicas: replicas && job.may_ask_replica(),
+            job,
+            patience,
+            open,
+            heard: Instant::now(),
+            silent: 0,
+            fatal: None,
+            failure: None,
+            round: Round::default(),
+        }
+    }
+
+    /// The commands without an answer, by node.
+    pub(super) fn parcels(&mut self, topology: &Topology) -> Vec<Parcel> {
+        self.round = Round { cluster: matches!(topology, Topology::Cluster(_)), ..Round::default() };
+        let mut opens = mem::take(&mut self.open);
+        // In their order: of equal keys the first is to claim.
+        opens.sort_by_key(|open| open.command);
+        let mut parcels: Vec<Parcel> = Vec::new();
+        for mut open in opens {
+            let slot = self.job.slot(open.command);
+            let ask = open.ask.take();
+            // Where replicas do not answer, the primary is asked.
+            let turn = (self.replicas && self.silent == 0).then_some(slot.into());
+            let Some(node) = ask.as_ref().or_else(|| topology.node(slot, turn)) else {
+                self.round.refresh = true;
+                self.round.wait = true;
+                self.open.push(open);
+                continue;
+            };
+            let asking = ask.is_some();
+            let found = parcels.iter().position(|parcel| parcel.asking == asking && parcel.node == *node);
+            let place = found.unwrap_or_else(|| {
+                parcels.push(Parcel { node: node.clone(), opens: Vec::new(), asking, pipeline: Pipeline::new() });
+                parcels.len() - 1
+            });
+            let parcel = &mut parcels[place];
+            if asking {
+                parcel.pipeline.add_command(redis::cmd("ASKING"));
+            }
+            parcel.pipeline.add_command(self.job.command(open.command));
+            parcel.opens.push(open);
+        }
+        parcels
+    }
+
+    /// Takes what came of a parcel.
+    pub(super) fn take(&mut self, parcel: Parcel, outcome: Outcome) {
+        let Parcel { node, opens, asking, .. } = parcel;
+        let Outcome { answers, failure } = outcome;
+        // The answer to each command comes after that to its `ASKING`.
+        let (skip, step) = if asking { (1, 2) } else { (0, 1) };
+        let mut answers = answers.into_iter().skip(skip).step_by(step);
+        let sent = failure.as_ref().is_some_and(|failure| failure.sent);
+        for mut open in opens {
+            match answers.next() {
+                Some(Value::ServerError(error)) => self.refuse(&node, open, &error),
+                Some(answer) => self.answer(&node, &open, answer),
+                None => {
+                    open.doubted |= sent;
+                    self.open.push(open);
+                }
+            }
+        }
+        if let Some(failure) = failure {
+            self.fail(node, &failure.error);
+        }
+    }
+
+    fn answer(&mut self, node: &Node, open: &Open, answer: Value) {
+        self.round.answered = true;
+        if self.job.take(open.command, answer, open.doubted).is_none() {
+            let message = "its answer makes no sense".to_owned();
+            self.fatal = Some(RedisFilterError::Refused { node: node.to_string(), message });
+        }
+    }
+
+    /// The node did not carry the command out, and says why.
+    fn refuse(&mut self, node: &Node, mut open: Open, error: &ServerError) {
+        use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, NoPerm, ReadOnly, TryAgain};
+        let message = error.to_string();
+        match (error.kind(), error.code()) {
+            (Some(Moved), _) => self.round.refresh = true,
+            (Some(Ask), _) => {
+                let error = RedisError::from(error.clone());
+                open.ask = error.redirect_node().and_then(|(address, _)| node.named(address));
+            }
+            (Some(TryAgain | ClusterDown | MasterDown | BusyLoading), _) | (None, "NOREPLICAS") => {
+                self.round.wait = true;
+                self.round.refresh = true;
+            }
+            // It was the primary a moment ago.
+            (Some(ReadOnly), _) if self.round.cluster => {
+                self.round.wait = true;
+                self.round.refresh = true;
+            }
+            (Some(ReadOnly), _) => self.fatal = Some(RedisFilterError::ReadOnly { node: node.to_string() }),
+            (None, "OOM") => self.fatal = Some(RedisFilterError::OutOfMemory { node: node.to_string() }),
+            (Some(NoPerm), _) | (None, "NOAUTH" | "WRONGPASS") => {
+                self.fatal = Some(RedisFilterError::Denied { node: node.to_string(), message: message.clone() });
+            }
+            _ => self.fatal = Some(RedisFilterError::Refused { node: node.to_string(), message: message.clone() }),
+        }
+        self.failure = Some((node.clone(), message));
+        self.open.push(open);
+    }
+
+    /// The connection to the node failed.
+    fn fail(&mut self, node: Node, error: &RedisError) {
+        self.round.wait = true;
+        self.round.refresh = true;
+        if let Some(fatal) = fatal(&node, error) {
+            self.fatal = Some(fatal);
+        }
+        self.failure = Some((node, error.to_string()));
+    }
+
+    /// What to do after all parcels of a round were taken.
+    ///
+    /// # Errors
+    /// What cannot be mended, or took too long. All commands without an answer are abandoned then.
+    pub(super) fn next(&mut self) -> Result<Next, RedisFilterError> {
+        if self.round.answered {
+            self.heard = Instant::now();
+            self.silent = 0;
+        } else {
+            self.silent += 1;
+        }
+        if self.open.is_empty() && self.fatal.is_none() {
+            return Ok(Next::Done);
+        }
+        let waited = self.heard.elapsed();
+        let left = self.patience.checked_sub(waited).filter(|left| !left.is_zero());
+        let error = self.fatal.take().or_else(|| {
+            let unserved = || ("the cluster".to_owned(), "no node serves one of the slots".to_owned());
+            let failure = self.failure.take().map(|(node, message)| (node.to_string(), message));
+            let (node, message) = failure.unwrap_or_else(unserved);
+            left.is_none().then_some(RedisFilterError::Unreachable { node, waited, message })
+        });
+        if let Some(error) = error {
+            for open in self.open.drain(..) {
+                self.job.abandon(open.command, open.doubted);
+            }
+            return Err(error);
+        }
+        // A redirection needs no wait, unless nodes send each other's commands to and fro.
+        let wait = self.round.wait || self.silent > 2;
+        let wait = if wait { SHORTEST_WAIT * 2u32.pow(self.silent.min(7)) } else { Duration::ZERO };
+        Ok(Next::Again { wait: wait.min(left.unwrap_or(wait)), refresh: self.round.refresh })
+    }
+}
+
+/// The wait after the first round without an answer is twice as long, and doubles up to 128 times.
+const SHORTEST_WAIT: Duration = Duration::from_millis(8);
+
+/// What trying again does not mend, of the errors of a connection.
+pub(super) fn fatal(node: &Node, error: &RedisError) -> Option<RedisFilterError> {
+    let (node, message) = (node.to_string(), error.to_string());
+    match error.kind() {
+        ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm) => {
+            Some(RedisFilterError::Denied { node, message })
+        }
+        ErrorKind::Extension if matches!(error.code(), Some("NOAUTH" | "WRONGPASS")) => {
+            Some(RedisFilterError::Denied { node, message })
+        }
+        ErrorKind::InvalidClientConfig => Some(RedisFilterError::Refused { node, message }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    /// Commands that count how often they were carried out.
+    struct Counting {
+        slots: Vec<u16>,
+        answers: Vec<Option<(i64, bool)>>,
+        abandoned: Vec<(usize, bool)>,
+    }
+
+    impl Counting {
+        fn new(slots: &[u16]) -> Self {
+            Self { slots: slots.to_vec(), answers: vec![None; slots.len()], abandoned: Vec::new() }
+        }
+    }
+
+    impl Job for Counting {
+        fn len(&self) -> usize {
+            self.slots.len()
+        }
+        fn slot(&self, i: usize) -> u16 {
+            self.slots[i]
+        }
+        fn command(&self, i: usize) -> Cmd {
+            let mut cmd = redis::cmd("INCR");
+            cmd.arg(i);
+            cmd
+        }
+        fn may_ask_replica(&self) -> bool {
+            true
+        }
+        fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
+            let Value::Int(answer) = answer else { return None };
+            self.answers[i] = Some((answer, doubted));
+            Some(())
+        }
+        fn abandon(&mut self, i: usize, doubted: bool) {
+            self.abandoned.push((i, doubted));
+        }
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn server_error(line: &str) -> Value {
+        redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap()
+    }
+
+    fn broken(sent: bool) -> Option<Failure> {
+        Some(Failure { error: io::Error::from(io::ErrorKind::ConnectionReset).into(), sent })
+    }
+
+    fn cluster() -> Topology {
+        let node = |port| Value::Array(vec![Value::BulkString(b"n".to_vec()), Value::Int(port)]);
+        let range =
+            |first, port| Value::Array(vec![Value::Int(first), Value::Int(first + 99), node(port), node(port + 10)]);
+        let answer = Value::Array(vec![range(0, 1), range(100, 2)]);
+        Topology::parse(answer, &Node::new("n", 1)).unwrap()
+    }
+
+    fn answers(values: &[i64]) -> Outcome {
+        Outcome { answers: values.iter().copied().map(Value::Int).collect(), failure: None }
+    }
+
+    fn ports(parcels: &[Parcel]) -> Vec<u16> {
+        parcels.iter().map(|parcel| parcel.node.port()).collect()
+    }
+
+    #[test]
+    fn commands_go_to_their_nodes_and_answers_to_their_commands() {
+        let mut job = Counting::new(&[0, 100, 1, 101]);
+        let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+        let parcels = exchange.parcels(&cluster());
+        assert_eq!(ports(&parcels), [1, 2]);
+        let mut next = 10;
+        for parcel in parcels {
+            exchange.take(parcel, answers(&[next, next + 1]));
+            next += 10;
+        }
+        assert_eq!(exchange.next(), Ok(Next::Done));
+        assert_eq!(job.answers, [10, 20, 11, 21].map(|answer| Some((answer, false))));
+    }
+
+    #[test]
+    fn what_may_have_been_carried_out_unheard_is_doubted() {
+        let mut job = Counting::new(&[0, 0, 100]);
+        let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+        let mut parcels = exchange.parcels(&cluster()).into_iter();
+        let first = Outcome { answers: vec![Value::Int(1)], failure: broken(true) };
+        exchange.take(parcels.next().unwrap(), first);
+        // The other node was never reached.
+        exchange.take(parcels.next().unwrap(), Outcome { answers: vec![], failure: broken(false) });
+        assert!(matches!(exchange.next(), Ok(Next::Again { refresh: true, wait }) if !wait.is_zero()));
+        for parcel in exchange.parcels(&cluster()) {
+            assert_eq!(parcel.answers(), 1);
+            exchange.take(parcel, answers(&[2]));
+        }
+        assert_eq!(exchange.next(), Ok(Next::Done));
+        assert_eq!(job.answers, [Some((1, false)), Some((2, true)), Some((2, false))]);
+    }
+
+    #[test]
+    fn refusals_are_not_doubted_and_redirections_followed() {
+        let mut job = Counting::new(&[0, 1]);
+        let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+        let parcel = exchange.parcels(&cluster()).remove(0);
+        let refusals = vec![server_error("ASK 0 n:7"), server_error("MOVED 1 n:2")];
+        exchange.take(parcel, Outcome { answers: refusals, failure: None });
+        assert_eq!(exchange.next(), Ok(Next::Again { wait: Duration::ZERO, refresh: true }));
+        let mut parcels = exchange.parcels(&cluster());
+        assert_eq!(ports(&parcels), [7, 1]);
+        assert_eq!(parcels[0].answers(), 2);
+        let asked = Outcome { answers: vec![Value::Okay, Value::Int(1)], failure: None };
+        exchange.take(parcels.remove(0), asked);
+        exchange.take(parcels.remove(0), answers(&[1]));
+        assert_eq!(exchange.next(), Ok(Next::Done));
+        assert_eq!(job.answers, [Some((1, false)); 2]);
+    }
+
+    #[test]
+    fn a_replica_is_asked_once_and_then_the_primary() {
+        let mut job = Counting::new(&[0]);
+        let mut exchange = Exchange::new(&mut job, PATIENCE, true);
+        let mut parcels = exchange.parcels(&cluster());
+        assert_eq!(ports(&parcels), [11]);
+        exchange.take(parcels.remove(0), Outcome { answers: vec![], failure: broken(true) });
+        exchange.next().unwrap();
+        assert_eq!(ports(&exchange.parcels(&cluster())), [1]);
+    }
+
+    #[test]
+    fn what_cannot_be_mended_ends_the_exchange() {
+        let one = Topology::One(Node::new("n", 1));
+        for (line, topology, expected) in [
+            ("OOM command not allowed", &cluster(), RedisFilterError::OutOfMemory { node: "n:1".into() }),
+            ("READONLY You can't write", &one, RedisFilterError::ReadOnly { node: "n:1".into() }),
+        ] {
+            let mut job = Counting::new(&[0, 0]);
+            let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+            let parcel = exchange.parcels(topology).remove(0);
+            exchange.take(parcel, Outcome { answers: vec![Value::Int(1), server_error(line)], failure: None });
+            assert_eq!(exchange.next(), Err(expected));
+            assert_eq!(job.abandoned, [(1, false)]);
+        }
+        for (line, name) in [("NOAUTH first", "Denied"), ("NOPERM no", "Denied"), ("MISCONF disk", "Refused")] {
+            let mut job = Counting::new(&[0]);
+            let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+            let parcel = exchange.parcels(&one).remove(0);
+            exchange.take(parcel, Outcome { answers: vec![server_error(line)], failure: None });
+            assert!(format!("{:?}", exchange.next().unwrap_err()).starts_with(name));
+        }
+    }
+
+    #[test]
+    fn waits_are_bounded_and_end() {
+        let mut job = Counting::new(&[0, 5000]);
+        let mut exchange = Exchange::new(&mut job, Duration::from_millis(100), false);
+        let started = Instant::now();
+        let mut waits = Vec::new();
+        let error = loop {
+            for parcel in exchange.parcels(&cluster()) {
+                exchange.take(parcel, Outcome { answers: vec![server_error("CLUSTERDOWN")], failure: None });
+            }
+            match exchange.next() {
+                Ok(Next::Again { wait, refresh: true }) => waits.push(wait),
+                Ok(next) => panic!("{next:?}"),
+                Err(error) => break error,
+            }
+            std::thread::sleep(*waits.last().unwrap());
+        };
+        assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error}");
+        assert!(waits.windows(2).take(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+        assert!(started.elapsed() < Duration::from_secs(10));
+        job.abandoned.sort();
+        assert_eq!(job.abandoned, [(0, false), (1, false)]);
+    }
+}

@@ -1,0 +1,102 @@
+//! What a server knows about a filter: one line of text, written once.
+
+use super::error::RedisFilterError;
+use super::shards::SHARD_BYTES;
+use crate::block::PROBES;
+use crate::hash::KeyHasher;
+use crate::kernel::Selected;
+use crate::params::Params;
+use crate::storage::MAX_BLOCKS;
+
+const VERSION: u64 = 1;
+
+/// The line for a filter.
+pub(super) fn encode(params: &Params) -> String {
+    let Params { blocks, probes, seed, .. } = params;
+    let golden = KeyHasher::new(*seed).golden();
+    format!(
+        "bloomline version={VERSION} layout=words4 blocks={blocks} probes={probes} seed={seed} golden={golden} shard={SHARD_BYTES}"
+    )
+}
+
+/// The geometry that the line tells.
+pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, RedisFilterError> {
+    let foreign = || RedisFilterError::NotBloomline { key: key.to_owned() };
+    let line = str::from_utf8(line).map_err(|_| foreign())?;
+    let fields = line.strip_prefix("bloomline ").ok_or_else(foreign)?;
+    let text = |field: &str| {
+        fields.split(' ').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('=')).ok_or_else(foreign)
+    };
+    let number = |field| text(field)?.parse::<u64>().map_err(|_| foreign());
+    // Every version has its number, so that a newer one is not taken for something else.
+    let found = number("version")?;
+    if found > VERSION {
+        return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: VERSION });
+    }
+    let (blocks, probes, seed) = (number("blocks")?, number("probes")?, number("seed")?);
+    let blocks = usize::try_from(blocks).ok().filter(|blocks| (1..=MAX_BLOCKS).contains(blocks));
+    let probes = PROBES.into_iter().find(|&known| u64::from(known) == probes);
+    if text("layout")? != "words4" || number("shard")? != SHARD_BYTES as u64 {
+        return Err(foreign());
+    }
+    if number("golden")? != KeyHasher::new(seed).golden() {
+        return Err(RedisFilterError::OtherHash { name: name.to_owned() });
+    }
+    let (blocks, probes) = blocks.zip(probes).ok_or_else(foreign)?;
+    Ok(Params { blocks, probes, seed, kernel: Selected::detect() })
+}
+
+/// Whether the filter is the one that was asked for.
+pub(super) fn check_same(name: &str, ours: &Params, theirs: &Params) -> Result<(), RedisFilterError> {
+    let fields = [
+        ("blocks", ours.blocks as u64, theirs.blocks as u64),
+        ("probes", ours.probes.into(), theirs.probes.into()),
+        ("seed", ours.seed, theirs.seed),
+    ];
+    match fields.into_iter().find(|(_, ours, theirs)| ours != theirs) {
+        None => Ok(()),
+        Some((field, ours, theirs)) => Err(RedisFilterError::Differs { name: name.to_owned(), field, ours, theirs }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params() -> Params {
+        Params { blocks: 1000, probes: 8, seed: 7, kernel: Selected::detect() }
+    }
+
+    #[test]
+    fn a_line_tells_the_geometry() {
+        let read = decode("n", "k", encode(&params()).as_bytes()).unwrap();
+        assert_eq!(check_same("n", &params(), &read), Ok(()));
+        let other = Params { seed: 8, ..params() };
+        let error = check_same("n", &other, &read).unwrap_err();
+        assert_eq!(error, RedisFilterError::Differs { name: "n".into(), field: "seed", ours: 8, theirs: 7 });
+    }
+
+    #[test]
+    fn other_lines_are_refused() {
+        let line = encode(&params());
+        let decode = |line: &str| decode("n", "k", line.as_bytes()).map(|_| ()).unwrap_err();
+        let foreign = RedisFilterError::NotBloomline { key: "k".into() };
+        for other in [
+            "".to_owned(),
+            "bloomline".to_owned(),
+            line.replace("words4", "words8"),
+            line.replace("blocks=1000", "blocks=0"),
+            line.replace("blocks=1000", "blocks=-1"),
+            line.replace("probes=8", "probes=9"),
+            line.replace("seed=7", ""),
+            line.replace("shard=", "shard=1"),
+        ] {
+            assert_eq!(decode(&other), foreign, "{other}");
+        }
+        let newer = RedisFilterError::NewerVersion { name: "n".into(), found: 2, newest: 1 };
+        assert_eq!(decode(&line.replace("version=1", "version=2 more=x")), newer);
+        let golden = KeyHasher::new(7).golden();
+        let other = line.replace(&format!("golden={golden}"), &format!("golden={}", golden ^ 1));
+        assert_eq!(decode(&other), RedisFilterError::OtherHash { name: "n".into() });
+    }
+}

@@ -1,0 +1,151 @@
+//! `RedisServer`: how to reach a server or a cluster.
+
+use super::error::RedisFilterError;
+use super::topology::Node;
+use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult};
+use std::time::Duration;
+
+/// The address of a Redis or Valkey server, or of some nodes of a cluster, and how long to wait for it.
+///
+/// # Examples
+/// ```
+/// use bloomline::redis::RedisServer;
+/// use std::time::Duration;
+///
+/// let one = RedisServer::new("redis://127.0.0.1:6379")?;
+/// let encrypted = RedisServer::new("rediss://crawler:secret@cache.example.org:6380/0")?;
+/// let cluster = RedisServer::new("redis://10.0.0.1:7000,redis://10.0.0.2:7000")?
+///     .patience(Duration::from_secs(60))
+///     .read_from_replicas();
+/// # Ok::<(), bloomline::redis::RedisFilterError>(())
+/// ```
+#[derive(Clone)]
+pub struct RedisServer {
+    seeds: Vec<ConnectionInfo>,
+    pub(super) connect_timeout: Duration,
+    pub(super) response_timeout: Duration,
+    pub(super) patience: Duration,
+    pub(super) replicas: bool,
+}
+
+impl RedisServer {
+    /// A server by its URL: `redis://` or, encrypted, `rediss://`, then `USER:PASSWORD@` if wanted, `HOST:PORT`, and
+    /// `/DATABASE` if it is not 0; or `unix://PATH`. Of a cluster any nodes that are likely to be there, separated by
+    /// commas; the others are found through them. User, password and encryption are those of the first for all.
+    ///
+    /// Certificates are checked against those that the system trusts. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`RedisFilterError::Url`].
+    pub fn new(urls: &str) -> Result<Self, RedisFilterError> {
+        let parse = |url: &str| {
+            // The error must not repeat the URL, which may hold a password.
+            let info = url.trim().into_connection_info();
+            info.map_err(|error| RedisFilterError::Url { reason: error.to_string() })
+        };
+        let seeds = urls.split(',').map(parse).collect::<Result<Vec<_>, _>>()?;
+        if seeds.iter().any(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
+            // Fails where the program has chosen one.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        Ok(Self {
+            seeds,
+            connect_timeout: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(10),
+            patience: Duration::from_secs(30),
+            replicas: false,
+        })
+    }
+
+    /// How long to wait for a connection; 5 s if not given.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long to wait for an answer before the connection is given up; 10 s if not given. An answer that comes later is
+    /// lost: see "Answers that are lost" of [`RedisBloomFilter`](super::RedisBloomFilter).
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
+    /// For how long a call tries again while no answer comes: connections that break, servers that load their data, slots that
+    /// nobody serves until a replica takes over. 30 s if not given.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Lets replicas of a cluster answer queries. What they have not heard of yet reads as absent; inserts and their claims
+    /// are the primaries' as ever.
+    pub fn read_from_replicas(mut self) -> Self {
+        self.replicas = true;
+        self
+    }
+
+    /// The nodes that are known at first.
+    pub(super) fn seeds(&self) -> impl Iterator<Item = Node> {
+        self.seeds.iter().map(|seed| match seed.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Node::new(host, *port),
+            ConnectionAddr::Unix(path) => Node::new(&path.to_string_lossy(), 0),
+            // What the crate may add to these is an address of its own.
+            other => Node::new(&other.to_string(), 0),
+        })
+    }
+
+    /// A client for a node.
+    pub(super) fn client(&self, node: &Node) -> RedisResult<Client> {
+        let seed = &self.seeds[0];
+        let (host, port) = (node.host().to_owned(), node.port());
+        let addr = match seed.addr() {
+            ConnectionAddr::Tcp(..) => ConnectionAddr::Tcp(host, port),
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: tls_params.clone() }
+            }
+            other => other.clone(),
+        };
+        Client::open(seed.clone().set_addr(addr))
+    }
+}
+
+/// Without user and password.
+impl std::fmt::Debug for RedisServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let nodes: Vec<String> = self.seeds().map(|node| node.to_string()).collect();
+        f.debug_struct("RedisServer")
+            .field("nodes", &nodes)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("response_timeout", &self.response_timeout)
+            .field("patience", &self.patience)
+            .field("read_from_replicas", &self.replicas)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_and_passwords_kept_secret() {
+        let server = RedisServer::new("redis://me:hush@one:7000,redis://two:7001").unwrap();
+        let nodes: Vec<String> = server.seeds().map(|node| node.to_string()).collect();
+        assert_eq!(nodes, ["one:7000", "two:7001"]);
+        assert!(!format!("{server:?}").contains("hush"));
+        for url in ["", "http://me:hush@one", "redis://me:hush@one:port", "redis://one,"] {
+            let error = RedisServer::new(url).unwrap_err();
+            assert!(matches!(error, RedisFilterError::Url { .. }), "{url}");
+            assert!(!format!("{error} {error:?}").contains("hush"));
+        }
+    }
+
+    #[test]
+    fn nodes_get_the_credentials_of_the_first() {
+        let server = RedisServer::new("rediss://me:hush@one:7000").unwrap();
+        let client = server.client(&Node::new("two", 7001)).unwrap();
+        let info = client.get_connection_info();
+        assert!(matches!(info.addr(), ConnectionAddr::TcpTls { host, port: 7001, .. } if host == "two"));
+        assert_eq!(info.redis_settings().password(), Some("hush"));
+    }
+}

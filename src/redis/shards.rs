@@ -1,0 +1,256 @@
+//! Where a filter is on a server: which key holds a block, and at which bits.
+//!
+//! The blocks lie one after another in string values, [`SHARD_BYTES`] in each, as they lie in a file: little-endian
+//! words. The server counts the bits of a string from the highest of the first byte.
+
+use super::error::RedisFilterError;
+use crate::block::{self, BLOCK_BYTES, LANES, Pattern};
+use crate::params::Params;
+use redis::cmd;
+use redis::{Cmd, Value};
+
+/// The size of a shard. With the header of a string and its end it is just below 16 MiB, which the server's allocator has
+/// a size for; 64 bytes more would take 20 MiB. docs/DESIGN.md has the measurement.
+pub(super) const SHARD_BYTES: usize = (16 << 20) - BLOCK_BYTES;
+const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
+
+/// Slots of a cluster.
+const SLOTS: u16 = 16384;
+
+/// A value on the server, and the slot of the cluster that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) name: String,
+    pub(super) slot: u16,
+}
+
+/// The name of a filter and what follows from its geometry.
+#[derive(Clone, Debug)]
+pub(super) struct Shards {
+    name: String,
+    params: Params,
+    keys: Vec<Key>,
+}
+
+/// The probes of a key: bits of one block.
+pub(super) struct Place {
+    shard: usize,
+    /// The byte of the shard at which the block begins.
+    offset: usize,
+    words: [(usize, u64); LANES],
+}
+
+impl Shards {
+    pub(super) fn new(name: &str, params: Params) -> Self {
+        let shards = params.blocks.div_ceil(SHARD_BLOCKS);
+        let keys = (0..shards).map(|shard| Key::new(name, shard)).collect();
+        Self { name: name.to_owned(), params, keys }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The key of each shard.
+    pub(super) fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// The key of a shard that is there for a while.
+    pub(super) fn temporary(&self, shard: usize, unique: u64) -> Key {
+        let key = &self.keys[shard];
+        Key { name: format!("{}:upload:{unique:016x}", key.name), slot: key.slot }
+    }
+
+    /// The blocks of a shard.
+    pub(super) fn blocks(&self, shard: usize) -> std::ops::Range<usize> {
+        let start = shard * SHARD_BLOCKS;
+        start..self.params.blocks.min(start + SHARD_BLOCKS)
+    }
+
+    /// Where the bits of a hash are.
+    pub(super) fn place(&self, hash: u64) -> Place {
+        let (block, rest) = block::locate(hash, self.params.blocks);
+        let (shard, offset) = (block / SHARD_BLOCKS, block % SHARD_BLOCKS * BLOCK_BYTES);
+        Place { shard, offset, words: Pattern::new(rest).words_and_masks(self.params.probes) }
+    }
+
+    /// The key that holds a place.
+    pub(super) fn key_of(&self, place: &Place) -> &Key {
+        &self.keys[place.shard]
+    }
+}
+
+impl Key {
+    /// The key of a shard. Its name is its own hash tag, so that a cluster spreads the shards.
+    fn new(name: &str, shard: usize) -> Self {
+        Self::tagged(name, &shard.to_string())
+    }
+
+    /// The key of what is known about a filter. No shard has it: what follows the last colon is a number there.
+    pub(super) fn meta(name: &str) -> Self {
+        Self::tagged(name, "meta")
+    }
+
+    fn tagged(name: &str, part: &str) -> Self {
+        let tag = format!("{name}:{part}");
+        let slot = crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % SLOTS;
+        Self { name: format!("cbf:{{{tag}}}"), slot }
+    }
+}
+
+/// Whether a filter can be called so: braces would spoil the hash tag.
+pub(super) fn check_name(name: &str) -> Result<(), RedisFilterError> {
+    let good = (1..=200).contains(&name.len()) && !name.contains(|c: char| c.is_control() || c == '{' || c == '}');
+    if good { Ok(()) } else { Err(RedisFilterError::Name { name: name.to_owned() }) }
+}
+
+impl Place {
+    /// The command that sets all bits of the key at once and answers what each was.
+    pub(super) fn claim(&self, key: &Key) -> Cmd {
+        let mut command = cmd("BITFIELD");
+        command.arg(&key.name);
+        for bit in self.bits() {
+            command.arg("SET").arg("u1").arg(bit).arg(1);
+        }
+        command
+    }
+
+    /// The command that reads the block.
+    pub(super) fn read(&self, key: &Key) -> Cmd {
+        let mut command = cmd("GETRANGE");
+        command.arg(&key.name).arg(self.offset).arg(self.offset + BLOCK_BYTES - 1);
+        command
+    }
+
+    /// Whether the answer to a claim says that a bit was lacking; `None` for no such answer.
+    pub(super) fn was_lacking(&self, answer: &Value) -> Option<bool> {
+        let Value::Array(bits) = answer else { return None };
+        let mut lacking = false;
+        for bit in bits {
+            match bit {
+                Value::Int(0) => lacking = true,
+                Value::Int(1) => {}
+                _ => return None,
+            }
+        }
+        (bits.len() == self.bits().count()).then_some(lacking)
+    }
+
+    /// Whether a block has all bits of the key. A string that was never written so far has no bits there.
+    pub(super) fn is_in(&self, block: &[u8]) -> bool {
+        self.words.iter().all(|&(word, mask)| {
+            let bytes = block.get(8 * word..8 * word + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+            // A word at the end of the string may be there in part.
+            let have = bytes.map_or_else(|| word_of(block.get(8 * word..).unwrap_or(&[])), u64::from_le_bytes);
+            have & mask == mask
+        })
+    }
+
+    /// The bits as the server counts them, from the shard's start.
+    fn bits(&self) -> impl Iterator<Item = usize> {
+        self.words.iter().flat_map(move |&(word, mask)| {
+            (0..64).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| {
+                let byte = self.offset + 8 * word + bit / 8;
+                8 * byte + 7 - bit % 8
+            })
+        })
+    }
+}
+
+/// The word whose first bytes these are, at most eight; the others are zero.
+pub(super) fn word_of(bytes: &[u8]) -> u64 {
+    bytes.iter().take(8).rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::BloomFilter;
+    use crate::kernel::Selected;
+    use proptest::prelude::*;
+
+    fn shards(blocks: usize, probes: u32) -> Shards {
+        Shards::new("test", Params { blocks, probes, seed: 0, kernel: Selected::detect() })
+    }
+
+    #[test]
+    fn shards_cover_all_blocks_once() {
+        for blocks in [1, SHARD_BLOCKS - 1, SHARD_BLOCKS, SHARD_BLOCKS + 1, 5 * SHARD_BLOCKS + 7] {
+            let shards = shards(blocks, 8);
+            let covered: Vec<usize> = (0..shards.keys().len()).flat_map(|shard| shards.blocks(shard)).collect();
+            assert!(covered.into_iter().eq(0..blocks));
+        }
+    }
+
+    /// CRC-16 of "123456789" is 0x31C3 in the specification of Redis Cluster; the slots of two keys from its text on hash
+    /// tags: all that counts is what is in the braces.
+    #[test]
+    fn slots_are_those_of_the_specification() {
+        assert_eq!(crc16::State::<crc16::XMODEM>::calculate(b"123456789"), 0x31C3);
+        let key = Key::new("a:b", 7);
+        assert_eq!(key.name, "cbf:{a:b:7}");
+        assert_eq!(key.slot, crc16::State::<crc16::XMODEM>::calculate(b"a:b:7") % 16384);
+        assert_ne!(Key::meta("a").name, Key::new("a", 0).name);
+    }
+
+    proptest! {
+        /// What the commands would do to a string is what the filter does to its blocks, byte for byte.
+        #[test]
+        fn a_claim_sets_the_bits_of_the_local_filter(
+            hashes in prop::collection::vec(any::<u64>(), 1..50),
+            blocks in 1usize..40,
+            probes in prop::sample::select(vec![4u32, 8, 12, 16]),
+        ) {
+            let shards = shards(blocks, probes);
+            let mut filter: BloomFilter =
+                BloomFilter::builder().memory(64 * blocks).probes(probes).build().unwrap();
+            let mut string = vec![0u8; 64 * blocks];
+            for &hash in &hashes {
+                let place = shards.place(hash);
+                let old: Vec<Value> = place.bits().map(|bit| {
+                    let old = string[bit / 8] >> (7 - bit % 8) & 1;
+                    string[bit / 8] |= 1 << (7 - bit % 8);
+                    Value::Int(old.into())
+                }).collect();
+                prop_assert_eq!(place.was_lacking(&Value::Array(old)), Some(filter.insert_hash(hash)));
+                prop_assert!(place.is_in(&string[place.offset..place.offset + 64]));
+            }
+            let bytes: Vec<u8> = filter.words().flatten().flat_map(u64::to_le_bytes).collect();
+            prop_assert_eq!(&bytes, &string);
+            for hash in hashes.iter().map(|hash| hash.wrapping_mul(3)) {
+                let place = shards.place(hash);
+                let block = &string[place.offset..place.offset + 64];
+                prop_assert_eq!(place.is_in(block), filter.contains_hash(hash));
+                // The server leaves out zeros at the end that were never written.
+                let used = block.len() - block.iter().rev().take_while(|&&byte| byte == 0).count();
+                prop_assert_eq!(place.is_in(&block[..used]), filter.contains_hash(hash));
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_checked() {
+        for name in ["a", "a:b", "kräne 7", &"x".repeat(200)] {
+            assert_eq!(check_name(name), Ok(()));
+        }
+        for name in ["", "a{b", "a}", "a\nb", &"x".repeat(201)] {
+            assert_eq!(check_name(name), Err(RedisFilterError::Name { name: name.to_owned() }));
+        }
+    }
+
+    #[test]
+    fn answers_that_make_no_sense_are_told() {
+        let place = shards(1, 4).place(1);
+        let ints = |ints: &[i64]| Value::Array(ints.iter().copied().map(Value::Int).collect());
+        assert_eq!(place.was_lacking(&ints(&[1, 1, 1, 1])), Some(false));
+        assert_eq!(place.was_lacking(&ints(&[1, 1, 0, 1])), Some(true));
+        assert_eq!(place.was_lacking(&ints(&[1, 1, 1])), None);
+        assert_eq!(place.was_lacking(&ints(&[1, 1, 2, 1])), None);
+        assert_eq!(place.was_lacking(&Value::Nil), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! Connections for tokio, and the filter on them.
+
+use super::error::RedisFilterError;
+use super::exchange::{Exchange, Failure, Job, Next, Outcome, fatal};
+use super::filter::*;
+use super::jobs::{Claims, Commands, Download, Queries, Upload};
+use super::server::RedisServer;
+use super::shards::Key;
+use super::topology::{Node, Topology};
+use crate::batch;
+use crate::block::WORDS;
+use crate::error::BuildError;
+use crate::filter::BloomFilter;
+use crate::hash::KeyHasher;
+use crate::params::{Builder, FromParams};
+use crate::plan::Plan;
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{AsyncConnectionConfig, RedisResult, cmd};
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// [`RedisBloomFilter`](super::RedisBloomFilter) for programs on tokio: the same methods, to be awaited, on connections that clones
+/// share.
+///
+/// A call that is dropped before it has ended, by a time-out or in `select!`, may have claimed keys that nobody is told of: they
+/// are lost. Let calls end; the time-outs of [`RedisServer`] end them.
+///
+/// # Examples
+/// ```no_run
+/// # async fn example() -> Result<(), bloomline::redis::RedisFilterError> {
+/// use bloomline::BloomFilter;
+/// use bloomline::redis::{AsyncRedisBloomFilter, RedisServer};
+///
+/// let server = RedisServer::new("redis://127.0.0.1:6379")?;
+/// let size = BloomFilter::builder().expected_keys(100_000_000).false_positive_rate(0.001);
+/// let mut seen = AsyncRedisBloomFilter::create(&server, "crawl", &size).await?;
+/// if seen.insert("https://example.org/").await? {
+///     println!("a page to visit");
+/// }
+/// # Ok(()) }
+/// ```
+pub struct AsyncRedisBloomFilter {
+    core: Core,
+    servers: AsyncConnections,
+}
+
+shared_methods!(AsyncRedisBloomFilter, AsyncConnections, [async], [.await]);
+
+/// Shares the connections and the mirror, and counts what is uncertain anew.
+impl Clone for AsyncRedisBloomFilter {
+    fn clone(&self) -> Self {
+        Self { core: self.core.another(), servers: self.servers.clone() }
+    }
+}
+
+/// One connection to each node that was needed so far.
+#[derive(Clone)]
+struct AsyncConnections {
+    server: RedisServer,
+    topology: Topology,
+    open: HashMap<Node, MultiplexedConnection>,
+}
+
+impl AsyncConnections {
+    /// Asks the first of the seeds that answers who serves what.
+    async fn new(server: &RedisServer) -> Result<Self, RedisFilterError> {
+        let mut last = RedisFilterError::Url { reason: "it is empty".to_owned() };
+        for node in server.seeds() {
+            let topology = Topology::One(node.clone());
+            let mut connections = Self { server: server.clone(), topology, open: HashMap::new() };
+            match connections.ask_topology(&node).await {
+                Ok(topology) => {
+                    connections.topology = topology;
+                    return Ok(connections);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Does a job, whatever breaks meanwhile.
+    async fn run(&mut self, job: &mut impl Job) -> Result<(), RedisFilterError> {
+        let mut exchange = Exchange::new(job, self.server.patience, self.server.replicas);
+        loop {
+            let mut answering = JoinSet::new();
+            for parcel in exchange.parcels(&self.topology) {
+                match self.connection(&parcel.node).await {
+                    Ok(mut connection) => {
+                        _ = answering.spawn(async move {
+                            // All answers or none: a failure leaves all commands in doubt.
+                            let answers = connection.req_packed_commands(&parcel.pipeline, 0, parcel.answers()).await;
+                            (parcel, answers)
+                        })
+                    }
+                    Err(error) => {
+                        let failure = Some(Failure { error, sent: false });
+                        exchange.take(parcel, Outcome { answers: Vec::new(), failure });
+                    }
+                }
+            }
+            while let Some(answered) = answering.join_next().await {
+                // A task neither panics nor is cancelled, but by the runtime's end.
+                let Ok((parcel, answers)) = answered else { continue };
+                let outcome = match answers {
+                    Ok(answers) => Outcome { answers, failure: None },
+                    Err(error) => {
+                        self.open.remove(&parcel.node);
+                        Outcome { answers: Vec::new(), failure: Some(Failure { error, sent: true }) }
+                    }
+                };
+                exchange.take(parcel, outcome);
+            }
+            match exchange.next()? {
+                Next::Done => return Ok(()),
+                Next::Again { wait, refresh } => {
+                    tokio::time::sleep(wait).await;
+                    if refresh {
+                        self.refresh().await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn connection(&mut self, node: &Node) -> RedisResult<MultiplexedConnection> {
+        if let Some(connection) = self.open.get(node) {
+            return Ok(connection.clone());
+        }
+        let RedisServer { connect_timeout, response_timeout, replicas, .. } = self.server;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(connect_timeout))
+            .set_response_timeout(Some(response_timeout));
+        let client = self.server.client(node)?;
+        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+        if replicas && matches!(self.topology, Topology::Cluster(_)) {
+            // A primary takes it for granted.
+            cmd("READONLY").exec_async(&mut connection).await?;
+        }
+        self.open.insert(node.clone(), connection.clone());
+        Ok(connection)
+    }
+
+    /// Asks around for who serves what. If nobody answers, all stays as it was.
+    async fn refresh(&mut self) {
+        if matches!(self.topology, Topology::One(_)) {
+            return;
+        }
+        let mut nodes = self.topology.nodes();
+        nodes.extend(self.server.seeds().filter(|seed| !nodes.contains(seed)).collect::<Vec<_>>());
+        for node in nodes {
+            if let Ok(topology @ Topology::Cluster(_)) = self.ask_topology(&node).await {
+                self.topology = topology;
+                return;
+            }
+        }
+    }
+
+    async fn ask_topology(&mut self, node: &Node) -> Result<Topology, RedisFilterError> {
+        let answer = match self.connection(node).await {
+            Ok(mut connection) => connection.req_packed_command(cmd("CLUSTER").arg("SLOTS")).await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(answer) => Topology::parse(answer, node),
+            Err(error) => {
+                self.open.remove(node);
+                Err(fatal(node, &error).unwrap_or_else(|| RedisFilterError::Unreachable {
+                    node: node.to_string(),
+                    waited: Duration::ZERO,
+                    message: error.to_string(),
+                }))
+            }
+        }
+    }
+}
