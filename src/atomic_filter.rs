@@ -326,6 +326,8 @@ struct Inserting<'a, const B: usize> {
 }
 
 impl<const B: usize> Probe for Inserting<'_, B> {
+    const WRITES: bool = true;
+
     #[inline(always)]
     fn memory_bytes(&self) -> usize {
         self.blocks.len() * BLOCK_BYTES
@@ -348,6 +350,8 @@ struct Querying<'a, const B: usize> {
 }
 
 impl<const B: usize> Probe for Querying<'_, B> {
+    const WRITES: bool = false;
+
     #[inline(always)]
     fn memory_bytes(&self) -> usize {
         self.blocks.len() * BLOCK_BYTES

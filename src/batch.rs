@@ -23,6 +23,8 @@ pub(crate) const CACHED_BYTES: usize = 1 << 20;
 
 /// One operation on the block of a hash.
 pub(crate) trait Probe {
+    /// Whether it writes to blocks.
+    const WRITES: bool;
     /// Bytes that the probes wander over.
     fn memory_bytes(&self) -> usize;
     /// Asks for the cache line of a hash.
@@ -47,14 +49,24 @@ pub(crate) fn run<P: Probe>(mut probe: P, hashes: &[u64], answers: &mut [bool]) 
             for &hash in next {
                 probe.prefetch(hash);
             }
-            for (answer, &hash) in answers.iter_mut().zip(hashes) {
-                *answer = probe.probe(hash);
-                count += usize::from(*answer);
-            }
+            count += probe_each(&mut probe, hashes, answers);
+        }
+        done = BURST * bursts.len();
+    } else if P::WRITES {
+        // Bursts here too: docs/BENCHMARKS.md has what they gain.
+        let (bursts, _) = hashes.as_chunks::<BURST>();
+        for (hashes, answers) in bursts.iter().zip(answers.as_chunks_mut::<BURST>().0) {
+            count += probe_each(&mut probe, hashes, answers);
         }
         done = BURST * bursts.len();
     }
-    for (answer, &hash) in answers[done..].iter_mut().zip(&hashes[done..]) {
+    count + probe_each(&mut probe, &hashes[done..], &mut answers[done..])
+}
+
+#[inline(always)]
+fn probe_each<P: Probe>(probe: &mut P, hashes: &[u64], answers: &mut [bool]) -> usize {
+    let mut count = 0;
+    for (answer, &hash) in answers.iter_mut().zip(hashes) {
         *answer = probe.probe(hash);
         count += usize::from(*answer);
     }

@@ -229,6 +229,8 @@ struct Inserting<'a, I, const B: usize> {
 }
 
 impl<I: Isa, const B: usize> Probe for Inserting<'_, I, B> {
+    const WRITES: bool = true;
+
     #[inline(always)]
     fn memory_bytes(&self) -> usize {
         // Of the whole filter: the range was last touched a portion ago.

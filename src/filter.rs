@@ -283,6 +283,8 @@ struct Inserting<'a, I, const B: usize> {
 }
 
 impl<I: Isa, const B: usize> Probe for Inserting<'_, I, B> {
+    const WRITES: bool = true;
+
     #[inline(always)]
     fn memory_bytes(&self) -> usize {
         self.blocks.len() * BLOCK_BYTES
@@ -306,6 +308,8 @@ struct Querying<'a, I, const B: usize> {
 }
 
 impl<I: Isa, const B: usize> Probe for Querying<'_, I, B> {
+    const WRITES: bool = false;
+
     #[inline(always)]
     fn memory_bytes(&self) -> usize {
         self.blocks.len() * BLOCK_BYTES

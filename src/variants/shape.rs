@@ -175,8 +175,10 @@ struct Sharing<'a, S: Shape> {
 
 /// What a batch asks of the tasks: the same of all, but for what each does with a hash.
 macro_rules! probe {
-    ([$($generics:tt)*] $task:ty, |$this:ident, $hash:ident| $probe:expr) => {
+    ([$($generics:tt)*] $task:ty, writes: $writes:literal, |$this:ident, $hash:ident| $probe:expr) => {
         impl<$($generics)*> Probe for $task {
+            const WRITES: bool = $writes;
+
             #[inline(always)]
             fn memory_bytes(&self) -> usize {
                 self.size.bytes(S::LAYOUT)
@@ -196,10 +198,10 @@ macro_rules! probe {
     };
 }
 
-probe!([S: Shape, I: Isa, const B: usize] Querying<'_, S, I, B>, |task, hash| {
+probe!([S: Shape, I: Isa, const B: usize] Querying<'_, S, I, B>, writes: false, |task, hash| {
     S::contains::<I, B>(task.size, task.isa, task.memory, hash)
 });
-probe!([S: Exclusive, I: Isa, const B: usize] Inserting<'_, S, I, B>, |task, hash| {
+probe!([S: Exclusive, I: Isa, const B: usize] Inserting<'_, S, I, B>, writes: true, |task, hash| {
     S::insert::<I, B>(task.size, task.isa, task.memory, hash)
 });
-probe!([S: Shared] Sharing<'_, S>, |task, hash| S::insert(task.size, task.memory, hash));
+probe!([S: Shared] Sharing<'_, S>, writes: true, |task, hash| S::insert(task.size, task.memory, hash));
