@@ -22,7 +22,7 @@ pub struct Options {
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
 
-    /// Filters up to 1 GiB, seven rounds and rates down to 1e-5: the better part of an hour, and 16 GiB of memory
+    /// Filters up to 1 GiB, seven rounds and rates down to 1e-5: about twenty minutes, and 16 GiB of memory
     #[arg(long)]
     pub full: bool,
 
