@@ -68,18 +68,38 @@ pub(super) struct Core {
     pub(super) hasher: KeyHasher,
     pub(super) mirror: Option<Arc<AtomicBloomFilter>>,
     pub(super) uncertain: u64,
+    /// Of each shard whether this client has seen to its length.
+    grown: Vec<bool>,
 }
+
+/// Shards that grow in one go: each keeps a server busy for some 10 ms.
+const GROWING: usize = 16;
 
 impl Core {
     fn new(name: &str, params: Params) -> Self {
-        let hasher = KeyHasher::new(params.seed);
-        Self { shards: Shards::new(name, params), hasher, mirror: None, uncertain: 0 }
+        let (hasher, shards) = (KeyHasher::new(params.seed), Shards::new(name, params));
+        Self { grown: vec![false; shards.keys().len()], shards, hasher, mirror: None, uncertain: 0 }
     }
 
     /// The same filter, for another client.
     pub(super) fn another(&self) -> Self {
         let Self { shards, hasher, mirror, .. } = self;
-        Self { shards: shards.clone(), hasher: hasher.clone(), mirror: mirror.clone(), uncertain: 0 }
+        Self { mirror: mirror.clone(), hasher: hasher.clone(), ..Self::new(shards.name(), *shards.params()) }
+    }
+
+    /// Commands that give the shards of these hashes their whole length, where this client has not done so: a string that
+    /// grows bit by bit is allocated with room to spare, up to a quarter of a shard.
+    pub(super) fn growth(&mut self, hashes: &[u64]) -> Vec<Commands> {
+        let Self { shards, grown, .. } = self;
+        let mut commands = Vec::new();
+        for &hash in hashes {
+            let shard = shards.shard_of(hash);
+            if !grown[shard] {
+                grown[shard] = true;
+                commands.push(shards.grow(shard));
+            }
+        }
+        commands.chunks(GROWING).map(|commands| Commands::new(commands.iter().cloned())).collect()
     }
 
     pub(super) fn plan(&self) -> Plan {
@@ -147,7 +167,7 @@ pub struct RedisFilterStats {
     pub estimated_keys: f64,
     /// The false-positive rate to expect with as many keys.
     pub expected_fpr: f64,
-    /// The bytes that the servers hold so far: shards grow as blocks in them are used.
+    /// The bytes that the servers hold so far: those of the shards that have keys.
     pub stored_bytes: u64,
 }
 
@@ -192,7 +212,7 @@ macro_rules! shared_methods {
         impl $filter {
             /// Creates a filter, or opens the one that is there if it is the same: any number of clients may do so at once.
             ///
-            /// Nothing is allocated yet: the shards, of 16 MiB at most, grow as blocks in them are used.
+            /// Nothing is allocated yet: each shard, of 16 MiB at most, is when the first key comes into it.
             ///
             /// # Errors
             /// [`RedisFilterError`]: a size that cannot be, a name that cannot be, a server that cannot be reached or
@@ -329,8 +349,11 @@ macro_rules! shared_methods {
                 batch::check_lengths(hashes.len(), new.len());
                 // What is not asked for after an error is not claimed.
                 new.fill(false);
-                let Core { shards, mirror, uncertain, .. } = &mut self.core;
                 for (hashes, new) in hashes.chunks(PORTION).zip(new.chunks_mut(PORTION)) {
+                    for mut job in self.core.growth(hashes) {
+                        self.servers.run(&mut job)$($await)*?;
+                    }
+                    let Core { shards, mirror, uncertain, .. } = &mut self.core;
                     let mut job = Claims::new(shards, mirror.as_deref(), hashes, new);
                     let result = self.servers.run(&mut job)$($await)*;
                     *uncertain += job.uncertain;

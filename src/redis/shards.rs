@@ -79,6 +79,19 @@ impl Shards {
         Place { shard, offset, words: Pattern::new(rest).words_and_masks(self.params.probes) }
     }
 
+    /// The shard of a hash.
+    pub(super) fn shard_of(&self, hash: u64) -> usize {
+        block::locate(hash, self.params.blocks).0 / SHARD_BLOCKS
+    }
+
+    /// The command that gives a shard its whole length and changes nothing else: it adds 0 to the last bit.
+    pub(super) fn grow(&self, shard: usize) -> (u16, Cmd) {
+        let key = &self.keys[shard];
+        let mut command = cmd("BITFIELD");
+        command.arg(&key.name).arg("INCRBY").arg("u1").arg(self.blocks(shard).len() * BLOCK_BYTES * 8 - 1).arg(0);
+        (key.slot, command)
+    }
+
     /// The key that holds a place.
     pub(super) fn key_of(&self, place: &Place) -> &Key {
         &self.keys[place.shard]

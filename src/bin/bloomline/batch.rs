@@ -145,6 +145,11 @@ impl Batch {
         lines.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
+    /// Takes a mark away from the lines that have it.
+    pub fn unmark(&mut self, mark: bool) {
+        self.marks.iter_mut().for_each(|other| *other = other.filter(|&other| other != mark));
+    }
+
     /// How many lines have the mark.
     pub fn count(&self, mark: bool) -> usize {
         self.marks.iter().filter(|&&other| other == Some(mark)).count()

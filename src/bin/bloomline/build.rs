@@ -37,7 +37,7 @@ pub fn run(options: &Build) -> Result<ExitCode, Error> {
     inserter.end();
     inserter.seen.save(&options.output)?;
     if let Some(format) = options.stats {
-        say(&report::of_build(&inserter, started.elapsed()).format(format));
+        say(&report::of_build(&inserter, started.elapsed())?.format(format));
     }
     Ok(ExitCode::SUCCESS)
 }

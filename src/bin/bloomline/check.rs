@@ -9,23 +9,24 @@ use crate::inserter::tell_faults;
 use crate::output::Output;
 use crate::pipeline::{self, GO_ON};
 use crate::seen::Seen;
-use std::convert::Infallible;
+#[cfg(feature = "redis")]
+use crate::shared::Shared;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Runs the command.
 pub fn run(options: &Check) -> Result<ExitCode, Error> {
     let files = &options.reading.files;
     let inputs = Input::check_all(files)?;
-    let origin = Origin::of(&options.filter);
-    let search = Search { options, filter: Arc::new(Seen::load(&options.filter)?) };
+    let origin = options.filter.as_deref().map(Origin::of);
+    let search = Search { options, filter: Arc::new(filter(options)?) };
     let selected = if options.quiet {
         search.run(inputs, |_, selected| Ok(if selected > 0 { ControlFlow::Break(()) } else { GO_ON }))?
     } else {
-        let mut output = Output::create(None, inputs.iter().map(Input::origin).chain([&origin]))?;
+        let mut output = Output::create(None, inputs.iter().map(Input::origin).chain(&origin))?;
         let selected = if options.count {
             search.count(inputs, files, &mut output)?
         } else {
@@ -36,6 +37,14 @@ pub fn run(options: &Check) -> Result<ExitCode, Error> {
     };
     // 1 is what grep says when it selects nothing.
     Ok(if selected > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn filter(options: &Check) -> Result<Seen, Error> {
+    #[cfg(feature = "redis")]
+    if let Some((server, name)) = options.sharing.set() {
+        return Shared::open(server, name).map(|shared| Seen::Shared(shared.into()));
+    }
+    Seen::load(options.filter.as_deref().expect("it is required"))
 }
 
 struct Search<'a> {
@@ -58,17 +67,24 @@ impl Search<'_> {
         let reading = &self.options.reading;
         let (filter, on_error, wanted) = (self.filter.clone(), reading.on_error, self.wanted());
         let hashing = reading.hashing(filter.hasher());
+        // Of a server.
+        let failure = Arc::new(Mutex::new(None));
+        let failed = failure.clone();
         let work = move |batch: &mut Batch| {
             batch.hash(&hashing);
             let find = |hashes: &[u64], _: &[u128], found: &mut [bool]| {
-                filter.contains_hashes(hashes, found);
-                Ok::<_, Infallible>(hashes.len())
+                filter.contains_hashes(hashes, found).map(|_| hashes.len())
             };
-            let Ok(()) = batch.mark(on_error, wanted, find);
+            if let Err(error) = batch.mark(on_error, wanted, find) {
+                *failed.lock().expect("no worker panics while it holds the lock") = Some(error);
+            }
         };
         let (mut sum, mut faults) = (0, 0);
         let chunks = Chunks::new(inputs, 0, reading.cut());
         pipeline::batches(reading.threads, self.options.quiet, chunks, work, |batch, place| {
+            if let Some(error) = failure.lock().expect("no worker panics while it holds the lock").take() {
+                return Err(error);
+            }
             let selected = batch.count(wanted);
             sum += selected as u64;
             faults += batch.faults() as u64;

@@ -4,6 +4,8 @@ use crate::batch::Hashing;
 use crate::chunks::Cut;
 use crate::json::Pointer;
 use crate::keys::{Keys, Part};
+#[cfg(feature = "redis")]
+use crate::shared::{Sharing, Writing};
 use crate::values::{Delimiter, OnError, StatsFormat, delimiter, duration, rate, size};
 use bloomline::KeyHasher;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
@@ -219,12 +221,26 @@ impl Sizing {
 
 /// Options of `bloomline dedup`.
 #[derive(Args)]
+#[cfg_attr(
+    feature = "redis",
+    command(mut_arg("redis", |arg| {
+        arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify"])
+    }))
+)]
 pub struct Dedup {
     #[command(flatten)]
     pub reading: Reading,
 
     #[command(flatten)]
     pub sizing: Sizing,
+
+    #[cfg(feature = "redis")]
+    #[command(flatten)]
+    pub sharing: Sharing,
+
+    #[cfg(feature = "redis")]
+    #[command(flatten)]
+    pub writing: Writing,
 
     /// Memory for the filter, in place of -n: bytes, or a number with K, M, G or T for powers of 1024. The rate is that of -p,
     /// or, for inputs that tell how many lines they have, the best that fits
@@ -328,7 +344,13 @@ pub struct Build {
 pub struct Check {
     /// The filter's file
     #[arg(short, long, value_name = "FILTER")]
-    pub filter: PathBuf,
+    #[cfg_attr(feature = "redis", arg(required_unless_present = "redis", conflicts_with = "redis"))]
+    #[cfg_attr(not(feature = "redis"), arg(required = true))]
+    pub filter: Option<PathBuf>,
+
+    #[cfg(feature = "redis")]
+    #[command(flatten)]
+    pub sharing: Sharing,
 
     #[command(flatten)]
     pub reading: Reading,
@@ -366,7 +388,13 @@ pub struct Manual {
 pub struct Info {
     /// The filter's file
     #[arg(value_name = "FILTER")]
-    pub filter: PathBuf,
+    #[cfg_attr(feature = "redis", arg(required_unless_present = "redis", conflicts_with = "redis"))]
+    #[cfg_attr(not(feature = "redis"), arg(required = true))]
+    pub filter: Option<PathBuf>,
+
+    #[cfg(feature = "redis")]
+    #[command(flatten)]
+    pub sharing: Sharing,
 
     /// Print one JSON object on one line
     #[arg(long)]

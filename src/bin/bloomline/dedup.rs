@@ -96,7 +96,8 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
     }
     work.finish()?;
     if let Some(format) = options.stats {
-        say(&report::of_dedup(&work.inserter, started.elapsed(), options.verify).format(format));
+        work.inserter.seen.refresh()?;
+        say(&report::of_dedup(&work.inserter, started.elapsed(), options.verify)?.format(format));
     }
     match work.end {
         None => Ok(ExitCode::SUCCESS),
@@ -232,6 +233,10 @@ impl Work<'_> {
     fn take(&mut self, batch: &mut Batch, place: &Place) -> Result<ControlFlow<()>, Error> {
         let full = self.inserter.insert(batch, self.options.reading.on_error, !self.options.invert)?;
         self.print(batch)?;
+        if let Some(error) = self.inserter.failure.take() {
+            self.end = Some(End::Error(error));
+            return Ok(ControlFlow::Break(()));
+        }
         self.place = place.of_line(batch, batch.passed());
         if batch.passed() == batch.lines() {
             return Ok(GO_ON);

@@ -1,6 +1,8 @@
 //! Why the command fails. Every message fits one line and names the input or output concerned.
 
 use crate::keys::Fault;
+#[cfg(feature = "redis")]
+use bloomline::redis::RedisFilterError;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -62,6 +64,21 @@ pub enum Error {
     Filter(BuildError),
     /// A thread cannot be started.
     Thread { source: io::Error },
+    /// A filter on a server.
+    #[cfg(feature = "redis")]
+    Redis(RedisFilterError),
+    /// No filter of this name is on the server, and no size is given for a new one.
+    #[cfg(feature = "redis")]
+    NoSharedSet { name: String },
+    /// A rate without keys does not make a size.
+    #[cfg(feature = "redis")]
+    SetOfRate,
+    /// The user does not want to remove it.
+    #[cfg(feature = "redis")]
+    NotReset,
+    /// There is no terminal to ask on.
+    #[cfg(feature = "redis")]
+    NoTerminal { source: io::Error },
     /// No contender has this name.
     #[cfg(feature = "compare")]
     Contender { name: String, known: String },
@@ -168,6 +185,22 @@ impl fmt::Display for Error {
             }
             Self::Filter(error) => error.fmt(f),
             Self::Thread { source } => write!(f, "cannot start a thread: {source}; ask for fewer with -j"),
+            #[cfg(feature = "redis")]
+            Self::Redis(error) => error.fmt(f),
+            #[cfg(feature = "redis")]
+            Self::NoSharedSet { name } => {
+                write!(f, "the server has no set {name:?}; give -n, and -p if it is not to be 1e-6, to create it")
+            }
+            #[cfg(feature = "redis")]
+            Self::SetOfRate => {
+                write!(f, "-p alone gives a shared set no size; give -n too, or neither for a set that is there")
+            }
+            #[cfg(feature = "redis")]
+            Self::NotReset => write!(f, "the set stays as it was, and nothing was done"),
+            #[cfg(feature = "redis")]
+            Self::NoTerminal { source } => {
+                write!(f, "cannot ask before --reset, without a terminal: {source}; give --yes if you are sure")
+            }
             #[cfg(feature = "compare")]
             Self::Contender { name, known } => write!(f, "no contender is called {name:?}; there are {known}"),
             #[cfg(feature = "compare")]
@@ -195,5 +228,12 @@ fn name(error: &FileError) -> String {
 impl From<BuildError> for Error {
     fn from(error: BuildError) -> Self {
         Self::Filter(error)
+    }
+}
+
+#[cfg(feature = "redis")]
+impl From<RedisFilterError> for Error {
+    fn from(error: RedisFilterError) -> Self {
+        Self::Redis(error)
     }
 }

@@ -22,6 +22,8 @@ pub struct Inserter {
     pub keys_before: f64,
     /// No warnings.
     pub quiet: bool,
+    /// Why a server failed in the middle of a batch, of which some lines are claimed.
+    pub failure: Option<Error>,
     /// What was counted.
     pub counts: Counts,
 }
@@ -69,13 +71,13 @@ impl Inserter {
     /// Goes on with a filter.
     pub fn new(seen: Seen, limit: Option<Limit>) -> Self {
         let keys_before = seen.keys();
-        Self { seen, limit, exact: None, keys_before, quiet: false, counts: Counts::default() }
+        Self { seen, limit, exact: None, keys_before, quiet: false, failure: None, counts: Counts::default() }
     }
 
     /// Inserts the keys of a batch that is hashed, and marks its lines: whether they are new; those without a key, if they are
     /// kept, by `kept`. Breaks where the filter is full and that is the end.
     pub fn insert(&mut self, batch: &mut Batch, on_error: OnError, kept: bool) -> Result<ControlFlow<()>, Error> {
-        let Self { seen, limit, exact, counts, quiet, .. } = self;
+        let Self { seen, limit, exact, counts, quiet, failure, .. } = self;
         let before = counts.inserted;
         let mut full = ControlFlow::Continue(());
         batch.mark(on_error, kept, |hashes, fingerprints, new| {
@@ -84,7 +86,16 @@ impl Inserter {
                 let room =
                     limit.as_ref().filter(|limit| limit.stop).map_or(u64::MAX, |limit| limit.keys - counts.inserted);
                 let end = hashes.len().min(done.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
-                counts.inserted += seen.insert_hashes(&hashes[done..end], &mut new[done..end])? as u64;
+                counts.inserted += match seen.insert_hashes(&hashes[done..end], &mut new[done..end]) {
+                    Ok(inserted) => inserted as u64,
+                    #[cfg(feature = "redis")]
+                    Err(error @ Error::Redis(_)) => {
+                        *failure = Some(error);
+                        full = ControlFlow::Break(());
+                        new.iter().filter(|new| **new).count() as u64
+                    }
+                    Err(error) => return Err(error),
+                };
                 if done == end {
                     full = ControlFlow::Break(());
                 }
@@ -97,6 +108,10 @@ impl Inserter {
             }
             Ok::<_, Error>(done)
         })?;
+        if failure.is_some() {
+            // Nobody knows about the others.
+            batch.unmark(false);
+        }
         counts.lines += batch.passed() as u64;
         counts.bytes += batch.bytes(batch.passed()) as u64;
         counts.faults += batch.faults() as u64;

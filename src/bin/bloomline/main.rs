@@ -38,6 +38,8 @@ mod plan;
 mod progress;
 mod report;
 mod seen;
+#[cfg(feature = "redis")]
+mod shared;
 mod signals;
 mod sizing;
 mod values;

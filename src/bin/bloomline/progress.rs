@@ -49,7 +49,10 @@ impl Progress {
         let unique = readable_count(done.counts.unique() as f64);
         let full = match done.limit() {
             Some(limit) => format!("{:.0} % full", 100.0 * done.counts.inserted as f64 / limit.keys.max(1) as f64),
-            None => format!("filter {}", done.seen.stages().len()),
+            None => match done.seen.stages().len() {
+                0 => "shared".to_owned(),
+                stages => format!("filter {stages}"),
+            },
         };
         self.bar.set_message(format!("{} lines/s  {unique} unique  {full}", readable_count(speed)));
         self.bar.set_position(self.read.load(Relaxed));

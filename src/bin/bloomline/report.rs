@@ -1,5 +1,6 @@
 //! What `--stats` prints.
 
+use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::inserter::Inserter;
 use crate::seen::Seen;
@@ -7,7 +8,7 @@ use bloomline::BloomFilter;
 use std::time::Duration;
 
 /// The figures of `dedup`. Reads the whole filter, and looks up as many keys as `sample` says.
-pub fn of_dedup(done: &Inserter, elapsed: Duration, sample: Option<u64>) -> Figures {
+pub fn of_dedup(done: &Inserter, elapsed: Duration, sample: Option<u64>) -> Result<Figures, Error> {
     let counts = &done.counts;
     let mut figures = Figures::default();
     figures.both("lines read", counts.lines, "lines", counts.lines);
@@ -32,22 +33,27 @@ pub fn of_dedup(done: &Inserter, elapsed: Duration, sample: Option<u64>) -> Figu
         figures.both("wrongly dropped", format!("{lost:.3} ± {sigma:.3} expected"), "expected_wrongly_dropped", lost);
         figures.field("expected_wrongly_dropped_sigma", sigma);
     }
-    state_and_speed(&mut figures, done, elapsed, sample);
-    figures
+    state_and_speed(&mut figures, done, elapsed, sample)?;
+    Ok(figures)
 }
 
 /// The figures of `build`. Reads the whole filter.
-pub fn of_build(done: &Inserter, elapsed: Duration) -> Figures {
+pub fn of_build(done: &Inserter, elapsed: Duration) -> Result<Figures, Error> {
     let keys = done.seen.keys();
     let mut figures = Figures::default();
     figures.both("lines read", done.counts.lines, "lines", done.counts.lines);
     figures.both("new", done.counts.inserted, "new", done.counts.inserted);
     figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
-    state_and_speed(&mut figures, done, elapsed, None);
-    figures
+    state_and_speed(&mut figures, done, elapsed, None)?;
+    Ok(figures)
 }
 
-fn state_and_speed(figures: &mut Figures, done: &Inserter, elapsed: Duration, sample: Option<u64>) {
+fn state_and_speed(
+    figures: &mut Figures,
+    done: &Inserter,
+    elapsed: Duration,
+    sample: Option<u64>,
+) -> Result<(), Error> {
     let seen = &done.seen;
     let (fill, fpr, memory) = (seen.fill_ratio(), seen.current_fpr(), seen.memory_bytes());
     let seconds = elapsed.as_secs_f64();
@@ -55,23 +61,30 @@ fn state_and_speed(figures: &mut Figures, done: &Inserter, elapsed: Duration, sa
     figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
     figures.both("rate now", readable(fpr), "fpr", fpr);
     if let Some(sample) = sample {
-        let found = false_positives(seen, sample);
+        let found = false_positives(seen, sample)?;
         let (rate, sigma) = (found as f64 / sample as f64, (found.max(1) as f64).sqrt() / sample as f64);
         let text = format!("{} ± {}: {found} of {sample} keys", readable(rate), readable(sigma));
         figures.both("rate measured", text, "measured_fpr", rate);
         figures.field("measured_fpr_sigma", sigma);
     }
     figures.both("filter memory", readable_size(memory), "memory_bytes", memory);
+    #[cfg(feature = "redis")]
+    if let Seen::Shared(filter) = seen {
+        figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
+        let stored = filter.stats().stored_bytes;
+        figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
+    }
     if let Seen::Growing(filter) = seen {
         figures.both("filters", filter.stages().len(), "filters", filter.stages().len());
     }
     figures.field("bytes", done.counts.bytes);
     figures.both("time", format!("{seconds:.3} s"), "seconds", seconds);
     figures.both("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
+    Ok(())
 }
 
 /// How many of `sample` keys that were never inserted are in the filter.
-fn false_positives(seen: &Seen, sample: u64) -> u64 {
+fn false_positives(seen: &Seen, sample: u64) -> Result<u64, Error> {
     const PORTION: u64 = 1 << 16;
     let hasher = seen.hasher();
     let (mut hashes, mut found) = (Vec::new(), vec![false; PORTION as usize]);
@@ -81,15 +94,30 @@ fn false_positives(seen: &Seen, sample: u64) -> u64 {
         // No line has both line ends in it.
         let key = |i: u64| [&b"\n\0never a line"[..], &i.to_le_bytes()].concat();
         hashes.extend((start..sample.min(start + PORTION)).map(|i| hasher.bytes(&key(i))));
-        positives += seen.contains_hashes(&hashes, &mut found[..hashes.len()]) as u64;
+        positives += seen.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
     }
-    positives
+    Ok(positives)
 }
 
 /// The expected number of distinct lines that were taken for repeats.
 fn wrongly_dropped(done: &Inserter) -> f64 {
     let (before, inserted) = (done.keys_before, done.counts.inserted as f64);
     match &done.seen {
+        #[cfg(feature = "redis")]
+        Seen::Shared(filter) => {
+            // Others inserted meanwhile: the lines here met all rates between the two ends alike.
+            let (after, plan) = (done.seen.keys(), filter.plan());
+            if !after.is_finite() {
+                // All bits are set: the last lines were all taken for repeats.
+                return done.counts.lines as f64 - inserted;
+            }
+            let rate = |i: u64| plan.expected_fpr(i);
+            let mean = match after - before {
+                keys if keys >= 1.0 => integral(before, after, |i| rate(i) / (1.0 - rate(i))) / keys,
+                _ => rate(before as u64),
+            };
+            inserted * mean
+        }
         Seen::Sized(filter) => lost_by(filter, before, inserted, done.counts.lines as f64),
         Seen::Growing(filter) => {
             // The filters one after another: each meets the rates of those before it, and its own that rises. For each line

@@ -1,6 +1,8 @@
-//! A filter of either kind: of a fixed size, or one that grows.
+//! A filter of any kind: of a fixed size, one that grows, or one on a server.
 
 use crate::error::Error;
+#[cfg(feature = "redis")]
+use crate::shared::Shared;
 use bloomline::{BloomFilter, FileErrorKind, KeyHasher, ScalableBloomFilter};
 use std::path::Path;
 
@@ -10,6 +12,9 @@ pub enum Seen {
     Sized(BloomFilter),
     /// For any number.
     Growing(ScalableBloomFilter),
+    /// For many processes.
+    #[cfg(feature = "redis")]
+    Shared(Box<Shared>),
 }
 
 impl Seen {
@@ -29,45 +34,62 @@ impl Seen {
         match self {
             Self::Sized(filter) => filter.save(path),
             Self::Growing(filter) => filter.save(path),
+            #[cfg(feature = "redis")]
+            Self::Shared(_) => unreachable!("--redis and --state exclude each other"),
         }
         .map_err(Error::Save)
     }
 
-    /// Inserts hashes, in order, and tells of each whether it was new. Returns how many were.
+    /// Inserts hashes, in order, and tells of each whether it was new. Returns how many were. After an error of a server `new`
+    /// tells which are claimed, and nobody else will be told.
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
         match self {
             Self::Sized(filter) => Ok(filter.insert_hashes(hashes, new)),
             Self::Growing(filter) => Ok(filter.insert_hashes(hashes, new)?),
+            #[cfg(feature = "redis")]
+            Self::Shared(filter) => filter.insert_hashes(hashes, new),
         }
     }
 
     /// Tells of each hash whether it is in. Returns how many are.
-    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
         match self {
-            Self::Sized(filter) => filter.contains_hashes(hashes, found),
-            Self::Growing(filter) => filter.contains_hashes(hashes, found),
+            Self::Sized(filter) => Ok(filter.contains_hashes(hashes, found)),
+            Self::Growing(filter) => Ok(filter.contains_hashes(hashes, found)),
+            #[cfg(feature = "redis")]
+            Self::Shared(filter) => filter.contains_hashes(hashes, found),
         }
     }
 
-    /// The filter, or those that make it up: each of its own size, all of one seed.
+    /// The filter, or those that make it up: each of its own size, all of one seed. None of them is here if it is on a server.
     pub fn stages(&self) -> &[BloomFilter] {
         match self {
             Self::Sized(filter) => std::slice::from_ref(filter),
             Self::Growing(filter) => filter.stages(),
+            #[cfg(feature = "redis")]
+            Self::Shared(_) => &[],
         }
     }
 
     /// The hasher of the keys.
     pub fn hasher(&self) -> &KeyHasher {
-        self.stages()[0].hasher()
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Shared(filter) => filter.hasher(),
+            _ => self.stages()[0].hasher(),
+        }
     }
 
     /// The size of the bits in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.stages().iter().map(BloomFilter::memory_bytes).sum()
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Shared(filter) => filter.plan().memory_bytes(),
+            _ => self.stages().iter().map(BloomFilter::memory_bytes).sum(),
+        }
     }
 
-    /// The number of bits that are set. Reads the whole filter.
+    /// The number of bits that are set. Reads the whole filter, but none on a server.
     pub fn ones(&self) -> u64 {
         // The share is a quotient of integers below 2^53, so the product is off by less than a half.
         let ones = |filter: &BloomFilter| (filter.fill_ratio() * filter.memory_bytes() as f64 * 8.0).round() as u64;
@@ -76,7 +98,11 @@ impl Seen {
 
     /// The share of bits that are set. Reads the whole filter.
     pub fn fill_ratio(&self) -> f64 {
-        self.ones() as f64 / (self.memory_bytes() as f64 * 8.0)
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Shared(filter) => filter.stats().fill_ratio,
+            _ => self.ones() as f64 / (self.memory_bytes() as f64 * 8.0),
+        }
     }
 
     /// The number of keys: estimated, or known where it grows.
@@ -84,6 +110,8 @@ impl Seen {
         match self {
             Self::Sized(filter) => filter.estimated_keys(),
             Self::Growing(filter) => filter.keys() as f64,
+            #[cfg(feature = "redis")]
+            Self::Shared(filter) => filter.stats().estimated_keys,
         }
     }
 
@@ -92,6 +120,17 @@ impl Seen {
         match self {
             Self::Sized(filter) => filter.current_fpr(),
             Self::Growing(filter) => filter.current_fpr(),
+            #[cfg(feature = "redis")]
+            Self::Shared(filter) => filter.stats().expected_fpr,
+        }
+    }
+
+    /// Asks a server how full the filter is; the others know.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Shared(filter) => filter.refresh(),
+            _ => Ok(()),
         }
     }
 }

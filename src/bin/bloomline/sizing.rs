@@ -7,6 +7,10 @@ use crate::input::Input;
 use crate::inserter::{Inserter, Limit};
 use crate::output::say;
 use crate::seen::Seen;
+#[cfg(feature = "redis")]
+use crate::shared::Shared;
+#[cfg(feature = "redis")]
+use bloomline::redis::RedisServer;
 use bloomline::{BloomFilter, Builder, ScalableBloomFilter};
 
 /// Keys of the first filter where nothing tells how many there will be.
@@ -25,6 +29,10 @@ pub fn known(options: &Sizing, inputs: &[Input], end: u8) -> Result<Inserter, Er
 
 /// The filter of `dedup`: that of the state, or a new one.
 pub fn of_dedup(options: &Dedup, inputs: &[Input]) -> Result<Inserter, Error> {
+    #[cfg(feature = "redis")]
+    if let Some(set) = options.sharing.set() {
+        return of_set(options, set);
+    }
     if let Some(state) = options.state.as_deref().filter(|state| state.exists()) {
         return of_state(options, Seen::load(state)?);
     }
@@ -56,6 +64,19 @@ pub fn of_dedup(options: &Dedup, inputs: &[Input]) -> Result<Inserter, Error> {
     let first: Builder<ScalableBloomFilter> = ScalableBloomFilter::builder();
     let first = first.expected_keys(keys.unwrap_or(FIRST)).false_positive_rate(fpr);
     Ok(Inserter::new(Seen::Growing(first.seed(seed).build()?), None))
+}
+
+/// The filter on a server: with -n the one of this size, and without the one that is there.
+#[cfg(feature = "redis")]
+fn of_set(options: &Dedup, set: (&RedisServer, &str)) -> Result<Inserter, Error> {
+    let Sizing { expected_keys, fpr, seed } = options.sizing;
+    if fpr.is_some() && expected_keys.is_none() {
+        return Err(Error::SetOfRate);
+    }
+    let size = expected_keys
+        .map(|keys| BloomFilter::builder().expected_keys(keys).false_positive_rate(options.sizing.fpr()).seed(seed));
+    let shared = Shared::of_writer(set, &options.writing, size.as_ref(), seed)?;
+    Ok(Inserter::new(Seen::Shared(shared.into()), None))
 }
 
 /// A filter of this size, with the rate that the number of keys allows, or for as many keys as the rate allows.
@@ -110,6 +131,8 @@ fn of_state(options: &Dedup, seen: Seen) -> Result<Inserter, Error> {
             }
             return Ok(Inserter::new(seen, None));
         }
+        #[cfg(feature = "redis")]
+        Seen::Shared(_) => unreachable!("a state is a file"),
         Seen::Sized(filter) => {
             if options.when_full == Some(WhenFull::Grow) {
                 return refused("its size is fixed, so it cannot grow".to_owned());
