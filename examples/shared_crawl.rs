@@ -66,7 +66,7 @@ fn fetch(request: &Request) -> Result<Vec<Request>, url::ParseError> {
             links.push(Request::new("GET", &format!("http://EXAMPLE.org:80/page/{next}?b=2&a=1#top"), "")?);
         }
     }
-    if page % 100 == 0 && request.method == "GET" {
+    if page.is_multiple_of(100) && request.method == "GET" {
         links.push(Request::new("POST", &format!("http://example.org/form/{page}"), "q=all")?);
     }
     Ok(links)
