@@ -16,51 +16,26 @@ mod common;
 
 use bloomline::{AtomicBloomFilter, Key};
 use common::filters::{fastbloom, fastbloom_atomic, held, holding};
+use common::measure::{chosen_sizes, criterion, measure};
 use common::operations::{Rivals, atomic_inserts, each};
 use common::paired::Side;
 use common::*;
-use criterion::{Criterion, SamplingMode, Throughput};
-use std::time::Duration;
+use criterion::Criterion;
 
 fn main() {
-    let mut criterion = Criterion::default()
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(50))
-        .measurement_time(Duration::from_millis(500))
-        .nresamples(2000)
-        .configure_from_args();
-    let named = std::env::var("BLOOMLINE_SIZES");
-    for (name, bytes) in sizes(named.as_deref().unwrap_or("256K 16M 256M")) {
+    let mut criterion = criterion();
+    for (name, bytes) in chosen_sizes() {
         let rivals = Rivals::new(bytes);
         for (percent, kind) in HITS {
             let hashes = probe_keys(BATCH, held(bytes), percent);
-            measure(&mut criterion, &format!("{name}, query, {kind}"), rivals.queries(&hashes));
+            measure(&mut criterion, &format!("{name}, query, {kind}"), &mut rivals.queries(&hashes));
         }
-        measure(&mut criterion, &format!("{name}, insert, fresh"), rivals.inserts());
+        measure(&mut criterion, &format!("{name}, insert, fresh"), &mut rivals.inserts());
         hashed_queries(&mut criterion, name, bytes);
-        measure(&mut criterion, &format!("{name}, atomic insert, fresh"), atomic_inserts(bytes));
+        measure(&mut criterion, &format!("{name}, atomic insert, fresh"), &mut atomic_inserts(bytes));
         atomic_on_load(&mut criterion, name, bytes);
     }
     criterion.final_summary();
-}
-
-fn measure(criterion: &mut Criterion, title: &str, sides: Vec<Side>) {
-    let mut group = criterion.benchmark_group(title);
-    group.sampling_mode(SamplingMode::Flat);
-    for Side { name, keys, mut round } in sides {
-        let mut rounds = 0..;
-        let mut trues = None;
-        group.throughput(Throughput::Elements(keys as u64)).bench_function(name, |bencher| {
-            bencher.iter_custom(|iterations| {
-                let done = rounds.by_ref().take(iterations as usize).map(&mut round);
-                done.inspect(|round| trues = Some(round.trues)).map(|round| round.time).sum()
-            });
-        });
-        // None if the command line left this one out.
-        if let Some(trues) = trues {
-            println!("{:24}true:   {:.3} %", "", trues as f64 / keys as f64 * 100.0);
-        }
-    }
 }
 
 /// Batches that hash their keys: integers, and strings like URLs.
@@ -74,11 +49,11 @@ fn hashed_queries(criterion: &mut Criterion, name: &str, bytes: usize) {
     for (percent, kind) in HITS {
         let integers = probe_keys(BATCH, held(bytes), percent);
         let urls = urls(&integers);
-        let sides = vec![
+        let mut sides = vec![
             batch("contains_batch of u64", &holding_integers, &integers),
             batch("contains_batch of URLs", &holding_urls, &urls),
         ];
-        measure(criterion, &format!("{name}, query with hashing, {kind}"), sides);
+        measure(criterion, &format!("{name}, query with hashing, {kind}"), &mut sides);
     }
 }
 
@@ -94,23 +69,23 @@ fn atomic_on_load(criterion: &mut Criterion, name: &str, bytes: usize) {
     for (percent, kind) in HITS {
         let hashes = probe_keys(BATCH, held(bytes), percent);
         let mut found = vec![false; BATCH];
-        let sides = vec![
+        let mut sides = vec![
             Side::passing("atomic contains_hashes", &hashes, |hashes| filter.contains_hashes(hashes, &mut found)),
             Side::passing("atomic contains_hash", &hashes, |hashes| each(hashes, |hash| filter.contains_hash(hash))),
             Side::passing("fastbloom atomic contains_hash", &hashes, |hashes| {
                 each(hashes, |hash| fastbloom.contains_hash(hash))
             }),
         ];
-        measure(criterion, &format!("{name}, atomic query, {kind}"), sides);
+        measure(criterion, &format!("{name}, atomic query, {kind}"), &mut sides);
     }
     let hashes = probe_keys(BATCH, held(bytes), 100);
     let mut new = vec![false; BATCH];
-    let sides = vec![
+    let mut sides = vec![
         Side::passing("atomic insert_hashes", &hashes, |hashes| filter.insert_hashes(hashes, &mut new)),
         Side::passing("atomic insert_hash", &hashes, |hashes| each(hashes, |hash| filter.insert_hash(hash))),
         Side::passing("fastbloom atomic insert_hash", &hashes, |hashes| {
             each(hashes, |hash| !fastbloom.insert_hash(hash))
         }),
     ];
-    measure(criterion, &format!("{name}, atomic insert, repeated"), sides);
+    measure(criterion, &format!("{name}, atomic insert, repeated"), &mut sides);
 }

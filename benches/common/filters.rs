@@ -34,7 +34,7 @@ fn fill(filter: &mut BloomFilter, from: u64, bytes: usize) {
 }
 
 /// Hands out a range of [`PRESENT`] in portions.
-fn portions(from: u64, to: u64, mut take: impl FnMut(&[u64])) {
+pub fn portions(from: u64, to: u64, mut take: impl FnMut(&[u64])) {
     const PORTION: u64 = 1 << 16;
     for start in (from..to).step_by(PORTION as usize) {
         let portion: Vec<u64> = (start..to.min(start + PORTION)).map(|i| hash(PRESENT, i)).collect();

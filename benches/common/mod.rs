@@ -1,7 +1,9 @@
-//! What the benchmarks share: sizes and keys here, filters, the sides that are timed, and the paired harness.
+//! What the benchmarks share: sizes and keys here, filters, the sides that are timed, and the two
+//! harnesses that time them, criterion's and the paired one.
 #![allow(dead_code)] // each benchmark uses a part
 
 pub mod filters;
+pub mod measure;
 pub mod operations;
 pub mod paired;
 

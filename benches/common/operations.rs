@@ -96,7 +96,7 @@ pub fn atomic_inserts(bytes: usize) -> Vec<Side<'static>> {
 
 /// Inserts fresh keys, different ones each round, into what `make` makes of a filter at its planned load. Once they
 /// are an eighth of that load, they go into a new copy: the load stays what was planned.
-fn fresh<S: Clone + 'static, F: 'static>(
+pub fn fresh<S: Clone + 'static, F: 'static>(
     name: impl Into<String>,
     bytes: usize,
     loaded: S,
@@ -104,7 +104,7 @@ fn fresh<S: Clone + 'static, F: 'static>(
     mut insert: impl FnMut(&mut F, &[u64]) -> usize + 'static,
 ) -> Side<'static> {
     /// More rounds than a measurement has; a filter that takes them all needs no copy, which saves memory.
-    const ROUNDS: usize = 20;
+    const ROUNDS: usize = 21;
     let room = planned_keys(bytes) as usize / 8;
     let saved = (room < ROUNDS * BATCH).then(|| loaded.clone());
     let mut filter = make(loaded);

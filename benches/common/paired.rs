@@ -10,16 +10,17 @@ pub struct Round {
     pub trues: usize,
 }
 
-/// One side: its name, the keys of a round, and the round.
+/// One side: its name, the keys of a round, the round, and how many of them it has played.
 pub struct Side<'a> {
     pub name: String,
     pub keys: usize,
-    pub round: Box<dyn FnMut(u64) -> Round + 'a>,
+    round: Box<dyn FnMut(u64) -> Round + 'a>,
+    pub played: u64,
 }
 
 impl<'a> Side<'a> {
     pub fn new(name: impl Into<String>, keys: usize, round: impl FnMut(u64) -> Round + 'a) -> Self {
-        Self { name: name.into(), keys, round: Box::new(round) }
+        Self { name: name.into(), keys, round: Box::new(round), played: 0 }
     }
 
     /// A round that passes all of `keys` and is timed as a whole.
@@ -39,6 +40,12 @@ impl<'a> Side<'a> {
             timed(|| pass(keys))
         })
     }
+
+    /// The next round.
+    pub fn play(&mut self) -> Round {
+        self.played += 1;
+        (self.round)(self.played - 1)
+    }
 }
 
 pub fn timed(run: impl FnOnce() -> usize) -> Round {
@@ -55,7 +62,7 @@ pub fn duel(title: &str, mut sides: Vec<Side>) {
     let mut trues = vec![0.0; sides.len()];
     for round in 0..=rounds {
         for (i, side) in sides.iter_mut().enumerate() {
-            let Round { time, trues: count } = (side.round)(round);
+            let Round { time, trues: count } = side.play();
             trues[i] = count as f64 / side.keys as f64;
             // The first round warms up.
             if round > 0 {

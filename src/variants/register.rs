@@ -1,5 +1,8 @@
 //! `RegisterBloomFilter`: all bits of a key in one word.
 
+#[cfg(all(test, loom))]
+mod models;
+
 use super::keys::key_methods;
 use super::methods::{layout_methods, shared_methods};
 use super::shape::{self, Shape, Shared};
@@ -70,14 +73,21 @@ fn lanes(probes: u32) -> Lanes {
     Lanes { lanes: 1, choices: 1, bits: 64, throws: probes }
 }
 
-/// The word of a hash, and the bits in it: 6 bits of the mixed rest for each.
+/// The place of a hash's word, and the bits in it: 6 bits of the mixed rest for each.
 #[inline(always)]
-fn locate(size: Size, memory: &AtomicBlocks, hash: u64) -> (&AtomicU64, u64) {
+fn place(size: Size, hash: u64) -> (usize, u64) {
     // Below 8 × MAX_BLOCKS, which is a usize.
     let (index, rest) = block::locate(hash, size.units as usize);
     let pattern = Pattern::new(rest).first;
     // Ten shifts always, of which those beyond k shift nothing: no loop whose end a CPU must guess.
     let mask = (0..10).fold(0, |mask, i| mask | u64::from(i < size.probes) << (pattern >> (6 * i) & 63));
+    (index, mask)
+}
+
+/// The word of a hash, and the bits in it.
+#[inline(always)]
+fn locate(size: Size, memory: &AtomicBlocks, hash: u64) -> (&AtomicU64, u64) {
+    let (index, mask) = place(size, hash);
     (&memory.as_slice()[index / WORDS].0[index % WORDS], mask)
 }
 

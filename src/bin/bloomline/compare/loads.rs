@@ -2,6 +2,7 @@
 
 use super::peers::one_by_one;
 use crate::error::Error;
+use bloomline::variants::{AtomicClassicBloomFilter, RegisterBloomFilter};
 use bloomline::{AtomicBloomFilter, BloomFilter};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
@@ -41,8 +42,35 @@ pub const LOADS: &[LoadKind] = &[
         operation: "atomic insert",
         interface: "AtomicBloomFilter::insert_hashes",
         make: |bytes, keys, _| {
-            let filter = AtomicBloomFilter::builder().memory(bytes).expected_keys(keys).build()?;
-            Ok(Box::new(Atomic(filter)))
+            Ok(Box::new(Atomic {
+                filter: AtomicBloomFilter::builder().memory(bytes).expected_keys(keys).build()?,
+                insert: |filter, hashes, new| filter.insert_hashes(hashes, new),
+                clear: AtomicBloomFilter::clear,
+            }))
+        },
+    },
+    LoadKind {
+        contender: "classic",
+        operation: "atomic insert",
+        interface: "AtomicClassicBloomFilter::insert_hashes",
+        make: |bytes, keys, _| {
+            Ok(Box::new(Atomic {
+                filter: AtomicClassicBloomFilter::with_memory(bytes, keys)?,
+                insert: |filter, hashes, new| filter.insert_hashes(hashes, new),
+                clear: AtomicClassicBloomFilter::clear,
+            }))
+        },
+    },
+    LoadKind {
+        contender: "register",
+        operation: "atomic insert",
+        interface: "RegisterBloomFilter::insert_hashes",
+        make: |bytes, keys, _| {
+            Ok(Box::new(Atomic {
+                filter: RegisterBloomFilter::with_memory(bytes, keys)?,
+                insert: |filter, hashes, new| filter.insert_hashes(hashes, new),
+                clear: RegisterBloomFilter::clear,
+            }))
         },
     },
     LoadKind {
@@ -50,8 +78,11 @@ pub const LOADS: &[LoadKind] = &[
         operation: "atomic insert",
         interface: "AtomicBloomFilter::insert_hash",
         make: |bytes, keys, _| {
-            let filter = fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).expected_items(keys as usize);
-            Ok(Box::new(Atomic(filter)))
+            Ok(Box::new(Atomic {
+                filter: fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).expected_items(keys as usize),
+                insert: |filter, hashes, new| one_by_one(hashes, new, |hash| !filter.insert_hash(hash)),
+                clear: |filter| filter.clear(),
+            }))
         },
     },
 ];
@@ -70,29 +101,20 @@ pub fn on_threads(hashes: &[u64], answers: &mut [bool], threads: usize, run: imp
 }
 
 /// A filter that is inserted into through a shared reference.
-struct Atomic<F>(F);
-
-impl Load for Atomic<AtomicBloomFilter> {
-    fn load(&mut self, hashes: &[u64], threads: usize) {
-        on_threads(hashes, &mut vec![false; hashes.len()], threads, |hashes, new| {
-            self.0.insert_hashes(hashes, new);
-        });
-    }
-
-    fn clear(&mut self) {
-        self.0.clear();
-    }
+struct Atomic<F> {
+    filter: F,
+    insert: fn(&F, &[u64], &mut [bool]) -> usize,
+    clear: fn(&mut F),
 }
 
-impl Load for Atomic<fastbloom::AtomicBloomFilter> {
+impl<F: Sync> Load for Atomic<F> {
     fn load(&mut self, hashes: &[u64], threads: usize) {
-        on_threads(hashes, &mut vec![false; hashes.len()], threads, |hashes, new| {
-            one_by_one(hashes, new, |hash| !self.0.insert_hash(hash));
-        });
+        let Self { filter, insert, .. } = self;
+        on_threads(hashes, &mut vec![false; hashes.len()], threads, |hashes, new| _ = insert(filter, hashes, new));
     }
 
     fn clear(&mut self) {
-        self.0.clear();
+        (self.clear)(&mut self.filter);
     }
 }
 

@@ -19,7 +19,7 @@ pub enum Ink {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Stroke {
     pub hue: usize,
-    /// 0 solid, 1 dashed, 2 dotted.
+    /// 0 solid, 1 dashed, 2 dotted, 3 dashed and dotted.
     pub dash: usize,
 }
 
@@ -36,7 +36,7 @@ pub const HUES: [(&str, &str); 7] = [
 ];
 
 /// The dashes, as SVG has them.
-const DASHES: [&str; 3] = ["", "14 8", "4 7"];
+const DASHES: [&str; 4] = ["", "14 8", "4 7", "14 6 4 6"];
 
 /// The other colours, in the light and in the dark.
 pub const TEXT: (&str, &str) = ("#1b1b1b", "#e8e6e3");

@@ -137,7 +137,7 @@ fn threads(comparison: &Comparison) -> Result<Plot, Error> {
     let rows: Vec<_> = comparison.rows.iter().filter(|row| row.size_bytes == largest).collect();
     let mut lines = Vec::new();
     // One from each of the first layouts and peers that take hashes; the tables have all.
-    let known = ["words4", "fastbloom", "sbbf-rs"];
+    let known = ["words4", "classic", "fastbloom", "sbbf-rs"];
     let mut shown: Vec<_> = rows.iter().filter(|row| known.contains(&row.contender.as_str())).collect();
     if shown.is_empty() {
         shown = rows.iter().take(known.len()).collect();

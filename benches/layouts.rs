@@ -1,0 +1,131 @@
+//! The layouts beside the classic one, by size and share of hits: through the trait `Layout`, as `bloomline compare` has
+//! them.
+//!
+//! ```text
+//! cargo bench --bench layouts --features variants -- --quick              256 KiB, 16 MiB and 256 MiB (two minutes, 5 GiB)
+//! BLOOMLINE_SIZES=16M cargo bench --bench layouts --features variants     other sizes
+//! BLOOMLINE_SIZES=16M cargo bench --bench layouts --features variants -- insert    the groups or layouts of that name
+//! ```
+//!
+//! All have the same memory, 12 bits a key, the probes that are best for that, and the load they are planned for. Criterion
+//! times them one after another; the table below each of its groups is of rounds in which they take turns, and × is the
+//! ratio to the classic layout. Of `register` all inserts are atomic.
+
+mod common;
+
+use bloomline::variants::{
+    AtomicClassicBloomFilter, ClassicBloomFilter, CountingBloomFilter, Layout, RegisterBloomFilter,
+    SplitBlockBloomFilter, TwoBlockBloomFilter,
+};
+use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
+use common::filters::{filled, held, portions};
+use common::measure::{chosen_sizes, criterion, measure};
+use common::operations::fresh;
+use common::paired::{Side, duel};
+use common::*;
+use criterion::Criterion;
+use std::convert::identity;
+
+fn main() {
+    let mut criterion = criterion();
+    for (name, bytes) in chosen_sizes() {
+        let entrants = entrants(bytes);
+        for (percent, kind) in HITS {
+            let hashes = probe_keys(BATCH, held(bytes), percent);
+            let sides = entrants.iter().map(|entrant| entrant.queries(&hashes)).collect();
+            compare(&mut criterion, &format!("{name}, query, {kind}"), sides);
+        }
+        let mut sides: Vec<_> = entrants.into_iter().map(|entrant| entrant.inserts(bytes)).collect();
+        let words4 = filled(bytes, Kernel::detect());
+        let mut new = vec![false; BATCH];
+        sides.push(fresh("atomic words4", bytes, words4, AtomicBloomFilter::from, move |filter, hashes| {
+            filter.insert_hashes(hashes, &mut new[..hashes.len()])
+        }));
+        compare(&mut criterion, &format!("{name}, insert, fresh"), sides);
+    }
+    criterion.final_summary();
+}
+
+/// Criterion's figures, then those in turns: of the first side, and of those that the command line chose.
+fn compare(criterion: &mut Criterion, title: &str, mut sides: Vec<Side>) {
+    measure(criterion, title, &mut sides);
+    let mut first = true;
+    sides.retain(|side| std::mem::take(&mut first) || side.played > 0);
+    if sides.len() > 1 {
+        duel(&format!("{title}, in turns"), sides);
+    }
+}
+
+/// All layouts at their planned load, the classic one first.
+fn entrants(bytes: usize) -> Vec<Box<dyn Contender>> {
+    fn alone<L: Layout + Clone + 'static>(filter: L) -> Box<dyn Contender> {
+        Box::new(Entrant { name: L::NAME, filter, save: identity, make: identity })
+    }
+    let classic: ClassicBloomFilter = at_load(bytes);
+    let atomic_classic = Entrant {
+        name: "atomic classic",
+        filter: AtomicClassicBloomFilter::from(classic.clone()),
+        save: ClassicBloomFilter::from,
+        make: AtomicClassicBloomFilter::from,
+    };
+    let register = Entrant {
+        name: RegisterBloomFilter::NAME,
+        filter: at_load(bytes),
+        save: written,
+        make: |file| RegisterBloomFilter::read_from(&file[..]).unwrap(),
+    };
+    vec![
+        alone(classic),
+        alone::<BloomFilter>(at_load(bytes)),
+        alone::<TwoBlockBloomFilter>(at_load(bytes)),
+        alone::<SplitBlockBloomFilter>(at_load(bytes)),
+        alone::<CountingBloomFilter>(at_load(bytes)),
+        Box::new(register),
+        Box::new(atomic_classic),
+    ]
+}
+
+fn at_load<L: Layout>(bytes: usize) -> L {
+    let mut filter = L::for_memory(bytes, planned_keys(bytes)).unwrap();
+    portions(0, planned_keys(bytes), |hashes| {
+        filter.insert_hashes(hashes, &mut vec![false; hashes.len()]);
+    });
+    filter
+}
+
+/// A filter that threads share cannot be cloned, but its file can.
+fn written(filter: RegisterBloomFilter) -> Vec<u8> {
+    let mut file = Vec::new();
+    filter.write_to(&mut file).unwrap();
+    file
+}
+
+trait Contender {
+    fn queries<'a>(&'a self, hashes: &'a [u64]) -> Side<'a>;
+
+    /// Takes the filter, so that it need not be filled again.
+    fn inserts(self: Box<Self>, bytes: usize) -> Side<'static>;
+}
+
+/// A filter, and how it becomes what can be cloned, and a filter again.
+struct Entrant<L, S> {
+    name: &'static str,
+    filter: L,
+    save: fn(L) -> S,
+    make: fn(S) -> L,
+}
+
+impl<L: Layout + 'static, S: Clone + 'static> Contender for Entrant<L, S> {
+    fn queries<'a>(&'a self, hashes: &'a [u64]) -> Side<'a> {
+        let mut found = vec![false; hashes.len()];
+        Side::passing(self.name, hashes, move |hashes| self.filter.contains_hashes(hashes, &mut found))
+    }
+
+    fn inserts(self: Box<Self>, bytes: usize) -> Side<'static> {
+        let Self { name, filter, save, make } = *self;
+        let mut new = vec![false; BATCH];
+        fresh(name, bytes, save(filter), make, move |filter, hashes| {
+            filter.insert_hashes(hashes, &mut new[..hashes.len()])
+        })
+    }
+}

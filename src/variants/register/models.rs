@@ -1,0 +1,114 @@
+//! loom models of the register's insert: under every interleaving the answers are those of some order of the calls, one
+//! after the other, in which each thread's keep theirs; and the proof that the models bite: two inserts in more than one
+//! step are caught. See src/models.rs.
+
+use super::{RegisterBloomFilter, Size, locate, place};
+use crate::sync::Ordering;
+use loom::sync::Arc;
+use loom::thread;
+use std::vec::Vec;
+
+type Insert = fn(&RegisterBloomFilter, u64) -> bool;
+
+const REAL: Insert = RegisterBloomFilter::insert_hash;
+
+const SIZE: Size = Size { units: 8, probes: 2 };
+
+fn mask(hash: u64) -> u64 {
+    place(SIZE, hash).1
+}
+
+/// Hashes of one word, two bits each: a, b, and one whose bits are one of a's and one of b's.
+fn hashes() -> [u64; 3] {
+    let mut in_word = (1u64..).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).filter(|&hash| place(SIZE, hash).0 == 0);
+    let a = in_word.by_ref().find(|&hash| mask(hash).count_ones() == 2).unwrap();
+    let b = in_word.by_ref().find(|&hash| (mask(hash) | mask(a)).count_ones() == 4).unwrap();
+    let shares = |hash, of| (mask(hash) & mask(of)).count_ones() == 1;
+    let c = in_word.find(|&hash| shares(hash, a) && shares(hash, b)).unwrap();
+    [a, b, c]
+}
+
+/// Whether the answers of the threads' inserts are those of one order of them, of which `bits` are set already.
+fn explained(bits: u64, threads: &[&[(u64, bool)]]) -> bool {
+    let next = |i: usize| {
+        let Some((&(hash, new), after)) = threads[i].split_first() else { return false };
+        let mut rest = threads.to_vec();
+        rest[i] = after;
+        (bits & mask(hash) != mask(hash)) == new && explained(bits | mask(hash), &rest)
+    };
+    threads.iter().all(|thread| thread.is_empty()) || (0..threads.len()).any(next)
+}
+
+/// Each thread inserts its hashes, by their places in [`hashes`], one after the other.
+fn race(preemptions: usize, insert: Insert, threads: &'static [&'static [usize]]) {
+    let hashes = hashes();
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(move || {
+        let filter = Arc::new(RegisterBloomFilter::with_probes(64, 2).unwrap());
+        let run = move |filter: &RegisterBloomFilter, keys: &[usize]| -> Vec<(u64, bool)> {
+            keys.iter().map(|&key| (hashes[key], insert(filter, hashes[key]))).collect()
+        };
+        let others: Vec<_> = threads[1..]
+            .iter()
+            .map(|keys| {
+                let filter = Arc::clone(&filter);
+                thread::spawn(move || run(&filter, keys))
+            })
+            .collect();
+        let mut answers = std::vec![run(&filter, threads[0])];
+        answers.extend(others.into_iter().map(|thread| thread.join().unwrap()));
+        let answers: Vec<&[(u64, bool)]> = answers.iter().map(Vec::as_slice).collect();
+        assert!(explained(0, &answers), "no order explains {answers:x?}");
+        let inserted = answers.iter().copied().flatten().fold(0, |bits, &(hash, _)| bits | mask(hash));
+        let (word, _) = locate(SIZE, &filter.blocks, hashes[0]);
+        assert_eq!(word.load(Ordering::Relaxed), inserted, "a bit was lost");
+    });
+}
+
+#[test]
+fn two_threads_one_key() {
+    race(8, REAL, &[&[0], &[0]]);
+}
+
+#[test]
+fn two_threads_that_repeat_keys_and_share_bits() {
+    race(8, REAL, &[&[0, 2, 1], &[1, 2, 0]]);
+}
+
+#[test]
+fn three_threads_one_key() {
+    race(3, REAL, &[&[0], &[0], &[0]]);
+}
+
+#[test]
+fn two_threads_with_the_bits_of_a_third() {
+    race(3, REAL, &[&[0], &[1], &[2, 2]]);
+}
+
+/// What a read found decides, and not what the write replaced.
+fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
+    let (word, mask) = locate(filter.size, &filter.blocks, hash);
+    let new = word.load(Ordering::Acquire) & mask != mask;
+    word.fetch_or(mask, Ordering::AcqRel);
+    new
+}
+
+/// Bit by bit, and new if any was set by this call.
+fn bit_by_bit(filter: &RegisterBloomFilter, hash: u64) -> bool {
+    let (word, mask) = locate(filter.size, &filter.blocks, hash);
+    let bits = (0..64).map(|i| 1 << i).filter(|bit| mask & bit != 0);
+    bits.fold(false, |new, bit| word.fetch_or(bit, Ordering::AcqRel) & bit == 0 || new)
+}
+
+#[test]
+#[should_panic = "no order explains"]
+fn the_models_catch_that_the_read_decides() {
+    race(3, the_read_decides, &[&[0], &[0]]);
+}
+
+#[test]
+#[should_panic = "no order explains"]
+fn the_models_catch_bits_set_one_by_one() {
+    race(3, bit_by_bit, &[&[0], &[0]]);
+}
