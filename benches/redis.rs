@@ -158,9 +158,12 @@ impl Server {
             command.args(["--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
             command.stdout(Stdio::null()).spawn().ok()
         })?;
-        let server = Self { child, url: format!("redis://127.0.0.1:{port}") };
+        let mut server = Self { child, url: format!("redis://127.0.0.1:{port}") };
         let client = redis::Client::open(&*server.url).unwrap();
         while client.get_connection().is_err() {
+            if let Ok(Some(_)) = server.child.try_wait() {
+                return None;
+            }
             sleep(Duration::from_millis(20));
         }
         Some(server)

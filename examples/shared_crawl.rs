@@ -1,9 +1,8 @@
 //! A crawler on many machines, with one set of seen requests and one queue on a Redis or Valkey server:
-//! `shared_crawl redis://HOST:PORT [NAME]`, on as many machines and as often as you like.
+//! `shared_crawl redis://HOST:PORT NAME WORKER`, on as many machines and as often as you like, each with a WORKER of its own: a number.
 //!
 //! The web site is made up: fifty thousand pages that link to one another in several spellings, and forms to post. A request that a worker
-//! has taken stays in a list of its own until its links are queued, so a worker that dies takes none along: the next one to be started
-//! under its number takes it up again.
+//! has taken stays in a list of its own until its links are queued, so a worker that dies takes none along: start it again under its number.
 
 use bloomline::redis::{RedisBloomFilter, RedisServer};
 use bloomline::{BloomFilter, Key, KeyHasher};
@@ -72,7 +71,7 @@ fn fetch(request: &Request) -> Result<Vec<Request>, url::ParseError> {
     Ok(links)
 }
 
-/// The queue, and how many requests are queued or being visited. One hash tag keeps its keys together in a cluster.
+/// The queue, and how many requests are queued or being visited. On one server: of a cluster, the first that is named.
 struct Queue {
     server: redis::Connection,
     waiting: String,
@@ -90,6 +89,11 @@ impl Queue {
             taken: key(format!("taken:{worker}")),
             pending: key("pending".into()),
         })
+    }
+
+    /// Whether anything was ever queued.
+    fn has_begun(&mut self) -> RedisResult<bool> {
+        self.server.exists(&self.pending)
     }
 
     /// Requests that a worker of this number had taken when it died.
@@ -128,16 +132,16 @@ impl Queue {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
-    let url = arguments.next().ok_or("usage: shared_crawl redis://HOST:PORT [NAME] [WORKER]")?;
-    let name = arguments.next().unwrap_or_else(|| "shared_crawl".to_owned());
-    let worker = arguments.next().map_or(Ok(u64::from(std::process::id())), |number| number.parse())?;
+    let mut next = || arguments.next().ok_or("usage: shared_crawl redis://HOST:PORT NAME WORKER");
+    let (url, name, worker) = (next()?, next()?, next()?.parse()?);
 
     let size = BloomFilter::builder().expected_keys(2 * PAGES).false_positive_rate(1e-6);
     let mut seen = RedisBloomFilter::create(&RedisServer::new(&url)?, &name, &size)?.with_mirror()?;
     let mut queue = Queue::new(&url, &name, worker)?;
 
     let start = Request::new("GET", "http://example.org/page/0?a=1&b=2", "")?;
-    if seen.insert(&start)? {
+    // Whoever claimed it may have died before it was queued.
+    if seen.insert(&start)? || !queue.has_begun()? {
         queue.push(&[start.line()], None)?;
     }
 

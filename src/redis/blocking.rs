@@ -1,19 +1,35 @@
 //! Connections that block the thread.
 
 use super::error::RedisFilterError;
-use super::exchange::{Exchange, Failure, Job, Next, Outcome, Parcel, fatal};
+use super::exchange::{Exchange, Failure, IDLE, Job, Next, Outcome, Parcel, fatal};
 use super::server::RedisServer;
-use super::topology::{Node, Topology};
-use redis::{Connection, ConnectionLike, RedisResult, cmd};
+use super::topology::{Node, Topology, turn};
+use redis::{Connection, ConnectionLike, RedisResult, Value, cmd};
 use std::collections::HashMap;
 use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 
 /// One connection to each node that was needed so far.
 pub(super) struct Connections {
     server: RedisServer,
     topology: Topology,
-    open: HashMap<Node, Connection>,
+    /// How often it was asked for.
+    refreshes: usize,
+    open: HashMap<Node, Open>,
+}
+
+struct Open {
+    connection: Connection,
+    /// Since when; `None` while answers are on their way.
+    idle: Option<Instant>,
+}
+
+impl Open {
+    /// The connection, unless it broke while it was idle.
+    fn alive(mut self) -> Option<Connection> {
+        let long = self.idle.is_some_and(|since| since.elapsed() > IDLE);
+        (!long || self.connection.req_command(&cmd("PING")).is_ok()).then_some(self.connection)
+    }
 }
 
 impl Connections {
@@ -22,10 +38,14 @@ impl Connections {
         let mut last = RedisFilterError::Url { reason: "it is empty".to_owned() };
         for node in server.seeds() {
             let topology = Topology::One(node.clone());
-            let mut connections = Self { server: server.clone(), topology, open: HashMap::new() };
+            let mut connections = Self { server: server.clone(), topology, refreshes: 0, open: HashMap::new() };
             match connections.ask_topology(&node) {
                 Ok(topology) => {
                     connections.topology = topology;
+                    if server.replicas {
+                        // If it is a replica, it has not been told yet that it shall answer.
+                        connections.open.clear();
+                    }
                     return Ok(connections);
                 }
                 Err(error) => last = error,
@@ -36,7 +56,7 @@ impl Connections {
 
     /// The same server, with connections of its own.
     pub(super) fn another(&self) -> Self {
-        Self { server: self.server.clone(), topology: self.topology.clone(), open: HashMap::new() }
+        Self { server: self.server.clone(), topology: self.topology.clone(), refreshes: 0, open: HashMap::new() }
     }
 
     /// Does a job, whatever breaks meanwhile.
@@ -53,7 +73,11 @@ impl Connections {
                 };
                 exchange.take(parcel, outcome);
             }
-            match exchange.next()? {
+            let next = exchange.next().inspect_err(|_| {
+                // Answers that are still to come over them belong to nobody.
+                self.open.clear();
+            });
+            match next? {
                 Next::Done => return Ok(()),
                 Next::Again { wait, refresh } => {
                     thread::sleep(wait);
@@ -77,11 +101,14 @@ impl Connections {
     fn receive(&mut self, parcel: &Parcel) -> Outcome {
         let mut answers = Vec::with_capacity(parcel.answers());
         let error = match self.open.get_mut(&parcel.node) {
-            Some(connection) => loop {
+            Some(Open { connection, idle }) => loop {
                 if answers.len() == parcel.answers() {
+                    *idle = Some(Instant::now());
                     return Outcome { answers, failure: None };
                 }
                 match connection.recv_response() {
+                    // No answer to anything.
+                    Ok(Value::Push { .. }) => {}
                     Ok(answer) => answers.push(answer),
                     Err(error) => break error,
                 }
@@ -95,11 +122,12 @@ impl Connections {
     }
 
     fn connection(&mut self, node: &Node) -> RedisResult<&mut Connection> {
-        if !self.open.contains_key(node) {
-            let connection = self.connect(node)?;
-            self.open.insert(node.clone(), connection);
-        }
-        Ok(self.open.get_mut(node).expect("it was inserted"))
+        let connection = match self.open.remove(node).and_then(Open::alive) {
+            Some(connection) => connection,
+            None => self.connect(node)?,
+        };
+        let open = Open { connection, idle: None };
+        Ok(&mut self.open.entry(node.clone()).insert_entry(open).into_mut().connection)
     }
 
     fn connect(&self, node: &Node) -> RedisResult<Connection> {
@@ -121,6 +149,7 @@ impl Connections {
         }
         let mut nodes = self.topology.nodes();
         nodes.extend(self.server.seeds().filter(|seed| !nodes.contains(seed)).collect::<Vec<_>>());
+        turn(&mut nodes, &mut self.refreshes);
         for node in nodes {
             if let Ok(topology @ Topology::Cluster(_)) = self.ask_topology(&node) {
                 self.topology = topology;
@@ -130,14 +159,18 @@ impl Connections {
     }
 
     fn ask_topology(&mut self, node: &Node) -> Result<Topology, RedisFilterError> {
+        let started = Instant::now();
         let answer = self.connection(node).and_then(|connection| connection.req_command(cmd("CLUSTER").arg("SLOTS")));
         match answer {
-            Ok(answer) => Topology::parse(answer, node),
+            Ok(answer) => {
+                self.open.entry(node.clone()).and_modify(|open| open.idle = Some(Instant::now()));
+                Topology::parse(answer, node)
+            }
             Err(error) => {
                 self.open.remove(node);
                 Err(fatal(node, &error).unwrap_or_else(|| RedisFilterError::Unreachable {
                     node: node.to_string(),
-                    waited: Duration::ZERO,
+                    waited: started.elapsed(),
                     message: error.to_string(),
                 }))
             }

@@ -138,7 +138,7 @@ impl fmt::Display for RedisFilterError {
             Self::Denied { node, message } => write!(
                 f,
                 "{node} denies access: {message}; give user and password in the URL, with the right to GET, SET, GETRANGE, \
-                 SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK and CLUSTER SLOTS"
+                 SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, CLUSTER SLOTS, ASKING and READONLY"
             ),
             Self::OutOfMemory { node } => write!(
                 f,
@@ -148,7 +148,7 @@ impl fmt::Display for RedisFilterError {
             Self::Refused { node, message } => write!(f, "{node} refuses: {message}"),
             Self::Unreachable { node, waited, message } => write!(
                 f,
-                "no answer from {node} in {:.1} s of trying: {message}; see that it runs, or wait longer for it",
+                "no answer from {node} in {:.1} s of trying: {message}; see that it runs and can be reached",
                 waited.as_secs_f64()
             ),
         }

@@ -6,8 +6,9 @@
 //! unheard is *doubted* from then on.
 
 use super::error::RedisFilterError;
-use super::topology::{Node, Topology};
-use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerError, ServerErrorKind, Value};
+use super::shards::KEY_PREFIX;
+use super::topology::{Node, Topology, refusal};
+use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerError, ServerErrorKind, Value};
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -163,11 +164,12 @@ impl<'a, J: Job> Exchange<'a, J> {
         // The answer to each command comes after that to its `ASKING`.
         let (skip, step) = if asking { (1, 2) } else { (0, 1) };
         let mut answers = answers.into_iter().skip(skip).step_by(step);
-        let sent = failure.as_ref().is_some_and(|failure| failure.sent);
+        // Where answers are missing for no reason, they may have been carried out.
+        let sent = failure.as_ref().is_none_or(|failure| failure.sent);
         for mut open in opens {
             match answers.next() {
                 Some(Value::ServerError(error)) => self.refuse(&node, open, &error),
-                Some(answer) => self.answer(&node, &open, answer),
+                Some(answer) => self.answer(&node, open, answer),
                 None => {
                     open.doubted |= sent;
                     self.open.push(open);
@@ -179,11 +181,14 @@ impl<'a, J: Job> Exchange<'a, J> {
         }
     }
 
-    fn answer(&mut self, node: &Node, open: &Open, answer: Value) {
+    fn answer(&mut self, node: &Node, mut open: Open, answer: Value) {
         self.round.answered = true;
         if self.job.take(open.command, answer, open.doubted).is_none() {
             let message = "its answer makes no sense".to_owned();
             self.fatal = Some(RedisFilterError::Refused { node: node.to_string(), message });
+            // Whatever it did, it did something.
+            open.doubted = true;
+            self.open.push(open);
         }
     }
 
@@ -208,10 +213,15 @@ impl<'a, J: Job> Exchange<'a, J> {
             }
             (Some(ReadOnly), _) => self.fatal = Some(RedisFilterError::ReadOnly { node: node.to_string() }),
             (None, "OOM") => self.fatal = Some(RedisFilterError::OutOfMemory { node: node.to_string() }),
-            (Some(NoPerm), _) | (None, "NOAUTH" | "WRONGPASS") => {
-                self.fatal = Some(RedisFilterError::Denied { node: node.to_string(), message: message.clone() });
+            (None, "WRONGTYPE") => {
+                let key = key_of(&self.job.command(open.command));
+                self.fatal = Some(RedisFilterError::NotBloomline { key });
             }
-            _ => self.fatal = Some(RedisFilterError::Refused { node: node.to_string(), message: message.clone() }),
+            (kind, code) => {
+                self.fatal = Some(refusal(node, error));
+                // The server means what it says of itself; others between it and this client may fail after it did its work.
+                open.doubted |= !(kind == Some(NoPerm) || matches!(code, "NOAUTH" | "WRONGPASS" | "MISCONF"));
+            }
         }
         self.failure = Some((node.clone(), message));
         self.open.push(open);
@@ -262,8 +272,23 @@ impl<'a, J: Job> Exchange<'a, J> {
     }
 }
 
+/// A connection that was not used for so long is tried before commands go over it: one that the server has closed meanwhile
+/// would leave all of them in doubt, and none has arrived.
+pub(super) const IDLE: Duration = Duration::from_secs(1);
+
 /// The wait after the first round without an answer is twice as long, and doubles up to 128 times.
 const SHORTEST_WAIT: Duration = Duration::from_millis(8);
+
+/// The first of a command's keys.
+fn key_of(command: &Cmd) -> String {
+    let arguments = command.args_iter().filter_map(|argument| match argument {
+        Arg::Simple(argument) => Some(argument),
+        _ => None,
+    });
+    // The keys alone begin like this.
+    let key = arguments.into_iter().find(|argument| argument.starts_with(KEY_PREFIX.as_bytes()));
+    key.map_or_else(String::new, |key| String::from_utf8_lossy(key).into_owned())
+}
 
 /// What trying again does not mend, of the errors of a connection.
 pub(super) fn fatal(node: &Node, error: &RedisError) -> Option<RedisFilterError> {
@@ -306,8 +331,8 @@ mod tests {
             self.slots[i]
         }
         fn command(&self, i: usize) -> Cmd {
-            let mut cmd = redis::cmd("INCR");
-            cmd.arg(i);
+            let mut cmd = redis::cmd("INCRBY");
+            cmd.arg("cbf:{f:0}").arg(i);
             cmd
         }
         fn may_ask_replica(&self) -> bool {
@@ -425,13 +450,29 @@ mod tests {
             assert_eq!(exchange.next(), Err(expected));
             assert_eq!(job.abandoned, [(1, false)]);
         }
-        for (line, name) in [("NOAUTH first", "Denied"), ("NOPERM no", "Denied"), ("MISCONF disk", "Refused")] {
+        for (line, name) in [
+            ("NOAUTH first", "Denied"),
+            ("NOPERM no", "Denied"),
+            ("MISCONF disk", "Refused"),
+            ("WRONGTYPE kind", "NotBloomline { key: \"cbf:{f:0}\" }"),
+        ] {
             let mut job = Counting::new(&[0]);
             let mut exchange = Exchange::new(&mut job, PATIENCE, false);
             let parcel = exchange.parcels(&one).remove(0);
             exchange.take(parcel, Outcome { answers: vec![server_error(line)], failure: None });
             assert!(format!("{:?}", exchange.next().unwrap_err()).starts_with(name));
         }
+    }
+
+    #[test]
+    fn an_answer_that_makes_no_sense_leaves_its_command_in_doubt() {
+        let mut job = Counting::new(&[0, 0, 0]);
+        let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+        let parcel = exchange.parcels(&cluster()).remove(0);
+        let answers = vec![Value::Int(1), Value::Nil, server_error("LOADING")];
+        exchange.take(parcel, Outcome { answers, failure: None });
+        assert!(matches!(exchange.next(), Err(RedisFilterError::Refused { .. })));
+        assert_eq!(job.abandoned, [(1, true), (2, false)]);
     }
 
     #[test]

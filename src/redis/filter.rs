@@ -2,13 +2,13 @@
 
 use super::blocking::Connections;
 use super::error::RedisFilterError;
-use super::jobs::{Claims, Commands, Download, Queries, Upload};
+use super::jobs::{Claims, Commands, Download, PIECE, Queries, Upload};
 use super::meta;
 use super::server::RedisServer;
-use super::shards::{Key, Shards, check_name};
+use super::shards::{Key, Shards, check_name, check_size};
 use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch;
-use crate::block::WORDS;
+use crate::block::BLOCK_BYTES;
 use crate::error::BuildError;
 use crate::filter::BloomFilter;
 use crate::fpr;
@@ -18,6 +18,7 @@ use crate::plan::Plan;
 use redis::{Value, cmd};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Hashes that go to the servers together. Each is some 300 bytes on the way, and the servers keep the answers until
 /// they are fetched.
@@ -68,38 +69,27 @@ pub(super) struct Core {
     pub(super) hasher: KeyHasher,
     pub(super) mirror: Option<Arc<AtomicBloomFilter>>,
     pub(super) uncertain: u64,
-    /// Of each shard whether this client has seen to its length.
-    grown: Vec<bool>,
+    /// Of each shard whether this client, or one that shares its connections or mirror, has seen to its length.
+    pub(super) grown: Arc<[AtomicBool]>,
 }
-
-/// Shards that grow in one go: each keeps a server busy for some 10 ms.
-const GROWING: usize = 16;
 
 impl Core {
     fn new(name: &str, params: Params) -> Self {
         let (hasher, shards) = (KeyHasher::new(params.seed), Shards::new(name, params));
-        Self { grown: vec![false; shards.keys().len()], shards, hasher, mirror: None, uncertain: 0 }
+        let grown = shards.keys().iter().map(|_| AtomicBool::new(false)).collect();
+        Self { grown, shards, hasher, mirror: None, uncertain: 0 }
     }
 
     /// The same filter, for another client.
     pub(super) fn another(&self) -> Self {
         let Self { shards, hasher, mirror, .. } = self;
-        Self { mirror: mirror.clone(), hasher: hasher.clone(), ..Self::new(shards.name(), *shards.params()) }
-    }
-
-    /// Commands that give the shards of these hashes their whole length, where this client has not done so: a string that
-    /// grows bit by bit is allocated with room to spare, up to a quarter of a shard.
-    pub(super) fn growth(&mut self, hashes: &[u64]) -> Vec<Commands> {
-        let Self { shards, grown, .. } = self;
-        let mut commands = Vec::new();
-        for &hash in hashes {
-            let shard = shards.shard_of(hash);
-            if !grown[shard] {
-                grown[shard] = true;
-                commands.push(shards.grow(shard));
-            }
+        Self {
+            shards: shards.clone(),
+            hasher: hasher.clone(),
+            mirror: mirror.clone(),
+            uncertain: 0,
+            grown: self.grown.clone(),
         }
-        commands.chunks(GROWING).map(|commands| Commands::new(commands.iter().cloned())).collect()
     }
 
     pub(super) fn plan(&self) -> Plan {
@@ -223,6 +213,7 @@ macro_rules! shared_methods {
                 size: &Builder<BloomFilter>,
             ) -> Result<Self, RedisFilterError> {
                 let params = size.params()?;
+                check_size(&params)?;
                 let (key, mut job) = meta_job(name, Some(&params))?;
                 let mut servers = $connections::new(server)$($await)*?;
                 servers.run(&mut job)$($await)*?;
@@ -242,7 +233,8 @@ macro_rules! shared_methods {
             }
 
             /// Keeps a filter of the same size in this process, with the bits that it knows the servers to have: a key that
-            /// it has is seen, without asking. Bits are never cleared, so it is right whenever it says so. Clones share it.
+            /// it has is seen, without asking. Bits are never cleared, so it is right whenever it says so, as long as nobody
+            /// [deletes](Self::delete) the filter. It takes memory as bits come in, up to the size of the filter. Clones share it.
             ///
             /// # Errors
             /// [`BuildError::OutOfMemory`].
@@ -277,15 +269,19 @@ macro_rules! shared_methods {
                 self.core.uncertain
             }
 
-            /// Inserts a key; whether this call claimed it: `true` for one of all clients. One round trip.
+            /// Inserts a key; whether this call claimed it: `true` for one of all clients. One round trip, and one more for a
+            /// client's first key in a shard. `true` too if it may have claimed it and no answer came.
             ///
             /// # Errors
-            /// [`RedisFilterError`]. The key is then not inserted or, if the last answer was lost, in doubt: use
-            /// [`insert_batch`](Self::insert_batch) to be told.
+            /// [`RedisFilterError`]; the key is not inserted then.
             pub $($async)? fn insert<K: crate::Key + ?Sized>(&mut self, key: &K) -> Result<bool, RedisFilterError> {
                 let mut new = [false];
-                self.insert_hashes(&[key.hash(&self.core.hasher)], &mut new)$($await)*?;
-                Ok(new[0])
+                let result = self.insert_hashes(&[key.hash(&self.core.hasher)], &mut new)$($await)*;
+                if new[0] {
+                    // The next call meets the error again, if it lasts.
+                    return Ok(true);
+                }
+                result.map(|_| false)
             }
 
             /// Whether a key may have been inserted. One round trip.
@@ -298,8 +294,9 @@ macro_rules! shared_methods {
                 Ok(found[0])
             }
 
-            /// Inserts many keys: `new[i]` tells whether this call claimed `keys[i]`, which of several equal keys in the batch
-            /// one alone can be. Returns how many were claimed. One command a key, one round trip for each 4096 and node.
+            /// Inserts many keys: `new[i]` tells whether this call claimed `keys[i]`, which of several equal keys among 4096
+            /// only the first can be. Returns how many were claimed. One command a key; one round trip for each 4096 keys, and
+            /// one more for each 16 shards that this client comes into for the first time.
             ///
             /// # Errors
             /// [`RedisFilterError`]. Even then `new` tells which keys this call has claimed or may have claimed: act on these,
@@ -350,11 +347,11 @@ macro_rules! shared_methods {
                 // What is not asked for after an error is not claimed.
                 new.fill(false);
                 for (hashes, new) in hashes.chunks(PORTION).zip(new.chunks_mut(PORTION)) {
-                    for mut job in self.core.growth(hashes) {
-                        self.servers.run(&mut job)$($await)*?;
-                    }
-                    let Core { shards, mirror, uncertain, .. } = &mut self.core;
+                    let Core { shards, mirror, uncertain, grown, .. } = &mut self.core;
                     let mut job = Claims::new(shards, mirror.as_deref(), hashes, new);
+                    for mut growth in job.growth(grown) {
+                        self.servers.run(&mut growth)$($await)*?;
+                    }
                     let result = self.servers.run(&mut job)$($await)*;
                     *uncertain += job.uncertain;
                     result?;
@@ -383,7 +380,7 @@ macro_rules! shared_methods {
                 Ok(found.iter().filter(|found| **found).count())
             }
 
-            /// How full it is. The servers count their bits: some milliseconds for each shard of 16 MiB.
+            /// How full it is. The servers count all their bits: some milliseconds for each shard of 16 MiB.
             ///
             /// # Errors
             /// [`RedisFilterError`].
@@ -395,7 +392,8 @@ macro_rules! shared_methods {
                 Ok(RedisFilterStats::new(self.plan(), &figures))
             }
 
-            /// A local filter with the same bits. Others may insert meanwhile: what was inserted before the call is in.
+            /// A local filter with the same bits. Others may insert meanwhile: what was inserted before the call is in. A round trip
+            /// for each mebibyte.
             ///
             /// # Errors
             /// [`RedisFilterError`], and [`BuildError::OutOfMemory`] within it.
@@ -404,14 +402,17 @@ macro_rules! shared_methods {
                 let mut filter = BloomFilter::from_params(*shards.params())?;
                 for (shard, key) in shards.keys().iter().enumerate() {
                     let blocks = &mut filter.blocks.as_mut_slice()[shards.blocks(shard)];
-                    self.servers.run(&mut Download { key, blocks })$($await)*?;
+                    for (i, blocks) in blocks.chunks_mut(PIECE).enumerate() {
+                        let offset = i * PIECE * BLOCK_BYTES;
+                        self.servers.run(&mut Download { key, offset, blocks })$($await)*?;
+                    }
                 }
                 Ok(filter)
             }
 
-            /// Adds the keys of a local filter, while others insert. Shard by shard: a copy is put beside it and
-            /// merged into it at once, which keeps a server busy for some milliseconds. Copies left over after an error are
-            /// gone in ten minutes.
+            /// Adds the keys of a local filter, while others insert. Shard by shard: a copy is put beside it, a mebibyte at a
+            /// time, and merged into it at once, which keeps a server busy for some milliseconds and takes it up to 48 MiB more
+            /// memory. A copy that is left over after an error is gone in ten minutes.
             ///
             /// # Errors
             /// [`RedisFilterError`]: [`Merge`](RedisFilterError::Merge) if the filters differ in size, probes or seed;
@@ -421,32 +422,35 @@ macro_rules! shared_methods {
                 shards.params().check_same(&filter.params)?;
                 let unique = unique();
                 for (shard, key) in shards.keys().iter().enumerate() {
-                    let blocks: Vec<[u64; WORDS]> =
-                        filter.blocks.as_slice()[shards.blocks(shard)].iter().map(|block| block.0).collect();
-                    if blocks.iter().all(|block| *block == [0; WORDS]) {
+                    let blocks = &filter.blocks.as_slice()[shards.blocks(shard)];
+                    let ones: u64 = blocks.iter().flat_map(|block| block.0).map(|word| u64::from(word.count_ones())).sum();
+                    if ones == 0 {
                         continue;
                     }
                     let copy = shards.temporary(shard, unique);
                     let (slot, mut expire) = about("EXPIRE", &copy);
                     expire.arg(COPY_LIFE);
-                    self.servers.run(&mut Upload { key: &copy, blocks: &blocks[..1] })$($await)*?;
-                    self.servers.run(&mut Commands::new([(slot, expire)]))$($await)*?;
-                    self.servers.run(&mut Upload { key: &copy, blocks: &blocks })$($await)*?;
+                    for (i, blocks) in blocks.chunks(PIECE).enumerate() {
+                        let offset = i * PIECE * BLOCK_BYTES;
+                        self.servers.run(&mut Upload { key: &copy, offset, blocks })$($await)*?;
+                        // Each time: a copy that is begun anew, since the first was lost, must go too.
+                        self.servers.run(&mut Commands::new([(slot, expire.clone())]))$($await)*?;
+                    }
+                    let mut job = Commands::new([about("BITCOUNT", &copy)]);
+                    self.servers.run(&mut job)$($await)*?;
+                    if job.integers().is_none_or(|counts| counts != [ones]) {
+                        return Err(refused(key, "the copy to merge lost a part; upload again"));
+                    }
                     let mut merge = cmd("BITOP");
                     merge.arg("OR").arg(&key.name).arg(&key.name).arg(&copy.name);
-                    let mut job = Commands::new([about("STRLEN", &copy), (slot, merge)]);
-                    self.servers.run(&mut job)$($await)*?;
-                    let lengths = job.integers().unwrap_or_default();
-                    if lengths.first() != Some(&(size_of_val(&blocks[..]) as u64)) {
-                        return Err(refused(key, "the copy to merge was gone; upload again"));
-                    }
+                    self.servers.run(&mut Commands::new([(slot, merge)]))$($await)*?;
                     self.servers.run(&mut Commands::new([about("UNLINK", &copy)]))$($await)*?;
                 }
                 Ok(())
             }
 
-            /// Removes the filter from the servers. Other clients that still have it open would begin a new one without a
-            /// size of its own: end them first.
+            /// Removes the filter from the servers. End all other clients first: they would go on to insert into what is gone, and their
+            /// mirrors would know keys that nobody else does.
             ///
             /// # Errors
             /// [`RedisFilterError`]; the filter can be opened again and deleted then.

@@ -3,8 +3,10 @@
 use super::exchange::Job;
 use super::shards::{Key, Place, Shards, word_of};
 use crate::atomic_filter::AtomicBloomFilter;
-use crate::block::{Block, WORDS};
+use crate::block::Block;
 use redis::{Cmd, Value, cmd};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Inserts hashes. What the mirror has is not asked for.
 pub(super) struct Claims<'a> {
@@ -14,6 +16,9 @@ pub(super) struct Claims<'a> {
     /// Keys whose claim is in doubt.
     pub(super) uncertain: u64,
 }
+
+/// Shards that grow in one go: each keeps a server busy for some 10 ms.
+const GROWING: usize = 16;
 
 /// Asks for hashes. What the mirror has is not asked for.
 pub(super) struct Queries<'a> {
@@ -62,10 +67,27 @@ impl<'a> Claims<'a> {
         hashes: &'a [u64],
         new: &'a mut [bool],
     ) -> Self {
-        let keys = Asked::new(shards, mirror, hashes, new);
+        let mut keys = Asked::new(shards, mirror, hashes, new);
+        // Of equal keys the first is to be claimed, and the others are seen.
+        let mut met = HashSet::with_capacity(hashes.len());
+        keys.places.retain(|(i, _)| met.insert(hashes[*i]));
         // Nothing is claimed before it is answered.
         new.fill(false);
         Self { keys, new, uncertain: 0 }
+    }
+
+    /// What is to be done first: it gives the shards of these keys their whole length, where this client has not done so, which
+    /// `grown` tells. A string that grows bit by bit is allocated with room to spare, up to a quarter of a shard.
+    pub(super) fn growth(&self, grown: &[AtomicBool]) -> Vec<Commands> {
+        let Asked { shards, places, .. } = &self.keys;
+        let mut commands = Vec::new();
+        for (_, place) in places {
+            // Relaxed: a shard that is given its length twice is none the worse for it.
+            if !grown[place.shard()].swap(true, Ordering::Relaxed) {
+                commands.push(shards.grow(place.shard()));
+            }
+        }
+        commands.chunks(GROWING).map(|commands| Commands::new(commands.iter().cloned())).collect()
     }
 
     /// The key may have been claimed by this very call, and nobody else will be told that it is new.
@@ -184,62 +206,65 @@ impl Job for Commands {
     }
 }
 
-/// Bytes that are read or written with one command: a server does nothing else meanwhile.
-const PIECE: usize = 1 << 20;
+/// Blocks that are read or written with one command: a mebibyte, as a server does nothing else meanwhile.
+pub(super) const PIECE: usize = (1 << 20) / size_of::<Block>();
 
-/// Reads a shard into blocks.
+/// Reads a piece of a shard into blocks.
 pub(super) struct Download<'a> {
     pub(super) key: &'a Key,
+    /// The byte at which the piece begins.
+    pub(super) offset: usize,
     pub(super) blocks: &'a mut [Block],
 }
 
 impl Job for Download<'_> {
     fn len(&self) -> usize {
-        size_of_val(self.blocks).div_ceil(PIECE)
+        1
     }
 
     fn slot(&self, _: usize) -> u16 {
         self.key.slot
     }
 
-    fn command(&self, i: usize) -> Cmd {
+    fn command(&self, _: usize) -> Cmd {
         let mut command = cmd("GETRANGE");
-        command.arg(&self.key.name).arg(i * PIECE).arg((i + 1) * PIECE - 1);
+        command.arg(&self.key.name).arg(self.offset).arg(self.offset + size_of_val(self.blocks) - 1);
         command
     }
 
-    fn take(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
+    fn take(&mut self, _: usize, answer: Value, _: bool) -> Option<()> {
         let Value::BulkString(bytes) = answer else { return None };
-        let blocks = self.blocks.chunks_mut(PIECE / size_of::<Block>()).nth(i)?;
         let mut words = bytes.chunks(8).map(word_of);
-        for word in blocks.iter_mut().flat_map(|block| &mut block.0) {
+        for word in self.blocks.iter_mut().flat_map(|block| &mut block.0) {
             *word = words.next().unwrap_or(0);
         }
-        // More than the shard's own bytes would be somebody else's.
+        // More than was asked for would be somebody else's.
         words.next().is_none().then_some(())
     }
 }
 
-/// Writes the blocks of a shard to another key.
+/// Writes a piece of a shard to another key.
 pub(super) struct Upload<'a> {
     pub(super) key: &'a Key,
-    pub(super) blocks: &'a [[u64; WORDS]],
+    /// The byte at which the piece begins.
+    pub(super) offset: usize,
+    pub(super) blocks: &'a [Block],
 }
 
 impl Job for Upload<'_> {
     fn len(&self) -> usize {
-        size_of_val(self.blocks).div_ceil(PIECE)
+        1
     }
 
     fn slot(&self, _: usize) -> u16 {
         self.key.slot
     }
 
-    fn command(&self, i: usize) -> Cmd {
-        let blocks = self.blocks.chunks(PIECE / size_of::<Block>()).nth(i).unwrap_or(&[]);
-        let bytes: Vec<u8> = blocks.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+    fn command(&self, _: usize) -> Cmd {
+        let words = self.blocks.iter().flat_map(|block| block.0);
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         let mut command = cmd("SETRANGE");
-        command.arg(&self.key.name).arg(i * PIECE).arg(bytes);
+        command.arg(&self.key.name).arg(self.offset).arg(bytes);
         command
     }
 

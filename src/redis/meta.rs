@@ -1,7 +1,7 @@
 //! What a server knows about a filter: one line of text, written once.
 
 use super::error::RedisFilterError;
-use super::shards::SHARD_BYTES;
+use super::shards::{SHARD_BYTES, check_size};
 use crate::block::PROBES;
 use crate::hash::KeyHasher;
 use crate::kernel::Selected;
@@ -43,7 +43,9 @@ pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, Redis
         return Err(RedisFilterError::OtherHash { name: name.to_owned() });
     }
     let (blocks, probes) = blocks.zip(probes).ok_or_else(foreign)?;
-    Ok(Params { blocks, probes, seed, kernel: Selected::detect() })
+    let params = Params { blocks, probes, seed, kernel: Selected::detect() };
+    check_size(&params)?;
+    Ok(params)
 }
 
 /// Whether the filter is the one that was asked for.
@@ -93,6 +95,8 @@ mod tests {
         ] {
             assert_eq!(decode(&other), foreign, "{other}");
         }
+        let huge = decode(&line.replace("blocks=1000", "blocks=1000000000000000"));
+        assert!(matches!(huge, RedisFilterError::Build(_)), "{huge}");
         let newer = RedisFilterError::NewerVersion { name: "n".into(), found: 2, newest: 1 };
         assert_eq!(decode(&line.replace("version=1", "version=2 more=x")), newer);
         let golden = KeyHasher::new(7).golden();

@@ -33,7 +33,8 @@ impl RedisServer {
     /// `/DATABASE` if it is not 0; or `unix://PATH`. Of a cluster any nodes that are likely to be there, separated by
     /// commas; the others are found through them. User, password and encryption are those of the first for all.
     ///
-    /// Certificates are checked against those that the system trusts. Nothing is sent yet.
+    /// Certificates are checked against those that the system trusts. For `rediss://` rustls needs a provider of cryptography: if the
+    /// process has chosen none, it is `ring` from here on. Nothing is sent yet.
     ///
     /// # Errors
     /// [`RedisFilterError::Url`].
@@ -71,7 +72,7 @@ impl RedisServer {
     }
 
     /// For how long a call tries again while no answer comes: connections that break, servers that load their data, slots that
-    /// nobody serves until a replica takes over. 30 s if not given.
+    /// nobody serves until a replica takes over; the round that is under way then may go on for its time-outs. 30 s if not given. To begin with, `create` and `open` ask each address once.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self

@@ -5,6 +5,8 @@
 
 use super::error::RedisFilterError;
 use crate::block::{self, BLOCK_BYTES, LANES, Pattern};
+use crate::error::BuildError;
+use crate::fpr;
 use crate::params::Params;
 use redis::cmd;
 use redis::{Cmd, Value};
@@ -13,6 +15,12 @@ use redis::{Cmd, Value};
 /// a size for; 64 bytes more would take 20 MiB. docs/DESIGN.md has the measurement.
 pub(super) const SHARD_BYTES: usize = (16 << 20) - BLOCK_BYTES;
 const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
+
+/// What the names of all keys on a server begin with.
+pub(super) const KEY_PREFIX: &str = "cbf:";
+
+/// The most shards: 16 TiB. Their keys are kept at hand.
+const MAX_SHARDS: usize = 1 << 20;
 
 /// Slots of a cluster.
 const SLOTS: u16 = 16384;
@@ -79,11 +87,6 @@ impl Shards {
         Place { shard, offset, words: Pattern::new(rest).words_and_masks(self.params.probes) }
     }
 
-    /// The shard of a hash.
-    pub(super) fn shard_of(&self, hash: u64) -> usize {
-        block::locate(hash, self.params.blocks).0 / SHARD_BLOCKS
-    }
-
     /// The command that gives a shard its whole length and changes nothing else: it adds 0 to the last bit.
     pub(super) fn grow(&self, shard: usize) -> (u16, Cmd) {
         let key = &self.keys[shard];
@@ -112,8 +115,15 @@ impl Key {
     fn tagged(name: &str, part: &str) -> Self {
         let tag = format!("{name}:{part}");
         let slot = crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % SLOTS;
-        Self { name: format!("cbf:{{{tag}}}"), slot }
+        Self { name: format!("{KEY_PREFIX}{{{tag}}}"), slot }
     }
+}
+
+/// Whether a filter can be so large.
+pub(super) fn check_size(params: &Params) -> Result<(), BuildError> {
+    let limit = (MAX_SHARDS * SHARD_BLOCKS) as u64;
+    let (bytes, limit) = (fpr::bytes(params.blocks as u64), fpr::bytes(limit));
+    if bytes <= limit { Ok(()) } else { Err(BuildError::TooLarge { bytes, limit }) }
 }
 
 /// Whether a filter can be called so: braces would spoil the hash tag.
@@ -123,6 +133,10 @@ pub(super) fn check_name(name: &str) -> Result<(), RedisFilterError> {
 }
 
 impl Place {
+    pub(super) fn shard(&self) -> usize {
+        self.shard
+    }
+
     /// The command that sets all bits of the key at once and answers what each was.
     pub(super) fn claim(&self, key: &Key) -> Cmd {
         let mut command = cmd("BITFIELD");
@@ -244,6 +258,14 @@ mod tests {
                 prop_assert_eq!(place.is_in(&block[..used]), filter.contains_hash(hash));
             }
         }
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        let params = |blocks| Params { blocks, probes: 8, seed: 0, kernel: Selected::detect() };
+        assert_eq!(check_size(&params(MAX_SHARDS * SHARD_BLOCKS)), Ok(()));
+        let error = check_size(&params(MAX_SHARDS * SHARD_BLOCKS + 1)).unwrap_err();
+        assert_eq!(error, BuildError::TooLarge { bytes: (1 << 44) - (1 << 26) + 64, limit: (1 << 44) - (1 << 26) });
     }
 
     #[test]

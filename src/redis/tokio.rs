@@ -1,14 +1,14 @@
 //! Connections for tokio, and the filter on them.
 
 use super::error::RedisFilterError;
-use super::exchange::{Exchange, Failure, Job, Next, Outcome, fatal};
+use super::exchange::{Exchange, Failure, IDLE, Job, Next, Outcome, fatal};
 use super::filter::*;
-use super::jobs::{Claims, Commands, Download, Queries, Upload};
+use super::jobs::{Claims, Commands, Download, PIECE, Queries, Upload};
 use super::server::RedisServer;
-use super::shards::Key;
-use super::topology::{Node, Topology};
+use super::shards::{Key, check_size};
+use super::topology::{Node, Topology, turn};
 use crate::batch;
-use crate::block::WORDS;
+use crate::block::BLOCK_BYTES;
 use crate::error::BuildError;
 use crate::filter::BloomFilter;
 use crate::hash::KeyHasher;
@@ -17,15 +17,20 @@ use crate::plan::Plan;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{AsyncConnectionConfig, RedisResult, cmd};
 use std::collections::HashMap;
-use std::fmt;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+use std::{fmt, mem};
 use tokio::task::JoinSet;
 
 /// [`RedisBloomFilter`](super::RedisBloomFilter) for programs on tokio: the same methods, to be awaited, on connections that clones
 /// share.
 ///
 /// A call that is dropped before it has ended, by a time-out or in `select!`, may have claimed keys that nobody is told of: they
-/// are lost. Let calls end; the time-outs of [`RedisServer`] end them.
+/// are lost. Let calls end; the time-outs of [`RedisServer`] end them. Connections belong to the runtime that made them: open the filter
+/// anew in another one. The response time-out of [`RedisServer`] is for all answers to a portion of 4096 keys together.
+///
+/// # Panics
+/// All methods that are awaited, outside of a tokio runtime with I/O and time enabled.
 ///
 /// # Examples
 /// ```no_run
@@ -60,7 +65,16 @@ impl Clone for AsyncRedisBloomFilter {
 struct AsyncConnections {
     server: RedisServer,
     topology: Topology,
-    open: HashMap<Node, MultiplexedConnection>,
+    /// How often it was asked for.
+    refreshes: usize,
+    /// Shared by all clones. No call waits while it holds the lock.
+    open: Arc<Mutex<HashMap<Node, Open>>>,
+}
+
+#[derive(Clone)]
+struct Open {
+    connection: MultiplexedConnection,
+    used: Instant,
 }
 
 impl AsyncConnections {
@@ -69,10 +83,14 @@ impl AsyncConnections {
         let mut last = RedisFilterError::Url { reason: "it is empty".to_owned() };
         for node in server.seeds() {
             let topology = Topology::One(node.clone());
-            let mut connections = Self { server: server.clone(), topology, open: HashMap::new() };
+            let mut connections = Self { server: server.clone(), topology, refreshes: 0, open: Arc::default() };
             match connections.ask_topology(&node).await {
                 Ok(topology) => {
                     connections.topology = topology;
+                    if server.replicas {
+                        // If it is a replica, it has not been told yet that it shall answer.
+                        connections.open().clear();
+                    }
                     return Ok(connections);
                 }
                 Err(error) => last = error,
@@ -85,32 +103,33 @@ impl AsyncConnections {
     async fn run(&mut self, job: &mut impl Job) -> Result<(), RedisFilterError> {
         let mut exchange = Exchange::new(job, self.server.patience, self.server.replicas);
         loop {
+            let mut parcels = exchange.parcels(&self.topology);
+            // A task that does not come back, at the runtime's end, leaves its commands in doubt.
+            let mut outcomes: Vec<_> = parcels.iter().map(|_| Outcome { answers: Vec::new(), failure: None }).collect();
             let mut answering = JoinSet::new();
-            for parcel in exchange.parcels(&self.topology) {
+            for (i, parcel) in parcels.iter_mut().enumerate() {
+                let (expected, pipeline) = (parcel.answers(), mem::take(&mut parcel.pipeline));
                 match self.connection(&parcel.node).await {
                     Ok(mut connection) => {
                         _ = answering.spawn(async move {
                             // All answers or none: a failure leaves all commands in doubt.
-                            let answers = connection.req_packed_commands(&parcel.pipeline, 0, parcel.answers()).await;
-                            (parcel, answers)
+                            (i, connection.req_packed_commands(&pipeline, 0, expected).await)
                         })
                     }
-                    Err(error) => {
-                        let failure = Some(Failure { error, sent: false });
-                        exchange.take(parcel, Outcome { answers: Vec::new(), failure });
-                    }
+                    Err(error) => outcomes[i].failure = Some(Failure { error, sent: false }),
                 }
             }
             while let Some(answered) = answering.join_next().await {
-                // A task neither panics nor is cancelled, but by the runtime's end.
-                let Ok((parcel, answers)) = answered else { continue };
-                let outcome = match answers {
-                    Ok(answers) => Outcome { answers, failure: None },
-                    Err(error) => {
-                        self.open.remove(&parcel.node);
-                        Outcome { answers: Vec::new(), failure: Some(Failure { error, sent: true }) }
+                match answered {
+                    Ok((i, Ok(answers))) => outcomes[i].answers = answers,
+                    Ok((i, Err(error))) => {
+                        self.open().remove(&parcels[i].node);
+                        outcomes[i].failure = Some(Failure { error, sent: true });
                     }
-                };
+                    Err(_) => {}
+                }
+            }
+            for (parcel, outcome) in parcels.into_iter().zip(outcomes) {
                 exchange.take(parcel, outcome);
             }
             match exchange.next()? {
@@ -125,9 +144,18 @@ impl AsyncConnections {
         }
     }
 
+    fn open(&self) -> MutexGuard<'_, HashMap<Node, Open>> {
+        self.open.lock().expect("no task panics while it holds the lock")
+    }
+
     async fn connection(&mut self, node: &Node) -> RedisResult<MultiplexedConnection> {
-        if let Some(connection) = self.open.get(node) {
-            return Ok(connection.clone());
+        let open = self.open().get(node).cloned();
+        if let Some(Open { mut connection, used }) = open {
+            if used.elapsed() <= IDLE || connection.req_packed_command(&cmd("PING")).await.is_ok() {
+                self.keep(node, &connection);
+                return Ok(connection);
+            }
+            self.open().remove(node);
         }
         let RedisServer { connect_timeout, response_timeout, replicas, .. } = self.server;
         let config = AsyncConnectionConfig::new()
@@ -139,8 +167,12 @@ impl AsyncConnections {
             // A primary takes it for granted.
             cmd("READONLY").exec_async(&mut connection).await?;
         }
-        self.open.insert(node.clone(), connection.clone());
+        self.keep(node, &connection);
         Ok(connection)
+    }
+
+    fn keep(&self, node: &Node, connection: &MultiplexedConnection) {
+        self.open().insert(node.clone(), Open { connection: connection.clone(), used: Instant::now() });
     }
 
     /// Asks around for who serves what. If nobody answers, all stays as it was.
@@ -150,6 +182,7 @@ impl AsyncConnections {
         }
         let mut nodes = self.topology.nodes();
         nodes.extend(self.server.seeds().filter(|seed| !nodes.contains(seed)).collect::<Vec<_>>());
+        turn(&mut nodes, &mut self.refreshes);
         for node in nodes {
             if let Ok(topology @ Topology::Cluster(_)) = self.ask_topology(&node).await {
                 self.topology = topology;
@@ -159,6 +192,7 @@ impl AsyncConnections {
     }
 
     async fn ask_topology(&mut self, node: &Node) -> Result<Topology, RedisFilterError> {
+        let started = Instant::now();
         let answer = match self.connection(node).await {
             Ok(mut connection) => connection.req_packed_command(cmd("CLUSTER").arg("SLOTS")).await,
             Err(error) => Err(error),
@@ -166,10 +200,10 @@ impl AsyncConnections {
         match answer {
             Ok(answer) => Topology::parse(answer, node),
             Err(error) => {
-                self.open.remove(node);
+                self.open().remove(node);
                 Err(fatal(node, &error).unwrap_or_else(|| RedisFilterError::Unreachable {
                     node: node.to_string(),
-                    waited: Duration::ZERO,
+                    waited: started.elapsed(),
                     message: error.to_string(),
                 }))
             }

@@ -1,7 +1,7 @@
 //! Which node has which slot.
 
 use super::error::RedisFilterError;
-use redis::{ServerError, Value};
+use redis::{ServerError, ServerErrorKind, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -58,6 +58,7 @@ impl Topology {
     pub(super) fn parse(answer: Value, answering: &Node) -> Result<Self, RedisFilterError> {
         match answer {
             Value::ServerError(error) if is_no_cluster(&error) => Ok(Self::One(answering.clone())),
+            Value::ServerError(error) => Err(refusal(answering, &error)),
             Value::Array(ranges) => {
                 let ranges = ranges.into_iter().map(|range| parse_range(range, answering)).collect::<Option<Vec<_>>>();
                 ranges.map(Self::Cluster).ok_or_else(|| refused(answering))
@@ -95,8 +96,25 @@ impl Topology {
     }
 }
 
+/// Has another node asked first each time: one that is cut off from the others tells what was.
+pub(super) fn turn(nodes: &mut [Node], turns: &mut usize) {
+    nodes.rotate_left(*turns % nodes.len().max(1));
+    *turns += 1;
+}
+
 fn is_no_cluster(error: &ServerError) -> bool {
     error.details().is_some_and(|details| details.contains("cluster support disabled"))
+}
+
+/// Why a node does not carry a command out, if no waiting helps.
+pub(super) fn refusal(node: &Node, error: &ServerError) -> RedisFilterError {
+    let (node, message) = (node.to_string(), error.to_string());
+    match (error.kind(), error.code()) {
+        (Some(ServerErrorKind::NoPerm), _) | (None, "NOAUTH" | "WRONGPASS") => {
+            RedisFilterError::Denied { node, message }
+        }
+        _ => RedisFilterError::Refused { node, message },
+    }
 }
 
 fn refused(node: &Node) -> RedisFilterError {
@@ -157,6 +175,31 @@ mod tests {
         for nonsense in [Value::Nil, Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 1, vec![])])] {
             assert!(matches!(Topology::parse(nonsense, &asked), Err(RedisFilterError::Refused { .. })));
         }
+    }
+
+    #[test]
+    fn refusals_are_told_apart() {
+        let parse = |line: &str| {
+            let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+            Topology::parse(answer, &Node::new("n", 1))
+        };
+        assert_eq!(parse("ERR This instance has cluster support disabled"), Ok(Topology::One(Node::new("n", 1))));
+        for line in ["NOAUTH Authentication required.", "NOPERM User x has no permissions"] {
+            assert!(matches!(parse(line), Err(RedisFilterError::Denied { .. })), "{line}");
+        }
+        assert!(matches!(parse("ERR unknown command"), Err(RedisFilterError::Refused { .. })));
+    }
+
+    #[test]
+    fn all_nodes_have_their_turn() {
+        let (mut first, mut turns) = (Vec::new(), 0);
+        for _ in 0..4 {
+            let mut nodes = [1, 2, 3].map(|port| Node::new("n", port));
+            turn(&mut nodes, &mut turns);
+            first.push(nodes[0].port());
+        }
+        assert_eq!(first, [1, 2, 3, 1]);
+        turn(&mut [], &mut turns);
     }
 
     #[test]

@@ -145,9 +145,11 @@ impl Batch {
         lines.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
-    /// Takes a mark away from the lines that have it.
-    pub fn unmark(&mut self, mark: bool) {
+    /// Takes a mark away from the lines that have it, and returns how many there were.
+    pub fn unmark(&mut self, mark: bool) -> usize {
+        let marked = self.count(mark);
         self.marks.iter_mut().for_each(|other| *other = other.filter(|&other| other != mark));
+        marked
     }
 
     /// How many lines have the mark.

@@ -41,8 +41,8 @@ pub fn run(options: &Check) -> Result<ExitCode, Error> {
 
 fn filter(options: &Check) -> Result<Seen, Error> {
     #[cfg(feature = "redis")]
-    if let Some((server, name)) = options.sharing.set() {
-        return Shared::open(server, name).map(|shared| Seen::Shared(shared.into()));
+    if let Some((server, name)) = options.sharing.filter()? {
+        return Shared::open(&server, name).map(|shared| Seen::Shared(shared.into()));
     }
     Seen::load(options.filter.as_deref().expect("it is required"))
 }

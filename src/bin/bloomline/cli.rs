@@ -224,7 +224,7 @@ impl Sizing {
 #[cfg_attr(
     feature = "redis",
     command(mut_arg("redis", |arg| {
-        arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify"])
+        arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert"])
     }))
 )]
 pub struct Dedup {

@@ -36,6 +36,11 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
         filter_file::check_target(state, origins())?;
         filter_file::check_target(&Checkpoints::beside(state), origins())?;
     }
+    // The lines of a shared filter are given to nobody else: all that can fail comes before it.
+    #[cfg(feature = "redis")]
+    let ready = if options.sharing.redis.is_some() { Some(Outputs::for_shared(options, &inputs)?) } else { None };
+    #[cfg(not(feature = "redis"))]
+    let ready = None;
     let mut inserter = sizing::of_dedup(options, &inputs)?;
     if options.resume && !can_resume(options, &inputs) {
         return Err(Error::ResumeStream);
@@ -44,7 +49,10 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
         Some(state) => begin(options, state, &inputs, &mut inserter)?,
         None => (None, None),
     };
-    let outputs = Outputs::open(options, &inputs, start)?;
+    let outputs = match ready {
+        Some(outputs) => outputs,
+        None => Outputs::open(options, &inputs, start)?,
+    };
     let place = start.map_or_else(Place::default, |start| Place::new(start.input, start.offset, start.lines));
     let read = inputs[0].read().clone();
     inputs.drain(..place.input.min(inputs.len()));
@@ -64,6 +72,7 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
         place: place.clone(),
         saved: started,
         saving: Duration::ZERO,
+        settled: started,
         end: None,
     };
     if work.checkpoints.is_some() && start.is_none() {
@@ -95,8 +104,16 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
         }
     }
     work.finish()?;
+    // After a failure of the server it would be waited for once more.
+    let failed = matches!(work.end, Some(End::Error(_)));
+    #[cfg(feature = "redis")]
+    if !failed {
+        work.inserter.tell_shared()?;
+    }
     if let Some(format) = options.stats {
-        work.inserter.seen.refresh()?;
+        if !failed {
+            work.inserter.seen.refresh()?;
+        }
         say(&report::of_dedup(&work.inserter, started.elapsed(), options.verify)?.format(format));
     }
     match work.end {
@@ -202,9 +219,25 @@ impl Outputs {
         Ok(Self { kept, dropped })
     }
 
+    /// Opens files that are empty or new.
+    #[cfg(feature = "redis")]
+    fn for_shared(options: &Dedup, inputs: &[Input]) -> Result<Self, Error> {
+        for path in files(options) {
+            if path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0) {
+                return Err(Error::SharedOutput { output: output::name(Some(path)) });
+            }
+        }
+        Self::open(options, inputs, None)
+    }
+
     fn flush(&mut self) -> Result<(), Error> {
         self.kept.flush()?;
         self.dropped.as_mut().map_or(Ok(()), Output::flush)
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        self.kept.settle()?;
+        self.dropped.as_mut().map_or(Ok(()), |dropped| dropped.settle().map(drop))
     }
 }
 
@@ -225,14 +258,19 @@ struct Work<'a> {
     /// When the state was saved, and how long it took.
     saved: Instant,
     saving: Duration,
+    /// When the lines of a shared filter were last safe from a crash of the machine.
+    settled: Instant,
     end: Option<End>,
 }
+
+/// How often they are made so.
+const SETTLING: Duration = Duration::from_secs(1);
 
 impl Work<'_> {
     /// Inserts and prints the lines of a batch.
     fn take(&mut self, batch: &mut Batch, place: &Place) -> Result<ControlFlow<()>, Error> {
         let full = self.inserter.insert(batch, self.options.reading.on_error, !self.options.invert)?;
-        self.print(batch)?;
+        self.print_surely(batch)?;
         if let Some(error) = self.inserter.failure.take() {
             self.end = Some(End::Error(error));
             return Ok(ControlFlow::Break(()));
@@ -244,6 +282,24 @@ impl Work<'_> {
         let error = if full.is_break() { Err(self.inserter.full(&self.place)) } else { place.check(batch) };
         self.end = error.err().map(End::Error);
         Ok(ControlFlow::Break(()))
+    }
+
+    /// Prints, and where nobody else is given the lines does not keep them back.
+    fn print_surely(&mut self, batch: &Batch) -> Result<(), Error> {
+        if !self.inserter.seen.is_shared() {
+            return self.print(batch);
+        }
+        let printed = self.print(batch).and_then(|()| {
+            if self.settled.elapsed() < SETTLING {
+                return self.outputs.flush();
+            }
+            self.settled = Instant::now();
+            self.outputs.settle()
+        });
+        #[cfg(feature = "redis")]
+        return printed.map_err(|source| Error::Unprinted { lines: batch.count(true), source: Box::new(source) });
+        #[cfg(not(feature = "redis"))]
+        printed
     }
 
     fn print(&mut self, batch: &Batch) -> Result<(), Error> {

@@ -69,10 +69,16 @@ pub enum Error {
     Redis(RedisFilterError),
     /// No filter of this name is on the server, and no size is given for a new one.
     #[cfg(feature = "redis")]
-    NoSharedSet { name: String },
+    NoSharedFilter { name: String },
     /// A rate without keys does not make a size.
     #[cfg(feature = "redis")]
-    SetOfRate,
+    SharedOfRate,
+    /// The output has lines already.
+    #[cfg(feature = "redis")]
+    SharedOutput { output: String },
+    /// Lines that are claimed were not printed.
+    #[cfg(feature = "redis")]
+    Unprinted { lines: usize, source: Box<Error> },
     /// The user does not want to remove it.
     #[cfg(feature = "redis")]
     NotReset,
@@ -188,15 +194,25 @@ impl fmt::Display for Error {
             #[cfg(feature = "redis")]
             Self::Redis(error) => error.fmt(f),
             #[cfg(feature = "redis")]
-            Self::NoSharedSet { name } => {
-                write!(f, "the server has no set {name:?}; give -n, and -p if it is not to be 1e-6, to create it")
+            Self::NoSharedFilter { name } => {
+                write!(f, "the server has no filter {name:?}; give -n, and -p if it is not to be 1e-6, to create it")
             }
             #[cfg(feature = "redis")]
-            Self::SetOfRate => {
-                write!(f, "-p alone gives a shared set no size; give -n too, or neither for a set that is there")
+            Self::SharedOfRate => {
+                write!(f, "-p alone gives a shared filter no size; give -n too, or neither for a filter that is there")
             }
             #[cfg(feature = "redis")]
-            Self::NotReset => write!(f, "the set stays as it was, and nothing was done"),
+            Self::SharedOutput { output } => write!(
+                f,
+                "cannot begin anew in {output}: it has lines, which nobody would be given again; write to another file, or append \
+                 with >>"
+            ),
+            #[cfg(feature = "redis")]
+            Self::Unprinted { lines, source } => {
+                write!(f, "{source}; up to {lines} new lines are in the shared filter and were not printed")
+            }
+            #[cfg(feature = "redis")]
+            Self::NotReset => write!(f, "the filter stays as it was, and nothing was done"),
             #[cfg(feature = "redis")]
             Self::NoTerminal { source } => {
                 write!(f, "cannot ask before --reset, without a terminal: {source}; give --yes if you are sure")

@@ -21,8 +21,8 @@ const RATES: [(f64, &str); 4] =
 /// Runs the command.
 pub fn run(options: &Info) -> Result<ExitCode, Error> {
     #[cfg(feature = "redis")]
-    if let Some((server, name)) = options.sharing.set() {
-        return show(options, [], of_set(name, &Shared::open(server, name)?));
+    if let Some((server, name)) = options.sharing.filter()? {
+        return show(options, [], of_shared(name, Shared::open(&server, name)?)?);
     }
     let path = options.filter.as_deref().expect("it is required");
     show(options, [&Origin::of(path)], of_file(path)?)
@@ -37,8 +37,8 @@ fn show<'a>(options: &Info, inputs: impl IntoIterator<Item = &'a Origin>, figure
 
 /// The figures of a filter on a server.
 #[cfg(feature = "redis")]
-fn of_set(name: &str, shared: &Shared) -> Figures {
-    let (plan, stats) = (*shared.plan(), shared.stats());
+fn of_shared(name: &str, mut shared: Shared) -> Result<Figures, Error> {
+    let (plan, stats) = (*shared.plan(), *shared.refresh()?);
     let (memory, keys) = (plan.memory_bytes(), stats.estimated_keys);
     let mut figures = Figures::default();
     figures.both("name", name, "name", name);
@@ -53,7 +53,7 @@ fn of_set(name: &str, shared: &Shared) -> Figures {
     figures.both("fill", format!("{:.2} %", 100.0 * stats.fill_ratio), "fill", stats.fill_ratio);
     figures.both("rate now", readable(stats.expected_fpr), "fpr", stats.expected_fpr);
     capacities(&mut figures, |rate| plan.capacity(rate), keys);
-    figures
+    Ok(figures)
 }
 
 /// The figures of a filter in a file.

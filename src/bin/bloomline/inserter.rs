@@ -108,11 +108,11 @@ impl Inserter {
             }
             Ok::<_, Error>(done)
         })?;
+        counts.lines += batch.passed() as u64;
         if failure.is_some() {
             // Nobody knows about the others.
-            batch.unmark(false);
+            counts.lines -= batch.unmark(false) as u64;
         }
-        counts.lines += batch.passed() as u64;
         counts.bytes += batch.bytes(batch.passed()) as u64;
         counts.faults += batch.faults() as u64;
         if let Some(limit) = limit.as_ref().filter(|limit| !limit.stop && !*quiet)
@@ -139,6 +139,15 @@ impl Inserter {
         if !self.quiet {
             tell_faults(self.counts.faults);
         }
+    }
+
+    /// Tells the user what there is to know about a filter on a server.
+    #[cfg(feature = "redis")]
+    pub fn tell_shared(&mut self) -> Result<(), Error> {
+        if let (Seen::Shared(filter), false) = (&mut self.seen, self.quiet) {
+            filter.warnings()?.iter().for_each(|warning| say(&format!("bloomline: warning: {warning}")));
+        }
+        Ok(())
     }
 
     /// New keys that still fit, where the filter is limited.

@@ -71,7 +71,7 @@ fn state_and_speed(
     #[cfg(feature = "redis")]
     if let Seen::Shared(filter) = seen {
         figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
-        let stored = filter.stats().stored_bytes;
+        let stored = filter.stats().map_or(0, |stats| stats.stored_bytes);
         figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
     }
     if let Seen::Growing(filter) = seen {

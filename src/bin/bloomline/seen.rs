@@ -100,18 +100,18 @@ impl Seen {
     pub fn fill_ratio(&self) -> f64 {
         match self {
             #[cfg(feature = "redis")]
-            Self::Shared(filter) => filter.stats().fill_ratio,
+            Self::Shared(filter) => filter.stats().map_or(f64::NAN, |stats| stats.fill_ratio),
             _ => self.ones() as f64 / (self.memory_bytes() as f64 * 8.0),
         }
     }
 
-    /// The number of keys: estimated, or known where it grows.
+    /// The number of keys: estimated, or known where it grows. NaN, as the rates, for a server that was not asked.
     pub fn keys(&self) -> f64 {
         match self {
             Self::Sized(filter) => filter.estimated_keys(),
             Self::Growing(filter) => filter.keys() as f64,
             #[cfg(feature = "redis")]
-            Self::Shared(filter) => filter.stats().estimated_keys,
+            Self::Shared(filter) => filter.stats().map_or(f64::NAN, |stats| stats.estimated_keys),
         }
     }
 
@@ -121,7 +121,7 @@ impl Seen {
             Self::Sized(filter) => filter.current_fpr(),
             Self::Growing(filter) => filter.current_fpr(),
             #[cfg(feature = "redis")]
-            Self::Shared(filter) => filter.stats().expected_fpr,
+            Self::Shared(filter) => filter.stats().map_or(f64::NAN, |stats| stats.expected_fpr),
         }
     }
 
@@ -129,8 +129,17 @@ impl Seen {
     pub fn refresh(&mut self) -> Result<(), Error> {
         match self {
             #[cfg(feature = "redis")]
-            Self::Shared(filter) => filter.refresh(),
+            Self::Shared(filter) => filter.refresh().map(drop),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether other processes write to it too.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Shared(_) => true,
+            _ => false,
         }
     }
 }

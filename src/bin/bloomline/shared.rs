@@ -1,6 +1,7 @@
 //! A filter on a server, which other processes use too.
 
 use crate::error::Error;
+use crate::figures::readable;
 use bloomline::redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};
 use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
 use clap::Args;
@@ -10,78 +11,91 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Which filter it is.
 #[derive(Args)]
-#[command(next_help_heading = "Shared set")]
+#[command(next_help_heading = "Shared filter")]
 pub struct Sharing {
-    /// The set is on this Redis or Valkey server, or in the cluster of these nodes, shared with all processes that name it:
+    /// The filter is on this Redis or Valkey server, or in the cluster of these nodes, shared with all processes that name it:
     /// redis://HOST:PORT, rediss://USER:PASSWORD@HOST:PORT for TLS, several separated by commas, or @FILE to read it from a file
-    #[arg(long, value_name = "URL", requires = "name", value_parser = server)]
-    pub redis: Option<RedisServer>,
+    #[arg(long, value_name = "URL", requires = "name")]
+    pub redis: Option<String>,
 
-    /// The name of the set on the server
+    /// The name of the filter on the server
     #[arg(long, value_name = "NAME", requires = "redis")]
     pub name: Option<String>,
 }
 
 impl Sharing {
     /// The server and the name, if both are given.
-    pub fn set(&self) -> Option<(&RedisServer, &str)> {
-        self.redis.as_ref().zip(self.name.as_deref())
+    pub fn filter(&self) -> Result<Option<(RedisServer, &str)>, Error> {
+        let Some((url, name)) = self.redis.as_deref().zip(self.name.as_deref()) else { return Ok(None) };
+        Ok(Some((server(url)?, name)))
     }
 }
 
 /// More about it, for those who write to it.
 #[derive(Args)]
-#[command(next_help_heading = "Shared set")]
+#[command(next_help_heading = "Shared filter")]
 pub struct Writing {
-    /// Remove the set from the server first, after a question on the terminal: its keys are forgotten for all
-    #[arg(long, requires = "redis")]
+    /// Remove the filter from the server first, after a question on the terminal: its keys are forgotten for all. End the other
+    /// processes before
+    #[arg(long, requires = "expected_keys")]
     pub reset: bool,
 
     /// Ask no question before --reset
     #[arg(long, requires = "reset")]
     pub yes: bool,
 
-    /// Ask the server for every line. Without it, this process remembers the bits that it knows the server to have, in as
-    /// much memory as the filter has at the most, and does not ask again for lines that it has seen
+    /// Ask the server for every line. Without it, this process remembers the bits that it knows the server to have, and does
+    /// not ask again for lines that it has seen; never where the filter has more than 1 GiB
     #[arg(long, requires = "redis")]
     pub no_mirror: bool,
 }
 
-/// A server by its URL, or by a file that has it: so that a password need not be on the command line.
-fn server(text: &str) -> Result<RedisServer, String> {
-    let read = |path| fs::read_to_string(path).map_err(|error| format!("cannot read {path:?}: {error}"));
+/// A server by its URL, or by a file that has it: so that a password need not be on the command line. Not read by the parser
+/// of the command line, whose errors repeat the text.
+fn server(text: &str) -> Result<RedisServer, Error> {
+    let read =
+        |path: &str| fs::read_to_string(path).map_err(|source| Error::Open { input: format!("{path:?}"), source });
     let url = text.strip_prefix('@').map(read).transpose()?;
-    RedisServer::new(url.as_deref().unwrap_or(text).trim()).map_err(|error| error.to_string())
+    Ok(RedisServer::new(url.as_deref().unwrap_or(text).trim())?)
 }
+
+/// The largest filter that is mirrored: it may come to take as much memory in each process.
+const MIRRORED: usize = 1 << 30;
 
 /// A filter on a server, and how full it was when last asked.
 pub struct Shared {
     filter: Mutex<RedisBloomFilter>,
     hasher: KeyHasher,
     plan: Plan,
-    stats: RedisFilterStats,
+    /// The false-positive rate that it was made for, if that is known.
+    planned: Option<f64>,
+    stats: Option<RedisFilterStats>,
 }
 
 impl Shared {
     /// Opens a filter that is there.
     pub fn open(server: &RedisServer, name: &str) -> Result<Self, Error> {
-        Self::new(RedisBloomFilter::open(server, name)?)
+        Ok(Self::new(RedisBloomFilter::open(server, name)?, None))
     }
 
     /// Opens or creates the filter of a command that writes to it.
     pub fn of_writer(
         (server, name): (&RedisServer, &str),
         options: &Writing,
-        size: Option<&Builder<BloomFilter>>,
+        size: Option<(&Builder<BloomFilter>, f64)>,
         seed: u64,
     ) -> Result<Self, Error> {
+        if let Some((size, _)) = size {
+            // Before anything is removed for it.
+            size.plan()?;
+        }
         if options.reset {
             reset(server, name, options.yes)?;
         }
         let filter = match size {
-            Some(size) => RedisBloomFilter::create(server, name, size)?,
+            Some((size, _)) => RedisBloomFilter::create(server, name, size)?,
             None => match RedisBloomFilter::open(server, name) {
-                Err(RedisFilterError::NotFound { name }) => return Err(Error::NoSharedSet { name }),
+                Err(RedisFilterError::NotFound { name }) => return Err(Error::NoSharedFilter { name }),
                 opened => opened?,
             },
         };
@@ -89,12 +103,13 @@ impl Shared {
             let (name, theirs) = (filter.name().to_owned(), filter.seed());
             return Err(RedisFilterError::Differs { name, field: "seed", ours: seed, theirs }.into());
         }
-        Self::new(if options.no_mirror { filter } else { filter.with_mirror()? })
+        let mirrored = !options.no_mirror && filter.plan().memory_bytes() <= MIRRORED;
+        Ok(Self::new(if mirrored { filter.with_mirror()? } else { filter }, size.map(|(_, rate)| rate)))
     }
 
-    fn new(mut filter: RedisBloomFilter) -> Result<Self, Error> {
-        let (hasher, plan, stats) = (filter.hasher().clone(), filter.plan(), filter.stats()?);
-        Ok(Self { filter: Mutex::new(filter), hasher, plan, stats })
+    fn new(filter: RedisBloomFilter, planned: Option<f64>) -> Self {
+        let (hasher, plan) = (filter.hasher().clone(), filter.plan());
+        Self { filter: Mutex::new(filter), hasher, plan, planned, stats: None }
     }
 
     fn filter(&self) -> MutexGuard<'_, RedisBloomFilter> {
@@ -111,11 +126,32 @@ impl Shared {
         Ok(self.filter().contains_hashes(hashes, found)?)
     }
 
-    /// Asks the server how full the filter is.
-    pub fn refresh(&mut self) -> Result<(), Error> {
+    /// Asks the server how full the filter is: it counts all bits.
+    pub fn refresh(&mut self) -> Result<&RedisFilterStats, Error> {
         let stats = self.filter().stats()?;
-        self.stats = stats;
-        Ok(())
+        Ok(self.stats.insert(stats))
+    }
+
+    /// What users should know at the end.
+    pub fn warnings(&mut self) -> Result<Vec<String>, Error> {
+        let mut warnings = Vec::new();
+        let uncertain = self.uncertain();
+        if uncertain > 0 {
+            warnings.push(format!(
+                "up to {uncertain} lines may have been printed by another process too: the answers to them were lost"
+            ));
+        }
+        if let Some(planned) = self.planned {
+            let rate = self.refresh()?.expected_fpr;
+            if rate > planned {
+                warnings.push(format!(
+                    "the shared filter has more keys than it was planned for: its false-positive rate is {} and rises with every \
+                     new line",
+                    readable(rate)
+                ));
+            }
+        }
+        Ok(warnings)
     }
 
     /// The hasher of the keys.
@@ -128,9 +164,9 @@ impl Shared {
         &self.plan
     }
 
-    /// How full it was when last asked.
-    pub fn stats(&self) -> &RedisFilterStats {
-        &self.stats
+    /// How full it was when last asked, if it was.
+    pub fn stats(&self) -> Option<&RedisFilterStats> {
+        self.stats.as_ref()
     }
 
     /// How many keys were reported as new that another process may have too.
@@ -147,7 +183,7 @@ fn reset(server: &RedisServer, name: &str, yes: bool) -> Result<(), Error> {
     };
     if !yes {
         let keys = filter.stats()?.estimated_keys;
-        confirm(&format!("Remove the set {name:?} with about {keys:.0} keys from the server? [y/N] "))?;
+        confirm(&format!("Remove the filter {name:?} with about {keys:.0} keys from the server? [y/N] "))?;
     }
     Ok(filter.delete()?)
 }

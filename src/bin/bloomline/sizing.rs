@@ -30,8 +30,8 @@ pub fn known(options: &Sizing, inputs: &[Input], end: u8) -> Result<Inserter, Er
 /// The filter of `dedup`: that of the state, or a new one.
 pub fn of_dedup(options: &Dedup, inputs: &[Input]) -> Result<Inserter, Error> {
     #[cfg(feature = "redis")]
-    if let Some(set) = options.sharing.set() {
-        return of_set(options, set);
+    if let Some(filter) = options.sharing.filter()? {
+        return of_shared(options, filter);
     }
     if let Some(state) = options.state.as_deref().filter(|state| state.exists()) {
         return of_state(options, Seen::load(state)?);
@@ -68,14 +68,19 @@ pub fn of_dedup(options: &Dedup, inputs: &[Input]) -> Result<Inserter, Error> {
 
 /// The filter on a server: with -n the one of this size, and without the one that is there.
 #[cfg(feature = "redis")]
-fn of_set(options: &Dedup, set: (&RedisServer, &str)) -> Result<Inserter, Error> {
+fn of_shared(options: &Dedup, (server, name): (RedisServer, &str)) -> Result<Inserter, Error> {
     let Sizing { expected_keys, fpr, seed } = options.sizing;
     if fpr.is_some() && expected_keys.is_none() {
-        return Err(Error::SetOfRate);
+        return Err(Error::SharedOfRate);
     }
-    let size = expected_keys
-        .map(|keys| BloomFilter::builder().expected_keys(keys).false_positive_rate(options.sizing.fpr()).seed(seed));
-    let shared = Shared::of_writer(set, &options.writing, size.as_ref(), seed)?;
+    let fpr = options.sizing.fpr();
+    let size = |keys| BloomFilter::builder().expected_keys(keys).false_positive_rate(fpr).seed(seed);
+    let size = expected_keys.map(size);
+    let size = size.as_ref().map(|size| (size, fpr));
+    let mut shared = Shared::of_writer((&server, name), &options.writing, size, seed)?;
+    if options.stats.is_some() {
+        shared.refresh()?;
+    }
     Ok(Inserter::new(Seen::Shared(shared.into()), None))
 }
 

@@ -1,0 +1,315 @@
+//! One server, clients that block.
+
+use crate::proxy::{Proxy, Random};
+use crate::servers::{Server, free_port};
+use crate::{Size, Tally, create, failed, roomy, small};
+use bloomline::BloomFilter;
+use bloomline::redis::{RedisBloomFilter, RedisFilterError, RedisServer};
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Numbers, many of them more than once.
+fn repeating(random: &mut Random, length: usize, distinct: u64) -> Vec<u64> {
+    (0..length).map(|_| random.below(distinct)).collect()
+}
+
+/// The shared filter and a local one answer the same, whatever they are asked, and have the same bits.
+fn check_equal(server: &Server, name: &str, size: &Size, keys: usize) {
+    let mut shared = create(&server.address(), name, size);
+    let mut local: BloomFilter = size.clone().build().unwrap();
+    assert_eq!(shared.download().unwrap(), local);
+    let mut random = Random::new(7);
+    let mut left = keys;
+    while left > 0 {
+        // One key, a few, or more than go to the server together.
+        let length = ([1, 3, 1000, 9000][random.below(4) as usize]).min(left);
+        left -= length;
+        let batch = repeating(&mut random, length, keys as u64 / 2);
+        let mut answers = [vec![true; length], vec![false; length]];
+        let count = shared.insert_batch(&batch, &mut answers[0]).unwrap();
+        assert_eq!(local.insert_batch(&batch, &mut answers[1]), count);
+        assert!(answers[0] == answers[1], "{name}");
+        let asked = repeating(&mut random, length, keys as u64);
+        let count = shared.contains_batch(&asked, &mut answers[0]).unwrap();
+        assert_eq!(local.contains_batch(&asked, &mut answers[1]), count);
+        assert!(answers[0] == answers[1], "{name}");
+    }
+    for key in keys as u64..keys as u64 + 20 {
+        assert_eq!(shared.contains(&key).unwrap(), local.contains(&key));
+        assert_eq!(shared.insert(&key).unwrap(), local.insert(&key));
+        assert_eq!(shared.insert(&key), Ok(false));
+    }
+    assert_eq!(shared.uncertain(), 0);
+    assert!(shared.download().unwrap() == local, "{name}");
+}
+
+#[test]
+fn it_answers_as_a_local_filter_and_has_its_bits() {
+    let Some(server) = Server::start("") else { return };
+    for (probes, keys) in [(4, 2000), (8, 10_000), (12, 20_000), (16, 5000)] {
+        // So full that many keys are false positives.
+        let size = BloomFilter::builder().memory(keys / 2).probes(probes).seed(probes.into());
+        check_equal(&server, &format!("{probes} probes"), &size, keys);
+    }
+    for (keys, rate) in [(1, 0.5), (10_000, 0.1), (10_000, 1e-9)] {
+        let size = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
+        check_equal(&server, &format!("{keys} keys at {rate}"), &size, 20_000);
+    }
+    check_equal(&server, "three shards", &roomy(), 20_000);
+}
+
+#[test]
+fn filters_go_up_and_down() {
+    let Some(server) = Server::start("") else { return };
+    let mut shared = create(&server.address(), "f", &roomy());
+    let mut local: BloomFilter = roomy().build().unwrap();
+    let mut new = [false; 1000];
+    let keys: Vec<u64> = (0..1000).collect();
+    shared.insert_batch(&keys, &mut new).unwrap();
+    let later: Vec<u64> = (500..1500).collect();
+    local.insert_batch(&later, &mut new);
+    shared.upload(&local).unwrap();
+    local.insert_batch(&keys, &mut new);
+    assert!(shared.download().unwrap() == local);
+    // Nothing but the filter is left: three shards, and what it is.
+    assert_eq!(server.tell::<u64>("DBSIZE"), 4);
+
+    for other in [roomy().seed(1), roomy().probes(8), roomy().memory(1 << 20)] {
+        let mut other: BloomFilter = other.build().unwrap();
+        other.insert(&7000);
+        let error = failed(shared.upload(&other), &[]);
+        assert!(matches!(error, RedisFilterError::Merge(_)), "{error:?}");
+    }
+    assert!(shared.download().unwrap() == local);
+
+    let empty: BloomFilter = small().build().unwrap();
+    let mut untouched = create(&server.address(), "untouched", &small());
+    untouched.upload(&empty).unwrap();
+    assert_eq!(untouched.download().unwrap(), empty);
+}
+
+#[test]
+fn clients_that_race_claim_each_key_once() {
+    let Some(server) = Server::start("") else { return };
+    for clients in [2, 4] {
+        for size in [1, 250, 5000] {
+            let tally = Tally::new(if size == 1 { 1000 } else { 20_000 });
+            let filter = create(&server.address(), &format!("{clients} clients, {size}"), &roomy());
+            tally.insert_by(&filter, clients, size, || {});
+            tally.assert_once_each();
+        }
+    }
+}
+
+/// Clients whose connections break.
+fn check_chaos(seed: u64, clients: u64, keys: u64) {
+    let Some(server) = Server::start("") else { return };
+    let proxy = Proxy::start(server.port, seed);
+    let tally = Tally::new(keys);
+    let filter = create(&proxy.address(), "f", &roomy());
+    proxy.break_connections();
+    tally.insert_by(&filter, clients, 500, || {});
+    tally.assert_none_lost();
+    assert!(proxy.cuts() > 0 && tally.uncertain() > 0, "{} cuts, {} uncertain", proxy.cuts(), tally.uncertain());
+}
+
+#[test]
+fn no_key_is_lost_where_connections_break() {
+    check_chaos(1, 2, 10_000);
+    check_chaos(2, 4, 10_000);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn no_key_is_lost_where_connections_break_for_long() {
+    for seed in 10..20 {
+        check_chaos(seed, 1 + seed % 4, 40_000);
+    }
+}
+
+#[test]
+fn a_mirror_answers_for_the_server_and_no_more() {
+    let Some(mut server) = Server::start("") else { return };
+    let proxy = Proxy::start(server.port, 3);
+    // Many times the server refuses connections.
+    let patient = proxy.address().patience(Duration::from_secs(60));
+    let mut filter = create(&patient, "f", &roomy()).with_mirror().unwrap();
+    let mut other = create(&server.address(), "f", &roomy());
+    proxy.break_connections();
+    let (keys, others): (Vec<u64>, Vec<u64>) = ((0..3000).collect(), (3000..6000).collect());
+    for keys in keys.chunks(500) {
+        filter.insert_batch(keys, &mut vec![false; keys.len()]).unwrap();
+    }
+    other.insert_batch(&others, &mut [false; 3000]).unwrap();
+    let have = other.download().unwrap();
+    // What the other client inserted is known once it was asked for.
+    assert_eq!(filter.contains_batch(&others[..1000], &mut [false; 1000]), Ok(1000));
+
+    server.kill();
+    drop(proxy);
+    let calls = Instant::now();
+    let mut found = [false; 4000];
+    let known: Vec<u64> = (0..4000).collect();
+    assert_eq!(filter.contains_batch(&known, &mut found), Ok(4000));
+    assert_eq!(filter.another().insert_batch(&known, &mut found), Ok(0));
+    assert!(calls.elapsed() < Duration::from_secs(1));
+    assert!(known.iter().all(|key| have.contains(key)));
+}
+
+#[test]
+fn what_a_mirror_lacks_needs_the_server() {
+    let Some(mut server) = Server::start("") else { return };
+    let address = server.address().patience(Duration::from_millis(20));
+    let mut filter = create(&address, "f", &small()).with_mirror().unwrap();
+    filter.insert(&1).unwrap();
+    server.kill();
+    assert_eq!(filter.insert(&1), Ok(false));
+    // The first goes over a connection that has ended unnoticed: nobody knows how far it came.
+    assert_eq!((filter.insert(&2), filter.uncertain()), (Ok(true), 1));
+    for key in 3..20 {
+        for result in [filter.insert(&key), filter.contains(&key)] {
+            let error = failed(result, &["see that it runs"]);
+            assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
+        }
+    }
+    // What was in doubt is asked for again.
+    server.relaunch();
+    server.await_answer();
+    assert_eq!(filter.contains(&2), Ok(false));
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_given_up() {
+    let port = free_port();
+    let started = Instant::now();
+    let address = RedisServer::new(&format!("redis://127.0.0.1:{port}")).unwrap();
+    let error = failed(RedisBloomFilter::create(&address, "f", &small()), &[&port.to_string()]);
+    assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
+    // It takes connections, and that is all.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let address = RedisServer::new(&format!("redis://127.0.0.1:{port}")).unwrap();
+    let address = address.connect_timeout(Duration::from_millis(300)).response_timeout(Duration::from_millis(300));
+    let error = failed(RedisBloomFilter::create(&address, "f", &small()), &[&port.to_string()]);
+    assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
+    assert!(started.elapsed() < Duration::from_secs(3));
+}
+
+#[test]
+fn a_claim_without_an_answer_is_reported() {
+    let Some(server) = Server::start("") else { return };
+    let short = Duration::from_millis(200);
+    let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
+    let mut filter = create(&address, "f", &small());
+    // The shard has its length.
+    filter.insert(&0).unwrap();
+    server.signal("STOP");
+    let started = Instant::now();
+    let mut new = [false; 3];
+    let error = failed(filter.insert_batch(&[1, 2, 1], &mut new), &["no answer from"]);
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
+    assert_eq!((new, filter.uncertain()), ([true, true, false], 2));
+    server.signal("CONT");
+    // What was sent is carried out; nobody else is told of it.
+    server.await_answer();
+    assert_eq!(create(&server.address(), "f", &small()).insert_batch(&[1, 2, 3], &mut new), Ok(1));
+    assert_eq!(new, [false, false, true]);
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
+    let Some(server) = Server::start("") else { return };
+    let mut filter = create(&server.address(), "f", &roomy());
+    let keys: Vec<u64> = (0..1000).collect();
+    assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]), Ok(1000));
+    server.tell::<()>("CLIENT KILL TYPE normal");
+    thread::sleep(Duration::from_millis(1100));
+    assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]), Ok(0));
+    assert_eq!(filter.uncertain(), 0);
+}
+
+#[test]
+fn addresses_of_all_kinds_lead_to_the_server() {
+    let Some(server) = Server::start("--unixsocket socket") else { return };
+    let port = server.port;
+    create(&server.address(), "f", &small()).insert(&1).unwrap();
+    let socket = server.folder.path().join("socket").display().to_string();
+    let reached = [
+        format!("unix://{socket}"),
+        format!("redis://localhost:{port}"),
+        // Of several, one must be there.
+        format!("redis://127.0.0.1:{},redis://127.0.0.1:{port}", free_port()),
+    ];
+    for url in reached {
+        let server = RedisServer::new(&url).unwrap();
+        assert_eq!(RedisBloomFilter::open(&server, "f").unwrap().insert(&1), Ok(false), "{url}");
+    }
+    let other = RedisServer::new(&format!("redis://127.0.0.1:{port}/1")).unwrap();
+    assert!(matches!(RedisBloomFilter::open(&other, "f"), Err(RedisFilterError::NotFound { .. })));
+}
+
+#[test]
+fn clients_that_create_a_filter_at_once_share_it() {
+    let Some(server) = Server::start("") else { return };
+    let meeting = Barrier::new(4);
+    let claims = thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    meeting.wait();
+                    create(&server.address(), "f", &small()).insert("key").unwrap()
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| u32::from(client.join().unwrap())).sum::<u32>()
+    });
+    assert_eq!(claims, 1);
+    // Of two sizes, one is the filter's.
+    let sizes = [small(), small().seed(9)];
+    let address = server.address();
+    let results = thread::scope(|scope| {
+        let clients = sizes.each_ref().map(|size| {
+            let address = &address;
+            scope.spawn(move || RedisBloomFilter::create(address, "g", size))
+        });
+        clients.map(|client| client.join().unwrap())
+    });
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+    let error = results.into_iter().find_map(Result::err).unwrap();
+    assert!(matches!(error, RedisFilterError::Differs { field: "seed", .. }), "{error:?}");
+}
+
+#[test]
+fn stats_tell_how_full_it_is() {
+    let Some(server) = Server::start("") else { return };
+    let mut filter = create(&server.address(), "f", &roomy());
+    let plan = filter.plan();
+    let stats = filter.stats().unwrap();
+    assert_eq!((stats.fill_ratio, stats.estimated_keys, stats.expected_fpr, stats.stored_bytes), (0.0, 0.0, 0.0, 0));
+    let keys: Vec<u64> = (0..50_000).collect();
+    filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
+    let stats = filter.stats().unwrap();
+    assert_eq!(stats.fill_ratio, filter.download().unwrap().fill_ratio());
+    // Keys mostly have their blocks for themselves: the bits in common are few, and the estimate is that good.
+    assert!((stats.estimated_keys / 50_000.0 - 1.0).abs() < 0.01, "{stats:?}");
+    assert!(stats.expected_fpr < 1e-6);
+    // The last blocks of shards may not be used.
+    let bytes = plan.memory_bytes() as u64;
+    assert!((bytes / 100 * 99..=bytes).contains(&stats.stored_bytes), "{stats:?}");
+}
+
+#[test]
+fn a_deleted_filter_leaves_nothing() {
+    let Some(server) = Server::start("") else { return };
+    let mut filter = create(&server.address(), "f", &roomy());
+    create(&server.address(), "ff", &small()).insert(&1).unwrap();
+    filter.insert_batch(&(0..1000).collect::<Vec<u64>>(), &mut [false; 1000]).unwrap();
+    filter.delete().unwrap();
+    let error = failed(RedisBloomFilter::open(&server.address(), "f"), &["create it"]);
+    assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
+    assert_eq!(RedisBloomFilter::open(&server.address(), "ff").unwrap().contains(&1), Ok(true));
+    assert_eq!(server.tell::<u64>("DBSIZE"), 2);
+    assert_eq!(create(&server.address(), "f", &small()).insert(&1), Ok(true));
+}

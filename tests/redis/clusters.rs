@@ -1,0 +1,136 @@
+//! Clusters: nodes that crash, slots that move, replicas.
+
+use crate::servers::{Cluster, eventually};
+use crate::{Tally, create, roomy};
+use bloomline::redis::{RedisBloomFilter, RedisServer};
+use std::thread;
+use std::time::Duration;
+
+/// Where a shard of a filter is.
+fn home(cluster: &Cluster, name: &str, shard: u32) -> (u16, usize) {
+    cluster.home(&format!("cbf:{{{name}:{shard}}}"))
+}
+
+/// The name of a filter whose shards are on different nodes.
+fn spread_name(cluster: &Cluster) -> String {
+    let nodes = |name: &str| [0, 1, 2].map(|shard| home(cluster, name, shard).1);
+    let spread = |name: &String| {
+        let mut nodes = nodes(name);
+        nodes.sort();
+        nodes == [0, 1, 2]
+    };
+    (0..).map(|i| format!("f{i}")).find(spread).unwrap()
+}
+
+#[test]
+fn clients_of_a_cluster_claim_each_key_once_while_slots_move() {
+    let Some(cluster) = Cluster::start(3, false) else { return };
+    let name = spread_name(&cluster);
+    for clients in [2, 4] {
+        let tally = Tally::new(40_000);
+        let mut filter = create(&cluster.address(), &name, &roomy());
+        tally.insert_by(&filter, clients, 250, || {
+            for (share, shard) in [(20, 0), (50, 1)] {
+                tally.await_share(clients, share);
+                let (slot, node) = home(&cluster, &name, shard);
+                cluster.migrate(slot, node, (node + 1) % 3);
+            }
+        });
+        tally.assert_once_each();
+        assert!(cluster.nodes.iter().any(|node| node.calls("asking") > 0), "no client came while a slot moved");
+        let keys: Vec<u64> = (0..tally.keys()).collect();
+        // A client that knows one node finds the others.
+        let mut other = RedisBloomFilter::open(&cluster.nodes[2].address(), &name).unwrap();
+        assert_eq!(other.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
+        let mut local = roomy().build().unwrap();
+        bloomline::BloomFilter::insert_batch(&mut local, &keys, &mut vec![false; keys.len()]);
+        assert!(filter.download().unwrap() == local);
+        filter.delete().unwrap();
+        assert_eq!(cluster.nodes.iter().map(|node| node.tell::<u64>("DBSIZE")).sum::<u64>(), 0);
+    }
+}
+
+/// A node crashes and comes back some time later.
+fn check_crash(rounds: usize, down: Duration) {
+    let Some(mut cluster) = Cluster::start(3, false) else { return };
+    let name = spread_name(&cluster);
+    let address = cluster.address();
+    for round in 0..rounds {
+        let clients = [2, 4][round % 2];
+        let tally = Tally::new(60_000);
+        let filter = create(&address, &name, &roomy());
+        let victim = home(&cluster, &name, round as u32 % 3).1;
+        tally.insert_by(&filter, clients, 1000, || {
+            tally.await_share(clients, 30);
+            cluster.nodes[victim].kill();
+            thread::sleep(down);
+            cluster.nodes[victim].relaunch();
+        });
+        tally.assert_none_lost();
+        filter.delete().unwrap();
+        cluster.await_up();
+    }
+}
+
+#[test]
+fn no_key_is_lost_where_a_node_crashes() {
+    check_crash(1, Duration::from_millis(300));
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn no_key_is_lost_where_nodes_crash_for_long() {
+    // Shorter and longer than it takes the others to notice.
+    check_crash(3, Duration::from_millis(100));
+    check_crash(2, Duration::from_secs(5));
+}
+
+#[test]
+fn no_key_is_lost_where_a_replica_takes_over() {
+    let Some(cluster) = Cluster::start(1, true) else { return };
+    let tally = Tally::new(60_000);
+    let filter = create(&cluster.address(), "f", &roomy());
+    tally.insert_by(&filter, 2, 250, || {
+        tally.await_share(2, 30);
+        // Told to, it waits until it has all that its primary has.
+        cluster.nodes[1].tell::<()>("CLUSTER FAILOVER");
+    });
+    tally.assert_none_lost();
+    eventually("it took over", || cluster.nodes[1].tell::<String>("INFO replication").contains("role:master"));
+    let keys: Vec<u64> = (0..tally.keys()).collect();
+    let mut later = RedisBloomFilter::open(&cluster.address(), "f").unwrap();
+    assert_eq!(later.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
+}
+
+#[test]
+fn replicas_answer_queries_if_asked() {
+    let Some(cluster) = Cluster::start(1, true) else { return };
+    let [primary, replica] = &cluster.nodes[..] else { unreachable!() };
+    let mut filter = create(&cluster.address(), "f", &roomy());
+    let keys: Vec<u64> = (0..3000).collect();
+    filter.insert_batch(&keys, &mut [false; 3000]).unwrap();
+    let mut found = [false; 3000];
+    let offset = primary.figure("master_repl_offset");
+    eventually("all is replicated", || replica.figure("slave_repl_offset") >= offset);
+    for node in [primary, replica] {
+        // Not before it has heard of data there.
+        let slots = || format!("{:?}", node.tell::<redis::Value>("CLUSTER SLOTS"));
+        eventually("the replica is offered", || slots().contains(&replica.port.to_string()));
+    }
+    // Whichever of the two tells of the other.
+    for url in [cluster.url(), replica.url()] {
+        let calls = [primary, replica].map(|node| node.calls("getrange"));
+        let moved = replica.figure("errorstat_MOVED:count");
+        let address = RedisServer::new(&url).unwrap().read_from_replicas();
+        let mut reader = RedisBloomFilter::open(&address, "f").unwrap();
+        assert_eq!(reader.contains_batch(&keys, &mut found), Ok(3000));
+        assert_eq!(reader.contains(&5000), Ok(false));
+        assert_eq!([primary, replica].map(|node| node.calls("getrange")), [calls[0], calls[1] + 3001]);
+        assert_eq!(replica.figure("errorstat_MOVED:count"), moved);
+        // Claims are the primary's.
+        assert_eq!(reader.insert(&keys[1]), Ok(false));
+    }
+    // The replica has heard of them all from its primary, and of none from a client.
+    // One for each key, and one for the length of each of the three shards.
+    assert_eq!(replica.calls("bitfield"), 3000 + 3);
+}

@@ -1,0 +1,266 @@
+//! The command on a shared set: several processes, and each line printed by one of them.
+
+use crate::common::{self, Bench};
+use crate::proxy::Proxy;
+use crate::servers::{Cluster, Server, eventually};
+use bloomline::KeyHasher;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+const LINES: u32 = 40_000;
+
+/// So large that false positives are out of the question: four shards.
+const SIZE: &str = "-n 5000000 -p 1e-9";
+
+/// Processes that read all lines, each from elsewhere on and with repeats.
+struct Crowd {
+    bench: Bench,
+    children: Vec<Child>,
+}
+
+impl Crowd {
+    fn start(url: &str, processes: u32) -> Self {
+        let bench = Bench::new(&[]);
+        let run = |i| {
+            let from = LINES / processes * i;
+            let lines = [from..LINES, 0..from, 0..LINES / 10].map(common::numbers).concat();
+            bench.write(&format!("in{i}"), &lines);
+            let line = format!(
+                "dedup --redis {url} --name set {SIZE} --chunk-size 8192 --no-mirror --stats=json -o out{i} in{i}"
+            );
+            bench.command(&line).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let children = (0..processes).map(run).collect();
+        Self { bench, children }
+    }
+
+    /// Waits for their end. All lines must have been printed; returns how many more than once, and how many the processes say
+    /// they cannot answer for.
+    #[track_caller]
+    fn finish(self) -> (u64, u64) {
+        let mut printed: HashMap<Vec<u8>, u64> = HashMap::new();
+        let mut uncertain = 0;
+        for (i, child) in self.children.into_iter().enumerate() {
+            let output = child.wait_with_output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.success(), "{said}");
+            let (warnings, stats): (Vec<&str>, _) =
+                (said.lines().rev().skip(1).collect(), said.lines().last().unwrap());
+            let stats: Value = serde_json::from_str(stats).unwrap();
+            assert_eq!(warnings.len(), usize::from(stats["uncertain"] != 0), "{said}");
+            uncertain += stats["uncertain"].as_u64().unwrap();
+            let lines = self.bench.read(&format!("out{i}"));
+            assert_eq!(stats["unique"].as_u64().unwrap(), lines.split_inclusive(|&byte| byte == b'\n').count() as u64);
+            for line in lines.split_inclusive(|&byte| byte == b'\n') {
+                *printed.entry(line.to_vec()).or_default() += 1;
+            }
+        }
+        for line in common::numbers(0..LINES).split_inclusive(|&byte| byte == b'\n') {
+            assert!(printed.contains_key(line), "lost: {}", String::from_utf8_lossy(line));
+        }
+        (printed.values().sum::<u64>() - u64::from(LINES), uncertain)
+    }
+}
+
+#[test]
+fn each_line_is_printed_by_one_process() {
+    for processes in [2, 4] {
+        let Some(server) = Server::start("") else { return };
+        assert_eq!(Crowd::start(&server.url(), processes).finish(), (0, 0));
+        // Later ones find everything seen.
+        let bench = Bench::new(&[("in", &common::numbers(0..LINES))]);
+        let url = server.url();
+        assert_eq!(bench.clean(&format!("dedup --redis {url} --name set in")), "");
+        assert_eq!(bench.clean(&format!("check --redis {url} --name set -c in")), format!("{LINES}\n"));
+    }
+}
+
+#[test]
+fn no_line_is_lost_where_connections_break() {
+    let Some(server) = Server::start("") else { return };
+    let proxy = Proxy::start(server.port, 11);
+    proxy.break_connections();
+    let (repeats, uncertain) = Crowd::start(&proxy.url(), 4).finish();
+    assert!(proxy.cuts() > 0);
+    assert!(repeats <= uncertain, "{repeats} repeats, {uncertain} uncertain");
+}
+
+/// Waits until the nodes have answered so many inserts.
+fn await_inserts(cluster: &Cluster, inserts: u64) {
+    let inserted = || cluster.nodes.iter().map(|node| node.calls("bitfield")).sum::<u64>();
+    eventually("lines are inserted", || inserted() >= inserts);
+}
+
+#[test]
+fn no_line_is_lost_where_a_node_crashes() {
+    for processes in [2, 4] {
+        let Some(mut cluster) = Cluster::start(3, false) else { return };
+        let crowd = Crowd::start(&cluster.url(), processes);
+        await_inserts(&cluster, u64::from(LINES) / 2);
+        let (_, victim) = cluster.home("cbf:{set:0}");
+        cluster.nodes[victim].kill();
+        thread::sleep(Duration::from_millis(300));
+        cluster.nodes[victim].relaunch();
+        let (repeats, uncertain) = crowd.finish();
+        assert!(repeats <= uncertain, "{repeats} repeats, {uncertain} uncertain");
+    }
+}
+
+#[test]
+fn each_line_is_printed_once_while_a_slot_moves() {
+    let Some(cluster) = Cluster::start(3, false) else { return };
+    let crowd = Crowd::start(&cluster.url(), 4);
+    for (shard, inserts) in [(0, LINES / 4), (1, LINES)] {
+        await_inserts(&cluster, inserts.into());
+        let (slot, node) = cluster.home(&format!("cbf:{{set:{shard}}}"));
+        cluster.migrate(slot, node, (node + 1) % 3);
+    }
+    assert_eq!(crowd.finish(), (0, 0));
+}
+
+#[test]
+fn what_was_claimed_before_an_error_is_printed() {
+    let Some(server) = Server::start("--maxmemory-policy noeviction") else { return };
+    // In the order of their blocks, so that those of the first shard come first.
+    let lines = common::numbers(0..LINES);
+    let mut lines: Vec<&[u8]> = lines.split_inclusive(|&byte| byte == b'\n').collect();
+    let hasher = KeyHasher::new(0);
+    lines.sort_by_key(|line| hasher.bytes(line.strip_suffix(b"\n").unwrap()));
+    let lines = lines.concat();
+    let bench = Bench::new(&[("in", &lines)]);
+    let line = format!("dedup --redis {} --name set {SIZE} --chunk-size 8192 --dupes dupes in", server.url());
+    // The second of four shards is refused.
+    server.tell::<()>(&format!("CONFIG SET maxmemory {}", server.figure("used_memory") + (20 << 20)));
+    let first = bench.run(&line);
+    assert!(common::failed(&first).contains("out of memory"), "{first:?}");
+    assert_eq!(bench.read("dupes"), b"");
+    assert!((lines.len() / 5..lines.len() / 2).contains(&first.stdout.len()), "{}", first.stdout.len());
+    server.tell::<()>("CONFIG SET maxmemory 0");
+    let second = common::clean(bench.run(&line.replace("dupes dupes", "dupes other")));
+    let sorted = |text: &[u8]| {
+        let mut lines: Vec<Vec<u8>> = text.split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&[first.stdout, second].concat()), sorted(&[lines, Vec::new()].concat()));
+}
+
+#[test]
+fn a_shared_set_is_checked_and_told_about() {
+    let Some(server) = Server::start("--requirepass hush") else { return };
+    let bench = Bench::new(&[("in", &common::numbers(0..1000)), ("more", &common::numbers(0..1500))]);
+    let url = format!("redis://:hush@127.0.0.1:{}", server.port);
+    // A password need not be on the command line.
+    bench.write("url", format!("{url}\n").as_bytes());
+    let set = "--redis @url --name set";
+    let first = bench.clean(&format!("dedup {set} -n 10000 -p 1e-6 --seed 7 in"));
+    assert_eq!(first.into_bytes(), common::numbers(0..1000));
+    assert_eq!(bench.clean(&format!("check {set} -c more")), "1000\n");
+    assert_eq!(bench.clean(&format!("check {set} -v more")).into_bytes(), common::numbers(1000..1500));
+    let info = bench.json(&format!("info {set} --json"));
+    assert_eq!((info["name"].as_str(), info["seed"].as_u64()), (Some("set"), Some(7)));
+    let plan = bench.json("plan -n 10000 -p 1e-6 --json");
+    assert_eq!(info["memory_bytes"], plan[0]["memory_bytes"], "{plan}");
+    assert_eq!(info["stored_bytes"], info["memory_bytes"]);
+    assert!((info["estimated_keys"].as_f64().unwrap() - 1000.0).abs() < 20.0, "{info}");
+    assert!(bench.clean(&format!("info {set}")).contains("keys"));
+
+    assert!(
+        bench.refused(&format!("dedup --redis redis://127.0.0.1:{} --name set in", server.port)).contains("password")
+    );
+    assert!(
+        bench.refused(&format!("dedup --redis {} --name set in", url.replace("hush", "x"))).contains("denies access")
+    );
+    assert!(bench.refused("dedup --redis @url --name other in").contains("give -n"));
+    assert!(bench.refused("check --redis @url --name other in").contains("no filter \"other\""));
+    assert!(bench.refused(&format!("dedup {set} -n 20000 in")).contains("choose another name"));
+    assert!(bench.refused(&format!("dedup {set} --seed 8 in")).contains("seed 7"));
+    assert!(bench.refused(&format!("dedup {set} -p 0.1 in")).contains("-n too"));
+    assert!(bench.refused("dedup --redis @gone --name set in").contains("\"gone\""));
+    assert!(bench.refused("dedup --redis @url in").contains("--name"));
+    for other in
+        ["--state x", "--exact", "-m 1M", "--when-full stop", "--max-fpr 0.1", "--stats --verify 10", "-c", "--invert"]
+    {
+        assert!(bench.refused(&format!("dedup {set} {other} in")).contains("cannot be used with"), "{other}");
+    }
+    for url in ["htp://me:hush@one", "redis://me:hush@one:port", "redis://me:hush@127.0.0.1:1"] {
+        let message = bench.refused(&format!("dedup --redis {url} --name set in"));
+        assert!(!message.contains("hush"), "{message}");
+    }
+    assert!(bench.refused("dedup --redis redis://127.0.0.1:1 --name set in").contains("no answer from 127.0.0.1:1"));
+}
+
+#[test]
+fn a_set_is_removed_after_a_question() {
+    let Some(server) = Server::start("") else { return };
+    let bench = Bench::new(&[("in", &common::numbers(0..1000))]);
+    let set = format!("dedup --redis {} --name set -n 1000 -p 1e-6 in", server.url());
+    let all = String::from_utf8(common::numbers(0..1000)).unwrap();
+    assert_eq!(bench.clean(&set), all);
+    // Without a terminal there is nobody to ask.
+    let alone = Command::new("setsid")
+        .args(["--wait", env!("CARGO_BIN_EXE_bloomline")])
+        .args(set.split(' ').chain(["--reset"]))
+        .current_dir(bench.0.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(common::refused(alone).contains("--yes"));
+    let answer = |answer: &[u8]| {
+        let mut terminal = Command::new("script");
+        let line = format!("{} {set} --reset", env!("CARGO_BIN_EXE_bloomline"));
+        terminal.args(["-qec", &line, "/dev/null"]).current_dir(bench.0.path());
+        let output = common::fed(terminal, answer);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = answer(b"n\n");
+    assert!(
+        code == Some(2) && text.contains("keys from the server? [y/N]") && text.contains("nothing was done"),
+        "{text}"
+    );
+    assert_eq!(bench.clean(&set), "");
+    let (code, text) = answer(b"y\n");
+    assert!(code == Some(0) && text.trim_end().ends_with(all.lines().last().unwrap()), "{text}");
+    assert_eq!(bench.clean(&set), "");
+    assert_eq!(bench.clean(&format!("{set} --reset --yes")), all);
+    // One that is not there needs no question.
+    assert_eq!(bench.clean(&set.replace("--name set", "--name fresh --reset")), all);
+    // Nothing is removed for a run that cannot be.
+    assert!(bench.refused(&format!("{set} --reset --yes -o gone/out")).contains("gone/out"));
+    assert!(bench.refused(&format!("{} --reset --yes", set.replace("1e-6", "1e-30"))).contains("cannot be kept"));
+    assert_eq!(bench.clean(&set), "");
+}
+
+#[test]
+fn lines_that_are_claimed_are_not_lost_without_a_word() {
+    let Some(server) = Server::start("") else { return };
+    let bench = Bench::new(&[("in", &common::numbers(0..LINES)), ("more", &common::numbers(0..2 * LINES))]);
+    let set = format!("dedup --redis {} --name set {SIZE} --chunk-size 8192", server.url());
+    assert_eq!(bench.clean(&format!("{set} in -o out --dupes dupes")), "");
+    // The same again would empty the output.
+    let refused = bench.refused(&format!("{set} more -o out"));
+    assert!(refused.contains("append with >>"), "{refused}");
+    let refused = bench.refused(&format!("{set} more --dupes out"));
+    assert!(refused.contains("append with >>"), "{refused}");
+    assert_eq!(bench.read("out"), common::numbers(0..LINES));
+    // A reader that leaves early leaves lines that nobody will see.
+    let mut child =
+        bench.command(&format!("{set} more")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(common::failed(&output).contains("new lines are in the shared filter and were not printed"), "{output:?}");
+}
+
+#[test]
+fn a_filter_beyond_its_plan_warns() {
+    let Some(server) = Server::start("") else { return };
+    let bench = Bench::new(&[("in", &common::numbers(0..3000))]);
+    let set = format!("dedup --redis {} --name set -n 1000 -p 0.01 -o out in", server.url());
+    let output = bench.run(&set);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && message.contains("more keys than it was planned for"), "{message}");
+    assert_eq!(bench.clean(&set.replace("out", "again --quiet")), "");
+}

@@ -1,0 +1,115 @@
+//! What servers refuse, and how the caller is told.
+
+use crate::servers::Server;
+use crate::{Tally, create, failed, roomy, small};
+use bloomline::redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly};
+use bloomline::redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
+
+/// Opens with both kinds of clients, which must say the same.
+fn open(url: &str, name: &str) -> Result<RedisBloomFilter, RedisFilterError> {
+    let server = RedisServer::new(url).unwrap();
+    let filter = RedisBloomFilter::create(&server, name, &small());
+    let other = crate::tasks::runtime().block_on(AsyncRedisBloomFilter::create(&server, name, &small()));
+    match (&filter, &other) {
+        (Ok(_), Ok(_)) => {}
+        (Err(error), Err(other)) => assert_eq!(std::mem::discriminant(error), std::mem::discriminant(other)),
+        (Ok(_), Err(error)) | (Err(error), Ok(_)) => panic!("only one of the two: {error}"),
+    }
+    filter
+}
+
+#[test]
+fn passwords_and_rights_are_asked_for() {
+    let Some(server) = Server::start("--requirepass hush") else { return };
+    let host = format!("127.0.0.1:{}", server.port);
+    assert!(open(&format!("redis://:hush@{host}"), "f").unwrap().insert(&1).unwrap());
+    for url in [format!("redis://{host}"), format!("redis://:guess@{host}"), format!("redis://me:hush@{host}")] {
+        let error = failed(open(&url, "f"), &[&host, "give user and password"]);
+        assert!(matches!(error, Denied { .. }), "{url}: {error:?}");
+        assert!(!error.to_string().contains("guess"));
+    }
+    let Some(server) = Server::start("") else { return };
+    let host = format!("127.0.0.1:{}", server.port);
+    for (user, rights) in [("reader", "-bitfield"), ("outsider", "-cluster"), ("writer", "-get")] {
+        server.tell::<()>(&format!("ACL SETUSER {user} on >hush ~* &* +@all {rights}"));
+    }
+    let mut reader = open(&format!("redis://reader:hush@{host}"), "f").unwrap();
+    assert_eq!(reader.contains(&1), Ok(false));
+    assert!(matches!(failed(reader.insert(&1), &[&host, "BITFIELD"]), Denied { .. }));
+    for user in ["outsider", "writer"] {
+        let error = failed(open(&format!("redis://{user}:hush@{host}"), "f"), &[&host, "with the right to GET"]);
+        assert!(matches!(error, Denied { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn filters_are_told_apart() {
+    let Some(server) = Server::start("") else { return };
+    let (address, url) = (server.address(), server.url());
+    let error = failed(RedisBloomFilter::open(&address, "f"), &["\"f\"", "create it"]);
+    assert_eq!(error, NotFound { name: "f".to_owned() });
+    let error = failed(open(&url, "{f}"), &["braces"]);
+    assert_eq!(error, Name { name: "{f}".to_owned() });
+
+    let filter = create(&address, "f", &small());
+    for (size, field) in
+        [(small().memory(2 << 20), "blocks"), (small().probes(12), "probes"), (small().seed(1), "seed")]
+    {
+        let error = failed(RedisBloomFilter::create(&address, "f", &size), &["choose another name", field]);
+        assert!(matches!(error, Differs { field: found, .. } if found == field), "{error:?}");
+    }
+    let opened = RedisBloomFilter::open(&address, "f").unwrap();
+    assert_eq!((opened.plan(), opened.seed(), opened.name()), (filter.plan(), 6, "f"));
+
+    server.tell::<()>("LPUSH cbf:{list:meta} x");
+    server.tell::<()>("SET cbf:{text:meta} x");
+    for name in ["list", "text"] {
+        let error = failed(open(&url, name), &["choose another name"]);
+        assert_eq!(error, NotBloomline { key: format!("cbf:{{{name}:meta}}") });
+    }
+    // The filter is there, and something else where its bits belong.
+    let mut filter = create(&address, "taken", &small());
+    server.tell::<()>("LPUSH cbf:{taken:0} x");
+    let key = "cbf:{taken:0}".to_owned();
+    assert_eq!(failed(filter.insert(&1), &["choose another name"]), NotBloomline { key: key.clone() });
+    assert_eq!(failed(filter.contains(&1), &[]), NotBloomline { key: key.clone() });
+    assert_eq!(failed(filter.stats(), &[]), NotBloomline { key });
+}
+
+#[test]
+fn a_full_server_takes_the_rest_later() {
+    let Some(server) = Server::start("--maxmemory-policy noeviction") else { return };
+    let mut filter = create(&server.address(), "f", &roomy());
+    // Room for one of the three shards: the next goes beyond it, and then nothing goes.
+    let used = server.figure("used_memory");
+    server.tell::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
+    let tally = Tally::new(12_000);
+    // Shard by shard: those of the first fill a portion.
+    let mut keys: Vec<u64> = (0..tally.keys()).collect();
+    keys.sort_by_key(|key| filter.hasher().bytes(&key.to_le_bytes()));
+    let mut new = vec![true; keys.len()];
+    let error = failed(filter.insert_batch(&keys, &mut new), &[&server.port.to_string(), "give it more"]);
+    assert!(matches!(error, OutOfMemory { .. }), "{error:?}");
+    let claimed = new.iter().filter(|new| **new).count();
+    assert!((1..keys.len()).contains(&claimed), "{claimed} claimed");
+    tally.count(&keys, &new);
+    assert!(matches!(failed(filter.insert_batch(&keys, &mut new), &[]), OutOfMemory { .. }));
+    assert!(new.iter().all(|new| !new));
+    server.tell::<()>("CONFIG SET maxmemory 0");
+    assert_eq!(filter.insert_batch(&keys, &mut new), Ok(keys.len() - claimed));
+    tally.count(&keys, &new);
+    tally.assert_once_each();
+    assert_eq!(filter.uncertain(), 0);
+}
+
+#[test]
+fn a_replica_takes_no_keys() {
+    let (Some(primary), Some(replica)) = (Server::start(""), Server::start("")) else { return };
+    create(&primary.address(), "f", &small()).insert(&1).unwrap();
+    replica.tell::<()>(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
+    crate::servers::eventually("it follows", || replica.tell::<u64>("DBSIZE") == 2);
+    let mut filter = RedisBloomFilter::open(&replica.address(), "f").unwrap();
+    assert_eq!(filter.contains(&1), Ok(true));
+    assert!(matches!(failed(filter.insert(&2), &["address of its primary"]), ReadOnly { .. }));
+    assert!(matches!(failed(open(&replica.url(), "g"), &["address of its primary"]), ReadOnly { .. }));
+}
