@@ -1,7 +1,7 @@
 //! Connections that block the thread.
 
 use super::error::RedisFilterError;
-use super::exchange::{Exchange, Failure, IDLE, Job, Next, Outcome, Parcel, fatal};
+use super::exchange::{Exchange, Failure, IDLE, Job, Next, Outcome, Parcel, unanswered};
 use super::server::RedisServer;
 use super::topology::{Node, Topology, turn};
 use redis::{Connection, ConnectionLike, RedisResult, Value, cmd};
@@ -159,7 +159,7 @@ impl Connections {
     }
 
     fn ask_topology(&mut self, node: &Node) -> Result<Topology, RedisFilterError> {
-        let started = Instant::now();
+        let asked = Instant::now();
         let answer = self.connection(node).and_then(|connection| connection.req_command(cmd("CLUSTER").arg("SLOTS")));
         match answer {
             Ok(answer) => {
@@ -168,11 +168,7 @@ impl Connections {
             }
             Err(error) => {
                 self.open.remove(node);
-                Err(fatal(node, &error).unwrap_or_else(|| RedisFilterError::Unreachable {
-                    node: node.to_string(),
-                    waited: started.elapsed(),
-                    message: error.to_string(),
-                }))
+                Err(unanswered(node, asked, &error))
             }
         }
     }

@@ -290,8 +290,17 @@ fn key_of(command: &Cmd) -> String {
     key.map_or_else(String::new, |key| String::from_utf8_lossy(key).into_owned())
 }
 
+/// Why a question that is asked once has no answer.
+pub(super) fn unanswered(node: &Node, asked: Instant, error: &RedisError) -> RedisFilterError {
+    fatal(node, error).unwrap_or_else(|| RedisFilterError::Unreachable {
+        node: node.to_string(),
+        waited: asked.elapsed(),
+        message: error.to_string(),
+    })
+}
+
 /// What trying again does not mend, of the errors of a connection.
-pub(super) fn fatal(node: &Node, error: &RedisError) -> Option<RedisFilterError> {
+fn fatal(node: &Node, error: &RedisError) -> Option<RedisFilterError> {
     let (node, message) = (node.to_string(), error.to_string());
     match error.kind() {
         ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm) => {

@@ -17,15 +17,15 @@ pub(super) struct Claims<'a> {
     pub(super) uncertain: u64,
 }
 
-/// Shards that grow in one go: each keeps a server busy for some 10 ms.
-const GROWING: usize = 16;
-
 /// Asks for hashes. What the mirror has is not asked for.
 pub(super) struct Queries<'a> {
     keys: Asked<'a>,
     /// The answers.
     found: &'a mut [bool],
 }
+
+/// Shards that grow in one go: each keeps a server busy for some 10 ms.
+const GROWING: usize = 16;
 
 /// The hashes that the server is asked for.
 struct Asked<'a> {

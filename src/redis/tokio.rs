@@ -1,7 +1,7 @@
 //! Connections for tokio, and the filter on them.
 
 use super::error::RedisFilterError;
-use super::exchange::{Exchange, Failure, IDLE, Job, Next, Outcome, fatal};
+use super::exchange::{Exchange, Failure, IDLE, Job, Next, Outcome, unanswered};
 use super::filter::*;
 use super::jobs::{Claims, Commands, Download, PIECE, Queries, Upload};
 use super::server::RedisServer;
@@ -192,7 +192,7 @@ impl AsyncConnections {
     }
 
     async fn ask_topology(&mut self, node: &Node) -> Result<Topology, RedisFilterError> {
-        let started = Instant::now();
+        let asked = Instant::now();
         let answer = match self.connection(node).await {
             Ok(mut connection) => connection.req_packed_command(cmd("CLUSTER").arg("SLOTS")).await,
             Err(error) => Err(error),
@@ -201,11 +201,7 @@ impl AsyncConnections {
             Ok(answer) => Topology::parse(answer, node),
             Err(error) => {
                 self.open().remove(node);
-                Err(fatal(node, &error).unwrap_or_else(|| RedisFilterError::Unreachable {
-                    node: node.to_string(),
-                    waited: started.elapsed(),
-                    message: error.to_string(),
-                }))
+                Err(unanswered(node, asked, &error))
             }
         }
     }

@@ -107,9 +107,7 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
     // After a failure of the server it would be waited for once more.
     let failed = matches!(work.end, Some(End::Error(_)));
     #[cfg(feature = "redis")]
-    if !failed {
-        work.inserter.tell_shared()?;
-    }
+    work.inserter.tell_shared(!failed);
     if let Some(format) = options.stats {
         if !failed {
             work.inserter.seen.refresh()?;

@@ -141,13 +141,12 @@ impl Inserter {
         }
     }
 
-    /// Tells the user what there is to know about a filter on a server.
+    /// Tells the user what there is to know about a filter on a server; `alive` if it can be asked.
     #[cfg(feature = "redis")]
-    pub fn tell_shared(&mut self) -> Result<(), Error> {
+    pub fn tell_shared(&mut self, alive: bool) {
         if let (Seen::Shared(filter), false) = (&mut self.seen, self.quiet) {
-            filter.warnings()?.iter().for_each(|warning| say(&format!("bloomline: warning: {warning}")));
+            filter.warnings(alive).iter().for_each(|warning| say(&format!("bloomline: warning: {warning}")));
         }
-        Ok(())
     }
 
     /// New keys that still fit, where the filter is limited.

@@ -132,8 +132,8 @@ impl Shared {
         Ok(self.stats.insert(stats))
     }
 
-    /// What users should know at the end.
-    pub fn warnings(&mut self) -> Result<Vec<String>, Error> {
+    /// What users should know at the end; `alive` if the server can be asked.
+    pub fn warnings(&mut self, alive: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         let uncertain = self.uncertain();
         if uncertain > 0 {
@@ -141,8 +141,9 @@ impl Shared {
                 "up to {uncertain} lines may have been printed by another process too: the answers to them were lost"
             ));
         }
-        if let Some(planned) = self.planned {
-            let rate = self.refresh()?.expected_fpr;
+        if let Some(planned) = self.planned.filter(|_| alive) {
+            // All lines are done: a server that is gone by now is no failure.
+            let rate = self.refresh().map_or(0.0, |stats| stats.expected_fpr);
             if rate > planned {
                 warnings.push(format!(
                     "the shared filter has more keys than it was planned for: its false-positive rate is {} and rises with every \
@@ -151,7 +152,7 @@ impl Shared {
                 ));
             }
         }
-        Ok(warnings)
+        warnings
     }
 
     /// The hasher of the keys.
