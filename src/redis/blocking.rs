@@ -3,7 +3,7 @@
 use super::error::RedisFilterError;
 use super::exchange::{Exchange, Failure, IDLE, Job, Next, Outcome, Parcel, unanswered};
 use super::server::RedisServer;
-use super::topology::{Node, Topology, turn};
+use super::topology::{Node, Topology};
 use redis::{Connection, ConnectionLike, RedisResult, Value, cmd};
 use std::collections::HashMap;
 use std::thread;
@@ -144,13 +144,7 @@ impl Connections {
 
     /// Asks around for who serves what. If nobody answers, all stays as it was.
     fn refresh(&mut self) {
-        if matches!(self.topology, Topology::One(_)) {
-            return;
-        }
-        let mut nodes = self.topology.nodes();
-        nodes.extend(self.server.seeds().filter(|seed| !nodes.contains(seed)).collect::<Vec<_>>());
-        turn(&mut nodes, &mut self.refreshes);
-        for node in nodes {
+        for node in self.topology.to_ask(self.server.seeds(), &mut self.refreshes) {
             if let Ok(topology @ Topology::Cluster(_)) = self.ask_topology(&node) {
                 self.topology = topology;
                 return;

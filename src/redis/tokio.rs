@@ -6,7 +6,7 @@ use super::filter::*;
 use super::jobs::{Claims, Commands, Download, PIECE, Queries, Upload};
 use super::server::RedisServer;
 use super::shards::{Key, check_size};
-use super::topology::{Node, Topology, turn};
+use super::topology::{Node, Topology};
 use crate::batch;
 use crate::block::BLOCK_BYTES;
 use crate::error::BuildError;
@@ -177,13 +177,7 @@ impl AsyncConnections {
 
     /// Asks around for who serves what. If nobody answers, all stays as it was.
     async fn refresh(&mut self) {
-        if matches!(self.topology, Topology::One(_)) {
-            return;
-        }
-        let mut nodes = self.topology.nodes();
-        nodes.extend(self.server.seeds().filter(|seed| !nodes.contains(seed)).collect::<Vec<_>>());
-        turn(&mut nodes, &mut self.refreshes);
-        for node in nodes {
+        for node in self.topology.to_ask(self.server.seeds(), &mut self.refreshes) {
             if let Ok(topology @ Topology::Cluster(_)) = self.ask_topology(&node).await {
                 self.topology = topology;
                 return;

@@ -79,8 +79,20 @@ impl Topology {
         }
     }
 
+    /// Whom to ask who serves what: the nodes that are known, another one first each time. Nobody where it is one server.
+    pub(super) fn to_ask(&self, seeds: impl Iterator<Item = Node>, turns: &mut usize) -> Vec<Node> {
+        if matches!(self, Self::One(_)) {
+            return Vec::new();
+        }
+        let mut nodes = self.nodes();
+        let others: Vec<Node> = seeds.filter(|seed| !nodes.contains(seed)).collect();
+        nodes.extend(others);
+        turn(&mut nodes, turns);
+        nodes
+    }
+
     /// All primaries and replicas.
-    pub(super) fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self) -> Vec<Node> {
         match self {
             Self::One(node) => vec![node.clone()],
             Self::Cluster(ranges) => {
@@ -97,7 +109,7 @@ impl Topology {
 }
 
 /// Has another node asked first each time: one that is cut off from the others tells what was.
-pub(super) fn turn(nodes: &mut [Node], turns: &mut usize) {
+fn turn(nodes: &mut [Node], turns: &mut usize) {
     nodes.rotate_left(*turns % nodes.len().max(1));
     *turns += 1;
 }
