@@ -11,7 +11,7 @@ set -euo pipefail
 input=${1:?usage: benches/dedup.sh FILE [ROUNDS]}
 rounds=${2:-5}
 cd "$(dirname "$0")/.."
-cargo build --quiet --release --features cli
+cargo build --quiet --release -p bloomline-cli
 bloomline=${CARGO_TARGET_DIR:-target}/release/bloomline
 work=$(mktemp -d /dev/shm/dedup.XXXXXX)
 trap 'rm -rf "$work"' EXIT

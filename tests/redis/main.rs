@@ -6,9 +6,6 @@
 
 mod blocking;
 mod clusters;
-mod command;
-#[path = "../common/mod.rs"]
-mod common;
 mod errors;
 mod proxy;
 mod servers;

@@ -4,7 +4,6 @@ use crate::batch::Hashing;
 use crate::chunks::Cut;
 use crate::json::Pointer;
 use crate::keys::{Keys, Part};
-#[cfg(feature = "redis")]
 use crate::shared::{Sharing, Writing};
 use crate::values::{Delimiter, OnError, StatsFormat, delimiter, duration, rate, size};
 use bloomline::KeyHasher;
@@ -221,12 +220,9 @@ impl Sizing {
 
 /// Options of `bloomline dedup`.
 #[derive(Args)]
-#[cfg_attr(
-    feature = "redis",
-    command(mut_arg("redis", |arg| {
-        arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert"])
-    }))
-)]
+#[command(mut_arg("redis", |arg| {
+    arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert"])
+}))]
 pub struct Dedup {
     #[command(flatten)]
     pub reading: Reading,
@@ -234,11 +230,9 @@ pub struct Dedup {
     #[command(flatten)]
     pub sizing: Sizing,
 
-    #[cfg(feature = "redis")]
     #[command(flatten)]
     pub sharing: Sharing,
 
-    #[cfg(feature = "redis")]
     #[command(flatten)]
     pub writing: Writing,
 
@@ -344,11 +338,9 @@ pub struct Build {
 pub struct Check {
     /// The filter's file
     #[arg(short, long, value_name = "FILTER")]
-    #[cfg_attr(feature = "redis", arg(required_unless_present = "redis", conflicts_with = "redis"))]
-    #[cfg_attr(not(feature = "redis"), arg(required = true))]
+    #[arg(required_unless_present = "redis", conflicts_with = "redis")]
     pub filter: Option<PathBuf>,
 
-    #[cfg(feature = "redis")]
     #[command(flatten)]
     pub sharing: Sharing,
 
@@ -388,11 +380,9 @@ pub struct Manual {
 pub struct Info {
     /// The filter's file
     #[arg(value_name = "FILTER")]
-    #[cfg_attr(feature = "redis", arg(required_unless_present = "redis", conflicts_with = "redis"))]
-    #[cfg_attr(not(feature = "redis"), arg(required = true))]
+    #[arg(required_unless_present = "redis", conflicts_with = "redis")]
     pub filter: Option<PathBuf>,
 
-    #[cfg(feature = "redis")]
     #[command(flatten)]
     pub sharing: Sharing,
 

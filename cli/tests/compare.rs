@@ -1,5 +1,5 @@
 //! `bloomline compare`, from end to end: the figures agree with the models, and the page shows its plots.
-#![cfg(all(feature = "compare", unix))]
+#![cfg(unix)]
 
 use serde_json::Value;
 use std::fs;

@@ -1,7 +1,6 @@
 //! Why the command fails. Every message fits one line and names the input or output concerned.
 
 use crate::keys::Fault;
-#[cfg(feature = "redis")]
 use bloomline::redis::RedisFilterError;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
@@ -65,25 +64,18 @@ pub enum Error {
     /// A thread cannot be started.
     Thread { source: io::Error },
     /// A filter on a server.
-    #[cfg(feature = "redis")]
     Redis(RedisFilterError),
     /// No filter of this name is on the server, and no size is given for a new one.
-    #[cfg(feature = "redis")]
     NoSharedFilter { name: String },
     /// A rate without keys does not make a size.
-    #[cfg(feature = "redis")]
     SharedOfRate,
     /// The output has lines already.
-    #[cfg(feature = "redis")]
     SharedOutput { output: String },
     /// Lines that are claimed were not printed.
-    #[cfg(feature = "redis")]
     Unprinted { lines: usize, source: Box<Error> },
     /// The user does not want to remove it.
-    #[cfg(feature = "redis")]
     NotReset,
     /// There is no terminal to ask on.
-    #[cfg(feature = "redis")]
     NoTerminal { source: io::Error },
     /// No contender has this name.
     #[cfg(feature = "compare")]
@@ -191,29 +183,22 @@ impl fmt::Display for Error {
             }
             Self::Filter(error) => error.fmt(f),
             Self::Thread { source } => write!(f, "cannot start a thread: {source}; ask for fewer with -j"),
-            #[cfg(feature = "redis")]
             Self::Redis(error) => error.fmt(f),
-            #[cfg(feature = "redis")]
             Self::NoSharedFilter { name } => {
                 write!(f, "the server has no filter {name:?}; give -n, and -p if it is not to be 1e-6, to create it")
             }
-            #[cfg(feature = "redis")]
             Self::SharedOfRate => {
                 write!(f, "-p alone gives a shared filter no size; give -n too, or neither for a filter that is there")
             }
-            #[cfg(feature = "redis")]
             Self::SharedOutput { output } => write!(
                 f,
                 "cannot begin anew in {output}: it has lines, which nobody would be given again; write to another file, or append \
                  with >>"
             ),
-            #[cfg(feature = "redis")]
             Self::Unprinted { lines, source } => {
                 write!(f, "{source}; up to {lines} new lines are in the shared filter and were not printed")
             }
-            #[cfg(feature = "redis")]
             Self::NotReset => write!(f, "the filter stays as it was, and nothing was done"),
-            #[cfg(feature = "redis")]
             Self::NoTerminal { source } => {
                 write!(f, "cannot ask before --reset, without a terminal: {source}; give --yes if you are sure")
             }
@@ -247,7 +232,6 @@ impl From<BuildError> for Error {
     }
 }
 
-#[cfg(feature = "redis")]
 impl From<RedisFilterError> for Error {
     fn from(error: RedisFilterError) -> Self {
         Self::Redis(error)

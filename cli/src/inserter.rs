@@ -88,7 +88,6 @@ impl Inserter {
                 let end = hashes.len().min(done.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
                 counts.inserted += match seen.insert_hashes(&hashes[done..end], &mut new[done..end]) {
                     Ok(inserted) => inserted as u64,
-                    #[cfg(feature = "redis")]
                     Err(error @ Error::Redis(_)) => {
                         *failure = Some(error);
                         full = ControlFlow::Break(());
@@ -142,7 +141,6 @@ impl Inserter {
     }
 
     /// Tells the user what there is to know about a filter on a server; `alive` if it can be asked.
-    #[cfg(feature = "redis")]
     pub fn tell_shared(&mut self, alive: bool) {
         if let (Seen::Shared(filter), false) = (&mut self.seen, self.quiet) {
             filter.warnings(alive).iter().for_each(|warning| say(&format!("bloomline: warning: {warning}")));

@@ -2,9 +2,7 @@
 #![forbid(unsafe_code)]
 
 #[cfg(not(unix))]
-compile_error!(
-    "the command reads files by descriptor and position, as Unix offers it; the library builds without the feature `cli`"
-);
+compile_error!("the command needs Unix: it reads files by descriptor and position");
 
 mod batch;
 mod build;
@@ -38,7 +36,6 @@ mod plan;
 mod progress;
 mod report;
 mod seen;
-#[cfg(feature = "redis")]
 mod shared;
 mod signals;
 mod sizing;

@@ -1,9 +1,18 @@
-//! The command on a shared set: several processes, and each line printed by one of them.
+//! The command on a shared set: several processes, and each line printed by one of them. Servers as in the library's tests.
 
-use crate::common::{self, Bench};
-use crate::proxy::Proxy;
-use crate::servers::{Cluster, Server, eventually};
+#[path = "../common/mod.rs"]
+mod common;
+#[allow(dead_code)] // the library's tests use the rest
+#[path = "../../../tests/redis/proxy.rs"]
+mod proxy;
+#[allow(dead_code)]
+#[path = "../../../tests/redis/servers.rs"]
+mod servers;
+
 use bloomline::KeyHasher;
+use common::Bench;
+use proxy::Proxy;
+use servers::{Cluster, Server, eventually};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,5 @@
 //! `bloomline dedup` from end to end: the real binary against a plain model.
-#![cfg(all(feature = "cli", unix))]
+#![cfg(unix)]
 
 mod common;
 
@@ -179,7 +179,7 @@ fn the_bytes_do_not_depend_on_the_threads() {
 
 #[test]
 fn real_addresses_are_those_of_the_model() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/homepages.txt");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/homepages.txt");
     let input = fs::read(path).unwrap();
     for threads in ["1", "2", "8"] {
         assert!(clean(run(&["-j", threads, "--chunk-size", "10000", path])) == model(&[&input]));

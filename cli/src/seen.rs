@@ -1,7 +1,6 @@
 //! A filter of any kind: of a fixed size, one that grows, or one on a server.
 
 use crate::error::Error;
-#[cfg(feature = "redis")]
 use crate::shared::Shared;
 use bloomline::{BloomFilter, FileErrorKind, KeyHasher, ScalableBloomFilter};
 use std::path::Path;
@@ -13,7 +12,6 @@ pub enum Seen {
     /// For any number.
     Growing(ScalableBloomFilter),
     /// For many processes.
-    #[cfg(feature = "redis")]
     Shared(Box<Shared>),
 }
 
@@ -34,7 +32,6 @@ impl Seen {
         match self {
             Self::Sized(filter) => filter.save(path),
             Self::Growing(filter) => filter.save(path),
-            #[cfg(feature = "redis")]
             Self::Shared(_) => unreachable!("--redis and --state exclude each other"),
         }
         .map_err(Error::Save)
@@ -46,7 +43,6 @@ impl Seen {
         match self {
             Self::Sized(filter) => Ok(filter.insert_hashes(hashes, new)),
             Self::Growing(filter) => Ok(filter.insert_hashes(hashes, new)?),
-            #[cfg(feature = "redis")]
             Self::Shared(filter) => filter.insert_hashes(hashes, new),
         }
     }
@@ -56,7 +52,6 @@ impl Seen {
         match self {
             Self::Sized(filter) => Ok(filter.contains_hashes(hashes, found)),
             Self::Growing(filter) => Ok(filter.contains_hashes(hashes, found)),
-            #[cfg(feature = "redis")]
             Self::Shared(filter) => filter.contains_hashes(hashes, found),
         }
     }
@@ -66,7 +61,6 @@ impl Seen {
         match self {
             Self::Sized(filter) => std::slice::from_ref(filter),
             Self::Growing(filter) => filter.stages(),
-            #[cfg(feature = "redis")]
             Self::Shared(_) => &[],
         }
     }
@@ -74,7 +68,6 @@ impl Seen {
     /// The hasher of the keys.
     pub fn hasher(&self) -> &KeyHasher {
         match self {
-            #[cfg(feature = "redis")]
             Self::Shared(filter) => filter.hasher(),
             _ => self.stages()[0].hasher(),
         }
@@ -83,7 +76,6 @@ impl Seen {
     /// The size of the bits in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
-            #[cfg(feature = "redis")]
             Self::Shared(filter) => filter.plan().memory_bytes(),
             _ => self.stages().iter().map(BloomFilter::memory_bytes).sum(),
         }
@@ -99,7 +91,6 @@ impl Seen {
     /// The share of bits that are set. Reads the whole filter.
     pub fn fill_ratio(&self) -> f64 {
         match self {
-            #[cfg(feature = "redis")]
             Self::Shared(filter) => filter.stats().map_or(f64::NAN, |stats| stats.fill_ratio),
             _ => self.ones() as f64 / (self.memory_bytes() as f64 * 8.0),
         }
@@ -110,7 +101,6 @@ impl Seen {
         match self {
             Self::Sized(filter) => filter.estimated_keys(),
             Self::Growing(filter) => filter.keys() as f64,
-            #[cfg(feature = "redis")]
             Self::Shared(filter) => filter.stats().map_or(f64::NAN, |stats| stats.estimated_keys),
         }
     }
@@ -120,7 +110,6 @@ impl Seen {
         match self {
             Self::Sized(filter) => filter.current_fpr(),
             Self::Growing(filter) => filter.current_fpr(),
-            #[cfg(feature = "redis")]
             Self::Shared(filter) => filter.stats().map_or(f64::NAN, |stats| stats.expected_fpr),
         }
     }
@@ -128,7 +117,6 @@ impl Seen {
     /// Asks a server how full the filter is; the others know.
     pub fn refresh(&mut self) -> Result<(), Error> {
         match self {
-            #[cfg(feature = "redis")]
             Self::Shared(filter) => filter.refresh().map(drop),
             _ => Ok(()),
         }
@@ -137,7 +125,6 @@ impl Seen {
     /// Whether other processes write to it too.
     pub fn is_shared(&self) -> bool {
         match self {
-            #[cfg(feature = "redis")]
             Self::Shared(_) => true,
             _ => false,
         }

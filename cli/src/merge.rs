@@ -16,7 +16,6 @@ pub fn run(options: &Merge) -> Result<ExitCode, Error> {
 
     let load = |path: &PathBuf| match Seen::load(path)? {
         Seen::Sized(filter) => Ok(filter),
-        #[cfg(feature = "redis")]
         Seen::Shared(_) => unreachable!("it was loaded from a file"),
         Seen::Growing(_) => Err(Error::MergeGrowing { filter: path.clone() }),
     };

@@ -68,7 +68,6 @@ fn state_and_speed(
         figures.field("measured_fpr_sigma", sigma);
     }
     figures.both("filter memory", readable_size(memory), "memory_bytes", memory);
-    #[cfg(feature = "redis")]
     if let Seen::Shared(filter) = seen {
         figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
         let stored = filter.stats().map_or(0, |stats| stats.stored_bytes);
@@ -103,7 +102,6 @@ fn false_positives(seen: &Seen, sample: u64) -> Result<u64, Error> {
 fn wrongly_dropped(done: &Inserter) -> f64 {
     let (before, inserted) = (done.keys_before, done.counts.inserted as f64);
     match &done.seen {
-        #[cfg(feature = "redis")]
         Seen::Shared(filter) => {
             // Others inserted meanwhile: the lines here met all rates between the two ends alike.
             let (after, plan) = (done.seen.keys(), filter.plan());

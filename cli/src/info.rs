@@ -7,7 +7,6 @@ use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::input::Origin;
 use crate::output::Output;
 use crate::seen::Seen;
-#[cfg(feature = "redis")]
 use crate::shared::Shared;
 use bloomline::BloomFilter;
 use serde_json::json;
@@ -20,7 +19,6 @@ const RATES: [(f64, &str); 4] =
 
 /// Runs the command.
 pub fn run(options: &Info) -> Result<ExitCode, Error> {
-    #[cfg(feature = "redis")]
     if let Some((server, name)) = options.sharing.filter()? {
         return show(options, [], of_shared(name, Shared::open(&server, name)?)?);
     }
@@ -36,7 +34,6 @@ fn show<'a>(options: &Info, inputs: impl IntoIterator<Item = &'a Origin>, figure
 }
 
 /// The figures of a filter on a server.
-#[cfg(feature = "redis")]
 fn of_shared(name: &str, mut shared: Shared) -> Result<Figures, Error> {
     let (plan, stats) = (*shared.plan(), *shared.refresh()?);
     let (memory, keys) = (plan.memory_bytes(), stats.estimated_keys);
@@ -91,7 +88,6 @@ fn of_file(path: &Path) -> Result<Figures, Error> {
             let most = filter.false_positive_rate();
             figures.both("rate at most", readable(most), "max_fpr", most);
         }
-        #[cfg(feature = "redis")]
         Seen::Shared(_) => unreachable!("it was loaded from a file"),
     }
     figures.both("checksum", "right", "checksum", "right");

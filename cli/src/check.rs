@@ -9,7 +9,6 @@ use crate::inserter::tell_faults;
 use crate::output::Output;
 use crate::pipeline::{self, GO_ON};
 use crate::seen::Seen;
-#[cfg(feature = "redis")]
 use crate::shared::Shared;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
@@ -40,7 +39,6 @@ pub fn run(options: &Check) -> Result<ExitCode, Error> {
 }
 
 fn filter(options: &Check) -> Result<Seen, Error> {
-    #[cfg(feature = "redis")]
     if let Some((server, name)) = options.sharing.filter()? {
         return Shared::open(&server, name).map(|shared| Seen::Shared(shared.into()));
     }

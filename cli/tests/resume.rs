@@ -1,6 +1,6 @@
 //! `bloomline dedup --state` that is killed at any moment: no line is lost, and a resumed run ends as if nothing had
 //! happened.
-#![cfg(all(feature = "cli", unix))]
+#![cfg(unix)]
 
 use bloomline::{BloomFilter, FileErrorKind, ScalableBloomFilter};
 use serde_json::Value;

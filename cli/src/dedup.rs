@@ -37,10 +37,7 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
         filter_file::check_target(&Checkpoints::beside(state), origins())?;
     }
     // The lines of a shared filter are given to nobody else: all that can fail comes before it.
-    #[cfg(feature = "redis")]
     let ready = if options.sharing.redis.is_some() { Some(Outputs::for_shared(options, &inputs)?) } else { None };
-    #[cfg(not(feature = "redis"))]
-    let ready = None;
     let mut inserter = sizing::of_dedup(options, &inputs)?;
     if options.resume && !can_resume(options, &inputs) {
         return Err(Error::ResumeStream);
@@ -106,7 +103,6 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
     work.finish()?;
     // After a failure of the server it would be waited for once more.
     let failed = matches!(work.end, Some(End::Error(_)));
-    #[cfg(feature = "redis")]
     work.inserter.tell_shared(!failed);
     if let Some(format) = options.stats {
         if !failed {
@@ -218,7 +214,6 @@ impl Outputs {
     }
 
     /// Opens files that are empty or new.
-    #[cfg(feature = "redis")]
     fn for_shared(options: &Dedup, inputs: &[Input]) -> Result<Self, Error> {
         for path in files(options) {
             if path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0) {
@@ -294,10 +289,7 @@ impl Work<'_> {
             self.settled = Instant::now();
             self.outputs.settle()
         });
-        #[cfg(feature = "redis")]
-        return printed.map_err(|source| Error::Unprinted { lines: batch.count(true), source: Box::new(source) });
-        #[cfg(not(feature = "redis"))]
-        printed
+        printed.map_err(|source| Error::Unprinted { lines: batch.count(true), source: Box::new(source) })
     }
 
     fn print(&mut self, batch: &Batch) -> Result<(), Error> {

@@ -1,5 +1,5 @@
 //! Every option of `bloomline dedup`, and of `build` and `check` the common ones, on files as they come: the real binary.
-#![cfg(all(feature = "cli", unix))]
+#![cfg(unix)]
 
 mod common;
 
@@ -1027,7 +1027,7 @@ fn normal(url: &str) -> String {
 
 #[test]
 fn real_addresses_are_told_apart_by_their_normal_form() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/homepages.txt");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/homepages.txt");
     let input = fs::read_to_string(path).unwrap();
     let mut seen = HashSet::new();
     let (first, repeats): (Vec<&str>, Vec<&str>) = input.lines().partition(|line| seen.insert(normal(line)));
@@ -1172,7 +1172,7 @@ fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2
         theirs.extend(["--dupes", "theirs.d"].map(str::to_owned));
     }
     let mut python = Command::new("python3");
-    python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/reference.py"));
+    python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/reference.py"));
     python.current_dir(bench.0.path()).args(&case.options).args(theirs);
     let mut command = bench.command("dedup --quiet");
     command.args(&case.options).args(ours);

@@ -7,9 +7,7 @@ use crate::input::Input;
 use crate::inserter::{Inserter, Limit};
 use crate::output::say;
 use crate::seen::Seen;
-#[cfg(feature = "redis")]
 use crate::shared::Shared;
-#[cfg(feature = "redis")]
 use bloomline::redis::RedisServer;
 use bloomline::{BloomFilter, Builder, ScalableBloomFilter};
 
@@ -29,7 +27,6 @@ pub fn known(options: &Sizing, inputs: &[Input], end: u8) -> Result<Inserter, Er
 
 /// The filter of `dedup`: that of the state, or a new one.
 pub fn of_dedup(options: &Dedup, inputs: &[Input]) -> Result<Inserter, Error> {
-    #[cfg(feature = "redis")]
     if let Some(filter) = options.sharing.filter()? {
         return of_shared(options, filter);
     }
@@ -67,7 +64,6 @@ pub fn of_dedup(options: &Dedup, inputs: &[Input]) -> Result<Inserter, Error> {
 }
 
 /// The filter on a server: with -n the one of this size, and without the one that is there.
-#[cfg(feature = "redis")]
 fn of_shared(options: &Dedup, (server, name): (RedisServer, &str)) -> Result<Inserter, Error> {
     let Sizing { expected_keys, fpr, seed } = options.sizing;
     if fpr.is_some() && expected_keys.is_none() {
@@ -136,7 +132,6 @@ fn of_state(options: &Dedup, seen: Seen) -> Result<Inserter, Error> {
             }
             return Ok(Inserter::new(seen, None));
         }
-        #[cfg(feature = "redis")]
         Seen::Shared(_) => unreachable!("a state is a file"),
         Seen::Sized(filter) => {
             if options.when_full == Some(WhenFull::Grow) {
