@@ -1,20 +1,16 @@
 //! `AtomicBloomFilter`: any number of writers and readers, and one claim for each key.
 
-use crate::batch::{self, Probe};
-use crate::block::{BLOCK_BYTES, LANES, Pattern, WORDS};
-use crate::common::common_methods;
-use crate::error::{BuildError, MergeError};
-#[cfg(feature = "file")]
-use crate::file::{Loaded, file_methods};
-use crate::filter::BloomFilter;
-use crate::hash::KeyHasher;
-use crate::kernel::{self, Isa, Task};
-use crate::key::Key;
-use crate::params::{FromParams, Params};
+use crate::block::{LANES, Pattern};
+use crate::error::MergeError;
+use crate::filter::Filter;
+use crate::kernel::Isa;
+use crate::operations::{self, InsertShared, Query, Shared};
+use crate::params::{Params, Size};
 use crate::storage::{AtomicBlock, AtomicBlocks};
 use crate::sync::Ordering;
+use crate::words4::Words4;
 
-/// A [`BloomFilter`] that any number of threads insert into and query at once, without locks.
+/// A [`BloomFilter`](crate::BloomFilter) that any number of threads insert into and query at once, without locks.
 ///
 /// # Consistency
 /// What racing callers may see:
@@ -60,127 +56,10 @@ use crate::sync::Ordering;
 /// assert_eq!(visits.into_inner(), 1000);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub struct AtomicBloomFilter {
-    pub(crate) params: Params,
-    pub(crate) hasher: KeyHasher,
-    pub(crate) blocks: AtomicBlocks,
-}
-
-common_methods!(AtomicBloomFilter);
-#[cfg(feature = "file")]
-file_methods!(
-    AtomicBloomFilter,
-    "bloomline::",
-    "Other threads may insert meanwhile: a key whose insert this thread knows to have returned is in; of one that races \
-     with the call all bits, some or none are, and the checksum is of what was written.",
-    WORDS4,
-    |_filter| 0
-);
+pub type AtomicBloomFilter = Filter<Words4, Shared>;
 
 impl AtomicBloomFilter {
-    /// Inserts a key; whether this call claimed it: `true` for at most one of all the threads that insert it.
-    ///
-    /// `false` means seen before, being inserted by another thread, or a false positive. O(length of the key).
-    #[inline]
-    pub fn insert<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.insert_hash(key.hash(&self.hasher))
-    }
-
-    /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
-    /// not. O(length of the key).
-    #[inline]
-    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_hash(key.hash(&self.hasher))
-    }
-
-    /// [`insert`](Self::insert) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`].
-    #[inline]
-    pub fn insert_hash(&self, hash: u64) -> bool {
-        let (block, rest) = self.blocks.locate(hash);
-        kernel::run_inline(self.params.probes, InsertOne { block, pattern: Pattern::new(rest) })
-    }
-
-    /// [`contains`](Self::contains) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`].
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        let (block, rest) = self.blocks.locate(hash);
-        kernel::run_inline(self.params.probes, ContainsOne { block, pattern: Pattern::new(rest) })
-    }
-
-    /// Inserts many keys in order: `new[i]` tells whether this call claimed `keys[i]`, which of several equal keys in
-    /// the batch can be the first alone. Returns how many were claimed. See [`BloomFilter::insert_batch`] for the cost.
-    ///
-    /// # Panics
-    /// If `new` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// # let filter = bloomline::AtomicBloomFilter::new(1000, 0.0001)?;
-    /// let mut new = [false; 4];
-    /// assert_eq!(filter.insert_batch(&["a", "b", "a", "c"], &mut new), 3);
-    /// assert_eq!(new, [true, true, false, true]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn insert_batch<K: Key>(&self, keys: &[K], new: &mut [bool]) -> usize {
-        batch::check_lengths(keys.len(), new.len());
-        batch::hashed(&self.hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
-    }
-
-    /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were
-    /// found.
-    ///
-    /// # Panics
-    /// If `found` is not as long as `keys`.
-    #[track_caller]
-    pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
-        batch::check_lengths(keys.len(), found.len());
-        batch::hashed(&self.hasher, keys, found, |hashes, found| self.contains_hashes(hashes, found))
-    }
-
-    /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
-    ///
-    /// # Panics
-    /// If `new` is not as long as `hashes`.
-    #[track_caller]
-    pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> usize {
-        batch::check_lengths(hashes.len(), new.len());
-        self.params.kernel.run(self.params.probes, InsertMany { blocks: &self.blocks, hashes, new })
-    }
-
-    /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
-    ///
-    /// # Panics
-    /// If `found` is not as long as `hashes`.
-    #[track_caller]
-    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        batch::check_lengths(hashes.len(), found.len());
-        self.params.kernel.run(self.params.probes, ContainsMany { blocks: &self.blocks, hashes, found })
-    }
-
-    /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
-    /// not returned before this call may or may not come along. O(memory).
-    ///
-    /// # Errors
-    /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
-    pub fn union(&self, other: &Self) -> Result<(), MergeError> {
-        self.params.check_same(&other.params)?;
-        for (ours, theirs) in self.blocks.as_slice().iter().zip(other.blocks.as_slice()) {
-            for (ours, theirs) in ours.0.iter().zip(&theirs.0) {
-                // Relaxed: bits carry no other data; what the caller knows to be in `other` it sees by coherence.
-                let theirs = theirs.load(Ordering::Relaxed);
-                // Relaxed suffices to read: it only saves the write.
-                if theirs & !ours.load(Ordering::Relaxed) != 0 {
-                    // AcqRel, as in `insert`: must not break the chain that a decider's readers rely on. A
-                    // read-modify-write of any ordering would continue it; this one also keeps the rule simple.
-                    ours.fetch_or(theirs, Ordering::AcqRel);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Keeps the bits that both filters have; see [`BloomFilter::intersect`]. O(memory).
+    /// Keeps the bits that both filters have; see [`BloomFilter::intersect`](crate::BloomFilter::intersect). O(memory).
     ///
     /// Takes `&mut self`: bits that vanish would break every promise to racing callers.
     ///
@@ -188,45 +67,43 @@ impl AtomicBloomFilter {
     /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
     pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
         self.params.check_same(&other.params)?;
-        for (ours, theirs) in self.blocks.as_slice().iter().zip(other.blocks.as_slice()) {
-            for (ours, theirs) in ours.0.iter().zip(&theirs.0) {
-                // Relaxed: `&mut self` rules out racing callers.
-                ours.fetch_and(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
+        for (ours, theirs) in self.blocks.as_slice().iter().zip(other.words()) {
+            // Relaxed: `&mut self` rules out racing callers.
+            ours.0.iter().zip(theirs).for_each(|(ours, theirs)| _ = ours.fetch_and(theirs, Ordering::Relaxed));
         }
         Ok(())
     }
+}
 
-    /// Removes all keys. O(memory).
-    pub fn clear(&mut self) {
-        for word in self.blocks.as_slice().iter().flat_map(|block| &block.0) {
-            // Relaxed: `&mut self` rules out racing callers.
-            word.store(0, Ordering::Relaxed);
-        }
+impl Query<Shared> for Words4 {
+    const NAME: &'static str = "AtomicBloomFilter";
+    type Memory = AtomicBlocks;
+
+    #[inline(always)]
+    fn prefetch(_: Size, blocks: &AtomicBlocks, hash: u64) {
+        blocks.prefetch(hash);
     }
 
-    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
-        self.blocks.words()
+    #[inline(always)]
+    fn contains<I: Isa, const B: usize>(_: Size, _: I, blocks: &AtomicBlocks, hash: u64) -> bool {
+        let (block, rest) = blocks.locate(hash);
+        block.contains::<B>(Pattern::new(rest))
+    }
+
+    fn contains_many(params: &Params, blocks: &AtomicBlocks, hashes: &[u64], found: &mut [bool]) -> usize {
+        operations::contains_many::<Self, Shared>(params, blocks, hashes, found)
     }
 }
 
-#[cfg(feature = "file")]
-impl From<Loaded> for AtomicBloomFilter {
-    fn from(loaded: Loaded) -> Self {
-        BloomFilter::from(loaded).into()
+impl InsertShared for Words4 {
+    #[inline(always)]
+    fn insert<const B: usize>(_: Size, blocks: &AtomicBlocks, hash: u64) -> bool {
+        let (block, rest) = blocks.locate(hash);
+        block.insert::<B>(Pattern::new(rest))
     }
-}
 
-impl FromParams for AtomicBloomFilter {
-    fn from_params(params: Params) -> Result<Self, BuildError> {
-        BloomFilter::from_params(params).map(Self::from)
-    }
-}
-
-/// Shares a filter among writers, without copying.
-impl From<BloomFilter> for AtomicBloomFilter {
-    fn from(filter: BloomFilter) -> Self {
-        Self { params: filter.params, hasher: filter.hasher, blocks: filter.blocks.into() }
+    fn insert_many(params: &Params, blocks: &AtomicBlocks, hashes: &[u64], new: &mut [bool]) -> usize {
+        operations::insert_many_shared::<Self>(params, blocks, hashes, new)
     }
 }
 
@@ -264,107 +141,5 @@ impl AtomicBlock {
             lacking | mask & !self.0[word].load(Ordering::Relaxed)
         });
         lacking == 0
-    }
-}
-
-struct InsertOne<'a> {
-    block: &'a AtomicBlock,
-    pattern: Pattern,
-}
-
-impl Task for InsertOne<'_> {
-    type Output = bool;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, _: I) -> bool {
-        self.block.insert::<B>(self.pattern)
-    }
-}
-
-struct ContainsOne<'a> {
-    block: &'a AtomicBlock,
-    pattern: Pattern,
-}
-
-impl Task for ContainsOne<'_> {
-    type Output = bool;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, _: I) -> bool {
-        self.block.contains::<B>(self.pattern)
-    }
-}
-
-struct InsertMany<'a> {
-    blocks: &'a AtomicBlocks,
-    hashes: &'a [u64],
-    new: &'a mut [bool],
-}
-
-impl Task for InsertMany<'_> {
-    type Output = usize;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, _: I) -> usize {
-        batch::run(Inserting::<B> { blocks: self.blocks }, self.hashes, self.new)
-    }
-}
-
-struct ContainsMany<'a> {
-    blocks: &'a AtomicBlocks,
-    hashes: &'a [u64],
-    found: &'a mut [bool],
-}
-
-impl Task for ContainsMany<'_> {
-    type Output = usize;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, _: I) -> usize {
-        batch::run(Querying::<B> { blocks: self.blocks }, self.hashes, self.found)
-    }
-}
-
-struct Inserting<'a, const B: usize> {
-    blocks: &'a AtomicBlocks,
-}
-
-impl<const B: usize> Probe for Inserting<'_, B> {
-    const WRITES: bool = true;
-
-    #[inline(always)]
-    fn memory_bytes(&self) -> usize {
-        self.blocks.len() * BLOCK_BYTES
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        self.blocks.prefetch(hash);
-    }
-
-    #[inline(always)]
-    fn probe(&mut self, hash: u64) -> bool {
-        let (block, rest) = self.blocks.locate(hash);
-        block.insert::<B>(Pattern::new(rest))
-    }
-}
-
-struct Querying<'a, const B: usize> {
-    blocks: &'a AtomicBlocks,
-}
-
-impl<const B: usize> Probe for Querying<'_, B> {
-    const WRITES: bool = false;
-
-    #[inline(always)]
-    fn memory_bytes(&self) -> usize {
-        self.blocks.len() * BLOCK_BYTES
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        self.blocks.prefetch(hash);
-    }
-
-    #[inline(always)]
-    fn probe(&mut self, hash: u64) -> bool {
-        let (block, rest) = self.blocks.locate(hash);
-        block.contains::<B>(Pattern::new(rest))
     }
 }

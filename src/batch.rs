@@ -5,6 +5,7 @@
 //! looked at without being copied anywhere: docs/BENCHMARKS.md has what a ring of copies costs.
 
 use crate::hash::KeyHasher;
+use crate::kernel::Isa;
 use crate::key::Key;
 use core::convert::Infallible;
 
@@ -25,20 +26,25 @@ pub(crate) const CACHED_BYTES: usize = 1 << 20;
 pub(crate) trait Probe {
     /// Whether it writes to blocks.
     const WRITES: bool;
-    /// Bytes that the probes wander over.
-    fn memory_bytes(&self) -> usize;
     /// Asks for the cache line of a hash.
     fn prefetch(&self, hash: u64);
     /// The operation's answer for a hash.
-    fn probe(&mut self, hash: u64) -> bool;
+    fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool;
 }
 
-/// `answers[i]` = the probe's answer for `hashes[i]`, in order; the count of `true`.
+/// `answers[i]` = the probe's answer for `hashes[i]`, in order; the count of `true`. The probes wander over
+/// `memory_bytes` bytes.
 #[inline(always)]
-pub(crate) fn run<P: Probe>(mut probe: P, hashes: &[u64], answers: &mut [bool]) -> usize {
+pub(crate) fn run<I: Isa, const B: usize, P: Probe>(
+    isa: I,
+    mut probe: P,
+    memory_bytes: usize,
+    hashes: &[u64],
+    answers: &mut [bool],
+) -> usize {
     let mut count = 0;
     let mut done = 0;
-    if probe.memory_bytes() > CACHED_BYTES {
+    if memory_bytes > CACHED_BYTES {
         let (first, rest) = hashes.split_at(AHEAD.min(hashes.len()));
         for &hash in first {
             probe.prefetch(hash);
@@ -49,25 +55,25 @@ pub(crate) fn run<P: Probe>(mut probe: P, hashes: &[u64], answers: &mut [bool]) 
             for &hash in next {
                 probe.prefetch(hash);
             }
-            count += probe_each(&mut probe, hashes, answers);
+            count += probe_each::<I, B, P>(isa, &mut probe, hashes, answers);
         }
         done = BURST * bursts.len();
     } else if P::WRITES {
         // Bursts here too: docs/BENCHMARKS.md has what they gain.
         let (bursts, _) = hashes.as_chunks::<BURST>();
         for (hashes, answers) in bursts.iter().zip(answers.as_chunks_mut::<BURST>().0) {
-            count += probe_each(&mut probe, hashes, answers);
+            count += probe_each::<I, B, P>(isa, &mut probe, hashes, answers);
         }
         done = BURST * bursts.len();
     }
-    count + probe_each(&mut probe, &hashes[done..], &mut answers[done..])
+    count + probe_each::<I, B, P>(isa, &mut probe, &hashes[done..], &mut answers[done..])
 }
 
 #[inline(always)]
-fn probe_each<P: Probe>(probe: &mut P, hashes: &[u64], answers: &mut [bool]) -> usize {
+fn probe_each<I: Isa, const B: usize, P: Probe>(isa: I, probe: &mut P, hashes: &[u64], answers: &mut [bool]) -> usize {
     let mut count = 0;
     for (answer, &hash) in answers.iter_mut().zip(hashes) {
-        *answer = probe.probe(hash);
+        *answer = probe.probe::<I, B>(isa, hash);
         count += usize::from(*answer);
     }
     count

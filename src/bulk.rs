@@ -9,14 +9,15 @@
 //! bits. It is the first half of a radix sort (one pass), and it pays twice: a range is small, so its
 //! pages stay in the TLB and much of it in a cache.
 
-use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch::{self, Probe};
-use crate::block::{self, BLOCK_BYTES, Block, Pattern, WORDS};
-use crate::filter::BloomFilter;
-use crate::kernel::{Isa, Task};
+use crate::block::{self, Block, Pattern, WORDS};
+use crate::filter::Filter;
+use crate::kernel::Isa;
 use crate::key::Key;
+use crate::operations::{self, Query};
 use crate::params::Params;
 use crate::storage::{self, Blocks};
+use crate::words4::{BloomFilter, Words4};
 use alloc::{vec, vec::Vec};
 use rayon::prelude::*;
 use std::sync::Mutex;
@@ -163,79 +164,54 @@ impl BloomFilter {
     }
 }
 
-macro_rules! par_query_methods {
-    ($filter:ident) => {
-        impl $filter {
-            /// Queries many keys on all cores of the current rayon pool: `found[i]` is what `contains_hash` says of `hashes[i]`.
-            /// Returns how many were found.
-            ///
-            /// # Panics
-            /// If `found` is not as long as `hashes`.
-            ///
-            /// # Examples
-            /// ```
-            #[doc = concat!("# let mut filter = bloomline::", stringify!($filter), "::new(1000, 0.01)?;")]
-            /// let hashes: Vec<u64> = (0..100u64).map(|key| filter.hasher().bytes(&key.to_le_bytes())).collect();
-            /// filter.insert_hashes(&hashes, &mut [false; 100]);
-            /// assert_eq!(filter.par_contains_hashes(&hashes, &mut [false; 100]), 100);
-            /// # Ok::<(), bloomline::BuildError>(())
-            /// ```
-            #[track_caller]
-            pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-                batch::check_lengths(hashes.len(), found.len());
-                // Long enough that prefetches run ahead of most probes, short enough to balance the cores.
-                const BATCH: usize = 1 << 14;
-                hashes
-                    .par_chunks(BATCH)
-                    .zip(found.par_chunks_mut(BATCH))
-                    .map(|(hashes, found)| self.contains_hashes(hashes, found))
-                    .sum()
-            }
-        }
-    };
+#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
+impl<A> Filter<Words4, A>
+where
+    Words4: Query<A>,
+    Self: Sync,
+{
+    /// Queries many keys on all cores of the current rayon pool: `found[i]` is what `contains_hash` says of `hashes[i]`.
+    /// Returns how many were found.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `hashes`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.01)?;
+    /// let hashes: Vec<u64> = (0..100u64).map(|key| filter.hasher().bytes(&key.to_le_bytes())).collect();
+    /// filter.insert_hashes(&hashes, &mut [false; 100]);
+    /// assert_eq!(filter.par_contains_hashes(&hashes, &mut [false; 100]), 100);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        batch::check_lengths(hashes.len(), found.len());
+        // Long enough that prefetches run ahead of most probes, short enough to balance the cores.
+        const BATCH: usize = 1 << 14;
+        hashes
+            .par_chunks(BATCH)
+            .zip(found.par_chunks_mut(BATCH))
+            .map(|(hashes, found)| self.contains_hashes(hashes, found))
+            .sum()
+    }
 }
-
-par_query_methods!(BloomFilter);
-par_query_methods!(AtomicBloomFilter);
 
 /// Inserts hashes whose blocks are all among `blocks`, which start at the filter's block `first`.
 fn insert_range(params: &Params, blocks: &mut [Block], first: usize, hashes: &[u64]) {
     let mut new = vec![false; hashes.len()];
-    params.kernel.run(params.probes, InsertRange { total: params.blocks, blocks, first, hashes, new: &mut new });
+    operations::many(params, params.probes, InsertingInRange { total: params.blocks, blocks, first }, hashes, &mut new);
 }
 
-struct InsertRange<'a> {
-    total: usize,
-    blocks: &'a mut [Block],
-    first: usize,
-    hashes: &'a [u64],
-    new: &'a mut [bool],
-}
-
-impl Task for InsertRange<'_> {
-    type Output = usize;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        let probe = Inserting::<I, B> { isa, total: self.total, blocks: self.blocks, first: self.first };
-        batch::run(probe, self.hashes, self.new)
-    }
-}
-
-struct Inserting<'a, I, const B: usize> {
-    isa: I,
+struct InsertingInRange<'a> {
     total: usize,
     blocks: &'a mut [Block],
     first: usize,
 }
 
-impl<I: Isa, const B: usize> Probe for Inserting<'_, I, B> {
+/// Prefetches as in a batch on the whole filter: the range was last touched a portion ago.
+impl Probe for InsertingInRange<'_> {
     const WRITES: bool = true;
-
-    #[inline(always)]
-    fn memory_bytes(&self) -> usize {
-        // Of the whole filter: the range was last touched a portion ago.
-        self.total * BLOCK_BYTES
-    }
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
@@ -244,9 +220,9 @@ impl<I: Isa, const B: usize> Probe for Inserting<'_, I, B> {
     }
 
     #[inline(always)]
-    fn probe(&mut self, hash: u64) -> bool {
+    fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
         let (index, rest) = block::locate(hash, self.total);
-        self.isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(rest))
+        isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(rest))
     }
 }
 

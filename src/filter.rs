@@ -1,52 +1,119 @@
-//! `BloomFilter`: one writer, any number of readers.
+//! `Filter`: what all filter types do, written once.
+#![allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 
-use crate::atomic_filter::AtomicBloomFilter;
-use crate::batch::{self, Probe};
-use crate::block::{BLOCK_BYTES, Block, Pattern, WORDS};
-use crate::common::common_methods;
+use crate::batch;
 use crate::error::{BuildError, MergeError};
-#[cfg(feature = "file")]
-use crate::file::{Loaded, file_methods};
+use crate::fpr;
 use crate::hash::KeyHasher;
-use crate::kernel::{self, Isa, Task};
 use crate::key::Key;
-use crate::params::{FromParams, Params};
-use crate::storage::Blocks;
+use crate::operations::{self, Exclusive, Insert, InsertShared, Keyed, Query, Shared};
+use crate::params::{FromParams, Params, Sizing};
+use crate::storage::{Blocks, Memory, MemoryMut};
+use core::fmt;
 
-/// A set of keys that may say "seen" of a key it has not seen, at a known rate, and never the reverse.
+/// The methods of all filter types, which are aliases of this one: [`BloomFilter`](crate::BloomFilter) and
+/// [`AtomicBloomFilter`](crate::AtomicBloomFilter), and those of the module `variants`.
 ///
-/// Inserting needs `&mut self`; any number of threads may query a shared reference. For inserting from many threads at
-/// once there is [`AtomicBloomFilter`]; they turn into each other with `From`, without copying. Every key sets 4, 8,
-/// 12 or 16 bits in a single block of 64 bytes, so that a query or an insert touches one cache line.
-///
-/// # Examples
-/// ```
-/// use bloomline::BloomFilter;
-///
-/// let mut seen = BloomFilter::new(1_000_000, 0.001)?;
-/// assert!(seen.insert("https://example.org/")); // new
-/// assert!(!seen.insert("https://example.org/")); // seen
-/// assert!(seen.contains("https://example.org/"));
-/// # Ok::<(), bloomline::BuildError>(())
-/// ```
-#[derive(Clone)]
-pub struct BloomFilter {
+/// `L` is the layout, which says where the bits of a key are. `A` is the access: one writer, who inserts with `&mut
+/// self`, or many, who insert with `&self`.
+pub struct Filter<L: Query<A>, A> {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: L::Memory,
 }
 
-common_methods!(BloomFilter);
-#[cfg(feature = "file")]
-file_methods!(BloomFilter, "bloomline::", "", WORDS4, |_filter| 0);
-
-impl BloomFilter {
-    /// Inserts a key; whether it was new, as `HashSet::insert` says it.
+/// Sizes, queries, and what a filter says about itself.
+impl<L: Query<A>, A> Filter<L, A> {
+    /// A filter for `expected_keys` distinct keys, empty.
     ///
-    /// `false` means seen before, or a false positive: all bits of the key were set already. O(length of the key).
+    /// The size is the least that keeps the rate. It comes from the exact model of the layout, not from the classic
+    /// formula. Takes some milliseconds at most.
+    ///
+    /// # Errors
+    /// [`BuildError`]: no keys, a rate that is not between 0 and 1 or that 64-bit hashes cannot keep, or a size that the
+    /// system does not have.
+    ///
+    /// # Examples
+    /// ```
+    /// let filter = bloomline::BloomFilter::new(1_000_000, 0.01)?;
+    /// assert!(filter.expected_fpr(1_000_000) <= 0.01);
+    /// assert!(filter.memory_bytes() < 1_270_000);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn new(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
+        Self::from_params(L::params(Sizing::Rate { keys: expected_keys, rate: false_positive_rate })?)
+    }
+
+    /// Whether a hash may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
+    /// not. All 64 bits of a hash must be well mixed, for the high ones choose the block.
     #[inline]
-    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> bool {
-        self.insert_hash(key.hash(&self.hasher))
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        operations::contains::<L, A>(&self.params, &self.blocks, hash)
+    }
+
+    /// Queries many hashes: `found[i]` is what [`contains_hash`](Self::contains_hash) says of `hashes[i]`. Returns how many
+    /// were found.
+    ///
+    /// Several times faster than single calls: lines are prefetched and the kernel is chosen once for the batch, so
+    /// batches of some hundred hashes and more are best.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `hashes`.
+    #[track_caller]
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        batch::check_lengths(hashes.len(), found.len());
+        L::contains_many(&self.params, &self.blocks, hashes, found)
+    }
+
+    /// The size of the bits in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.params.size().bytes(L::FORMAT)
+    }
+
+    /// Bits set for each key.
+    pub fn probes(&self) -> u32 {
+        self.params.probes
+    }
+
+    /// The false-positive rate to expect once `keys` distinct keys are in: the model's, at any load.
+    /// Takes microseconds.
+    pub fn expected_fpr(&self, keys: u64) -> f64 {
+        L::expected_fpr(self.params.size(), keys)
+    }
+
+    /// The share of bits that are set, 0 to 1; of a counting filter, the share of counters that are not 0. Reads the
+    /// whole filter, O(memory), except in a classic filter with one writer, which counts its bits as they are set.
+    pub fn fill_ratio(&self) -> f64 {
+        L::fill(self.params.size(), &self.blocks)
+    }
+
+    /// The number of distinct keys that were inserted, estimated from [`fill_ratio`](Self::fill_ratio); infinite when
+    /// all bits are set. In a `BloomFilter`, its standard deviation is below 0.2 % from a million keys on. As costly
+    /// as `fill_ratio`.
+    pub fn estimated_keys(&self) -> f64 {
+        fpr::keys_from_zeros(self.fill_ratio(), L::touched(self.params.size()))
+    }
+
+    /// Removes all keys. O(memory).
+    pub fn clear(&mut self) {
+        self.blocks.clear();
+    }
+
+    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; 8]> {
+        self.blocks.words()
+    }
+}
+
+/// Keys in place of hashes.
+impl<L: Query<A> + Keyed, A> Filter<L, A> {
+    /// The seed of the hash.
+    pub fn seed(&self) -> u64 {
+        self.params.seed
+    }
+
+    /// The hasher in use, to hash keys once for several calls of `insert_hash` and `contains_hash`.
+    pub fn hasher(&self) -> &KeyHasher {
+        &self.hasher
     }
 
     /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
@@ -56,58 +123,8 @@ impl BloomFilter {
         self.contains_hash(key.hash(&self.hasher))
     }
 
-    /// [`insert`](Self::insert) of a key that was hashed elsewhere, by [`hasher`](Self::hasher) or by a hash of your
-    /// own: all 64 bits must be well mixed, for the high ones choose the block.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.01)?;
-    /// let hash = filter.hasher().bytes(b"key");
-    /// assert!(filter.insert_hash(hash));
-    /// assert!(filter.contains("key"));
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> bool {
-        let (block, rest) = self.blocks.locate_mut(hash);
-        kernel::run_inline(self.params.probes, InsertOne { block, pattern: Pattern::new(rest) })
-    }
-
-    /// [`contains`](Self::contains) of a key that was hashed elsewhere; see [`insert_hash`](Self::insert_hash).
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        let (block, rest) = self.blocks.locate(hash);
-        kernel::run_inline(self.params.probes, ContainsOne { block, pattern: Pattern::new(rest) })
-    }
-
-    /// Inserts many keys in order: `new[i]` tells whether `keys[i]` was new, right also for keys that repeat within the
-    /// batch. Returns how many were new.
-    ///
-    /// Several times faster than single calls: lines are prefetched and the kernel is chosen once for the batch, so
-    /// batches of some hundred keys and more are best.
-    ///
-    /// # Panics
-    /// If `new` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.0001)?;
-    /// let mut new = [false; 4];
-    /// assert_eq!(filter.insert_batch(&["a", "b", "a", "c"], &mut new), 3);
-    /// assert_eq!(new, [true, true, false, true]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn insert_batch<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> usize {
-        batch::check_lengths(keys.len(), new.len());
-        let Self { params, hasher, blocks } = self;
-        batch::hashed(hasher, keys, new, |hashes, new| {
-            params.kernel.run(params.probes, InsertMany { blocks, hashes, new })
-        })
-    }
-
     /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were
-    /// found. See [`insert_batch`](Self::insert_batch) for the cost.
+    /// found. See [`contains_hashes`](Self::contains_hashes) for the cost.
     ///
     /// # Panics
     /// If `found` is not as long as `keys`.
@@ -126,29 +143,39 @@ impl BloomFilter {
         batch::check_lengths(keys.len(), found.len());
         batch::hashed(&self.hasher, keys, found, |hashes, found| self.contains_hashes(hashes, found))
     }
+}
 
-    /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
+/// One writer.
+impl<L: Insert> Filter<L, Exclusive> {
+    /// Inserts a hash, by [`hasher`](Self::hasher) or by a hash of your own; whether it was new, as `HashSet::insert` says
+    /// it. All 64 bits of a hash must be well mixed, for the high ones choose the block.
+    ///
+    /// # Examples
+    /// ```
+    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.01)?;
+    /// let hash = filter.hasher().bytes(b"key");
+    /// assert!(filter.insert_hash(hash));
+    /// assert!(filter.contains("key"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        operations::insert::<L>(&self.params, &mut self.blocks, hash)
+    }
+
+    /// Inserts many hashes in order: `new[i]` tells whether `hashes[i]` was new, right also for hashes that repeat within
+    /// the batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
     #[track_caller]
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());
-        self.params.kernel.run(self.params.probes, InsertMany { blocks: &mut self.blocks, hashes, new })
+        L::insert_many(&self.params, &mut self.blocks, hashes, new)
     }
 
-    /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see
-    /// [`insert_hash`](Self::insert_hash).
-    ///
-    /// # Panics
-    /// If `found` is not as long as `hashes`.
-    #[track_caller]
-    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        batch::check_lengths(hashes.len(), found.len());
-        self.params.kernel.run(self.params.probes, ContainsMany { blocks: &self.blocks, hashes, found })
-    }
-
-    /// Makes this filter hold the keys of both: bit by bit the filter that both sets of keys would have made. O(memory).
+    /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. (A counting filter
+    /// adds up the counters, to at most 15.) O(memory).
     ///
     /// # Errors
     /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
@@ -164,165 +191,165 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.merge(other, |ours, theirs| *ours |= theirs)
+        self.params.check_same(&other.params)?;
+        self.blocks.merge(other.words(), L::united);
+        Ok(())
+    }
+}
+
+/// One writer, and keys in place of hashes.
+impl<L: Insert + Keyed> Filter<L, Exclusive> {
+    /// Inserts a key; whether it was new, as `HashSet::insert` says it.
+    ///
+    /// `false` means seen before, or a false positive: all bits of the key were set already. O(length of the key).
+    #[inline]
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> bool {
+        self.insert_hash(key.hash(&self.hasher))
     }
 
-    /// Keeps the bits that both filters have: no key of both is lost, but keys of one alone may stay, at a rate
-    /// somewhat above that of a filter of the common keys. O(memory).
+    /// Inserts many keys in order: `new[i]` tells whether `keys[i]` was new, right also for keys that repeat within the
+    /// batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.0001)?;
+    /// let mut new = [false; 4];
+    /// assert_eq!(filter.insert_batch(&["a", "b", "a", "c"], &mut new), 3);
+    /// assert_eq!(new, [true, true, false, true]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn insert_batch<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> usize {
+        batch::check_lengths(keys.len(), new.len());
+        let Self { params, hasher, blocks } = self;
+        batch::hashed(hasher, keys, new, |hashes, new| L::insert_many(params, blocks, hashes, new))
+    }
+}
+
+/// Many writers.
+impl<L: InsertShared> Filter<L, Shared> {
+    /// Inserts a hash; whether this call made it seen. What racing callers are told is the type's promise:
+    /// [`AtomicBloomFilter`](crate::AtomicBloomFilter) has one claim for each key. See
+    /// [`contains_hash`](Self::contains_hash) for what hashes must be.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> bool {
+        operations::insert_shared::<L>(&self.params, &self.blocks, hash)
+    }
+
+    /// Inserts many hashes in order: `new[i]` tells whether this call made `hashes[i]` seen, which of several equal hashes
+    /// in the batch can be the first alone. Returns how many it made seen. See
+    /// [`contains_hashes`](Self::contains_hashes) for the cost.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    #[track_caller]
+    pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> usize {
+        batch::check_lengths(hashes.len(), new.len());
+        L::insert_many(&self.params, &self.blocks, hashes, new)
+    }
+
+    /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
+    /// not returned before this call may or may not come along. O(memory).
     ///
     /// # Errors
     /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
-    pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.merge(other, |ours, theirs| *ours &= theirs)
-    }
-
-    fn merge(&mut self, other: &Self, word: impl Fn(&mut u64, u64)) -> Result<(), MergeError> {
+    pub fn union(&self, other: &Self) -> Result<(), MergeError> {
         self.params.check_same(&other.params)?;
-        for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(other.blocks.as_slice()) {
-            ours.0.iter_mut().zip(theirs.0).for_each(|(ours, theirs)| word(ours, theirs));
-        }
+        // What the caller knows to be in `other` it sees by coherence.
+        self.blocks.unite(other.words());
         Ok(())
     }
+}
 
-    /// Removes all keys. O(memory).
-    pub fn clear(&mut self) {
-        self.blocks.as_mut_slice().fill(Block::default());
+/// Many writers, and keys in place of hashes.
+impl<L: InsertShared + Keyed> Filter<L, Shared> {
+    /// Inserts a key; whether this call made it seen. What racing callers are told is the type's promise: of all threads
+    /// that insert a key into an [`AtomicBloomFilter`](crate::AtomicBloomFilter), at most one gets `true`.
+    ///
+    /// `false` means seen before, being inserted by another thread, or a false positive. O(length of the key).
+    #[inline]
+    pub fn insert<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.insert_hash(key.hash(&self.hasher))
     }
 
-    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
-        self.blocks.words()
+    /// Inserts many keys in order: `new[i]` tells whether this call made `keys[i]` seen, which of several equal keys in
+    /// the batch can be the first alone. Returns how many it made seen. See [`contains_hashes`](Self::contains_hashes)
+    /// for the cost.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let filter = bloomline::AtomicBloomFilter::new(1000, 0.0001)?;
+    /// let mut new = [false; 4];
+    /// assert_eq!(filter.insert_batch(&["a", "b", "a", "c"], &mut new), 3);
+    /// assert_eq!(new, [true, true, false, true]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn insert_batch<K: Key>(&self, keys: &[K], new: &mut [bool]) -> usize {
+        batch::check_lengths(keys.len(), new.len());
+        batch::hashed(&self.hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
     }
 }
 
-#[cfg(feature = "file")]
-impl From<Loaded> for BloomFilter {
-    fn from(loaded: Loaded) -> Self {
-        Self { params: loaded.params, hasher: loaded.hasher, blocks: loaded.blocks }
-    }
-}
-
-impl FromParams for BloomFilter {
+impl<L: Query<A>, A> FromParams for Filter<L, A> {
     fn from_params(params: Params) -> Result<Self, BuildError> {
-        Ok(Self { hasher: KeyHasher::new(params.seed), blocks: Blocks::zeroed(params.blocks)?, params })
+        let blocks = L::Memory::empty(Blocks::zeroed(params.blocks)?);
+        Ok(Self { hasher: KeyHasher::new(params.seed), blocks, params })
     }
 }
 
-/// Freezes a shared filter, without copying. By ownership every insert has happened before.
-impl From<AtomicBloomFilter> for BloomFilter {
-    fn from(filter: AtomicBloomFilter) -> Self {
-        Self { params: filter.params, hasher: filter.hasher, blocks: filter.blocks.into() }
+impl<L: Insert> Clone for Filter<L, Exclusive> {
+    fn clone(&self) -> Self {
+        Self { params: self.params, hasher: self.hasher.clone(), blocks: self.blocks.clone() }
     }
 }
 
 /// Equal geometry, seed and bits; the kernel does not count.
-impl PartialEq for BloomFilter {
+impl<L: Insert> PartialEq for Filter<L, Exclusive> {
     fn eq(&self, other: &Self) -> bool {
-        self.params.check_same(&other.params).is_ok() && self.blocks.as_slice() == other.blocks.as_slice()
+        self.params.check_same(&other.params).is_ok() && self.blocks == other.blocks
     }
 }
 
-impl Eq for BloomFilter {}
+impl<L: Insert> Eq for Filter<L, Exclusive> {}
 
-struct InsertOne<'a> {
-    block: &'a mut Block,
-    pattern: Pattern,
-}
-
-impl Task for InsertOne<'_> {
-    type Output = bool;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, isa: I) -> bool {
-        isa.insert::<B>(self.block, self.pattern)
+/// Shares a filter among writers, without copying.
+impl<L> From<Filter<L, Exclusive>> for Filter<L, Shared>
+where
+    L: Query<Exclusive, Memory: Into<Blocks>> + Query<Shared>,
+{
+    fn from(Filter { params, hasher, blocks }: Filter<L, Exclusive>) -> Self {
+        let blocks: Blocks = blocks.into();
+        Self { params, hasher, blocks: blocks.into() }
     }
 }
 
-struct ContainsOne<'a> {
-    block: &'a Block,
-    pattern: Pattern,
-}
-
-impl Task for ContainsOne<'_> {
-    type Output = bool;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, isa: I) -> bool {
-        isa.contains::<B>(self.block, self.pattern)
+/// Freezes a shared filter, without copying; by ownership every insert has happened before. A classic filter has its bits
+/// counted, O(memory).
+impl<L> From<Filter<L, Shared>> for Filter<L, Exclusive>
+where
+    L: Query<Exclusive> + Query<Shared, Memory: Into<Blocks>>,
+{
+    fn from(Filter { params, hasher, blocks }: Filter<L, Shared>) -> Self {
+        let blocks: Blocks = blocks.into();
+        Self { params, hasher, blocks: blocks.into() }
     }
 }
 
-struct InsertMany<'a> {
-    blocks: &'a mut Blocks,
-    hashes: &'a [u64],
-    new: &'a mut [bool],
-}
-
-impl Task for InsertMany<'_> {
-    type Output = usize;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        batch::run(Inserting::<I, B> { isa, blocks: self.blocks }, self.hashes, self.new)
-    }
-}
-
-struct ContainsMany<'a> {
-    blocks: &'a Blocks,
-    hashes: &'a [u64],
-    found: &'a mut [bool],
-}
-
-impl Task for ContainsMany<'_> {
-    type Output = usize;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        batch::run(Querying::<I, B> { isa, blocks: self.blocks }, self.hashes, self.found)
-    }
-}
-
-struct Inserting<'a, I, const B: usize> {
-    isa: I,
-    blocks: &'a mut Blocks,
-}
-
-impl<I: Isa, const B: usize> Probe for Inserting<'_, I, B> {
-    const WRITES: bool = true;
-
-    #[inline(always)]
-    fn memory_bytes(&self) -> usize {
-        self.blocks.len() * BLOCK_BYTES
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        self.blocks.prefetch(hash);
-    }
-
-    #[inline(always)]
-    fn probe(&mut self, hash: u64) -> bool {
-        let (block, rest) = self.blocks.locate_mut(hash);
-        self.isa.insert::<B>(block, Pattern::new(rest))
-    }
-}
-
-struct Querying<'a, I, const B: usize> {
-    isa: I,
-    blocks: &'a Blocks,
-}
-
-impl<I: Isa, const B: usize> Probe for Querying<'_, I, B> {
-    const WRITES: bool = false;
-
-    #[inline(always)]
-    fn memory_bytes(&self) -> usize {
-        self.blocks.len() * BLOCK_BYTES
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        self.blocks.prefetch(hash);
-    }
-
-    #[inline(always)]
-    fn probe(&mut self, hash: u64) -> bool {
-        let (block, rest) = self.blocks.locate(hash);
-        self.isa.contains::<B>(block, Pattern::new(rest))
+impl<L: Query<A>, A> fmt::Debug for Filter<L, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Params { blocks, probes, seed, kernel, .. } = self.params;
+        f.debug_struct(L::NAME)
+            .field("block_count", &blocks)
+            .field("probes", &probes)
+            .field("seed", &seed)
+            .field("kernel", &kernel.kernel())
+            .finish_non_exhaustive()
     }
 }

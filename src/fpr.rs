@@ -197,17 +197,19 @@ pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
     low
 }
 
-/// Distinct keys inserted, estimated from the share of bits that are set.
+/// The chance that a key sets a given bit of a filter.
 ///
-/// A key leaves a given bit of its block alone with chance 1 - q, where q = (1 - (63/64)^b) / 2, and finds the bit's
-/// block with chance 1/B, so the expected share of zeros after n keys is exactly (1 - q/B)^n; solved for n.
-/// (The form of Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures", 2007, for this
-/// layout.)
-pub(crate) fn keys_from_fill(blocks: usize, probes: u32, fill: f64) -> f64 {
-    keys_from_zeros(fill, Lanes::words4(probes).touched() / blocks as f64)
+/// A key leaves a given bit of its block alone with chance 1 - q, where q = (1 - (63/64)^b) / 2, and finds the bit's block
+/// with chance 1/B.
+pub(crate) fn touched(blocks: u64, probes: u32) -> f64 {
+    Lanes::words4(probes).touched() / blocks as f64
 }
 
-/// Distinct keys inserted, where a key sets a given bit of the whole filter with chance `touched`.
+/// Distinct keys inserted, estimated from the share of bits that are set, where a key sets a given bit of the whole
+/// filter with chance `touched`.
+///
+/// The expected share of zeros after n keys is exactly (1 - touched)^n; solved for n. (The form of Swamidass and Baldi,
+/// "Mathematical Correction for Fingerprint Similarity Measures", 2007, for these layouts.)
 pub(crate) fn keys_from_zeros(fill: f64, touched: f64) -> f64 {
     libm::log1p(-fill) / libm::log1p(-touched)
 }
@@ -315,9 +317,9 @@ mod tests {
             // One key in one block: 4 words of 8, b throws in each.
             let b = probes as i32 / 4;
             let fill = (1.0 - (63.0f64 / 64.0).powi(b)) / 2.0;
-            assert!((keys_from_fill(1, probes, fill) - 1.0).abs() < 1e-12);
+            assert!((keys_from_zeros(fill, touched(1, probes)) - 1.0).abs() < 1e-12);
         }
-        assert_eq!(keys_from_fill(10, 8, 0.0), 0.0);
-        assert_eq!(keys_from_fill(10, 8, 1.0), f64::INFINITY);
+        assert_eq!(keys_from_zeros(0.0, touched(10, 8)), 0.0);
+        assert_eq!(keys_from_zeros(1.0, touched(10, 8)), f64::INFINITY);
     }
 }

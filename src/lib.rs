@@ -1,4 +1,63 @@
-#![doc = include_str!("../README.md")]
+//! Bloom filters: sets of keys in about ten bits a key, which may say "seen" of a key that they have not seen, at a small
+//! rate that you choose, and never the reverse.
+//!
+//! Each key keeps its bits in one cache line, so that a query costs one access to memory. Inserts from many threads take
+//! no lock, and each key is claimed by one of them. Batches are answered with AVX-512 or AVX2 where the CPU has them.
+//!
+//! ```
+//! use bloomline::{AtomicBloomFilter, BloomFilter};
+//!
+//! let mut seen = BloomFilter::new(1_000_000, 0.01)?; // keys, false-positive rate: 1.26 MB
+//! assert!(seen.insert("https://example.org/")); // new
+//! assert!(!seen.insert("https://example.org/")); // seen
+//! assert!(seen.contains("https://example.org/"));
+//!
+//! let keys: Vec<u64> = (0..10_000).collect();
+//! let mut new = vec![false; keys.len()];
+//! seen.insert_batch(&keys, &mut new); // several times faster than one by one
+//!
+//! let shared = AtomicBloomFilter::new(1_000_000, 1e-6)?; // insert(&self), from any thread
+//! std::thread::scope(|threads| {
+//!     threads.spawn(|| shared.insert("claimed"));
+//!     threads.spawn(|| shared.insert("claimed")); // one of the two gets `true`
+//! });
+//! # Ok::<(), bloomline::BuildError>(())
+//! ```
+//!
+//! # Which type
+//! | type | it is for | feature |
+//! |---|---|---|
+//! | [`BloomFilter`] | one writer, any number of readers | |
+//! | [`AtomicBloomFilter`] | many writers and readers, one claim for each key | |
+//! | [`ScalableBloomFilter`] | a number of keys that nobody knows: it grows and keeps the rate | |
+#![cfg_attr(feature = "mmap", doc = "| [`MappedBloomFilter`] | queries of a filter that stays in its file | `mmap` |")]
+#![cfg_attr(
+    feature = "frontier",
+    doc = "| [`Frontier`] | the queue of a crawler that visits nothing twice | `frontier` |"
+)]
+#![cfg_attr(feature = "redis", doc = "| [`redis::RedisBloomFilter`] | one filter for many machines | `redis` |")]
+#![cfg_attr(feature = "variants", doc = "| [`variants`] | other layouts behind one trait | `variants` |")]
+//!
+//! [`Filter`] has the methods that these types share. Keys are whatever implements [`Key`]: text, byte strings, integers,
+//! and pairs of these. Their hashes are the same on every platform and in every version. [`Builder`] finds a size by keys
+//! and rate, by memory, or by a number of probes.
+//!
+//! # Features
+//! | feature | what it adds |
+//! |---|---|
+//! | `std`, `rayon`, `file` (default) | huge pages and CPU detection; bulk loads on all cores; saving and loading |
+//! | `mmap`, `serde` | filters that stay in their file; `Serialize` and `Deserialize` |
+//! | `variants` | other layouts: classic, counting, two blocks a key, Parquet's split block |
+//! | `frontier` | `Frontier`, the queue of a crawler |
+//! | `redis`, `redis-tokio` | a filter on a Redis or Valkey server or cluster; the same on tokio |
+//!
+//! Without default features the filters need `alloc` alone.
+//!
+//! # More
+//! The repository has [a guide](https://github.com/bloomline/bloomline/blob/main/docs/GUIDE.md), [the
+//! design](https://github.com/bloomline/bloomline/blob/main/docs/DESIGN.md) with the proof of the claim, [the format of
+//! files](https://github.com/bloomline/bloomline/blob/main/docs/FORMAT.md), and [benchmarks beside other
+//! crates](https://github.com/bloomline/bloomline/blob/main/docs/BENCHMARKS.md).
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -11,37 +70,35 @@ mod batch;
 mod block;
 #[cfg(feature = "rayon")]
 mod bulk;
-mod common;
 mod error;
-mod extend;
 #[cfg(feature = "file")]
 mod file;
 mod filter;
+mod format;
 mod fpr;
 #[cfg(feature = "frontier")]
 mod frontier;
+mod growth;
 mod hash;
+mod impls;
 mod kernel;
 mod key;
 #[cfg(feature = "mmap")]
 mod mapped_filter;
 #[cfg(all(test, loom))]
 mod models;
+mod operations;
 mod params;
 mod plan;
 #[cfg(feature = "redis")]
 pub mod redis;
-#[cfg(feature = "file")]
-mod scalable_file;
-mod scalable_filter;
-#[cfg(feature = "serde")]
-mod serde;
-mod series;
+mod scalable;
 mod stats;
 mod storage;
 mod sync;
 #[cfg(feature = "variants")]
 pub mod variants;
+mod words4;
 
 pub use atomic_filter::AtomicBloomFilter;
 #[cfg(feature = "frontier")]
@@ -49,7 +106,7 @@ pub use error::FrontierFull;
 pub use error::{BuildError, MergeError};
 #[cfg(feature = "file")]
 pub use file::{FileError, FileErrorKind};
-pub use filter::BloomFilter;
+pub use filter::Filter;
 #[cfg(feature = "frontier")]
 pub use frontier::{Frontier, WhenFull};
 pub use hash::KeyHasher;
@@ -59,7 +116,13 @@ pub use key::Key;
 pub use mapped_filter::MappedBloomFilter;
 pub use params::Builder;
 pub use plan::Plan;
-pub use scalable_filter::ScalableBloomFilter;
+pub use scalable::ScalableBloomFilter;
+pub use words4::BloomFilter;
+
+/// The code of the README, for the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 /// The code of the guide, for the tests.
 #[cfg(doctest)]

@@ -1,9 +1,10 @@
 //! `MappedBloomFilter`: a filter that stays in its file.
 
-use crate::file::{self, FileError, FileErrorKind, HEADER_BYTES, Head, TRAILER_BYTES, Trailer, WORDS4};
-use crate::filter::BloomFilter;
+use crate::file::{self, FileError, FileErrorKind, HEADER_BYTES, Head, TRAILER_BYTES, Trailer};
+use crate::format::WORDS4;
 use crate::fpr;
 use crate::storage::Blocks;
+use crate::words4::BloomFilter;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Deref;
@@ -64,7 +65,7 @@ impl BloomFilter {
                 return Err(FileErrorKind::from(error));
             }
             let mut file = File::open(path)?;
-            let Head { params, hasher, .. } = file::read_header(&WORDS4, &mut file)?;
+            let Head { params, hasher } = file::read_header(&WORDS4, &mut file)?;
             let Some(length) = file::regular_length(&file)? else {
                 let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: read it with read_from");
                 return Err(error.into());
@@ -109,7 +110,7 @@ impl MappedBloomFilter {
 
     /// The estimate of [`BloomFilter::estimated_keys`], from what the file's trailer has: O(1).
     pub fn estimated_keys(&self) -> f64 {
-        fpr::keys_from_fill(self.params.blocks, self.params.probes, self.fill_ratio())
+        fpr::keys_from_zeros(self.fill_ratio(), fpr::touched(self.params.units, self.params.probes))
     }
 }
 

@@ -2,22 +2,63 @@
 
 use crate::block::{BLOCK_BYTES, PROBES};
 use crate::error::{BuildError, MergeError};
+use crate::format::Format;
 use crate::fpr;
 use crate::kernel::{Kernel, Selected};
 use crate::plan::Plan;
 use crate::storage::MAX_BLOCKS;
 use core::marker::PhantomData;
 
-/// The geometry of a filter. Filters of equal blocks, probes and seed put a key in the same bits.
+/// A size in units of a layout, and the probes: what tells which bits are a hash's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) units: u64,
+    pub(crate) probes: u32,
+}
+
+impl Size {
+    /// The size of the bits in bytes.
+    pub(crate) fn bytes(self, format: &Format) -> usize {
+        // At most those of MAX_BLOCKS blocks, which are a usize.
+        (u128::from(self.units) * u128::from(format.unit_bits)).div_ceil(8) as usize
+    }
+
+    /// The share of all bits.
+    pub(crate) fn share(self, format: &Format, ones: u64) -> f64 {
+        ones as f64 / (self.units as f64 * format.unit_bits as f64)
+    }
+}
+
+/// What a size is asked for by.
+#[derive(Clone, Copy)]
+pub(crate) enum Sizing {
+    /// The least that keeps the rate with so many keys.
+    Rate { keys: u64, rate: f64 },
+    /// The whole blocks in so many bytes, with the probes that are best for so many keys.
+    #[cfg_attr(not(feature = "variants"), expect(dead_code))]
+    Memory { bytes: usize, keys: u64 },
+}
+
+/// The geometry of a filter. Filters of equal blocks, units, probes and seed put a key in the same bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Params {
     pub(crate) blocks: usize,
+    pub(crate) units: u64,
     pub(crate) probes: u32,
     pub(crate) seed: u64,
     pub(crate) kernel: Selected,
 }
 
 impl Params {
+    /// Of a layout whose unit is the block.
+    pub(crate) fn new(blocks: usize, probes: u32, seed: u64, kernel: Selected) -> Self {
+        Self { blocks, units: blocks as u64, probes, seed, kernel }
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        Size { units: self.units, probes: self.probes }
+    }
+
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), MergeError> {
         if self.blocks != other.blocks {
             return Err(MergeError::Blocks { ours: self.blocks, theirs: other.blocks });
@@ -27,6 +68,9 @@ impl Params {
         }
         if self.seed != other.seed {
             return Err(MergeError::Seed { ours: self.seed, theirs: other.seed });
+        }
+        if self.units != other.units {
+            return Err(MergeError::Units { ours: self.units, theirs: other.units });
         }
         Ok(())
     }
@@ -173,7 +217,8 @@ impl<F> Builder<F> {
     }
 
     pub(crate) fn params(&self) -> Result<Params, BuildError> {
-        let kernel = Selected::new(self.kernel.unwrap_or_else(Kernel::detect))?;
+        let kernel = self.kernel.unwrap_or_else(Kernel::detect);
+        let kernel = Selected::new(kernel).map_err(|_| BuildError::KernelUnavailable { kernel })?;
         if self.keys == Some(0) {
             return Err(BuildError::NoKeys);
         }
@@ -212,7 +257,7 @@ impl<F> Builder<F> {
             (_, _, None) => return Err(BuildError::Underspecified),
         };
         // At most MAX_BLOCKS, which is a usize.
-        Ok(Params { blocks: blocks as usize, probes, seed: self.seed, kernel })
+        Ok(Params::new(blocks as usize, probes, self.seed, kernel))
     }
 
     fn size_for_rate(&self, keys: u64, rate: f64, limit: Option<u64>) -> Result<(u64, u32), BuildError> {

@@ -4,16 +4,6 @@ use crate::block::{LANES, WORDS};
 #[cfg(feature = "file")]
 use crate::kernel::{Isa, Task};
 
-/// The share of bits that are set.
-pub(crate) fn fill_ratio(blocks: impl Iterator<Item = [u64; WORDS]>) -> f64 {
-    let (mut ones, mut bits) = (0u64, 0u64);
-    for words in blocks {
-        ones += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-        bits += 512;
-    }
-    ones as f64 / bits as f64
-}
-
 /// The exact chance that a key with a random hash finds all its bits set in these very blocks: for each lane the mean
 /// over its two words of (set / 64)^b, multiplied over the lanes, averaged over the blocks.
 pub(crate) fn current_rate(blocks: impl Iterator<Item = [u64; WORDS]>, probes: u32) -> f64 {
@@ -46,12 +36,6 @@ impl Task for CountOnes<'_> {
 mod tests {
     use super::*;
     use crate::block::Pattern;
-
-    #[test]
-    fn fill_counts_bits() {
-        let blocks = [[0; WORDS], [u64::MAX; WORDS], [1; WORDS]];
-        assert_eq!(fill_ratio(blocks.into_iter()), (512.0 + 8.0) / 1536.0);
-    }
 
     #[test]
     fn the_current_rate_is_what_random_patterns_meet() {

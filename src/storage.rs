@@ -7,6 +7,26 @@ use crate::sync::{AtomicU64, Ordering};
 use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use core::ptr::NonNull;
 
+/// Where a filter's bits are.
+pub(crate) trait Memory: From<Blocks> {
+    /// Blocks that are known to be zero.
+    fn empty(blocks: Blocks) -> Self {
+        blocks.into()
+    }
+
+    /// The words of every block.
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]>;
+
+    /// Unsets all bits.
+    fn clear(&mut self);
+}
+
+/// Memory that one owner writes.
+pub(crate) trait MemoryMut: Memory + Clone + PartialEq {
+    /// Makes of each word what `word` makes of it and the word in the same place of other memory.
+    fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64);
+}
+
 /// The size of a huge page on x86-64, and on AArch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -20,11 +40,11 @@ pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - 2 * HUGE_PAGE) / BLO
 pub(crate) struct Blocks {
     first: NonNull<Block>,
     len: usize,
-    _memory: Memory,
+    _owner: Owner,
 }
 
 /// What `Blocks` keeps alive.
-enum Memory {
+enum Owner {
     Heap {
         _allocation: Allocation,
     },
@@ -62,7 +82,7 @@ impl Blocks {
         if align == HUGE_PAGE {
             advise_huge_pages(first.cast(), bytes);
         }
-        Ok(Self { first, len, _memory: Memory::Heap { _allocation: allocation } })
+        Ok(Self { first, len, _owner: Owner::Heap { _allocation: allocation } })
     }
 
     /// These blocks and zero ones after them, `len` in all. Copies, so that the memory written to is at most that of
@@ -91,7 +111,7 @@ impl Blocks {
         let start = NonNull::from(&mapping[offset..]).cast::<Block>();
         // A mapping starts on a page, of which 64 is a divisor.
         assert!(start.is_aligned());
-        Ok(Self { first: start, len, _memory: Memory::File { _mapping: mapping } })
+        Ok(Self { first: start, len, _owner: Owner::File { _mapping: mapping } })
     }
 
     #[inline(always)]
@@ -110,11 +130,6 @@ impl Blocks {
         // SAFETY: as in `as_slice`; `self` is borrowed exclusively, which the caller of `mapped` ruled out for memory
         // that is read-only.
         unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
-    }
-
-    /// The words of every block.
-    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
-        self.as_slice().iter().map(|block| block.0)
     }
 
     /// [`zeroed`](Self::zeroed) for callers without an error to return: does what a `Vec` does when there is no memory.
@@ -153,6 +168,30 @@ impl Blocks {
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(self.locate(hash).0);
+    }
+}
+
+impl Memory for Blocks {
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+        self.as_slice().iter().map(|block| block.0)
+    }
+
+    fn clear(&mut self) {
+        self.as_mut_slice().fill(Block::default());
+    }
+}
+
+impl MemoryMut for Blocks {
+    fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64) {
+        for (ours, theirs) in self.as_mut_slice().iter_mut().zip(theirs) {
+            ours.0.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours = word(*ours, theirs));
+        }
+    }
+}
+
+impl PartialEq for Blocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
     }
 }
 
@@ -245,16 +284,34 @@ impl From<AtomicBlocks> for Blocks {
     }
 }
 
-impl AtomicBlocks {
-    /// The words of every block, each at some moment during the walk.
-    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+/// The words are each those of some moment during the walk.
+impl Memory for AtomicBlocks {
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
         // Relaxed: words read one by one, with no order among them to keep.
         self.as_slice().iter().map(|block| core::array::from_fn(|i| block.0[i].load(Ordering::Relaxed)))
     }
 
-    #[inline(always)]
-    pub(crate) fn len(&self) -> usize {
-        self.as_slice().len()
+    fn clear(&mut self) {
+        for word in self.as_slice().iter().flat_map(|block| &block.0) {
+            // Relaxed: `&mut self` rules out racing callers.
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl AtomicBlocks {
+    /// Sets the bits that are set in `theirs`, while other threads write to both.
+    pub(crate) fn unite(&self, theirs: impl Iterator<Item = [u64; WORDS]>) {
+        for (ours, theirs) in self.as_slice().iter().zip(theirs) {
+            for (ours, theirs) in ours.0.iter().zip(theirs) {
+                // Relaxed suffices to read: it only saves the write.
+                if theirs & !ours.load(Ordering::Relaxed) != 0 {
+                    // AcqRel, as in an insert: must not break the chain that a decider's readers rely on. A
+                    // read-modify-write of any ordering would continue it; this one also keeps the rule simple.
+                    ours.fetch_or(theirs, Ordering::AcqRel);
+                }
+            }
+        }
     }
 
     /// Asks for the cache line of a hash's block.

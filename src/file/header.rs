@@ -1,8 +1,8 @@
 //! The header: what a filter is, in 64 bytes.
 
 use super::error::FileErrorKind;
-use super::layout::{ALL, Form, Layout};
 use crate::block::BLOCK_BYTES;
+use crate::format::{ALL, Format};
 use crate::hash::KeyHasher;
 use crate::kernel::Selected;
 use crate::params::Params;
@@ -20,15 +20,16 @@ const VERSION: u32 = 1;
 const BLOCKS_LIMIT: u64 = 1 << 57;
 
 /// The header of a filter. The fields' places are written once more, in [`decode`].
-pub(crate) fn encode(form: Form, params: &Params, hasher: &KeyHasher) -> [u8; HEADER_BYTES] {
+pub(crate) fn encode(format: &Format, params: &Params, hasher: &KeyHasher) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
-    header[12..14].copy_from_slice(&form.layout.id.to_le_bytes());
+    header[12..14].copy_from_slice(&format.id.to_le_bytes());
     // At most 32.
     header[14..16].copy_from_slice(&(params.probes as u16).to_le_bytes());
     header[16..24].copy_from_slice(&(params.blocks as u64).to_le_bytes());
     header[24..32].copy_from_slice(&params.seed.to_le_bytes());
     header[32..40].copy_from_slice(&hasher.golden().to_le_bytes());
-    header[40..48].copy_from_slice(&form.units.to_le_bytes());
+    let units = if format.has_units { params.units } else { 0 };
+    header[40..48].copy_from_slice(&units.to_le_bytes());
     seal(header, Kind::Filter)
 }
 
@@ -81,13 +82,11 @@ pub(super) fn sealed(header: &[u8], kind: Kind) -> Result<&[u8; HEADER_BYTES], F
 pub(crate) struct Head {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
-    /// The size in units of the layout; 0 if it has none.
-    pub(crate) units: u64,
 }
 
 /// What a header says of a filter of this layout, fit for this machine and this build. `header` is shorter than
 /// [`HEADER_BYTES`] if the data are.
-pub(crate) fn decode(wanted: &'static Layout, header: &[u8]) -> Result<Head, FileErrorKind> {
+pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, FileErrorKind> {
     let header = sealed(header, Kind::Filter)?;
     let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
     let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
@@ -100,11 +99,11 @@ pub(crate) fn decode(wanted: &'static Layout, header: &[u8]) -> Result<Head, Fil
     }
     check("probes", probes.into(), wanted.probes.contains(&probes), wanted.allowed)?;
     check("blocks", blocks, (1..BLOCKS_LIMIT).contains(&blocks), "at least 1 and below 2^57")?;
-    if wanted.unit_bits == 0 {
-        check("reserved", units, units == 0, "0")?;
-    } else {
+    if wanted.has_units {
         let good = wanted.blocks(units) == blocks && units <= wanted.most_units;
         check("units", units, good, "as many as fill the blocks, and of 256 bits at most 2^32")?;
+    } else {
+        check("reserved", units, units == 0, "0")?;
     }
     check("reserved", reserved, reserved == 0, "0")?;
     let hasher = KeyHasher::new(seed);
@@ -112,9 +111,10 @@ pub(crate) fn decode(wanted: &'static Layout, header: &[u8]) -> Result<Head, Fil
         return Err(FileErrorKind::OtherHash);
     }
     let bytes = blocks * BLOCK_BYTES as u64;
+    let units = if wanted.has_units { units } else { blocks };
     let blocks = usize::try_from(blocks).ok().filter(|&blocks| blocks <= MAX_BLOCKS);
     let blocks = blocks.ok_or(FileErrorKind::OutOfMemory { bytes })?;
-    Ok(Head { params: Params { blocks, probes, seed, kernel: Selected::detect() }, hasher, units })
+    Ok(Head { params: Params { blocks, units, probes, seed, kernel: Selected::detect() }, hasher })
 }
 
 pub(super) fn u32_at(header: &[u8; HEADER_BYTES], place: usize) -> u32 {
@@ -133,15 +133,14 @@ pub(super) fn check(field: &'static str, value: u64, good: bool, allowed: &'stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::layout::WORDS4;
+    use crate::format::WORDS4;
 
     #[test]
     fn another_hash_is_told() {
-        let params = Params { blocks: 1, probes: 8, seed: 1, kernel: Selected::detect() };
-        let form = Form { layout: &WORDS4, units: 0 };
-        assert!(decode(&WORDS4, &encode(form, &params, &KeyHasher::new(1))).is_ok());
+        let params = Params::new(1, 8, 1, Selected::detect());
+        assert!(decode(&WORDS4, &encode(&WORDS4, &params, &KeyHasher::new(1))).is_ok());
         // A build with another hash, as seen from here.
-        let header = encode(form, &params, &KeyHasher::new(2));
+        let header = encode(&WORDS4, &params, &KeyHasher::new(2));
         assert!(matches!(decode(&WORDS4, &header), Err(FileErrorKind::OtherHash)));
     }
 }

@@ -2,13 +2,13 @@
 
 use super::error::FileErrorKind;
 use super::header::{self, HEADER_BYTES, Kind, check, u32_at, u64_at};
-use super::layout::{Form, WORDS4};
 use super::stream::{self, Loaded, Rest, file_bytes};
 use crate::block::WORDS;
+use crate::format::WORDS4;
 use crate::fpr;
+use crate::growth::{Growth, MAX_STAGES};
 use crate::hash::KeyHasher;
 use crate::params::Params;
-use crate::series::{MAX_STAGES, Series};
 use std::io::{self, Read, Write};
 
 /// How far a stage may pass its rate: other ways to sum up the model's rate round differently.
@@ -19,7 +19,7 @@ const STAGE_BYTES: u64 = 144;
 
 /// What a file held.
 pub(crate) struct LoadedSeries {
-    pub(crate) series: Series,
+    pub(crate) growth: Growth,
     pub(crate) in_last: u64,
     pub(crate) stages: Vec<Loaded>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct LoadedSeries {
 /// What the header of a series says.
 struct Header {
     stages: usize,
-    series: Series,
+    growth: Growth,
     in_last: u64,
     /// Bytes of the whole file.
     length: u64,
@@ -38,8 +38,8 @@ impl Header {
         let mut header = [0; HEADER_BYTES];
         // At most MAX_STAGES.
         header[12..16].copy_from_slice(&(self.stages as u32).to_le_bytes());
-        header[16..24].copy_from_slice(&self.series.rate.to_bits().to_le_bytes());
-        header[24..32].copy_from_slice(&self.series.first.to_le_bytes());
+        header[16..24].copy_from_slice(&self.growth.rate.to_bits().to_le_bytes());
+        header[24..32].copy_from_slice(&self.growth.first.to_le_bytes());
         header[32..40].copy_from_slice(&self.in_last.to_le_bytes());
         header[40..48].copy_from_slice(&self.length.to_le_bytes());
         header::seal(header, Kind::Series)
@@ -51,31 +51,31 @@ impl Header {
         let (stages, rate) = (u32_at(header, 12), u64_at(header, 16));
         let [first, in_last, length, reserved] = [24, 32, 40, 48].map(|place| u64_at(header, place));
         check("stages", stages.into(), (1..=MAX_STAGES as u32).contains(&stages), "1 to 64")?;
-        let series = Series { first, rate: f64::from_bits(rate) };
-        check("rate", rate, series.rate > 0.0 && series.rate < 1.0, "the bits of a double between 0 and 1")?;
+        let growth = Growth { first, rate: f64::from_bits(rate) };
+        check("rate", rate, growth.rate > 0.0 && growth.rate < 1.0, "the bits of a double between 0 and 1")?;
         check("first", first, first > 0, "at least 1")?;
         let stages = stages as usize;
         // A stage is only begun for a key.
-        let keys = u64::from(stages > 1)..=series.capacity(stages - 1);
+        let keys = u64::from(stages > 1)..=growth.capacity(stages - 1);
         check("last", in_last, keys.contains(&in_last), "1 (0 in the first stage) to what the stage takes")?;
         let least = HEADER_BYTES as u64 + STAGE_BYTES * stages as u64;
         check("length", length, length >= least, "at least 64 and 144 for each stage")?;
         check("reserved", reserved, reserved == 0, "0")?;
-        Ok(Self { stages, series, in_last, length })
+        Ok(Self { stages, growth, in_last, length })
     }
 }
 
 /// Writes a series and flushes the writer.
 pub(crate) fn write<'a, W: Iterator<Item = [u64; WORDS]>>(
-    series: Series,
+    growth: Growth,
     in_last: u64,
     stages: impl ExactSizeIterator<Item = (&'a Params, &'a KeyHasher, W)> + Clone,
     mut writer: impl Write,
 ) -> io::Result<()> {
     let length = stages.clone().map(|(params, ..)| file_bytes(params.blocks)).sum::<u64>() + HEADER_BYTES as u64;
-    writer.write_all(&Header { stages: stages.len(), series, in_last, length }.encode())?;
+    writer.write_all(&Header { stages: stages.len(), growth, in_last, length }.encode())?;
     for (params, hasher, words) in stages {
-        stream::write(Form { layout: &WORDS4, units: 0 }, params, hasher, words, &mut writer)?;
+        stream::write(&WORDS4, params, hasher, words, &mut writer)?;
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ pub(crate) fn read(mut reader: impl Read, length: Option<u64>) -> Result<LoadedS
         stages.push(loaded);
     }
     check("length", header.length, rest.have == header.length, "that of the header and all stages")?;
-    Ok(LoadedSeries { series: header.series, in_last: header.in_last, stages })
+    Ok(LoadedSeries { growth: header.growth, in_last: header.in_last, stages })
 }
 
 /// Reads a stage, whose geometry must keep what the header promises. It need not be the one that this build would
@@ -120,8 +120,8 @@ fn read_stage(
     let blocks = params.blocks as u64;
     let after = file_bytes(params.blocks) - HEADER_BYTES as u64 + STAGE_BYTES * (header.stages - 1 - stage) as u64;
     check("blocks", blocks, after <= rest.want.saturating_sub(rest.have), "as many as the length has room for")?;
-    let rate = fpr::rate(blocks, params.probes, header.series.capacity(stage));
-    let good = rate <= header.series.rate(stage) * (1.0 + ROUNDING);
+    let rate = fpr::rate(blocks, params.probes, header.growth.capacity(stage));
+    let good = rate <= header.growth.rate(stage) * (1.0 + ROUNDING);
     check("blocks", blocks, good, "as many as keep the rate of the stage with its keys")?;
     stream::read_body(rest, head, vouched)
 }

@@ -2,9 +2,9 @@
 
 use super::error::FileErrorKind;
 use super::header::{self, HEADER_BYTES, Head};
-use super::layout::{Form, Layout};
 use crate::block::{BLOCK_BYTES, Block, WORDS};
 use crate::error::BuildError;
+use crate::format::Format;
 use crate::hash::KeyHasher;
 use crate::kernel::Selected;
 use crate::params::Params;
@@ -25,9 +25,6 @@ pub(crate) struct Loaded {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
     pub(crate) blocks: Blocks,
-    /// The size in units of the layout; 0 if it has none.
-    #[cfg_attr(not(feature = "variants"), expect(dead_code))]
-    pub(crate) units: u64,
 }
 
 /// What follows the blocks: the number of bits set in them, and the checksum of the blocks and that number.
@@ -81,13 +78,13 @@ pub(super) fn file_bytes(blocks: usize) -> u64 {
 
 /// Writes a filter and flushes the writer.
 pub(crate) fn write(
-    form: Form,
+    format: &Format,
     params: &Params,
     hasher: &KeyHasher,
     blocks: impl Iterator<Item = [u64; WORDS]>,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    writer.write_all(&header::encode(form, params, hasher))?;
+    writer.write_all(&header::encode(format, params, hasher))?;
     let trailer = copy_body(params.kernel, blocks, &mut writer)?;
     writer.write_all(&trailer.to_bytes())?;
     writer.flush()
@@ -122,11 +119,11 @@ pub(crate) fn copy_body(
 
 /// Reads a filter of this layout, of `length` bytes with its header and trailer where that is known beforehand.
 pub(crate) fn read(
-    layout: &'static Layout,
+    format: &'static Format,
     mut reader: impl Read,
     length: Option<u64>,
 ) -> Result<Loaded, FileErrorKind> {
-    let head = read_header(layout, &mut reader)?;
+    let head = read_header(format, &mut reader)?;
     let want = file_bytes(head.params.blocks);
     if let Some(have) = length {
         check_length(want, have)?;
@@ -138,7 +135,7 @@ pub(crate) fn read(
 /// Reads what follows a header. `vouched`: the data are known to be there, all of them.
 pub(super) fn read_body(
     rest: &mut Rest<impl Read>,
-    Head { params, hasher, units }: Head,
+    Head { params, hasher }: Head,
     vouched: bool,
 ) -> Result<Loaded, FileErrorKind> {
     let room = |filled| if vouched { params.blocks } else { justified(params.blocks, filled) };
@@ -166,7 +163,7 @@ pub(super) fn read_body(
     if Trailer::from_bytes(trailer) != sums.finish() {
         return Err(FileErrorKind::DamagedBody);
     }
-    Ok(Loaded { params, hasher, blocks, units })
+    Ok(Loaded { params, hasher, blocks })
 }
 
 /// An error unless a file of `have` bytes is as long as one with so many blocks is.
@@ -175,10 +172,10 @@ pub(crate) fn check_filter_length(blocks: usize, have: u64) -> Result<(), FileEr
     check_length(file_bytes(blocks), have)
 }
 
-pub(crate) fn read_header(layout: &'static Layout, mut reader: impl Read) -> Result<Head, FileErrorKind> {
+pub(crate) fn read_header(format: &'static Format, mut reader: impl Read) -> Result<Head, FileErrorKind> {
     let mut header = [0; HEADER_BYTES];
     let have = read_full(&mut reader, &mut header)?;
-    header::decode(layout, &header[..have])
+    header::decode(format, &header[..have])
 }
 
 /// An error unless a file is as long as it should be.

@@ -4,7 +4,7 @@ use super::{Isa, Kernel, Selected, Task};
 use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch::CACHED_BYTES;
 use crate::block::{self, BLOCK_BYTES, Block, LANES, PROBES, Pattern, WORDS};
-use crate::filter::BloomFilter;
+use crate::words4::BloomFilter;
 use std::io::Write;
 use std::{vec, vec::Vec};
 use wyhash::final3::wyrng;

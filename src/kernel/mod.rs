@@ -15,7 +15,6 @@ mod conformance;
 mod portable;
 
 use crate::block::{Block, Pattern};
-use crate::error::BuildError;
 use core::fmt;
 
 pub(crate) use portable::Portable;
@@ -113,13 +112,16 @@ pub(crate) trait Task {
     fn run<I: Isa, const B: usize>(self, isa: I) -> Self::Output;
 }
 
+/// This CPU, or this build, lacks the kernel.
+pub(crate) struct Unavailable;
+
 /// A kernel that is known to be available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Selected(Kernel);
 
 impl Selected {
-    pub(crate) fn new(kernel: Kernel) -> Result<Self, BuildError> {
-        if kernel.is_available() { Ok(Self(kernel)) } else { Err(BuildError::KernelUnavailable { kernel }) }
+    pub(crate) fn new(kernel: Kernel) -> Result<Self, Unavailable> {
+        if kernel.is_available() { Ok(Self(kernel)) } else { Err(Unavailable) }
     }
 
     /// The fastest one.

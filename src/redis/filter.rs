@@ -10,11 +10,11 @@ use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch;
 use crate::block::BLOCK_BYTES;
 use crate::error::BuildError;
-use crate::filter::BloomFilter;
 use crate::fpr;
 use crate::hash::KeyHasher;
 use crate::params::{Builder, FromParams, Params};
 use crate::plan::Plan;
+use crate::words4::BloomFilter;
 use redis::{Value, cmd};
 use std::fmt;
 use std::sync::Arc;
@@ -166,7 +166,7 @@ impl RedisFilterStats {
     pub(super) fn new(plan: Plan, figures: &[u64]) -> Self {
         let (ones, bytes) = figures.chunks(2).fold((0, 0), |(ones, bytes), pair| (ones + pair[0], bytes + pair[1]));
         let fill_ratio = ones as f64 / (plan.memory_bytes() as f64 * 8.0);
-        let estimated_keys = fpr::keys_from_fill(plan.block_count(), plan.probes(), fill_ratio);
+        let estimated_keys = fpr::keys_from_zeros(fill_ratio, fpr::touched(plan.block_count() as u64, plan.probes()));
         let expected_fpr = if estimated_keys.is_finite() { plan.expected_fpr(estimated_keys as u64) } else { 1.0 };
         Self { fill_ratio, estimated_keys, expected_fpr, stored_bytes: bytes }
     }

@@ -43,7 +43,7 @@ pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, Redis
         return Err(RedisFilterError::OtherHash { name: name.to_owned() });
     }
     let (blocks, probes) = blocks.zip(probes).ok_or_else(foreign)?;
-    let params = Params { blocks, probes, seed, kernel: Selected::detect() };
+    let params = Params::new(blocks, probes, seed, Selected::detect());
     check_size(&params)?;
     Ok(params)
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn params() -> Params {
-        Params { blocks: 1000, probes: 8, seed: 7, kernel: Selected::detect() }
+        Params::new(1000, 8, 7, Selected::detect())
     }
 
     #[test]

@@ -197,12 +197,12 @@ pub(super) fn word_of(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::BloomFilter;
     use crate::kernel::Selected;
+    use crate::words4::BloomFilter;
     use proptest::prelude::*;
 
     fn shards(blocks: usize, probes: u32) -> Shards {
-        Shards::new("test", Params { blocks, probes, seed: 0, kernel: Selected::detect() })
+        Shards::new("test", Params::new(blocks, probes, 0, Selected::detect()))
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn sizes_are_checked() {
-        let params = |blocks| Params { blocks, probes: 8, seed: 0, kernel: Selected::detect() };
+        let params = |blocks| Params::new(blocks, 8, 0, Selected::detect());
         assert_eq!(check_size(&params(MAX_SHARDS * SHARD_BLOCKS)), Ok(()));
         let error = check_size(&params(MAX_SHARDS * SHARD_BLOCKS + 1)).unwrap_err();
         assert_eq!(error, BuildError::TooLarge { bytes: (1 << 44) - (1 << 26) + 64, limit: (1 << 44) - (1 << 26) });

@@ -1,17 +1,16 @@
-//! `ClassicBloomFilter`: k bits anywhere in the memory.
+//! `ClassicBloomFilter` and `AtomicClassicBloomFilter`: k bits anywhere in the memory.
 
-use super::keys::key_methods;
-use super::methods::{exclusive_methods, layout_methods};
-use super::shape::{self, Exclusive, Shape};
-use super::size::Size;
-use crate::block::Block;
-use crate::error::{BuildError, MergeError};
-use crate::file::{CLASSIC, Layout, file_methods};
-use crate::hash::{KeyHasher, multiply_fold};
+use super::size;
+use crate::block::WORDS;
+use crate::error::BuildError;
+use crate::filter::Filter;
+use crate::format::{CLASSIC, Format};
+use crate::hash::multiply_fold;
 use crate::kernel::Isa;
-use crate::params::Params;
-use crate::storage::{Blocks, prefetch};
-use core::ops::Deref;
+use crate::operations::{Exclusive, Insert, InsertShared, Keyed, Query, Shape, Shared};
+use crate::params::{FromParams, Params, Size, Sizing};
+use crate::storage::{AtomicBlocks, Blocks, Memory, MemoryMut, prefetch};
+use crate::sync::Ordering;
 
 /// The Bloom filter as Bloom described it: each key sets k bits anywhere among the m bits of the filter.
 ///
@@ -30,20 +29,37 @@ use core::ops::Deref;
 /// assert_eq!(seen.estimated_keys().round(), 1.0);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone)]
-pub struct ClassicBloomFilter {
-    pub(super) params: Params,
-    pub(super) size: Size,
-    pub(super) hasher: KeyHasher,
-    pub(super) blocks: Counted,
-}
+pub type ClassicBloomFilter = Filter<Classic, Exclusive>;
 
-layout_methods!(ClassicBloomFilter);
-exclusive_methods!(ClassicBloomFilter);
-key_methods!(ClassicBloomFilter, [mut], "whether it was new");
-file_methods!(ClassicBloomFilter, "bloomline::variants::", "", CLASSIC, |filter| filter.size.units);
+/// A [`ClassicBloomFilter`] that any number of threads insert into and query at once, without locks: the same bits, and
+/// they turn into each other with `From`, without copying.
+///
+/// Once `insert` has returned, `contains` is `true` in every thread that learned of it. `insert` tells whether this call
+/// set one of the key's bits, which is **not a claim**: of threads that race to insert a key several may get `true`, each
+/// having set another bit of it, but never none, unless other keys set its bits. Where exactly one must win, use an
+/// [`AtomicBloomFilter`](crate::AtomicBloomFilter) or a [`RegisterBloomFilter`](super::RegisterBloomFilter).
+///
+/// # Examples
+/// ```
+/// use bloomline::variants::AtomicClassicBloomFilter;
+/// let seen = AtomicClassicBloomFilter::new(1000, 0.001)?;
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| seen.insert("a"));
+///     scope.spawn(|| seen.insert("b"));
+/// });
+/// assert!(seen.contains("a") && seen.contains("b"));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+pub type AtomicClassicBloomFilter = Filter<Classic, Shared>;
 
-impl ClassicBloomFilter {
+/// The layout of [`ClassicBloomFilter`] and [`AtomicClassicBloomFilter`].
+pub struct Classic(());
+
+#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
+impl<A> Filter<Classic, A>
+where
+    Classic: Query<A>,
+{
     /// A filter of exactly `bits` bits, at least 1, with `probes` probes, 1 to 32. It takes whole blocks of 64 bytes.
     ///
     /// # Errors
@@ -57,57 +73,61 @@ impl ClassicBloomFilter {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn with_bits(bits: u64, probes: u32) -> Result<Self, BuildError> {
-        Self::build(Size::exact::<Self>(bits, probes)?)
+        Self::from_params(size::exact::<Classic>(bits, probes)?)
     }
 
     /// m, the number of bits.
     pub fn bits(&self) -> u64 {
-        self.size.units
-    }
-
-    /// The share of bits that are set, 0 to 1: they are counted as they are set, so this takes O(1).
-    pub fn fill_ratio(&self) -> f64 {
-        Self::fill(self.size, &self.blocks)
-    }
-
-    /// Removes all keys. O(memory).
-    pub fn clear(&mut self) {
-        self.blocks.blocks.as_mut_slice().fill(Block::default());
-        self.blocks.ones = 0;
-    }
-
-    /// Makes this filter hold the keys of both: bit by bit the filter that both sets of keys would have made. O(memory).
-    ///
-    /// # Errors
-    /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
-    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.check_same(other)?;
-        for (ours, theirs) in self.blocks.blocks.as_mut_slice().iter_mut().zip(other.words()) {
-            ours.0.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours |= theirs);
-        }
-        self.blocks.ones = shape::ones(self.words());
-        Ok(())
+        self.params.units
     }
 }
 
 /// Blocks, and how many of their bits are set.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Counted {
-    pub(super) blocks: Blocks,
+    blocks: Blocks,
     ones: u64,
 }
 
 impl From<Blocks> for Counted {
     fn from(blocks: Blocks) -> Self {
-        Self { ones: shape::ones(blocks.words()), blocks }
+        let mut counted = Self { blocks, ones: 0 };
+        counted.count();
+        counted
     }
 }
 
-impl Deref for Counted {
-    type Target = Blocks;
+impl From<Counted> for Blocks {
+    fn from(counted: Counted) -> Self {
+        counted.blocks
+    }
+}
 
-    fn deref(&self) -> &Blocks {
-        &self.blocks
+impl Counted {
+    fn count(&mut self) {
+        self.ones = self.words().flatten().map(|word| u64::from(word.count_ones())).sum();
+    }
+}
+
+impl Memory for Counted {
+    fn empty(blocks: Blocks) -> Self {
+        Self { blocks, ones: 0 }
+    }
+
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+        self.blocks.words()
+    }
+
+    fn clear(&mut self) {
+        self.blocks.clear();
+        self.ones = 0;
+    }
+}
+
+impl MemoryMut for Counted {
+    fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64) {
+        self.blocks.merge(theirs, word);
+        self.count();
     }
 }
 
@@ -116,7 +136,7 @@ impl Deref for Counted {
 /// The generator wyrand, begun at the hash: numbers that do not wait for each other, each brought into range by its high
 /// bits.
 #[inline(always)]
-pub(super) fn positions(size: Size, hash: u64) -> impl Iterator<Item = (usize, usize, u64)> {
+fn positions(size: Size, hash: u64) -> impl Iterator<Item = (usize, usize, u64)> {
     // wyrand's own constants.
     const STEP: u64 = 0xA076_1D64_78BD_642F;
     const MIX: u64 = 0xE703_7ED1_A0B4_28DB;
@@ -129,41 +149,38 @@ pub(super) fn positions(size: Size, hash: u64) -> impl Iterator<Item = (usize, u
     })
 }
 
-/// The rate of m bits with k probes. The mean share s of bits set gives s^k; that the share scatters adds
-/// k (k-1) / 2 · variance / s² to it, of the order 1/m, which counts in small filters.
-pub(super) fn rate(size: Size, keys: u64) -> f64 {
-    let (bits, probes) = (size.units as f64, f64::from(size.probes));
-    if keys == 0 {
-        return 0.0;
-    }
-    // Throws for each bit, and the share of zeros.
-    let load = -probes * keys as f64 * libm::log1p(-1.0 / bits);
-    let (zeros, set) = (libm::exp(-load), -libm::expm1(-load));
-    let variance = if load.is_finite() { zeros * (set - load * zeros) / bits } else { 0.0 };
-    let scatter = 1.0 + probes * (probes - 1.0) / 2.0 * variance.max(0.0) / (set * set);
-    (libm::pow(set, probes) * scatter).min(1.0)
-}
+impl Shape for Classic {
+    const FORMAT: &'static Format = &CLASSIC;
 
-/// The chance that a key sets a given bit.
-pub(super) fn touched(size: Size) -> f64 {
-    -libm::expm1(f64::from(size.probes) * libm::log1p(-1.0 / size.units as f64))
-}
-
-impl Shape for ClassicBloomFilter {
-    const LAYOUT: &'static Layout = &CLASSIC;
-    type Memory = Counted;
-
-    fn empty(blocks: Blocks) -> Counted {
-        Counted { blocks, ones: 0 }
+    fn params(sizing: Sizing) -> Result<Params, BuildError> {
+        size::params::<Self>(sizing)
     }
 
+    /// The mean share s of bits set gives s^k. That the share scatters adds k (k-1) / 2 · variance / s² to it, of the order
+    /// 1/m, which counts in small filters.
     fn rate(size: Size, keys: u64) -> f64 {
-        rate(size, keys)
+        let (bits, probes) = (size.units as f64, f64::from(size.probes));
+        if keys == 0 {
+            return 0.0;
+        }
+        // Throws for each bit, and the share of zeros.
+        let load = -probes * keys as f64 * libm::log1p(-1.0 / bits);
+        let (zeros, set) = (libm::exp(-load), -libm::expm1(-load));
+        let variance = if load.is_finite() { zeros * (set - load * zeros) / bits } else { 0.0 };
+        let scatter = 1.0 + probes * (probes - 1.0) / 2.0 * variance.max(0.0) / (set * set);
+        (libm::pow(set, probes) * scatter).min(1.0)
     }
 
     fn touched(size: Size) -> f64 {
-        touched(size)
+        -libm::expm1(f64::from(size.probes) * libm::log1p(-1.0 / size.units as f64))
     }
+}
+
+impl Keyed for Classic {}
+
+impl Query<Exclusive> for Classic {
+    const NAME: &'static str = "ClassicBloomFilter";
+    type Memory = Counted;
 
     fn fill(size: Size, memory: &Counted) -> f64 {
         size.share(&CLASSIC, memory.ones)
@@ -182,7 +199,7 @@ impl Shape for ClassicBloomFilter {
     }
 }
 
-impl Exclusive for ClassicBloomFilter {
+impl Insert for Classic {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Counted, hash: u64) -> bool {
         let blocks = memory.blocks.as_mut_slice();
@@ -193,5 +210,36 @@ impl Exclusive for ClassicBloomFilter {
             *word |= mask;
         }
         memory.ones != before
+    }
+}
+
+impl Query<Shared> for Classic {
+    const NAME: &'static str = "AtomicClassicBloomFilter";
+    type Memory = AtomicBlocks;
+
+    #[inline(always)]
+    fn prefetch(size: Size, memory: &AtomicBlocks, hash: u64) {
+        let blocks = memory.as_slice();
+        positions(size, hash).for_each(|(block, ..)| prefetch(&blocks[block]));
+    }
+
+    #[inline(always)]
+    fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &AtomicBlocks, hash: u64) -> bool {
+        let blocks = memory.as_slice();
+        // Relaxed: an insert that the caller knows of happened before this load, so by coherence it is seen.
+        positions(size, hash).all(|(block, word, mask)| blocks[block].0[word].load(Ordering::Relaxed) & mask != 0)
+    }
+}
+
+impl InsertShared for Classic {
+    #[inline(always)]
+    fn insert<const B: usize>(size: Size, memory: &AtomicBlocks, hash: u64) -> bool {
+        let blocks = memory.as_slice();
+        positions(size, hash).fold(false, |new, (block, word, mask)| {
+            let word = &blocks[block].0[word];
+            // Acquire and AcqRel: who reads a bit that another call set has that call's bits before it.
+            let lacking = word.load(Ordering::Acquire) & mask == 0;
+            new | (lacking && word.fetch_or(mask, Ordering::AcqRel) & mask == 0)
+        })
     }
 }

@@ -1,18 +1,16 @@
 //! `CountingBloomFilter`: counters in place of bits, so that keys can be removed.
 
-use super::keys::key_methods;
-use super::methods::{exclusive_methods, layout_methods};
-use super::shape::{Exclusive, Shape};
-use super::size::Size;
+use super::size;
 use crate::block::{self, Block, Pattern};
-use crate::error::{BuildError, MergeError};
-use crate::file::{COUNTING, Layout, file_methods};
+use crate::error::BuildError;
+use crate::filter::Filter;
+use crate::format::{COUNTING, Format};
 use crate::fpr::{BlockRates, Lanes};
-use crate::hash::KeyHasher;
 use crate::kernel::Isa;
 use crate::key::Key;
-use crate::params::Params;
-use crate::storage::{Blocks, prefetch};
+use crate::operations::{Exclusive, Insert, Keyed, Query, Shape};
+use crate::params::{FromParams, Params, Size, Sizing};
+use crate::storage::{Blocks, Memory, prefetch};
 
 /// Counters of 4 bits in place of bits: keys can be inserted several times, counted, and removed again.
 ///
@@ -41,18 +39,10 @@ use crate::storage::{Blocks, prefetch};
 /// assert!(!open.remove("a")); // is not in: refused
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone)]
-pub struct CountingBloomFilter {
-    params: Params,
-    size: Size,
-    hasher: KeyHasher,
-    blocks: Blocks,
-}
+pub type CountingBloomFilter = Filter<Counting, Exclusive>;
 
-layout_methods!(CountingBloomFilter);
-exclusive_methods!(CountingBloomFilter);
-key_methods!(CountingBloomFilter, [mut], "whether it was new; a repeat is counted");
-file_methods!(CountingBloomFilter, "bloomline::variants::", "", COUNTING, |filter| filter.size.units);
+/// The layout of [`CountingBloomFilter`].
+pub struct Counting(());
 
 impl CountingBloomFilter {
     /// A filter of at most `bytes` bytes, in whole groups of 128, with `probes` probes: 4, 8 or 16.
@@ -60,7 +50,7 @@ impl CountingBloomFilter {
     /// # Errors
     /// [`BuildError`]: less than a group, another number of probes, or a size that the system does not have.
     pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Self::build(Size::with_probes::<Self>(bytes, probes)?)
+        Self::from_params(size::with_probes::<Counting>(bytes, probes)?)
     }
 
     /// Takes back one insert of a key. `false` if the key is not in: nothing is changed then. See the type for what must
@@ -74,7 +64,7 @@ impl CountingBloomFilter {
         if !self.contains_hash(hash) {
             return false;
         }
-        let (group, counters) = locate_mut(self.size, &mut self.blocks, hash);
+        let (group, counters) = locate_mut(self.params.size(), &mut self.blocks, hash);
         for counter in counters {
             let one = u64::from(counter.of(group) < STUCK);
             *counter.word(group) -= one << counter.shift;
@@ -90,31 +80,9 @@ impl CountingBloomFilter {
 
     /// [`count_at_most`](Self::count_at_most) of a key that was hashed elsewhere.
     pub fn count_hash_at_most(&self, hash: u64) -> u8 {
-        let (group, counters) = locate(self.size, &self.blocks, hash);
+        let (group, counters) = locate(self.params.size(), &self.blocks, hash);
         // At most 15.
         counters.map(|counter| counter.of(group)).min().unwrap_or(0) as u8
-    }
-
-    /// The share of counters that are not 0. O(memory).
-    pub fn fill_ratio(&self) -> f64 {
-        Self::fill(self.size, &self.blocks)
-    }
-
-    /// Removes all keys. O(memory).
-    pub fn clear(&mut self) {
-        self.blocks.as_mut_slice().fill(Block::default());
-    }
-
-    /// Adds up both filters' counters, to at most 15: the filter that all inserts and removals would have made. O(memory).
-    ///
-    /// # Errors
-    /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
-    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.check_same(other)?;
-        for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(other.words()) {
-            ours.0.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours = add(*ours, theirs));
-        }
-        Ok(())
     }
 }
 
@@ -188,9 +156,12 @@ fn locate_mut(
     (&mut memory.as_mut_slice().as_chunks_mut::<2>().0[index], counters(size.probes, rest))
 }
 
-impl Shape for CountingBloomFilter {
-    const LAYOUT: &'static Layout = &COUNTING;
-    type Memory = Blocks;
+impl Shape for Counting {
+    const FORMAT: &'static Format = &COUNTING;
+
+    fn params(sizing: Sizing) -> Result<Params, BuildError> {
+        size::params::<Self>(sizing)
+    }
 
     fn rate(size: Size, keys: u64) -> f64 {
         BlockRates::new(lanes(size.probes)).mixture(size.units, keys)
@@ -200,16 +171,24 @@ impl Shape for CountingBloomFilter {
         lanes(size.probes).touched() / size.units as f64
     }
 
+    /// So that `B` is k / 4, which makes it a constant.
+    fn kernel_probes(size: Size) -> u32 {
+        size.probes
+    }
+}
+
+impl Keyed for Counting {}
+
+impl Query<Exclusive> for Counting {
+    const NAME: &'static str = "CountingBloomFilter";
+    type Memory = Blocks;
+
+    /// The share of counters that are not 0.
     fn fill(size: Size, memory: &Blocks) -> f64 {
         const LOW: u64 = 0x1111_1111_1111_1111;
         let used = |word: u64| u64::from(((word | word >> 1 | word >> 2 | word >> 3) & LOW).count_ones());
         let all: u64 = memory.words().flatten().map(used).sum();
         all as f64 / (size.units as f64 * f64::from(COUNTERS))
-    }
-
-    /// So that `B` is k / 4, which makes it a constant.
-    fn kernel_probes(size: Size) -> u32 {
-        size.probes
     }
 
     #[inline(always)]
@@ -225,7 +204,7 @@ impl Shape for CountingBloomFilter {
     }
 }
 
-impl Exclusive for CountingBloomFilter {
+impl Insert for Counting {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Blocks, hash: u64) -> bool {
         let (group, counters) = locate_mut(Size { probes: 4 * B as u32, ..size }, memory, hash);
@@ -234,5 +213,9 @@ impl Exclusive for CountingBloomFilter {
             *counter.word(group) += u64::from(count < STUCK) << counter.shift;
             new | (count == 0)
         })
+    }
+
+    fn united(ours: u64, theirs: u64) -> u64 {
+        add(ours, theirs)
     }
 }

@@ -1,6 +1,6 @@
 //! Other layouts, to choose among: each a filter of its own behind the trait [`Layout`].
 //!
-//! [`BloomFilter`] (`words4`) is the one to begin with. The others are for what it does not do:
+//! [`BloomFilter`](crate::BloomFilter) (`words4`) is the one to begin with. The others are for what it does not do:
 //!
 //! | type | name | a key's bits | it is for |
 //! |---|---|---|---|
@@ -40,22 +40,22 @@
 //! # Ok::<(), bloomline::BuildError>(())
 //! ```
 
-mod atomic_classic;
 mod classic;
 mod counting;
-mod keys;
-mod methods;
 mod register;
-mod shape;
 mod size;
 mod split_block;
+#[cfg(test)]
+mod tests;
 mod two_block;
 
 use crate::error::BuildError;
-use crate::filter::BloomFilter;
+use crate::filter::Filter;
+use crate::hash::KeyHasher;
+use crate::operations::{Exclusive, Insert, InsertShared, Keyed, Query, Shared};
+use crate::params::{FromParams, Sizing};
 
-pub use atomic_classic::AtomicClassicBloomFilter;
-pub use classic::ClassicBloomFilter;
+pub use classic::{AtomicClassicBloomFilter, ClassicBloomFilter};
 pub use counting::CountingBloomFilter;
 pub use register::RegisterBloomFilter;
 pub use split_block::SplitBlockBloomFilter;
@@ -122,6 +122,125 @@ pub trait Layout: Sized + Send + Sync {
     fn expected_fpr(&self, keys: u64) -> f64;
 }
 
-methods::implement_layout!(BloomFilter, crate::file::WORDS4, |bytes, keys| {
-    Self::builder().memory(bytes).expected_keys(keys).build()
-});
+/// A layout that has no [`Builder`](crate::Builder).
+trait Variant: crate::operations::Shape {}
+
+impl Variant for classic::Classic {}
+impl Variant for counting::Counting {}
+impl Variant for register::Register {}
+impl Variant for split_block::SplitBlock {}
+impl Variant for two_block::TwoBlocks {}
+
+fn for_memory<L: Query<A>, A>(bytes: usize, keys: u64) -> Result<Filter<L, A>, BuildError> {
+    Filter::from_params(L::params(Sizing::Memory { bytes, keys })?)
+}
+
+#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
+impl<L: Query<A> + Variant, A> Filter<L, A> {
+    /// A filter of at most `bytes` bytes, in whole blocks of 64, empty, with the number of probes that has the
+    /// lowest rate for `expected_keys` distinct keys.
+    ///
+    /// # Errors
+    /// [`BuildError`]: less than a block, no keys, or a size that the system does not have.
+    pub fn with_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
+        for_memory(bytes, expected_keys)
+    }
+
+    /// The same filter with another seed of the hash, empty: keys that are in would not be found again. The seed
+    /// is 0 at first. Only filters with the same seed can be merged. O(memory).
+    pub fn with_seed(mut self, seed: u64) -> Self
+    where
+        L: Keyed,
+    {
+        self.clear();
+        self.params.seed = seed;
+        self.hasher = KeyHasher::new(seed);
+        self
+    }
+}
+
+impl<L: Insert> Layout for Filter<L, Exclusive>
+where
+    Self: Send + Sync,
+{
+    const NAME: &'static str = L::FORMAT.name;
+
+    fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
+        Self::new(expected_keys, false_positive_rate)
+    }
+
+    fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
+        for_memory(bytes, expected_keys)
+    }
+
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        Self::insert_hash(self, hash)
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        Self::contains_hash(self, hash)
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+        Self::insert_hashes(self, hashes, new)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        Self::contains_hashes(self, hashes, found)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        Self::memory_bytes(self)
+    }
+
+    fn probes(&self) -> u32 {
+        Self::probes(self)
+    }
+
+    fn expected_fpr(&self, keys: u64) -> f64 {
+        Self::expected_fpr(self, keys)
+    }
+}
+
+impl<L: InsertShared> Layout for Filter<L, Shared>
+where
+    Self: Send + Sync,
+{
+    const NAME: &'static str = L::FORMAT.name;
+
+    fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
+        Self::new(expected_keys, false_positive_rate)
+    }
+
+    fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
+        for_memory(bytes, expected_keys)
+    }
+
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        Self::insert_hash(self, hash)
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        Self::contains_hash(self, hash)
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+        Self::insert_hashes(self, hashes, new)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        Self::contains_hashes(self, hashes, found)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        Self::memory_bytes(self)
+    }
+
+    fn probes(&self) -> u32 {
+        Self::probes(self)
+    }
+
+    fn expected_fpr(&self, keys: u64) -> f64 {
+        Self::expected_fpr(self, keys)
+    }
+}

@@ -3,17 +3,15 @@
 #[cfg(all(test, loom))]
 mod models;
 
-use super::keys::key_methods;
-use super::methods::{layout_methods, shared_methods};
-use super::shape::{self, Shape, Shared};
-use super::size::Size;
+use super::size;
 use crate::block::{self, Pattern, WORDS};
 use crate::error::BuildError;
-use crate::file::{Layout, REGISTER, file_methods};
+use crate::filter::Filter;
+use crate::format::{Format, REGISTER};
 use crate::fpr::{BlockRates, Lanes};
-use crate::hash::KeyHasher;
 use crate::kernel::Isa;
-use crate::params::Params;
+use crate::operations::{InsertShared, Keyed, Query, Shape, Shared};
+use crate::params::{FromParams, Params, Size, Sizing};
 use crate::storage::{AtomicBlocks, prefetch};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -41,23 +39,10 @@ use crate::sync::{AtomicU64, Ordering};
 /// assert_eq!(visits.into_inner(), 1);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub struct RegisterBloomFilter {
-    params: Params,
-    size: Size,
-    hasher: KeyHasher,
-    blocks: AtomicBlocks,
-}
+pub type RegisterBloomFilter = Filter<Register, Shared>;
 
-layout_methods!(RegisterBloomFilter);
-shared_methods!(RegisterBloomFilter, "whether this call is the one that made it seen");
-key_methods!(RegisterBloomFilter, [], "whether this call is the one that made it seen");
-file_methods!(
-    RegisterBloomFilter,
-    "bloomline::variants::",
-    "Other threads may insert meanwhile: a key whose insert this thread knows to have returned is in.",
-    REGISTER,
-    |filter| filter.size.units
-);
+/// The layout of [`RegisterBloomFilter`].
+pub struct Register(());
 
 impl RegisterBloomFilter {
     /// A filter of at most `bytes` bytes, in whole blocks of 64, with `probes` probes: 2 to 10.
@@ -65,7 +50,7 @@ impl RegisterBloomFilter {
     /// # Errors
     /// [`BuildError`]: less than a block, another number of probes, or a size that the system does not have.
     pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Self::build(Size::with_probes::<Self>(bytes, probes)?)
+        Self::from_params(size::with_probes::<Register>(bytes, probes)?)
     }
 }
 
@@ -91,9 +76,12 @@ fn locate(size: Size, memory: &AtomicBlocks, hash: u64) -> (&AtomicU64, u64) {
     (&memory.as_slice()[index / WORDS].0[index % WORDS], mask)
 }
 
-impl Shape for RegisterBloomFilter {
-    const LAYOUT: &'static Layout = &REGISTER;
-    type Memory = AtomicBlocks;
+impl Shape for Register {
+    const FORMAT: &'static Format = &REGISTER;
+
+    fn params(sizing: Sizing) -> Result<Params, BuildError> {
+        size::params::<Self>(sizing)
+    }
 
     fn rate(size: Size, keys: u64) -> f64 {
         BlockRates::new(lanes(size.probes)).mixture(size.units, keys)
@@ -102,10 +90,13 @@ impl Shape for RegisterBloomFilter {
     fn touched(size: Size) -> f64 {
         lanes(size.probes).touched() / size.units as f64
     }
+}
 
-    fn fill(size: Size, memory: &AtomicBlocks) -> f64 {
-        size.share(&REGISTER, shape::ones(memory.words()))
-    }
+impl Keyed for Register {}
+
+impl Query<Shared> for Register {
+    const NAME: &'static str = "RegisterBloomFilter";
+    type Memory = AtomicBlocks;
 
     #[inline(always)]
     fn prefetch(size: Size, memory: &AtomicBlocks, hash: u64) {
@@ -120,9 +111,9 @@ impl Shape for RegisterBloomFilter {
     }
 }
 
-impl Shared for RegisterBloomFilter {
+impl InsertShared for Register {
     #[inline(always)]
-    fn insert(size: Size, memory: &AtomicBlocks, hash: u64) -> bool {
+    fn insert<const B: usize>(size: Size, memory: &AtomicBlocks, hash: u64) -> bool {
         let (word, mask) = locate(size, memory, hash);
         // Reading first spares the line's owner a repeat. Bits are only ever set, so what is complete stays so.
         word.load(Ordering::Acquire) & mask != mask && word.fetch_or(mask, Ordering::AcqRel) & mask != mask

@@ -1,15 +1,13 @@
 //! `SplitBlockBloomFilter`: the filter of Apache Parquet, bit by bit.
 
-use super::keys::bit_methods;
-use super::methods::{exclusive_methods, layout_methods};
-use super::shape::{self, Exclusive, Shape};
-use super::size::Size;
+use super::size;
 use crate::error::BuildError;
-use crate::file::{Layout, SPLIT_BLOCK, file_methods};
+use crate::filter::Filter;
+use crate::format::{Format, SPLIT_BLOCK};
 use crate::fpr::{BlockRates, Lanes};
-use crate::hash::KeyHasher;
 use crate::kernel::Isa;
-use crate::params::Params;
+use crate::operations::{Exclusive, Insert, Query, Shape};
+use crate::params::{FromParams, Params, Size, Sizing};
 use crate::storage::{Blocks, prefetch};
 use alloc::vec::Vec;
 use twox_hash::XxHash64;
@@ -39,18 +37,10 @@ use twox_hash::XxHash64;
 /// ```
 ///
 /// [Apache Parquet]: https://github.com/apache/parquet-format/blob/master/BloomFilter.md
-#[derive(Clone)]
-pub struct SplitBlockBloomFilter {
-    params: Params,
-    size: Size,
-    hasher: KeyHasher,
-    blocks: Blocks,
-}
+pub type SplitBlockBloomFilter = Filter<SplitBlock, Exclusive>;
 
-layout_methods!(SplitBlockBloomFilter);
-exclusive_methods!(SplitBlockBloomFilter);
-bit_methods!(SplitBlockBloomFilter);
-file_methods!(SplitBlockBloomFilter, "bloomline::variants::", "", SPLIT_BLOCK, |filter| filter.size.units);
+/// The layout of [`SplitBlockBloomFilter`].
+pub struct SplitBlock(());
 
 impl SplitBlockBloomFilter {
     /// A filter with a bitset of exactly `bytes` bytes: a multiple of 32, one block.
@@ -61,7 +51,7 @@ impl SplitBlockBloomFilter {
         if bytes == 0 || !bytes.is_multiple_of(BYTES) {
             return Err(BuildError::Bitset { bytes });
         }
-        Self::build(Size::exact::<Self>((bytes / BYTES) as u64, 8)?)
+        Self::from_params(size::exact::<SplitBlock>((bytes / BYTES) as u64, 8)?)
     }
 
     /// The filter with this bitset, as it stands in a Parquet file after the filter's header. O(memory).
@@ -128,9 +118,12 @@ fn mask(hash: u64) -> [u64; 4] {
     core::array::from_fn(|i| u64::from(bits[2 * i]) | u64::from(bits[2 * i + 1]) << 32)
 }
 
-impl Shape for SplitBlockBloomFilter {
-    const LAYOUT: &'static Layout = &SPLIT_BLOCK;
-    type Memory = Blocks;
+impl Shape for SplitBlock {
+    const FORMAT: &'static Format = &SPLIT_BLOCK;
+
+    fn params(sizing: Sizing) -> Result<Params, BuildError> {
+        size::params::<Self>(sizing)
+    }
 
     fn rate(size: Size, keys: u64) -> f64 {
         BlockRates::new(LANES).mixture(size.units, keys)
@@ -139,10 +132,11 @@ impl Shape for SplitBlockBloomFilter {
     fn touched(size: Size) -> f64 {
         LANES.touched() / size.units as f64
     }
+}
 
-    fn fill(size: Size, memory: &Blocks) -> f64 {
-        size.share(&SPLIT_BLOCK, shape::ones(memory.words()))
-    }
+impl Query<Exclusive> for SplitBlock {
+    const NAME: &'static str = "SplitBlockBloomFilter";
+    type Memory = Blocks;
 
     #[inline(always)]
     fn prefetch(size: Size, memory: &Blocks, hash: u64) {
@@ -158,7 +152,7 @@ impl Shape for SplitBlockBloomFilter {
     }
 }
 
-impl Exclusive for SplitBlockBloomFilter {
+impl Insert for SplitBlock {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Blocks, hash: u64) -> bool {
         let (line, half) = locate(size, hash);

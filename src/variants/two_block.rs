@@ -1,16 +1,15 @@
 //! `TwoBlockBloomFilter`: `words4` in each of two blocks.
 
-use super::keys::{bit_methods, key_methods};
-use super::methods::{exclusive_methods, layout_methods};
-use super::shape::{self, Exclusive, Shape};
-use super::size::Size;
+use super::size;
 use crate::block::Pattern;
 use crate::error::BuildError;
-use crate::file::{Layout, TWO_BLOCKS, file_methods};
+use crate::filter::Filter;
+use crate::format::{Format, TWO_BLOCKS};
 use crate::fpr::{BlockRates, Lanes};
-use crate::hash::{KeyHasher, multiply_fold};
+use crate::hash::multiply_fold;
 use crate::kernel::Isa;
-use crate::params::Params;
+use crate::operations::{Exclusive, Insert, Keyed, Query, Shape};
+use crate::params::{FromParams, Params, Size, Sizing};
 use crate::storage::Blocks;
 
 /// Half of a key's probes in one cache line and half in another, chosen independently of the first: the one for rates
@@ -31,19 +30,10 @@ use crate::storage::Blocks;
 /// assert!(two.memory_bytes() * 10 < one.memory_bytes() * 8);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone)]
-pub struct TwoBlockBloomFilter {
-    params: Params,
-    size: Size,
-    hasher: KeyHasher,
-    blocks: Blocks,
-}
+pub type TwoBlockBloomFilter = Filter<TwoBlocks, Exclusive>;
 
-layout_methods!(TwoBlockBloomFilter);
-exclusive_methods!(TwoBlockBloomFilter);
-key_methods!(TwoBlockBloomFilter, [mut], "whether it was new");
-bit_methods!(TwoBlockBloomFilter);
-file_methods!(TwoBlockBloomFilter, "bloomline::variants::", "", TWO_BLOCKS, |filter| filter.size.units);
+/// The layout of [`TwoBlockBloomFilter`].
+pub struct TwoBlocks(());
 
 impl TwoBlockBloomFilter {
     /// A filter of at most `bytes` bytes, in whole blocks of 64, with `probes` probes: 8, 16, 24 or 32.
@@ -51,7 +41,7 @@ impl TwoBlockBloomFilter {
     /// # Errors
     /// [`BuildError`]: less than a block, another number of probes, or a size that the system does not have.
     pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Self::build(Size::with_probes::<Self>(bytes, probes)?)
+        Self::from_params(size::with_probes::<TwoBlocks>(bytes, probes)?)
     }
 }
 
@@ -63,9 +53,12 @@ fn second(hash: u64) -> u64 {
     multiply_fold(hash, 0x3C6E_F372_FE94_F82B)
 }
 
-impl Shape for TwoBlockBloomFilter {
-    const LAYOUT: &'static Layout = &TWO_BLOCKS;
-    type Memory = Blocks;
+impl Shape for TwoBlocks {
+    const FORMAT: &'static Format = &TWO_BLOCKS;
+
+    fn params(sizing: Sizing) -> Result<Params, BuildError> {
+        size::params::<Self>(sizing)
+    }
 
     /// A block holds a half of each of its keys, so that there are twice as many to spread; and a key has two blocks.
     fn rate(size: Size, keys: u64) -> f64 {
@@ -78,13 +71,16 @@ impl Shape for TwoBlockBloomFilter {
         half * (2.0 - half)
     }
 
-    fn fill(size: Size, memory: &Blocks) -> f64 {
-        size.share(&TWO_BLOCKS, shape::ones(memory.words()))
-    }
-
     fn kernel_probes(size: Size) -> u32 {
         size.probes / 2
     }
+}
+
+impl Keyed for TwoBlocks {}
+
+impl Query<Exclusive> for TwoBlocks {
+    const NAME: &'static str = "TwoBlockBloomFilter";
+    type Memory = Blocks;
 
     #[inline(always)]
     fn prefetch(_: Size, memory: &Blocks, hash: u64) {
@@ -103,7 +99,7 @@ impl Shape for TwoBlockBloomFilter {
     }
 }
 
-impl Exclusive for TwoBlockBloomFilter {
+impl Insert for TwoBlocks {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(_: Size, isa: I, memory: &mut Blocks, hash: u64) -> bool {
         [hash, second(hash)].into_iter().fold(false, |new, hash| {

@@ -1,9 +1,9 @@
 //! Filters from iterators.
 
-use crate::filter::BloomFilter;
 use crate::hash::KeyHasher;
 use crate::key::Key;
 use crate::params::Builder;
+use crate::words4::BloomFilter;
 use alloc::vec::Vec;
 
 /// The false-positive rate of a filter that is collected from an iterator.

@@ -1,4 +1,4 @@
-//! The mathematics of a series of filters: how many keys each stage takes, and at which rate.
+//! How a scalable filter grows: how many keys each stage takes, and at which rate.
 //!
 //! The rates are a geometric series: the stage i has p (1 - r) r^i, and all of them together, however many there will
 //! be, have p. A key that was not inserted is taken for seen if one stage takes it, so the whole stays below p.
@@ -8,20 +8,20 @@
 /// r: each stage's rate is this share of the rate before it. docs/DESIGN.md has what others would cost.
 const TIGHTENING: f64 = 0.875;
 
-/// More stages than any series can have: from the 53rd on, 64-bit hashes cannot keep the stage's rate.
+/// More stages than any filter can have: from the 53rd on, 64-bit hashes cannot keep the stage's rate.
 #[cfg(any(feature = "file", test))]
 pub(crate) const MAX_STAGES: usize = 64;
 
-/// What a series is made from.
+/// What a scalable filter is made from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Series {
+pub(crate) struct Growth {
     /// Keys that the first stage takes, at least 1.
     pub(crate) first: u64,
     /// The rate of all stages together, between 0 and 1.
     pub(crate) rate: f64,
 }
 
-impl Series {
+impl Growth {
     /// The keys that a stage takes: each as many as twice those of the one before. Saturates.
     pub(crate) fn capacity(&self, stage: usize) -> u64 {
         u32::try_from(stage)
@@ -55,11 +55,11 @@ mod tests {
     #[test]
     fn all_stages_together_keep_the_rate() {
         for rate in [0.5, 0.01, 1e-6, 1e-12] {
-            let series = Series { first: 1, rate };
+            let growth = Growth { first: 1, rate };
             let mut sum = 0.0;
             for stage in 0..MAX_STAGES {
-                assert!(combined((0..=stage).map(|stage| series.rate(stage))) < rate);
-                sum += series.rate(stage);
+                assert!(combined((0..=stage).map(|stage| growth.rate(stage))) < rate);
+                sum += growth.rate(stage);
             }
             // What is left for the stages that never come.
             let rest = rate * TIGHTENING.powi(MAX_STAGES as i32);
@@ -69,17 +69,17 @@ mod tests {
 
     #[test]
     fn capacities_double_and_saturate() {
-        let series = Series { first: 3, rate: 0.01 };
-        assert_eq!([0, 1, 2, 10].map(|stage| series.capacity(stage)), [3, 6, 12, 3072]);
-        assert_eq!([63, 64, usize::MAX].map(|stage| series.capacity(stage)), [u64::MAX; 3]);
-        assert_eq!((series.keys(1, 2), series.keys(3, 5)), (2, 14));
+        let growth = Growth { first: 3, rate: 0.01 };
+        assert_eq!([0, 1, 2, 10].map(|stage| growth.capacity(stage)), [3, 6, 12, 3072]);
+        assert_eq!([63, 64, usize::MAX].map(|stage| growth.capacity(stage)), [u64::MAX; 3]);
+        assert_eq!((growth.keys(1, 2), growth.keys(3, 5)), (2, 14));
     }
 
     #[test]
-    fn no_series_has_the_most_stages() {
-        let series = Series { first: 1, rate: 1.0 };
-        assert!(fpr::collision_floor(series.capacity(51)) < series.rate(51));
-        assert!(fpr::collision_floor(series.capacity(52)) >= series.rate(52));
+    fn no_filter_has_the_most_stages() {
+        let growth = Growth { first: 1, rate: 1.0 };
+        assert!(fpr::collision_floor(growth.capacity(51)) < growth.rate(51));
+        assert!(fpr::collision_floor(growth.capacity(52)) >= growth.rate(52));
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! `Serialize` and `Deserialize`: a filter is a byte string, that of its file, and is checked like one.
 
-use crate::atomic_filter::AtomicBloomFilter;
 use crate::file::{FileError, FileErrorKind};
-use crate::filter::BloomFilter;
+use crate::filter::Filter;
+use crate::operations::Query;
+use crate::words4::{BloomFilter, Words4};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 use std::fmt;
 
 /// A byte string with the contents of the filter's file, which takes as much memory again. Formats that know no byte
-/// strings make it a sequence of numbers.
-impl Serialize for BloomFilter {
+/// strings make it a sequence of numbers. Other threads may insert meanwhile, as in [`write_to`](Self::write_to).
+impl<A> Serialize for Filter<Words4, A>
+where
+    Words4: Query<A>,
+{
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes).map_err(S::Error::custom)?;
@@ -17,26 +21,14 @@ impl Serialize for BloomFilter {
     }
 }
 
-/// As of a [`BloomFilter`]; other threads may insert meanwhile, as in [`write_to`](AtomicBloomFilter::write_to).
-impl Serialize for AtomicBloomFilter {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = Vec::new();
-        self.write_to(&mut bytes).map_err(S::Error::custom)?;
-        serializer.serialize_bytes(&bytes)
-    }
-}
-
-/// With all the checks of [`BloomFilter::load`].
-impl<'de> Deserialize<'de> for BloomFilter {
+/// With all the checks of [`load`](Self::load).
+impl<'de, A> Deserialize<'de> for Filter<Words4, A>
+where
+    Words4: Query<A>,
+{
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(FileVisitor)
-    }
-}
-
-/// With all the checks of [`AtomicBloomFilter::load`].
-impl<'de> Deserialize<'de> for AtomicBloomFilter {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        BloomFilter::deserialize(deserializer).map(Self::from)
+        let BloomFilter { params, hasher, blocks } = deserializer.deserialize_byte_buf(FileVisitor)?;
+        Ok(Self { params, hasher, blocks: blocks.into() })
     }
 }
 

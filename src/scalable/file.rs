@@ -1,8 +1,8 @@
-//! A series of filters as a file.
+//! A scalable filter as a file.
 
+use super::ScalableBloomFilter;
 use crate::file::{self, FileError, LoadedSeries};
-use crate::filter::BloomFilter;
-use crate::scalable_filter::ScalableBloomFilter;
+use crate::words4::BloomFilter;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -64,7 +64,7 @@ impl ScalableBloomFilter {
     /// ```
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
         let stages = self.stages.iter().map(|stage| (&stage.params, &stage.hasher, stage.words()));
-        file::write_series(self.series, self.in_last, stages, writer)
+        file::write_series(self.growth, self.in_last, stages, writer)
     }
 
     /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what
@@ -78,7 +78,7 @@ impl ScalableBloomFilter {
 }
 
 impl From<LoadedSeries> for ScalableBloomFilter {
-    fn from(LoadedSeries { series, in_last, stages }: LoadedSeries) -> Self {
-        Self { series, in_last, stages: stages.into_iter().map(BloomFilter::from).collect() }
+    fn from(LoadedSeries { growth, in_last, stages }: LoadedSeries) -> Self {
+        Self { growth, in_last, stages: stages.into_iter().map(BloomFilter::from).collect() }
     }
 }

@@ -2,14 +2,17 @@
 
 use crate::batch::{self, PENDING, Pending};
 use crate::error::BuildError;
-use crate::filter::BloomFilter;
+use crate::growth::{Growth, combined};
 use crate::hash::KeyHasher;
 use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::params::{Builder, FromBuilder, Params};
-use crate::series::{Series, combined};
+use crate::words4::BloomFilter;
 use alloc::vec::Vec;
 use core::fmt;
+
+#[cfg(feature = "file")]
+mod file;
 
 /// A filter that grows with its keys and keeps the false-positive rate, however many come.
 ///
@@ -37,7 +40,7 @@ use core::fmt;
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
-    pub(crate) series: Series,
+    pub(crate) growth: Growth,
     /// At least one. All but the last are full, and never change.
     pub(crate) stages: Vec<BloomFilter>,
     /// Keys in the last stage. Not 0, unless it is the only one.
@@ -231,12 +234,12 @@ impl ScalableBloomFilter {
 
     /// How many keys were new, exactly. (Keys that were taken for seen by mistake are not among them.)
     pub fn keys(&self) -> u64 {
-        self.series.keys(self.stages.len(), self.in_last)
+        self.growth.keys(self.stages.len(), self.in_last)
     }
 
     /// The rate asked for, which all stages together never pass.
     pub fn false_positive_rate(&self) -> f64 {
-        self.series.rate
+        self.growth.rate
     }
 
     /// The false-positive rate to expect with the keys that are in, by the model. Takes microseconds a stage. (At high
@@ -254,7 +257,7 @@ impl ScalableBloomFilter {
     /// ```
     pub fn expected_fpr(&self) -> f64 {
         let last = self.stages.len() - 1;
-        let keys = |stage| if stage == last { self.in_last } else { self.series.capacity(stage) };
+        let keys = |stage| if stage == last { self.in_last } else { self.growth.capacity(stage) };
         combined(self.stages.iter().enumerate().map(|(i, stage)| stage.expected_fpr(keys(i))))
     }
 
@@ -301,12 +304,12 @@ impl ScalableBloomFilter {
 
     /// New keys that the last stage still takes, as far as they can be counted in a slice.
     fn room(&self) -> usize {
-        usize::try_from(self.series.capacity(self.stages.len() - 1) - self.in_last).unwrap_or(usize::MAX)
+        usize::try_from(self.growth.capacity(self.stages.len() - 1) - self.in_last).unwrap_or(usize::MAX)
     }
 
     /// Begins the next stage.
     fn grow(&mut self) -> Result<(), BuildError> {
-        let stage = stage(&self.series, self.stages.len(), self.seed(), self.kernel())?;
+        let stage = stage(&self.growth, self.stages.len(), self.seed(), self.kernel())?;
         self.stages.try_reserve(1).map_err(|_| BuildError::OutOfMemory { bytes: stage.memory_bytes() })?;
         self.stages.push(stage);
         self.in_last = 0;
@@ -340,8 +343,8 @@ impl ScalableBloomFilter {
 }
 
 /// An empty stage.
-fn stage(series: &Series, stage: usize, seed: u64, kernel: Kernel) -> Result<BloomFilter, BuildError> {
-    let builder = BloomFilter::builder().expected_keys(series.capacity(stage)).false_positive_rate(series.rate(stage));
+fn stage(growth: &Growth, stage: usize, seed: u64, kernel: Kernel) -> Result<BloomFilter, BuildError> {
+    let builder = BloomFilter::builder().expected_keys(growth.capacity(stage)).false_positive_rate(growth.rate(stage));
     builder.seed(seed).kernel(kernel).build()
 }
 
@@ -350,9 +353,9 @@ impl FromBuilder for ScalableBloomFilter {
         let (first, rate) = builder.keys_and_rate().ok_or(BuildError::NotKeysAndRate)?;
         // Names what is wrong with the values as they were given, before they are divided among stages.
         let Params { seed, kernel, .. } = builder.params()?;
-        let series = Series { first, rate };
-        let stages = alloc::vec![stage(&series, 0, seed, kernel.kernel())?];
-        Ok(Self { series, stages, in_last: 0 })
+        let growth = Growth { first, rate };
+        let stages = alloc::vec![stage(&growth, 0, seed, kernel.kernel())?];
+        Ok(Self { growth, stages, in_last: 0 })
     }
 }
 
@@ -364,7 +367,7 @@ impl fmt::Debug for ScalableBloomFilter {
         f.debug_struct("ScalableBloomFilter")
             .field("stages", &self.stages)
             .field("keys", &self.keys())
-            .field("false_positive_rate", &self.series.rate)
+            .field("false_positive_rate", &self.growth.rate)
             .finish()
     }
 }

@@ -1,0 +1,138 @@
+//! The layout `words4`, of one block a key; `BloomFilter`: one writer, any number of readers.
+
+use crate::block::Pattern;
+use crate::error::{BuildError, MergeError};
+use crate::filter::Filter;
+use crate::format::{Format, WORDS4};
+use crate::fpr::{self, BlockRates, Lanes};
+use crate::kernel::{Isa, Kernel};
+use crate::operations::{self, Exclusive, Insert, Keyed, Query, Shape};
+use crate::params::{Builder, Params, Size, Sizing};
+use crate::stats;
+use crate::storage::{Blocks, MemoryMut};
+
+/// A set of keys that may say "seen" of a key it has not seen, at a known rate, and never the reverse.
+///
+/// Inserting needs `&mut self`; any number of threads may query a shared reference. For inserting from many threads at
+/// once there is [`AtomicBloomFilter`](crate::AtomicBloomFilter); they turn into each other with `From`, without copying.
+/// Every key sets 4, 8, 12 or 16 bits in a single block of 64 bytes, so that a query or an insert touches one cache line.
+///
+/// # Examples
+/// ```
+/// use bloomline::BloomFilter;
+///
+/// let mut seen = BloomFilter::new(1_000_000, 0.001)?;
+/// assert!(seen.insert("https://example.org/")); // new
+/// assert!(!seen.insert("https://example.org/")); // seen
+/// assert!(seen.contains("https://example.org/"));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+pub type BloomFilter = Filter<Words4, Exclusive>;
+
+/// The layout of [`BloomFilter`] and [`AtomicBloomFilter`](crate::AtomicBloomFilter).
+pub struct Words4(());
+
+#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
+impl<A> Filter<Words4, A>
+where
+    Words4: Query<A>,
+{
+    /// A [`Builder`] for a filter of this type: for a size in bytes, a number of probes or a seed.
+    pub fn builder() -> Builder<Self> {
+        Builder::new()
+    }
+
+    /// The number of blocks, 64 bytes each.
+    pub fn block_count(&self) -> usize {
+        self.params.blocks
+    }
+
+    /// The kernel in use.
+    pub fn kernel(&self) -> Kernel {
+        self.params.kernel.kernel()
+    }
+
+    /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) stays at or below
+    /// `false_positive_rate`; 0 if one key is too many.
+    pub fn capacity(&self, false_positive_rate: f64) -> u64 {
+        fpr::keys_for(self.params.units, self.params.probes, false_positive_rate)
+    }
+
+    /// The false-positive rate of the bits as they are: exact for keys with random hashes, whatever was
+    /// inserted and however often. O(memory).
+    pub fn current_fpr(&self) -> f64 {
+        stats::current_rate(self.words(), self.params.probes)
+    }
+}
+
+impl BloomFilter {
+    /// Keeps the bits that both filters have: no key of both is lost, but keys of one alone may stay, at a rate
+    /// somewhat above that of a filter of the common keys. O(memory).
+    ///
+    /// # Errors
+    /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
+    pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.params.check_same(&other.params)?;
+        self.blocks.merge(other.words(), |ours, theirs| ours & theirs);
+        Ok(())
+    }
+}
+
+impl Shape for Words4 {
+    const FORMAT: &'static Format = &WORDS4;
+
+    fn params(sizing: Sizing) -> Result<Params, BuildError> {
+        let builder = BloomFilter::builder();
+        match sizing {
+            Sizing::Rate { keys, rate } => builder.expected_keys(keys).false_positive_rate(rate),
+            Sizing::Memory { bytes, keys } => builder.memory(bytes).expected_keys(keys),
+        }
+        .params()
+    }
+
+    fn rate(size: Size, keys: u64) -> f64 {
+        BlockRates::new(Lanes::words4(size.probes)).mixture(size.units, keys)
+    }
+
+    fn touched(size: Size) -> f64 {
+        fpr::touched(size.units, size.probes)
+    }
+
+    fn kernel_probes(size: Size) -> u32 {
+        size.probes
+    }
+}
+
+impl Keyed for Words4 {}
+
+impl Query<Exclusive> for Words4 {
+    const NAME: &'static str = "BloomFilter";
+    type Memory = Blocks;
+
+    #[inline(always)]
+    fn prefetch(_: Size, blocks: &Blocks, hash: u64) {
+        blocks.prefetch(hash);
+    }
+
+    #[inline(always)]
+    fn contains<I: Isa, const B: usize>(_: Size, isa: I, blocks: &Blocks, hash: u64) -> bool {
+        let (block, rest) = blocks.locate(hash);
+        isa.contains::<B>(block, Pattern::new(rest))
+    }
+
+    fn contains_many(params: &Params, blocks: &Blocks, hashes: &[u64], found: &mut [bool]) -> usize {
+        operations::contains_many::<Self, Exclusive>(params, blocks, hashes, found)
+    }
+}
+
+impl Insert for Words4 {
+    #[inline(always)]
+    fn insert<I: Isa, const B: usize>(_: Size, isa: I, blocks: &mut Blocks, hash: u64) -> bool {
+        let (block, rest) = blocks.locate_mut(hash);
+        isa.insert::<B>(block, Pattern::new(rest))
+    }
+
+    fn insert_many(params: &Params, blocks: &mut Blocks, hashes: &[u64], new: &mut [bool]) -> usize {
+        operations::insert_many::<Self>(params, blocks, hashes, new)
+    }
+}
