@@ -1,10 +1,7 @@
-//! The commands that keep filters in files, from end to end: the real binary against plain models.
-#![cfg(unix)]
+//! The commands that keep filters in files: `build`, `check`, `merge` and `info`.
 
-mod common;
-
+use crate::common::{Bench, ended, numbers};
 use bloomline::BloomFilter;
-use common::{Bench, ended, numbers};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -152,7 +149,7 @@ fn append_is_a_build_of_both() {
     // By the library: the same filter, one key at a time.
     let mut filter = BloomFilter::builder().expected_keys(9000).false_positive_rate(0.001).seed(5).build().unwrap();
     (0..9000).for_each(|i| assert!(filter.insert(&*format!("https://example.org/{i}")) || i > 0));
-    assert!(filter == BloomFilter::load(bench.0.path().join("both")).unwrap());
+    assert!(filter == BloomFilter::load(bench.path("both")).unwrap());
 
     for option in ["-n 9000", "-p 0.001", "--seed 5"] {
         let message = bench.refused(&format!("build --append {option} -o grown b"));
@@ -224,15 +221,15 @@ fn merge_refuses_filters_that_differ() {
         assert!(message.contains(difference), "{message}");
         assert!(message.contains("\"other\"") && message.contains("\"f\""), "{message}");
     }
-    let mut probes = BloomFilter::builder().memory(BloomFilter::load(bench.0.path().join("f")).unwrap().memory_bytes());
+    let mut probes = BloomFilter::builder().memory(BloomFilter::load(bench.path("f")).unwrap().memory_bytes());
     probes = probes.probes(12);
-    probes.build().unwrap().save(bench.0.path().join("other")).unwrap();
+    probes.build().unwrap().save(bench.path("other")).unwrap();
     assert!(bench.refused("merge f other -o merged").contains("probes: 8 and 12"));
 
     assert!(bench.refused("merge f missing -o merged").contains("missing"));
     assert!(bench.refused("merge f a -o merged").contains("\"a\": not a bloomline file"));
     assert!(bench.refused("merge -o merged").contains("FILTER"));
-    assert!(!bench.0.path().join("merged").exists());
+    assert!(!bench.path("merged").exists());
     let before = bench.read("f");
     let message = bench.refused("merge other f -o f");
     assert!(message.contains("input") && bench.read("f") == before, "{message}");
@@ -242,7 +239,7 @@ fn merge_refuses_filters_that_differ() {
 fn info_tells_what_a_filter_is() {
     let bench = Bench::new(&[("a", &numbers(0..50_000)), ("empty", b"")]);
     bench.clean("build -n 100000 -p 0.01 --seed 42 -o f a");
-    let filter = BloomFilter::load(bench.0.path().join("f")).unwrap();
+    let filter = BloomFilter::load(bench.path("f")).unwrap();
     let info = bench.json("info --json f");
     assert_eq!(info["file"], "f");
     assert_eq!(info["layout"], "words4");
@@ -295,7 +292,7 @@ fn damaged_filters_are_refused_and_named() {
     bench.write("header", &flipped(30));
     bench.write("body", &flipped(1000));
     bench.write("nothing", b"");
-    fs::create_dir(bench.0.path().join("folder")).unwrap();
+    fs::create_dir(bench.path("folder")).unwrap();
     for (file, what) in [
         ("short", format!("truncated: {} bytes of {}", sound.len() - 100, sound.len())),
         ("long", "too long".to_owned()),
@@ -313,15 +310,15 @@ fn damaged_filters_are_refused_and_named() {
             assert!(message.contains(&what) || (command.starts_with("build") && file == "folder"), "{message}");
         }
     }
-    assert!(!bench.0.path().join("merged").exists());
+    assert!(!bench.path("merged").exists());
 }
 
 #[test]
 fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
     bench.clean("build -o f a");
-    fs::hard_link(bench.0.path().join("a"), bench.0.path().join("link")).unwrap();
-    fs::create_dir(bench.0.path().join("folder")).unwrap();
+    fs::hard_link(bench.path("a"), bench.path("link")).unwrap();
+    fs::create_dir(bench.path("folder")).unwrap();
     for output in ["a", "link"] {
         let message = bench.refused(&format!("build -o {output} b a"));
         assert!(
@@ -342,149 +339,18 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
     }
     let before = bench.read("f");
     for line in ["check -f f b a", "check -f a f", "info f"] {
-        let appended = File::options().append(true).open(bench.0.path().join("f")).unwrap();
+        let appended = File::options().append(true).open(bench.path("f")).unwrap();
         assert_eq!(bench.command(line).stdout(appended).output().unwrap().status.code(), Some(2), "{line}");
         assert!(bench.read("f") == before, "{line}");
     }
     for line in ["build -o new b missing", "build -o new folder", "check -f f a missing", "check -f f folder"] {
         bench.refused(line);
     }
-    assert!(!bench.0.path().join("new").exists());
+    assert!(!bench.path("new").exists());
     assert!(bench.refused("build b").contains("--output"));
     assert!(bench.refused("check b").contains("--filter"));
     if Path::new("/dev/full").exists() {
         let full = File::options().write(true).open("/dev/full").unwrap();
         assert_eq!(bench.command("info f").stdout(full).output().unwrap().status.code(), Some(2));
-    }
-}
-
-/// Rows of tests/data/fpr.csv of one kind: probes, bits a key, rate.
-fn model(kind: &str) -> Vec<(u64, f64, f64)> {
-    let lines = include_str!("../../tests/data/fpr.csv").lines().map(|line| line.split(',').collect::<Vec<_>>());
-    lines
-        .filter(|fields| fields[0] == kind && fields[1] == "words4")
-        .map(|fields| (fields[2].parse().unwrap(), fields[3].parse().unwrap(), fields[4].parse().unwrap()))
-        .collect()
-}
-
-#[track_caller]
-fn near(value: &Value, expected: f64, error: f64) {
-    let value = value.as_f64().unwrap();
-    assert!((value / expected - 1.0).abs() < error, "{value} {expected}");
-}
-
-#[test]
-fn plans_are_those_of_the_model() {
-    let bench = Bench::new(&[]);
-    let rows = model("best_for_target");
-    assert_eq!(rows.len(), 8);
-    for (probes, bits, rate) in rows {
-        let by_rate = bench.json(&format!("plan --json -n 1000000000 -p {rate}"));
-        let words4 = &by_rate[0];
-        assert_eq!((&words4["layout"], &words4["probes"]), (&"words4".into(), &probes.into()));
-        near(&words4["bits_per_key"], bits, 1e-5);
-        assert_eq!(words4["rates"][1]["load"], 1.0);
-        near(&words4["rates"][1]["fpr"], rate, 1e-5);
-
-        // The three ways to ask agree.
-        let memory = words4["memory_bytes"].as_u64().unwrap();
-        let by_keys = bench.json(&format!("plan --json -n 1000000000 --memory {memory}"));
-        assert_eq!(by_keys[0], *words4);
-        let by_memory = bench.json(&format!("plan --json -p {rate} --memory {memory}"));
-        assert_eq!(by_memory[0]["probes"], probes);
-        near(&by_memory[0]["keys"], 1e9, 1e-6);
-    }
-    let classic = &bench.json("plan --json -n 1000000000 -p 0.01")[1];
-    assert_eq!((&classic["layout"], &classic["probes"]), (&"classic".into(), &7.into()));
-    near(&classic["bits_per_key"], 9.593, 1e-4);
-}
-
-#[test]
-fn plan_tells_the_rates_at_other_loads() {
-    let bench = Bench::new(&[]);
-    // 16 bits a key; half and a quarter of that at twice and four times the keys.
-    let plan = bench.json("plan --json -n 1000000000 --memory 2000000000");
-    let of_the_model = |probes, bits| model("fpr_at_bits").into_iter().find(|row| (row.0, row.1) == (probes, bits));
-    let probes = plan[0]["probes"].as_u64().unwrap();
-    for (i, load) in [0.5, 1.0, 2.0, 4.0].into_iter().enumerate() {
-        let point = &plan[0]["rates"][i];
-        assert_eq!(point["load"], load);
-        near(&point["fpr"], of_the_model(probes, 16.0 / load).unwrap().2, 1e-5);
-    }
-    let text = bench.clean("plan -n 1000000000 --memory 2000000000");
-    let lines: Vec<&str> = text.lines().collect();
-    assert!(lines.len() == 3 && lines[1].starts_with("words4") && lines[2].starts_with("classic"), "{text}");
-    assert!(lines[1].contains("16.0000") && lines[1].contains("1.86 GiB") && lines[1].contains("9.408e-4"), "{text}");
-}
-
-#[test]
-fn the_table_is_that_of_the_model() {
-    let bench = Bench::new(&[]);
-    let table = bench.json("plan --table --json");
-    let cells = table.as_array().unwrap();
-    assert_eq!(cells.len(), 37 * 4);
-    let rows: Vec<_> = model("fpr_at_bits").into_iter().filter(|row| row.0 <= 16).collect();
-    assert_eq!(rows.len(), 44);
-    for (probes, bits, rate) in rows {
-        let cell = cells.iter().find(|cell| cell["bits_per_key"] == bits as u64 && cell["probes"] == probes).unwrap();
-        near(&cell["fpr"], rate, 1e-5);
-    }
-    let text = bench.clean("plan --table");
-    let row = |bits: &str| text.lines().find(|line| line.trim_start().starts_with(bits)).unwrap();
-    assert_eq!(
-        row("10 ").split_whitespace().collect::<Vec<_>>(),
-        ["10", "1.273e-2", "1.056e-2*", "1.836e-2", "3.676e-2"]
-    );
-    assert!(row("40 ").ends_with("1.249e-6*"), "{text}");
-    assert!(text.contains("words4"));
-}
-
-#[test]
-fn sizes_have_units() {
-    let bench = Bench::new(&[]);
-    let memory = |size: &str| bench.json(&format!("plan --json -p 0.01 --memory {size}"))[0]["memory_bytes"].as_u64();
-    for (size, bytes) in
-        [("64", 64), ("1000", 960), ("64K", 64 << 10), ("16M", 16 << 20), ("4G", 4 << 30), ("2T", 2 << 40)]
-    {
-        assert_eq!(memory(size), Some(bytes), "{size}");
-    }
-    for size in ["0", "63", "-1", "+100", "x", "", "1.5G", "4g", "4GB", "K", "99999999999999999999", "99999999T"] {
-        let message = bench.refused(&format!("plan -p 0.01 --memory={size}"));
-        assert!(message.contains(&format!("'{size}'")) && message.contains("--memory"), "{message}");
-        assert!(size.is_empty() || message.contains("from 64 to"), "{message}");
-    }
-}
-
-#[test]
-fn plans_of_nothing_are_refused() {
-    let bench = Bench::new(&[]);
-    for line in ["plan", "plan -n 5", "plan -p 0.1", "plan --memory 1M", "plan -n 5 -p 0.1 --memory 1M"] {
-        assert!(bench.refused(line).contains("two of -n KEYS, -p RATE and --memory SIZE"), "{line}");
-    }
-    for (line, part) in [
-        ("plan -n 0 -p 0.1", "--expected-keys"),
-        ("plan -n 5 -p 1", "not between 0 and 1"),
-        ("plan -n 5 -p 1e-30", "1e-30"),
-        ("plan --table -n 5", "--table"),
-    ] {
-        assert!(bench.refused(line).contains(part), "{line}");
-    }
-}
-
-#[test]
-fn plan_and_build_agree() {
-    let bench = Bench::new(&[("a", b"a\n")]);
-    let plan = bench.json("plan --json -n 12345 -p 0.003");
-    bench.clean("build -n 12345 -p 0.003 -o f a");
-    let info = bench.json("info --json f");
-    assert_eq!((&plan[0]["memory_bytes"], &plan[0]["probes"]), (&info["memory_bytes"], &info["probes"]));
-}
-
-#[test]
-fn help_shows_examples() {
-    let bench = Bench::new(&[]);
-    for command in ["build", "check", "info", "merge", "plan"] {
-        let help = bench.clean(&format!("{command} --help"));
-        assert!(help.contains("Example") && help.contains(&format!("  bloomline {command} ")), "{help}");
     }
 }
