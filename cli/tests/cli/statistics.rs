@@ -1,9 +1,10 @@
 //! What a run says of itself, and what it keeps quiet.
 
-use crate::common::{Bench, clean, failed, number, numbers, stats, text};
+use crate::common::{Bench, clean, failed, number, numbers, stats, tells, text};
 use crate::corpus::{count, gzip, large, model};
-use bloomline::BloomFilter;
+use bloomline::{BloomFilter, ScalableBloomFilter};
 use std::io::Write;
+use std::time::Instant;
 
 #[test]
 fn stats_tell_the_figures() {
@@ -11,7 +12,9 @@ fn stats_tell_the_figures() {
     let bench = Bench::new(&[("a", &input)]);
     let unique = count(&model(&[&input]));
 
-    let stats = stats(&bench.run(&format!("dedup --stats=json -n {unique} -p 1e-6 a")));
+    let started = Instant::now();
+    let stats = stats(&bench.run(&format!("dedup --stats=json -n {unique} -p 1e-6 --state s a")));
+    let elapsed = started.elapsed().as_secs_f64();
     assert_eq!(stats["lines"], 300_000);
     assert_eq!(stats["unique"], unique);
     assert_eq!(stats["dropped"], 300_000 - unique);
@@ -21,9 +24,14 @@ fn stats_tell_the_figures() {
         assert!(range.contains(&value), "{name} {value}");
     };
     within("fpr", 0.8e-6..1.2e-6);
-    within("fill", 0.2..0.5);
-    within("seconds", 1e-4..100.0);
-    within("mb_per_second", 0.01..1e6);
+    let filter = bench.read("s");
+    let filter = &filter[64..filter.len() - 16];
+    assert_eq!(stats["memory_bytes"], filter.len());
+    let ones: u32 = filter.iter().map(|byte| byte.count_ones()).sum();
+    assert_eq!(stats["fill"], f64::from(ones) / (8.0 * filter.len() as f64));
+    within("seconds", 1e-4..elapsed);
+    let bytes_per_second = number(&stats, "mb_per_second") * 1e6;
+    assert!((bytes_per_second * number(&stats, "seconds") / input.len() as f64 - 1.0).abs() < 1e-9, "{stats}");
 
     for flag in ["--stats", "--stats=text"] {
         let text = text(&bench.run(&format!("dedup {flag} a")).stderr);
@@ -70,12 +78,22 @@ fn statistics_are_those_of_the_run() {
         assert_eq!(row("unique "), Some("3000"), "{told}");
         assert_eq!(row("dropped "), Some("990"), "{told}");
         assert_eq!(row("without a key "), Some("10"), "{told}");
-        for label in ["wrongly dropped ", "fill ", "rate now ", "rate measured ", "filter memory ", "time ", "speed "] {
-            assert!(row(label).is_some_and(|text| text.contains(|c: char| c.is_ascii_digit())), "{label}: {told}");
+        // Rounded, and of another run: all but the times are the same.
+        let first = |label: &str| row(label).and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+        for (label, name, unit, error) in [
+            ("wrongly dropped ", "expected_wrongly_dropped", 1.0, 0.0005),
+            ("fill ", "fill", 0.01, 0.00005),
+            ("rate now ", "fpr", 1.0, 0.005e-7),
+            ("rate measured ", "measured_fpr", 1.0, 0.0),
+            ("filter memory ", "memory_bytes", 1024.0, 5.12),
+        ] {
+            let shown = first(label).unwrap_or_else(|| panic!("{label}: {told}")) * unit;
+            assert!((shown - number(&figures, name)).abs() <= error, "{label}: {told} {figures}");
         }
+        assert!(first("time ") > Some(0.0) && first("speed ") > Some(0.0), "{told}");
     }
-    assert!(bench.refused("dedup --verify 10 a").contains("--stats"));
-    assert!(bench.refused("dedup --stats --verify 0 a").contains("--verify"));
+    tells(&bench.refused("dedup --verify 10 a"), &["required", "--stats"]);
+    tells(&bench.refused("dedup --stats --verify 0 a"), &["--verify", "'0'", "1.."]);
 }
 
 #[test]
@@ -92,13 +110,30 @@ fn lines_lost_are_as_many_as_expected() {
 
 #[test]
 fn the_rate_that_is_measured_is_the_one_that_is_told() {
-    let bench = Bench::new(&[("a", &numbers(0..20_000))]);
-    for options in ["-n 20000 -p 0.01", "-n 20000 -p 0.2 --seed 9", "-n 1000 -p 0.01 --when-full grow"] {
-        let figures = stats(&bench.run(&format!("dedup {options} --stats=json --verify 200000 a")));
+    const SAMPLE: u32 = 200_000;
+    for (options, scalable) in
+        [("-n 20000 -p 0.01", false), ("-n 20000 -p 0.2 --seed 9", false), ("-n 1000 -p 0.01 --when-full grow", true)]
+    {
+        let bench = Bench::new(&[("a", &numbers(0..20_000))]);
+        let figures = stats(&bench.run(&format!("dedup {options} --state s --stats=json --verify {SAMPLE} a")));
         let (told, measured) = (number(&figures, "fpr"), number(&figures, "measured_fpr"));
-        let sigma = (told * (1.0 - told) / 200_000.0).sqrt();
-        assert!(told > 1e-4 && (measured - told).abs() < 5.0 * sigma, "{options}: {measured} {told} {sigma}");
-        assert!((0.5..2.0).contains(&(number(&figures, "measured_fpr_sigma") / sigma)), "{figures}");
+        // Measured once more, by the library and with other keys.
+        let filter = bench.path("s");
+        let absent = |contains: &dyn Fn(&str) -> bool| (0..SAMPLE).filter(|i| contains(&format!("absent {i}"))).count();
+        let found = match scalable {
+            true => ScalableBloomFilter::load(filter).map(|filter| absent(&|key| filter.contains(key))),
+            false => BloomFilter::load(filter).map(|filter| absent(&|key| filter.contains(key))),
+        };
+        let again = found.unwrap() as f64 / f64::from(SAMPLE);
+        let sigma = (told * (1.0 - told) / f64::from(SAMPLE)).sqrt();
+        assert!(told > 1e-4, "{figures}");
+        for rate in [measured, again] {
+            assert!((rate - told).abs() < 5.0 * sigma, "{options}: {rate} {told} {sigma}");
+        }
+        let hits = measured * f64::from(SAMPLE);
+        assert!((hits - hits.round()).abs() < 1e-6, "{hits} keys were found");
+        let told_sigma = number(&figures, "measured_fpr_sigma");
+        assert!((told_sigma * f64::from(SAMPLE) / hits.sqrt() - 1.0).abs() < 1e-9, "{figures}");
     }
 }
 
@@ -114,18 +149,20 @@ fn a_state_with_all_bits_set_has_figures() {
 #[test]
 fn quiet_leaves_nothing_but_errors_to_be_said() {
     let bench = Bench::new(&[("a", &numbers(0..3000)), ("j", b"{}\n[\n"), ("cut", &gzip(b"a\n")[..12])]);
-    for line in [
-        "dedup -n 100 a",
-        "dedup --memory 64K a",
-        "dedup --json-pointer /a --on-error skip j",
-        "dedup -n 10 --on-error skip cut",
-        "dedup -n 10 --on-error keep cut",
+    for (line, said) in [
+        ("dedup -n 100 a", " 100 "),
+        ("dedup --memory 64K a", "64.00 KiB"),
+        ("dedup --json-pointer /a --on-error skip j", "without a key: 2"),
+        ("dedup -n 10 --on-error skip cut", "\"cut\" after line 0"),
+        ("dedup -n 10 --on-error keep cut", "\"cut\" after line 1"),
     ] {
-        assert!(!bench.run(line).stderr.is_empty(), "{line}");
+        let loud = bench.run(line);
+        assert_eq!(loud.status.code(), Some(0), "{line}");
+        tells(&text(&loud.stderr), &[said]);
         for quiet in ["-q", "--quiet"] {
-            clean(bench.run(&format!("{line} {quiet}")));
+            assert!(clean(bench.run(&format!("{line} {quiet}"))) == loud.stdout, "{line} {quiet}");
         }
     }
-    bench.refused("dedup -q missing");
-    failed(&bench.run("dedup -q -n 100 --when-full stop a"));
+    tells(&bench.refused("dedup -q missing"), &["\"missing\"", "No such file"]);
+    tells(&failed(&bench.run("dedup -q -n 100 --when-full stop a")), &["\"a\", line 101:", " 100 new lines"]);
 }

@@ -128,6 +128,14 @@ impl Bench {
     }
 }
 
+/// Asserts that a message has all these parts.
+#[track_caller]
+pub fn tells(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+}
+
 #[track_caller]
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()

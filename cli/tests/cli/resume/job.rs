@@ -1,11 +1,12 @@
 //! A job that is killed at any moment, and what it leaves.
 
-use crate::common::{Bench, bloomline, refused, text};
+use crate::common::{Bench, bloomline, failed, refused, tells, text};
 use crate::corpus::{decode, gzip, zstd};
 use bloomline::{BloomFilter, FileErrorKind, ScalableBloomFilter};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -85,8 +86,8 @@ pub struct Job {
     pub outputs: Vec<&'static str>,
     /// A state that is there before.
     pub before: Option<Vec<u8>>,
-    /// What it ends with.
-    pub code: i32,
+    /// What it fails for, if it does.
+    pub failure: Option<&'static str>,
 }
 
 impl Job {
@@ -97,7 +98,7 @@ impl Job {
         let mut arguments: Vec<&str> = options.split(' ').collect();
         arguments.extend(["-o", output]);
         arguments.extend(inputs.iter().map(|(name, _)| name));
-        Self { name, bench, arguments, outputs: vec![output], before: None, code: 0 }
+        Self { name, bench, arguments, outputs: vec![output], before: None, failure: None }
     }
 
     pub fn dupes(mut self, name: &'static str) -> Self {
@@ -120,7 +121,14 @@ impl Job {
 
     /// The command with more arguments.
     pub fn command(&self, more: &[&str]) -> Command {
-        let mut command = self.bench.command("dedup --quiet --state");
+        let mut command = self.loud(more);
+        command.arg("--quiet");
+        command
+    }
+
+    /// The command with its warnings.
+    pub fn loud(&self, more: &[&str]) -> Command {
+        let mut command = self.bench.command("dedup --state");
         command.arg(STATE).args(&self.arguments).args(more);
         command
     }
@@ -172,7 +180,12 @@ impl Job {
 
     #[track_caller]
     pub fn check_end(&self, output: &Output) {
-        assert_eq!(output.status.code(), Some(self.code), "{}: {}", self.name, text(&output.stderr));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(if self.failure.is_some() { 2 } else { 0 }), "{}: {said}", self.name);
+        match self.failure {
+            Some(reason) => tells(&failed(output), &[reason]),
+            None => assert_eq!(said, "", "{}", self.name),
+        }
     }
 
     /// The results of a run that is not interrupted.
@@ -250,6 +263,18 @@ impl Job {
         assert!(self.files() == files, "{command:?} is refused, and changed a file");
         message
     }
+}
+
+/// Kills a process as soon as it has saved a few more checkpoints, before it has saved the state of the last one.
+pub fn kill_at_checkpoint(job: &Job, mut child: Child, checkpoints: u64) -> Output {
+    let file = || fs::metadata(job.path(CHECKPOINTS)).map(|file| (file.ino(), file.mtime_nsec())).ok();
+    for _ in 0..checkpoints {
+        let last = file();
+        while file() == last && child.try_wait().unwrap().is_none() {
+            thread::yield_now();
+        }
+    }
+    kill(child, Duration::ZERO)
 }
 
 /// What a killed run left: the place in the inputs that belongs to the state, and whether a newer one waits for its
@@ -370,7 +395,7 @@ pub fn fails() -> Job {
     let mut lines = lines(13, 60_000);
     lines[50_000] = "no tab".to_owned();
     let job = Job::new("an error near the end", &[("in.txt", ended(&lines, b'\n'))], "--field 2 -p 1e-9", "out.txt");
-    Job { code: 2, ..job.dupes("dupes.txt") }
+    Job { failure: Some("no key in \"in.txt\", line 50001:"), ..job.dupes("dupes.txt") }
 }
 
 /// A job that was killed in the middle, and the results that it would have had.

@@ -45,9 +45,12 @@ fn resume_after_kills(tries: u32) {
             // Where nothing is there, it makes no difference.
             let mut resume = this % 2 == 1 && job.before.is_none();
             let mut place = None;
-            for _ in 0..6 {
+            for part in 0..6 {
                 let child = job.busy(&mut random, resume).spawn().unwrap();
-                let output = kill(child, random.moment(duration));
+                let output = match part {
+                    1 | 4 => kill_at_checkpoint(&job, child, 2 + random.below(3)),
+                    _ => kill(child, random.moment(duration)),
+                };
                 if output.status.signal() != Some(SIGKILL) {
                     job.check_end(&output);
                     // Without, another run would begin.
@@ -74,7 +77,7 @@ fn resume_after_kills(tries: u32) {
         }
     }
     kills.check("resumed after kills");
-    assert!(kills.torn >= tries / 100, "{kills:?}");
+    assert!(kills.torn >= tries / 10, "{kills:?}");
 }
 
 /// Sends a signal at any moment, lets the command end, and resumes.

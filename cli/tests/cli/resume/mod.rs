@@ -3,11 +3,12 @@
 mod job;
 mod kills;
 
-use crate::common::{Bench, fed, refused, text};
+use crate::common::{Bench, failed, fed, refused, tells, text};
 use crate::corpus::{count, decoded};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use job::*;
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -60,10 +61,10 @@ fn a_run_that_failed_goes_on_where_it_ended() {
     // Without a state it begins.
     bench.clean("dedup --state s -o o --resume a");
     assert_eq!(text(&bench.read("o")), "a\nb\n");
-    bench.refused("dedup --state s --resume a");
-    bench.refused("dedup -o o --resume a");
+    tells(&bench.refused("dedup --state s --resume a"), &["required", "--output"]);
+    tells(&bench.refused("dedup -o o --resume a"), &["required", "--state"]);
     let message = refused(fed(bench.command("dedup --state s -o o --resume -"), b"c\n"));
-    assert!(message.contains("files"), "{message}");
+    tells(&message, &["resume", "files", "-o"]);
     bench.write("a", b"a\na\nb\nc\n");
     assert!(bench.refused("dedup --state s -o o --resume a").contains("another job"));
     assert_eq!(text(&bench.read("o")), "a\nb\n");
@@ -87,7 +88,8 @@ fn other_inputs_are_not_resumed() {
     for changed in [&input[..input.len() - 1], &[&input[..], b"more\n"].concat()] {
         fs::write(job.path("in.txt"), changed).unwrap();
         let message = job.refused(&mut job.command(&["--resume"]));
-        assert!(message.contains("cannot resume") && message.contains("in.txt"), "{message}");
+        let sizes = [&input[..], changed].map(|contents| contents.len().to_string());
+        tells(&message, &["cannot resume", "another job", "in.txt", &sizes[0], &sizes[1]]);
     }
     fs::write(job.path("in.txt"), &input).unwrap();
     File::options().write(true).open(job.path("in.txt")).unwrap().set_modified(time).unwrap();
@@ -95,9 +97,8 @@ fn other_inputs_are_not_resumed() {
     fs::write(job.path("renamed"), &input).unwrap();
     let rename = |argument| if argument == "in.txt" { "renamed" } else { argument };
     let mut renamed = bloomline_like(&job.command(&["--resume"]), rename);
-    for command in [&mut job.command(&["--resume", "more"]), &mut renamed] {
-        let message = job.refused(command);
-        assert!(message.contains("cannot resume"), "{message}");
+    for (command, other) in [(&mut job.command(&["--resume", "more"]), "more"), (&mut renamed, "renamed")] {
+        tells(&job.refused(command), &["cannot resume", "another job", &format!("\"{other}\\\"")]);
     }
     // None of that spoiled anything.
     job.complete(true);
@@ -112,7 +113,7 @@ fn the_order_of_the_inputs_counts() {
         "c.txt" => "a.txt",
         other => other,
     });
-    assert!(job.refused(&mut swapped).contains("cannot resume"));
+    tells(&job.refused(&mut swapped), &["cannot resume", "another job", "a.txt", "c.txt"]);
     job.complete(true);
     job.check_results(&expected);
 }
@@ -120,30 +121,31 @@ fn the_order_of_the_inputs_counts() {
 #[test]
 fn other_options_are_not_resumed() {
     let (job, expected) = crashed(plain());
-    for more in [
-        &["--invert"][..],
-        &["--annotate"],
-        &["--trim"],
-        &["--ignore-case"],
-        &["--field", "1"],
-        &["--field", "1", "--delimiter", "/"],
-        &["--json-pointer", "/a"],
-        &["--normalize", "url"],
-        &["-z"],
-        &["--dupes", "dupes.txt"],
+    for (more, difference) in [
+        (&["--invert"][..], "invert true"),
+        (&["--annotate"], "annotate true"),
+        (&["--trim"], "trim: true"),
+        (&["--ignore-case"], "ignore_case: true"),
+        (&["--field", "1"], "number: 1"),
+        (&["--field", "1", "--delimiter", "/"], "delimiter: [47]"),
+        (&["--json-pointer", "/a"], "Json("),
+        (&["--normalize", "url"], "url: true"),
+        (&["-z"], "line end 0"),
+        (&["--dupes", "dupes.txt"], "dupes.txt"),
     ] {
         let message = job.refused(&mut job.command(&[&["--resume"], more].concat()));
-        assert!(message.contains("cannot resume from \"state.resume\""), "{more:?}: {message}");
+        tells(&message, &["cannot resume from \"state.resume\"", "another job", difference]);
     }
-    let seed = job.refused(&mut job.command(&["--resume", "--seed", "1"]));
-    assert!(seed.contains("seed is 0, and not 1"), "{seed}");
+    tells(&job.refused(&mut job.command(&["--resume", "--seed", "1"])), &["\"state\"", "seed is 0", " 1"]);
     let swap = |from: &'static str, to: &'static str| {
         let command = job.command(&["--resume"]);
         job.refused(&mut bloomline_like(&command, |argument| if argument == from { to } else { argument }))
     };
-    assert!(swap("1e-9", "1e-3").contains("bytes"));
-    assert!(swap("60000", "70000").contains("bytes"));
-    assert!(swap("out.txt", "other.txt").contains("out.txt"));
+    let size = |options: &str| job.bench.json(&format!("plan --json {options}"))[0]["memory_bytes"].to_string();
+    let [had, lower, more] = ["-n 60000 -p 1e-9", "-n 60000 -p 1e-3", "-n 70000 -p 1e-9"].map(size);
+    tells(&swap("1e-9", "1e-3"), &["\"state\"", "-p", &lower, &had]);
+    tells(&swap("60000", "70000"), &["\"state\"", "-n", &more, &had]);
+    tells(&swap("out.txt", "other.txt"), &["cannot resume", "another job", "out.txt", "other.txt"]);
     assert!(!job.path("other.txt").exists());
     job.complete(true);
     job.check_results(&expected);
@@ -162,7 +164,7 @@ fn a_state_that_another_run_changed_is_not_resumed() {
         fs::write(job.path("other"), "not in the input\n").unwrap();
         succeed(job.bench.command(arguments).arg("other"));
         let message = job.refused(&mut job.command(&["--resume"]));
-        assert!(message.contains("cannot resume") && message.contains(reason), "{message}");
+        tells(&message, &["cannot resume from \"state.resume\"", reason]);
     }
 }
 
@@ -201,11 +203,9 @@ fn an_output_shorter_than_at_the_checkpoint_is_not_gone_on_with() {
         assert!(length > 0);
         for shorter in [0, length - 1] {
             fs::write(job.path(name), &whole[..shorter]).unwrap();
-            let output = job.command(&["--resume"]).output().unwrap();
-            let message = text(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{message}");
-            let says = |text: &dyn ToString| message.contains(&text.to_string());
-            assert!(says(&name) && says(&length) && says(&shorter) && says(&"cannot resume"), "{message}");
+            let message = refused(job.command(&["--resume"]).output().unwrap());
+            let (is, was) = (format!(" {shorter} bytes"), format!(" {length} "));
+            tells(&message, &["cannot resume", &format!("\"{name}\""), &is, &was, "remove the state"]);
         }
         // What came after the checkpoint is not needed.
         fs::write(job.path(name), &whole[..length]).unwrap();
@@ -221,10 +221,10 @@ fn checkpoints_that_are_missing_or_damaged_are_not_resumed() {
     for damaged in [&b""[..], b"{}", b"null", &text[..text.len() - 1]] {
         fs::write(job.path(CHECKPOINTS), damaged).unwrap();
         let message = job.refused(&mut job.command(&["--resume"]));
-        assert!(message.contains("cannot keep checkpoints in \"state.resume\": something else is there"), "{message}");
+        tells(&message, &["checkpoints in \"state.resume\"", "something else"]);
     }
     fs::remove_file(job.path(CHECKPOINTS)).unwrap();
-    assert!(job.refused(&mut job.command(&["--resume"])).contains("cannot resume from \"state.resume\""));
+    tells(&job.refused(&mut job.command(&["--resume"])), &["cannot resume from \"state.resume\"", "not there"]);
     fs::write(job.path(CHECKPOINTS), text).unwrap();
     job.complete(true);
     job.check_results(&expected);
@@ -259,11 +259,11 @@ fn only_a_run_from_files_to_files_is_resumed() {
         dedup(&["-o", "/dev/null", "in.txt"]),
         dedup(&["-o", "out.txt", "--dupes", "/dev/null", "in.txt"]),
     ] {
-        let message = job.refused(&mut command);
-        assert!(message.contains("resume") && message.contains("files"), "{message}");
+        tells(&job.refused(&mut command), &["from files to files", "resume", "-o", "--dupes"]);
     }
-    assert!(job.refused(&mut dedup(&["in.txt"])).contains("--output"));
-    assert!(job.refused(&mut dedup(&["-o", "out.txt", "--count", "in.txt"])).contains("--count"));
+    tells(&job.refused(&mut dedup(&["in.txt"])), &["required", "--output"]);
+    let message = job.refused(&mut dedup(&["-o", "out.txt", "--count", "in.txt"]));
+    tells(&message, &["--count", "cannot be used with", "--resume"]);
     job.complete(true);
     job.check_results(&expected);
 }
@@ -274,7 +274,7 @@ fn a_stream_ends_what_could_be_resumed() {
     for arguments in [&["in.txt"][..], &["-o", "/dev/null", "in.txt"], &["--count", "in.txt"]] {
         let (job, _) = crashed(plain());
         succeed(job.bench.command("dedup --state state").args(arguments));
-        assert!(job.refused(&mut job.command(&["--resume"])).contains("cannot resume"));
+        tells(&job.refused(&mut job.command(&["--resume"])), &["cannot resume from \"state.resume\"", "another job"]);
     }
 }
 
@@ -293,8 +293,7 @@ fn of_two_killed_runs_the_second_is_resumed() {
         job.clear();
         left.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
         let old = job.checkpoints();
-        let message = job.refused(&mut job.command(&[]));
-        assert!(message.contains("--resume"), "{message}");
+        tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
         fs::rename(job.path("out.txt"), job.path("kept.txt")).unwrap();
         let mut child = job.command(&["--checkpoint", "1h"]).spawn().unwrap();
         while child.try_wait().unwrap().is_none() && job.checkpoints() == old {
@@ -315,16 +314,14 @@ fn of_two_killed_runs_the_second_is_resumed() {
 fn an_output_that_a_new_run_emptied_is_not_gone_on_with() {
     let (job, _) = crashed(plain());
     File::create(job.path("out.txt")).unwrap();
-    let message = job.refused(&mut job.command(&["--resume"]));
-    assert!(message.contains("out.txt") && message.contains("0 bytes"), "{message}");
+    tells(&job.refused(&mut job.command(&["--resume"])), &["cannot resume", "\"out.txt\"", " 0 bytes"]);
 }
 
 #[test]
 fn beginning_anew_as_a_refusal_advises_loses_no_line() {
     let (job, expected) = crashed(plain());
     File::create(job.path("out.txt")).unwrap();
-    let message = job.refused(&mut job.command(&["--resume"]));
-    assert!(message.contains("to begin anew, remove the state"), "{message}");
+    tells(&job.refused(&mut job.command(&["--resume"])), &["remove the state"]);
     fs::remove_file(job.path(STATE)).unwrap();
     job.complete(false);
     job.check_results(&expected);
@@ -349,27 +346,33 @@ fn checkpoints_that_are_always_due_do_not_stop_the_run() {
 #[test]
 fn an_output_that_is_the_state_is_refused() {
     let job = plain();
-    for arguments in [
-        &["-o", STATE][..],
-        &["-o", CHECKPOINTS],
-        &["-o", "out.txt", "--dupes", STATE],
-        &["-o", "out.txt", "--dupes", CHECKPOINTS],
+    for (arguments, output) in [
+        ("-o state", STATE),
+        ("-o state.resume", CHECKPOINTS),
+        ("-o out.txt --dupes state", STATE),
+        ("-o out.txt --dupes state.resume", CHECKPOINTS),
     ] {
         job.clear();
-        let output = job.bench.command("dedup --state state in.txt").args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let message = job.bench.refused(&format!("dedup --state state in.txt {arguments}"));
+        tells(&message, &[&format!("write to \"{output}\""), "another output"]);
     }
 }
 
 #[test]
 fn a_limit_is_the_same_when_resumed() {
+    let lines = lines(1, 60_000);
+    let mut seen = HashSet::new();
+    let one_too_many = 1 + lines.iter().position(|line| seen.insert(line) && seen.len() > 25_000).unwrap();
     for when in ["warn", "stop"] {
-        let input = ended(&lines(1, 60_000), b'\n');
         let options = format!("-n 25000 --when-full {when}");
-        let mut job = Job::new("limited", &[("in.txt", input)], &options, "out.txt");
-        job.code = if when == "stop" { 2 } else { 0 };
+        let mut job = Job::new("limited", &[("in.txt", ended(&lines, b'\n'))], &options, "out.txt");
+        let stopped = &*format!("stopped at \"in.txt\", line {one_too_many}:").leak();
+        job.failure = (when == "stop").then_some(stopped);
         let (job, expected) = crashed(job);
-        job.complete(true);
+        let message = text(&job.loud(&["--resume"]).output().unwrap().stderr);
+        assert_eq!(message.matches('\n').count(), 1, "{message}");
+        let said = if when == "stop" { [stopped, "full"] } else { ["warning", " 25000 "] };
+        tells(&message, &said);
         job.check_results(&expected);
     }
 }
@@ -378,9 +381,16 @@ fn a_limit_is_the_same_when_resumed() {
 fn a_run_that_stops_when_full_stops_at_the_same_line_when_resumed() {
     let input = ended(&lines(1, 60_000), b'\n');
     let mut job = Job::new("stopped", &[("in.txt", input)], "-n 25000 -p 1e-3 --when-full stop", "out.txt");
-    job.code = 2;
-    let (job, expected) = crashed(job);
-    job.complete(true);
+    job.failure = Some("stopped at \"in.txt\", line ");
+    let expected = job.expected();
+    let stop = |more: &[&str]| {
+        let message = failed(&job.command(more).output().unwrap());
+        message.split_once(':').unwrap().1.split_once(':').unwrap().0.to_owned()
+    };
+    job.clear();
+    let whole = stop(&[]);
+    job.crash();
+    assert_eq!(stop(&["--resume"]), whole);
     job.check_results(&expected);
 }
 
@@ -389,7 +399,7 @@ fn another_way_with_errors_is_not_resumed() {
     let (job, _) = crashed(faulty());
     let skip = |argument| if argument == "keep" { "skip" } else { argument };
     let message = job.refused(&mut bloomline_like(&job.command(&["--resume"]), skip));
-    assert!(message.contains("cannot resume"), "{message}");
+    tells(&message, &["cannot resume from \"state.resume\"", "another job", "keep", "skip"]);
 }
 
 #[test]
@@ -399,8 +409,9 @@ fn inputs_that_changed_but_for_their_sizes_are_not_resumed() {
     job.complete(false);
     let mut input = fs::read(job.path("in.txt")).unwrap();
     input.rotate_left(1);
-    fs::write(job.path("in.txt"), input).unwrap();
-    job.refused(&mut job.command(&["--resume"]));
+    fs::write(job.path("in.txt"), &input).unwrap();
+    let message = job.refused(&mut job.command(&["--resume"]));
+    tells(&message, &["cannot resume from \"state.resume\"", "another job", "in.txt", &input.len().to_string()]);
 }
 
 /// The last checkpoint says that it is of the end, and is written before the state.
@@ -411,7 +422,7 @@ fn an_output_whose_last_state_was_not_saved_is_not_begun_anew() {
     // Goes on at this state, so that it is the last but one.
     job.complete(true);
     fs::write(job.path(STATE), state).unwrap();
-    assert!(job.refused(&mut job.command(&[])).contains("--resume"));
+    tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
     job.complete(true);
     job.check_results(&expected);
     // At the end of the last state nothing is lost.
