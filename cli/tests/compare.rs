@@ -1,34 +1,20 @@
 //! `bloomline compare`, from end to end: the figures agree with the models, and the page shows its plots.
 #![cfg(unix)]
 
+mod common;
+
+use common::{Bench, number, text};
 use serde_json::Value;
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use tempfile::TempDir;
+use std::process::Command;
 
 /// A comparison that takes seconds.
 const SHORT: &str = "compare --sizes 64K,256K --rounds 1 --probes 262144 -j 2";
 
-fn run(folder: &Path, line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
-    command.args(line.split(' ')).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
-
-/// The output of a run that must succeed and say nothing else.
-#[track_caller]
-fn clean(folder: &Path, line: &str) -> String {
-    let output = run(folder, line);
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    assert_eq!(output.status.code(), Some(0));
-    String::from_utf8(output.stdout).unwrap()
-}
-
 #[test]
 fn figures_agree_with_the_models() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = clean(folder.path(), &format!("{SHORT} --json"));
-    fs::write(folder.path().join("result.json"), &text).unwrap();
+    let bench = Bench::new(&[]);
+    let text = bench.clean(&format!("{SHORT} --json"));
+    bench.write("result.json", text.as_bytes());
     let result: Value = serde_json::from_str(&text).unwrap();
     let contenders = names(&result["contenders"], "name");
     assert!(contenders.contains(&"words4") && contenders.contains(&"fastbloom"), "{contenders:?}");
@@ -58,7 +44,7 @@ fn figures_agree_with_the_models() {
     }
     assert!(result["machine"]["caches"].is_array() && result["machine"]["features"].is_array());
 
-    let table = clean(folder.path(), "compare --from result.json");
+    let table = bench.clean("compare --from result.json");
     for title in ["64 KiB, 43690 keys\n", "256 KiB, 174762 keys\n"] {
         let (_, part) = table.split_once(title).unwrap();
         for name in &contenders {
@@ -67,8 +53,8 @@ fn figures_agree_with_the_models() {
         }
     }
     assert!(table.contains("Only 262144 distinct keys a round"));
-    fs::write(folder.path().join("again.json"), clean(folder.path(), "compare --from result.json --json")).unwrap();
-    assert_eq!(clean(folder.path(), "compare --from again.json"), table);
+    bench.write("again.json", bench.clean("compare --from result.json --json").as_bytes());
+    assert_eq!(bench.clean("compare --from again.json"), table);
 }
 
 /// Within five standard deviations, of which one part is that of the sample, and one that of the filter: its blocks are as
@@ -89,16 +75,11 @@ fn threads(times: &Value) -> Vec<u64> {
     times.as_array().unwrap().iter().map(|at| at["threads"].as_u64().unwrap()).collect()
 }
 
-#[track_caller]
-fn number(value: &Value, field: &str) -> f64 {
-    value[field].as_f64().unwrap_or_else(|| panic!("no {field} in {value}"))
-}
-
 #[test]
 fn contenders_are_chosen() {
-    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new(&[]);
     let line = "compare --sizes 64K --rounds 1 --probes 4096 -j 1 --only fastbloom,words4 --bits-per-key 8 --json";
-    let result: Value = serde_json::from_str(&clean(folder.path(), line)).unwrap();
+    let result: Value = serde_json::from_str(&bench.clean(line)).unwrap();
     assert_eq!(names(&result["rows"], "contender"), ["words4", "fastbloom"]);
     assert_eq!(number(&result["rows"][0], "keys"), 65536.0);
     assert_eq!(result["command"], format!("bloomline {line}"));
@@ -106,8 +87,7 @@ fn contenders_are_chosen() {
 
 #[test]
 fn bad_requests_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("no.json"), "{}").unwrap();
+    let bench = Bench::new(&[("no.json", b"{}")]);
     for (line, reason) in [
         ("--only words5", "no contender is called \"words5\"; there are words4, "),
         ("--sizes 64K,big", "invalid value 'big'"),
@@ -118,28 +98,25 @@ fn bad_requests_are_refused() {
         ("--from none.json", "cannot read \"none.json\": "),
         ("--from no.json", "cannot read \"no.json\": missing field"),
     ] {
-        let output = run(folder.path(), &format!("compare {line}"));
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{message}");
-        assert!(message.starts_with("bloomline: ") && message.contains(reason), "{message}");
-        assert_eq!(message.matches('\n').count(), 1, "{message:?}");
+        let message = bench.refused(&format!("compare {line}"));
+        assert!(message.contains(reason), "{message}");
     }
 }
 
 #[test]
 fn plots_are_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    clean(folder.path(), &format!("{SHORT} --html page.html --svg plots"));
+    let bench = Bench::new(&[]);
+    bench.clean(&format!("{SHORT} --html page.html --svg plots"));
     for name in ["speed", "rate", "space", "threads"] {
-        let svg = fs::read_to_string(folder.path().join("plots").join(name).with_extension("svg")).unwrap();
+        let svg = text(&bench.read(&format!("plots/{name}.svg")));
         assert!(svg.starts_with("<svg") && svg.contains("<polyline") && !svg.contains("#01"), "{name}");
     }
-    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    let page = text(&bench.read("page.html"));
     for outside in ["src=", "href=", "url(", "@import", "<script", "#01"] {
         assert!(!page.contains(outside), "{outside}");
     }
     for width in [390, 1200] {
-        let Some(seen) = look(&folder, &page, width) else { return };
+        let Some(seen) = look(&bench, &page, width) else { return };
         assert!(number(&seen, "overflow") <= 0.0, "at {width} px: {seen}");
         let plots = seen["plots"].as_array().unwrap();
         assert_eq!(names(&seen["plots"], "id"), ["speed", "rate", "space", "threads"]);
@@ -184,15 +161,15 @@ document.querySelector("pre").textContent = JSON.stringify({ overflow: root.scro
 "#;
 
 /// What is seen in Chromium; nothing where there is none and none is required.
-fn look(folder: &TempDir, page: &str, width: u32) -> Option<Value> {
+fn look(bench: &Bench, page: &str, width: u32) -> Option<Value> {
     let escape = |text: &str| text.replace('&', "&amp;").replace('"', "&quot;");
     let wrapper = format!(
         "<!DOCTYPE html><meta charset=utf-8><pre></pre><iframe width={width} height=3000 style='border:0' \
          srcdoc=\"{}\"></iframe><script>onload = () => {{{EYES}}}</script>",
         escape(page)
     );
-    let path = folder.path().join("wrapper.html");
-    fs::write(&path, wrapper).unwrap();
+    bench.write("wrapper.html", wrapper.as_bytes());
+    let path = bench.path("wrapper.html");
     let profile = tempfile::tempdir().unwrap();
     let mut chromium = Command::new("chromium");
     chromium.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]);

@@ -5,14 +5,15 @@
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use tempfile::TempDir;
 
-/// The command, with nothing to read on standard input.
+/// The command, with nothing to read on standard input, and pipes for what it puts out.
 pub fn bloomline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
-    command.stdin(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -73,12 +74,23 @@ impl Bench {
         bench
     }
 
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
     pub fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.0.path().join(name), bytes).unwrap();
+        fs::write(self.path(name), bytes).unwrap();
     }
 
     pub fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.path().join(name)).unwrap()
+        fs::read(self.path(name)).unwrap()
+    }
+
+    /// A named pipe.
+    pub fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
     }
 
     pub fn command(&self, line: &str) -> Command {
@@ -93,7 +105,7 @@ impl Bench {
 
     /// Runs with a file as standard input.
     pub fn run_with(&self, line: &str, input: &str) -> Output {
-        self.command(line).stdin(File::open(self.0.path().join(input)).unwrap()).output().unwrap()
+        self.command(line).stdin(File::open(self.path(input)).unwrap()).output().unwrap()
     }
 
     /// The output of a run that must succeed and say nothing else.
@@ -114,6 +126,32 @@ impl Bench {
         assert_eq!(text.matches('\n').count(), 1);
         serde_json::from_str(&text).unwrap()
     }
+}
+
+/// Asserts that a message has all these parts.
+#[track_caller]
+pub fn tells(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+}
+
+#[track_caller]
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What `--stats=json` says, after any warnings.
+#[track_caller]
+pub fn stats(output: &Output) -> Value {
+    let text = text(&output.stderr);
+    let line = text.lines().find(|line| line.starts_with('{'));
+    serde_json::from_str(line.unwrap_or_else(|| panic!("no statistics: {text}"))).unwrap()
+}
+
+#[track_caller]
+pub fn number(object: &Value, name: &str) -> f64 {
+    object[name].as_f64().unwrap_or_else(|| panic!("{name} is missing: {object}"))
 }
 
 /// Lines that all differ.

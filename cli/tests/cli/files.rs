@@ -1,10 +1,7 @@
-//! The commands that keep filters in files, from end to end: the real binary against plain models.
-#![cfg(unix)]
+//! The commands that keep filters in files: `build`, `check`, `merge` and `info`.
 
-mod common;
-
+use crate::common::{Bench, clean, ended, number, numbers, refused, tells};
 use bloomline::BloomFilter;
-use common::{Bench, ended, numbers};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -66,11 +63,11 @@ fn awkward_lines_are_found() {
     let lines: &[u8] = b"\n crlf\r\nnul\0\0\n\xff\xfe\nthe last";
     let bench = Bench::new(&[("lines", lines), ("empty", b""), ("newline", b"\n")]);
     bench.clean("build -o f lines");
-    assert_eq!(bench.run("check -f f lines").stdout, [lines, b"\n"].concat());
+    assert_eq!(clean(bench.run("check -f f lines")), [lines, b"\n"].concat());
     assert_eq!(bench.clean("check -f f newline empty newline"), "\n\n");
     bench.clean("build -o nothing empty");
     assert_eq!(ended(bench.run("check -f nothing lines"), 1), "");
-    assert_eq!(bench.run_with("check -v -f nothing", "lines").stdout, [lines, b"\n"].concat());
+    assert_eq!(clean(bench.run_with("check -v -f nothing", "lines")), [lines, b"\n"].concat());
 }
 
 #[test]
@@ -116,7 +113,7 @@ fn quiet_tells_by_its_exit_code() {
     ] {
         assert_eq!(ended(bench.run(&format!("check -q -f f {arguments}")), code), "", "{arguments}");
     }
-    assert!(bench.refused("check -q -f f some missing").contains("missing"));
+    tells(&bench.refused("check -q -f f some missing"), &["\"missing\"", "No such file"]);
 
     // The first line found ends it, though the pipe stays open.
     let mut child = bench.command("check -q --chunk-size 1 -f f").stdin(Stdio::piped()).spawn().unwrap();
@@ -152,15 +149,14 @@ fn append_is_a_build_of_both() {
     // By the library: the same filter, one key at a time.
     let mut filter = BloomFilter::builder().expected_keys(9000).false_positive_rate(0.001).seed(5).build().unwrap();
     (0..9000).for_each(|i| assert!(filter.insert(&*format!("https://example.org/{i}")) || i > 0));
-    assert!(filter == BloomFilter::load(bench.0.path().join("both")).unwrap());
+    assert!(filter == BloomFilter::load(bench.path("both")).unwrap());
 
-    for option in ["-n 9000", "-p 0.001", "--seed 5"] {
+    for (option, name) in [("-n 9000", "--expected-keys"), ("-p 0.001", "--fpr"), ("--seed 5", "--seed")] {
         let message = bench.refused(&format!("build --append {option} -o grown b"));
-        assert!(message.contains("--append"), "{message}");
+        tells(&message, &["--append", "cannot be used with", name]);
     }
-    let message = bench.refused("build --append -o missing b");
-    assert!(message.contains("missing") && message.contains("No such file"), "{message}");
-    assert!(bench.refused("build --append -o a b").contains("not a bloomline file"));
+    tells(&bench.refused("build --append -o missing b"), &["\"missing\"", "No such file"]);
+    tells(&bench.refused("build --append -o a b"), &["\"a\"", "not a bloomline file"]);
     assert!(bench.read("a") == numbers(0..5000));
 }
 
@@ -186,7 +182,8 @@ fn build_tells_its_figures() {
     assert!(text.contains("lines read     5100\n") && text.contains("new            0\n"), "{text}");
 
     let message = String::from_utf8(stats("build -n 1000 -o f a")).unwrap();
-    assert!(message.contains("warning") && message.contains("1000") && message.matches('\n').count() == 1, "{message}");
+    tells(&message, &["warning", " 1000 ", "rate", "-n"]);
+    assert_eq!(message.matches('\n').count(), 1, "{message}");
 
     // Full to the last bit, the estimate of the keys is infinite: no number that JSON knows.
     let full = stats("build --stats=json -n 1 -p 0.5 -o f a");
@@ -216,33 +213,34 @@ fn merge_is_the_union() {
 fn merge_refuses_filters_that_differ() {
     let bench = Bench::new(&[("a", b"a\n")]);
     bench.clean("build -n 1000 -p 0.01 -o f a");
-    for (options, difference) in
-        [("-n 1000 -p 0.01 --seed 7", "seed: 0 and 7"), ("-n 2000 -p 0.01", "size: "), ("-n 1000 -p 0.02", "size: ")]
-    {
+    let blocks = |name: &str| (bench.read(name).len() - 80) / 64;
+    for options in ["-n 1000 -p 0.01 --seed 7", "-n 2000 -p 0.01", "-n 1000 -p 0.02"] {
         bench.clean(&format!("build {options} -o other a"));
-        let message = bench.refused("merge f f other -o merged");
-        assert!(message.contains(difference), "{message}");
-        assert!(message.contains("\"other\"") && message.contains("\"f\""), "{message}");
+        let difference = match options.contains("--seed") {
+            true => "seed: 0 and 7".to_owned(),
+            false => format!("size: {} and {} blocks", blocks("f"), blocks("other")),
+        };
+        tells(&bench.refused("merge f f other -o merged"), &["\"other\"", "\"f\"", &difference]);
     }
-    let mut probes = BloomFilter::builder().memory(BloomFilter::load(bench.0.path().join("f")).unwrap().memory_bytes());
+    let mut probes = BloomFilter::builder().memory(BloomFilter::load(bench.path("f")).unwrap().memory_bytes());
     probes = probes.probes(12);
-    probes.build().unwrap().save(bench.0.path().join("other")).unwrap();
+    probes.build().unwrap().save(bench.path("other")).unwrap();
     assert!(bench.refused("merge f other -o merged").contains("probes: 8 and 12"));
 
-    assert!(bench.refused("merge f missing -o merged").contains("missing"));
-    assert!(bench.refused("merge f a -o merged").contains("\"a\": not a bloomline file"));
-    assert!(bench.refused("merge -o merged").contains("FILTER"));
-    assert!(!bench.0.path().join("merged").exists());
+    tells(&bench.refused("merge f missing -o merged"), &["\"missing\"", "No such file"]);
+    tells(&bench.refused("merge f a -o merged"), &["\"a\"", "not a bloomline file"]);
+    tells(&bench.refused("merge -o merged"), &["required", "FILTER"]);
+    assert!(!bench.path("merged").exists());
     let before = bench.read("f");
-    let message = bench.refused("merge other f -o f");
-    assert!(message.contains("input") && bench.read("f") == before, "{message}");
+    tells(&bench.refused("merge other f -o f"), &["write to \"f\"", "input"]);
+    assert!(bench.read("f") == before);
 }
 
 #[test]
 fn info_tells_what_a_filter_is() {
     let bench = Bench::new(&[("a", &numbers(0..50_000)), ("empty", b"")]);
     bench.clean("build -n 100000 -p 0.01 --seed 42 -o f a");
-    let filter = BloomFilter::load(bench.0.path().join("f")).unwrap();
+    let filter = BloomFilter::load(bench.path("f")).unwrap();
     let info = bench.json("info --json f");
     assert_eq!(info["file"], "f");
     assert_eq!(info["layout"], "words4");
@@ -250,9 +248,16 @@ fn info_tells_what_a_filter_is() {
     assert_eq!(info["blocks"], filter.block_count());
     assert_eq!(info["probes"], filter.probes());
     assert_eq!(info["seed"], 42);
-    assert_eq!(info["fill"], filter.fill_ratio());
+    let file = bench.read("f");
+    let ones: u32 = file[64..file.len() - 16].iter().map(|byte| byte.count_ones()).sum();
+    assert_eq!(info["fill"], f64::from(ones) / (8.0 * filter.memory_bytes() as f64));
     assert_eq!(info["fpr"], filter.current_fpr());
+    // Half full: as planned for half of the keys.
+    let planned = &bench.json("plan --json -n 100000 -p 0.01")[0]["rates"][0];
+    assert_eq!(planned["load"], 0.5);
+    assert!((number(&info, "fpr") / number(planned, "fpr") - 1.0).abs() < 0.1, "{info} {planned}");
     assert_eq!(info["estimated_keys"], filter.estimated_keys());
+    assert!((number(&info, "estimated_keys") / 50_000.0 - 1.0).abs() < 0.02, "{info}");
     assert!((info["bits_per_key"].as_f64().unwrap() / 20.23 - 1.0).abs() < 0.02, "{info}");
     let capacity = &info["capacity"][0];
     assert_eq!((&capacity["fpr"], &capacity["keys"]), (&0.01.into(), &filter.capacity(0.01).into()));
@@ -295,196 +300,68 @@ fn damaged_filters_are_refused_and_named() {
     bench.write("header", &flipped(30));
     bench.write("body", &flipped(1000));
     bench.write("nothing", b"");
-    fs::create_dir(bench.0.path().join("folder")).unwrap();
+    fs::create_dir(bench.path("folder")).unwrap();
     for (file, what) in [
-        ("short", format!("truncated: {} bytes of {}", sound.len() - 100, sound.len())),
-        ("long", "too long".to_owned()),
-        ("header", "damaged: the header".to_owned()),
-        ("body", "damaged: the blocks".to_owned()),
-        ("nothing", "truncated".to_owned()),
-        ("text", "not a bloomline file".to_owned()),
-        ("missing", "No such file".to_owned()),
-        ("folder", "directory".to_owned()),
+        ("short", &*format!("truncated: {} bytes of {}", sound.len() - 100, sound.len())),
+        ("long", &format!("too long: {} bytes where {} are due", sound.len() + 1, sound.len())),
+        ("header", "damaged: the header"),
+        ("body", "damaged: the blocks"),
+        ("nothing", "truncated: 0 bytes"),
+        ("text", "not a bloomline file"),
+        ("missing", "No such file"),
+        ("folder", "directory"),
     ] {
         for command in ["info", "info --json", "check a -f", "merge f -o merged", "build a --append -o"] {
-            let message = bench.refused(&format!("{command} {file}"));
-            assert!(message.contains(&format!("\"{file}\"")), "{message}");
             // An output is checked before it is loaded.
-            assert!(message.contains(&what) || (command.starts_with("build") && file == "folder"), "{message}");
+            let what = if command.starts_with("build") && file == "folder" { "not a regular file" } else { what };
+            tells(&bench.refused(&format!("{command} {file}")), &[&format!("\"{file}\""), what]);
         }
     }
-    assert!(!bench.0.path().join("merged").exists());
+    assert!(!bench.path("merged").exists());
 }
 
 #[test]
 fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
     bench.clean("build -o f a");
-    fs::hard_link(bench.0.path().join("a"), bench.0.path().join("link")).unwrap();
-    fs::create_dir(bench.0.path().join("folder")).unwrap();
+    fs::hard_link(bench.path("a"), bench.path("link")).unwrap();
+    fs::create_dir(bench.path("folder")).unwrap();
     for output in ["a", "link"] {
-        let message = bench.refused(&format!("build -o {output} b a"));
-        assert!(
-            message.contains(&format!("\"{output}\"")) && message.contains("input") && message.contains(": \"a\";"),
-            "{message}"
-        );
+        tells(&bench.refused(&format!("build -o {output} b a")), &[&format!("\"{output}\""), "input", ": \"a\""]);
     }
     assert_eq!(bench.read("a"), b"a\n");
     // Standard input stays silent: who reads it first would wait forever.
-    for output in ["folder", "nowhere/f", "/dev/null"] {
-        let mut child = bench.command(&format!("build -n 1 -o {output} -"));
-        let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for (output, why) in
+        [("folder", "not a regular file"), ("nowhere/f", "No such file"), ("/dev/null", "not a regular file")]
+    {
+        let mut child = bench.command(&format!("build -n 1 -o {output} -")).stdin(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take();
-        let output_of_child = child.wait_with_output().unwrap();
+        let result = child.wait_with_output().unwrap();
         drop(stdin);
-        assert_eq!(output_of_child.status.code(), Some(2));
-        assert!(String::from_utf8(output_of_child.stderr).unwrap().contains(output));
+        tells(&refused(result), &[&format!("\"{output}\""), why]);
     }
+    bench.clean("build -o g b");
     let before = bench.read("f");
-    for line in ["check -f f b a", "check -f a f", "info f"] {
-        let appended = File::options().append(true).open(bench.0.path().join("f")).unwrap();
-        assert_eq!(bench.command(line).stdout(appended).output().unwrap().status.code(), Some(2), "{line}");
+    for line in ["check -f f b a", "check -f g f", "info f"] {
+        let appended = File::options().append(true).open(bench.path("f")).unwrap();
+        let message = refused(bench.command(line).stdout(appended).output().unwrap());
+        tells(&message, &["write to standard output", "input", ": \"f\""]);
         assert!(bench.read("f") == before, "{line}");
     }
-    for line in ["build -o new b missing", "build -o new folder", "check -f f a missing", "check -f f folder"] {
-        bench.refused(line);
+    for (line, parts) in [
+        ("build -o new b missing", ["\"missing\"", "No such file"]),
+        ("build -o new folder", ["\"folder\"", "directory"]),
+        ("check -f f a missing", ["\"missing\"", "No such file"]),
+        ("check -f f folder", ["\"folder\"", "directory"]),
+        ("build b", ["required", "--output"]),
+        ("check b", ["required", "--filter"]),
+    ] {
+        tells(&bench.refused(line), &parts);
     }
-    assert!(!bench.0.path().join("new").exists());
-    assert!(bench.refused("build b").contains("--output"));
-    assert!(bench.refused("check b").contains("--filter"));
+    assert!(!bench.path("new").exists());
     if Path::new("/dev/full").exists() {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        assert_eq!(bench.command("info f").stdout(full).output().unwrap().status.code(), Some(2));
-    }
-}
-
-/// Rows of tests/data/fpr.csv of one kind: probes, bits a key, rate.
-fn model(kind: &str) -> Vec<(u64, f64, f64)> {
-    let lines = include_str!("../../tests/data/fpr.csv").lines().map(|line| line.split(',').collect::<Vec<_>>());
-    lines
-        .filter(|fields| fields[0] == kind && fields[1] == "words4")
-        .map(|fields| (fields[2].parse().unwrap(), fields[3].parse().unwrap(), fields[4].parse().unwrap()))
-        .collect()
-}
-
-#[track_caller]
-fn near(value: &Value, expected: f64, error: f64) {
-    let value = value.as_f64().unwrap();
-    assert!((value / expected - 1.0).abs() < error, "{value} {expected}");
-}
-
-#[test]
-fn plans_are_those_of_the_model() {
-    let bench = Bench::new(&[]);
-    let rows = model("best_for_target");
-    assert_eq!(rows.len(), 8);
-    for (probes, bits, rate) in rows {
-        let by_rate = bench.json(&format!("plan --json -n 1000000000 -p {rate}"));
-        let words4 = &by_rate[0];
-        assert_eq!((&words4["layout"], &words4["probes"]), (&"words4".into(), &probes.into()));
-        near(&words4["bits_per_key"], bits, 1e-5);
-        assert_eq!(words4["rates"][1]["load"], 1.0);
-        near(&words4["rates"][1]["fpr"], rate, 1e-5);
-
-        // The three ways to ask agree.
-        let memory = words4["memory_bytes"].as_u64().unwrap();
-        let by_keys = bench.json(&format!("plan --json -n 1000000000 --memory {memory}"));
-        assert_eq!(by_keys[0], *words4);
-        let by_memory = bench.json(&format!("plan --json -p {rate} --memory {memory}"));
-        assert_eq!(by_memory[0]["probes"], probes);
-        near(&by_memory[0]["keys"], 1e9, 1e-6);
-    }
-    let classic = &bench.json("plan --json -n 1000000000 -p 0.01")[1];
-    assert_eq!((&classic["layout"], &classic["probes"]), (&"classic".into(), &7.into()));
-    near(&classic["bits_per_key"], 9.593, 1e-4);
-}
-
-#[test]
-fn plan_tells_the_rates_at_other_loads() {
-    let bench = Bench::new(&[]);
-    // 16 bits a key; half and a quarter of that at twice and four times the keys.
-    let plan = bench.json("plan --json -n 1000000000 --memory 2000000000");
-    let of_the_model = |probes, bits| model("fpr_at_bits").into_iter().find(|row| (row.0, row.1) == (probes, bits));
-    let probes = plan[0]["probes"].as_u64().unwrap();
-    for (i, load) in [0.5, 1.0, 2.0, 4.0].into_iter().enumerate() {
-        let point = &plan[0]["rates"][i];
-        assert_eq!(point["load"], load);
-        near(&point["fpr"], of_the_model(probes, 16.0 / load).unwrap().2, 1e-5);
-    }
-    let text = bench.clean("plan -n 1000000000 --memory 2000000000");
-    let lines: Vec<&str> = text.lines().collect();
-    assert!(lines.len() == 3 && lines[1].starts_with("words4") && lines[2].starts_with("classic"), "{text}");
-    assert!(lines[1].contains("16.0000") && lines[1].contains("1.86 GiB") && lines[1].contains("9.408e-4"), "{text}");
-}
-
-#[test]
-fn the_table_is_that_of_the_model() {
-    let bench = Bench::new(&[]);
-    let table = bench.json("plan --table --json");
-    let cells = table.as_array().unwrap();
-    assert_eq!(cells.len(), 37 * 4);
-    let rows: Vec<_> = model("fpr_at_bits").into_iter().filter(|row| row.0 <= 16).collect();
-    assert_eq!(rows.len(), 44);
-    for (probes, bits, rate) in rows {
-        let cell = cells.iter().find(|cell| cell["bits_per_key"] == bits as u64 && cell["probes"] == probes).unwrap();
-        near(&cell["fpr"], rate, 1e-5);
-    }
-    let text = bench.clean("plan --table");
-    let row = |bits: &str| text.lines().find(|line| line.trim_start().starts_with(bits)).unwrap();
-    assert_eq!(
-        row("10 ").split_whitespace().collect::<Vec<_>>(),
-        ["10", "1.273e-2", "1.056e-2*", "1.836e-2", "3.676e-2"]
-    );
-    assert!(row("40 ").ends_with("1.249e-6*"), "{text}");
-    assert!(text.contains("words4"));
-}
-
-#[test]
-fn sizes_have_units() {
-    let bench = Bench::new(&[]);
-    let memory = |size: &str| bench.json(&format!("plan --json -p 0.01 --memory {size}"))[0]["memory_bytes"].as_u64();
-    for (size, bytes) in
-        [("64", 64), ("1000", 960), ("64K", 64 << 10), ("16M", 16 << 20), ("4G", 4 << 30), ("2T", 2 << 40)]
-    {
-        assert_eq!(memory(size), Some(bytes), "{size}");
-    }
-    for size in ["0", "63", "-1", "+100", "x", "", "1.5G", "4g", "4GB", "K", "99999999999999999999", "99999999T"] {
-        let message = bench.refused(&format!("plan -p 0.01 --memory={size}"));
-        assert!(message.contains(&format!("'{size}'")) && message.contains("--memory"), "{message}");
-        assert!(size.is_empty() || message.contains("from 64 to"), "{message}");
-    }
-}
-
-#[test]
-fn plans_of_nothing_are_refused() {
-    let bench = Bench::new(&[]);
-    for line in ["plan", "plan -n 5", "plan -p 0.1", "plan --memory 1M", "plan -n 5 -p 0.1 --memory 1M"] {
-        assert!(bench.refused(line).contains("two of -n KEYS, -p RATE and --memory SIZE"), "{line}");
-    }
-    for (line, part) in [
-        ("plan -n 0 -p 0.1", "--expected-keys"),
-        ("plan -n 5 -p 1", "not between 0 and 1"),
-        ("plan -n 5 -p 1e-30", "1e-30"),
-        ("plan --table -n 5", "--table"),
-    ] {
-        assert!(bench.refused(line).contains(part), "{line}");
-    }
-}
-
-#[test]
-fn plan_and_build_agree() {
-    let bench = Bench::new(&[("a", b"a\n")]);
-    let plan = bench.json("plan --json -n 12345 -p 0.003");
-    bench.clean("build -n 12345 -p 0.003 -o f a");
-    let info = bench.json("info --json f");
-    assert_eq!((&plan[0]["memory_bytes"], &plan[0]["probes"]), (&info["memory_bytes"], &info["probes"]));
-}
-
-#[test]
-fn help_shows_examples() {
-    let bench = Bench::new(&[]);
-    for command in ["build", "check", "info", "merge", "plan"] {
-        let help = bench.clean(&format!("{command} --help"));
-        assert!(help.contains("Example") && help.contains(&format!("  bloomline {command} ")), "{help}");
+        let message = refused(bench.command("info f").stdout(full).output().unwrap());
+        tells(&message, &["write to standard output", "No space left"]);
     }
 }

@@ -1,0 +1,83 @@
+//! Inputs, the model of what must come of them, and compression.
+
+use crate::common::Bench;
+use flate2::Compression;
+use flate2::read::{GzDecoder, MultiGzDecoder};
+use flate2::write::GzEncoder;
+use std::collections::HashSet;
+use std::io::{self, Read, Write};
+
+/// Real addresses, many of which repeat.
+pub const HOMEPAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/homepages.txt");
+
+/// The distinct lines of the files, in order, as `awk '!seen[$0]++'` prints them.
+pub fn model(files: &[&[u8]]) -> Vec<u8> {
+    let mut seen = HashSet::new();
+    let mut output = Vec::new();
+    for file in files {
+        for line in file.strip_suffix(b"\n").unwrap_or(file).split(|&byte| byte == b'\n') {
+            if !file.is_empty() && seen.insert(line) {
+                output.extend(line);
+                output.push(b'\n');
+            }
+        }
+    }
+    output
+}
+
+/// Many chunks of the real size, with repeats near and far.
+pub fn large() -> Vec<u8> {
+    let mut state = 1u64;
+    let mut bytes = Vec::new();
+    for i in 0..300_000u64 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let number = if state >> 62 == 0 { i } else { (state >> 33) % (i + 1) };
+        writeln!(bytes, "https://example.org/{number}/{}", "path/".repeat((number % 7) as usize)).unwrap();
+    }
+    bytes
+}
+
+pub fn count(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+pub fn gzip(contents: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(contents).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn zstd(contents: &[u8]) -> Vec<u8> {
+    zstd::encode_all(contents, 0).unwrap()
+}
+
+/// What stands in the one gzip member that the bytes are.
+pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
+    let mut contents = Vec::new();
+    GzDecoder::new(bytes).read_to_end(&mut contents).unwrap();
+    contents
+}
+
+pub fn unzstd(bytes: &[u8]) -> Vec<u8> {
+    assert!(!bytes.is_empty(), "not even a frame");
+    zstd::decode_all(bytes).unwrap()
+}
+
+/// What bytes decode to, of any number of members, as far as the compression that a name tells lets them be read.
+pub fn decode(name: &str, bytes: &[u8]) -> (Vec<u8>, io::Result<usize>) {
+    let mut contents = Vec::new();
+    let end = match name.rsplit_once('.') {
+        Some((_, "gz")) => MultiGzDecoder::new(bytes).read_to_end(&mut contents),
+        Some((_, "zst")) => zstd::Decoder::new(bytes).unwrap().read_to_end(&mut contents),
+        _ => (&mut &*bytes).read_to_end(&mut contents),
+    };
+    (contents, end)
+}
+
+/// A file without the compression that its name tells.
+#[track_caller]
+pub fn decoded(bench: &Bench, name: &str) -> Vec<u8> {
+    let (contents, end) = decode(name, &bench.read(name));
+    end.unwrap();
+    contents
+}

@@ -1,0 +1,212 @@
+//! Which part of a line is its key, and lines without one.
+
+use crate::common::{Bench, clean, failed, fed, tells, text};
+use crate::corpus::{HOMEPAGES, gzip, zstd};
+use std::collections::HashSet;
+use std::fs;
+
+#[test]
+fn keys_are_what_the_options_say() {
+    for (options, input, expected) in [
+        ("--field 2", "1\ta\n2\tb\tx\n3\ta\ty\n", "1\ta\n2\tb\tx\n"),
+        ("--field 2 --delimiter \\t", "1\ta,b\n2\ta,c\n1\ta,b\n", "1\ta,b\n2\ta,c\n"),
+        ("--field 1 --delimiter ,", "a,1\na,2\nb\nb,\n", "a,1\nb\n"),
+        ("--field 3 --delimiter ::", "a::b::c\nx::y::c::z\na:b:::c::d\n", "a::b::c\na:b:::c::d\n"),
+        (
+            "--json-pointer /a",
+            "{\"a\":\"x\"}\n{\"b\":1,\"a\":\"\\u0078\"}\n{\"a\":\"y\"}\n",
+            "{\"a\":\"x\"}\n{\"a\":\"y\"}\n",
+        ),
+        ("--json-pointer /a/1", "{\"a\":[1,2]}\n{\"a\":[3,2]}\n{\"a\":[2,1]}\n", "{\"a\":[1,2]}\n{\"a\":[2,1]}\n"),
+        ("--json-pointer /~1~0", "{\"/~\":1}\n{\"/~\": 1 }\n{\"/~\":2}\n", "{\"/~\":1}\n{\"/~\":2}\n"),
+        ("--ignore-case", "Abc\naBC\nabd\n\u{c4}\n\u{e4}\n", "Abc\nabd\n\u{c4}\n"),
+        ("--trim", " a\na\t\r\n a b \na  b\n\n \n", " a\n a b \na  b\n\n"),
+        ("--trim --ignore-case --field 2 --delimiter ;", "1; A\n2;a ;3\n", "1; A\n"),
+        (
+            "--normalize url",
+            "http://a.example\nHTTP://A.Example.:80/#top\nhttps://a.example/\nhttp://a.example/%c3\nhttp://a.example/%C3\n",
+            "http://a.example\nhttps://a.example/\nhttp://a.example/%c3\n",
+        ),
+    ] {
+        let bench = Bench::new(&[("a", input.as_bytes())]);
+        assert_eq!(bench.clean(&format!("dedup {options} a")), expected, "{options}");
+    }
+    let bench = Bench::new(&[("a", b"a b\n")]);
+    for (line, parts) in [
+        ("dedup --field 0 a", &["--field", "'0'", "1.."][..]),
+        ("dedup --field 1 --json-pointer /a a", &["--field", "cannot be used with", "--json-pointer"]),
+        ("dedup --delimiter ; a", &["required", "--field"]),
+        ("dedup --json-pointer a a", &["--json-pointer", "'a'", "starts with \"/\""]),
+        ("dedup --json-pointer /~ a", &["--json-pointer", "'/~'", "~0", "~1"]),
+        ("dedup --normalize path a", &["--normalize", "'path'", "url"]),
+    ] {
+        tells(&bench.refused(line), parts);
+    }
+}
+
+#[test]
+fn lines_may_end_with_nul() {
+    let bench = Bench::new(&[("a", b"x\ny\0z\0x\ny\0\n\0\0z"), ("b", b"z\0new\0")]);
+    for option in ["-z", "--zero-terminated"] {
+        assert_eq!(bench.clean(&format!("dedup {option} a b")), "x\ny\0z\0\n\0\0new\0");
+    }
+    assert_eq!(bench.clean("dedup -z --annotate a"), "new\tx\ny\0new\tz\0dup\tx\ny\0new\t\n\0new\t\0dup\tz\0");
+}
+
+#[test]
+fn build_and_check_take_the_same_keys_and_inputs() {
+    let json: &[u8] = b"{\"k\":\"x\"}\n";
+    for (options, known, asked, found) in [
+        ("--field 2 --delimiter ,", &b"1,a\n2,b\n"[..], &b"3,b\n4,c\n5,a,6\n"[..], "3,b\n5,a,6\n"),
+        ("--json-pointer /k", json, b"{\"k\":\"y\"}\n{\"i\":1,\"k\":\"x\"}\n", "{\"i\":1,\"k\":\"x\"}\n"),
+        (
+            "--normalize url",
+            b"http://a.example\n",
+            b"http://b.example\nhttp://A.example:80/#b\n",
+            "http://A.example:80/#b\n",
+        ),
+        ("--ignore-case", b"abc\n", b"ABD\nABC\n", "ABC\n"),
+        ("--trim", b"abc\n", b"ab\n abc\t\n", " abc\t\n"),
+        ("-z", b"a\nb\0c\0", b"c\0a\0a\nb", "c\0a\nb\0"),
+    ] {
+        for code in [<[u8]>::to_vec, gzip, zstd] {
+            let bench = Bench::new(&[("known", &code(known)), ("asked", &code(asked))]);
+            bench.clean(&format!("build -n 100 {options} -o f known"));
+            assert_eq!(bench.clean(&format!("check {options} -f f asked")), found, "{options}");
+            let missing = bench.clean(&format!("check -v {options} -f f asked"));
+            assert_eq!(missing.len() + found.len(), asked.len() + usize::from(options == "-z"), "{options}");
+        }
+    }
+}
+
+#[test]
+fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
+    let json: &[u8] = b"{\"a\":1}\n{\"a\":2}\n{\"a\":1}\n{\"a\":3\n{\"a\":1}\n{\"b\":3}\n{\"a\":4}";
+    let fields: &[u8] = b"x,1\nx,2\ny,1\nx\nz,1\n\nx,4\n";
+    let urls: &[u8] = b"http://a/\nhttp://b\nHTTP://A\nwww\nhttp://a\n\xff\nhttp://c/\n";
+    for (options, bad, why) in [
+        ("--json-pointer /a", json, "JSON"),
+        ("--field 2 --delimiter ,", fields, "field 2"),
+        ("--normalize url", urls, "URL"),
+    ] {
+        let bench = Bench::new(&[("good", json), ("bad", bad)]);
+        // Lines 4 and 6 have no key, lines 3 and 5 are repeats.
+        let lines: Vec<&[u8]> = bad.split_inclusive(|&byte| byte == b'\n').collect();
+        let whole = |wanted: &[usize]| {
+            let mut whole = wanted.iter().map(|&i| lines[i - 1]).collect::<Vec<_>>().concat();
+            if whole.last() != Some(&b'\n') {
+                whole.push(b'\n');
+            }
+            whole
+        };
+        for chunks in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 9 "] {
+            let run = |what: &str| bench.run(&format!("dedup {chunks}{options}{what} bad"));
+            for what in ["", " --on-error fail"] {
+                let output = run(what);
+                assert_eq!(output.stdout, whole(&[1, 2]), "{options}");
+                let message = failed(&output);
+                assert!(message.contains("\"bad\", line 4:") && message.contains(why), "{message}");
+                assert!(message.contains("--on-error"), "{message}");
+            }
+            for (what, expected) in [("skip", whole(&[1, 2, 7])), ("keep", whole(&[1, 2, 4, 6, 7]))] {
+                let output = run(&format!(" --on-error {what}"));
+                assert_eq!((output.status.code(), &output.stdout), (Some(0), &expected), "{options} {what}");
+                let warning = text(&output.stderr);
+                assert_eq!((warning.matches("warning").count(), warning.matches('\n').count()), (1, 1), "{warning}");
+                assert!(warning.contains("without a key: 2"), "{warning}");
+            }
+        }
+        // A filter of the good lines only, and the old one after a failure.
+        bench.write("f", b"whatever was there");
+        let message = bench.refused(&format!("build {options} -n 100 -o f bad"));
+        assert!(message.contains("\"bad\", line 4:"), "{message}");
+        assert_eq!(bench.read("f"), b"whatever was there");
+        for what in ["skip", "keep"] {
+            let output = bench.run(&format!("build {options} -n 100 --on-error {what} -o f bad"));
+            assert_eq!(output.status.code(), Some(0));
+            assert_eq!(text(&output.stderr), "bloomline: warning: lines without a key: 2\n");
+        }
+        let output = bench.run(&format!("check {options} -f f bad"));
+        assert_eq!(output.stdout, whole(&[1, 2, 3]));
+        assert!(failed(&output).contains("\"bad\", line 4:"));
+        let check = |what: &str| bench.run(&format!("check {options} -f f {what} bad"));
+        for (what, code, expected) in [
+            ("--on-error skip", 0, whole(&[1, 2, 3, 5, 7])),
+            ("--on-error keep", 0, whole(&[1, 2, 3, 4, 5, 6, 7])),
+            ("-v --on-error keep", 0, whole(&[4, 6])),
+            ("-v --on-error skip", 1, vec![]),
+        ] {
+            let output = check(what);
+            assert_eq!((output.status.code(), output.stdout), (Some(code), expected), "{options} {what}");
+            assert_eq!(text(&output.stderr), "bloomline: warning: lines without a key: 2\n");
+        }
+    }
+}
+
+#[test]
+fn lines_are_numbered_in_their_own_file() {
+    let bench = Bench::new(&[("a", b"1,\n2,\n"), ("b", b"3,\n\n"), ("c", &gzip(b"4,\n5,\nno\n"))]);
+    let message = |line: &str| failed(&bench.run(line));
+    assert!(message("dedup --field 2 --delimiter , a b").contains("\"b\", line 2:"));
+    assert!(message("dedup --field 2 --delimiter , a c").contains("\"c\", line 3:"));
+    let output = fed(bench.command("dedup --field 2 --delimiter , a -"), b"\n");
+    assert!(failed(&output).contains("standard input, line 1:"));
+}
+
+#[test]
+fn the_count_is_that_of_the_lines_printed() {
+    let bench = Bench::new(&[("a", b"1\tx\n2\n3\tx\n4\n")]);
+    let printed = bench.run("dedup -q --field 2 --on-error keep a").stdout;
+    assert_eq!(text(&printed), "1\tx\n2\n4\n");
+    assert_eq!(bench.clean("dedup -q --field 2 --on-error keep --count a"), "3\n");
+}
+
+#[test]
+fn check_tells_of_lines_without_a_key() {
+    let bench = Bench::new(&[("a", b"1\tx\n2\n")]);
+    bench.run("build --field 2 --on-error skip -o f a");
+    let output = bench.run("check --field 2 --on-error skip -f f a");
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "1\tx\n"));
+    assert_eq!(text(&output.stderr), "bloomline: warning: lines without a key: 1\n");
+}
+
+/// The normal form as the help tells it, for plain addresses such as the homepages.
+fn normal(url: &str) -> String {
+    let (scheme, rest) = url.split('#').next().unwrap().split_once("://").unwrap();
+    let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let (scheme, mut host) = (scheme.to_lowercase(), host.to_lowercase());
+    let port = match &*scheme {
+        "http" => ":80",
+        "https" => ":443",
+        "ftp" => ":21",
+        _ => "no port",
+    };
+    host = host.strip_suffix(port).unwrap_or(&host).to_owned();
+    host = host.strip_suffix('.').unwrap_or(&host).to_owned();
+    let slash = if path.starts_with('/') || port == "no port" { "" } else { "/" };
+    let mut parts = path.split('%');
+    let mut path = parts.next().unwrap().to_owned();
+    for part in parts {
+        path += &format!("%{}{}", part[..2].to_uppercase(), &part[2..]);
+    }
+    format!("{scheme}://{host}{slash}{path}")
+}
+
+#[test]
+fn real_addresses_are_told_apart_by_their_normal_form() {
+    let input = fs::read_to_string(HOMEPAGES).unwrap();
+    let mut seen = HashSet::new();
+    let (first, repeats): (Vec<&str>, Vec<&str>) = input.lines().partition(|line| seen.insert(normal(line)));
+    // The figures of the list, in its description.
+    assert_eq!(input.lines().count(), 58_999);
+    assert!(first.len() < 30_087);
+
+    let bench = Bench::new(&[]);
+    for options in ["", "--exact -n 30000 -p 0.3 ", "-j 3 --chunk-size 1000 --when-full grow "] {
+        let output = clean(bench.run(&format!("dedup -q --normalize url {options}--dupes d {HOMEPAGES}")));
+        let lines: Vec<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
+        let differing = lines.iter().zip(&first).find(|(ours, theirs)| ours != theirs);
+        assert_eq!((differing, lines.len()), (None, first.len()), "{options}");
+        assert!(text(&bench.read("d")).lines().eq(repeats.iter().copied()), "{options}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Which lines come out: the bytes against a plain model, for all sizes of chunks and numbers of threads.
+
+use crate::common::{Bench, clean, number, refused, stats, tells};
+use crate::corpus::{HOMEPAGES, count, large, model};
+use proptest::prelude::*;
+use std::fs;
+use std::io::Write;
+use std::process::Command;
+
+const AWKWARD: &[&[u8]] = &[
+    b"",
+    b"\n",
+    b"\n\n",
+    b"a",
+    b"a\na",
+    b"a\n\na\n\n",
+    b"no newline\nat the end",
+    b"crlf\r\ncrlf\r\ncrlf\n",
+    b"nul\0\nnul\0\0\nnul\0\nnul",
+    b"\xff\xfe\n\xff\n\xff\xfe\n\xc3\x28\n\xff",
+    b" a\na \na\n A\n a\n",
+];
+
+#[test]
+fn awkward_lines_in_chunks_of_any_size() {
+    let long = [&b"x".repeat(70_000)[..], b"\nshort\n", &b"x".repeat(70_000), b"\n", &b"x".repeat(70_001)].concat();
+    for input in AWKWARD.iter().copied().chain([&long[..]]) {
+        let bench = Bench::new(&[("a", input)]);
+        for size in ["1", "2", "3", "7", "4096", "1048576"] {
+            for threads in ["1", "3"] {
+                let output = clean(bench.run(&format!("dedup --chunk-size {size} -j {threads} a")));
+                assert_eq!(output, model(&[input]), "{:?} in chunks of {size}", &input[..input.len().min(30)]);
+            }
+        }
+    }
+}
+
+/// A file for each of these inputs, and their names.
+fn files(contents: &[&[u8]]) -> (Bench, String) {
+    let bench = Bench::new(&[]);
+    let names: Vec<String> = (0..contents.len()).map(|i| i.to_string()).collect();
+    names.iter().zip(contents).for_each(|(name, bytes)| bench.write(name, bytes));
+    (bench, names.join(" "))
+}
+
+#[test]
+fn several_files_are_one_input_with_whole_lines() {
+    let (bench, names) = files(AWKWARD);
+    for size in ["1", "5", "1048576"] {
+        assert_eq!(clean(bench.run(&format!("dedup --chunk-size {size} {names}"))), model(AWKWARD));
+    }
+}
+
+#[test]
+fn more_files_than_descriptors() {
+    let (bench, names) = files(AWKWARD);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", r#"ulimit -n 30; exec "$@""#, "sh", env!("CARGO_BIN_EXE_bloomline"), "dedup"]);
+    limited.args((0..40).flat_map(|_| names.split(' '))).current_dir(bench.0.path());
+    assert_eq!(clean(limited.output().unwrap()), model(AWKWARD));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Lines from a small set, so that most repeat, in files that break anywhere.
+    #[test]
+    fn random_lines_are_those_of_the_model(
+        inputs in prop::collection::vec(prop::collection::vec("[ab\n\r]{0,3}|[a-e]{2,40}", 0..300), 1..4),
+        chunk_size in 1..2000u32,
+    ) {
+        let contents: Vec<Vec<u8>> = inputs.iter().map(|lines| lines.join("\n").into_bytes()).collect();
+        let contents: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
+        let (bench, names) = files(&contents);
+        for threads in ["1", "2", "8"] {
+            let output = bench.run(&format!("dedup -j {threads} --chunk-size {chunk_size} {names}"));
+            prop_assert_eq!(clean(output), model(&contents));
+        }
+    }
+}
+
+#[test]
+fn the_bytes_do_not_depend_on_the_threads() {
+    let input = large();
+    let bench = Bench::new(&[("a", &input)]);
+    let expected = model(&[&input]);
+    for threads in ["1", "2", "8", "100"] {
+        assert!(clean(bench.run(&format!("dedup -j {threads} a"))) == expected, "-j {threads}");
+    }
+    // At a rate where many lines are lost, all threads lose the same ones.
+    let lossy = |threads, seed| clean(bench.run(&format!("dedup -p 0.3 -j {threads} --seed {seed} a")));
+    let lost = lossy("1", "0");
+    assert!(lost.len() < expected.len());
+    assert!(lost == lossy("2", "0") && lost == lossy("8", "0"));
+    assert!(lost != lossy("1", "1"));
+}
+
+#[test]
+fn real_addresses_are_those_of_the_model() {
+    let input = fs::read(HOMEPAGES).unwrap();
+    let bench = Bench::new(&[("a", &input)]);
+    for threads in ["1", "2", "8"] {
+        assert!(clean(bench.run(&format!("dedup -j {threads} --chunk-size 10000 a"))) == model(&[&input]));
+    }
+}
+
+#[test]
+fn exact_loses_no_line_and_prints_none_twice() {
+    // More than are remembered in memory, in an order that mixes old and new.
+    let mut input = Vec::new();
+    for i in 0..900_000u64 {
+        writeln!(input, "{i}").unwrap();
+        if i % 3 == 0 {
+            writeln!(input, "{}", i * 0x9E37_79B9 % (i + 1)).unwrap();
+        }
+    }
+    let bench = Bench::new(&[("a", &input)]);
+    let lossy = bench.run("dedup -n 900000 -p 0.3 --stats=json a");
+    let lost = 900_000 - count(&lossy.stdout);
+    assert!(lost > 1000);
+    for options in ["-j 1", "-j 3 --chunk-size 10000"] {
+        let output = bench.run(&format!("dedup -n 900000 -p 0.3 --exact --stats=json {options} a"));
+        assert_eq!(output.status.code(), Some(0));
+        assert!(output.stdout == model(&[&input]), "{options}");
+        let figures = stats(&output);
+        assert_eq!((number(&figures, "unique"), number(&figures, "dropped")), (900_000.0, 300_000.0));
+        // A line that the filter takes for a repeat changes nothing in it, so it errs on the same ones.
+        assert_eq!(number(&figures, "taken_back") as u64, lost);
+        assert!(number(&figures, "disk_bytes") > 0.0);
+    }
+    let nowhere = bench.command("dedup -n 900000 --exact -o o a").env("TMPDIR", "/nowhere").output().unwrap();
+    tells(&refused(nowhere), &["temporary file", "No such file", "TMPDIR"]);
+    tells(&bench.refused("dedup --exact --state s a"), &["--exact", "cannot be used with", "--state"]);
+}
+
+/// Takes a second and most of a gigabyte.
+#[test]
+#[ignore = "needs a gigabyte of disk and of memory"]
+fn a_line_of_hundreds_of_megabytes() {
+    let long = b"0123456789".repeat(30_000_000);
+    let input = [b"first\n", &long[..], b"\nsecond\nfirst\n", &long[..], b"\nthird"].concat();
+    let bench = Bench::new(&[("a", &input)]);
+    let expected = [b"first\n", &long[..], b"\nsecond\nthird\n"].concat();
+    for threads in ["1", "2"] {
+        assert!(clean(bench.run(&format!("dedup -j {threads} a"))) == expected);
+    }
+}

@@ -1,0 +1,83 @@
+//! A command that runs while the test watches it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// More than anything here takes, and less than anyone would wait.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A command that waits for more on standard input. It is killed at the end, if it is still there.
+pub struct Live {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Live {
+    pub fn new(mut command: Command) -> Self {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        let (send, lines) = mpsc::channel();
+        thread::spawn(move || {
+            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| send.send(line))
+        });
+        Self { child, stdin, lines }
+    }
+
+    pub fn say(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    /// Ends its input.
+    pub fn hang_up(&mut self) {
+        self.stdin = None;
+    }
+
+    /// The next line it prints.
+    #[track_caller]
+    pub fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("no line came")
+    }
+
+    /// Sends a signal while standard input stays silent.
+    pub fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap().success());
+    }
+
+    /// Its exit code, once it ended by itself, the other lines it printed, and what it said.
+    #[track_caller]
+    pub fn end(mut self) -> (Option<i32>, Vec<String>, String) {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(start.elapsed() < PATIENCE, "it does not end");
+            thread::sleep(Duration::from_millis(5));
+        };
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (status.code(), self.lines.iter().collect(), said)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // Fails if it is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+pub fn wait_for(happened: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < PATIENCE, "it does not happen");
+        thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,21 @@
+//! The command from end to end: the real binary, against plain models, a reference and itself.
+#![cfg(unix)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod corpus;
+mod live;
+
+mod files;
+mod inputs;
+mod keys;
+mod lines;
+mod options;
+mod outputs;
+mod plan;
+mod reference;
+mod resume;
+mod signals;
+mod sizing;
+mod state;
+mod statistics;

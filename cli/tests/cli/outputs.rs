@@ -1,0 +1,161 @@
+//! Where lines go, and what becomes of a run whose output fails.
+
+use crate::common::{Bench, clean, numbers, refused, tells, text};
+use crate::corpus::{gunzip, large, unzstd};
+use crate::live::Live;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+
+#[test]
+fn every_line_goes_where_the_options_say() {
+    let bench =
+        Bench::new(&[("a", b"x\ny\nx\n\nx\ny\n"), ("b", b"z\n\n"), ("d", b"what was there, and longer than that\n")]);
+    assert_eq!(bench.clean("dedup --dupes d a b"), "x\ny\n\nz\n");
+    assert_eq!(text(&bench.read("d")), "x\nx\ny\n\n");
+    assert_eq!(bench.clean("dedup --invert a b"), "x\nx\ny\n\n");
+    assert_eq!(bench.clean("dedup --annotate a b"), "new\tx\nnew\ty\ndup\tx\nnew\t\ndup\tx\ndup\ty\nnew\tz\ndup\t\n");
+    for (options, expected) in [("--count", "4\n"), ("-c", "4\n"), ("-c --invert", "4\n"), ("-c --dupes d", "4\n")] {
+        assert_eq!(bench.clean(&format!("dedup {options} a b")), expected, "{options}");
+    }
+    assert_eq!(bench.clean("dedup --count a"), "3\n");
+    assert_eq!(text(&bench.read("d")), "x\nx\ny\n\n");
+    assert_eq!(bench.clean("dedup --count --output o a"), "");
+    assert_eq!(text(&bench.read("o")), "3\n");
+
+    for [one, value, other] in [
+        ["--dupes", " e", "--invert"],
+        ["--dupes", " e", "--annotate"],
+        ["--invert", "", "--annotate"],
+        ["--count", "", "--annotate"],
+    ] {
+        tells(&bench.refused(&format!("dedup {one}{value} {other} a")), &[one, "cannot be used with", other]);
+    }
+    assert!(!bench.path("e").exists());
+    for (line, parts) in [
+        ("--dupes a a", ["\"a\"", "input"]),
+        ("--dupes o -o o a", ["\"o\"", "another output"]),
+        ("--dupes new -o new a", ["\"new\"", "another output"]),
+        ("--dupes . a", ["\".\"", "directory"]),
+        ("-o . a", ["\".\"", "directory"]),
+    ] {
+        tells(&bench.refused(&format!("dedup {line}")), &parts);
+    }
+    assert_eq!(text(&bench.read("a")), "x\ny\nx\n\nx\ny\n");
+}
+
+#[test]
+fn outputs_are_compressed_by_their_names() {
+    let input = [numbers(0..20_000), numbers(10_000..30_000)].concat();
+    let bench = Bench::new(&[("a", &input), ("empty", b""), ("o.gz", &[b'x'; 1 << 20]), ("o.zst", &[b'x'; 1 << 20])]);
+    let (first, repeats) = (numbers(0..30_000), numbers(10_000..20_000));
+    assert_eq!(bench.clean("dedup -o o.gz --dupes d.zst a"), "");
+    assert!(gunzip(&bench.read("o.gz")) == first && unzstd(&bench.read("d.zst")) == repeats);
+    assert_eq!(bench.clean("dedup --output o.zst --dupes d.gz a"), "");
+    assert!(unzstd(&bench.read("o.zst")) == first && gunzip(&bench.read("d.gz")) == repeats);
+    assert!(bench.read("o.gz").len() < first.len() / 2 && bench.read("o.zst").len() < first.len() / 2);
+    // What it wrote, it reads.
+    assert!(clean(bench.run("dedup o.gz d.zst o.zst")) == first);
+
+    bench.clean("dedup -o o.gz --dupes d.zst empty");
+    assert!(gunzip(&bench.read("o.gz")).is_empty() && unzstd(&bench.read("d.zst")).is_empty());
+    bench.clean("dedup -o o.zst --dupes d.gz empty");
+    assert!(unzstd(&bench.read("o.zst")).is_empty() && gunzip(&bench.read("d.gz")).is_empty());
+    bench.clean("dedup --count -o o.gz a");
+    assert_eq!(gunzip(&bench.read("o.gz")), b"30000\n");
+}
+
+#[test]
+fn lines_of_a_slow_pipe_do_not_wait_for_its_end() {
+    for (options, new, last) in [
+        ("", "", &["unfinished"][..]),
+        ("--field 1 ", "", &["unfinished"]),
+        ("--exact ", "", &["unfinished"]),
+        ("--annotate ", "new\t", &["dup\tone", "new\tunfinished"]),
+    ] {
+        let bench = Bench::new(&[]);
+        let mut live = Live::new(bench.command(&format!("dedup {options}-")));
+        for word in ["one", "two", "three"] {
+            live.say(format!("{word}\n").as_bytes());
+            assert_eq!(live.line(), format!("{new}{word}"));
+        }
+        live.say(b"one\nunfinished");
+        live.hang_up();
+        let (code, lines, said) = live.end();
+        assert_eq!((code, said.as_str()), (Some(0), ""));
+        assert_eq!(lines, last);
+    }
+}
+
+#[test]
+fn the_output_file_is_replaced() {
+    let bench = Bench::new(&[("a", b"a\nb\na\n"), ("out", b"something longer that was there\n")]);
+    assert_eq!(bench.clean("dedup -o out a"), "");
+    assert_eq!(bench.read("out"), b"a\nb\n");
+
+    tells(&bench.refused("dedup -o missing/output a"), &["\"missing/output\"", "writing", "No such file"]);
+    // Nothing is touched before the inputs are known to be good.
+    tells(&bench.refused("dedup -o out a missing/input"), &["\"missing/input\"", "No such file"]);
+    assert_eq!(bench.read("out"), b"a\nb\n");
+}
+
+#[test]
+fn an_output_that_is_an_input_is_refused() {
+    let bench = Bench::new(&[("a", b"a\na\n")]);
+    fs::hard_link(bench.path("a"), bench.path("link")).unwrap();
+    for output in ["a", "link"] {
+        tells(&bench.refused(&format!("dedup -o {output} a")), &[&format!("\"{output}\""), "input", ": \"a\""]);
+    }
+    let appended = File::options().append(true).open(bench.path("a")).unwrap();
+    let output = bench.command("dedup a").stdout(appended).output().unwrap();
+    tells(&refused(output), &["standard output", "input", ": \"a\""]);
+    assert_eq!(bench.read("a"), b"a\na\n");
+}
+
+#[test]
+fn a_full_output_is_an_error() {
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: no /dev/full here");
+        return;
+    }
+    let bench = Bench::new(&[("a", b"a\n")]);
+    tells(&bench.refused("dedup -o /dev/full a"), &["write to \"/dev/full\"", "No space left"]);
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    // More comes than any pipe holds, and the input stays open: only the closed output can end it.
+    let mut child = Bench::new(&[])
+        .command("dedup -n 1000000 -j 2")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    drop(child.stdout.take());
+    let feeder = thread::spawn(move || {
+        // Ends with an error when the command is gone.
+        let _ = stdin.write_all(&large());
+        stdin
+    });
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+    drop(feeder.join());
+}
+
+/// Only the reader of standard output may leave before the end.
+#[test]
+fn a_reader_of_the_repeats_that_leaves_is_an_error() {
+    let bench = Bench::new(&[("in", &[numbers(0..50_000), numbers(0..50_000)].concat())]);
+    let fifo = bench.fifo("fifo");
+    let reader = thread::spawn(move || drop(File::open(fifo).unwrap()));
+    let output = bench.run("dedup --dupes fifo -o out in");
+    reader.join().unwrap();
+    tells(&refused(output), &["write to \"fifo\"", "Broken pipe"]);
+    // What came before it is right.
+    assert!(numbers(0..50_000).starts_with(&bench.read("out")));
+}

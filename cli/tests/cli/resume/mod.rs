@@ -1,0 +1,430 @@
+//! `bloomline dedup --resume`: no line is lost, and a resumed run ends as if nothing had happened.
+
+mod job;
+mod kills;
+
+use crate::common::{Bench, failed, fed, refused, tells, text};
+use crate::corpus::{count, decoded};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use job::*;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_run_that_failed_goes_on_where_it_ended() {
+    let mut whole = Vec::new();
+    (0..2000).for_each(|i| writeln!(whole, "{i:04}\t{}", i % 1500).unwrap());
+    // A line without a second field, of the same length: files that changed their sizes or times are not resumed.
+    let tab = whole.iter().rposition(|&byte| byte == b'\t').unwrap();
+    let tab = whole[..tab - 4000].iter().rposition(|&byte| byte == b'\t').unwrap();
+    let mut bad = whole.clone();
+    bad[tab] = b' ';
+    let bad_line = count(&whole[..tab]) + 1;
+    for (output, dupes) in [("o", "d"), ("o.gz", "d.zst")] {
+        // Compressed, the two contents would differ in size; only stored, they do not.
+        let store = |contents: &[u8]| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+            encoder.write_all(contents).unwrap();
+            encoder.finish().unwrap()
+        };
+        for code in [<[u8]>::to_vec, store] {
+            let bench = Bench::new(&[("before", b"x\t1\n"), ("a", &code(&whole))]);
+            let line = format!("dedup -n 2000 --field 2 --state s -o {output} --dupes {dupes} before a");
+            assert_eq!(bench.clean(&line), "");
+            let outputs = || [decoded(&bench, output), decoded(&bench, dupes)];
+            let (expected, state) = (outputs(), bench.read("s"));
+            // The 1500 keys, the first one of them in the file before; and the 500 that come again, and that one.
+            assert_eq!([count(&expected[0]), count(&expected[1])], [1500, 501]);
+
+            fs::remove_file(bench.path("s")).unwrap();
+            bench.write("a", &code(&bad));
+            let message = bench.refused(&line);
+            assert!(message.contains(&format!("\"a\", line {bad_line}:")), "{message}");
+            let [first, repeats] = outputs();
+            assert_eq!(count(&first) + count(&repeats), bad_line);
+            let time = fs::metadata(bench.path("a")).unwrap().modified().unwrap();
+            bench.write("a", &code(&whole));
+            assert!(bench.refused(&format!("{line} --resume")).contains("another job"));
+            fs::File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
+            assert_eq!(bench.clean(&format!("{line} --resume")), "");
+            assert!(outputs() == expected, "{output}");
+            assert!(bench.read("s") == state);
+        }
+    }
+    let bench = Bench::new(&[("a", b"a\na\nb\n")]);
+    // Without a state it begins.
+    bench.clean("dedup --state s -o o --resume a");
+    assert_eq!(text(&bench.read("o")), "a\nb\n");
+    tells(&bench.refused("dedup --state s --resume a"), &["required", "--output"]);
+    tells(&bench.refused("dedup -o o --resume a"), &["required", "--state"]);
+    let message = refused(fed(bench.command("dedup --state s -o o --resume -"), b"c\n"));
+    tells(&message, &["resume", "files", "-o"]);
+    bench.write("a", b"a\na\nb\nc\n");
+    assert!(bench.refused("dedup --state s -o o --resume a").contains("another job"));
+    assert_eq!(text(&bench.read("o")), "a\nb\n");
+}
+
+#[test]
+fn with_nothing_there_resuming_is_starting() {
+    let job = several();
+    let job = Job { before: None, ..job };
+    let expected = job.expected();
+    job.clear();
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
+fn other_inputs_are_not_resumed() {
+    let (job, expected) = crashed(plain());
+    let input = fs::read(job.path("in.txt")).unwrap();
+    let time = fs::metadata(job.path("in.txt")).unwrap().modified().unwrap();
+    for changed in [&input[..input.len() - 1], &[&input[..], b"more\n"].concat()] {
+        fs::write(job.path("in.txt"), changed).unwrap();
+        let message = job.refused(&mut job.command(&["--resume"]));
+        let sizes = [&input[..], changed].map(|contents| contents.len().to_string());
+        tells(&message, &["cannot resume", "another job", "in.txt", &sizes[0], &sizes[1]]);
+    }
+    fs::write(job.path("in.txt"), &input).unwrap();
+    File::options().write(true).open(job.path("in.txt")).unwrap().set_modified(time).unwrap();
+    fs::write(job.path("more"), "more\n").unwrap();
+    fs::write(job.path("renamed"), &input).unwrap();
+    let rename = |argument| if argument == "in.txt" { "renamed" } else { argument };
+    let mut renamed = bloomline_like(&job.command(&["--resume"]), rename);
+    for (command, other) in [(&mut job.command(&["--resume", "more"]), "more"), (&mut renamed, "renamed")] {
+        tells(&job.refused(command), &["cannot resume", "another job", &format!("\"{other}\\\"")]);
+    }
+    // None of that spoiled anything.
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
+fn the_order_of_the_inputs_counts() {
+    let (job, expected) = crashed(several());
+    let mut swapped = bloomline_like(&job.command(&["--resume"]), |argument| match argument {
+        "a.txt" => "c.txt",
+        "c.txt" => "a.txt",
+        other => other,
+    });
+    tells(&job.refused(&mut swapped), &["cannot resume", "another job", "a.txt", "c.txt"]);
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
+fn other_options_are_not_resumed() {
+    let (job, expected) = crashed(plain());
+    for (more, difference) in [
+        (&["--invert"][..], "invert true"),
+        (&["--annotate"], "annotate true"),
+        (&["--trim"], "trim: true"),
+        (&["--ignore-case"], "ignore_case: true"),
+        (&["--field", "1"], "number: 1"),
+        (&["--field", "1", "--delimiter", "/"], "delimiter: [47]"),
+        (&["--json-pointer", "/a"], "Json("),
+        (&["--normalize", "url"], "url: true"),
+        (&["-z"], "line end 0"),
+        (&["--dupes", "dupes.txt"], "dupes.txt"),
+    ] {
+        let message = job.refused(&mut job.command(&[&["--resume"], more].concat()));
+        tells(&message, &["cannot resume from \"state.resume\"", "another job", difference]);
+    }
+    tells(&job.refused(&mut job.command(&["--resume", "--seed", "1"])), &["\"state\"", "seed is 0", " 1"]);
+    let swap = |from: &'static str, to: &'static str| {
+        let command = job.command(&["--resume"]);
+        job.refused(&mut bloomline_like(&command, |argument| if argument == from { to } else { argument }))
+    };
+    let size = |options: &str| job.bench.json(&format!("plan --json {options}"))[0]["memory_bytes"].to_string();
+    let [had, lower, more] = ["-n 60000 -p 1e-9", "-n 60000 -p 1e-3", "-n 70000 -p 1e-9"].map(size);
+    tells(&swap("1e-9", "1e-3"), &["\"state\"", "-p", &lower, &had]);
+    tells(&swap("60000", "70000"), &["\"state\"", "-n", &more, &had]);
+    tells(&swap("out.txt", "other.txt"), &["cannot resume", "another job", "out.txt", "other.txt"]);
+    assert!(!job.path("other.txt").exists());
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
+fn a_state_that_another_run_changed_is_not_resumed() {
+    let changes = [
+        ("changed by another run", "build --append -o state"),
+        // One that could be resumed itself, and one that could not.
+        ("another job", "dedup --state state -o out2"),
+        ("another job", "dedup --state state"),
+    ];
+    for (reason, arguments) in changes {
+        let (job, _) = crashed(plain());
+        fs::write(job.path("other"), "not in the input\n").unwrap();
+        succeed(job.bench.command(arguments).arg("other"));
+        let message = job.refused(&mut job.command(&["--resume"]));
+        tells(&message, &["cannot resume from \"state.resume\"", reason]);
+    }
+}
+
+/// Keys that the state has already set no bit: it is the same state.
+#[test]
+fn a_state_to_which_nothing_new_was_added_is_resumed() {
+    let (job, expected) = crashed(plain());
+    let known = contents(&job.path("out.txt"))[..job.checkpoint()["output"].as_u64().unwrap() as usize].to_vec();
+    fs::write(job.path("known"), known).unwrap();
+    succeed(&mut job.bench.command("build --append -o state known"));
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
+fn an_older_state_than_the_last_two_is_not_resumed() {
+    let (job, expected) = crashed(plain());
+    let old = fs::read(job.path(STATE)).unwrap();
+    job.complete(true);
+    job.complete(true);
+    let newest = fs::read(job.path(STATE)).unwrap();
+    fs::write(job.path(STATE), old).unwrap();
+    let message = job.refused(&mut job.command(&["--resume"]));
+    assert!(message.contains("the state was changed"), "{message}");
+    fs::write(job.path(STATE), newest).unwrap();
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
+fn an_output_shorter_than_at_the_checkpoint_is_not_gone_on_with() {
+    let (job, expected) = crashed(several());
+    for (name, key) in [("out.txt", "output"), ("dupes.txt", "dupes")] {
+        let whole = fs::read(job.path(name)).unwrap();
+        let length = job.checkpoint()[key].as_u64().unwrap() as usize;
+        assert!(length > 0);
+        for shorter in [0, length - 1] {
+            fs::write(job.path(name), &whole[..shorter]).unwrap();
+            let message = refused(job.command(&["--resume"]).output().unwrap());
+            let (is, was) = (format!(" {shorter} bytes"), format!(" {length} "));
+            tells(&message, &["cannot resume", &format!("\"{name}\""), &is, &was, "remove the state"]);
+        }
+        // What came after the checkpoint is not needed.
+        fs::write(job.path(name), &whole[..length]).unwrap();
+    }
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
+fn checkpoints_that_are_missing_or_damaged_are_not_resumed() {
+    let (job, expected) = crashed(plain());
+    let text = fs::read(job.path(CHECKPOINTS)).unwrap();
+    for damaged in [&b""[..], b"{}", b"null", &text[..text.len() - 1]] {
+        fs::write(job.path(CHECKPOINTS), damaged).unwrap();
+        let message = job.refused(&mut job.command(&["--resume"]));
+        tells(&message, &["checkpoints in \"state.resume\"", "something else"]);
+    }
+    fs::remove_file(job.path(CHECKPOINTS)).unwrap();
+    tells(&job.refused(&mut job.command(&["--resume"])), &["cannot resume from \"state.resume\"", "not there"]);
+    fs::write(job.path(CHECKPOINTS), text).unwrap();
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
+fn without_the_state_its_checkpoints_count_for_nothing() {
+    let (job, expected) = crashed(plain());
+    fs::remove_file(job.path(STATE)).unwrap();
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
+fn only_a_run_from_files_to_files_is_resumed() {
+    let (job, expected) = crashed(plain());
+    let dedup = |arguments: &[&str]| {
+        let mut command = job.bench.command("dedup -n 60000 -p 1e-9 --state state --resume");
+        command.args(arguments);
+        command
+    };
+    let from_file = |mut command: Command| {
+        command.stdin(File::open(job.path("in.txt")).unwrap());
+        command
+    };
+    for mut command in [
+        dedup(&["-o", "out.txt"]),
+        dedup(&["-o", "out.txt", "-"]),
+        dedup(&["-o", "out.txt", "in.txt", "-"]),
+        from_file(dedup(&["-o", "out.txt"])),
+        from_file(dedup(&["-o", "out.txt", "-"])),
+        dedup(&["-o", "/dev/null", "in.txt"]),
+        dedup(&["-o", "out.txt", "--dupes", "/dev/null", "in.txt"]),
+    ] {
+        tells(&job.refused(&mut command), &["from files to files", "resume", "-o", "--dupes"]);
+    }
+    tells(&job.refused(&mut dedup(&["in.txt"])), &["required", "--output"]);
+    let message = job.refused(&mut dedup(&["-o", "out.txt", "--count", "in.txt"]));
+    tells(&message, &["--count", "cannot be used with", "--resume"]);
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+/// A run that cannot be resumed leaves nothing behind from which an older one could be.
+#[test]
+fn a_stream_ends_what_could_be_resumed() {
+    for arguments in [&["in.txt"][..], &["-o", "/dev/null", "in.txt"], &["--count", "in.txt"]] {
+        let (job, _) = crashed(plain());
+        succeed(job.bench.command("dedup --state state").args(arguments));
+        tells(&job.refused(&mut job.command(&["--resume"])), &["cannot resume from \"state.resume\"", "another job"]);
+    }
+}
+
+/// Without `--resume`, a run begins anew with the state that is there, but not over lines that this state has seen; it is
+/// then the one to be resumed.
+#[test]
+fn of_two_killed_runs_the_second_is_resumed() {
+    let (mut job, _) = crashed(several());
+    let state = fs::read(job.path(STATE)).unwrap();
+    let left = job.files();
+    job.before = Some(state);
+    let expected = job.expected();
+    let mut random = Random(0x000B_1007);
+    let mut before_first_line = 0;
+    for _ in 0..20 {
+        job.clear();
+        left.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        let old = job.checkpoints();
+        tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
+        fs::rename(job.path("out.txt"), job.path("kept.txt")).unwrap();
+        let mut child = job.command(&["--checkpoint", "1h"]).spawn().unwrap();
+        while child.try_wait().unwrap().is_none() && job.checkpoints() == old {
+            thread::yield_now();
+        }
+        let output = kill(child, Duration::from_micros(random.below(3000)));
+        if output.status.signal() == Some(SIGKILL) {
+            before_first_line += u32::from(job.check_state().place == Some((0, 0)));
+        }
+        job.complete(true);
+        job.check_results(&expected);
+    }
+    assert!(before_first_line >= 10, "{before_first_line}");
+}
+
+/// A new run empties the output before it saves its first checkpoint. Killed in between, it leaves the first run's.
+#[test]
+fn an_output_that_a_new_run_emptied_is_not_gone_on_with() {
+    let (job, _) = crashed(plain());
+    File::create(job.path("out.txt")).unwrap();
+    tells(&job.refused(&mut job.command(&["--resume"])), &["cannot resume", "\"out.txt\"", " 0 bytes"]);
+}
+
+#[test]
+fn beginning_anew_as_a_refusal_advises_loses_no_line() {
+    let (job, expected) = crashed(plain());
+    File::create(job.path("out.txt")).unwrap();
+    tells(&job.refused(&mut job.command(&["--resume"])), &["remove the state"]);
+    fs::remove_file(job.path(STATE)).unwrap();
+    job.complete(false);
+    job.check_results(&expected);
+}
+
+#[test]
+fn checkpoints_that_are_always_due_do_not_stop_the_run() {
+    let job = plain();
+    let expected = job.expected();
+    job.clear();
+    let mut child = job.command(&["--checkpoint", "1us", "--chunk-size", "20000"]).spawn().unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let output = kill(child, Duration::ZERO);
+    assert_ne!(output.status.signal(), Some(SIGKILL), "20 s, and at {:?}", job.check_state().place);
+    job.check_end(&output);
+    job.check_results(&expected);
+}
+
+#[test]
+fn an_output_that_is_the_state_is_refused() {
+    let job = plain();
+    for (arguments, output) in [
+        ("-o state", STATE),
+        ("-o state.resume", CHECKPOINTS),
+        ("-o out.txt --dupes state", STATE),
+        ("-o out.txt --dupes state.resume", CHECKPOINTS),
+    ] {
+        job.clear();
+        let message = job.bench.refused(&format!("dedup --state state in.txt {arguments}"));
+        tells(&message, &[&format!("write to \"{output}\""), "another output"]);
+    }
+}
+
+#[test]
+fn a_limit_is_the_same_when_resumed() {
+    let lines = lines(1, 60_000);
+    let mut seen = HashSet::new();
+    let one_too_many = 1 + lines.iter().position(|line| seen.insert(line) && seen.len() > 25_000).unwrap();
+    for when in ["warn", "stop"] {
+        let options = format!("-n 25000 --when-full {when}");
+        let mut job = Job::new("limited", &[("in.txt", ended(&lines, b'\n'))], &options, "out.txt");
+        let stopped = &*format!("stopped at \"in.txt\", line {one_too_many}:").leak();
+        job.failure = (when == "stop").then_some(stopped);
+        let (job, expected) = crashed(job);
+        let message = text(&job.loud(&["--resume"]).output().unwrap().stderr);
+        assert_eq!(message.matches('\n').count(), 1, "{message}");
+        let said = if when == "stop" { [stopped, "full"] } else { ["warning", " 25000 "] };
+        tells(&message, &said);
+        job.check_results(&expected);
+    }
+}
+
+#[test]
+fn a_run_that_stops_when_full_stops_at_the_same_line_when_resumed() {
+    let input = ended(&lines(1, 60_000), b'\n');
+    let mut job = Job::new("stopped", &[("in.txt", input)], "-n 25000 -p 1e-3 --when-full stop", "out.txt");
+    job.failure = Some("stopped at \"in.txt\", line ");
+    let expected = job.expected();
+    let stop = |more: &[&str]| {
+        let message = failed(&job.command(more).output().unwrap());
+        message.split_once(':').unwrap().1.split_once(':').unwrap().0.to_owned()
+    };
+    job.clear();
+    let whole = stop(&[]);
+    job.crash();
+    assert_eq!(stop(&["--resume"]), whole);
+    job.check_results(&expected);
+}
+
+#[test]
+fn another_way_with_errors_is_not_resumed() {
+    let (job, _) = crashed(faulty());
+    let skip = |argument| if argument == "keep" { "skip" } else { argument };
+    let message = job.refused(&mut bloomline_like(&job.command(&["--resume"]), skip));
+    tells(&message, &["cannot resume from \"state.resume\"", "another job", "keep", "skip"]);
+}
+
+#[test]
+fn inputs_that_changed_but_for_their_sizes_are_not_resumed() {
+    let job = plain();
+    job.clear();
+    job.complete(false);
+    let mut input = fs::read(job.path("in.txt")).unwrap();
+    input.rotate_left(1);
+    fs::write(job.path("in.txt"), &input).unwrap();
+    let message = job.refused(&mut job.command(&["--resume"]));
+    tells(&message, &["cannot resume from \"state.resume\"", "another job", "in.txt", &input.len().to_string()]);
+}
+
+/// The last checkpoint says that it is of the end, and is written before the state.
+#[test]
+fn an_output_whose_last_state_was_not_saved_is_not_begun_anew() {
+    let (job, expected) = crashed(plain());
+    let state = fs::read(job.path(STATE)).unwrap();
+    // Goes on at this state, so that it is the last but one.
+    job.complete(true);
+    fs::write(job.path(STATE), state).unwrap();
+    tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
+    job.complete(true);
+    job.check_results(&expected);
+    // At the end of the last state nothing is lost.
+    succeed(&mut job.command(&[]));
+}

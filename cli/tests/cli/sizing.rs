@@ -1,0 +1,145 @@
+//! How large the filter is, and what happens when it is full.
+
+use crate::common::{Bench, clean, failed, fed, number, numbers, refused, stats, tells, text};
+use crate::corpus::{count, large};
+use serde_json::Value;
+
+#[test]
+fn a_pipe_of_unknown_length_needs_a_filter_that_grows() {
+    let bench = Bench::new(&[]);
+    let pipe = |line: &str, input: &[u8]| fed(bench.command(line), input);
+    assert_eq!(clean(pipe("dedup", b"a\nb\na\n")), b"a\nb\n");
+    let told = |options: &str| stats(&pipe(&format!("dedup --stats=json{options}"), b"a\n"))["filters"].as_u64();
+    assert_eq!(told(""), Some(1));
+    assert_eq!(told(" --when-full grow"), Some(1));
+    assert_eq!(told(" -n 1"), None);
+
+    for line in ["dedup --when-full warn", "dedup --when-full stop", "build -o filter"] {
+        let message = refused(pipe(line, b"a\n"));
+        assert!(message.contains("standard input") && message.contains("-n"), "{message}");
+    }
+    assert!(!bench.path("filter").exists());
+    clean(pipe("build -n 1 -o filter", b"a\n"));
+    assert!(bench.path("filter").exists());
+}
+
+#[test]
+fn a_pipe_of_any_length_fits_a_filter_that_grows() {
+    let lines: Vec<u8> = (0..1_500_000).flat_map(|i| format!("{i}\n").into_bytes()).collect();
+    let bench = Bench::new(&[]);
+    // At this rate one of 1.5 million is lost once in 700 times.
+    let output = fed(bench.command("dedup -p 1e-9 --stats=json"), &[&lines[..], b"7\n1499999\n"].concat());
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stdout == lines);
+    let figures = stats(&output);
+    assert!(number(&figures, "filters") >= 2.0 && number(&figures, "fpr") <= 1e-9, "{figures}");
+    assert_eq!(number(&figures, "dropped"), 2.0);
+}
+
+/// The plan for a filter, which the tests of `plan` hold against the exact model.
+fn plan(bench: &Bench, options: &str) -> Value {
+    bench.json(&format!("plan --json {options}"))[0].clone()
+}
+
+#[test]
+fn memory_is_used_at_the_best_rate() {
+    // A file of less than a mebibyte: its lines are counted and not estimated.
+    let bench = Bench::new(&[("a", &numbers(0..30_000))]);
+    let output = bench.run("dedup --memory 64K --stats=json a");
+    assert_eq!(output.status.code(), Some(0));
+    let figures = stats(&output);
+    let planned = plan(&bench, "-n 30000 --memory 64K")["rates"][1]["fpr"].as_f64().unwrap();
+    assert_eq!(number(&figures, "memory_bytes"), 65536.0);
+    assert!((number(&figures, "fpr") / planned - 1.0).abs() < 0.05, "{figures}, and {planned} planned");
+    let told = text(&output.stderr);
+    assert!(told.starts_with("bloomline: a filter of 64.00 KiB: up to 30000 distinct lines"), "{told}");
+
+    // At a rate that is given, it takes as many lines as the plan says, from a file or from a pipe.
+    let room = plan(&bench, "-p 1e-4 --memory 64K")["keys"].as_u64().unwrap();
+    let line = "dedup -m 64K -p 1e-4 --when-full stop";
+    for output in [bench.run(&format!("{line} a")), fed(bench.command(line), &bench.read("a"))] {
+        assert_eq!((output.status.code(), count(&output.stdout)), (Some(2), room));
+        let told = text(&output.stderr);
+        assert!(told.contains(&format!("up to {room} distinct lines at a false-positive rate of 1.00e-4\n")), "{told}");
+    }
+    // From a pipe, without a rate: that of -p.
+    let room = plan(&bench, "-p 1e-6 --memory 64K")["keys"].as_u64().unwrap();
+    let output = fed(bench.command("dedup -m 64K --when-full stop"), &bench.read("a"));
+    assert_eq!((output.status.code(), count(&output.stdout)), (Some(2), room));
+
+    assert_eq!(clean(bench.run("dedup -q --memory 1M -p 1e-6 a")), numbers(0..30_000));
+    for (line, parts) in [
+        ("dedup --memory 64K -n 5 a", &["--memory", "cannot be used with", "--expected-keys"][..]),
+        ("dedup --memory 64K --when-full grow a", &["--memory", "grow", "--when-full"]),
+        ("dedup --memory 63 a", &["--memory", "'63'", "from 64 to"]),
+    ] {
+        tells(&bench.refused(line), parts);
+    }
+}
+
+#[test]
+fn stop_ends_at_the_line_after_the_last_that_fits() {
+    // 100 fit: the last is the 40th line of the second file.
+    let repeats = numbers(0..30);
+    let bench = Bench::new(&[
+        ("first", &[numbers(0..60), repeats.clone()].concat()),
+        ("second", &numbers(60..120)),
+        ("fits", &[numbers(0..90), numbers(0..40), numbers(90..100)].concat()),
+    ]);
+    for options in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 100 ", "--exact "] {
+        let output = bench.run(&format!("dedup -n 100 --when-full stop --dupes d {options}first second"));
+        assert!(output.stdout == numbers(0..100), "{options}");
+        assert!(bench.read("d") == repeats, "{options}");
+        let message = failed(&output);
+        assert!(message.contains("stopped at \"second\", line 41:") && message.contains(" 100 new lines"), "{message}");
+        assert!(message.contains("-n") && message.contains("--when-full grow"), "{message}");
+    }
+    assert!(clean(bench.run("dedup -n 100 --when-full stop fits")) == numbers(0..100));
+}
+
+#[test]
+fn full_is_where_the_rate_is_reached() {
+    let bench = Bench::new(&[("a", &numbers(0..100_000))]);
+    let output = bench.run("dedup -n 20000 -p 0.001 --max-fpr 0.01 --when-full stop --stats=json a");
+    assert_eq!(output.status.code(), Some(2));
+    let figures = stats(&output);
+    assert!((number(&figures, "fpr") / 0.01 - 1.0).abs() < 0.05, "{figures}");
+    assert_eq!(number(&figures, "unique") as u64, count(&output.stdout));
+    assert!(count(&output.stdout) > 20_000);
+
+    let output = bench.run("dedup -n 20000 -p 0.001 --max-fpr 0.01 --when-full warn a");
+    assert_eq!(output.status.code(), Some(0));
+    let warning = text(&output.stderr);
+    let room = number(&figures, "unique").to_string();
+    assert_eq!((warning.matches('\n').count(), warning.matches("warning").count()), (1, 1), "{warning}");
+    assert!(warning.contains(&room), "{warning}");
+    assert!(clean(bench.run("dedup -q -n 20000 -p 0.001 --max-fpr 0.01 --when-full warn a")) == output.stdout);
+
+    // With room for all there is nothing to say.
+    clean(bench.run("dedup -n 100000 -p 0.001 --when-full warn a"));
+    // What grows stays below the rate, however many lines come.
+    for options in ["-p 0.01", "-p 0.5 --max-fpr 0.01"] {
+        let output = bench.run(&format!("dedup -n 1000 {options} --when-full grow --stats=json a"));
+        assert_eq!(output.status.code(), Some(0));
+        let figures = stats(&output);
+        assert!(number(&figures, "filters") >= 2.0 && number(&figures, "fpr") <= 0.01, "{figures}");
+        // At most one line in a hundred is lost; five standard deviations of the 1000 that may be.
+        assert!(count(&output.stdout) > 99_000 - 5 * 32, "{figures}");
+    }
+}
+
+#[test]
+fn more_keys_than_planned_are_warned_of_once() {
+    let bench = Bench::new(&[("a", &large())]);
+    let output = bench.run("dedup -n 1000 -p 0.01 --chunk-size 10000 a");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(message.matches("warning").count(), 1, "{message}");
+    assert_eq!(message.matches('\n').count(), 1, "{message}");
+    tells(&message, &[" 1000 ", "rate", "-n", "--memory"]);
+
+    // Figures stay finite when the filter is full to the last bit.
+    let stats = stats(&bench.run("dedup -n 1 --stats=json a"));
+    assert_eq!(stats["fill"], 1.0);
+    assert!(number(&stats, "expected_wrongly_dropped") < 300_000.0, "{stats}");
+}

@@ -1,0 +1,168 @@
+//! What a run says of itself, and what it keeps quiet.
+
+use crate::common::{Bench, clean, failed, number, numbers, stats, tells, text};
+use crate::corpus::{count, gzip, large, model};
+use bloomline::{BloomFilter, ScalableBloomFilter};
+use std::io::Write;
+use std::time::Instant;
+
+#[test]
+fn stats_tell_the_figures() {
+    let input = large();
+    let bench = Bench::new(&[("a", &input)]);
+    let unique = count(&model(&[&input]));
+
+    let started = Instant::now();
+    let stats = stats(&bench.run(&format!("dedup --stats=json -n {unique} -p 1e-6 --state s a")));
+    let elapsed = started.elapsed().as_secs_f64();
+    assert_eq!(stats["lines"], 300_000);
+    assert_eq!(stats["unique"], unique);
+    assert_eq!(stats["dropped"], 300_000 - unique);
+    assert_eq!(stats["bytes"], input.len());
+    let within = |name: &str, range: std::ops::Range<f64>| {
+        let value = number(&stats, name);
+        assert!(range.contains(&value), "{name} {value}");
+    };
+    within("fpr", 0.8e-6..1.2e-6);
+    let filter = bench.read("s");
+    let filter = &filter[64..filter.len() - 16];
+    assert_eq!(stats["memory_bytes"], filter.len());
+    let ones: u32 = filter.iter().map(|byte| byte.count_ones()).sum();
+    assert_eq!(stats["fill"], f64::from(ones) / (8.0 * filter.len() as f64));
+    within("seconds", 1e-4..elapsed);
+    let bytes_per_second = number(&stats, "mb_per_second") * 1e6;
+    assert!((bytes_per_second * number(&stats, "seconds") / input.len() as f64 - 1.0).abs() < 1e-9, "{stats}");
+
+    for flag in ["--stats", "--stats=text"] {
+        let text = text(&bench.run(&format!("dedup {flag} a")).stderr);
+        assert!(text.contains("lines read       300000\n"), "{text}");
+        assert!(text.contains(&format!("\nunique           {unique}\n")), "{text}");
+    }
+}
+
+#[test]
+fn statistics_are_those_of_the_run() {
+    // 4000 lines, 3000 of them different and 10 without a second field.
+    let mut input = Vec::new();
+    for i in 0..4000 {
+        writeln!(input, "{i}{}", if i < 10 { String::new() } else { format!("\t{}", i.min(3009)) }).unwrap();
+    }
+    let bench = Bench::new(&[("a", &input)]);
+    let mut filter = BloomFilter::builder().expected_keys(5000).false_positive_rate(1e-7).build().unwrap();
+    assert_eq!((10..3010).filter(|i| filter.insert(&*format!("{i}"))).count(), 3000);
+    let line = "dedup -q --field 2 --on-error skip -n 5000 -p 1e-7 --verify 1000";
+    let output = bench.run(&format!("{line} --stats=json a"));
+    assert_eq!((output.status.code(), count(&output.stdout)), (Some(0), 3000));
+    let figures = stats(&output);
+    for (name, expected) in [
+        ("lines", 4000),
+        ("unique", 3000),
+        ("dropped", 990),
+        ("without_key", 10),
+        ("bytes", input.len()),
+        ("memory_bytes", filter.memory_bytes()),
+    ] {
+        assert_eq!(number(&figures, name), expected as f64, "{name}");
+    }
+    for (name, expected) in [("fill", filter.fill_ratio()), ("fpr", filter.current_fpr())] {
+        assert!((number(&figures, name) / expected - 1.0).abs() < 1e-9, "{name} {expected}: {figures}");
+    }
+    assert!(number(&figures, "expected_wrongly_dropped") < 3000.0 * 1e-7);
+    assert!(number(&figures, "seconds") > 0.0 && number(&figures, "mb_per_second") > 0.0);
+    assert_eq!(number(&figures, "measured_fpr"), 0.0);
+
+    for option in ["--stats", "--stats=text"] {
+        let told = text(&bench.run(&format!("{line} {option} a")).stderr);
+        let row = |label: &str| told.lines().find_map(|line| line.strip_prefix(label)).map(str::trim);
+        assert_eq!(row("lines read "), Some("4000"), "{told}");
+        assert_eq!(row("unique "), Some("3000"), "{told}");
+        assert_eq!(row("dropped "), Some("990"), "{told}");
+        assert_eq!(row("without a key "), Some("10"), "{told}");
+        // Rounded, and of another run: all but the times are the same.
+        let first = |label: &str| row(label).and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+        for (label, name, unit, error) in [
+            ("wrongly dropped ", "expected_wrongly_dropped", 1.0, 0.0005),
+            ("fill ", "fill", 0.01, 0.00005),
+            ("rate now ", "fpr", 1.0, 0.005e-7),
+            ("rate measured ", "measured_fpr", 1.0, 0.0),
+            ("filter memory ", "memory_bytes", 1024.0, 5.12),
+        ] {
+            let shown = first(label).unwrap_or_else(|| panic!("{label}: {told}")) * unit;
+            assert!((shown - number(&figures, name)).abs() <= error, "{label}: {told} {figures}");
+        }
+        assert!(first("time ") > Some(0.0) && first("speed ") > Some(0.0), "{told}");
+    }
+    tells(&bench.refused("dedup --verify 10 a"), &["required", "--stats"]);
+    tells(&bench.refused("dedup --stats --verify 0 a"), &["--verify", "'0'", "1.."]);
+}
+
+#[test]
+fn lines_lost_are_as_many_as_expected() {
+    let bench = Bench::new(&[("a", &numbers(0..200_000))]);
+    for rate in ["0.01", "0.3"] {
+        let stats = stats(&bench.run(&format!("dedup --stats=json -n 200000 -p {rate} a")));
+        let (lost, expected) = (number(&stats, "dropped"), number(&stats, "expected_wrongly_dropped"));
+        // All lines differ, so all that were dropped were lost. Five standard deviations, of a count that is about
+        // Poisson's.
+        assert!(expected > 100.0 && (lost - expected).abs() < 5.0 * expected.sqrt(), "{rate}: {lost} {expected}");
+    }
+}
+
+#[test]
+fn the_rate_that_is_measured_is_the_one_that_is_told() {
+    const SAMPLE: u32 = 200_000;
+    for (options, scalable) in
+        [("-n 20000 -p 0.01", false), ("-n 20000 -p 0.2 --seed 9", false), ("-n 1000 -p 0.01 --when-full grow", true)]
+    {
+        let bench = Bench::new(&[("a", &numbers(0..20_000))]);
+        let figures = stats(&bench.run(&format!("dedup {options} --state s --stats=json --verify {SAMPLE} a")));
+        let (told, measured) = (number(&figures, "fpr"), number(&figures, "measured_fpr"));
+        // Measured once more, by the library and with other keys.
+        let filter = bench.path("s");
+        let absent = |contains: &dyn Fn(&str) -> bool| (0..SAMPLE).filter(|i| contains(&format!("absent {i}"))).count();
+        let found = match scalable {
+            true => ScalableBloomFilter::load(filter).map(|filter| absent(&|key| filter.contains(key))),
+            false => BloomFilter::load(filter).map(|filter| absent(&|key| filter.contains(key))),
+        };
+        let again = found.unwrap() as f64 / f64::from(SAMPLE);
+        let sigma = (told * (1.0 - told) / f64::from(SAMPLE)).sqrt();
+        assert!(told > 1e-4, "{figures}");
+        for rate in [measured, again] {
+            assert!((rate - told).abs() < 5.0 * sigma, "{options}: {rate} {told} {sigma}");
+        }
+        let hits = measured * f64::from(SAMPLE);
+        assert!((hits - hits.round()).abs() < 1e-6, "{hits} keys were found");
+        let told_sigma = number(&figures, "measured_fpr_sigma");
+        assert!((told_sigma * f64::from(SAMPLE) / hits.sqrt() - 1.0).abs() < 1e-9, "{figures}");
+    }
+}
+
+#[test]
+fn a_state_with_all_bits_set_has_figures() {
+    let bench = Bench::new(&[("in", &numbers(0..2000)), ("more", &numbers(2000..2010))]);
+    bench.run("dedup -n 1 -p 0.5 --state s in");
+    let output = bench.run("dedup -n 1 -p 0.5 --state s --stats more");
+    assert!(output.stdout.is_empty());
+    assert!(text(&output.stderr).contains("wrongly dropped  10.000 "), "{}", text(&output.stderr));
+}
+
+#[test]
+fn quiet_leaves_nothing_but_errors_to_be_said() {
+    let bench = Bench::new(&[("a", &numbers(0..3000)), ("j", b"{}\n[\n"), ("cut", &gzip(b"a\n")[..12])]);
+    for (line, said) in [
+        ("dedup -n 100 a", " 100 "),
+        ("dedup --memory 64K a", "64.00 KiB"),
+        ("dedup --json-pointer /a --on-error skip j", "without a key: 2"),
+        ("dedup -n 10 --on-error skip cut", "\"cut\" after line 0"),
+        ("dedup -n 10 --on-error keep cut", "\"cut\" after line 1"),
+    ] {
+        let loud = bench.run(line);
+        assert_eq!(loud.status.code(), Some(0), "{line}");
+        tells(&text(&loud.stderr), &[said]);
+        for quiet in ["-q", "--quiet"] {
+            assert!(clean(bench.run(&format!("{line} {quiet}"))) == loud.stdout, "{line} {quiet}");
+        }
+    }
+    tells(&bench.refused("dedup -q missing"), &["\"missing\"", "No such file"]);
+    tells(&failed(&bench.run("dedup -q -n 100 --when-full stop a")), &["\"a\", line 101:", " 100 new lines"]);
+}
