@@ -100,11 +100,11 @@ impl fmt::Display for BuildError {
             }
             Self::NotKeysAndRate => write!(
                 f,
-                "a scalable filter is sized by the expected keys of its first stage and a false-positive rate: give these two, and neither memory nor probes"
+                "a scalable filter needs the expected keys of its first stage and a false-positive rate: give these two, without memory or probes"
             ),
             Self::RateUnreachable { value, floor } => write!(
                 f,
-                "false-positive rate {value:e} cannot be kept: so many keys collide in 64-bit hashes at a rate of {floor:.1e} already; ask for more than that"
+                "false-positive rate {value:e} cannot be kept: 64-bit hashes of this many keys already collide at a rate of {floor:.1e}; ask for a higher rate"
             ),
             Self::TooLarge { bytes, limit } => write!(
                 f,
@@ -143,7 +143,7 @@ pub enum MergeError {
         /// Blocks of the other filter.
         theirs: usize,
     },
-    /// Another size within as many blocks: in bits of a classic filter, in blocks of 32 bytes of a split block filter.
+    /// Another size within the same number of blocks. A classic filter counts bits, a split block filter blocks of 32 bytes.
     Units {
         /// Size of the filter merged into.
         ours: u64,

@@ -44,7 +44,7 @@ impl<L: Query<A>, A> Filter<L, A> {
         Self::from_params(L::params(Sizing::Rate { keys: expected_keys, rate: false_positive_rate })?)
     }
 
-    /// Whether a hash may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
+    /// Returns whether a hash may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
     /// not. All 64 bits of a hash must be well mixed, for the high ones choose the block.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
@@ -116,8 +116,8 @@ impl<L: Query<A> + Keyed, A> Filter<L, A> {
         &self.hasher
     }
 
-    /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
-    /// not. O(length of the key).
+    /// Returns whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it
+    /// was not. O(length of the key).
     #[inline]
     pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         self.contains_hash(key.hash(&self.hasher))
@@ -147,8 +147,8 @@ impl<L: Query<A> + Keyed, A> Filter<L, A> {
 
 /// One writer.
 impl<L: Insert> Filter<L, Exclusive> {
-    /// Inserts a hash, by [`hasher`](Self::hasher) or by a hash of your own; whether it was new, as `HashSet::insert` says
-    /// it. All 64 bits of a hash must be well mixed, for the high ones choose the block.
+    /// Inserts a hash, made by [`hasher`](Self::hasher) or by a hash function of your own. Returns whether it was new, like
+    /// `HashSet::insert`. All 64 bits of a hash must be well mixed, for the high ones choose the block.
     ///
     /// # Examples
     /// ```
@@ -163,8 +163,7 @@ impl<L: Insert> Filter<L, Exclusive> {
         operations::insert::<L>(&self.params, &mut self.blocks, hash)
     }
 
-    /// Inserts many hashes in order: `new[i]` tells whether `hashes[i]` was new, right also for hashes that repeat within
-    /// the batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
+    /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new, also where hashes repeat within the batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
@@ -199,7 +198,7 @@ impl<L: Insert> Filter<L, Exclusive> {
 
 /// One writer, and keys in place of hashes.
 impl<L: Insert + Keyed> Filter<L, Exclusive> {
-    /// Inserts a key; whether it was new, as `HashSet::insert` says it.
+    /// Inserts a key. Returns whether it was new, like `HashSet::insert`.
     ///
     /// `false` means seen before, or a false positive: all bits of the key were set already. O(length of the key).
     #[inline]
@@ -207,8 +206,7 @@ impl<L: Insert + Keyed> Filter<L, Exclusive> {
         self.insert_hash(key.hash(&self.hasher))
     }
 
-    /// Inserts many keys in order: `new[i]` tells whether `keys[i]` was new, right also for keys that repeat within the
-    /// batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
+    /// Inserts many keys in order. `new[i]` is `true` if `keys[i]` was new, also where keys repeat within the batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -231,7 +229,7 @@ impl<L: Insert + Keyed> Filter<L, Exclusive> {
 
 /// Many writers.
 impl<L: InsertShared> Filter<L, Shared> {
-    /// Inserts a hash; whether this call made it seen. What racing callers are told is the type's promise:
+    /// Inserts a hash. Returns whether this call made it seen. What racing callers are told is the type's promise:
     /// [`AtomicBloomFilter`](crate::AtomicBloomFilter) has one claim for each key. See
     /// [`contains_hash`](Self::contains_hash) for what hashes must be.
     #[inline]
@@ -239,8 +237,8 @@ impl<L: InsertShared> Filter<L, Shared> {
         operations::insert_shared::<L>(&self.params, &self.blocks, hash)
     }
 
-    /// Inserts many hashes in order: `new[i]` tells whether this call made `hashes[i]` seen, which of several equal hashes
-    /// in the batch can be the first alone. Returns how many it made seen. See
+    /// Inserts many hashes in order. `new[i]` is `true` if this call made `hashes[i]` seen. Of equal hashes in the batch only
+    /// the first can be. Returns how many it made seen. See
     /// [`contains_hashes`](Self::contains_hashes) for the cost.
     ///
     /// # Panics
@@ -266,7 +264,7 @@ impl<L: InsertShared> Filter<L, Shared> {
 
 /// Many writers, and keys in place of hashes.
 impl<L: InsertShared + Keyed> Filter<L, Shared> {
-    /// Inserts a key; whether this call made it seen. What racing callers are told is the type's promise: of all threads
+    /// Inserts a key. Returns whether this call made it seen. What racing callers are told is the type's promise: of all threads
     /// that insert a key into an [`AtomicBloomFilter`](crate::AtomicBloomFilter), at most one gets `true`.
     ///
     /// `false` means seen before, being inserted by another thread, or a false positive. O(length of the key).
@@ -275,8 +273,8 @@ impl<L: InsertShared + Keyed> Filter<L, Shared> {
         self.insert_hash(key.hash(&self.hasher))
     }
 
-    /// Inserts many keys in order: `new[i]` tells whether this call made `keys[i]` seen, which of several equal keys in
-    /// the batch can be the first alone. Returns how many it made seen. See [`contains_hashes`](Self::contains_hashes)
+    /// Inserts many keys in order. `new[i]` is `true` if this call made `keys[i]` seen. Of equal keys in the batch only the
+    /// first can be. Returns how many it made seen. See [`contains_hashes`](Self::contains_hashes)
     /// for the cost.
     ///
     /// # Panics
@@ -330,7 +328,7 @@ where
     }
 }
 
-/// Freezes a shared filter, without copying; by ownership every insert has happened before. A classic filter has its bits
+/// Freezes a shared filter without copying. Owning it proves that every insert has finished. A classic filter has its bits
 /// counted, O(memory).
 impl<L> From<Filter<L, Shared>> for Filter<L, Exclusive>
 where

@@ -14,9 +14,9 @@ use crossbeam::queue::SegQueue;
 /// were seen, at some 10 to 40 bits each whatever their length; only those that wait are kept whole.
 ///
 /// # What the filter costs
-/// A false positive is an item that is taken for seen and never visited. It befalls a new item at the filter's rate at
-/// that moment: from 0 up to the `false_positive_rate` asked for, once the expected items are in. So choose the
-/// share of a crawl that may be missed: 1e-6 takes 41 bits an item.
+/// A false positive is an item that is taken for seen and never visited. A new item meets it at the
+/// filter's current rate, which rises from 0 to the `false_positive_rate` asked for when the expected items are in.
+/// So choose the share of a crawl that may be missed: 1e-6 takes 41 bits an item.
 ///
 /// # When it is full
 /// Past the expected items the rate rises above the one asked for. [`WhenFull`] tells what happens then: by default
@@ -162,7 +162,7 @@ impl<T> Frontier<T> {
         self
     }
 
-    /// Queues an item unless it was seen before; whether it did.
+    /// Queues an item unless it was seen before. Returns whether it did.
     ///
     /// `false` means seen before, being pushed by another thread, or a false positive. O(length of the item), but for
     /// the one push that logs the warning: that is O(memory of the filter).

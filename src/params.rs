@@ -185,8 +185,8 @@ impl<F> Builder<F> {
         F::from_builder(self)
     }
 
-    /// What [`build`](Self::build) would build, without the memory: for a filter of another machine's, or to choose.
-    /// Not for a filter that grows.
+    /// Returns what [`build`](Self::build) would build, without allocating it. Use it for a filter on another machine, or to
+    /// choose a size. It does not plan scalable filters.
     ///
     /// # Errors
     /// [`BuildError`], as from `build`, but never for memory that the system refuses.

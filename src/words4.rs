@@ -11,7 +11,7 @@ use crate::params::{Builder, Params, Size, Sizing};
 use crate::stats;
 use crate::storage::{Blocks, MemoryMut};
 
-/// A set of keys that may say "seen" of a key it has not seen, at a known rate, and never the reverse.
+/// A set of keys that takes some new keys for seen ones, at a known rate, and never a seen key for a new one.
 ///
 /// Inserting needs `&mut self`; any number of threads may query a shared reference. For inserting from many threads at
 /// once there is [`AtomicBloomFilter`](crate::AtomicBloomFilter); they turn into each other with `From`, without copying.
@@ -66,8 +66,8 @@ where
 }
 
 impl BloomFilter {
-    /// Keeps the bits that both filters have: no key of both is lost, but keys of one alone may stay, at a rate
-    /// somewhat above that of a filter of the common keys. O(memory).
+    /// Keeps the bits that both filters have. Keys that are in both stay. Some keys that are in only one may stay too, at a
+    /// rate somewhat above that of a filter of the common keys. O(memory).
     ///
     /// # Errors
     /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.

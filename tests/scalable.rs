@@ -1,4 +1,4 @@
-//! `ScalableBloomFilter`: against a set of keys, against a series built by hand, against the model, and as a file.
+//! `ScalableBloomFilter`: against a set of keys, against stages built by hand, against the model, and as a file.
 
 use bloomline::{BloomFilter, BuildError, Kernel, Key, KeyHasher, ScalableBloomFilter};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn scalable(first: u64, rate: f64, seed: u64) -> ScalableBloomFilter {
     ScalableBloomFilter::builder().expected_keys(first).false_positive_rate(rate).seed(seed).build().unwrap()
 }
 
-/// The definition of a series, one key at a time, from public filters.
+/// The definition of a scalable filter, one key at a time, from public filters.
 struct Replay {
     first: u64,
     rate: f64,
@@ -330,8 +330,8 @@ mod files {
             DamagedHeader => DamagedHeader,
             DamagedBody => DamagedBody,
             OtherHash => OtherHash,
-            Series => Series,
-            NotSeries => NotSeries,
+            Scalable => Scalable,
+            NotScalable => NotScalable,
             &NewerVersion { found, newest } => NewerVersion { found, newest },
             &Truncated { have, want } => Truncated { have, want },
             &Field { field, value, allowed } => Field { field, value, allowed },
@@ -501,15 +501,15 @@ mod files {
     #[test]
     fn the_two_kinds_of_files_are_told_apart() {
         let series = bytes_of(&filled(300, 0.1, 7, 1500));
-        assert!(matches!(BloomFilter::read_from(&series[..]).unwrap_err().kind(), FileErrorKind::Series));
-        assert!(matches!(AtomicBloomFilter::read_from(&series[..]).unwrap_err().kind(), FileErrorKind::Series));
-        assert!(matches!(refused(&series[64..]), FileErrorKind::NotSeries));
+        assert!(matches!(BloomFilter::read_from(&series[..]).unwrap_err().kind(), FileErrorKind::Scalable));
+        assert!(matches!(AtomicBloomFilter::read_from(&series[..]).unwrap_err().kind(), FileErrorKind::Scalable));
+        assert!(matches!(refused(&series[64..]), FileErrorKind::NotScalable));
         for other in [&b"#!/bin/sh\n"[..], &[0; 1000]] {
             assert!(matches!(refused(other), FileErrorKind::NotBloomline));
         }
         let nested = [&series[..64], &series[..]].concat();
         let error = ScalableBloomFilter::read_from(&nested[..]).unwrap_err();
-        assert_eq!(error.to_string(), "stage 0 of the series: a series of filters: load it as a ScalableBloomFilter");
+        assert_eq!(error.to_string(), "stage 0: a scalable filter: load it as a ScalableBloomFilter");
     }
 
     #[test]

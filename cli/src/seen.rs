@@ -20,7 +20,7 @@ impl Seen {
     pub fn load(path: &Path) -> Result<Self, Error> {
         match BloomFilter::load(path) {
             Ok(filter) => Ok(Self::Sized(filter)),
-            Err(error) if matches!(error.kind(), FileErrorKind::Series) => {
+            Err(error) if matches!(error.kind(), FileErrorKind::Scalable) => {
                 ScalableBloomFilter::load(path).map(Self::Growing).map_err(Error::Load)
             }
             Err(error) => Err(Error::Load(error)),

@@ -68,7 +68,7 @@ fn golden_hash(seed: u64) -> u64 {
         .fold(0, |golden, length| hasher.combine(golden, hasher.bytes(&bytes[..length])))
 }
 
-/// The data as the only stage of a series, with a header that is sound where `first` and `last` are.
+/// The data as the only stage of a scalable filter, with a header that is sound where `first` and `last` are.
 fn series(stage: &[u8], first: u8, last: u8) -> Vec<u8> {
     let mut bytes = b"\x89BLSER\r\n\x01\0\0\0\x01\0\0\0".to_vec();
     bytes.extend(0.5f64.to_bits().to_le_bytes());
@@ -82,7 +82,7 @@ fn series(stage: &[u8], first: u8, last: u8) -> Vec<u8> {
     bytes
 }
 
-/// An error, or a series that is written as the same bytes.
+/// An error, or a scalable filter that is written as the same bytes.
 fn check_series(data: &[u8]) {
     let mut rest = data;
     if let Ok(filter) = ScalableBloomFilter::read_from(&mut rest) {

@@ -67,11 +67,11 @@ impl Error for FileError {
 pub enum FileErrorKind {
     /// The first bytes are not those of a filter's file.
     NotBloomline,
-    /// The file holds a series of filters, and a single one was to be loaded.
-    Series,
-    /// The file holds a single filter, and a series was to be loaded.
-    NotSeries,
-    /// What is wrong with a stage of a series; its bytes are counted from the stage's start.
+    /// The file holds a scalable filter, and a single one was to be loaded.
+    Scalable,
+    /// The file holds a single filter, and a scalable one was to be loaded.
+    NotScalable,
+    /// What is wrong with a stage of a scalable filter. Its bytes are counted from the stage's start.
     Stage {
         /// The stage, counted from 0.
         stage: usize,
@@ -92,7 +92,7 @@ pub enum FileErrorKind {
         /// Bytes that there should be: of the whole file if the header is complete, of the header if not.
         want: u64,
     },
-    /// The file goes on after its end. (A reader may: what follows is left to it.)
+    /// The file goes on after its end. (What a reader has after the end is left to it, and no error.)
     TooLong {
         /// Bytes that are there.
         have: u64,
@@ -140,19 +140,19 @@ impl fmt::Display for FileErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotBloomline => write!(f, "not a bloomline file"),
-            Self::Series => write!(f, "a series of filters: load it as a ScalableBloomFilter"),
-            Self::NotSeries => write!(f, "a single filter, not a series: load it as a BloomFilter"),
-            Self::Stage { stage, kind } => write!(f, "stage {stage} of the series: {kind}"),
+            Self::Scalable => write!(f, "a scalable filter: load it as a ScalableBloomFilter"),
+            Self::NotScalable => write!(f, "a single filter: load it as a BloomFilter"),
+            Self::Stage { stage, kind } => write!(f, "stage {stage}: {kind}"),
             Self::NewerVersion { found, newest } => write!(
                 f,
                 "written in version {found} of the format, and this build reads up to version {newest}: update bloomline"
             ),
             Self::Truncated { have, want } => write!(f, "truncated: {have} bytes of {want}"),
-            Self::TooLong { have, want } => write!(f, "too long: {have} bytes where {want} are due"),
+            Self::TooLong { have, want } => write!(f, "too long: {have} bytes instead of {want}"),
             Self::DamagedHeader => write!(f, "damaged: the header (bytes 0 to 63) does not have its checksum"),
             Self::DamagedBody => write!(f, "damaged: the blocks (from byte 64 on) do not have their checksum"),
             Self::Field { field, value, allowed } => {
-                write!(f, "impossible header: {field} is {value}, and can be {allowed}")
+                write!(f, "impossible header: {field} is {value}, but must be {allowed}")
             }
             Self::OtherLayout { found, wanted } => {
                 write!(f, "a filter of the layout `{found}`, not `{wanted}`: load it as the type of that layout")

@@ -14,7 +14,7 @@ pub(crate) const HEADER_BYTES: usize = BLOCK_BYTES;
 
 /// No text starts with the first byte, and a transfer that converts line ends spoils the last two.
 const FILTER: [u8; 8] = *b"\x89BLOOM\r\n";
-const SERIES: [u8; 8] = *b"\x89BLSER\r\n";
+const SCALABLE: [u8; 8] = *b"\x89BLSER\r\n";
 const VERSION: u32 = 1;
 /// Files are shorter than 2^63 bytes, as system calls count them.
 const BLOCKS_LIMIT: u64 = 1 << 57;
@@ -37,14 +37,14 @@ pub(crate) fn encode(format: &Format, params: &Params, hasher: &KeyHasher) -> [u
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Filter,
-    Series,
+    Scalable,
 }
 
 /// A header with what every one has: magic, version and checksum.
 pub(super) fn seal(mut header: [u8; HEADER_BYTES], kind: Kind) -> [u8; HEADER_BYTES] {
     header[..8].copy_from_slice(match kind {
         Kind::Filter => &FILTER,
-        Kind::Series => &SERIES,
+        Kind::Scalable => &SCALABLE,
     });
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     let checksum = XxHash3_64::oneshot(&header[..56]);
@@ -57,9 +57,9 @@ pub(super) fn sealed(header: &[u8], kind: Kind) -> Result<&[u8; HEADER_BYTES], F
     let starts_with = |magic: [u8; 8]| header.iter().zip(magic).all(|(&byte, expected)| byte == expected);
     match kind {
         Kind::Filter if starts_with(FILTER) => {}
-        Kind::Series if starts_with(SERIES) => {}
-        Kind::Filter if starts_with(SERIES) => return Err(FileErrorKind::Series),
-        Kind::Series if starts_with(FILTER) => return Err(FileErrorKind::NotSeries),
+        Kind::Scalable if starts_with(SCALABLE) => {}
+        Kind::Filter if starts_with(SCALABLE) => return Err(FileErrorKind::Scalable),
+        Kind::Scalable if starts_with(FILTER) => return Err(FileErrorKind::NotScalable),
         _ => return Err(FileErrorKind::NotBloomline),
     }
     let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(header) else {
@@ -101,7 +101,7 @@ pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, Fil
     check("blocks", blocks, (1..BLOCKS_LIMIT).contains(&blocks), "at least 1 and below 2^57")?;
     if wanted.has_units {
         let good = wanted.blocks(units) == blocks && units <= wanted.most_units;
-        check("units", units, good, "as many as fill the blocks, and of 256 bits at most 2^32")?;
+        check("units", units, good, "the number that fills the blocks, and at most 2^32 for a split block")?;
     } else {
         check("reserved", units, units == 0, "0")?;
     }

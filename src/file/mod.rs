@@ -4,7 +4,7 @@
 //! error.rs     what can be wrong with one
 //! header.rs    64 bytes: what the filter is, and whether this build hashes as the one that wrote it
 //! stream.rs    header, blocks, trailer, to a `Write` and from a `Read`
-//! series.rs    several filters, one after the other, and a header before them
+//! scalable.rs  a header, and after it the stages of a scalable filter, each a whole filter
 //! ahead.rs     a file read by a thread of its own
 //! replace.rs   a file put in the place of another one, whole or not at all
 //! ```
@@ -13,7 +13,7 @@ mod ahead;
 mod error;
 mod header;
 mod replace;
-mod series;
+mod scalable;
 mod stream;
 
 use std::fs::File;
@@ -23,7 +23,7 @@ use std::path::Path;
 pub use error::{FileError, FileErrorKind};
 #[cfg(feature = "mmap")]
 pub(crate) use header::{HEADER_BYTES, Head};
-pub(crate) use series::{LoadedSeries, read as read_series, write as write_series};
+pub(crate) use scalable::{LoadedScalable, read as read_scalable, write as write_scalable};
 pub(crate) use stream::{Loaded, read, write};
 #[cfg(feature = "mmap")]
 pub(crate) use stream::{TRAILER_BYTES, Trailer, check_filter_length, copy_body, read_header};

@@ -1,7 +1,7 @@
 //! A scalable filter as a file.
 
 use super::ScalableBloomFilter;
-use crate::file::{self, FileError, LoadedSeries};
+use crate::file::{self, FileError, LoadedScalable};
 use crate::words4::BloomFilter;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -41,9 +41,9 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     /// [`FileError`] names the file and what is wrong with it; the file of a single filter is
-    /// [`FileErrorKind::NotSeries`](crate::FileErrorKind::NotSeries).
+    /// [`FileErrorKind::NotScalable`](crate::FileErrorKind::NotScalable).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        file::load(path.as_ref(), |file, length| file::read_series(file, length)).map(Self::from)
+        file::load(path.as_ref(), |file, length| file::read_scalable(file, length)).map(Self::from)
     }
 
     /// Writes the filter as [`save`](Self::save) does, to a pipe, a socket or an object store, and flushes the writer.
@@ -64,7 +64,7 @@ impl ScalableBloomFilter {
     /// ```
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
         let stages = self.stages.iter().map(|stage| (&stage.params, &stage.hasher, stage.words()));
-        file::write_series(self.growth, self.in_last, stages, writer)
+        file::write_scalable(self.growth, self.in_last, stages, writer)
     }
 
     /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what
@@ -73,12 +73,12 @@ impl ScalableBloomFilter {
     /// # Errors
     /// [`FileError`] says what is wrong; see [`FileErrorKind`](crate::FileErrorKind).
     pub fn read_from(reader: impl Read) -> Result<Self, FileError> {
-        Ok(file::read_series(reader, None)?.into())
+        Ok(file::read_scalable(reader, None)?.into())
     }
 }
 
-impl From<LoadedSeries> for ScalableBloomFilter {
-    fn from(LoadedSeries { growth, in_last, stages }: LoadedSeries) -> Self {
+impl From<LoadedScalable> for ScalableBloomFilter {
+    fn from(LoadedScalable { growth, in_last, stages }: LoadedScalable) -> Self {
         Self { growth, in_last, stages: stages.into_iter().map(BloomFilter::from).collect() }
     }
 }

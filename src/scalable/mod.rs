@@ -1,4 +1,4 @@
-//! `ScalableBloomFilter`: a series of filters, for when nobody knows how many keys will come.
+//! `ScalableBloomFilter`: for when nobody knows how many keys will come.
 
 use crate::batch::{self, PENDING, Pending};
 use crate::error::BuildError;
@@ -16,12 +16,12 @@ mod file;
 
 /// A filter that grows with its keys and keeps the false-positive rate, however many come.
 ///
-/// It is a series of [`BloomFilter`]s, its *stages*: each takes twice as many keys as the one before, at 7/8 of its
+/// It consists of [`BloomFilter`]s, its *stages*. Each takes twice as many keys as the one before, at 7/8 of its
 /// rate, so that all of them together stay below the rate asked for. A key is new if no stage has it, and goes to the
 /// last one; when that is full, the next new key begins another one. All use one hasher, so that a key is hashed once.
 ///
-/// Growing has a price: memory (at 1 %, half to four fifths as much again as one filter made for the number that came),
-/// and a cache line for each stage that a query looks at, where one filter has one. Where a bound on the keys is known
+/// Growing costs memory: at 1 %, it takes 1.5 to 1.8 times as much as one filter that was sized for the same keys. A query
+/// also reads a cache line in each stage that it visits, instead of one. Where a bound on the keys is known
 /// within some 50 %, [`BloomFilter`] is the better choice. docs/DESIGN.md has the figures, and the source of the
 /// scheme: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.
 ///
@@ -133,8 +133,8 @@ impl ScalableBloomFilter {
     /// were new. Several times faster than single calls, as [`BloomFilter::insert_batch`] is. O(keys × stages).
     ///
     /// # Errors
-    /// As [`insert`](Self::insert). The keys before the one that needs the next stage are in, and marked; those from
-    /// there on are not, and marked `false`.
+    /// As [`insert`](Self::insert). The keys before the one that needs the next stage are inserted and marked. That key and
+    /// those after it are not inserted, and are marked `false`.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -227,7 +227,7 @@ impl ScalableBloomFilter {
         count
     }
 
-    /// The filters of the series, oldest first: at least one, and all full but the last.
+    /// The stages, oldest first: at least one, and all full but the last.
     pub fn stages(&self) -> &[BloomFilter] {
         &self.stages
     }

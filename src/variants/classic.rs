@@ -34,9 +34,9 @@ pub type ClassicBloomFilter = Filter<Classic, Exclusive>;
 /// A [`ClassicBloomFilter`] that any number of threads insert into and query at once, without locks: the same bits, and
 /// they turn into each other with `From`, without copying.
 ///
-/// Once `insert` has returned, `contains` is `true` in every thread that learned of it. `insert` tells whether this call
-/// set one of the key's bits, which is **not a claim**: of threads that race to insert a key several may get `true`, each
-/// having set another bit of it, but never none, unless other keys set its bits. Where exactly one must win, use an
+/// Once `insert` has returned, `contains` is `true` in every thread that learned of it. `insert` returns whether this
+/// call set one of the key's bits. This is **not a claim**: several threads that race to insert one key may all get `true`,
+/// because each set another bit of it. At least one gets `true`, unless other keys set its bits. Where exactly one must win, use an
 /// [`AtomicBloomFilter`](crate::AtomicBloomFilter) or a [`RegisterBloomFilter`](super::RegisterBloomFilter).
 ///
 /// # Examples

@@ -22,7 +22,7 @@
 //! | `split block` | 10.5 | 16.9 | 26.3 | 64.7 |
 //! | `counting` | 42.1 | 67.6 | 105 | 205 |
 //!
-//! Hashes are the crate's own, [`KeyHasher`](crate::KeyHasher) with the seed 0 or another one, but for Parquet's.
+//! Hashes are the crate's own, [`KeyHasher`] with the seed 0 or another one, but for Parquet's.
 //!
 //! # Examples
 //! What works for every layout:
@@ -81,32 +81,32 @@ pub trait Layout: Sized + Send + Sync {
     /// The layout's name, as in the tables: "words4", "classic", ...
     const NAME: &'static str;
 
-    /// The smallest filter that keeps the rate with so many keys.
+    /// The smallest filter that keeps the rate with `expected_keys` keys.
     ///
     /// # Errors
     /// [`BuildError`]: no keys, a rate not between 0 and 1 or below what 64-bit hashes can keep, or a size that the
     /// system does not have.
     fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError>;
 
-    /// A filter of at most so many bytes, in whole blocks, with the number of probes that is best for so many keys.
+    /// A filter of at most `bytes` bytes, in whole blocks, with the number of probes that is best for `expected_keys` keys.
     ///
     /// # Errors
     /// [`BuildError`]: less than a block, no keys, or a size that the system does not have.
     fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError>;
 
-    /// Inserts a hash; whether it was new. All 64 bits of a hash must be well mixed.
+    /// Inserts a hash. Returns whether it was new. All 64 bits of a hash must be well mixed.
     fn insert_hash(&mut self, hash: u64) -> bool;
 
-    /// Whether a hash is in, or passes for it.
+    /// Returns whether a hash is in, or passes for it.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Inserts hashes in order, tells of each whether it was new, and returns how many were.
+    /// Inserts hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns how many were.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize;
 
-    /// Tells of each hash whether it is in, and returns how many are.
+    /// Queries hashes. `found[i]` is `true` if `hashes[i]` is in. Returns how many are.
     ///
     /// # Panics
     /// If `found` is not as long as `hashes`.
@@ -118,7 +118,7 @@ pub trait Layout: Sized + Send + Sync {
     /// Bits set for each key.
     fn probes(&self) -> u32;
 
-    /// The model's false-positive rate with so many distinct keys.
+    /// The model's false-positive rate with `keys` distinct keys.
     fn expected_fpr(&self, keys: u64) -> f64;
 }
 
@@ -137,7 +137,7 @@ fn for_memory<L: Query<A>, A>(bytes: usize, keys: u64) -> Result<Filter<L, A>, B
 
 #[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<L: Query<A> + Variant, A> Filter<L, A> {
-    /// A filter of at most `bytes` bytes, in whole blocks of 64, empty, with the number of probes that has the
+    /// For the types of this module: a filter of at most `bytes` bytes, in whole blocks of 64, empty, with the number of probes that has the
     /// lowest rate for `expected_keys` distinct keys.
     ///
     /// # Errors
@@ -146,8 +146,8 @@ impl<L: Query<A> + Variant, A> Filter<L, A> {
         for_memory(bytes, expected_keys)
     }
 
-    /// The same filter with another seed of the hash, empty: keys that are in would not be found again. The seed
-    /// is 0 at first. Only filters with the same seed can be merged. O(memory).
+    /// For the types of this module: the same filter with another seed of the hash, empty, since keys that are in would not
+    /// be found again. The seed is 0 at first. Only filters with the same seed can be merged. O(memory).
     pub fn with_seed(mut self, seed: u64) -> Self
     where
         L: Keyed,

@@ -313,7 +313,7 @@ pub fn kill(mut child: Child, after: Duration) -> Output {
 pub fn stages(state: &Path) -> Vec<BloomFilter> {
     match BloomFilter::load(state) {
         Ok(filter) => vec![filter],
-        Err(error) if matches!(error.kind(), FileErrorKind::Series) => {
+        Err(error) if matches!(error.kind(), FileErrorKind::Scalable) => {
             ScalableBloomFilter::load(state).unwrap().stages().to_vec()
         }
         Err(error) => panic!("the state cannot be loaded: {error}"),

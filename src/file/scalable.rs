@@ -1,4 +1,4 @@
-//! A series of filters on a stream: a header of its own, and every stage as a whole filter.
+//! A scalable filter on a stream: a header of its own, and every stage as a whole filter.
 
 use super::error::FileErrorKind;
 use super::header::{self, HEADER_BYTES, Kind, check, u32_at, u64_at};
@@ -18,13 +18,13 @@ const ROUNDING: f64 = 1e-9;
 const STAGE_BYTES: u64 = 144;
 
 /// What a file held.
-pub(crate) struct LoadedSeries {
+pub(crate) struct LoadedScalable {
     pub(crate) growth: Growth,
     pub(crate) in_last: u64,
     pub(crate) stages: Vec<Loaded>,
 }
 
-/// What the header of a series says.
+/// What the header of a scalable filter says.
 struct Header {
     stages: usize,
     growth: Growth,
@@ -42,12 +42,12 @@ impl Header {
         header[24..32].copy_from_slice(&self.growth.first.to_le_bytes());
         header[32..40].copy_from_slice(&self.in_last.to_le_bytes());
         header[40..48].copy_from_slice(&self.length.to_le_bytes());
-        header::seal(header, Kind::Series)
+        header::seal(header, Kind::Scalable)
     }
 
     /// `header` is shorter than [`HEADER_BYTES`] if the data are.
     fn decode(header: &[u8]) -> Result<Self, FileErrorKind> {
-        let header = header::sealed(header, Kind::Series)?;
+        let header = header::sealed(header, Kind::Scalable)?;
         let (stages, rate) = (u32_at(header, 12), u64_at(header, 16));
         let [first, in_last, length, reserved] = [24, 32, 40, 48].map(|place| u64_at(header, place));
         check("stages", stages.into(), (1..=MAX_STAGES as u32).contains(&stages), "1 to 64")?;
@@ -65,7 +65,7 @@ impl Header {
     }
 }
 
-/// Writes a series and flushes the writer.
+/// Writes the filter and flushes the writer.
 pub(crate) fn write<'a, W: Iterator<Item = [u64; WORDS]>>(
     growth: Growth,
     in_last: u64,
@@ -80,8 +80,8 @@ pub(crate) fn write<'a, W: Iterator<Item = [u64; WORDS]>>(
     Ok(())
 }
 
-/// Reads a series, of `length` bytes where that is known beforehand.
-pub(crate) fn read(mut reader: impl Read, length: Option<u64>) -> Result<LoadedSeries, FileErrorKind> {
+/// Reads a filter, of `length` bytes where that is known beforehand.
+pub(crate) fn read(mut reader: impl Read, length: Option<u64>) -> Result<LoadedScalable, FileErrorKind> {
     let mut bytes = [0; HEADER_BYTES];
     let have = stream::read_full(&mut reader, &mut bytes)?;
     let header = Header::decode(&bytes[..have])?;
@@ -100,7 +100,7 @@ pub(crate) fn read(mut reader: impl Read, length: Option<u64>) -> Result<LoadedS
         stages.push(loaded);
     }
     check("length", header.length, rest.have == header.length, "that of the header and all stages")?;
-    Ok(LoadedSeries { growth: header.growth, in_last: header.in_last, stages })
+    Ok(LoadedScalable { growth: header.growth, in_last: header.in_last, stages })
 }
 
 /// Reads a stage, whose geometry must keep what the header promises. It need not be the one that this build would
