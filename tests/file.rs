@@ -482,7 +482,7 @@ mod serde {
         }
         assert!(error(&good[..100]).starts_with("truncated: 100 bytes of 272"), "{}", error(&good[..100]));
         let long = [&good[..], &[0]].concat();
-        assert!(error(&long).starts_with("too long: 273 bytes where 272 are due"), "{}", error(&long));
+        assert!(error(&long).starts_with("too long: 273 bytes instead of 272"), "{}", error(&long));
         assert!(serde_json::from_str::<BloomFilter>("\"text\"").is_err());
     }
 }

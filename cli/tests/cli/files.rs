@@ -303,7 +303,7 @@ fn damaged_filters_are_refused_and_named() {
     fs::create_dir(bench.path("folder")).unwrap();
     for (file, what) in [
         ("short", &*format!("truncated: {} bytes of {}", sound.len() - 100, sound.len())),
-        ("long", &format!("too long: {} bytes where {} are due", sound.len() + 1, sound.len())),
+        ("long", &format!("too long: {} bytes instead of {}", sound.len() + 1, sound.len())),
         ("header", "damaged: the header"),
         ("body", "damaged: the blocks"),
         ("nothing", "truncated: 0 bytes"),

@@ -88,7 +88,7 @@ fn two_threads_with_the_bits_of_a_third() {
 
 /// What a read found decides, and not what the write replaced.
 fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
-    let (word, mask) = locate(filter.size, &filter.blocks, hash);
+    let (word, mask) = locate(filter.params.size(), &filter.blocks, hash);
     let new = word.load(Ordering::Acquire) & mask != mask;
     word.fetch_or(mask, Ordering::AcqRel);
     new
@@ -96,7 +96,7 @@ fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
 
 /// Bit by bit, and new if any was set by this call.
 fn bit_by_bit(filter: &RegisterBloomFilter, hash: u64) -> bool {
-    let (word, mask) = locate(filter.size, &filter.blocks, hash);
+    let (word, mask) = locate(filter.params.size(), &filter.blocks, hash);
     let bits = (0..64).map(|i| 1 << i).filter(|bit| mask & bit != 0);
     bits.fold(false, |new, bit| word.fetch_or(bit, Ordering::AcqRel) & bit == 0 || new)
 }
