@@ -86,8 +86,7 @@ impl Query<Shared> for Words4 {
 
     #[inline(always)]
     fn contains<I: Isa, const B: usize>(_: Size, _: I, blocks: &AtomicBlocks, hash: u64) -> bool {
-        let (block, rest) = blocks.locate(hash);
-        block.contains::<B>(Pattern::new(rest))
+        blocks.locate(hash).contains::<B>(Pattern::new(hash))
     }
 
     fn contains_many(params: &Params, blocks: &AtomicBlocks, hashes: &[u64], found: &mut [bool]) -> usize {
@@ -98,8 +97,7 @@ impl Query<Shared> for Words4 {
 impl InsertShared for Words4 {
     #[inline(always)]
     fn insert<const B: usize>(_: Size, blocks: &AtomicBlocks, hash: u64) -> bool {
-        let (block, rest) = blocks.locate(hash);
-        block.insert::<B>(Pattern::new(rest))
+        blocks.locate(hash).insert::<B>(Pattern::new(hash))
     }
 
     fn insert_many(params: &Params, blocks: &AtomicBlocks, hashes: &[u64], new: &mut [bool]) -> usize {

@@ -6,7 +6,8 @@
 //! Filtering", VLDB 2019, calls this cache-sectorized blocking with z = 4.)
 //!
 //! ```text
-//! hash × blocks ──► high 64 bits: the block          low 64 bits, the rest ──► pattern words `first` and `second`
+//! hash × blocks ──► high 64 bits: the block
+//! hash ──► pattern words `first` and `second`
 //!
 //! a pattern word:  | lane 3 | lane 2 | lane 1 | lane 0 |      16 bits a lane
 //! a lane:          | w ··· pppppp qqqqqq |                    w: which word (bit 15), p (bits 6-11), q (bits 0-5)
@@ -41,22 +42,22 @@ pub(crate) struct Pattern {
 const MIX_FIRST: u64 = 0x6A09_E667_F3BC_C909;
 const MIX_SECOND: u64 = 0xBB67_AE85_84CA_A73B;
 
-/// The block of a hash and what the choice of it left over. The index is below `blocks`.
+/// The block of a hash, below `blocks`: the high half of `hash × blocks`, which is uniform for any count of blocks (Lemire,
+/// "Fast Random Integer Generation in an Interval", 2019).
 ///
-/// The high half of `hash × blocks` is uniform for any count of blocks (Lemire, "Fast Random Integer Generation in an
-/// Interval", 2019). The low half is uniform given the high one, up to steps of `blocks`, so that the bits cut from
-/// it are independent of the index.
+/// With half as many blocks it is half of this index, rounded down. So two neighbouring blocks fold into one.
 #[inline(always)]
-pub(crate) fn locate(hash: u64, blocks: usize) -> (usize, u64) {
-    let wide = u128::from(hash) * blocks as u128;
-    ((wide >> 64) as usize, wide as u64)
+pub(crate) fn locate(hash: u64, blocks: usize) -> usize {
+    (u128::from(hash) * blocks as u128 >> 64) as usize
 }
 
 impl Pattern {
-    /// From the rest that [`locate`] returned. `second` costs nothing where it is unused, for up to 8 probes.
+    /// From the hash alone, so that it is the same in a filter of any size. Of the keys in a block the high bits of the
+    /// hash are known, and the low ones are left for the multiplication to spread. `second` costs nothing where it is
+    /// unused, for up to 8 probes.
     #[inline(always)]
-    pub(crate) fn new(rest: u64) -> Self {
-        let first = multiply_fold(rest, MIX_FIRST);
+    pub(crate) fn new(hash: u64) -> Self {
+        let first = multiply_fold(hash, MIX_FIRST);
         Self { first, second: multiply_fold(first, MIX_SECOND) }
     }
 
@@ -91,8 +92,17 @@ mod tests {
     #[test]
     fn index_is_in_range_and_covers_every_block() {
         for blocks in [1, 2, 3, 7, 64, 1000, 1 << 20] {
-            assert_eq!(locate(0, blocks).0, 0);
-            assert_eq!(locate(u64::MAX, blocks).0, blocks - 1);
+            assert_eq!(locate(0, blocks), 0);
+            assert_eq!(locate(u64::MAX, blocks), blocks - 1);
+        }
+    }
+
+    #[test]
+    fn half_as_many_blocks_halve_the_index() {
+        for blocks in [2, 6, 64, 1000, 1 << 20, 12_346] {
+            for hash in (0..10_000u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).chain([0, u64::MAX]) {
+                assert_eq!(locate(hash, blocks) / 2, locate(hash, blocks / 2), "{hash} {blocks}");
+            }
         }
     }
 

@@ -58,7 +58,7 @@ impl Ranges {
     }
 
     fn of(self, hash: u64) -> usize {
-        block::locate(hash, self.blocks).0 >> self.shift
+        block::locate(hash, self.blocks) >> self.shift
     }
 
     /// Sorts the hashes by range into `sorted`, of the same length.
@@ -164,7 +164,6 @@ impl BloomFilter {
     }
 }
 
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<A> Filter<Words4, A>
 where
     Words4: Query<A>,
@@ -215,14 +214,14 @@ impl Probe for InsertingInRange<'_> {
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
-        let (index, _) = block::locate(hash, self.total);
+        let index = block::locate(hash, self.total);
         storage::prefetch(&self.blocks[index - self.first]);
     }
 
     #[inline(always)]
     fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
-        let (index, rest) = block::locate(hash, self.total);
-        isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(rest))
+        let index = block::locate(hash, self.total);
+        isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(hash))
     }
 }
 

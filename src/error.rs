@@ -70,6 +70,11 @@ pub enum BuildError {
         /// The bytes asked for.
         bytes: usize,
     },
+    /// A name for the keys that has a control character, or more than 1024 bytes.
+    KeyName {
+        /// Its bytes.
+        bytes: usize,
+    },
     /// The CPU (or this build) lacks the kernel asked for.
     KernelUnavailable {
         /// The kernel asked for.
@@ -114,6 +119,9 @@ impl fmt::Display for BuildError {
                 f,
                 "the system has no {bytes} bytes of memory for the filter: ask for a higher false-positive rate or fewer keys"
             ),
+            Self::KeyName { bytes } => {
+                write!(f, "a name for the keys of {bytes} bytes: give at most 1024, without control characters")
+            }
             Self::KernelUnavailable { kernel } => {
                 write!(f, "kernel {kernel} is not available here: choose one of Kernel::available()")
             }

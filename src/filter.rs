@@ -1,5 +1,4 @@
 //! `Filter`: what all filter types do, written once.
-#![allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 
 use crate::batch;
 use crate::error::{BuildError, MergeError};
@@ -8,7 +7,8 @@ use crate::hash::KeyHasher;
 use crate::key::Key;
 use crate::operations::{self, Exclusive, Insert, InsertShared, Keyed, Query, Shared};
 use crate::params::{FromParams, Params, Sizing};
-use crate::storage::{Blocks, Memory, MemoryMut};
+use crate::purpose::Purpose;
+use crate::storage::{self, Blocks, Memory, MemoryMut};
 use core::fmt;
 
 /// The methods of all filter types, which are aliases of this one: [`BloomFilter`](crate::BloomFilter) and
@@ -19,6 +19,7 @@ use core::fmt;
 pub struct Filter<L: Query<A>, A> {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
+    pub(crate) purpose: Purpose,
     pub(crate) blocks: L::Memory,
 }
 
@@ -41,7 +42,8 @@ impl<L: Query<A>, A> Filter<L, A> {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn new(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
-        Self::from_params(L::params(Sizing::Rate { keys: expected_keys, rate: false_positive_rate })?)
+        let purpose = Purpose { keys: Some(expected_keys), rate: Some(false_positive_rate), ..Purpose::default() };
+        Self::from_params(L::params(Sizing::Rate { keys: expected_keys, rate: false_positive_rate })?, purpose)
     }
 
     /// Returns whether a hash may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
@@ -75,6 +77,22 @@ impl<L: Query<A>, A> Filter<L, A> {
         self.params.probes
     }
 
+    /// The number of distinct keys that the filter is made for, if it was made for a number. A file keeps it.
+    pub fn expected_keys(&self) -> Option<u64> {
+        self.purpose.keys
+    }
+
+    /// The false-positive rate that the filter is made for, if it was made for a rate. A file keeps it.
+    pub fn false_positive_rate(&self) -> Option<f64> {
+        self.purpose.rate
+    }
+
+    /// The name for the kind of keys, as [`Builder::key_name`](crate::Builder::key_name) has it; empty if there is none. A
+    /// file keeps it.
+    pub fn key_name(&self) -> &str {
+        &self.purpose.key_name
+    }
+
     /// The false-positive rate to expect once `keys` distinct keys are in: the model's, at any load.
     /// Takes microseconds.
     pub fn expected_fpr(&self, keys: u64) -> f64 {
@@ -99,7 +117,15 @@ impl<L: Query<A>, A> Filter<L, A> {
         self.blocks.clear();
     }
 
-    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; 8]> {
+    /// How often each filter folds until both are of one size.
+    fn folds_to_meet(&self, other: &Self) -> Result<(u32, u32), MergeError> {
+        if L::FOLDS {
+            return self.params.folds_to_meet(&other.params);
+        }
+        self.params.check_same(&other.params).map(|()| (0, 0))
+    }
+
+    pub(crate) fn words(&self) -> impl Iterator<Item = [u64; 8]> + Clone {
         self.blocks.words()
     }
 }
@@ -176,8 +202,12 @@ impl<L: Insert> Filter<L, Exclusive> {
     /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. (A counting filter
     /// adds up the counters, to at most 15.) O(memory).
     ///
+    /// Two [`BloomFilter`](crate::BloomFilter)s may differ in size if one [folds](Self::fold) to the size of the other. The
+    /// result has the smaller size.
+    ///
     /// # Errors
-    /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
+    /// [`MergeError`] if the filters differ in probes or seed, or in size and neither folds to the other's. Nothing is
+    /// changed then.
     ///
     /// # Examples
     /// ```
@@ -190,8 +220,9 @@ impl<L: Insert> Filter<L, Exclusive> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.params.check_same(&other.params)?;
-        self.blocks.merge(other.words(), L::united);
+        let (ours, theirs) = self.folds_to_meet(other)?;
+        self.fold_times(ours);
+        self.blocks.merge(storage::folded(other.words(), theirs), L::united);
         Ok(())
     }
 }
@@ -222,7 +253,7 @@ impl<L: Insert + Keyed> Filter<L, Exclusive> {
     #[track_caller]
     pub fn insert_batch<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> usize {
         batch::check_lengths(keys.len(), new.len());
-        let Self { params, hasher, blocks } = self;
+        let Self { params, hasher, blocks, .. } = self;
         batch::hashed(hasher, keys, new, |hashes, new| L::insert_many(params, blocks, hashes, new))
     }
 }
@@ -250,14 +281,18 @@ impl<L: InsertShared> Filter<L, Shared> {
     }
 
     /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
-    /// not returned before this call may or may not come along. O(memory).
+    /// not returned before this call may be missing. O(memory). The other filter may be larger if it folds to this one's
+    /// size, as in [`BloomFilter::union`](crate::BloomFilter::union).
     ///
     /// # Errors
-    /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
+    /// [`MergeError`] if the filters differ in probes or seed, or in size and the other does not fold to this one's. Nothing
+    /// is changed then.
     pub fn union(&self, other: &Self) -> Result<(), MergeError> {
-        self.params.check_same(&other.params)?;
+        let (0, theirs) = self.folds_to_meet(other)? else {
+            return Err(MergeError::Blocks { ours: self.params.blocks, theirs: other.params.blocks });
+        };
         // What the caller knows to be in `other` it sees by coherence.
-        self.blocks.unite(other.words());
+        self.blocks.unite(storage::folded(other.words(), theirs));
         Ok(())
     }
 }
@@ -296,19 +331,20 @@ impl<L: InsertShared + Keyed> Filter<L, Shared> {
 }
 
 impl<L: Query<A>, A> FromParams for Filter<L, A> {
-    fn from_params(params: Params) -> Result<Self, BuildError> {
+    fn from_params(params: Params, purpose: Purpose) -> Result<Self, BuildError> {
         let blocks = L::Memory::empty(Blocks::zeroed(params.blocks)?);
-        Ok(Self { hasher: KeyHasher::new(params.seed), blocks, params })
+        Ok(Self { hasher: KeyHasher::new(params.seed), purpose, blocks, params })
     }
 }
 
 impl<L: Insert> Clone for Filter<L, Exclusive> {
     fn clone(&self) -> Self {
-        Self { params: self.params, hasher: self.hasher.clone(), blocks: self.blocks.clone() }
+        let Self { params, hasher, purpose, blocks } = self;
+        Self { params: *params, hasher: hasher.clone(), purpose: purpose.clone(), blocks: blocks.clone() }
     }
 }
 
-/// Equal geometry, seed and bits; the kernel does not count.
+/// Equal geometry, seed and bits. The kernel does not count, nor what the filter is made for.
 impl<L: Insert> PartialEq for Filter<L, Exclusive> {
     fn eq(&self, other: &Self) -> bool {
         self.params.check_same(&other.params).is_ok() && self.blocks == other.blocks
@@ -322,9 +358,9 @@ impl<L> From<Filter<L, Exclusive>> for Filter<L, Shared>
 where
     L: Query<Exclusive, Memory: Into<Blocks>> + Query<Shared>,
 {
-    fn from(Filter { params, hasher, blocks }: Filter<L, Exclusive>) -> Self {
+    fn from(Filter { params, hasher, purpose, blocks }: Filter<L, Exclusive>) -> Self {
         let blocks: Blocks = blocks.into();
-        Self { params, hasher, blocks: blocks.into() }
+        Self { params, hasher, purpose, blocks: blocks.into() }
     }
 }
 
@@ -334,9 +370,9 @@ impl<L> From<Filter<L, Shared>> for Filter<L, Exclusive>
 where
     L: Query<Exclusive> + Query<Shared, Memory: Into<Blocks>>,
 {
-    fn from(Filter { params, hasher, blocks }: Filter<L, Shared>) -> Self {
+    fn from(Filter { params, hasher, purpose, blocks }: Filter<L, Shared>) -> Self {
         let blocks: Blocks = blocks.into();
-        Self { params, hasher, blocks: blocks.into() }
+        Self { params, hasher, purpose, blocks: blocks.into() }
     }
 }
 

@@ -185,8 +185,12 @@ pub(crate) fn best_for_size(blocks: u64, keys: u64) -> u32 {
 /// The most keys that `blocks` blocks take before the rate passes `target`; 0 if one key is too many.
 pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
     let mut rates = BlockRates::new(Lanes::words4(probes));
-    let mut fits = |keys: u64| rates.mixture(blocks, keys) + collision_floor(keys) <= target;
-    let (mut low, mut high) = (0, blocks.saturating_mul(64));
+    most(blocks.saturating_mul(64), |keys| rates.mixture(blocks, keys) + collision_floor(keys) <= target)
+}
+
+/// The greatest number that fits, where all below it do: doubles from `start`, then halves; 0 if none does.
+pub(crate) fn most(start: u64, mut fits: impl FnMut(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, start.max(1));
     while fits(high) && high < u64::MAX {
         (low, high) = (high, high.saturating_mul(2));
     }

@@ -60,6 +60,8 @@
 //! crates](https://github.com/bloomline/bloomline/blob/main/docs/BENCHMARKS.md).
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// The layouts are the crate's own: their traits seal the types.
+#![allow(private_bounds)]
 
 extern crate alloc;
 #[cfg(all(test, not(feature = "std")))]
@@ -74,6 +76,7 @@ mod error;
 #[cfg(feature = "file")]
 mod file;
 mod filter;
+mod fold;
 mod format;
 mod fpr;
 #[cfg(feature = "frontier")]
@@ -90,6 +93,7 @@ mod models;
 mod operations;
 mod params;
 mod plan;
+mod purpose;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod scalable;

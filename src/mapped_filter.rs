@@ -65,12 +65,11 @@ impl BloomFilter {
                 return Err(FileErrorKind::from(error));
             }
             let mut file = File::open(path)?;
-            let Head { params, hasher } = file::read_header(&WORDS4, &mut file)?;
             let Some(length) = file::regular_length(&file)? else {
                 let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: read it with read_from");
                 return Err(error.into());
             };
-            file::check_filter_length(params.blocks, length)?;
+            let (Head { params, hasher, purpose, fields }, _) = file::read_header(&WORDS4, &mut file, Some(length))?;
             file.seek(SeekFrom::End(-(TRAILER_BYTES as i64)))?;
             let mut trailer = [0; TRAILER_BYTES];
             file.read_exact(&mut trailer)?;
@@ -81,8 +80,8 @@ impl BloomFilter {
             }
             // SAFETY: the caller keeps the file as it is, and its length was checked. `MappedBloomFilter` hands out
             // shared references only.
-            let blocks = unsafe { Blocks::mapped(&file, HEADER_BYTES, params.blocks)? };
-            let filter = Self { params, hasher, blocks };
+            let blocks = unsafe { Blocks::mapped(&file, HEADER_BYTES + fields, params.blocks)? };
+            let filter = Self { params, hasher, purpose, blocks };
             Ok(MappedBloomFilter { filter, trailer, path: path.to_path_buf() })
         };
         map().map_err(|kind| FileError::at(path, kind))

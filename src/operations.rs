@@ -45,6 +45,9 @@ pub(crate) trait Shape {
         4
     }
 
+    /// Whether a key's bits are the same in half as many blocks, and its block half of the index: see fold.rs.
+    const FOLDS: bool = false;
+
     /// The model's rate, with that of 64-bit hashes that are equal.
     fn expected_fpr(size: Size, keys: u64) -> f64 {
         (Self::rate(size, keys) + fpr::collision_floor(keys)).min(1.0)

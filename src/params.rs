@@ -6,7 +6,9 @@ use crate::format::Format;
 use crate::fpr;
 use crate::kernel::{Kernel, Selected};
 use crate::plan::Plan;
+use crate::purpose::{self, Purpose};
 use crate::storage::MAX_BLOCKS;
+use alloc::string::String;
 use core::marker::PhantomData;
 
 /// A size in units of a layout, and the probes: what tells which bits are a hash's.
@@ -57,6 +59,23 @@ impl Params {
 
     pub(crate) fn size(&self) -> Size {
         Size { units: self.units, probes: self.probes }
+    }
+
+    /// The same geometry in fewer blocks, where the unit is the block.
+    pub(crate) fn folded(&self, times: u32) -> Self {
+        Self::new(self.blocks >> times, self.probes, self.seed, self.kernel)
+    }
+
+    /// How often filters of these geometries fold until they are equal: ours, theirs.
+    pub(crate) fn folds_to_meet(&self, other: &Self) -> Result<(u32, u32), MergeError> {
+        let (ours, theirs) = (self.blocks, other.blocks);
+        let times = (ours.max(theirs) / ours.min(theirs)).ilog2();
+        let (ours, theirs) = if ours > theirs { (times, 0) } else { (0, times) };
+        let divides = |params: &Self, times| params.blocks.trailing_zeros() >= times;
+        if !(divides(self, ours) && divides(other, theirs)) {
+            return Err(MergeError::Blocks { ours: self.blocks, theirs: other.blocks });
+        }
+        self.folded(ours).check_same(&other.folded(theirs)).map(|()| (ours, theirs))
     }
 
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), MergeError> {
@@ -118,12 +137,22 @@ pub struct Builder<F> {
     probes: Option<u32>,
     seed: u64,
     kernel: Option<Kernel>,
+    key_name: String,
     filter: PhantomData<fn() -> F>,
 }
 
 impl<F> Builder<F> {
     pub(crate) fn new() -> Self {
-        Self { keys: None, rate: None, memory: None, probes: None, seed: 0, kernel: None, filter: PhantomData }
+        Self {
+            keys: None,
+            rate: None,
+            memory: None,
+            probes: None,
+            seed: 0,
+            kernel: None,
+            key_name: String::new(),
+            filter: PhantomData,
+        }
     }
 
     /// The number of distinct keys to plan for, at least 1.
@@ -164,6 +193,24 @@ impl<F> Builder<F> {
         self.seed(RandomState::new().hash_one(0u64))
     }
 
+    /// A name for the kind of keys, such as `url` or `field 2 of a CSV line`. The filter's file keeps it, so that whoever
+    /// finds the file knows what to ask for. At most 1024 bytes, without control characters.
+    ///
+    /// # Examples
+    /// ```
+    /// let filter: bloomline::BloomFilter = bloomline::BloomFilter::builder()
+    ///     .expected_keys(1000)
+    ///     .false_positive_rate(0.01)
+    ///     .key_name("url")
+    ///     .build()?;
+    /// assert_eq!((filter.key_name(), filter.expected_keys()), ("url", Some(1000)));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn key_name(mut self, name: impl Into<String>) -> Self {
+        self.key_name = name.into();
+        self
+    }
+
     /// The kernel to use instead of [`Kernel::detect`].
     pub fn kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = Some(kernel);
@@ -177,7 +224,6 @@ impl<F> Builder<F> {
     /// # Errors
     /// [`BuildError`] for a value out of its range, for too few values, for a size that overflows, for memory that
     /// the system refuses, for a rate that 64-bit hashes cannot keep, and for a kernel that the CPU lacks.
-    #[allow(private_bounds)]
     pub fn build(self) -> Result<F, BuildError>
     where
         F: FromBuilder,
@@ -199,7 +245,6 @@ impl<F> Builder<F> {
     /// assert!(plan.expected_fpr(2_000_000_000_000) > 0.03);
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    #[allow(private_bounds)]
     pub fn plan(&self) -> Result<Plan, BuildError>
     where
         F: FromParams,
@@ -216,7 +261,14 @@ impl<F> Builder<F> {
         }
     }
 
+    pub(crate) fn purpose(&self) -> Purpose {
+        Purpose { keys: self.keys, rate: self.rate, key_name: self.key_name.clone() }
+    }
+
     pub(crate) fn params(&self) -> Result<Params, BuildError> {
+        if !purpose::is_key_name(&self.key_name) {
+            return Err(BuildError::KeyName { bytes: self.key_name.len() });
+        }
         let kernel = self.kernel.unwrap_or_else(Kernel::detect);
         let kernel = Selected::new(kernel).map_err(|_| BuildError::KernelUnavailable { kernel })?;
         if self.keys == Some(0) {
@@ -273,13 +325,18 @@ impl<F> Builder<F> {
         };
         let limit = limit.unwrap_or(MAX_BLOCKS as u64);
         match size {
-            Some((blocks, probes)) if blocks <= limit => Ok((blocks, probes)),
+            Some((blocks, probes)) if blocks <= limit => Ok((foldable(blocks).min(limit), probes)),
             size => Err(BuildError::TooLarge {
                 bytes: fpr::bytes(size.map_or(u64::MAX, |(blocks, _)| blocks)),
                 limit: fpr::bytes(limit),
             }),
         }
     }
+}
+
+/// The blocks in which a size is counted that folds to between 128 and 256 blocks: at most 1/128 more than the least.
+fn foldable(blocks: u64) -> u64 {
+    blocks.next_multiple_of(1 << (blocks / 128).max(1).ilog2())
 }
 
 /// The filters that a [`Builder`] builds.
@@ -289,12 +346,12 @@ pub(crate) trait FromBuilder: Sized {
 
 /// The filters that a geometry describes.
 pub(crate) trait FromParams: Sized {
-    fn from_params(params: Params) -> Result<Self, BuildError>;
+    fn from_params(params: Params, purpose: Purpose) -> Result<Self, BuildError>;
 }
 
 impl<F: FromParams> FromBuilder for F {
     fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
-        Self::from_params(builder.params()?)
+        Self::from_params(builder.params()?, builder.purpose())
     }
 }
 
@@ -316,7 +373,9 @@ mod tests {
         // 10.1138 bits a key by the independent model's table.
         let (blocks, probes) = geometry(builder().expected_keys(10_000_000).false_positive_rate(0.01));
         assert_eq!(probes, 8);
-        assert!((blocks as f64 * 512.0 / 1e7 / 10.1138 - 1.0).abs() < 1e-4);
+        // The least, rounded up so that it folds ten times.
+        let least = 10.1138 * 1e7 / 512.0;
+        assert!(blocks % 1024 == 0 && (blocks as f64) > 0.9999 * least && (blocks as f64) < least + 1024.0, "{blocks}");
 
         let memory = blocks * 64;
         assert_eq!(geometry(builder().memory(memory).false_positive_rate(0.01)), (blocks, 8));

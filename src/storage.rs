@@ -15,7 +15,7 @@ pub(crate) trait Memory: From<Blocks> {
     }
 
     /// The words of every block.
-    fn words(&self) -> impl Iterator<Item = [u64; WORDS]>;
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone;
 
     /// Unsets all bits.
     fn clear(&mut self);
@@ -25,6 +25,15 @@ pub(crate) trait Memory: From<Blocks> {
 pub(crate) trait MemoryMut: Memory + Clone + PartialEq {
     /// Makes of each word what `word` makes of it and the word in the same place of other memory.
     fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64);
+}
+
+/// Blocks of words that are folded so often: each is what 2^`times` neighbours have in them.
+pub(crate) fn folded(mut words: impl Iterator<Item = [u64; WORDS]>, times: u32) -> impl Iterator<Item = [u64; WORDS]> {
+    core::iter::from_fn(move || {
+        let first = words.next()?;
+        let others = words.by_ref().take((1 << times) - 1);
+        Some(others.fold(first, |block, other| core::array::from_fn(|i| block[i] | other[i])))
+    })
 }
 
 /// The size of a huge page on x86-64, and on AArch64 with 4 KiB pages.
@@ -148,31 +157,40 @@ impl Blocks {
         unsafe { core::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), blocks.len() * WORDS) }
     }
 
-    /// The block of a hash, and the rest for its pattern.
+    /// The block of a hash.
     #[inline(always)]
-    pub(crate) fn locate(&self, hash: u64) -> (&Block, u64) {
-        let (index, rest) = block::locate(hash, self.len);
+    pub(crate) fn locate(&self, hash: u64) -> &Block {
+        let index = block::locate(hash, self.len);
         // SAFETY: hash < 2^64, so index = floor(hash × len / 2^64) < len.
-        (unsafe { self.as_slice().get_unchecked(index) }, rest)
+        unsafe { self.as_slice().get_unchecked(index) }
     }
 
-    /// The block of a hash to write to, and the rest for its pattern.
+    /// The block of a hash, to write to.
     #[inline(always)]
-    pub(crate) fn locate_mut(&mut self, hash: u64) -> (&mut Block, u64) {
-        let (index, rest) = block::locate(hash, self.len);
+    pub(crate) fn locate_mut(&mut self, hash: u64) -> &mut Block {
+        let index = block::locate(hash, self.len);
         // SAFETY: hash < 2^64, so index = floor(hash × len / 2^64) < len.
-        (unsafe { self.as_mut_slice().get_unchecked_mut(index) }, rest)
+        unsafe { self.as_mut_slice().get_unchecked_mut(index) }
     }
 
     /// Asks for the cache line of a hash's block.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
-        prefetch(self.locate(hash).0);
+        prefetch(self.locate(hash));
+    }
+}
+
+impl Blocks {
+    /// `len` blocks with these words.
+    pub(crate) fn from_words(len: usize, words: impl Iterator<Item = [u64; WORDS]>) -> Self {
+        let mut blocks = Self::zeroed_or_abort(len);
+        blocks.as_mut_slice().iter_mut().zip(words).for_each(|(block, words)| *block = Block(words));
+        blocks
     }
 }
 
 impl Memory for Blocks {
-    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {
         self.as_slice().iter().map(|block| block.0)
     }
 
@@ -227,12 +245,12 @@ impl AtomicBlocks {
         unsafe { core::slice::from_raw_parts(self.0.first.as_ptr().cast(), self.0.len) }
     }
 
-    /// The block of a hash, and the rest for its pattern.
+    /// The block of a hash.
     #[inline(always)]
-    pub(crate) fn locate(&self, hash: u64) -> (&AtomicBlock, u64) {
-        let (index, rest) = block::locate(hash, self.0.len);
+    pub(crate) fn locate(&self, hash: u64) -> &AtomicBlock {
+        let index = block::locate(hash, self.0.len);
         // SAFETY: hash < 2^64, so index = floor(hash × len / 2^64) < len.
-        (unsafe { self.as_slice().get_unchecked(index) }, rest)
+        unsafe { self.as_slice().get_unchecked(index) }
     }
 }
 
@@ -260,9 +278,8 @@ impl AtomicBlocks {
         &self.0
     }
 
-    pub(crate) fn locate(&self, hash: u64) -> (&AtomicBlock, u64) {
-        let (index, rest) = block::locate(hash, self.0.len());
-        (&self.0[index], rest)
+    pub(crate) fn locate(&self, hash: u64) -> &AtomicBlock {
+        &self.0[block::locate(hash, self.0.len())]
     }
 }
 
@@ -286,7 +303,7 @@ impl From<AtomicBlocks> for Blocks {
 
 /// The words are each those of some moment during the walk.
 impl Memory for AtomicBlocks {
-    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {
         // Relaxed: words read one by one, with no order among them to keep.
         self.as_slice().iter().map(|block| core::array::from_fn(|i| block.0[i].load(Ordering::Relaxed)))
     }
@@ -317,7 +334,7 @@ impl AtomicBlocks {
     /// Asks for the cache line of a hash's block.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
-        prefetch(self.locate(hash).0);
+        prefetch(self.locate(hash));
     }
 }
 

@@ -32,7 +32,6 @@ pub type BloomFilter = Filter<Words4, Exclusive>;
 /// The layout of [`BloomFilter`] and [`AtomicBloomFilter`](crate::AtomicBloomFilter).
 pub struct Words4(());
 
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<A> Filter<Words4, A>
 where
     Words4: Query<A>,
@@ -80,6 +79,7 @@ impl BloomFilter {
 
 impl Shape for Words4 {
     const FORMAT: &'static Format = &WORDS4;
+    const FOLDS: bool = true;
 
     fn params(sizing: Sizing) -> Result<Params, BuildError> {
         let builder = BloomFilter::builder();
@@ -116,8 +116,7 @@ impl Query<Exclusive> for Words4 {
 
     #[inline(always)]
     fn contains<I: Isa, const B: usize>(_: Size, isa: I, blocks: &Blocks, hash: u64) -> bool {
-        let (block, rest) = blocks.locate(hash);
-        isa.contains::<B>(block, Pattern::new(rest))
+        isa.contains::<B>(blocks.locate(hash), Pattern::new(hash))
     }
 
     fn contains_many(params: &Params, blocks: &Blocks, hashes: &[u64], found: &mut [bool]) -> usize {
@@ -128,8 +127,7 @@ impl Query<Exclusive> for Words4 {
 impl Insert for Words4 {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(_: Size, isa: I, blocks: &mut Blocks, hash: u64) -> bool {
-        let (block, rest) = blocks.locate_mut(hash);
-        isa.insert::<B>(block, Pattern::new(rest))
+        isa.insert::<B>(blocks.locate_mut(hash), Pattern::new(hash))
     }
 
     fn insert_many(params: &Params, blocks: &mut Blocks, hashes: &[u64], new: &mut [bool]) -> usize {

@@ -85,6 +85,13 @@ pub enum FileErrorKind {
         /// The newest version that can be read.
         newest: u32,
     },
+    /// The file is sound, and its format is older than those that this version of the crate reads.
+    OlderVersion {
+        /// The format's version.
+        found: u32,
+        /// The oldest version that can be read.
+        oldest: u32,
+    },
     /// The data end too early.
     Truncated {
         /// Bytes that are there.
@@ -147,10 +154,14 @@ impl fmt::Display for FileErrorKind {
                 f,
                 "written in version {found} of the format, and this build reads up to version {newest}: update bloomline"
             ),
+            Self::OlderVersion { found, oldest } => write!(
+                f,
+                "written in version {found} of the format, from before the first release, and this build reads from version {oldest} on: make the filter anew"
+            ),
             Self::Truncated { have, want } => write!(f, "truncated: {have} bytes of {want}"),
             Self::TooLong { have, want } => write!(f, "too long: {have} bytes instead of {want}"),
-            Self::DamagedHeader => write!(f, "damaged: the header (bytes 0 to 63) does not have its checksum"),
-            Self::DamagedBody => write!(f, "damaged: the blocks (from byte 64 on) do not have their checksum"),
+            Self::DamagedHeader => write!(f, "damaged: the header does not have its checksum"),
+            Self::DamagedBody => write!(f, "damaged: the blocks do not have their checksum"),
             Self::Field { field, value, allowed } => {
                 write!(f, "impossible header: {field} is {value}, but must be {allowed}")
             }

@@ -1,26 +1,31 @@
 //! The header: what a filter is, in 64 bytes.
 
 use super::error::FileErrorKind;
+use super::fields;
 use crate::block::BLOCK_BYTES;
 use crate::format::{ALL, Format};
 use crate::hash::KeyHasher;
 use crate::kernel::Selected;
 use crate::params::Params;
+use crate::purpose::Purpose;
 use crate::storage::MAX_BLOCKS;
 use twox_hash::XxHash3_64;
 
 /// The header's length: one block, so that the blocks after it are aligned in the file as they are in memory.
 pub(crate) const HEADER_BYTES: usize = BLOCK_BYTES;
 
+pub(crate) const TRAILER_BYTES: usize = 16;
+
 /// No text starts with the first byte, and a transfer that converts line ends spoils the last two.
 const FILTER: [u8; 8] = *b"\x89BLOOM\r\n";
 const SCALABLE: [u8; 8] = *b"\x89BLSER\r\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Files are shorter than 2^63 bytes, as system calls count them.
 const BLOCKS_LIMIT: u64 = 1 << 57;
 
-/// The header of a filter. The fields' places are written once more, in [`decode`].
-pub(crate) fn encode(format: &Format, params: &Params, hasher: &KeyHasher) -> [u8; HEADER_BYTES] {
+/// The header of a filter, and the fields after it. The places are written once more, in [`decode`].
+pub(crate) fn encode(format: &Format, params: &Params, hasher: &KeyHasher, purpose: &Purpose) -> Vec<u8> {
+    let fields = fields::encode(purpose);
     let mut header = [0; HEADER_BYTES];
     header[12..14].copy_from_slice(&format.id.to_le_bytes());
     // At most 32.
@@ -30,7 +35,9 @@ pub(crate) fn encode(format: &Format, params: &Params, hasher: &KeyHasher) -> [u
     header[32..40].copy_from_slice(&hasher.golden().to_le_bytes());
     let units = if format.has_units { params.units } else { 0 };
     header[40..48].copy_from_slice(&units.to_le_bytes());
-    seal(header, Kind::Filter)
+    // At most MOST_BYTES.
+    header[48..52].copy_from_slice(&(fields.len() as u32).to_le_bytes());
+    [&seal(header, Kind::Filter), &fields[..]].concat()
 }
 
 /// The two kinds of files.
@@ -74,7 +81,9 @@ pub(super) fn sealed(header: &[u8], kind: Kind) -> Result<&[u8; HEADER_BYTES], F
     if version > VERSION {
         return Err(FileErrorKind::NewerVersion { found: version, newest: VERSION });
     }
-    check("version", version.into(), version == VERSION, "1")?;
+    if version < VERSION {
+        return Err(FileErrorKind::OlderVersion { found: version, oldest: VERSION });
+    }
     Ok(header)
 }
 
@@ -82,6 +91,21 @@ pub(super) fn sealed(header: &[u8], kind: Kind) -> Result<&[u8; HEADER_BYTES], F
 pub(crate) struct Head {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
+    pub(crate) purpose: Purpose,
+    /// Bytes of the fields after the header.
+    pub(crate) fields: usize,
+}
+
+impl Head {
+    /// Bytes in the file of the filter.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        file_bytes(self.fields, &self.params)
+    }
+}
+
+/// Bytes in the file of a filter with so many bytes of fields.
+pub(super) fn file_bytes(fields: usize, params: &Params) -> u64 {
+    (HEADER_BYTES + fields + TRAILER_BYTES) as u64 + params.blocks as u64 * BLOCK_BYTES as u64
 }
 
 /// What a header says of a filter of this layout, fit for this machine and this build. `header` is shorter than
@@ -90,7 +114,7 @@ pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, Fil
     let header = sealed(header, Kind::Filter)?;
     let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
     let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
-    let [units, reserved] = [40, 48].map(|place| u64_at(header, place));
+    let (units, fields, reserved) = (u64_at(header, 40), u32_at(header, 48), u32_at(header, 52));
     if layout != u32::from(wanted.id) {
         return Err(match ALL.iter().find(|known| u32::from(known.id) == layout) {
             Some(found) => FileErrorKind::OtherLayout { found: found.name, wanted: wanted.name },
@@ -105,7 +129,9 @@ pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, Fil
     } else {
         check("reserved", units, units == 0, "0")?;
     }
-    check("reserved", reserved, reserved == 0, "0")?;
+    let good = fields as usize <= fields::MOST_BYTES && (fields as usize).is_multiple_of(BLOCK_BYTES);
+    check("fields", fields.into(), good, "a multiple of 64, at most 65536")?;
+    check("reserved", reserved.into(), reserved == 0, "0")?;
     let hasher = KeyHasher::new(seed);
     if hasher.golden() != u64_at(header, 32) {
         return Err(FileErrorKind::OtherHash);
@@ -114,7 +140,8 @@ pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, Fil
     let units = if wanted.has_units { units } else { blocks };
     let blocks = usize::try_from(blocks).ok().filter(|&blocks| blocks <= MAX_BLOCKS);
     let blocks = blocks.ok_or(FileErrorKind::OutOfMemory { bytes })?;
-    Ok(Head { params: Params { blocks, units, probes, seed, kernel: Selected::detect() }, hasher })
+    let params = Params { blocks, units, probes, seed, kernel: Selected::detect() };
+    Ok(Head { params, hasher, purpose: Purpose::default(), fields: fields as usize })
 }
 
 pub(super) fn u32_at(header: &[u8; HEADER_BYTES], place: usize) -> u32 {
@@ -138,9 +165,9 @@ mod tests {
     #[test]
     fn another_hash_is_told() {
         let params = Params::new(1, 8, 1, Selected::detect());
-        assert!(decode(&WORDS4, &encode(&WORDS4, &params, &KeyHasher::new(1))).is_ok());
+        assert!(decode(&WORDS4, &encode(&WORDS4, &params, &KeyHasher::new(1), &Purpose::default())).is_ok());
         // A build with another hash, as seen from here.
-        let header = encode(&WORDS4, &params, &KeyHasher::new(2));
+        let header = encode(&WORDS4, &params, &KeyHasher::new(2), &Purpose::default());
         assert!(matches!(decode(&WORDS4, &header), Err(FileErrorKind::OtherHash)));
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! error.rs     what can be wrong with one
 //! header.rs    64 bytes: what the filter is, and whether this build hashes as the one that wrote it
+//! fields.rs    what follows it: what the filter is made for
 //! stream.rs    header, blocks, trailer, to a `Write` and from a `Read`
 //! scalable.rs  a header, and after it the stages of a scalable filter, each a whole filter
 //! ahead.rs     a file read by a thread of its own
@@ -11,6 +12,7 @@
 
 mod ahead;
 mod error;
+mod fields;
 mod header;
 mod replace;
 mod scalable;
@@ -22,11 +24,11 @@ use std::path::Path;
 
 pub use error::{FileError, FileErrorKind};
 #[cfg(feature = "mmap")]
-pub(crate) use header::{HEADER_BYTES, Head};
+pub(crate) use header::{HEADER_BYTES, Head, TRAILER_BYTES};
 pub(crate) use scalable::{LoadedScalable, read as read_scalable, write as write_scalable};
-pub(crate) use stream::{Loaded, read, write};
+pub(crate) use stream::{Loaded, Parts, read, write};
 #[cfg(feature = "mmap")]
-pub(crate) use stream::{TRAILER_BYTES, Trailer, check_filter_length, copy_body, read_header};
+pub(crate) use stream::{Trailer, copy_body, read_header};
 
 /// Loads what `read` reads from a file, or from a pipe that has a path.
 pub(crate) fn load<T>(

@@ -1,14 +1,13 @@
 //! A scalable filter on a stream: a header of its own, and every stage as a whole filter.
 
 use super::error::FileErrorKind;
+use super::fields;
 use super::header::{self, HEADER_BYTES, Kind, check, u32_at, u64_at};
-use super::stream::{self, Loaded, Rest, file_bytes};
+use super::stream::{self, Loaded, Parts, Rest};
 use crate::block::WORDS;
 use crate::format::WORDS4;
 use crate::fpr;
 use crate::growth::{Growth, MAX_STAGES};
-use crate::hash::KeyHasher;
-use crate::params::Params;
 use std::io::{self, Read, Write};
 
 /// How far a stage may pass its rate: other ways to sum up the model's rate round differently.
@@ -69,13 +68,14 @@ impl Header {
 pub(crate) fn write<'a, W: Iterator<Item = [u64; WORDS]>>(
     growth: Growth,
     in_last: u64,
-    stages: impl ExactSizeIterator<Item = (&'a Params, &'a KeyHasher, W)> + Clone,
+    stages: impl ExactSizeIterator<Item = Parts<'a, W>> + Clone,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    let length = stages.clone().map(|(params, ..)| file_bytes(params.blocks)).sum::<u64>() + HEADER_BYTES as u64;
+    let bytes = |stage: Parts<'a, W>| header::file_bytes(fields::encode(stage.purpose).len(), stage.params);
+    let length = stages.clone().map(bytes).sum::<u64>() + HEADER_BYTES as u64;
     writer.write_all(&Header { stages: stages.len(), growth, in_last, length }.encode())?;
-    for (params, hasher, words) in stages {
-        stream::write(&WORDS4, params, hasher, words, &mut writer)?;
+    for stage in stages {
+        stream::write(&WORDS4, stage, &mut writer)?;
     }
     Ok(())
 }
@@ -118,10 +118,11 @@ fn read_stage(
     let params = &head.params;
     check("seed", params.seed, seed.is_none_or(|seed| seed == params.seed), "that of the first stage")?;
     let blocks = params.blocks as u64;
-    let after = file_bytes(params.blocks) - HEADER_BYTES as u64 + STAGE_BYTES * (header.stages - 1 - stage) as u64;
+    let after = head.file_bytes() - HEADER_BYTES as u64 + STAGE_BYTES * (header.stages - 1 - stage) as u64;
     check("blocks", blocks, after <= rest.want.saturating_sub(rest.have), "as many as the length has room for")?;
     let rate = fpr::rate(blocks, params.probes, header.growth.capacity(stage));
     let good = rate <= header.growth.rate(stage) * (1.0 + ROUNDING);
     check("blocks", blocks, good, "as many as keep the rate of the stage with its keys")?;
+    let head = stream::read_fields(rest, head)?;
     stream::read_body(rest, head, vouched)
 }

@@ -1,13 +1,15 @@
 //! A filter on a stream: the header, the blocks, the trailer.
 
 use super::error::FileErrorKind;
-use super::header::{self, HEADER_BYTES, Head};
+use super::fields;
+use super::header::{self, HEADER_BYTES, Head, TRAILER_BYTES};
 use crate::block::{BLOCK_BYTES, Block, WORDS};
 use crate::error::BuildError;
 use crate::format::Format;
 use crate::hash::KeyHasher;
 use crate::kernel::Selected;
 use crate::params::Params;
+use crate::purpose::Purpose;
 use crate::stats::CountOnes;
 use crate::storage::Blocks;
 use std::cmp::Ordering;
@@ -18,12 +20,21 @@ use twox_hash::XxHash3_64;
 /// Blocks that are read or written at a time: 1 MiB, which makes system calls cheap and stays in a cache.
 const CHUNK: usize = (1 << 20) / BLOCK_BYTES;
 
-pub(crate) const TRAILER_BYTES: usize = 16;
+/// What a file is to hold.
+#[derive(Clone)]
+pub(crate) struct Parts<'a, W> {
+    pub(crate) params: &'a Params,
+    pub(crate) hasher: &'a KeyHasher,
+    pub(crate) purpose: &'a Purpose,
+    /// The blocks.
+    pub(crate) words: W,
+}
 
 /// What a file held.
 pub(crate) struct Loaded {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
+    pub(crate) purpose: Purpose,
     pub(crate) blocks: Blocks,
 }
 
@@ -71,21 +82,14 @@ impl Sums {
     }
 }
 
-/// Bytes in the file of a filter with so many blocks.
-pub(super) fn file_bytes(blocks: usize) -> u64 {
-    (HEADER_BYTES + TRAILER_BYTES) as u64 + blocks as u64 * BLOCK_BYTES as u64
-}
-
 /// Writes a filter and flushes the writer.
 pub(crate) fn write(
     format: &Format,
-    params: &Params,
-    hasher: &KeyHasher,
-    blocks: impl Iterator<Item = [u64; WORDS]>,
+    Parts { params, hasher, purpose, words }: Parts<impl Iterator<Item = [u64; WORDS]>>,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    writer.write_all(&header::encode(format, params, hasher))?;
-    let trailer = copy_body(params.kernel, blocks, &mut writer)?;
+    writer.write_all(&header::encode(format, params, hasher, purpose))?;
+    let trailer = copy_body(params.kernel, words, &mut writer)?;
     writer.write_all(&trailer.to_bytes())?;
     writer.flush()
 }
@@ -123,19 +127,15 @@ pub(crate) fn read(
     mut reader: impl Read,
     length: Option<u64>,
 ) -> Result<Loaded, FileErrorKind> {
-    let head = read_header(format, &mut reader)?;
-    let want = file_bytes(head.params.blocks);
-    if let Some(have) = length {
-        check_length(want, have)?;
-    }
-    let mut rest = Rest { reader, have: HEADER_BYTES as u64, want };
+    let (head, have) = read_header(format, &mut reader, length)?;
+    let mut rest = Rest { reader, have, want: head.file_bytes() };
     read_body(&mut rest, head, length.is_some())
 }
 
 /// Reads what follows a header. `vouched`: the data are known to be there, all of them.
 pub(super) fn read_body(
     rest: &mut Rest<impl Read>,
-    Head { params, hasher }: Head,
+    Head { params, hasher, purpose, .. }: Head,
     vouched: bool,
 ) -> Result<Loaded, FileErrorKind> {
     let room = |filled| if vouched { params.blocks } else { justified(params.blocks, filled) };
@@ -163,19 +163,32 @@ pub(super) fn read_body(
     if Trailer::from_bytes(trailer) != sums.finish() {
         return Err(FileErrorKind::DamagedBody);
     }
-    Ok(Loaded { params, hasher, blocks })
+    Ok(Loaded { params, hasher, purpose, blocks })
 }
 
-/// An error unless a file of `have` bytes is as long as one with so many blocks is.
-#[cfg(feature = "mmap")]
-pub(crate) fn check_filter_length(blocks: usize, have: u64) -> Result<(), FileErrorKind> {
-    check_length(file_bytes(blocks), have)
-}
-
-pub(crate) fn read_header(format: &'static Format, mut reader: impl Read) -> Result<Head, FileErrorKind> {
+/// Reads a header and the fields after it, of a file of `length` bytes where that is known beforehand; and how many bytes
+/// they are.
+pub(crate) fn read_header(
+    format: &'static Format,
+    mut reader: impl Read,
+    length: Option<u64>,
+) -> Result<(Head, u64), FileErrorKind> {
     let mut header = [0; HEADER_BYTES];
     let have = read_full(&mut reader, &mut header)?;
-    header::decode(format, &header[..have])
+    let head = header::decode(format, &header[..have])?;
+    if let Some(have) = length {
+        check_length(head.file_bytes(), have)?;
+    }
+    let mut rest = Rest { reader, have: HEADER_BYTES as u64, want: head.file_bytes() };
+    let head = read_fields(&mut rest, head)?;
+    Ok((head, rest.have))
+}
+
+/// Reads the fields after a header.
+pub(super) fn read_fields(rest: &mut Rest<impl Read>, head: Head) -> Result<Head, FileErrorKind> {
+    let mut bytes = vec![0; head.fields];
+    rest.fill(&mut bytes)?;
+    Ok(Head { purpose: fields::decode(&bytes)?, ..head })
 }
 
 /// An error unless a file is as long as it should be.

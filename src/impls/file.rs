@@ -1,13 +1,13 @@
 //! Filters as files.
 
-use crate::file::{self, FileError, Loaded};
+use crate::block::WORDS;
+use crate::file::{self, FileError, Loaded, Parts};
 use crate::filter::Filter;
 use crate::operations::Query;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Files. (docs/FORMAT.md has the format.)
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<L: Query<A>, A> Filter<L, A> {
     /// Saves the filter to a file, in the format of docs/FORMAT.md, which every later version reads.
     ///
@@ -69,14 +69,13 @@ impl<L: Query<A>, A> Filter<L, A> {
     /// seen.insert("a");
     /// let mut bytes = Vec::new();
     /// seen.write_to(&mut bytes)?;
-    /// assert_eq!(bytes.len(), 64 + seen.memory_bytes() + 16);
     ///
     /// let seen = BloomFilter::read_from(&bytes[..])?;
     /// assert!(seen.contains("a"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
-        file::write(L::FORMAT, &self.params, &self.hasher, self.words(), writer)
+        file::write(L::FORMAT, self.parts(), writer)
     }
 
     /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what
@@ -93,8 +92,14 @@ impl<L: Query<A>, A> Filter<L, A> {
     }
 }
 
+impl<L: Query<A>, A> Filter<L, A> {
+    pub(crate) fn parts(&self) -> Parts<'_, impl Iterator<Item = [u64; WORDS]> + Clone> {
+        Parts { params: &self.params, hasher: &self.hasher, purpose: &self.purpose, words: self.words() }
+    }
+}
+
 impl<L: Query<A>, A> From<Loaded> for Filter<L, A> {
-    fn from(Loaded { params, hasher, blocks }: Loaded) -> Self {
-        Self { params, hasher, blocks: blocks.into() }
+    fn from(Loaded { params, hasher, purpose, blocks }: Loaded) -> Self {
+        Self { params, hasher, purpose, blocks: blocks.into() }
     }
 }

@@ -27,8 +27,8 @@ where
     Words4: Query<A>,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let BloomFilter { params, hasher, blocks } = deserializer.deserialize_byte_buf(FileVisitor)?;
-        Ok(Self { params, hasher, blocks: blocks.into() })
+        let BloomFilter { params, hasher, purpose, blocks } = deserializer.deserialize_byte_buf(FileVisitor)?;
+        Ok(Self { params, hasher, purpose, blocks: blocks.into() })
     }
 }
 

@@ -107,8 +107,7 @@ fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) ->
     fn answer<const B: usize>(block: &mut Block, pattern: Pattern, insert: bool) -> bool {
         if insert { specified_insert::<B>(block, pattern) } else { specified_contains::<B>(block, pattern) }
     }
-    let (index, rest) = block::locate(hash, blocks.len());
-    let (block, pattern) = (&mut blocks[index], Pattern::new(rest));
+    let (block, pattern) = (&mut blocks[block::locate(hash, blocks.len())], Pattern::new(hash));
     match probes {
         4 => answer::<1>(block, pattern, insert),
         8 => answer::<2>(block, pattern, insert),

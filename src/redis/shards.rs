@@ -82,9 +82,9 @@ impl Shards {
 
     /// Where the bits of a hash are.
     pub(super) fn place(&self, hash: u64) -> Place {
-        let (block, rest) = block::locate(hash, self.params.blocks);
+        let block = block::locate(hash, self.params.blocks);
         let (shard, offset) = (block / SHARD_BLOCKS, block % SHARD_BLOCKS * BLOCK_BYTES);
-        Place { shard, offset, words: Pattern::new(rest).words_and_masks(self.params.probes) }
+        Place { shard, offset, words: Pattern::new(hash).words_and_masks(self.params.probes) }
     }
 
     /// The command that gives a shard its whole length and changes nothing else: it adds 0 to the last bit.

@@ -63,8 +63,7 @@ impl ScalableBloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
-        let stages = self.stages.iter().map(|stage| (&stage.params, &stage.hasher, stage.words()));
-        file::write_scalable(self.growth, self.in_last, stages, writer)
+        file::write_scalable(self.growth, self.in_last, self.stages.iter().map(BloomFilter::parts), writer)
     }
 
     /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what

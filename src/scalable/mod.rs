@@ -271,6 +271,11 @@ impl ScalableBloomFilter {
         self.stages.iter().map(BloomFilter::memory_bytes).sum()
     }
 
+    /// The name for the kind of keys, as [`Builder::key_name`] has it; empty if there is none. A file keeps it.
+    pub fn key_name(&self) -> &str {
+        self.last().key_name()
+    }
+
     /// The seed of the hash, that of every stage.
     pub fn seed(&self) -> u64 {
         self.last().seed()
@@ -309,7 +314,7 @@ impl ScalableBloomFilter {
 
     /// Begins the next stage.
     fn grow(&mut self) -> Result<(), BuildError> {
-        let stage = stage(&self.growth, self.stages.len(), self.seed(), self.kernel())?;
+        let stage = stage(&self.growth, self.stages.len(), self.seed(), self.kernel(), self.key_name())?;
         self.stages.try_reserve(1).map_err(|_| BuildError::OutOfMemory { bytes: stage.memory_bytes() })?;
         self.stages.push(stage);
         self.in_last = 0;
@@ -343,9 +348,9 @@ impl ScalableBloomFilter {
 }
 
 /// An empty stage.
-fn stage(growth: &Growth, stage: usize, seed: u64, kernel: Kernel) -> Result<BloomFilter, BuildError> {
+fn stage(growth: &Growth, stage: usize, seed: u64, kernel: Kernel, key_name: &str) -> Result<BloomFilter, BuildError> {
     let builder = BloomFilter::builder().expected_keys(growth.capacity(stage)).false_positive_rate(growth.rate(stage));
-    builder.seed(seed).kernel(kernel).build()
+    builder.seed(seed).kernel(kernel).key_name(key_name).build()
 }
 
 impl FromBuilder for ScalableBloomFilter {
@@ -354,7 +359,7 @@ impl FromBuilder for ScalableBloomFilter {
         // Names what is wrong with the values as they were given, before they are divided among stages.
         let Params { seed, kernel, .. } = builder.params()?;
         let growth = Growth { first, rate };
-        let stages = alloc::vec![stage(&growth, 0, seed, kernel.kernel())?];
+        let stages = alloc::vec![stage(&growth, 0, seed, kernel.kernel(), &builder.purpose().key_name)?];
         Ok(Self { growth, stages, in_last: 0 })
     }
 }

@@ -9,6 +9,7 @@ use crate::hash::multiply_fold;
 use crate::kernel::Isa;
 use crate::operations::{Exclusive, Insert, InsertShared, Keyed, Query, Shape, Shared};
 use crate::params::{FromParams, Params, Size, Sizing};
+use crate::purpose::Purpose;
 use crate::storage::{AtomicBlocks, Blocks, Memory, MemoryMut, prefetch};
 use crate::sync::Ordering;
 
@@ -55,7 +56,6 @@ pub type AtomicClassicBloomFilter = Filter<Classic, Shared>;
 /// The layout of [`ClassicBloomFilter`] and [`AtomicClassicBloomFilter`].
 pub struct Classic(());
 
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<A> Filter<Classic, A>
 where
     Classic: Query<A>,
@@ -73,7 +73,7 @@ where
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn with_bits(bits: u64, probes: u32) -> Result<Self, BuildError> {
-        Self::from_params(size::exact::<Classic>(bits, probes)?)
+        Self::from_params(size::exact::<Classic>(bits, probes)?, Purpose::default())
     }
 
     /// m, the number of bits.
@@ -114,7 +114,7 @@ impl Memory for Counted {
         Self { blocks, ones: 0 }
     }
 
-    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> {
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {
         self.blocks.words()
     }
 

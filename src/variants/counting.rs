@@ -10,6 +10,7 @@ use crate::kernel::Isa;
 use crate::key::Key;
 use crate::operations::{Exclusive, Insert, Keyed, Query, Shape};
 use crate::params::{FromParams, Params, Size, Sizing};
+use crate::purpose::Purpose;
 use crate::storage::{Blocks, Memory, prefetch};
 
 /// Counters of 4 bits in place of bits: keys can be inserted several times, counted, and removed again.
@@ -50,7 +51,7 @@ impl CountingBloomFilter {
     /// # Errors
     /// [`BuildError`]: less than a group, another number of probes, or a size that the system does not have.
     pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Self::from_params(size::with_probes::<Counting>(bytes, probes)?)
+        Self::from_params(size::with_probes::<Counting>(bytes, probes)?, Purpose::default())
     }
 
     /// Takes back one insert of a key. `false` if the key is not in: nothing is changed then. See the type for what must
@@ -130,8 +131,8 @@ impl Counter {
 
 /// A key's counters: of each part of the group the one that its share of the pattern's 64 bits says.
 #[inline(always)]
-fn counters(probes: u32, rest: u64) -> impl Iterator<Item = Counter> + Clone {
-    let pattern = Pattern::new(rest).first;
+fn counters(probes: u32, hash: u64) -> impl Iterator<Item = Counter> + Clone {
+    let pattern = Pattern::new(hash).first;
     let (part, bits) = (COUNTERS / probes, 64 / probes);
     (0..probes).map(move |i| {
         let counter = i * part + ((pattern >> (i * bits)) as u32 & (part - 1));
@@ -142,8 +143,8 @@ fn counters(probes: u32, rest: u64) -> impl Iterator<Item = Counter> + Clone {
 #[inline(always)]
 fn locate(size: Size, memory: &Blocks, hash: u64) -> (&Group, impl Iterator<Item = Counter> + Clone + use<>) {
     // At most MAX_BLOCKS, which is a usize.
-    let (index, rest) = block::locate(hash, size.units as usize);
-    (&memory.as_slice().as_chunks::<2>().0[index], counters(size.probes, rest))
+    let index = block::locate(hash, size.units as usize);
+    (&memory.as_slice().as_chunks::<2>().0[index], counters(size.probes, hash))
 }
 
 #[inline(always)]
@@ -152,8 +153,8 @@ fn locate_mut(
     memory: &mut Blocks,
     hash: u64,
 ) -> (&mut Group, impl Iterator<Item = Counter> + Clone + use<>) {
-    let (index, rest) = block::locate(hash, size.units as usize);
-    (&mut memory.as_mut_slice().as_chunks_mut::<2>().0[index], counters(size.probes, rest))
+    let index = block::locate(hash, size.units as usize);
+    (&mut memory.as_mut_slice().as_chunks_mut::<2>().0[index], counters(size.probes, hash))
 }
 
 impl Shape for Counting {

@@ -54,6 +54,7 @@ use crate::filter::Filter;
 use crate::hash::KeyHasher;
 use crate::operations::{Exclusive, Insert, InsertShared, Keyed, Query, Shared};
 use crate::params::{FromParams, Sizing};
+use crate::purpose::Purpose;
 
 pub use classic::{AtomicClassicBloomFilter, ClassicBloomFilter};
 pub use counting::CountingBloomFilter;
@@ -132,10 +133,10 @@ impl Variant for split_block::SplitBlock {}
 impl Variant for two_block::TwoBlocks {}
 
 fn for_memory<L: Query<A>, A>(bytes: usize, keys: u64) -> Result<Filter<L, A>, BuildError> {
-    Filter::from_params(L::params(Sizing::Memory { bytes, keys })?)
+    let purpose = Purpose { keys: Some(keys), ..Purpose::default() };
+    Filter::from_params(L::params(Sizing::Memory { bytes, keys })?, purpose)
 }
 
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<L: Query<A> + Variant, A> Filter<L, A> {
     /// For the types of this module: a filter of at most `bytes` bytes, in whole blocks of 64, empty, with the number of probes that has the
     /// lowest rate for `expected_keys` distinct keys.

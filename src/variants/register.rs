@@ -12,6 +12,7 @@ use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
 use crate::operations::{InsertShared, Keyed, Query, Shape, Shared};
 use crate::params::{FromParams, Params, Size, Sizing};
+use crate::purpose::Purpose;
 use crate::storage::{AtomicBlocks, prefetch};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -50,7 +51,7 @@ impl RegisterBloomFilter {
     /// # Errors
     /// [`BuildError`]: less than a block, another number of probes, or a size that the system does not have.
     pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Self::from_params(size::with_probes::<Register>(bytes, probes)?)
+        Self::from_params(size::with_probes::<Register>(bytes, probes)?, Purpose::default())
     }
 }
 
@@ -58,12 +59,12 @@ fn lanes(probes: u32) -> Lanes {
     Lanes { lanes: 1, choices: 1, bits: 64, throws: probes }
 }
 
-/// The place of a hash's word, and the bits in it: 6 bits of the mixed rest for each.
+/// The place of a hash's word, and the bits in it: 6 bits of the mixed hash for each.
 #[inline(always)]
 fn place(size: Size, hash: u64) -> (usize, u64) {
     // Below 8 × MAX_BLOCKS, which is a usize.
-    let (index, rest) = block::locate(hash, size.units as usize);
-    let pattern = Pattern::new(rest).first;
+    let index = block::locate(hash, size.units as usize);
+    let pattern = Pattern::new(hash).first;
     // Ten shifts always, of which those beyond k shift nothing: no loop whose end a CPU must guess.
     let mask = (0..10).fold(0, |mask, i| mask | u64::from(i < size.probes) << (pattern >> (6 * i) & 63));
     (index, mask)

@@ -8,6 +8,7 @@ use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
 use crate::operations::{Exclusive, Insert, Query, Shape};
 use crate::params::{FromParams, Params, Size, Sizing};
+use crate::purpose::Purpose;
 use crate::storage::{Blocks, prefetch};
 use alloc::vec::Vec;
 use twox_hash::XxHash64;
@@ -51,7 +52,7 @@ impl SplitBlockBloomFilter {
         if bytes == 0 || !bytes.is_multiple_of(BYTES) {
             return Err(BuildError::Bitset { bytes });
         }
-        Self::from_params(size::exact::<SplitBlock>((bytes / BYTES) as u64, 8)?)
+        Self::from_params(size::exact::<SplitBlock>((bytes / BYTES) as u64, 8)?, Purpose::default())
     }
 
     /// The filter with this bitset, as it stands in a Parquet file after the filter's header. O(memory).

@@ -10,6 +10,7 @@ use crate::hash::multiply_fold;
 use crate::kernel::Isa;
 use crate::operations::{Exclusive, Insert, Keyed, Query, Shape};
 use crate::params::{FromParams, Params, Size, Sizing};
+use crate::purpose::Purpose;
 use crate::storage::Blocks;
 
 /// Half of a key's probes in one cache line and half in another, chosen independently of the first: the one for rates
@@ -41,7 +42,7 @@ impl TwoBlockBloomFilter {
     /// # Errors
     /// [`BuildError`]: less than a block, another number of probes, or a size that the system does not have.
     pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Self::from_params(size::with_probes::<TwoBlocks>(bytes, probes)?)
+        Self::from_params(size::with_probes::<TwoBlocks>(bytes, probes)?, Purpose::default())
     }
 }
 
@@ -90,10 +91,7 @@ impl Query<Exclusive> for TwoBlocks {
 
     #[inline(always)]
     fn contains<I: Isa, const B: usize>(_: Size, isa: I, memory: &Blocks, hash: u64) -> bool {
-        let half = |hash| {
-            let (block, rest) = memory.locate(hash);
-            isa.contains::<B>(block, Pattern::new(rest))
-        };
+        let half = |hash| isa.contains::<B>(memory.locate(hash), Pattern::new(hash));
         // Both, without a branch: at half hits, a guess at the first takes longer than the second.
         half(hash) & half(second(hash))
     }
@@ -102,9 +100,8 @@ impl Query<Exclusive> for TwoBlocks {
 impl Insert for TwoBlocks {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(_: Size, isa: I, memory: &mut Blocks, hash: u64) -> bool {
-        [hash, second(hash)].into_iter().fold(false, |new, hash| {
-            let (block, rest) = memory.locate_mut(hash);
-            new | isa.insert::<B>(block, Pattern::new(rest))
-        })
+        [hash, second(hash)]
+            .into_iter()
+            .fold(false, |new, hash| new | isa.insert::<B>(memory.locate_mut(hash), Pattern::new(hash)))
     }
 }

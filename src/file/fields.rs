@@ -1,0 +1,169 @@
+//! The fields after a header: what a filter is made for, and whatever later versions add.
+//!
+//! A field is a tag, a length and so many bytes. A reader skips a field whose tag it does not know, unless the tag says
+//! that no reader may.
+
+use super::error::FileErrorKind;
+use super::header::check;
+use crate::block::BLOCK_BYTES;
+use crate::purpose::{Purpose, is_key_name};
+use twox_hash::XxHash3_64;
+
+/// The most bytes of all fields.
+pub(super) const MOST_BYTES: usize = 1 << 16;
+/// Bytes of the checksum at the end.
+const CHECKSUM_BYTES: usize = 8;
+
+const END: u16 = 0;
+const EXPECTED_KEYS: u16 = 1;
+const RATE: u16 = 2;
+const KEY_NAME: u16 = 3;
+/// From this tag on, a reader must know the field.
+const REQUIRED: u16 = 0x8000;
+
+/// All fields in whole blocks, or nothing where there is nothing to say.
+pub(super) fn encode(purpose: &Purpose) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut push = |tag: u16, value: &[u8]| {
+        bytes.extend(tag.to_le_bytes());
+        // At most KEY_NAME_BYTES.
+        bytes.extend((value.len() as u16).to_le_bytes());
+        bytes.extend(value);
+    };
+    if let Some(keys) = purpose.keys {
+        push(EXPECTED_KEYS, &keys.to_le_bytes());
+    }
+    if let Some(rate) = purpose.rate {
+        push(RATE, &rate.to_le_bytes());
+    }
+    if !purpose.key_name.is_empty() {
+        push(KEY_NAME, purpose.key_name.as_bytes());
+    }
+    if !bytes.is_empty() {
+        bytes.resize((bytes.len() + CHECKSUM_BYTES).next_multiple_of(BLOCK_BYTES) - CHECKSUM_BYTES, 0);
+        bytes.extend(XxHash3_64::oneshot(&bytes).to_le_bytes());
+    }
+    bytes
+}
+
+/// What the fields say. Tags ascend, and zeros follow the last field.
+pub(super) fn decode(bytes: &[u8]) -> Result<Purpose, FileErrorKind> {
+    let mut purpose = Purpose::default();
+    let Some((mut rest, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
+        return Ok(purpose);
+    };
+    if XxHash3_64::oneshot(rest) != u64::from_le_bytes(*checksum) {
+        return Err(FileErrorKind::DamagedHeader);
+    }
+    let mut last = END;
+    while let Some((tag, after)) = number(rest).filter(|&(tag, _)| tag != END) {
+        let value = number(after).and_then(|(length, after)| after.split_at_checked(length.into()));
+        let fits = value.filter(|_| tag > last);
+        let Some((value, after)) = fits else {
+            return Err(FileErrorKind::Field {
+                field: "tag",
+                value: tag.into(),
+                allowed: "ascending, with a whole value",
+            });
+        };
+        let number = value.try_into().map(u64::from_le_bytes);
+        match (tag, number) {
+            (EXPECTED_KEYS, Ok(keys)) if keys > 0 => purpose.keys = Some(keys),
+            (RATE, Ok(rate)) if f64::from_bits(rate) > 0.0 && f64::from_bits(rate) < 1.0 => {
+                purpose.rate = Some(f64::from_bits(rate));
+            }
+            (KEY_NAME, _) => {
+                let name = str::from_utf8(value).ok().filter(|name| !name.is_empty() && is_key_name(name));
+                let length = value.len() as u64;
+                check("key name", length, name.is_some(), "1 to 1024 bytes of UTF-8 without control characters")?;
+                purpose.key_name = name.unwrap_or_default().to_owned();
+            }
+            (EXPECTED_KEYS, _) => check("expected keys", number.unwrap_or(0), false, "8 bytes, at least 1")?,
+            (RATE, _) => check("rate", number.unwrap_or(0), false, "the bits of a double between 0 and 1")?,
+            (REQUIRED.., _) => {
+                return Err(FileErrorKind::Field {
+                    field: "tag",
+                    value: tag.into(),
+                    allowed: "a tag that this build knows",
+                });
+            }
+            _ => {}
+        }
+        (rest, last) = (after, tag);
+    }
+    let padded = rest.iter().all(|&byte| byte == 0);
+    check("padding", rest.len() as u64, padded, "zeros")?;
+    Ok(purpose)
+}
+
+/// The two bytes at the front as a number, and what follows them.
+fn number(bytes: &[u8]) -> Option<(u16, &[u8])> {
+    bytes.split_first_chunk().map(|(number, rest)| (u16::from_le_bytes(*number), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn purpose() -> Purpose {
+        Purpose { keys: Some(1000), rate: Some(0.01), key_name: "url".to_owned() }
+    }
+
+    /// Fields as a writer of another version may write them.
+    fn written(fields: &[(u16, &[u8])]) -> Vec<u8> {
+        let field = |&(tag, value): &(u16, &[u8])| {
+            [&tag.to_le_bytes()[..], &(value.len() as u16).to_le_bytes(), value].concat()
+        };
+        let mut bytes = fields.iter().flat_map(field).collect::<Vec<u8>>();
+        bytes.resize((bytes.len() + 8).next_multiple_of(64) - 8, 0);
+        let checksum = XxHash3_64::oneshot(&bytes);
+        [&bytes[..], &checksum.to_le_bytes()].concat()
+    }
+
+    #[test]
+    fn fields_come_back() {
+        for purpose in
+            [Purpose::default(), purpose(), Purpose { keys: None, ..purpose() }, Purpose { rate: None, ..purpose() }]
+        {
+            let bytes = encode(&purpose);
+            assert_eq!(bytes.len() % 64, 0);
+            assert_eq!(decode(&bytes).unwrap(), purpose);
+        }
+        let longest = Purpose { key_name: "n".repeat(1024), ..purpose() };
+        assert_eq!(decode(&encode(&longest)).unwrap(), longest);
+    }
+
+    #[test]
+    fn unknown_fields_are_skipped_unless_they_are_required() {
+        let known = (1, &1000u64.to_le_bytes()[..]);
+        let read = decode(&written(&[known, (4, b"later"), (0x7FFF, b"")])).unwrap();
+        assert_eq!(read, Purpose { keys: Some(1000), ..Purpose::default() });
+        let refused = decode(&written(&[known, (0x8000, b"")])).unwrap_err();
+        assert!(refused.to_string().contains("tag is 32768"), "{refused}");
+    }
+
+    #[test]
+    fn bad_fields_are_named() {
+        let refused = |fields: &[(u16, &[u8])]| decode(&written(fields)).unwrap_err().to_string();
+        assert!(refused(&[(1, &[0; 8])]).contains("expected keys is 0"));
+        assert!(refused(&[(1, &[1; 7])]).contains("expected keys"));
+        assert!(refused(&[(2, &1.0f64.to_le_bytes())]).contains("rate is"));
+        assert!(refused(&[(2, &f64::NAN.to_le_bytes())]).contains("rate is"));
+        assert!(refused(&[(3, b"a\nb")]).contains("key name is 3"));
+        assert!(refused(&[(3, b"\xFF")]).contains("key name is 1"));
+        assert!(refused(&[(3, b"")]).contains("key name is 0"));
+        assert!(refused(&[(2, &0.5f64.to_le_bytes()), (1, &[1; 8])]).contains("tag is 1"));
+        assert!(refused(&[(4, b""), (4, b"")]).contains("tag is 4"));
+        // A length beyond the end, bytes after the end, a wrong checksum.
+        let mut long = written(&[(9, b"")]);
+        long[2] = 200;
+        let end = long.len() - 8;
+        let checksum = XxHash3_64::oneshot(&long[..end]).to_le_bytes();
+        long[end..].copy_from_slice(&checksum);
+        assert!(decode(&long).unwrap_err().to_string().contains("tag is 9"));
+        assert!(refused(&[(0, b"a")]).contains("padding"));
+        let mut damaged = encode(&purpose());
+        damaged[20] ^= 1;
+        assert!(matches!(decode(&damaged), Err(FileErrorKind::DamagedHeader)));
+    }
+}

@@ -1,0 +1,94 @@
+//! Folding: a filter made smaller, bit by bit the filter that fewer blocks would have made.
+//!
+//! A key's pattern comes from its hash alone, and its block is the high half of `hash × blocks`. So with half as many blocks
+//! the keys of the blocks 2i and 2i + 1 are in block i, with the same bits. Folding unites each such pair.
+
+use crate::filter::Filter;
+use crate::fpr;
+use crate::operations::{Exclusive, Insert};
+use crate::stats;
+use crate::storage::{self, Blocks};
+use crate::words4::BloomFilter;
+
+impl BloomFilter {
+    /// Halves the filter: bit by bit, it becomes the filter that half as many blocks would have made of the same keys. The
+    /// false-positive rate rises to that of such a filter. [`expected_keys`](Self::expected_keys) becomes what the
+    /// smaller filter takes at the rate that the filter was made for.
+    ///
+    /// Returns `false`, and changes nothing, if the number of blocks is odd. [`Builder`](crate::Builder) rounds the size for a
+    /// rate up by at most 1/128, so that it folds until 128 to 255 blocks are left. O(memory), and half as much memory
+    /// beside the filter.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let mut seen = BloomFilter::builder().memory(1 << 20).probes(8).build()?;
+    /// seen.insert("a");
+    /// assert!(seen.fold());
+    /// assert_eq!(seen.memory_bytes(), 1 << 19);
+    /// assert!(seen.contains("a"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn fold(&mut self) -> bool {
+        let even = self.block_count().is_multiple_of(2);
+        if even {
+            self.fold_times(1);
+        }
+        even
+    }
+
+    /// [Folds](Self::fold) the filter as often as [`current_fpr`](Self::current_fpr), the rate of its bits as they are, stays
+    /// at or below `false_positive_rate`. Returns how often. O(memory), and at most half as much memory beside the filter.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let mut seen = BloomFilter::new(10_000_000, 0.01)?; // guessed high
+    /// seen.extend(0..1_000_000u64);
+    /// assert_eq!(seen.fold_to(0.01), 3);
+    /// assert!(seen.current_fpr() <= 0.01 && seen.memory_bytes() < 1_600_000);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn fold_to(&mut self, false_positive_rate: f64) -> u32 {
+        let fits = |times: &u32| {
+            let words = storage::folded(self.words(), *times);
+            stats::current_rate(words, self.params.probes) <= false_positive_rate
+        };
+        let most = self.block_count().trailing_zeros();
+        let times = (1..=most).take_while(fits).last().unwrap_or(0);
+        self.fold_times(times);
+        times
+    }
+
+    /// [Folds](Self::fold_to) the filter to the smallest size that keeps the rate which it was made for, with the keys that
+    /// are in it. Returns how often it was folded: 0 if it was not made for a rate.
+    ///
+    /// The filter then has little room for more keys: [`expected_keys`](Self::expected_keys) tells how many there may be.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let mut seen = BloomFilter::new(1_000_000_000, 0.001)?; // nobody knows how many: memory is taken as it is used
+    /// seen.extend(["a", "b", "c"]);
+    /// seen.shrink_to_fit();
+    /// assert!(seen.memory_bytes() < 16_384);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn shrink_to_fit(&mut self) -> u32 {
+        self.false_positive_rate().map_or(0, |rate| self.fold_to(rate))
+    }
+}
+
+impl<L: Insert> Filter<L, Exclusive> {
+    /// For a layout that [folds](crate::operations::Shape::FOLDS), and a number of blocks that does.
+    pub(crate) fn fold_times(&mut self, times: u32) {
+        if times == 0 {
+            return;
+        }
+        self.params = self.params.folded(times);
+        self.blocks = Blocks::from_words(self.params.blocks, storage::folded(self.words(), times)).into();
+        let size = self.params.size();
+        let capacity = |rate| fpr::most(size.units, |keys| L::expected_fpr(size, keys) <= rate);
+        self.purpose.keys = self.purpose.rate.map(capacity).filter(|&keys| keys > 0);
+    }
+}
