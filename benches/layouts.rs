@@ -18,10 +18,10 @@ use bloomline::variants::{
     SplitBlockBloomFilter, TwoBlockBloomFilter,
 };
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
+use common::by_criterion::{chosen_sizes, criterion, measure};
 use common::filters::{filled, held, portions};
-use common::measure::{chosen_sizes, criterion, measure};
-use common::operations::fresh;
 use common::paired::{Side, duel};
+use common::rivals::fresh;
 use common::*;
 use criterion::Criterion;
 use std::convert::identity;
@@ -31,13 +31,13 @@ fn main() {
     for (name, bytes) in chosen_sizes() {
         let entrants = entrants(bytes);
         for (percent, kind) in HITS {
-            let hashes = probe_keys(BATCH, held(bytes), percent);
+            let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
             let sides = entrants.iter().map(|entrant| entrant.queries(&hashes)).collect();
             compare(&mut criterion, &format!("{name}, query, {kind}"), sides);
         }
         let mut sides: Vec<_> = entrants.into_iter().map(|entrant| entrant.inserts(bytes)).collect();
         let words4 = filled(bytes, Kernel::detect());
-        let mut new = vec![false; BATCH];
+        let mut new = vec![false; ROUND_KEYS];
         sides.push(fresh("atomic words4", bytes, words4, AtomicBloomFilter::from, move |filter, hashes| {
             filter.insert_hashes(hashes, &mut new[..hashes.len()])
         }));
@@ -50,7 +50,7 @@ fn main() {
 fn compare(criterion: &mut Criterion, title: &str, mut sides: Vec<Side>) {
     measure(criterion, title, &mut sides);
     let mut first = true;
-    sides.retain(|side| std::mem::take(&mut first) || side.played > 0);
+    sides.retain(|side| std::mem::take(&mut first) || !side.times.is_empty());
     if sides.len() > 1 {
         duel(&format!("{title}, in turns"), sides);
     }
@@ -123,7 +123,7 @@ impl<L: Layout + 'static, S: Clone + 'static> Contender for Entrant<L, S> {
 
     fn inserts(self: Box<Self>, bytes: usize) -> Side<'static> {
         let Self { name, filter, save, make } = *self;
-        let mut new = vec![false; BATCH];
+        let mut new = vec![false; ROUND_KEYS];
         fresh(name, bytes, save(filter), make, move |filter, hashes| {
             filter.insert_hashes(hashes, &mut new[..hashes.len()])
         })

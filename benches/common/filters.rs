@@ -44,7 +44,7 @@ pub fn portions(from: u64, to: u64, mut take: impl FnMut(&[u64])) {
 
 /// The keys of [`PRESENT`] that probes hit.
 pub fn held(bytes: usize) -> u64 {
-    planned_keys(bytes).min(BATCH as u64)
+    planned_keys(bytes).min(ROUND_KEYS as u64)
 }
 
 /// Holds the keys that probes hit; the rest of its load is random bits of the same density, which is what a Bloom

@@ -1,8 +1,9 @@
 //! `bloomline compare`: layouts and peers beside each other, by size, share of hits and threads.
 
 mod chart;
-mod contenders;
-mod keys;
+mod contender;
+mod harness;
+mod kinds;
 mod loads;
 mod machine;
 mod measure;
@@ -21,10 +22,10 @@ pub use options::{EXAMPLES, Options};
 use crate::error::Error;
 use crate::figures::readable_size;
 use crate::output::{Output, name};
-use contenders::{KINDS, Kind};
+use kinds::{KINDS, Kind};
 use loads::{LOADS, LoadKind};
 use machine::Machine;
-use measure::Plan;
+use measure::Method;
 use progress::Progress;
 use result::{Comparison, Entry};
 use std::ffi::OsString;
@@ -75,7 +76,7 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
     let kinds = chosen(&options.only)?;
     let load_kinds: Vec<&LoadKind> =
         LOADS.iter().filter(|load| kinds.iter().any(|kind| kind.name == load.contender)).collect();
-    let plan = Plan {
+    let method = Method {
         bits_per_key: options.bits_per_key,
         round_keys: u64::from(options.probes),
         rounds: options.rounds.unwrap_or(if options.full { 7 } else { 3 }),
@@ -91,17 +92,17 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
     check_memory(largest, kinds.len().max(load_kinds.len()))?;
 
     let work = |&bytes: &usize| {
-        let (contender, load) = plan.work(bytes);
+        let (contender, load) = method.work(bytes);
         contender * kinds.len() as u64 + load * load_kinds.len() as u64
     };
     let progress = Progress::new(sizes.iter().map(work).sum());
     let (mut rows, mut loads) = (Vec::new(), Vec::new());
     for &bytes in &sizes {
-        rows.extend(measure::speeds(&plan, &kinds, bytes, &progress)?);
-        loads.extend(measure::loads(&plan, &load_kinds, bytes, &progress)?);
+        rows.extend(measure::speeds(&method, &kinds, bytes, &progress)?);
+        loads.extend(measure::loads(&method, &load_kinds, bytes, &progress)?);
     }
     let asked: &[f64] = if options.full { &[0.05, 1e-2, 1e-3, 1e-4, 1e-5] } else { &[0.05, 1e-2, 1e-3, 1e-4] };
-    let rates = rates::measured(&kinds, asked, plan.round_keys / 8, plan.round_keys)?;
+    let rates = rates::measured(&kinds, asked, method.round_keys / 8, method.round_keys)?;
     let models = rates::models(&kinds)?;
     progress.end();
 
@@ -110,9 +111,9 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
         date,
         command: command(std::env::args_os()),
         machine,
-        bits_per_key: plan.bits_per_key,
-        round_keys: plan.round_keys,
-        rounds: plan.rounds,
+        bits_per_key: method.bits_per_key,
+        round_keys: method.round_keys,
+        rounds: method.rounds,
         seconds: started.elapsed().as_secs_f64(),
         contenders: kinds.iter().map(|kind| entry(kind)).collect(),
         rows,

@@ -1,5 +1,6 @@
 //! The options of `bloomline compare`.
 
+use super::harness::{BITS_PER_KEY, ROUND_KEYS};
 use crate::values::size;
 use clap::{Args, value_parser};
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ pub struct Options {
     pub only: Vec<String>,
 
     /// Memory for each key the filters are filled with
-    #[arg(long, value_name = "BITS", default_value_t = 12.0, value_parser = bits)]
+    #[arg(long, value_name = "BITS", default_value_t = BITS_PER_KEY.into(), value_parser = bits)]
     pub bits_per_key: f64,
 
     /// The most threads [default: the available cores]
@@ -63,7 +64,7 @@ pub struct Options {
     pub rounds: Option<u32>,
 
     /// Distinct keys in a round
-    #[arg(long, value_name = "KEYS", hide = true, default_value_t = 1 << 22, value_parser = value_parser!(u32).range(1 << 10..=1 << 30))]
+    #[arg(long, value_name = "KEYS", hide = true, default_value_t = ROUND_KEYS as u32, value_parser = value_parser!(u32).range(1 << 10..=1 << 30))]
     pub probes: u32,
 }
 

@@ -1,9 +1,9 @@
 //! The four plots.
 
 use super::chart::{Axis, Panel, Series, draw};
-use super::contenders::KINDS;
+use super::kinds::KINDS;
 use super::paint::Stroke;
-use super::result::{Comparison, Row};
+use super::result::{Comparison, OnThreads, Row};
 use super::text::size;
 use crate::error::Error;
 
@@ -35,7 +35,7 @@ fn speed(comparison: &Comparison) -> Result<Plot, Error> {
         let of = |name: &str| {
             let own = rows.iter().filter(|row| row.contender == name);
             let points: Vec<_> = own.map(|row| ((row.size_bytes as f64).log2(), time(row).log10())).collect();
-            Series { stroke: stroke(name), line: points.clone(), markers: points }
+            Series { name: name.to_owned(), stroke: stroke(name), line: points.clone(), markers: points }
         };
         Panel {
             title: title.to_owned(),
@@ -52,7 +52,7 @@ fn speed(comparison: &Comparison) -> Result<Plot, Error> {
     Ok(Plot {
         name: "speed",
         title: "Speed by size",
-        svg: drawn(&panels, &legend(comparison.contenders.iter().map(|entry| entry.name.as_str())))?,
+        svg: drawn(&panels)?,
         caption: format!(
             "Lower is faster: a filter that fits a cache (L1, L2, L3) is fast in any layout; beyond them each key costs as \
              many cache misses as its bits are apart, unless they are fetched ahead of time. All filters have {} bits a key, \
@@ -74,6 +74,7 @@ fn rate(comparison: &Comparison) -> Result<Plot, Error> {
         let filled = comparison.rows.iter().rfind(|row| row.contender == name);
         let filled = filled.map(|row| (row.bits_per_key, row.measured_fpr.log10()));
         Series {
+            name: name.to_owned(),
             stroke: stroke(name),
             line: line.filter(inside).collect(),
             markers: asked.chain(filled).filter(inside).collect(),
@@ -94,7 +95,7 @@ fn rate(comparison: &Comparison) -> Result<Plot, Error> {
     Ok(Plot {
         name: "rate",
         title: "False-positive rate by memory",
-        svg: drawn(&[panel], &legend(comparison.contenders.iter().map(|entry| entry.name.as_str())))?,
+        svg: drawn(&[panel])?,
         caption: "Lower is better: lines are the models of the layouts, each with its best number of probes, and markers are \
                   measured; every marker should lie on the line of its colour."
             .to_owned(),
@@ -108,7 +109,7 @@ fn space(comparison: &Comparison) -> Result<Plot, Error> {
         let line: Vec<_> = points.filter(|(_, bits)| *bits <= MOST).collect();
         // One marker for each power of ten.
         let markers = line.iter().copied().filter(|(x, _)| (x - x.round()).abs() < 1e-9).collect();
-        Series { stroke: stroke(&model.contender), line, markers }
+        Series { name: model.contender.clone(), stroke: stroke(&model.contender), line, markers }
     });
     let panel = Panel {
         title: "bits a key".to_owned(),
@@ -125,7 +126,7 @@ fn space(comparison: &Comparison) -> Result<Plot, Error> {
     Ok(Plot {
         name: "space",
         title: "Memory by rate wanted",
-        svg: drawn(&[panel], &legend(comparison.models.iter().map(|model| model.contender.as_str())))?,
+        svg: drawn(&[panel])?,
         caption: "Lower is smaller: the classic layout needs the least memory; the fewer cache lines a key touches, the more \
                   memory a low rate takes, which is the price of speed."
             .to_owned(),
@@ -150,14 +151,11 @@ fn threads(comparison: &Comparison) -> Result<Plot, Error> {
             lines.push((format!("{}: {}", load.contender, load.operation), Stroke { hue, dash }, &load.threads));
         }
     }
-    let series: Vec<_> = lines
-        .iter()
-        .map(|(_, stroke, at)| {
-            let points: Vec<_> =
-                at.iter().map(|at| ((at.threads as f64).log2(), (1e3 / at.time.median).log10())).collect();
-            Series { stroke: *stroke, line: points.clone(), markers: points }
-        })
-        .collect();
+    let speed = |at: &OnThreads| 1e3 / at.time.median;
+    let series = |(name, stroke, at): (String, Stroke, &Vec<OnThreads>)| {
+        let points: Vec<_> = at.iter().map(|at| ((at.threads as f64).log2(), speed(at).log10())).collect();
+        Series { name, stroke, line: points.clone(), markers: points }
+    };
     let counts: Vec<usize> = lines.first().map_or_else(Vec::new, |(_, _, at)| at.iter().map(|at| at.threads).collect());
     let most = counts.last().map_or(0.0, |&threads| (threads as f64).log2());
     let panel = Panel {
@@ -168,15 +166,14 @@ fn threads(comparison: &Comparison) -> Result<Plot, Error> {
             to: most + 0.15 * most.max(1.0),
             ticks: counts.iter().map(|&threads| ((threads as f64).log2(), threads.to_string())).collect(),
         },
-        y: decimals(lines.iter().flat_map(|(_, _, at)| at.iter().map(|at| 1e3 / at.time.median))),
+        y: decimals(lines.iter().flat_map(|(_, _, at)| at.iter().map(speed))),
         marks: Vec::new(),
-        series,
+        series: lines.into_iter().map(series).collect(),
     };
-    let legend: Vec<_> = lines.into_iter().map(|(name, stroke, _)| (name, stroke)).collect();
     Ok(Plot {
         name: "threads",
         title: "Throughput by threads",
-        svg: drawn(&[panel], &legend)?,
+        svg: drawn(&[panel])?,
         caption: format!(
             "Higher is faster, in filters of {}, queries of half hits: what rises in parallel shares nothing but the memory, \
              and flattens once that is busy; a bulk load needs no atomic operation, so it stays above atomic inserts.",
@@ -185,12 +182,8 @@ fn threads(comparison: &Comparison) -> Result<Plot, Error> {
     })
 }
 
-fn drawn(panels: &[Panel], legend: &[(String, Stroke)]) -> Result<String, Error> {
-    draw(panels, legend).map_err(|error| Error::Plot { reason: error.to_string() })
-}
-
-fn legend<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, Stroke)> {
-    names.map(|name| (name.to_owned(), stroke(name))).collect()
+fn drawn(panels: &[Panel]) -> Result<String, Error> {
+    draw(panels).map_err(|error| Error::Plot { reason: error.to_string() })
 }
 
 /// How a contender is drawn, in each plot alike; grey if it is of another version of this command.

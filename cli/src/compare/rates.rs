@@ -1,8 +1,8 @@
 //! Rates: what was asked for, what the model says, what is measured; and the models' curves.
 
-use super::contenders::Kind;
-use super::keys::{self, PRESENT};
-use super::measure::false_positive_rate;
+use super::contender::Contender;
+use super::harness::hashes::{self, ABSENT, PRESENT};
+use super::kinds::Kind;
 use super::result::{Model, ModelPoint, RateRow};
 use crate::error::Error;
 use bloomline::BuildError;
@@ -14,7 +14,7 @@ const CURVE_KEYS: u64 = 1 << 18;
 pub fn measured(kinds: &[&Kind], rates: &[f64], keys: u64, probes: u64) -> Result<Vec<RateRow>, Error> {
     /// False positives to count: their number is within a twentieth of the expected one, mostly.
     const COUNTED: f64 = 400.0;
-    let hashes = keys::hashes(PRESENT, 0, keys);
+    let hashes = hashes::range(PRESENT, 0..keys);
     let mut new = vec![false; hashes.len()];
     let mut rows = Vec::new();
     for &rate in rates {
@@ -64,4 +64,16 @@ fn model(kind: &Kind) -> Result<Model, Error> {
 
 fn point(bytes: usize, fpr: f64) -> ModelPoint {
     ModelPoint { bits_per_key: bytes as f64 * 8.0 / CURVE_KEYS as f64, fpr }
+}
+
+/// The share of `count` absent keys that pass.
+fn false_positive_rate(filter: &dyn Contender, count: u64) -> f64 {
+    const PORTION: u64 = 1 << 20;
+    let mut found = vec![false; PORTION as usize];
+    let mut passed = 0;
+    for from in (0..count).step_by(PORTION as usize) {
+        let hashes = hashes::range(ABSENT, from..count.min(from + PORTION));
+        passed += filter.contains(&hashes, &mut found[..hashes.len()]);
+    }
+    passed as f64 / count as f64
 }

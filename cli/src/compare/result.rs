@@ -1,5 +1,6 @@
 //! What a comparison found: what `--json` prints and `--from` reads.
 
+use super::harness::turns::median;
 use super::machine::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -65,10 +66,14 @@ pub struct Time {
 }
 
 impl Time {
-    /// Of rounds, of which there must be one.
-    pub fn of(mut rounds: Vec<f64>) -> Self {
-        rounds.sort_by(f64::total_cmp);
-        Self { median: rounds[rounds.len() / 2], least: rounds[0], most: rounds[rounds.len() - 1] }
+    /// Of the rounds, at least one.
+    pub fn of(rounds: &[f64]) -> Self {
+        let (least, most) = (f64::INFINITY, f64::NEG_INFINITY);
+        Self {
+            median: median(rounds.to_vec()),
+            least: rounds.iter().copied().fold(least, f64::min),
+            most: rounds.iter().copied().fold(most, f64::max),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tables, for people to read: as text here, and for the page.
 
+use super::harness::ROUND_KEYS;
 use super::result::{Comparison, LoadRow, RateRow, Row, Time};
 use crate::figures::{readable_size, table};
 use std::cmp::Ordering;
@@ -52,7 +53,7 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
         "Resident is the growth of the process's memory by filter and first keys; the allocator hides some of small filters."
             .to_owned(),
     ];
-    if *round_keys < 1 << 22 {
+    if *round_keys < ROUND_KEYS as u64 {
         notes.push(format!("Only {round_keys} distinct keys a round: they may stay in a cache, and flatter all."));
     }
     notes.extend(comparison.contenders.iter().map(|entry| match &entry.peer {

@@ -56,7 +56,7 @@ impl Rivals {
         drop(raw);
         let single = ours[0].clone();
         let batch = |filter: BloomFilter| {
-            let mut new = vec![false; BATCH];
+            let mut new = vec![false; ROUND_KEYS];
             fresh(format!("insert_hashes {}", filter.kernel()), bytes, filter, identity, move |filter, hashes| {
                 filter.insert_hashes(hashes, &mut new[..hashes.len()])
             })
@@ -80,7 +80,7 @@ impl Rivals {
 
 pub fn atomic_inserts(bytes: usize) -> Vec<Side<'static>> {
     let filter = filled(bytes, Kernel::detect());
-    let mut new = vec![false; BATCH];
+    let mut new = vec![false; ROUND_KEYS];
     vec![
         fresh("atomic insert_hashes", bytes, filter.clone(), AtomicBloomFilter::from, move |filter, hashes| {
             filter.insert_hashes(hashes, &mut new[..hashes.len()])
@@ -106,12 +106,12 @@ pub fn fresh<S: Clone + 'static, F: 'static>(
     /// More rounds than a measurement has; a filter that takes them all needs no copy, which saves memory.
     const ROUNDS: usize = 21;
     let room = planned_keys(bytes) as usize / 8;
-    let saved = (room < ROUNDS * BATCH).then(|| loaded.clone());
+    let saved = (room < ROUNDS * ROUND_KEYS).then(|| loaded.clone());
     let mut filter = make(loaded);
     let mut added = 0;
-    Side::new(name, BATCH, move |round| {
+    Side::new(name, ROUND_KEYS, move |round| {
         let mut total = Round { time: Duration::ZERO, trues: 0 };
-        for hashes in hashes(FRESH + round, BATCH).chunks(room.min(BATCH)) {
+        for hashes in hashes(FRESH + round, ROUND_KEYS).chunks(room.min(ROUND_KEYS)) {
             if let Some(saved) = &saved
                 && added + hashes.len() > room
             {
