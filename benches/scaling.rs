@@ -6,7 +6,7 @@
 //! cargo bench --bench scaling --features frontier -- skewed    some of bulk, fresh, skewed, queries, queue
 //! ```
 //!
-//! Times are of the clock on the wall, per key. A round inserts its keys into an empty filter, so fresh keys set all of
+//! Times are wall-clock times a key. A round inserts its keys into an empty filter, so fresh keys set all of
 //! their bits; emptying is not timed.
 
 mod common;
@@ -60,7 +60,7 @@ fn main() {
     }
 }
 
-/// As many keys of [`PRESENT`], of which the key of rank r comes with probability r^-1.1 / Σ i^-1.1 (Zipf).
+/// Keys of [`PRESENT`], drawn so that the key of rank r has the probability r^-1.1 / Σ i^-1.1 (Zipf).
 ///
 /// Rejection-inversion (Hörmann and Derflinger, 1996): x is drawn under the curve x^-1.1 by inverting its integral,
 /// and its nearest rank is taken unless x lies outside the bar of that rank.
@@ -84,7 +84,7 @@ fn named(operation: &str, pool: &ThreadPool) -> String {
     format!("{operation}, {threads} thread{}", if threads == 1 { "" } else { "s" })
 }
 
-/// Deals the keys out to the threads of the pool; the sum of what `take` returns.
+/// Deals the keys out to the threads of the pool. Returns the sum of what `take` returns.
 fn deal(pool: &ThreadPool, keys: &[u64], take: impl Fn(&[u64]) -> usize + Sync + Send) -> usize {
     pool.install(|| keys.par_chunks(CHUNK).map(take).sum())
 }

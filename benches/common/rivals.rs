@@ -7,7 +7,7 @@ use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
 use std::convert::identity;
 use std::time::Duration;
 
-/// An operation key by key; the count of `true`.
+/// Runs an operation key by key. Returns how many answers were `true`.
 pub fn each(hashes: &[u64], mut operation: impl FnMut(u64) -> bool) -> usize {
     hashes.iter().map(|&hash| usize::from(operation(hash))).sum()
 }
@@ -95,7 +95,7 @@ pub fn atomic_inserts(bytes: usize) -> Vec<Side<'static>> {
 }
 
 /// Inserts fresh keys, different ones each round, into what `make` makes of a filter at its planned load. Once they
-/// are an eighth of that load, they go into a new copy: the load stays what was planned.
+/// are an eighth of that load, they go into a new copy, so that the load stays near the planned one.
 pub fn fresh<S: Clone + 'static, F: 'static>(
     name: impl Into<String>,
     bytes: usize,

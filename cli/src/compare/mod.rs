@@ -127,7 +127,7 @@ fn entry(kind: &Kind) -> Entry {
     Entry { name: kind.name.to_owned(), peer: kind.peer.map(str::to_owned), interface: kind.interface.to_owned() }
 }
 
-/// The kinds of these names, or all.
+/// The kinds with these names. All if there are none.
 fn chosen(names: &[String]) -> Result<Vec<&'static Kind>, Error> {
     if let Some(unknown) = names.iter().find(|&name| KINDS.iter().all(|kind| kind.name != name)) {
         let known = KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
@@ -136,13 +136,13 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Kind>, Error> {
     Ok(KINDS.iter().filter(|kind| names.is_empty() || names.iter().any(|name| name == kind.name)).collect())
 }
 
-/// 1, 2, 4 and so on, and the most.
+/// The powers of two below `most`, and `most`.
 fn thread_counts(most: usize) -> Vec<usize> {
     let powers = (0..usize::BITS).map(|power| 1 << power);
     powers.take_while(|&threads| threads < most).chain([most]).collect()
 }
 
-/// All filters of a size are in memory at once, to take turns.
+/// Refuses sizes that do not fit: to take turns, all filters of a size are in memory at once.
 fn check_memory(bytes: usize, filters: usize) -> Result<(), Error> {
     /// Keys, answers, and the room that a bulk load takes.
     const BUFFERS: u64 = 256 << 20;
@@ -157,7 +157,7 @@ fn check_memory(bytes: usize, filters: usize) -> Result<(), Error> {
     }
 }
 
-/// The command line, with the program's name alone in place of its path.
+/// The command line, with the program's name instead of its path.
 fn command(arguments: impl Iterator<Item = OsString>) -> String {
     let arguments = arguments.skip(1).map(|argument| argument.to_string_lossy().into_owned());
     ["bloomline".to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")

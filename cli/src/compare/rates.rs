@@ -1,4 +1,4 @@
-//! Rates: what was asked for, what the model says, what is measured; and the models' curves.
+//! False-positive rates, requested, modelled and measured, and the curves of the models.
 
 use super::contender::Contender;
 use super::harness::hashes::{self, ABSENT, PRESENT};
@@ -7,12 +7,12 @@ use super::result::{Model, ModelPoint, RateRow};
 use crate::error::Error;
 use bloomline::BuildError;
 
-/// Keys in the filters of the curves: as many as make blocks loaded as in any large filter.
+/// Keys in the filters of the curves: enough to load blocks as in any large filter.
 const CURVE_KEYS: u64 = 1 << 18;
 
-/// Asks each contender for each rate, fills it with `keys` keys, and measures with at least `probes` absent ones.
+/// Makes a filter of each kind for each rate, fills it with `keys` keys, and looks up at least `probes` absent ones.
 pub fn measured(kinds: &[&Kind], rates: &[f64], keys: u64, probes: u64) -> Result<Vec<RateRow>, Error> {
-    /// False positives to count: their number is within a twentieth of the expected one, mostly.
+    /// False positives to count. The standard deviation of their number is a twentieth.
     const COUNTED: f64 = 400.0;
     let hashes = hashes::range(PRESENT, 0..keys);
     let mut new = vec![false; hashes.len()];
@@ -37,7 +37,7 @@ pub fn measured(kinds: &[&Kind], rates: &[f64], keys: u64, probes: u64) -> Resul
     Ok(rows)
 }
 
-/// The curves of the layouts; peers implement one of them.
+/// The curves of the layouts. Peers have none, because they implement one of the layouts.
 pub fn models(kinds: &[&Kind]) -> Result<Vec<Model>, Error> {
     kinds.iter().filter(|kind| kind.peer.is_none()).map(|kind| model(kind)).collect()
 }
