@@ -192,17 +192,18 @@ fn plots_are_whole() {
     let contenders = [&LAYOUTS[..], &PEERS].concat();
     let operations =
         ["words4: query", "words4: bulk load", "words4: atomic insert", "classic: query", "sbbf-rs: query"];
-    // The names in the legend, and whether there are dashed lines.
-    for (name, legend, dashed) in [
-        ("speed", &contenders[..], true),
-        ("rate", &contenders, true),
-        ("space", &LAYOUTS, false),
-        ("threads", &operations, true),
+    // The names in the legend, whether there are dashed lines, and the thick lines, which are those of the first hue: in the
+    // legend and in each panel.
+    for (name, legend, dashed, thick) in [
+        ("speed", &contenders[..], true, 1 + 2),
+        ("rate", &contenders, true, 1 + 1),
+        ("space", &LAYOUTS, false, 1 + 1),
+        ("threads", &operations, true, 4 + 4),
     ] {
         let svg = text(&bench.read(&format!("plots/{name}.svg")));
         assert!(svg.starts_with("<svg") && svg.contains("#c84e00") && !svg.contains("#01"), "{name}");
         assert_eq!(svg.contains("stroke-dasharray=\"14 8\""), dashed, "{name}");
-        assert!(svg.matches("<polyline").count() >= 2 * legend.len(), "{name}");
+        assert_eq!(svg.matches("stroke-width=\"5\"").count(), thick, "{name}");
         for label in legend {
             assert!(svg.contains(&format!(">\n{label}\n</text>")), "{label} in {name}");
         }
