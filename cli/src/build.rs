@@ -1,13 +1,15 @@
 //! `bloomline build`: a filter of lines, in a file.
 
-use crate::chunks::Chunks;
 use crate::cli::Build;
 use crate::error::Error;
-use crate::input::Input;
-use crate::inserter::Inserter;
+use crate::files;
+use crate::lines::chunks::Chunks;
+use crate::lines::input::Input;
+use crate::lines::pipeline;
 use crate::output::say;
-use crate::seen::Seen;
-use crate::{filter_file, pipeline, report, sizing};
+use crate::set::Seen;
+use crate::set::inserter::Inserter;
+use crate::set::{report, sizing};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -15,7 +17,7 @@ use std::time::Instant;
 pub fn run(options: &Build) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let inputs = Input::check_all(&options.reading.files)?;
-    filter_file::check_target(&options.output, inputs.iter().map(Input::origin))?;
+    files::check_target(&options.output, inputs.iter().map(Input::origin))?;
     let reading = &options.reading;
     let mut inserter = if options.append {
         Inserter::new(Seen::load(&options.output)?, None)

@@ -1,15 +1,15 @@
 //! `bloomline check`: the lines that are in a filter, as grep would print them.
 
-use crate::batch::Batch;
-use crate::chunks::Chunks;
 use crate::cli::Check;
 use crate::error::Error;
-use crate::input::{Input, Origin};
-use crate::inserter::tell_faults;
+use crate::lines::Batch;
+use crate::lines::chunks::Chunks;
+use crate::lines::input::{Input, Origin};
+use crate::lines::pipeline::{self, GO_ON};
 use crate::output::Output;
-use crate::pipeline::{self, GO_ON};
-use crate::seen::Seen;
-use crate::shared::Shared;
+use crate::set::Seen;
+use crate::set::inserter::tell_faults;
+use crate::set::shared::Shared;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! The command line.
 
-use crate::batch::Hashing;
-use crate::chunks::Cut;
-use crate::json::Pointer;
-use crate::keys::{Keys, Part};
-use crate::shared::{Sharing, Writing};
+use crate::key::json::Pointer;
+use crate::key::{Keys, Part};
+use crate::lines::Hashing;
+use crate::lines::chunks::Cut;
+use crate::set::shared::{Sharing, Writing};
 use crate::values::{Delimiter, OnError, StatsFormat, delimiter, duration, rate, size};
 use bloomline::KeyHasher;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};

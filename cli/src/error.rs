@@ -1,6 +1,6 @@
 //! Why the command fails. Every message fits one line and names the input or output concerned.
 
-use crate::keys::Fault;
+use crate::key::Fault;
 use bloomline::redis::RedisFilterError;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;

@@ -4,41 +4,24 @@
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: it reads files by descriptor and position");
 
-mod batch;
 mod build;
 mod check;
-mod checkpoint;
-mod chunks;
 mod classic;
 mod cli;
 #[cfg(feature = "compare")]
 mod compare;
-mod decode;
 mod dedup;
 mod error;
-mod estimate;
-mod exact;
 mod figures;
-mod filter_file;
+mod files;
 mod info;
-mod input;
-mod inserter;
-mod json;
-mod keys;
+mod key;
 mod lines;
 mod manual;
 mod merge;
-mod normal_url;
 mod output;
-mod pipeline;
-mod place;
 mod plan;
-mod progress;
-mod report;
-mod seen;
-mod shared;
-mod signals;
-mod sizing;
+mod set;
 mod values;
 
 use clap::Parser;

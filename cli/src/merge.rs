@@ -2,9 +2,9 @@
 
 use crate::cli::Merge;
 use crate::error::Error;
-use crate::filter_file;
-use crate::input::Origin;
-use crate::seen::Seen;
+use crate::files;
+use crate::lines::input::Origin;
+use crate::set::Seen;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub fn run(options: &Merge) -> Result<ExitCode, Error> {
     let (first, others) = options.filters.split_first().expect("clap asks for one");
     let origins: Vec<Origin> = options.filters.iter().map(|path| Origin::of(path)).collect();
-    filter_file::check_target(&options.output, &origins)?;
+    files::check_target(&options.output, &origins)?;
 
     let load = |path: &PathBuf| match Seen::load(path)? {
         Seen::Sized(filter) => Ok(filter),

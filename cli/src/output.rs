@@ -1,8 +1,8 @@
 //! An output: a file or standard output, written in large pieces, compressed if its name asks for it.
 
-use crate::decode::Coding;
 use crate::error::Error;
-use crate::input::{self, Origin};
+use crate::lines::decode::Coding;
+use crate::lines::input::{self, Origin};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::File;

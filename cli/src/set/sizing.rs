@@ -3,11 +3,11 @@
 use crate::cli::{Dedup, Sizing, WhenFull};
 use crate::error::Error;
 use crate::figures::{readable, readable_size};
-use crate::input::Input;
-use crate::inserter::{Inserter, Limit};
+use crate::lines::input::Input;
 use crate::output::say;
-use crate::seen::Seen;
-use crate::shared::Shared;
+use crate::set::Seen;
+use crate::set::inserter::{Inserter, Limit};
+use crate::set::shared::Shared;
 use bloomline::redis::RedisServer;
 use bloomline::{BloomFilter, Builder, ScalableBloomFilter};
 

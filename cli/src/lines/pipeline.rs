@@ -5,11 +5,11 @@
 //! also works on it, while it is in that core's cache. Batches go round, so there are never more than the first few,
 //! and a worker that is too far ahead waits for a spare one.
 
-use crate::batch::Batch;
-use crate::chunks::Chunks;
 use crate::error::Error;
+use crate::lines::Batch;
+use crate::lines::chunks::Chunks;
+use crate::lines::position::Place;
 use crate::output::say;
-use crate::place::Place;
 use crossbeam::channel::{self, Receiver, Sender};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};

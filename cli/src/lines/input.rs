@@ -1,7 +1,7 @@
 //! Inputs: opened and checked all at once, before the first byte is read.
 
 use crate::error::Error;
-use crate::{decode, estimate};
+use crate::lines::{decode, estimate};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::AsFd;

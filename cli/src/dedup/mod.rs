@@ -1,20 +1,25 @@
 //! `bloomline dedup`: each distinct line once, in input order.
 
-use crate::batch::Batch;
-use crate::checkpoint::{Checkpoint, Checkpoints, Job};
-use crate::chunks::Chunks;
+mod checkpoint;
+mod progress;
+mod signals;
+
 use crate::cli::Dedup;
+use crate::dedup::checkpoint::{Checkpoint, Checkpoints, Job};
+use crate::dedup::progress::Progress;
+use crate::dedup::signals::Wake;
 use crate::error::Error;
-use crate::exact::Exact;
-use crate::input::{Input, Origin};
-use crate::inserter::Inserter;
+use crate::files;
+use crate::lines::Batch;
+use crate::lines::chunks::Chunks;
+use crate::lines::input::{Input, Origin};
+use crate::lines::pipeline::{self, Event, GO_ON};
+use crate::lines::position::Place;
 use crate::output::{self, Output, say};
-use crate::pipeline::{self, Event, GO_ON};
-use crate::place::Place;
-use crate::progress::Progress;
-use crate::signals::{self, Wake};
+use crate::set::exact::Exact;
+use crate::set::inserter::Inserter;
+use crate::set::{report, sizing};
 use crate::values::OnError;
-use crate::{filter_file, report, sizing};
 use bloomline::KeyHasher;
 use std::env;
 use std::fs::File;
@@ -33,8 +38,8 @@ pub fn run(options: &Dedup) -> Result<ExitCode, Error> {
     let mut inputs = Input::check_all(&reading.files)?;
     if let Some(state) = &options.state {
         let origins = || inputs.iter().map(Input::origin);
-        filter_file::check_target(state, origins())?;
-        filter_file::check_target(&Checkpoints::beside(state), origins())?;
+        files::check_target(state, origins())?;
+        files::check_target(&Checkpoints::beside(state), origins())?;
     }
     // The lines of a shared filter are given to nobody else: all that can fail comes before it.
     let ready = if options.sharing.redis.is_some() { Some(Outputs::for_shared(options, &inputs)?) } else { None };
@@ -145,7 +150,7 @@ fn begin(
 fn job(options: &Dedup, inputs: &[Input]) -> Job {
     // However they are spelled.
     let whole = |path: &Path| {
-        let folder = filter_file::folder(path).canonicalize().unwrap_or_else(|_| filter_file::folder(path).into());
+        let folder = files::folder(path).canonicalize().unwrap_or_else(|_| files::folder(path).into());
         path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
     };
     Job {
@@ -203,13 +208,13 @@ impl Outputs {
         if options.state.is_some() {
             // A crash must not leave a state that knows of an output which the folder does not.
             for path in files(options) {
-                let synced = File::open(filter_file::folder(path)).and_then(|folder| folder.sync_all());
+                let synced = File::open(files::folder(path)).and_then(|folder| folder.sync_all());
                 synced.map_err(|source| Error::Create { output: output::name(Some(path)), source })?;
             }
         }
         // Where the state is not there yet, it is the outputs that tell.
         let outputs: Vec<Origin> = files(options).map(Origin::of).collect();
-        states.iter().try_for_each(|state| filter_file::check_target(state, &outputs))?;
+        states.iter().try_for_each(|state| files::check_target(state, &outputs))?;
         Ok(Self { kept, dropped })
     }
 

@@ -1,8 +1,8 @@
 //! The progress bar.
 
 use crate::figures::readable_count;
-use crate::input::Input;
-use crate::inserter::Inserter;
+use crate::lines::input::Input;
+use crate::set::inserter::Inserter;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! How many lines a file has, from samples of it.
 
-use crate::decode::Coding;
+use crate::lines::decode::Coding;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;

@@ -1,8 +1,15 @@
 //! A batch: a chunk of lines, and what is found out about each.
 
-use crate::chunks::{Chunk, Chunks, Event};
-use crate::keys::{Fault, Keys, Scratch};
-use crate::lines;
+pub mod chunks;
+pub mod decode;
+pub mod estimate;
+pub mod input;
+pub mod pipeline;
+pub mod position;
+pub mod split;
+
+use crate::key::{Fault, Keys, Scratch};
+use crate::lines::chunks::{Chunk, Chunks, Event};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use std::io;
@@ -54,7 +61,7 @@ impl Batch {
         fingerprints.clear();
         faults.clear();
         let bytes = chunk.bytes();
-        lines::ends(bytes, hashing.end, |end| ends.push(end + 1));
+        split::ends(bytes, hashing.end, |end| ends.push(end + 1));
         let mut start = 0;
         let lines = ends.iter().map(|&end| {
             let line = &bytes[start..end - 1];

@@ -1,6 +1,6 @@
 //! Chunks: pieces of the inputs that end where a line ends.
 
-use crate::input::{Input, Open};
+use crate::lines::input::{Input, Open};
 use crate::values::OnError;
 use std::io::{self, Read};
 use std::mem;

@@ -1,11 +1,14 @@
 //! What the key of a line is: lines with equal keys are duplicates.
 
-use crate::json::{Pointer, Unreadable};
-use crate::normal_url::normal_url;
+pub mod json;
+pub mod url;
+
+use crate::key::json::{Pointer, Unreadable};
+use crate::key::url::normal_url;
+use ::url::ParseError;
 use memchr::{memchr, memmem};
 use std::fmt;
 use std::str::{Utf8Error, from_utf8};
-use url::ParseError;
 
 /// Which part of a line is its key, and in which form.
 #[derive(Clone, Debug)]

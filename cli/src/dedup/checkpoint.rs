@@ -6,7 +6,7 @@
 //! are the same state.
 
 use crate::error::Error;
-use crate::filter_file::folder;
+use crate::files::folder;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, File};

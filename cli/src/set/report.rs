@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
-use crate::inserter::Inserter;
-use crate::seen::Seen;
+use crate::set::Seen;
+use crate::set::inserter::Inserter;
 use bloomline::BloomFilter;
 use std::time::Duration;
 

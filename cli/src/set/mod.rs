@@ -1,7 +1,13 @@
 //! A filter of any kind: of a fixed size, one that grows, or one on a server.
 
+pub mod exact;
+pub mod inserter;
+pub mod report;
+pub mod shared;
+pub mod sizing;
+
 use crate::error::Error;
-use crate::shared::Shared;
+use crate::set::shared::Shared;
 use bloomline::{BloomFilter, FileErrorKind, KeyHasher, ScalableBloomFilter};
 use std::path::Path;
 

@@ -1,12 +1,12 @@
 //! Inserting the keys of lines into a filter, in order, and counting them.
 
-use crate::batch::Batch;
 use crate::error::Error;
-use crate::exact::Exact;
 use crate::figures::readable;
+use crate::lines::Batch;
+use crate::lines::position::Place;
 use crate::output::say;
-use crate::place::Place;
-use crate::seen::Seen;
+use crate::set::Seen;
+use crate::set::exact::Exact;
 use crate::values::OnError;
 use std::ops::ControlFlow;
 

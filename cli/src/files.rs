@@ -1,7 +1,7 @@
 //! Where filters are saved to: checked before the work that leads to saving.
 
 use crate::error::Error;
-use crate::input::{self, Origin};
+use crate::lines::input::{self, Origin};
 use std::fs;
 use std::io;
 use std::path::Path;

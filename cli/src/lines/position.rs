@@ -1,8 +1,8 @@
 //! Where a line is: the name of its input, and its number there.
 
-use crate::batch::Batch;
-use crate::chunks::Event;
 use crate::error::Error;
+use crate::lines::Batch;
+use crate::lines::chunks::Event;
 use std::sync::Arc;
 use std::{fmt, io};
 
