@@ -1,14 +1,13 @@
 //! The command line.
 
 use crate::key::json::Pointer;
-use crate::key::{Keys, Part};
+use crate::key::{KeyRule, Part};
 use crate::lines::Hashing;
 use crate::lines::chunks::Cut;
-use crate::set::shared::{Sharing, Writing};
 use crate::values::{Delimiter, OnError, StatsFormat, delimiter, duration, rate, size};
 use bloomline::KeyHasher;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Large sets of keys in little memory, with Bloom filters.
@@ -25,30 +24,30 @@ pub struct Cli {
 pub enum Command {
     /// Print each distinct line once: its first occurrence, in input order.
     #[command(after_help = DEDUP_EXAMPLES)]
-    Dedup(Dedup),
+    Dedup(DedupOptions),
     /// Make a filter of lines, or add lines to one.
     #[command(after_help = BUILD_EXAMPLES)]
-    Build(Build),
+    Build(BuildOptions),
     /// Print the lines that are in a filter, in input order.
     #[command(after_help = CHECK_EXAMPLES)]
-    Check(Check),
+    Check(CheckOptions),
     /// Tell what a filter is, how full it is, and whether its file is sound.
     #[command(after_help = INFO_EXAMPLES)]
-    Info(Info),
+    Info(InfoOptions),
     /// Make one filter of several: it holds the keys of all.
     #[command(after_help = MERGE_EXAMPLES)]
-    Merge(Merge),
+    Merge(MergeOptions),
     /// Tell the memory, the number of probes and the rates of a filter before it is built.
     #[command(after_help = PLAN_EXAMPLES)]
-    Plan(Plan),
+    Plan(PlanOptions),
     /// Measure filter layouts and other crates' filters beside each other.
     #[cfg(feature = "compare")]
     #[command(after_help = crate::compare::EXAMPLES)]
     Compare(crate::compare::Options),
     /// Print a script that completes the command line in a shell.
-    Completions(Completions),
+    Completions(CompletionsOptions),
     /// Write the manual pages to a folder.
-    Manual(Manual),
+    Manual(ManualOptions),
 }
 
 const DEDUP_EXAMPLES: &str = "\
@@ -103,13 +102,13 @@ Examples:
 
 /// Options of the commands that read lines.
 #[derive(Args)]
-pub struct Reading {
+pub struct ReadOptions {
     /// Files to read one after another, plain or compressed by gzip or zstd; standard input where there is none, and for "-"
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub keying: Keying,
+    pub key: KeyOptions,
 
     /// Lines end with NUL, not with a newline
     #[arg(short, long)]
@@ -131,7 +130,7 @@ pub struct Reading {
 /// What the key of a line is.
 #[derive(Args)]
 #[command(next_help_heading = "Keys (the whole line, if not otherwise)")]
-pub struct Keying {
+pub struct KeyOptions {
     /// The field with this number, from 1
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..), conflicts_with = "json_pointer")]
     pub field: Option<u32>,
@@ -165,7 +164,7 @@ pub enum Normalize {
     Url,
 }
 
-impl Reading {
+impl ReadOptions {
     /// How to cut the inputs.
     pub fn cut(&self) -> Cut {
         Cut { size: self.chunk_size as usize, end: self.end(), on_error: self.on_error }
@@ -178,25 +177,25 @@ impl Reading {
 
     /// How to hash the keys of lines, for a filter with this hasher.
     pub fn hashing(&self, hasher: &KeyHasher) -> Hashing {
-        Hashing { end: self.end(), keys: self.keys(), hasher: hasher.clone(), second: None }
+        Hashing { end: self.end(), rule: self.key_rule(), hasher: hasher.clone(), second: None }
     }
 
     /// What the key of a line is.
-    pub fn keys(&self) -> Keys {
-        let Keying { field, delimiter, json_pointer, normalize, trim, ignore_case } = &self.keying;
+    pub fn key_rule(&self) -> KeyRule {
+        let KeyOptions { field, delimiter, json_pointer, normalize, trim, ignore_case } = &self.key;
         let part = match (field, json_pointer) {
             (Some(number), _) => Part::Field { number: *number as usize, delimiter: delimiter.0.clone() },
             (None, Some(pointer)) => Part::Json(pointer.clone()),
             (None, None) => Part::Line,
         };
-        Keys { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
+        KeyRule { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
     }
 }
 
 /// Options of the commands that make a new filter.
 #[derive(Args)]
 #[command(next_help_heading = "Filter")]
-pub struct Sizing {
+pub struct SizeOptions {
     /// How many distinct lines to plan for [default: the lines of the files, estimated from samples]
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = value_parser!(u64).range(1..))]
     pub expected_keys: Option<u64>,
@@ -211,11 +210,44 @@ pub struct Sizing {
     pub seed: u64,
 }
 
-impl Sizing {
+impl SizeOptions {
     /// The false-positive rate.
     pub fn fpr(&self) -> f64 {
         self.fpr.unwrap_or(1e-6)
     }
+}
+
+/// Which filter on a server it is.
+#[derive(Args)]
+#[command(next_help_heading = "Shared filter")]
+pub struct SharedOptions {
+    /// The filter is on this Redis or Valkey server, or in the cluster of these nodes, shared with all processes that name it:
+    /// redis://HOST:PORT, rediss://USER:PASSWORD@HOST:PORT for TLS, several separated by commas, or @FILE to read it from a file
+    #[arg(long, value_name = "URL", requires = "name")]
+    pub redis: Option<String>,
+
+    /// The name of the filter on the server
+    #[arg(long, value_name = "NAME", requires = "redis")]
+    pub name: Option<String>,
+}
+
+/// More about it, for those who write to it.
+#[derive(Args)]
+#[command(next_help_heading = "Shared filter")]
+pub struct SharedWriteOptions {
+    /// Remove the filter from the server first, after a question on the terminal: its keys are forgotten for all. End the other
+    /// processes before
+    #[arg(long, requires = "expected_keys")]
+    pub reset: bool,
+
+    /// Ask no question before --reset
+    #[arg(long, requires = "reset")]
+    pub yes: bool,
+
+    /// Ask the server for every line. Without it, this process remembers the bits that it knows the server to have, and does
+    /// not ask again for lines that it has seen; never where the filter has more than 1 GiB
+    #[arg(long, requires = "redis")]
+    pub no_mirror: bool,
 }
 
 /// Options of `bloomline dedup`.
@@ -223,18 +255,18 @@ impl Sizing {
 #[command(mut_arg("redis", |arg| {
     arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert"])
 }))]
-pub struct Dedup {
+pub struct DedupOptions {
     #[command(flatten)]
-    pub reading: Reading,
+    pub reading: ReadOptions,
 
     #[command(flatten)]
-    pub sizing: Sizing,
+    pub size: SizeOptions,
 
     #[command(flatten)]
-    pub sharing: Sharing,
+    pub shared: SharedOptions,
 
     #[command(flatten)]
-    pub writing: Writing,
+    pub writing: SharedWriteOptions,
 
     /// Memory for the filter, in place of -n: bytes, or a number with K, M, G or T for powers of 1024. The rate is that of -p,
     /// or, for inputs that tell how many lines they have, the best that fits
@@ -300,6 +332,13 @@ pub struct Dedup {
     pub quiet: bool,
 }
 
+impl DedupOptions {
+    /// The files that are written, but for the state.
+    pub fn outputs(&self) -> impl Iterator<Item = &Path> {
+        [&self.output, &self.dupes].into_iter().flatten().map(PathBuf::as_path)
+    }
+}
+
 /// What to do once the filter is full.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WhenFull {
@@ -313,12 +352,12 @@ pub enum WhenFull {
 
 /// Options of `bloomline build`.
 #[derive(Args)]
-pub struct Build {
+pub struct BuildOptions {
     #[command(flatten)]
-    pub reading: Reading,
+    pub reading: ReadOptions,
 
     #[command(flatten)]
-    pub sizing: Sizing,
+    pub size: SizeOptions,
 
     /// The filter's file; one that is there is replaced
     #[arg(short, long, value_name = "FILTER")]
@@ -335,17 +374,17 @@ pub struct Build {
 
 /// Options of `bloomline check`.
 #[derive(Args)]
-pub struct Check {
+pub struct CheckOptions {
     /// The filter's file
     #[arg(short, long, value_name = "FILTER")]
     #[arg(required_unless_present = "redis", conflicts_with = "redis")]
     pub filter: Option<PathBuf>,
 
     #[command(flatten)]
-    pub sharing: Sharing,
+    pub shared: SharedOptions,
 
     #[command(flatten)]
-    pub reading: Reading,
+    pub reading: ReadOptions,
 
     /// Select the lines that are not in the filter
     #[arg(short = 'v', long)]
@@ -362,14 +401,14 @@ pub struct Check {
 
 /// Options of `bloomline completions`.
 #[derive(Args)]
-pub struct Completions {
+pub struct CompletionsOptions {
     /// The shell
     pub shell: clap_complete::Shell,
 }
 
 /// Options of `bloomline manual`.
 #[derive(Args)]
-pub struct Manual {
+pub struct ManualOptions {
     /// The folder, which is made if it is not there
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
@@ -377,14 +416,14 @@ pub struct Manual {
 
 /// Options of `bloomline info`.
 #[derive(Args)]
-pub struct Info {
+pub struct InfoOptions {
     /// The filter's file
     #[arg(value_name = "FILTER")]
     #[arg(required_unless_present = "redis", conflicts_with = "redis")]
     pub filter: Option<PathBuf>,
 
     #[command(flatten)]
-    pub sharing: Sharing,
+    pub shared: SharedOptions,
 
     /// Print one JSON object on one line
     #[arg(long)]
@@ -393,7 +432,7 @@ pub struct Info {
 
 /// Options of `bloomline merge`.
 #[derive(Args)]
-pub struct Merge {
+pub struct MergeOptions {
     /// The files of the filters to merge
     #[arg(value_name = "FILTER", required = true)]
     pub filters: Vec<PathBuf>,
@@ -405,7 +444,7 @@ pub struct Merge {
 
 /// Options of `bloomline plan`.
 #[derive(Args)]
-pub struct Plan {
+pub struct PlanOptions {
     /// How many distinct keys the filter is for
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = value_parser!(u64).range(1..))]
     pub expected_keys: Option<u64>,

@@ -19,6 +19,7 @@ mod key;
 mod lines;
 mod manual;
 mod merge;
+mod messages;
 mod output;
 mod plan;
 mod set;
@@ -26,7 +27,7 @@ mod values;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use std::io::{self, Write};
+use error::Error;
 use std::process::ExitCode;
 
 /// The layout of the library's filters, as its documentation calls it.
@@ -56,13 +57,12 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         // Whoever reads has enough, as `head` does.
-        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(Error::ReaderGone) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string()),
     }
 }
 
 fn fail(message: &str) -> ExitCode {
-    // Where even standard error is closed, the exit code alone must tell.
-    let _ = writeln!(io::stderr(), "bloomline: {message}");
+    messages::tell(message);
     ExitCode::from(2)
 }

@@ -1,8 +1,8 @@
 //! An output: a file or standard output, written in large pieces, compressed if its name asks for it.
 
 use crate::error::Error;
+use crate::files::{Origin, refuse_input};
 use crate::lines::decode::Coding;
-use crate::lines::input::{self, Origin};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::File;
@@ -55,7 +55,7 @@ impl Output {
         };
         let failed = |source| Error::Create { output: name.clone(), source };
         let (mut file, metadata) = open().map_err(failed)?;
-        input::refuse_input(&name, &metadata, inputs)?;
+        refuse_input(&name, &metadata, inputs)?;
         if path.is_some() && metadata.is_file() {
             if metadata.len() < length {
                 return Err(Error::Shorter { output: name, have: metadata.len(), want: length });
@@ -163,9 +163,4 @@ impl Output {
 /// What an output is called, for the user to read.
 pub fn name(path: Option<&Path>) -> String {
     path.map_or_else(|| "standard output".to_owned(), |path| format!("{path:?}"))
-}
-
-/// A message for the user; where standard error is closed, nobody wants it.
-pub fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "{message}");
 }

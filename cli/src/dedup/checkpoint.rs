@@ -1,12 +1,17 @@
-//! The places at which an interrupted run can go on: a file beside the state, `STATE.resume`.
+//! The positions at which an interrupted run can go on: a file beside the state, `STATE.resume`.
 //!
 //! A checkpoint is right for one state only, the one that was saved with it, and two files cannot be replaced at once. So
 //! the file holds two checkpoints: that of the state which is about to be saved, and that of the one which is still
 //! there. Each is known by the number of bits set in its state; bits are never cleared, so states with as many bits
 //! are the same state.
 
+use crate::cli::DedupOptions;
 use crate::error::Error;
 use crate::files::folder;
+use crate::key::KeyRule;
+use crate::lines::input::Input;
+use crate::output;
+use crate::values::OnError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -44,6 +49,47 @@ pub struct Job {
     pub options: String,
     /// What happens with bad input, unless it ends the run: until then there was none, and another way is as good.
     pub on_error: Option<String>,
+}
+
+impl Job {
+    /// What the options and inputs of a run tell.
+    pub fn new(options: &DedupOptions, inputs: &[Input]) -> Self {
+        // However the paths are spelled.
+        let whole = |path: &Path| {
+            let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
+            path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+        };
+        let of_input = |input: &Input| (input.origin().name().to_owned(), input.size(), input.modified());
+        let KeyRule { part, trim, url, ignore_case } = options.reading.key_rule();
+        Self {
+            inputs: inputs.iter().map(of_input).collect(),
+            outputs: options.outputs().map(|path| output::name(Some(&whole(path)))).collect(),
+            options: format!(
+                "Keys {{ part: {part:?}, trim: {trim}, url: {url}, ignore_case: {ignore_case} }}, line end {}, invert {}, \
+                 annotate {}, seed {}",
+                options.reading.end(),
+                options.invert,
+                options.annotate,
+                options.size.seed
+            ),
+            on_error: match options.reading.on_error {
+                OnError::Fail => None,
+                OnError::Skip => Some("skip".to_owned()),
+                OnError::Keep => Some("keep".to_owned()),
+            },
+        }
+    }
+}
+
+/// Whether all inputs can be read and all outputs written from the middle.
+pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
+    let is_file = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+    let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size().is_some());
+    from_files
+        && !options.reading.files.iter().any(|path| path == Path::new("-"))
+        && !options.count
+        && options.output.as_deref().is_some_and(is_file)
+        && options.dupes.as_deref().is_none_or(is_file)
 }
 
 #[derive(Serialize, Deserialize)]

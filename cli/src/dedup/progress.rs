@@ -47,9 +47,9 @@ impl Progress {
         self.drawn = Instant::now();
         let speed = done.counts.lines as f64 / self.started.elapsed().as_secs_f64();
         let unique = readable_count(done.counts.unique() as f64);
-        let full = match done.limit() {
+        let full = match &done.limit {
             Some(limit) => format!("{:.0} % full", 100.0 * done.counts.inserted as f64 / limit.keys.max(1) as f64),
-            None => match done.seen.stages().len() {
+            None => match done.set.stages().len() {
                 0 => "shared".to_owned(),
                 stages => format!("filter {stages}"),
             },

@@ -1,11 +1,11 @@
 //! Inputs: opened and checked all at once, before the first byte is read.
 
 use crate::error::Error;
+use crate::files::Origin;
 use crate::lines::{decode, estimate};
-use std::fs::{self, File, Metadata};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 /// An input that could be opened.
 pub struct Input {
     origin: Origin,
-    from: From,
+    source: Source,
     /// Its size in bytes, if it is a regular file.
     size: Option<u64>,
     /// When it was changed, since 1970, where the system tells.
@@ -24,20 +24,14 @@ pub struct Input {
 }
 
 /// An input that is being read.
-pub struct Open {
+pub struct Opened {
     /// Its contents, decompressed.
     pub contents: Box<dyn Read + Send>,
     /// Whether it is a regular file, which never makes its reader wait for others.
     pub regular: bool,
 }
 
-/// What an input is called, and which file it is.
-pub struct Origin {
-    name: String,
-    identity: Option<Identity>,
-}
-
-enum From {
+enum Source {
     /// A named regular file: opened again when its turn comes, so that thousands do not use up the descriptors.
     Path(PathBuf),
     /// Anything else can be opened only once.
@@ -56,43 +50,6 @@ impl Read for Counted {
         // For a display that may lag behind.
         self.read.fetch_add(n as u64, Relaxed);
         Ok(n)
-    }
-}
-
-/// What tells one regular file from another: device and inode.
-#[derive(PartialEq)]
-struct Identity(u64, u64);
-
-impl Identity {
-    /// The identity of a regular file. Others, such as terminals, may well be input and output at once.
-    fn of(metadata: &Metadata) -> Option<Self> {
-        metadata.is_file().then(|| Self(metadata.dev(), metadata.ino()))
-    }
-}
-
-impl Origin {
-    /// What it is called, for the user to read.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Of a file that is opened later; that it is there is for the opening to tell.
-    pub fn of(path: &Path) -> Self {
-        let identity = fs::metadata(path).ok().as_ref().and_then(Identity::of);
-        Self { name: format!("{path:?}"), identity }
-    }
-}
-
-/// Refuses an output, with this name and metadata, that is also an input.
-pub fn refuse_input<'a>(
-    output: &str,
-    metadata: &Metadata,
-    inputs: impl IntoIterator<Item = &'a Origin>,
-) -> Result<(), Error> {
-    let identity = Identity::of(metadata);
-    match inputs.into_iter().find(|input| identity.is_some() && input.identity == identity) {
-        Some(input) => Err(Error::Overwrite { input: input.name.clone(), output: output.to_owned() }),
-        None => Ok(()),
     }
 }
 
@@ -117,11 +74,12 @@ impl Input {
         match open() {
             Ok((_, metadata)) if metadata.is_dir() => Err(Error::Directory { input: name }),
             Ok((file, metadata)) => {
-                let from = if metadata.is_file() && !stdin { From::Path(path.to_owned()) } else { From::File(file) };
-                let identity = Identity::of(&metadata);
-                let size = identity.is_some().then_some(metadata.len());
+                let source =
+                    if metadata.is_file() && !stdin { Source::Path(path.to_owned()) } else { Source::File(file) };
+                let origin = Origin::new(name, &metadata);
+                let size = origin.is_regular().then_some(metadata.len());
                 let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-                Ok(Self { origin: Origin { name, identity }, from, size, modified, read: read.clone() })
+                Ok(Self { origin, source, size, modified, read: read.clone() })
             }
             Err(source) => Err(Error::Open { input: name, source }),
         }
@@ -153,22 +111,22 @@ impl Input {
         if self.size.is_none() {
             return Ok(None);
         }
-        let count = match &self.from {
-            From::Path(path) => File::open(path).and_then(|file| estimate::lines(&file, end)),
-            From::File(file) => estimate::lines(file, end),
+        let count = match &self.source {
+            Source::Path(path) => File::open(path).and_then(|file| estimate::lines(&file, end)),
+            Source::File(file) => estimate::lines(file, end),
         };
-        count.map_err(|source| Error::Estimate { input: self.origin.name.clone(), source })
+        count.map_err(|source| Error::Estimate { input: self.origin.name().to_owned(), source })
     }
 
     /// Opens it at the byte `start` of its contents.
-    pub fn open(self, start: u64) -> io::Result<Open> {
-        let file = match self.from {
-            From::File(file) => file,
-            From::Path(path) => File::open(path)?,
+    pub fn open(self, start: u64) -> io::Result<Opened> {
+        let file = match self.source {
+            Source::File(file) => file,
+            Source::Path(path) => File::open(path)?,
         };
         // What is skipped counts as read: of a file that is compressed, more than it is.
         self.read.fetch_add(start, Relaxed);
         let raw = |file| Counted { file, read: self.read };
-        Ok(Open { contents: decode::contents(file, start, raw)?, regular: self.origin.identity.is_some() })
+        Ok(Opened { contents: decode::contents(file, start, raw)?, regular: self.origin.is_regular() })
     }
 }

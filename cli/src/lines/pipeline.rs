@@ -1,26 +1,23 @@
-//! Workers read and hash chunks at once; the caller gets them in order.
+//! Workers read and hash chunks at once; the caller gets their lines in order.
 //!
-//! A worker takes a spare batch, locks the inputs, fills the batch, and before it unlocks announces the slot in which
+//! A worker takes a spare [`Lines`], locks the inputs, fills it, and before it unlocks announces the slot in which
 //! the result will lie: so slots are announced in input order, whoever is done first. The worker that read a chunk
-//! also works on it, while it is in that core's cache. Batches go round, so there are never more than the first few,
+//! also works on it, while it is in that core's cache. The memory goes round, so there is never more than at first,
 //! and a worker that is too far ahead waits for a spare one.
 
-use crate::error::Error;
-use crate::lines::Batch;
+use crate::error::{Error, Stop};
+use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
-use crate::lines::position::Place;
-use crate::output::say;
+use crate::lines::position::Position;
+use crate::messages::warn;
 use crossbeam::channel::{self, Receiver, Sender};
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::{io, panic, thread};
 
-/// For a consumer that wants the next batch.
-pub const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
+/// What a worker hands on: lines, the failure of the work on them, or that of an input before them.
+type Slot = Receiver<io::Result<Result<Lines, Error>>>;
 
-type Slot = Receiver<io::Result<Batch>>;
-
-struct Source {
+struct Feed {
     /// `None` from the end or a failure on.
     chunks: Option<Chunks>,
     announce: Sender<Slot>,
@@ -29,69 +26,66 @@ struct Source {
 /// What the caller gets.
 pub enum Event<'a, W> {
     /// The next lines, and where in the inputs they start.
-    Batch(&'a mut Batch, &'a Place),
+    Lines(&'a mut Lines, &'a Position),
     /// Something from outside.
     Wake(W),
     /// The next lines are not there yet.
     Idle,
 }
 
-/// Lets workers fill batches from `chunks`, which begin at `place`, and do `work` on each. Calls `consume` with each, in input
-/// order, and in between with what comes through `wakes`, until it breaks or the first error. What was consumed before an
-/// error is a prefix of the inputs. Of inputs that fail, and may, warnings tell unless `quiet`.
+/// Lets workers take lines from `chunks`, which begin at `position`, and do `work` on them. Calls `consume` with them, in input
+/// order, and in between with what comes through `wakes`, until it stops or something fails. What was consumed before
+/// is a prefix of the inputs. Of inputs that fail, and may, warnings tell unless `quiet`.
 pub fn run<W>(
     threads: Option<u16>,
     quiet: bool,
     chunks: Chunks,
-    mut place: Place,
-    work: impl Fn(&mut Batch) + Send + Sync + 'static,
+    mut position: Position,
+    work: impl Fn(&mut Lines) -> Result<(), Error> + Send + Sync + 'static,
     wakes: &Receiver<W>,
-    mut consume: impl FnMut(Event<W>) -> Result<ControlFlow<()>, Error>,
-) -> Result<(), Error> {
+    mut consume: impl FnMut(Event<W>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
     let threads = match threads {
         Some(threads) => threads.into(),
         None => thread::available_parallelism().map_or(1, usize::from),
     };
-    let batches = 2 * threads + 2;
-    let (recycle, spare) = channel::bounded(batches);
-    let (announce, slots) = channel::bounded(batches);
-    let source = Arc::new(Mutex::new(Source { chunks: Some(chunks), announce }));
+    let spares = 2 * threads + 2;
+    let (recycle, spare) = channel::bounded(spares);
+    let (announce, slots) = channel::bounded(spares);
+    let feed = Arc::new(Mutex::new(Feed { chunks: Some(chunks), announce }));
     let work = Arc::new(work);
     // Not scoped: after an error the process can end while a worker waits for a pipe that stays silent.
     let mut workers = Vec::new();
     for _ in 0..threads {
-        let (source, spare, work) = (source.clone(), spare.clone(), work.clone());
-        let worker = thread::Builder::new().name("worker".into()).spawn(move || live(&source, &spare, &*work));
+        let (feed, spare, work) = (feed.clone(), spare.clone(), work.clone());
+        let worker = thread::Builder::new().name("worker".into()).spawn(move || live(&feed, &spare, &*work));
         workers.push(worker.map_err(|source| Error::Thread { source })?);
     }
-    drop(source);
-    for _ in 0..batches {
+    drop(feed);
+    for _ in 0..spares {
         // Fails only if all workers are gone, and the loop below ends then.
-        let _ = recycle.send(Batch::default());
+        let _ = recycle.send(Lines::default());
     }
     let mut woken = false;
-    while let Some(next) = next(&slots, wakes, woken, &mut consume)? {
+    while let Some(next) = next(&slots, wakes, woken, || consume(Event::Idle))? {
         woken = matches!(next, Next::Wake(_));
-        let slot: Slot = match next {
+        let slot = match next {
             Next::Slot(slot) => slot,
             Next::Wake(wake) => {
-                if consume(Event::Wake(wake))?.is_break() {
-                    return Ok(());
-                }
+                consume(Event::Wake(wake))?;
                 continue;
             }
         };
         let Ok(result) = slot.recv() else { break };
-        let mut batch = result.map_err(|source| Error::Read { place: place.to_string(), source })?;
-        if consume(Event::Batch(&mut batch, &place))?.is_break() {
-            return Ok(());
-        }
-        place.pass(&batch, |place, error| {
+        let failed = |source| Stop::After(Error::Read { position: position.to_string(), source });
+        let mut lines = result.map_err(failed)??;
+        consume(Event::Lines(&mut lines, &position))?;
+        position.advance(&lines, lines.count(), |position, error| {
             if !quiet {
-                say(&format!("bloomline: warning: cannot read {place}: {error}; went on without the rest of it"));
+                warn(&format!("cannot read {position}: {error}; went on without the rest of it"));
             }
         });
-        let _ = recycle.send(batch);
+        let _ = recycle.send(lines);
     }
     drop(recycle);
     for worker in workers {
@@ -101,17 +95,17 @@ pub fn run<W>(
     Ok(())
 }
 
-/// Runs without anything from outside.
-pub fn batches(
+/// Runs from the start of the inputs, without anything from outside.
+pub fn run_alone(
     threads: Option<u16>,
     quiet: bool,
     chunks: Chunks,
-    work: impl Fn(&mut Batch) + Send + Sync + 'static,
-    mut consume: impl FnMut(&mut Batch, &Place) -> Result<ControlFlow<()>, Error>,
-) -> Result<(), Error> {
-    run(threads, quiet, chunks, Place::default(), work, &channel::never::<()>(), |event| match event {
-        Event::Batch(batch, place) => consume(batch, place),
-        Event::Wake(()) | Event::Idle => Ok(GO_ON),
+    work: impl Fn(&mut Lines) -> Result<(), Error> + Send + Sync + 'static,
+    mut consume: impl FnMut(&mut Lines, &Position) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    run(threads, quiet, chunks, Position::default(), work, &channel::never::<()>(), |event| match event {
+        Event::Lines(lines, position) => consume(lines, position),
+        Event::Wake(()) | Event::Idle => Ok(()),
     })
 }
 
@@ -125,51 +119,44 @@ fn next<W>(
     slots: &Receiver<Slot>,
     wakes: &Receiver<W>,
     woken: bool,
-    mut consume: impl FnMut(Event<W>) -> Result<ControlFlow<()>, Error>,
-) -> Result<Option<Next<W>>, Error> {
+    idle: impl FnOnce() -> Result<(), Stop>,
+) -> Result<Option<Next<W>>, Stop> {
     if let Some(Ok(wake)) = (!woken).then(|| wakes.try_recv()) {
         return Ok(Some(Next::Wake(wake)));
     }
     if let Ok(slot) = slots.try_recv() {
         return Ok(Some(Next::Slot(slot)));
     }
-    if consume(Event::Idle)?.is_break() {
-        return Ok(None);
-    }
-    channel::select! {
-        recv(slots) -> slot => Ok(slot.ok().map(Next::Slot)),
+    idle()?;
+    Ok(channel::select! {
+        recv(slots) -> slot => slot.ok().map(Next::Slot),
         recv(wakes) -> wake => match wake {
-            Ok(wake) => Ok(Some(Next::Wake(wake))),
+            Ok(wake) => Some(Next::Wake(wake)),
             // Nobody is left who could wake.
-            Err(_) => Ok(slots.recv().ok().map(Next::Slot)),
+            Err(_) => slots.recv().ok().map(Next::Slot),
         },
-    }
+    })
 }
 
 /// One worker's life. It ends with the inputs, or when the consumer is gone.
-fn live(source: &Mutex<Source>, spare: &Receiver<Batch>, work: &impl Fn(&mut Batch)) {
-    for mut batch in spare {
-        let slot = {
-            let mut source = source.lock().expect("no worker panics while it reads");
-            let Some(chunks) = &mut source.chunks else { return };
-            let filled = batch.fill(chunks);
+fn live(feed: &Mutex<Feed>, spare: &Receiver<Lines>, work: &impl Fn(&mut Lines) -> Result<(), Error>) {
+    for mut lines in spare {
+        let (slot, filled) = {
+            let mut feed = feed.lock().expect("no worker panics while it reads");
+            let Some(chunks) = &mut feed.chunks else { return };
+            let filled = lines.fill(chunks);
             if !matches!(filled, Ok(true)) {
-                source.chunks = None;
+                feed.chunks = None;
             }
             if let Ok(false) = filled {
                 return;
             }
             let (slot, result) = channel::bounded(1);
-            if source.announce.send(result).is_err() {
+            if feed.announce.send(result).is_err() {
                 return;
             }
-            if let Err(error) = filled {
-                let _ = slot.send(Err(error));
-                return;
-            }
-            slot
+            (slot, filled)
         };
-        work(&mut batch);
-        let _ = slot.send(Ok(batch));
+        let _ = slot.send(filled.map(|_| work(&mut lines).map(|()| lines)));
     }
 }

@@ -1,15 +1,15 @@
-//! Where a line is: the name of its input, and its number there.
+//! Where in the inputs a line is.
 
-use crate::error::Error;
-use crate::lines::Batch;
-use crate::lines::chunks::Event;
+use crate::error::{Error, Stop};
+use crate::lines::Lines;
+use crate::lines::chunks::InputEvent;
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// A place between two lines.
+/// A position between two lines of the inputs.
 #[derive(Clone, Debug, Default)]
-pub struct Place {
-    /// `None` before the first input.
+pub struct Position {
+    /// The name of the input. `None` before the first input.
     name: Option<Arc<str>>,
     /// Inputs that come before.
     pub input: usize,
@@ -19,7 +19,7 @@ pub struct Place {
     pub lines: u64,
 }
 
-impl Place {
+impl Position {
     /// Where the first input that is read begins.
     pub fn new(input: usize, offset: u64, lines: u64) -> Self {
         Self { name: None, input, offset, lines }
@@ -34,51 +34,48 @@ impl Place {
         self.name.as_deref().unwrap_or("the input")
     }
 
-    /// Goes past a batch that starts here, and calls `broken` for each input that failed in it, with the place and the reason.
-    pub fn pass(&mut self, batch: &Batch, broken: impl FnMut(&Self, &io::Error)) {
-        self.advance(batch, batch.lines(), broken);
-    }
-
-    /// The error of the line at which the marks of a batch that starts here end, if it has no key.
-    pub fn check(&self, batch: &mut Batch) -> Result<(), Error> {
-        match batch.take_fault() {
-            Some(fault) => Err(Error::Fault { line: self.of_line(batch, batch.passed()).line(), fault }),
+    /// Fails with the line at which the marks of lines that start here end, if that has no key.
+    pub fn check(&self, lines: &mut Lines) -> Result<(), Stop> {
+        match lines.take_fault() {
+            Some(fault) => Err(Stop::After(Error::NoKey { line: self.of_line(lines, lines.passed()).line(), fault })),
             None => Ok(()),
         }
     }
 
-    /// The place before a line of a batch that starts here.
-    pub fn of_line(&self, batch: &Batch, line: usize) -> Self {
-        let mut place = self.clone();
-        place.advance(batch, line, |_, _| {});
-        place
+    /// The position before one of `lines`, which start here.
+    pub fn of_line(&self, lines: &Lines, line: usize) -> Self {
+        let mut position = self.clone();
+        position.advance(lines, line, |_, _| {});
+        position
     }
 
-    fn advance(&mut self, batch: &Batch, to: usize, mut broken: impl FnMut(&Self, &io::Error)) {
+    /// Goes past the first `to` of the lines that start here, and calls `broken` for each input that failed among them, with
+    /// the position and the reason.
+    pub fn advance(&mut self, lines: &Lines, to: usize, mut broken: impl FnMut(&Self, &io::Error)) {
         let mut from = 0;
-        for (line, event) in batch.events().take_while(|&(line, _)| line <= to) {
-            self.add(batch, from, line);
+        for (line, event) in lines.events().take_while(|&(line, _)| line <= to) {
+            self.add(lines, from, line);
             from = line;
             match event {
-                Event::Start(name) => {
+                InputEvent::Start(name) => {
                     if self.name.replace(name.clone()).is_some() {
                         *self = Self { name: self.name.take(), input: self.input + 1, offset: 0, lines: 0 };
                     }
                 }
-                Event::Broken(error) => broken(self, error),
+                InputEvent::Broken(error) => broken(self, error),
             }
         }
-        self.add(batch, from, to);
+        self.add(lines, from, to);
     }
 
-    fn add(&mut self, batch: &Batch, from: usize, to: usize) {
-        self.offset += (batch.bytes(to) - batch.bytes(from)) as u64;
+    fn add(&mut self, lines: &Lines, from: usize, to: usize) {
+        self.offset += (lines.bytes(to) - lines.bytes(from)) as u64;
         self.lines += (to - from) as u64;
     }
 }
 
 /// As in "cannot read {}".
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} after line {}", self.name(), self.lines)
     }

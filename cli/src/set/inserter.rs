@@ -1,29 +1,26 @@
-//! Inserting the keys of lines into a filter, in order, and counting them.
+//! Inserting the keys of lines into a set, in order, and counting them.
 
-use crate::error::Error;
+use crate::error::{Error, Stop};
 use crate::figures::readable;
-use crate::lines::Batch;
-use crate::lines::position::Place;
-use crate::output::say;
-use crate::set::Seen;
+use crate::lines::Lines;
+use crate::lines::position::Position;
+use crate::messages::warn;
+use crate::set::KeySet;
 use crate::set::exact::Exact;
 use crate::values::OnError;
-use std::ops::ControlFlow;
 
-/// A filter and what went into it.
+/// A set of keys and what went into it.
 pub struct Inserter {
-    /// The filter.
-    pub seen: Seen,
-    /// How much more may go into it; what grows has no limit.
-    limit: Option<Limit>,
+    /// The set.
+    pub set: KeySet,
+    /// How much more may go into it; a scalable set has no limit.
+    pub limit: Option<Limit>,
     /// The second look at lines that the filter takes for seen.
     pub exact: Option<Exact>,
-    /// Keys that were in the filter at the start, as far as it can tell.
+    /// Keys that were in the set at the start, as far as it can tell.
     pub keys_before: f64,
     /// No warnings.
-    pub quiet: bool,
-    /// Why a server failed in the middle of a batch, of which some lines are claimed.
-    pub failure: Option<Error>,
+    quiet: bool,
     /// What was counted.
     pub counts: Counts,
 }
@@ -56,6 +53,7 @@ impl Counts {
 }
 
 /// When a filter of a fixed size is full, and what then.
+#[derive(Debug, PartialEq)]
 pub struct Limit {
     /// Keys that it is for.
     pub planned: u64,
@@ -67,37 +65,51 @@ pub struct Limit {
     pub stop: bool,
 }
 
+impl Limit {
+    /// For a filter without keys.
+    pub fn new(keys: u64, fpr: f64, stop: bool) -> Self {
+        Self { planned: keys, keys, fpr, stop }
+    }
+}
+
 impl Inserter {
-    /// Goes on with a filter.
-    pub fn new(seen: Seen, limit: Option<Limit>) -> Self {
-        let keys_before = seen.keys();
-        Self { seen, limit, exact: None, keys_before, quiet: false, failure: None, counts: Counts::default() }
+    /// Goes on with a set.
+    pub fn new(set: KeySet, limit: Option<Limit>, quiet: bool) -> Self {
+        let keys_before = set.keys();
+        Self { set, limit, exact: None, keys_before, quiet, counts: Counts::default() }
     }
 
-    /// Inserts the keys of a batch that is hashed, and marks its lines: whether they are new; those without a key, if they are
-    /// kept, by `kept`. Breaks where the filter is full and that is the end.
-    pub fn insert(&mut self, batch: &mut Batch, on_error: OnError, kept: bool) -> Result<ControlFlow<()>, Error> {
-        let Self { seen, limit, exact, counts, quiet, failure, .. } = self;
+    /// Inserts the keys of lines that are hashed and start at this position, and marks the lines: whether they are new; those
+    /// without a key, if they are kept, with `kept`. Stops at a line without a key if that is a failure, at a new line that the
+    /// filter has no room for, and after the lines that a server took before it failed. The lines before are marked then.
+    pub fn insert(
+        &mut self,
+        lines: &mut Lines,
+        position: &Position,
+        on_error: OnError,
+        kept: bool,
+    ) -> Result<(), Stop> {
+        let Self { set, limit, exact, counts, quiet, .. } = self;
         let before = counts.inserted;
-        let mut full = ControlFlow::Continue(());
-        batch.mark(on_error, kept, |hashes, fingerprints, new| {
+        let (mut full, mut failure) = (false, None);
+        lines.mark(on_error, kept, |hashes, fingerprints, new| {
             let mut done = 0;
-            while done < hashes.len() && full.is_continue() {
+            while done < hashes.len() && failure.is_none() {
                 let room =
                     limit.as_ref().filter(|limit| limit.stop).map_or(u64::MAX, |limit| limit.keys - counts.inserted);
+                full = room == 0;
+                if full {
+                    break;
+                }
                 let end = hashes.len().min(done.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
-                counts.inserted += match seen.insert_hashes(&hashes[done..end], &mut new[done..end]) {
+                counts.inserted += match set.insert_hashes(&hashes[done..end], &mut new[done..end]) {
                     Ok(inserted) => inserted as u64,
-                    Err(error @ Error::Redis(_)) => {
-                        *failure = Some(error);
-                        full = ControlFlow::Break(());
+                    Err(error @ Error::Shared { .. }) => {
+                        failure = Some(error);
                         new.iter().filter(|new| **new).count() as u64
                     }
                     Err(error) => return Err(error),
                 };
-                if done == end {
-                    full = ControlFlow::Break(());
-                }
                 done = end;
             }
             if let Some(exact) = exact {
@@ -105,45 +117,46 @@ impl Inserter {
                     .correct(&fingerprints[..done], &mut new[..done])
                     .map_err(|source| Error::Exact { source })? as u64;
             }
-            Ok::<_, Error>(done)
+            Ok(done)
         })?;
-        counts.lines += batch.passed() as u64;
+        counts.lines += lines.passed() as u64;
         if failure.is_some() {
             // Nobody knows about the others.
-            counts.lines -= batch.unmark(false) as u64;
+            counts.lines -= lines.unmark(false) as u64;
         }
-        counts.bytes += batch.bytes(batch.passed()) as u64;
-        counts.faults += batch.faults() as u64;
+        counts.bytes += lines.bytes(lines.passed()) as u64;
+        counts.faults += lines.faults() as u64;
         if let Some(limit) = limit.as_ref().filter(|limit| !limit.stop && !*quiet)
             && (before..counts.inserted).contains(&limit.keys)
         {
-            say(&format!(
-                "bloomline: warning: passed the {} distinct lines planned for: the false-positive rate is {} and rises with \
-                 every new one; plan for more with -n or --memory",
+            warn(&format!(
+                "passed the {} distinct lines planned for: the false-positive rate is {} and rises with every new one; plan \
+                 for more with -n or --memory",
                 limit.planned,
-                readable(seen.current_fpr()),
+                readable(set.current_fpr()),
             ));
         }
-        Ok(full)
-    }
-
-    /// The error that says that no more fits, at this place.
-    pub fn full(&self, place: &Place) -> Error {
-        let (keys, fpr) = self.limit.as_ref().map_or((0, 1.0), |limit| (limit.keys, limit.fpr));
-        Error::Full { line: place.line(), keys, fpr }
+        match (failure, limit) {
+            (Some(error), _) => Err(Stop::After(error)),
+            (None, Some(limit)) if full => {
+                let line = position.of_line(lines, lines.passed()).line();
+                Err(Stop::After(Error::Full { line, keys: limit.keys, fpr: limit.fpr }))
+            }
+            _ => position.check(lines),
+        }
     }
 
     /// Tells the user of lines without a key, if there were any.
     pub fn end(&self) {
         if !self.quiet {
-            tell_faults(self.counts.faults);
+            warn_of_faults(self.counts.faults);
         }
     }
 
-    /// Tells the user what there is to know about a filter on a server; `alive` if it can be asked.
+    /// Tells the user what there is to know about a set on a server; `alive` if it can be asked.
     pub fn tell_shared(&mut self, alive: bool) {
-        if let (Seen::Shared(filter), false) = (&mut self.seen, self.quiet) {
-            filter.warnings(alive).iter().for_each(|warning| say(&format!("bloomline: warning: {warning}")));
+        if let (KeySet::Shared(filter), false) = (&mut self.set, self.quiet) {
+            filter.warnings(alive).iter().for_each(|warning| warn(warning));
         }
     }
 
@@ -158,16 +171,11 @@ impl Inserter {
             limit.keys = room;
         }
     }
-
-    /// What may go into the filter, if it is limited.
-    pub fn limit(&self) -> Option<&Limit> {
-        self.limit.as_ref()
-    }
 }
 
 /// Tells the user of lines without a key, if there were any.
-pub fn tell_faults(faults: u64) {
+pub fn warn_of_faults(faults: u64) {
     if faults > 0 {
-        say(&format!("bloomline: warning: lines without a key: {faults}"));
+        warn(&format!("lines without a key: {faults}"));
     }
 }

@@ -1,62 +1,61 @@
-//! A filter on a server, which other processes use too.
+//! A filter on a server, which other processes use too: the only module that knows of Redis.
 
+use crate::cli::{SharedOptions, SharedWriteOptions};
 use crate::error::Error;
 use crate::figures::readable;
 use bloomline::redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};
 use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
-use clap::Args;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::sync::{Mutex, MutexGuard};
 
-/// Which filter it is.
-#[derive(Args)]
-#[command(next_help_heading = "Shared filter")]
-pub struct Sharing {
-    /// The filter is on this Redis or Valkey server, or in the cluster of these nodes, shared with all processes that name it:
-    /// redis://HOST:PORT, rediss://USER:PASSWORD@HOST:PORT for TLS, several separated by commas, or @FILE to read it from a file
-    #[arg(long, value_name = "URL", requires = "name")]
-    pub redis: Option<String>,
-
-    /// The name of the filter on the server
-    #[arg(long, value_name = "NAME", requires = "redis")]
-    pub name: Option<String>,
+/// Where a filter is: a server or cluster, and a name on it.
+pub struct Address<'a> {
+    server: RedisServer,
+    name: &'a str,
 }
 
-impl Sharing {
-    /// The server and the name, if both are given.
-    pub fn filter(&self) -> Result<Option<(RedisServer, &str)>, Error> {
-        let Some((url, name)) = self.redis.as_deref().zip(self.name.as_deref()) else { return Ok(None) };
-        Ok(Some((server(url)?, name)))
+impl<'a> Address<'a> {
+    /// Of the options, if they are given.
+    pub fn of(options: &'a SharedOptions) -> Result<Option<Self>, Error> {
+        let Some((url, name)) = options.redis.as_deref().zip(options.name.as_deref()) else { return Ok(None) };
+        // Or a file that has it, so that a password need not be on the command line. Not read by the parser of the command
+        // line, whose errors repeat the text.
+        let read =
+            |path: &str| fs::read_to_string(path).map_err(|source| Error::Open { input: format!("{path:?}"), source });
+        let file = url.strip_prefix('@').map(read).transpose()?;
+        let server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?;
+        Ok(Some(Self { server, name }))
+    }
+
+    /// The name of the filter.
+    pub fn name(&self) -> &str {
+        self.name
+    }
+
+    /// Opens the filter that is there.
+    fn open(&self) -> Result<RedisBloomFilter, RedisFilterError> {
+        RedisBloomFilter::open(&self.server, self.name)
+    }
+
+    /// Removes the filter, if there is one.
+    fn reset(&self, yes: bool) -> Result<(), Error> {
+        let mut filter = match self.open() {
+            Err(RedisFilterError::NotFound { .. }) => return Ok(()),
+            opened => opened?,
+        };
+        if !yes {
+            let keys = filter.stats()?.estimated_keys;
+            confirm(&format!("Remove the filter {:?} with about {keys:.0} keys from the server? [y/N] ", self.name))?;
+        }
+        Ok(filter.delete()?)
     }
 }
 
-/// More about it, for those who write to it.
-#[derive(Args)]
-#[command(next_help_heading = "Shared filter")]
-pub struct Writing {
-    /// Remove the filter from the server first, after a question on the terminal: its keys are forgotten for all. End the other
-    /// processes before
-    #[arg(long, requires = "expected_keys")]
-    pub reset: bool,
-
-    /// Ask no question before --reset
-    #[arg(long, requires = "reset")]
-    pub yes: bool,
-
-    /// Ask the server for every line. Without it, this process remembers the bits that it knows the server to have, and does
-    /// not ask again for lines that it has seen; never where the filter has more than 1 GiB
-    #[arg(long, requires = "redis")]
-    pub no_mirror: bool,
-}
-
-/// A server by its URL, or by a file that has it: so that a password need not be on the command line. Not read by the parser
-/// of the command line, whose errors repeat the text.
-fn server(text: &str) -> Result<RedisServer, Error> {
-    let read =
-        |path: &str| fs::read_to_string(path).map_err(|source| Error::Open { input: format!("{path:?}"), source });
-    let url = text.strip_prefix('@').map(read).transpose()?;
-    Ok(RedisServer::new(url.as_deref().unwrap_or(text).trim())?)
+impl From<RedisFilterError> for Error {
+    fn from(error: RedisFilterError) -> Self {
+        Self::Shared { error: error.into() }
+    }
 }
 
 /// The largest filter that is mirrored: it may come to take as much memory in each process.
@@ -74,27 +73,28 @@ pub struct Shared {
 
 impl Shared {
     /// Opens a filter that is there.
-    pub fn open(server: &RedisServer, name: &str) -> Result<Self, Error> {
-        Ok(Self::new(RedisBloomFilter::open(server, name)?, None))
+    pub fn open(address: &Address) -> Result<Self, Error> {
+        Ok(Self::new(address.open()?, None))
     }
 
-    /// Opens or creates the filter of a command that writes to it.
+    /// Opens the filter of a command that writes to it. With keys and a rate it is created with them where it is not there.
     pub fn of_writer(
-        (server, name): (&RedisServer, &str),
-        options: &Writing,
-        size: Option<(&Builder<BloomFilter>, f64)>,
+        address: &Address,
+        options: &SharedWriteOptions,
+        size: Option<(u64, f64)>,
         seed: u64,
     ) -> Result<Self, Error> {
-        if let Some((size, _)) = size {
-            // Before anything is removed for it.
-            size.plan()?;
-        }
+        let rate = size.map(|(_, rate)| rate);
+        let builder = |(keys, rate)| BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed);
+        let size = size.map(builder);
+        // Before anything is removed for it.
+        size.as_ref().map(Builder::plan).transpose()?;
         if options.reset {
-            reset(server, name, options.yes)?;
+            address.reset(options.yes)?;
         }
-        let filter = match size {
-            Some((size, _)) => RedisBloomFilter::create(server, name, size)?,
-            None => match RedisBloomFilter::open(server, name) {
+        let filter = match &size {
+            Some(size) => RedisBloomFilter::create(&address.server, address.name, size)?,
+            None => match address.open() {
                 Err(RedisFilterError::NotFound { name }) => return Err(Error::NoSharedFilter { name }),
                 opened => opened?,
             },
@@ -104,7 +104,7 @@ impl Shared {
             return Err(RedisFilterError::Differs { name, field: "seed", ours: seed, theirs }.into());
         }
         let mirrored = !options.no_mirror && filter.plan().memory_bytes() <= MIRRORED;
-        Ok(Self::new(if mirrored { filter.with_mirror()? } else { filter }, size.map(|(_, rate)| rate)))
+        Ok(Self::new(if mirrored { filter.with_mirror()? } else { filter }, rate))
     }
 
     fn new(filter: RedisBloomFilter, planned: Option<f64>) -> Self {
@@ -127,13 +127,14 @@ impl Shared {
     }
 
     /// Asks the server how full the filter is: it counts all bits.
-    pub fn refresh(&mut self) -> Result<&RedisFilterStats, Error> {
+    pub fn refresh(&mut self) -> Result<(), Error> {
         let stats = self.filter().stats()?;
-        Ok(self.stats.insert(stats))
+        self.stats = Some(stats);
+        Ok(())
     }
 
     /// What users should know at the end; `alive` if the server can be asked.
-    pub fn warnings(&mut self, alive: bool) -> Vec<String> {
+    pub fn warnings(&self, alive: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         let uncertain = self.uncertain();
         if uncertain > 0 {
@@ -143,7 +144,7 @@ impl Shared {
         }
         if let Some(planned) = self.planned.filter(|_| alive) {
             // All lines are done: a server that is gone by now is no failure.
-            let rate = self.refresh().map_or(0.0, |stats| stats.expected_fpr);
+            let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
             if rate > planned {
                 warnings.push(format!(
                     "the shared filter has more keys than it was planned for: its false-positive rate is {} and rises with every \
@@ -170,23 +171,15 @@ impl Shared {
         self.stats.as_ref()
     }
 
+    /// The bytes that the server had for it when last asked.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stats().map_or(0, |stats| stats.stored_bytes)
+    }
+
     /// How many keys were reported as new that another process may have too.
     pub fn uncertain(&self) -> u64 {
         self.filter().uncertain()
     }
-}
-
-/// Removes a filter, if there is one.
-fn reset(server: &RedisServer, name: &str, yes: bool) -> Result<(), Error> {
-    let mut filter = match RedisBloomFilter::open(server, name) {
-        Err(RedisFilterError::NotFound { .. }) => return Ok(()),
-        opened => opened?,
-    };
-    if !yes {
-        let keys = filter.stats()?.estimated_keys;
-        confirm(&format!("Remove the filter {name:?} with about {keys:.0} keys from the server? [y/N] "))?;
-    }
-    Ok(filter.delete()?)
 }
 
 /// Asks on the terminal, since standard input may be the lines.
