@@ -1,9 +1,8 @@
 //! `bloomline info`: what a filter is, and how full.
 
-use crate::LAYOUT;
 use crate::cli::InfoOptions;
 use crate::error::Error;
-use crate::figures::{Figures, estimated, readable, readable_size};
+use crate::figures::{Figures, LAYOUT, estimated, readable, readable_size};
 use crate::files::Origin;
 use crate::output::Output;
 use crate::set::KeySet;

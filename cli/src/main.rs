@@ -30,9 +30,6 @@ use cli::{Cli, Command};
 use error::Error;
 use std::process::ExitCode;
 
-/// The layout of the library's filters, as its documentation calls it.
-const LAYOUT: &str = "words4";
-
 fn main() -> ExitCode {
     let result = match Cli::try_parse() {
         Ok(cli) => match cli.command {

@@ -74,8 +74,8 @@ impl Job {
             ),
             on_error: match options.reading.on_error {
                 OnError::Fail => None,
-                OnError::Skip => Some("skip".to_owned()),
-                OnError::Keep => Some("keep".to_owned()),
+                OnError::Skip => Some("skip".into()),
+                OnError::Keep => Some("keep".into()),
             },
         }
     }

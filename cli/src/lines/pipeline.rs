@@ -68,10 +68,10 @@ pub fn run<W>(
     }
     let mut woken = false;
     while let Some(next) = next(&slots, wakes, woken, || consume(Event::Idle))? {
-        woken = matches!(next, Next::Wake(_));
+        woken = next.is_err();
         let slot = match next {
-            Next::Slot(slot) => slot,
-            Next::Wake(wake) => {
+            Ok(slot) => slot,
+            Err(wake) => {
                 consume(Event::Wake(wake))?;
                 continue;
             }
@@ -109,31 +109,27 @@ pub fn run_alone(
     })
 }
 
-enum Next<W> {
-    Slot(Slot),
-    Wake(W),
-}
-
-/// Waits for the next slot or wake; `None` at the end of the slots. After a wake a slot that is there has its turn.
+/// Waits for the next slot, or what comes from outside before it; `None` at the end of the slots. After a wake a slot that is
+/// there has its turn.
 fn next<W>(
     slots: &Receiver<Slot>,
     wakes: &Receiver<W>,
     woken: bool,
     idle: impl FnOnce() -> Result<(), Stop>,
-) -> Result<Option<Next<W>>, Stop> {
+) -> Result<Option<Result<Slot, W>>, Stop> {
     if let Some(Ok(wake)) = (!woken).then(|| wakes.try_recv()) {
-        return Ok(Some(Next::Wake(wake)));
+        return Ok(Some(Err(wake)));
     }
     if let Ok(slot) = slots.try_recv() {
-        return Ok(Some(Next::Slot(slot)));
+        return Ok(Some(Ok(slot)));
     }
     idle()?;
     Ok(channel::select! {
-        recv(slots) -> slot => slot.ok().map(Next::Slot),
+        recv(slots) -> slot => slot.ok().map(Ok),
         recv(wakes) -> wake => match wake {
-            Ok(wake) => Some(Next::Wake(wake)),
+            Ok(wake) => Some(Err(wake)),
             // Nobody is left who could wake.
-            Err(_) => slots.recv().ok().map(Next::Slot),
+            Err(_) => slots.recv().ok().map(Ok),
         },
     })
 }
