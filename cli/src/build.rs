@@ -17,7 +17,7 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let reading = &options.reading;
     let inputs = Input::check_all(&reading.files)?;
-    files::check_target(&options.output, inputs.iter().map(Input::origin))?;
+    files::check_target(&options.output, inputs.iter().map(|input| &input.origin))?;
     let mut inserter = if options.append {
         Inserter::new(KeySet::load(&options.output)?, None, false)
     } else {

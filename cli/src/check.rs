@@ -25,7 +25,7 @@ pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
     let selected = if options.quiet {
         search.run(inputs, |_, selected| if selected > 0 { Err(Stop::Enough) } else { Ok(()) })?
     } else {
-        let mut output = Output::create(None, inputs.iter().map(Input::origin).chain(&origin))?;
+        let mut output = Output::create(None, inputs.iter().map(|input| &input.origin).chain(&origin))?;
         let selected = if options.count {
             search.count(inputs, files, &mut output)?
         } else {

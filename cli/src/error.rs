@@ -29,61 +29,61 @@ errors! {
     Open { input: String, source: io::Error } => "cannot open {input}: {source}";
     Directory { input: String } => "cannot read {input}: it is a directory; name the files in it";
     Estimate { input: String, source: io::Error } =>
-        "cannot estimate the lines of {input}: {source}; give the number of distinct lines with -n";
+        "cannot estimate how many lines {input} has: {source}; give the number of distinct lines with -n";
     KeysUnknown { input: String } =>
-        "cannot tell how many lines {input} has: it is compressed or no file; give the number of distinct lines with -n";
-    Read { position: String, source: io::Error } => "cannot read {position}: {source}; see --on-error";
-    NoKey { line: String, fault: Fault } => "no key in {line}: {fault}; see --on-error";
+        "cannot tell how many lines {input} has, because it is compressed or not a file; give the number of distinct lines \
+         with -n";
+    Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
+    NoKey { line: String, fault: Fault } => "no key in {line}: {fault}; choose with --on-error how to go on";
 
-    GrowInMemory => "a filter with --memory cannot grow; leave out --memory or take --when-full warn or stop";
-    PlanOfTwo => "plan needs two of -n KEYS, -p RATE and --memory SIZE, and tells the third; or --table alone";
+    GrowInMemory => "a filter with --memory cannot grow; leave out --memory, or choose --when-full warn or stop";
+    PlanOfTwo => "plan needs two of -n KEYS, -p RATE and --memory SIZE and computes the third; --table needs none of them";
     Build { error: BuildError } => "{error}";
     Full { line: String, keys: u64, fpr: f64 } =>
-        "stopped at {line}: the filter is full, with {keys} new lines at a false-positive rate of {fpr}; give it more \
-         room with -n or --memory, or let it grow with --when-full grow";
-    Exact { source: io::Error } => "cannot keep hashes in a temporary file: {source}; TMPDIR names the folder for it";
+        "stopped at {line}: the filter is full after {keys} new lines, at a false-positive rate of {fpr}; make it larger \
+         with -n or --memory, or let it grow with --when-full grow";
+    Exact { source: io::Error } => "cannot keep the hashes of --exact in a temporary file: {source}; set TMPDIR to another folder";
     Thread { source: io::Error } => "cannot start a thread: {source}; ask for fewer with -j";
 
     Load { error: FileError } => "cannot load the filter {}: {}", name(error), error.kind();
     Save { error: FileError } => "cannot save the filter {}: {}", name(error), error.kind();
     Merge { into: PathBuf, filter: PathBuf, source: MergeError } => "cannot merge {filter:?} into {into:?}: {source}";
     MergeScalable { filter: PathBuf } =>
-        "cannot merge {filter:?}: it grows, and only filters of a fixed size can be merged; build it with -n";
+        "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged; build it with -n";
 
     Overwrite { input: String, output: String } =>
-        "cannot write to {output}: it is also an input, or another output, of this run: {input}; choose another file";
+        "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";
     ReaderGone => "cannot write to standard output: its reader is gone";
 
     State { path: PathBuf, reason: String } =>
-        "cannot go on with the state {path:?}: {reason}; leave out the option that differs, or choose another state";
+        "cannot use the state {path:?}: {reason}; leave out the option that differs, or choose another state";
     Resume { path: PathBuf, reason: String } =>
-        "cannot resume from {path:?}: {reason}; to begin another run with the state, leave out --resume";
+        "cannot resume from {path:?}: {reason}; to start another run with this state, leave out --resume";
     CutOff { output: String } =>
-        "cannot begin anew in {output}: it has lines that the state has seen, of a run that was cut off; go on with \
-         --resume, or write to another file";
+        "refusing to overwrite {output}: it holds lines of an interrupted run that the state already records; continue that \
+         run with --resume, or write to another file";
     NotCheckpoints { path: PathBuf } =>
-        "cannot keep checkpoints in {path:?}: something else is there; move it, or choose another state";
+        "cannot keep checkpoints in {path:?}: it holds something else; move it, or choose another state";
     ResumeStream =>
-        "only a run from files to files can be resumed; name the inputs, and the outputs with -o and --dupes";
+        "only a run from files to files can be resumed; name the input files, and name the outputs with -o and --dupes";
     Shorter { output: String, have: u64, want: u64 } =>
-        "cannot resume: {output} has {have} bytes and had {want} at the checkpoint; to begin anew, remove the state";
+        "cannot resume: {output} has {have} bytes, and had {want} at the checkpoint; to start over, remove the state";
 
     Shared { error: Box<dyn std::error::Error + Send + Sync> } => "{error}";
     NoSharedFilter { name: String } =>
-        "the server has no filter {name:?}; give -n, and -p if it is not to be 1e-6, to create it";
+        "the server has no filter {name:?}; give -n to create it, and -p for another rate than 1e-6";
     SharedOfRate =>
-        "-p alone gives a shared filter no size; give -n too, or neither for a filter that is there";
+        "-p alone does not size a shared filter; give -n too to create one, or neither to use an existing one";
     SharedOutput { output: String } =>
-        "cannot begin anew in {output}: it has lines, which nobody would be given again; write to another file, or append \
-         with >>";
+        "refusing to overwrite {output}: its lines would never be printed again; write to another file, or append with >>";
     Unprinted { lines: usize, source: Box<Error> } =>
         "{source}; up to {lines} new lines are in the shared filter and were not printed";
-    NotReset => "the filter stays as it was, and nothing was done";
+    NotReset => "the filter was not removed, and nothing was done";
     NoTerminal { source: io::Error } =>
-        "cannot ask before --reset, without a terminal: {source}; give --yes if you are sure";
+        "cannot ask before --reset, because there is no terminal: {source}; give --yes if you are sure";
 
     #[cfg(feature = "compare")]
     Contender { name: String, known: String } => "no contender is called {name:?}; there are {known}";

@@ -21,7 +21,7 @@ pub fn run(options: &InfoOptions) -> Result<ExitCode, Error> {
     let (set, origin) = if let Some(address) = Address::of(&options.shared)? {
         let mut shared = Shared::open(&address)?;
         shared.refresh()?;
-        figures.both("name", address.name(), "name", address.name());
+        figures.both("name", address.name, "name", address.name);
         (KeySet::Shared(shared.into()), None)
     } else {
         let path = options.filter.as_deref().expect("it is required");
@@ -52,7 +52,7 @@ fn describe(figures: &mut Figures, set: &KeySet) {
     figures.both("blocks", blocks, "blocks", blocks);
     match set {
         KeySet::Sized(filter) => figures.both("probes (k)", filter.probes(), "probes", filter.probes()),
-        KeySet::Shared(filter) => figures.both("probes (k)", filter.plan().probes(), "probes", filter.plan().probes()),
+        KeySet::Shared(filter) => figures.both("probes (k)", filter.plan.probes(), "probes", filter.plan.probes()),
         KeySet::Scalable(_) => {
             let probes: Vec<u32> = stages.iter().map(BloomFilter::probes).collect();
             figures.both("probes (k)", format!("{probes:?}"), "probes", probes);
@@ -71,7 +71,7 @@ fn describe(figures: &mut Figures, set: &KeySet) {
     figures.both("rate now", readable(rate), "fpr", rate);
     match set {
         KeySet::Sized(filter) => capacities(figures, |rate| filter.capacity(rate), keys),
-        KeySet::Shared(filter) => capacities(figures, |rate| filter.plan().capacity(rate), keys),
+        KeySet::Shared(filter) => capacities(figures, |rate| filter.plan.capacity(rate), keys),
         KeySet::Scalable(filter) => {
             figures.both("filters", stages.len(), "filters", stages.len());
             let most = filter.false_positive_rate();

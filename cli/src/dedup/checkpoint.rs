@@ -59,7 +59,7 @@ impl Job {
             let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
             path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
         };
-        let of_input = |input: &Input| (input.origin().name().to_owned(), input.size(), input.modified());
+        let of_input = |input: &Input| (input.origin.name().to_owned(), input.size, input.modified);
         let KeyRule { part, trim, url, ignore_case } = options.reading.key_rule();
         Self {
             inputs: inputs.iter().map(of_input).collect(),
@@ -84,7 +84,7 @@ impl Job {
 /// Whether all inputs can be read and all outputs written from the middle.
 pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
     let is_file = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
-    let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size().is_some());
+    let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size.is_some());
     from_files
         && !options.reading.files.iter().any(|path| path == Path::new("-"))
         && !options.count
@@ -134,12 +134,15 @@ impl Checkpoints {
     /// The checkpoint of an earlier run of the job that belongs to a state with so many bits set.
     pub fn find(&mut self, ones: u64) -> Result<Checkpoint, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
-        let mut earlier = self.earlier.take().ok_or_else(|| refused("it is not there".to_owned()))?;
+        let mut earlier = self.earlier.take().ok_or_else(|| refused("the file is not there".to_owned()))?;
         if earlier.job.on_error.is_none() {
             earlier.job.on_error.clone_from(&self.contents.job.on_error);
         }
         if earlier.job != self.contents.job {
-            return Err(refused(format!("it is of another job: {:?}, and not {:?}", earlier.job, self.contents.job)));
+            return Err(refused(format!(
+                "it belongs to another job: {:?} instead of {:?}",
+                earlier.job, self.contents.job
+            )));
         }
         let fitting = earlier.checkpoints.iter().find(|checkpoint| checkpoint.ones == ones);
         let checkpoint = *fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;

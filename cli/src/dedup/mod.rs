@@ -40,7 +40,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let reading = &options.reading;
     let mut inputs = Input::check_all(&reading.files)?;
     if let Some(state) = &options.state {
-        let origins = || inputs.iter().map(Input::origin);
+        let origins = || inputs.iter().map(|input| &input.origin);
         files::check_target(state, origins())?;
         files::check_target(&Checkpoints::beside(state), origins())?;
     }
@@ -59,7 +59,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         None => Outputs::open(options, &inputs, start)?,
     };
     let position = start.map_or_else(Position::default, |start| Position::new(start.input, start.offset, start.lines));
-    let read = inputs[0].read().clone();
+    let read = inputs[0].read.clone();
     inputs.drain(..position.input.min(inputs.len()));
     let mut progress = Progress::new(&inputs, read, options.quiet, options.output.is_none() && !options.count);
     let mut hashing = reading.hashing(inserter.set.hasher());

@@ -22,7 +22,7 @@ impl Outputs {
         let states: Vec<PathBuf> =
             options.state.iter().flat_map(|path| [path.clone(), Checkpoints::beside(path)]).collect();
         let taken: Vec<Origin> = states.iter().map(|path| Origin::of(path)).collect();
-        let taken = || inputs.iter().map(Input::origin).chain(&taken);
+        let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
         let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
         let kept = Output::open(options.output.as_deref(), taken(), kept)?;
         let first = options.output.as_deref().map(Origin::of);

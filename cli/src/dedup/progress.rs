@@ -24,7 +24,7 @@ impl Progress {
     /// For these inputs; `read` counts their bytes.
     pub fn new(inputs: &[Input], read: Arc<AtomicU64>, quiet: bool, to_stdout: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal() && !(to_stdout && io::stdout().is_terminal());
-        let total: Option<u64> = inputs.iter().map(Input::size).sum();
+        let total: Option<u64> = inputs.iter().map(|input| input.size).sum();
         let bar = match total {
             _ if !shown => ProgressBar::hidden(),
             Some(bytes) => ProgressBar::new(bytes),

@@ -20,7 +20,7 @@ pub struct Pointer {
 
 /// Why a text is no pointer: it starts with something else than a slash, or a tilde escapes nothing.
 const START: &str = "a JSON pointer is empty or starts with \"/\"";
-const ESCAPE: &str = "in a JSON pointer, \"~\" is written \"~0\", and \"/\" in a name \"~1\"";
+const ESCAPE: &str = "in the names of a JSON pointer, write \"~0\" for \"~\" and \"~1\" for \"/\"";
 
 /// Why a document cannot be read.
 #[derive(Debug, PartialEq)]

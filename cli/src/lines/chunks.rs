@@ -106,7 +106,7 @@ impl Chunks {
             }
             let Some(open) = &mut self.current else {
                 let Some(input) = self.inputs.next() else { return true };
-                let name = Arc::from(input.origin().name());
+                let name = Arc::from(input.origin.name());
                 match input.open(mem::take(&mut self.start)) {
                     Ok(open) => {
                         self.current = Some(open);

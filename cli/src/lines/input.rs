@@ -13,14 +13,15 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// An input that could be opened.
 pub struct Input {
-    origin: Origin,
+    /// What it is called, and which file it is.
+    pub origin: Origin,
     source: Source,
-    /// Its size in bytes, if it is a regular file.
-    size: Option<u64>,
+    /// Its size in bytes, if it is a regular file, that is, one which can be read again.
+    pub size: Option<u64>,
     /// When it was changed, since 1970, where the system tells.
-    modified: Option<Duration>,
-    /// Bytes read of all inputs, as they stand in the files.
-    read: Arc<AtomicU64>,
+    pub modified: Option<Duration>,
+    /// Bytes read of all inputs that were checked together, as they stand in the files.
+    pub read: Arc<AtomicU64>,
 }
 
 /// An input that is being read.
@@ -83,26 +84,6 @@ impl Input {
             }
             Err(source) => Err(Error::Open { input: name, source }),
         }
-    }
-
-    /// Its size in bytes, if it is a regular file, that is, one which can be read again.
-    pub fn size(&self) -> Option<u64> {
-        self.size
-    }
-
-    /// When it was changed, since 1970, where the system tells.
-    pub fn modified(&self) -> Option<Duration> {
-        self.modified
-    }
-
-    /// Bytes read of all inputs that were checked together, as they stand in the files.
-    pub fn read(&self) -> &Arc<AtomicU64> {
-        &self.read
-    }
-
-    /// What it is called, and which file it is.
-    pub fn origin(&self) -> &Origin {
-        &self.origin
     }
 
     /// An estimate of the number of lines that `end` ends, somewhat too high rather than too low; `None` where only

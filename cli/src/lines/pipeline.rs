@@ -82,7 +82,7 @@ pub fn run<W>(
         consume(Event::Lines(&mut lines, &position))?;
         position.advance(&lines, lines.count(), |position, error| {
             if !quiet {
-                warn(&format!("cannot read {position}: {error}; went on without the rest of it"));
+                warn(&format!("cannot read {position}: {error}; continued without the rest of it"));
             }
         });
         let _ = recycle.send(lines);

@@ -130,8 +130,8 @@ impl Inserter {
             && (before..counts.inserted).contains(&limit.keys)
         {
             warn(&format!(
-                "passed the {} distinct lines planned for: the false-positive rate is {} and rises with every new one; plan \
-                 for more with -n or --memory",
+                "the filter has more than the {} distinct lines it was planned for: its false-positive rate is {} and rises \
+                 with every new line; plan for more with -n or --memory",
                 limit.planned,
                 readable(set.current_fpr()),
             ));

@@ -74,7 +74,7 @@ impl KeySet {
     /// The hasher of the keys.
     pub fn hasher(&self) -> &KeyHasher {
         match self {
-            Self::Shared(filter) => filter.hasher(),
+            Self::Shared(filter) => &filter.hasher,
             _ => self.stages()[0].hasher(),
         }
     }
@@ -82,7 +82,7 @@ impl KeySet {
     /// The size of the bits in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
-            Self::Shared(filter) => filter.plan().memory_bytes(),
+            Self::Shared(filter) => filter.plan.memory_bytes(),
             _ => self.stages().iter().map(BloomFilter::memory_bytes).sum(),
         }
     }
@@ -98,7 +98,7 @@ impl KeySet {
     /// the rate are NaN.
     pub fn fill_ratio(&self) -> f64 {
         match self {
-            Self::Shared(filter) => filter.stats().map_or(f64::NAN, |stats| stats.fill_ratio),
+            Self::Shared(filter) => filter.stats.map_or(f64::NAN, |stats| stats.fill_ratio),
             _ => self.ones() as f64 / (self.memory_bytes() as f64 * 8.0),
         }
     }
@@ -108,7 +108,7 @@ impl KeySet {
         match self {
             Self::Sized(filter) => filter.estimated_keys(),
             Self::Scalable(filter) => filter.keys() as f64,
-            Self::Shared(filter) => filter.stats().map_or(f64::NAN, |stats| stats.estimated_keys),
+            Self::Shared(filter) => filter.stats.map_or(f64::NAN, |stats| stats.estimated_keys),
         }
     }
 
@@ -117,7 +117,7 @@ impl KeySet {
         match self {
             Self::Sized(filter) => filter.current_fpr(),
             Self::Scalable(filter) => filter.current_fpr(),
-            Self::Shared(filter) => filter.stats().map_or(f64::NAN, |stats| stats.expected_fpr),
+            Self::Shared(filter) => filter.stats.map_or(f64::NAN, |stats| stats.expected_fpr),
         }
     }
 

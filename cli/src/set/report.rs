@@ -104,7 +104,7 @@ fn wrongly_dropped(done: &Inserter) -> f64 {
     match &done.set {
         KeySet::Shared(filter) => {
             // Others inserted meanwhile: the lines here met all rates between the two ends alike.
-            let (after, plan) = (done.set.keys(), filter.plan());
+            let (after, plan) = (done.set.keys(), &filter.plan);
             if !after.is_finite() {
                 // All bits are set: the last lines were all taken for repeats.
                 return done.counts.lines as f64 - inserted;

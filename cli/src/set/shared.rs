@@ -12,7 +12,8 @@ use std::sync::{Mutex, MutexGuard};
 /// Where a filter is: a server or cluster, and a name on it.
 pub struct Address<'a> {
     server: RedisServer,
-    name: &'a str,
+    /// The name of the filter.
+    pub name: &'a str,
 }
 
 impl<'a> Address<'a> {
@@ -26,11 +27,6 @@ impl<'a> Address<'a> {
         let file = url.strip_prefix('@').map(read).transpose()?;
         let server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?;
         Ok(Some(Self { server, name }))
-    }
-
-    /// The name of the filter.
-    pub fn name(&self) -> &str {
-        self.name
     }
 
     /// Opens the filter that is there.
@@ -64,11 +60,14 @@ const MIRRORED: usize = 1 << 30;
 /// A filter on a server, and how full it was when last asked.
 pub struct Shared {
     filter: Mutex<RedisBloomFilter>,
-    hasher: KeyHasher,
-    plan: Plan,
+    /// The hasher of the keys.
+    pub hasher: KeyHasher,
+    /// The size, and the rates to expect.
+    pub plan: Plan,
     /// The false-positive rate that it was made for, if that is known.
     planned: Option<f64>,
-    stats: Option<RedisFilterStats>,
+    /// How full it was when last asked, if it was.
+    pub stats: Option<RedisFilterStats>,
 }
 
 impl Shared {
@@ -139,7 +138,7 @@ impl Shared {
         let uncertain = self.uncertain();
         if uncertain > 0 {
             warnings.push(format!(
-                "up to {uncertain} lines may have been printed by another process too: the answers to them were lost"
+                "up to {uncertain} lines may have been printed by another process too, because the answers to them were lost"
             ));
         }
         if let Some(planned) = self.planned.filter(|_| alive) {
@@ -156,24 +155,9 @@ impl Shared {
         warnings
     }
 
-    /// The hasher of the keys.
-    pub fn hasher(&self) -> &KeyHasher {
-        &self.hasher
-    }
-
-    /// The size, and the rates to expect.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// How full it was when last asked, if it was.
-    pub fn stats(&self) -> Option<&RedisFilterStats> {
-        self.stats.as_ref()
-    }
-
     /// The bytes that the server had for it when last asked.
     pub fn stored_bytes(&self) -> u64 {
-        self.stats().map_or(0, |stats| stats.stored_bytes)
+        self.stats.map_or(0, |stats| stats.stored_bytes)
     }
 
     /// How many keys were reported as new that another process may have too.

@@ -174,7 +174,7 @@ fn estimate(inputs: &[Input], end: u8) -> Result<Result<u64, String>, Error> {
     for input in inputs {
         match input.estimate_lines(end)? {
             Some(lines) => sum += lines,
-            None => return Ok(Err(input.origin().name().to_owned())),
+            None => return Ok(Err(input.origin.name().to_owned())),
         }
     }
     Ok(Ok(sum.max(1)))
