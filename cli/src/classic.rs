@@ -31,7 +31,7 @@ impl Classic {
         best(|probes| Self { bits, probes }, |filter| -filter.capacity(rate))
     }
 
-    /// The rate with so many keys.
+    /// The rate with this number of keys.
     pub fn fpr(&self, keys: f64) -> f64 {
         let set = -(-f64::from(self.probes) * keys / self.bits).exp_m1();
         set.powi(self.probes as i32)

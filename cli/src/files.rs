@@ -35,7 +35,7 @@ impl Origin {
         Self { name: format!("{path:?}"), identity }
     }
 
-    /// What it is called, for the user to read.
+    /// Its name for the user.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // Whoever reads has enough, as `head` does.
+        // The reader has enough, as `head` has.
         Err(Error::ReaderGone) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string()),
     }

@@ -1,4 +1,4 @@
-//! What the command says on standard error. Where that is closed, nobody wants to hear it.
+//! Messages on standard error. If that is closed, they are dropped.
 
 use std::io::{self, Write};
 

@@ -108,7 +108,7 @@ impl Output {
     /// Writes all that was gathered. Without it nothing tells whether the last bytes arrived.
     pub fn finish(&mut self) -> Result<(), Error> {
         let finish = |output: &mut Self| {
-            // What is compressed has a member, and be it empty.
+            // A compressed file has at least one member, even if that is empty.
             if output.regular && output.end()?.stream_position()? == 0 {
                 output.begin()?;
             }

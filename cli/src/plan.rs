@@ -120,7 +120,7 @@ fn layouts_text(layouts: &[Planned]) -> String {
     table(&rows)
 }
 
-/// The rates of words4 with so many bits a key, one for each of the [`PROBES`].
+/// The rates of words4 with this number of bits a key, one for each of the [`PROBES`].
 fn rates(bits_per_key: usize) -> Result<[f64; PROBES.len()], BuildError> {
     // So many that blocks are loaded as in any large filter, so few that no two are expected to share a whole hash.
     const KEYS: u64 = 1 << 26;

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What an interrupted run has to know of itself.
+/// Where an interrupted run goes on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Bits set in the state.
@@ -47,12 +47,12 @@ pub struct Job {
     pub outputs: Vec<String>,
     /// What lines are kept and how they are printed.
     pub options: String,
-    /// What happens with bad input, unless it ends the run: until then there was none, and another way is as good.
+    /// What happens with bad input. `None` if that ends the run: until then there was none, so the next run may choose.
     pub on_error: Option<String>,
 }
 
 impl Job {
-    /// What the options and inputs of a run tell.
+    /// The job of a run with these options and inputs.
     pub fn new(options: &DedupOptions, inputs: &[Input]) -> Self {
         // However the paths are spelled.
         let whole = |path: &Path| {
@@ -131,7 +131,7 @@ impl Checkpoints {
         Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new(), finished: false } })
     }
 
-    /// The checkpoint of an earlier run of the job that belongs to a state with so many bits set.
+    /// The checkpoint of an earlier run of the job that belongs to a state in which `ones` bits are set.
     pub fn find(&mut self, ones: u64) -> Result<Checkpoint, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
         let mut earlier = self.earlier.take().ok_or_else(|| refused("the file is not there".to_owned()))?;
@@ -150,8 +150,8 @@ impl Checkpoints {
         Ok(checkpoint)
     }
 
-    /// Refuses to begin anew where that would empty an output with lines that the state of a run that was cut off has seen:
-    /// before its end, or before the state of the end was saved. `ones` bits are set in the state that is there.
+    /// Refuses to start over if that would empty an output of an interrupted run, whose lines the state already records. A run
+    /// is interrupted before its end, or before its last state is saved. `ones` bits are set in the state that is there.
     pub fn begin(&self, ones: u64) -> Result<(), Error> {
         let before_end =
             |earlier: &Contents| earlier.checkpoints.iter().position(|other| other.ones == ones) == Some(1);

@@ -44,7 +44,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         files::check_target(state, origins())?;
         files::check_target(&Checkpoints::beside(state), origins())?;
     }
-    // The lines of a shared set are given to nobody else: all that can fail comes before it.
+    // A line of a shared set is printed by one process alone, so all that can fail comes before the first line is claimed.
     let ready = if options.shared.redis.is_some() { Some(Outputs::open_empty(options, &inputs)?) } else { None };
     let mut inserter = sizing::of_dedup(options, &inputs)?;
     if options.resume && !checkpoint::can_resume(options, &inputs) {
@@ -79,7 +79,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         settled: started,
     };
     if work.checkpoints.is_some() && start.is_none() {
-        // Whatever an earlier run left there, this one starts anew.
+        // The checkpoints of an earlier run end here.
         work.checkpoint(false)?;
     }
     let chunks = Chunks::new(inputs, position.offset, reading.cut());
@@ -104,7 +104,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         read => read.err(),
     };
     work.finish(stop.is_none())?;
-    // After a failure of the server it would be waited for once more.
+    // A server that failed would be waited for once more.
     let alive = !matches!(stop, Some(Stop::After(_)));
     work.inserter.tell_shared(alive);
     if let Some(format) = options.stats {
@@ -167,7 +167,7 @@ impl Work<'_> {
         inserted
     }
 
-    /// Prints, and where nobody else is given the lines does not keep them back.
+    /// Prints. The lines of a shared set leave at once, since no other process prints them.
     fn print(&mut self, lines: &Lines) -> Result<(), Error> {
         let printed = self.outputs.print(self.options, lines);
         if !self.inserter.set.is_shared() {
@@ -183,7 +183,7 @@ impl Work<'_> {
         printed.map_err(|source| Error::Unprinted { lines: lines.marked(true), source: Box::new(source) })
     }
 
-    /// Saves the state if the last time that took is over once more, so that lines have at least half of the time.
+    /// Saves the state, unless the last save took longer than has passed since. So lines get at least half of the time.
     fn checkpoint_in_time(&mut self) -> Result<(), Error> {
         if self.saved.elapsed() < self.saving {
             return Ok(());
@@ -195,7 +195,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Saves the state. The lines it marks as seen leave before it.
+    /// Saves the state, after the lines that it marks as seen.
     fn checkpoint(&mut self, finished: bool) -> Result<(), Error> {
         let (output, dupes) = self.outputs.settle()?;
         let Some(path) = &self.options.state else { return Ok(()) };

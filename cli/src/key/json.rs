@@ -74,9 +74,9 @@ impl Unreadable {
     /// An error in a part of a document.
     fn new(error: &serde_json::Error, part: &str, document: &str) -> Self {
         let text = error.to_string();
-        let place = format!(" at line {} column {}", error.line(), error.column());
+        let suffix = format!(" at line {} column {}", error.line(), error.column());
         let offset = part.as_ptr().addr() - document.as_ptr().addr();
-        Self { message: text.strip_suffix(&place).unwrap_or(&text).to_owned(), column: offset + error.column() }
+        Self { message: text.strip_suffix(&suffix).unwrap_or(&text).to_owned(), column: offset + error.column() }
     }
 }
 
@@ -85,7 +85,7 @@ impl Pointer {
     /// written, the compact text of an array or object with its members sorted by name. So the string "1" and the
     /// number 1 are one key, the numbers 1 and 1.0 are two.
     ///
-    /// All of the document is checked. Of members with one name, the last counts.
+    /// All of the document is checked. If several members have one name, the last one counts.
     pub fn key<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<&'a str>, Unreadable> {
         let mut part = document;
         let mut tokens = self.tokens.iter();

@@ -4,7 +4,7 @@ use memchr::memchr;
 use url::{Host, ParseError, Url};
 
 /// The URL as the URL standard writes it, without its fragment and the dot that ends its host, its percent-escapes in
-/// upper case. Whoever wants more would change where some URLs lead: a query is neither sorted nor decoded.
+/// upper case. Nothing else is changed, since some URLs would lead elsewhere: a query is neither sorted nor decoded.
 pub fn normal_url(text: &str) -> Result<Vec<u8>, ParseError> {
     let mut url = Url::parse(text)?;
     url.set_fragment(None);

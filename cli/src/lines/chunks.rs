@@ -106,16 +106,10 @@ impl Chunks {
             }
             let Some(open) = &mut self.current else {
                 let Some(input) = self.inputs.next() else { return true };
-                let name = Arc::from(input.origin.name());
+                events.push((*filled, InputEvent::Start(Arc::from(input.origin.name()))));
                 match input.open(mem::take(&mut self.start)) {
-                    Ok(open) => {
-                        self.current = Some(open);
-                        events.push((*filled, InputEvent::Start(name)));
-                    }
-                    Err(source) => {
-                        events.push((*filled, InputEvent::Start(name)));
-                        self.broken(source, buffer, filled, events);
-                    }
+                    Ok(open) => self.current = Some(open),
+                    Err(source) => self.broken(source, buffer, filled, events),
                 }
                 continue;
             };
@@ -123,7 +117,7 @@ impl Chunks {
                 Ok(0) => self.next(buffer, filled),
                 Ok(n) => {
                     *filled += n;
-                    // Whoever writes to a pipe may wait long before the next line.
+                    // The writer of a pipe may wait long before the next line.
                     if !open.regular {
                         return false;
                     }
@@ -144,7 +138,7 @@ impl Chunks {
         }
     }
 
-    /// The current input fails. What came of the line at which it does is kept if wanted.
+    /// The current input fails. The piece of a line that was read before the failure is kept with [`OnError::Keep`] alone.
     fn broken(
         &mut self,
         source: io::Error,

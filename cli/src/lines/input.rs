@@ -105,7 +105,7 @@ impl Input {
             Source::File(file) => file,
             Source::Path(path) => File::open(path)?,
         };
-        // What is skipped counts as read: of a file that is compressed, more than it is.
+        // Skipped bytes count as read. In a compressed file that is more than the bytes of the file.
         self.read.fetch_add(start, Relaxed);
         let raw = |file| Counted { file, read: self.read };
         Ok(Opened { contents: decode::contents(file, start, raw)?, regular: self.origin.is_regular() })

@@ -88,11 +88,11 @@ impl Lines {
         }
     }
 
-    /// Lets `find` find out about the keys, in order, by their hashes and fingerprints, and marks the lines with it. It returns
-    /// for how many keys it did; the lines from there on get no mark.
+    /// Marks the lines with what `find` finds out about their keys, in order, from the hashes and fingerprints. `find` returns
+    /// the number of keys that it has done. The lines from the next key on get no mark.
     ///
-    /// Of the lines without a key, those that are kept get the mark `kept`. Where the first of them is a failure, it and all
-    /// after it get none.
+    /// A line without a key gets the mark `kept` if such lines are kept, and no mark if they are skipped. If they are failures,
+    /// the first of them and all lines after it get no mark.
     pub fn mark(
         &mut self,
         on_error: OnError,
@@ -139,7 +139,7 @@ impl Lines {
         Some(self.faults.remove(i).1)
     }
 
-    /// What happens between the lines, in order, each before the line with the number given, counted from 0.
+    /// The events between the lines, in order, each with the number of the line that it comes before, counted from 0.
     pub fn events(&self) -> impl Iterator<Item = (usize, &InputEvent)> {
         self.chunk.events.iter().map(|(offset, event)| (self.ends.partition_point(|end| end <= offset), event))
     }

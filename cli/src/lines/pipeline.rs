@@ -33,9 +33,9 @@ pub enum Event<'a, W> {
     Idle,
 }
 
-/// Lets workers take lines from `chunks`, which begin at `position`, and do `work` on them. Calls `consume` with them, in input
-/// order, and in between with what comes through `wakes`, until it stops or something fails. What was consumed before
-/// is a prefix of the inputs. Of inputs that fail, and may, warnings tell unless `quiet`.
+/// Lets workers take lines from `chunks`, which begin at `position`, and do `work` on them. Calls `consume` with the lines in
+/// input order, and in between with what comes through `wakes`, until `consume` stops or something fails. The lines that were
+/// consumed by then are a prefix of the inputs. Unless `quiet`, a warning tells of each input that is broken and given up.
 pub fn run<W>(
     threads: Option<u16>,
     quiet: bool,

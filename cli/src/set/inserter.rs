@@ -165,7 +165,7 @@ impl Inserter {
         self.limit.as_ref().map(|limit| limit.keys.saturating_sub(self.counts.inserted))
     }
 
-    /// Goes on where so many new keys still fitted.
+    /// Goes on with the room that an interrupted run had.
     pub fn resume(&mut self, room: Option<u64>) {
         if let (Some(limit), Some(room)) = (&mut self.limit, room) {
             limit.keys = room;

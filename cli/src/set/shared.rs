@@ -17,7 +17,7 @@ pub struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// Of the options, if they are given.
+    /// The address in the options, if they have one.
     pub fn of(options: &'a SharedOptions) -> Result<Option<Self>, Error> {
         let Some((url, name)) = options.redis.as_deref().zip(options.name.as_deref()) else { return Ok(None) };
         // Or a file that has it, so that a password need not be on the command line. Not read by the parser of the command
@@ -132,7 +132,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What users should know at the end; `alive` if the server can be asked.
+    /// Warnings for the end of the run. `alive` tells whether the server can be asked.
     pub fn warnings(&self, alive: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         let uncertain = self.uncertain();
