@@ -100,16 +100,13 @@ Examples:
   bloomline plan -p 0.001 --memory 4G --json
   bloomline plan --table";
 
-/// Options of the commands that read lines.
+/// Options of the commands that read lines. Here and below, groups with a heading come last: all that follows stands under it.
 #[derive(Args)]
 pub struct ReadOptions {
     /// Files to read one after another, plain or compressed by gzip or zstd. "-" is standard input, which is also read if no file
     /// is named
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-
-    #[command(flatten)]
-    pub key: KeyOptions,
 
     /// Lines end with NUL instead of a newline
     #[arg(short, long)]
@@ -126,6 +123,9 @@ pub struct ReadOptions {
     /// Bytes read at once
     #[arg(long, value_name = "BYTES", hide = true, default_value_t = 1 << 19, value_parser = value_parser!(u32).range(1..=1 << 30))]
     pub chunk_size: u32,
+
+    #[command(flatten)]
+    pub key: KeyOptions,
 }
 
 /// What the key of a line is.
@@ -355,12 +355,6 @@ pub enum WhenFull {
 /// Options of `bloomline build`.
 #[derive(Args)]
 pub struct BuildOptions {
-    #[command(flatten)]
-    pub reading: ReadOptions,
-
-    #[command(flatten)]
-    pub size: SizeOptions,
-
     /// The filter's file. An existing file is replaced
     #[arg(short, long, value_name = "FILTER")]
     pub output: PathBuf,
@@ -372,6 +366,12 @@ pub struct BuildOptions {
     /// Print counts, how full the filter is and the speed to standard error at the end
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub stats: Option<StatsFormat>,
+
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    #[command(flatten)]
+    pub size: SizeOptions,
 }
 
 /// Options of `bloomline check`.
@@ -381,12 +381,6 @@ pub struct CheckOptions {
     #[arg(short, long, value_name = "FILTER")]
     #[arg(required_unless_present = "redis", conflicts_with = "redis")]
     pub filter: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub shared: SharedOptions,
-
-    #[command(flatten)]
-    pub reading: ReadOptions,
 
     /// Select the lines that are not in the filter
     #[arg(short = 'v', long)]
@@ -399,6 +393,12 @@ pub struct CheckOptions {
     /// Print nothing, and end at the first selected line. The exit code tells whether there is one
     #[arg(short, long)]
     pub quiet: bool,
+
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    #[command(flatten)]
+    pub shared: SharedOptions,
 }
 
 /// Options of `bloomline completions`.
@@ -424,12 +424,12 @@ pub struct InfoOptions {
     #[arg(required_unless_present = "redis", conflicts_with = "redis")]
     pub filter: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub shared: SharedOptions,
-
     /// Print one JSON object on one line
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub shared: SharedOptions,
 }
 
 /// Options of `bloomline merge`.
