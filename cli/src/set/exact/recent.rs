@@ -20,7 +20,7 @@ impl Recent {
         Self { slots: vec![0; 1 << bits], bits, len: 0 }
     }
 
-    /// Whether so many slots are taken that searches would become slow.
+    /// Whether more keys would make searches slow.
     pub fn is_full(&self) -> bool {
         self.len >= (1 << self.bits) / 4 * 3
     }
@@ -32,18 +32,18 @@ impl Recent {
 
     /// Whether the fingerprint is in the set.
     pub fn contains(&self, fingerprint: u128) -> bool {
-        self.slots.get(self.place(fingerprint)) == Some(&fingerprint)
+        self.slots.get(self.index(fingerprint)) == Some(&fingerprint)
     }
 
     /// Adds a fingerprint, unless it is in the set.
     pub fn insert(&mut self, fingerprint: u128) {
-        let place = self.place(fingerprint);
-        if self.slots.get(place) == Some(&fingerprint) {
+        let index = self.index(fingerprint);
+        if self.slots.get(index) == Some(&fingerprint) {
             return;
         }
         self.len += 1;
         let mut moved = fingerprint;
-        for slot in &mut self.slots[place..] {
+        for slot in &mut self.slots[index..] {
             std::mem::swap(slot, &mut moved);
             if moved == 0 {
                 return;
@@ -65,12 +65,12 @@ impl Recent {
     }
 
     /// Where the fingerprint is or should be.
-    fn place(&self, fingerprint: u128) -> usize {
-        let mut place = self.start(fingerprint);
-        while self.slots.get(place).is_some_and(|&slot| slot > fingerprint) {
-            place += 1;
+    fn index(&self, fingerprint: u128) -> usize {
+        let mut index = self.start(fingerprint);
+        while self.slots.get(index).is_some_and(|&slot| slot > fingerprint) {
+            index += 1;
         }
-        place
+        index
     }
 
     /// Where the search for the fingerprint starts.

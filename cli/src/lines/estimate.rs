@@ -1,6 +1,6 @@
 //! How many lines a file has, from samples of it.
 
-use crate::decode::Coding;
+use crate::lines::decode::Coding;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,7 @@ pub fn lines(mut file: &File, end: u8) -> io::Result<Option<u64>> {
         return Ok(None);
     }
     if size <= WHOLE as u64 {
-        // What is there counts, not the size: files of the kernel's say 0.
+        // The bytes count, not the size, which is 0 for files of the kernel.
         let length = read_at(file, &mut buffer, start)?;
         buffer.truncate(length);
         return Ok(Some(ends(&buffer, end) + u64::from(buffer.last().is_some_and(|&byte| byte != end))));

@@ -4,7 +4,7 @@ use memchr::memchr;
 use url::{Host, ParseError, Url};
 
 /// The URL as the URL standard writes it, without its fragment and the dot that ends its host, its percent-escapes in
-/// upper case. Whoever wants more would change where some URLs lead: a query is neither sorted nor decoded.
+/// upper case. Nothing else is changed, since some URLs would lead elsewhere: a query is neither sorted nor decoded.
 pub fn normal_url(text: &str) -> Result<Vec<u8>, ParseError> {
     let mut url = Url::parse(text)?;
     url.set_fragment(None);
@@ -52,6 +52,7 @@ mod tests {
     #[test]
     fn spellings_have_one_form() {
         for (text, expected) in [
+            // What the URL standard does.
             ("http://example.org/", "http://example.org/"),
             ("http://example.org", "http://example.org/"),
             ("HTTP://Example.ORG/Path?Query", "http://example.org/Path?Query"),
@@ -65,39 +66,18 @@ mod tests {
             ("http://b\u{fc}cher.example/", "http://xn--bcher-kva.example/"),
             ("http://192.0.2.1./", "http://192.0.2.1/"),
             ("http://[2001:DB8::1]:80/", "http://[2001:db8::1]/"),
-        ] {
-            assert_eq!(normal(text).as_deref(), Ok(expected), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn fragments_go() {
-        for (text, expected) in [
+            // Fragments go.
             ("http://example.org/#", "http://example.org/"),
             ("http://example.org/a?b#c?d#e", "http://example.org/a?b"),
             ("http://example.org/%23a", "http://example.org/%23a"),
             ("mailto:a@example.org#b", "mailto:a@example.org"),
-        ] {
-            assert_eq!(normal(text).as_deref(), Ok(expected), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn escapes_are_in_upper_case_and_stay() {
-        for (text, expected) in [
+            // Escapes are in upper case, and stay.
             ("http://example.org/%c3%bc%7e?q=%2f%2F", "http://example.org/%C3%BC%7E?q=%2F%2F"),
             ("http://example.org/%%2f%2", "http://example.org/%%2F%2"),
             ("http://example.org/%2%2f%g0%0g%aab%", "http://example.org/%2%2F%g0%0g%AAb%"),
             ("http://u%3a:p%3a@example.org/", "http://u%3A:p%3A@example.org/"),
             ("other://a%c3b/", "other://a%C3b/"),
-        ] {
-            assert_eq!(normal(text).as_deref(), Ok(expected), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn the_dot_at_the_end_of_the_host_goes() {
-        for (text, expected) in [
+            // The dot at the end of the host goes.
             ("http://example.org./", "http://example.org/"),
             ("http://example.org.:8080/a.", "http://example.org:8080/a."),
             ("http://u:p@example.org.:80?q.", "http://u:p@example.org/?q."),

@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
-use crate::inserter::Inserter;
-use crate::seen::Seen;
+use crate::set::KeySet;
+use crate::set::inserter::Inserter;
 use bloomline::BloomFilter;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub fn of_dedup(done: &Inserter, elapsed: Duration, sample: Option<u64>) -> Resu
 
 /// The figures of `build`. Reads the whole filter.
 pub fn of_build(done: &Inserter, elapsed: Duration) -> Result<Figures, Error> {
-    let keys = done.seen.keys();
+    let keys = done.set.keys();
     let mut figures = Figures::default();
     figures.both("lines read", done.counts.lines, "lines", done.counts.lines);
     figures.both("new", done.counts.inserted, "new", done.counts.inserted);
@@ -54,26 +54,26 @@ fn state_and_speed(
     elapsed: Duration,
     sample: Option<u64>,
 ) -> Result<(), Error> {
-    let seen = &done.seen;
-    let (fill, fpr, memory) = (seen.fill_ratio(), seen.current_fpr(), seen.memory_bytes());
+    let set = &done.set;
+    let (fill, fpr, memory) = (set.fill_ratio(), set.current_fpr(), set.memory_bytes());
     let seconds = elapsed.as_secs_f64();
     let speed = done.counts.bytes as f64 / 1e6 / seconds;
     figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
     figures.both("rate now", readable(fpr), "fpr", fpr);
     if let Some(sample) = sample {
-        let found = false_positives(seen, sample)?;
+        let found = false_positives(set, sample)?;
         let (rate, sigma) = (found as f64 / sample as f64, (found.max(1) as f64).sqrt() / sample as f64);
         let text = format!("{} ± {}: {found} of {sample} keys", readable(rate), readable(sigma));
         figures.both("rate measured", text, "measured_fpr", rate);
         figures.field("measured_fpr_sigma", sigma);
     }
     figures.both("filter memory", readable_size(memory), "memory_bytes", memory);
-    if let Seen::Shared(filter) = seen {
+    if let KeySet::Shared(filter) = set {
         figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
-        let stored = filter.stats().map_or(0, |stats| stats.stored_bytes);
+        let stored = filter.stored_bytes();
         figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
     }
-    if let Seen::Growing(filter) = seen {
+    if let KeySet::Scalable(filter) = set {
         figures.both("filters", filter.stages().len(), "filters", filter.stages().len());
     }
     figures.field("bytes", done.counts.bytes);
@@ -83,9 +83,9 @@ fn state_and_speed(
 }
 
 /// How many of `sample` keys that were never inserted are in the filter.
-fn false_positives(seen: &Seen, sample: u64) -> Result<u64, Error> {
+fn false_positives(set: &KeySet, sample: u64) -> Result<u64, Error> {
     const PORTION: u64 = 1 << 16;
-    let hasher = seen.hasher();
+    let hasher = set.hasher();
     let (mut hashes, mut found) = (Vec::new(), vec![false; PORTION as usize]);
     let mut positives = 0;
     for start in (0..sample).step_by(PORTION as usize) {
@@ -93,7 +93,7 @@ fn false_positives(seen: &Seen, sample: u64) -> Result<u64, Error> {
         // No line has both line ends in it.
         let key = |i: u64| [&b"\n\0never a line"[..], &i.to_le_bytes()].concat();
         hashes.extend((start..sample.min(start + PORTION)).map(|i| hasher.bytes(&key(i))));
-        positives += seen.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
+        positives += set.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
     }
     Ok(positives)
 }
@@ -101,10 +101,10 @@ fn false_positives(seen: &Seen, sample: u64) -> Result<u64, Error> {
 /// The expected number of distinct lines that were taken for repeats.
 fn wrongly_dropped(done: &Inserter) -> f64 {
     let (before, inserted) = (done.keys_before, done.counts.inserted as f64);
-    match &done.seen {
-        Seen::Shared(filter) => {
+    match &done.set {
+        KeySet::Shared(filter) => {
             // Others inserted meanwhile: the lines here met all rates between the two ends alike.
-            let (after, plan) = (done.seen.keys(), filter.plan());
+            let (after, plan) = (done.set.keys(), &filter.plan);
             if !after.is_finite() {
                 // All bits are set: the last lines were all taken for repeats.
                 return done.counts.lines as f64 - inserted;
@@ -116,8 +116,8 @@ fn wrongly_dropped(done: &Inserter) -> f64 {
             };
             inserted * mean
         }
-        Seen::Sized(filter) => lost_by(filter, before, inserted, done.counts.lines as f64),
-        Seen::Growing(filter) => {
+        KeySet::Sized(filter) => lost_by(filter, before, inserted, done.counts.lines as f64),
+        KeySet::Scalable(filter) => {
             // The filters one after another: each meets the rates of those before it, and its own that rises. For each line
             // that is inserted at the rate f, f / (1 - f) others are lost.
             let (mut start, mut kept, mut offered, mut lost) = (0.0, 1.0, 0.0, 0.0);

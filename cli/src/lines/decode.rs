@@ -56,14 +56,14 @@ impl Coding {
 
 /// The contents of `file`, decompressed, from the byte `start` on. `raw` sees the bytes of the file as they are read.
 ///
-/// What is compressed is read up to `start` and thrown away.
+/// A compressed file is decompressed up to `start`, and this part is thrown away.
 pub fn contents<R: Read + Send + 'static>(
     mut file: File,
     start: u64,
     raw: impl FnOnce(File) -> R,
 ) -> io::Result<Box<dyn Read + Send>> {
     let mut head = Vec::new();
-    // One byte after another, for whoever writes to a pipe may wait after any.
+    // One byte after another, for the writer of a pipe may wait after any.
     while Coding::may_be_compressed(&head) && (&file).take(1).read_to_end(&mut head)? > 0 {}
     let coding = Coding::of(&head);
     if start > 0 && coding == Coding::Plain {

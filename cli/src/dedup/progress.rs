@@ -1,8 +1,8 @@
 //! The progress bar.
 
 use crate::figures::readable_count;
-use crate::input::Input;
-use crate::inserter::Inserter;
+use crate::lines::input::Input;
+use crate::set::inserter::Inserter;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Progress {
     /// For these inputs; `read` counts their bytes.
     pub fn new(inputs: &[Input], read: Arc<AtomicU64>, quiet: bool, to_stdout: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal() && !(to_stdout && io::stdout().is_terminal());
-        let total: Option<u64> = inputs.iter().map(Input::size).sum();
+        let total: Option<u64> = inputs.iter().map(|input| input.size).sum();
         let bar = match total {
             _ if !shown => ProgressBar::hidden(),
             Some(bytes) => ProgressBar::new(bytes),
@@ -47,9 +47,9 @@ impl Progress {
         self.drawn = Instant::now();
         let speed = done.counts.lines as f64 / self.started.elapsed().as_secs_f64();
         let unique = readable_count(done.counts.unique() as f64);
-        let full = match done.limit() {
+        let full = match &done.limit {
             Some(limit) => format!("{:.0} % full", 100.0 * done.counts.inserted as f64 / limit.keys.max(1) as f64),
-            None => match done.seen.stages().len() {
+            None => match done.set.stages().len() {
                 0 => "shared".to_owned(),
                 stages => format!("filter {stages}"),
             },

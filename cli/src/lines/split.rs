@@ -4,7 +4,7 @@ use wide::u8x16;
 
 /// Calls `found` with the position of each `end` of a line, in order.
 ///
-/// Lines are short: a search that starts anew for each, as memchr's does, spends most of its time on starting.
+/// Lines are short. A search like memchr's, which starts again for each line, spends most of its time on starting.
 #[inline(always)]
 pub fn ends(bytes: &[u8], end: u8, mut found: impl FnMut(usize)) {
     let (blocks, rest) = bytes.as_chunks::<64>();

@@ -1,8 +1,8 @@
 //! The second, exact look at what the filter calls a duplicate: a set of all fingerprints, mostly on disk.
 //!
 //! New fingerprints gather in `recent`. When that is full they become a [`Run`], a sorted file. Only a suspect that is
-//! not among the recent ones is looked up in the runs, a batch's suspects together and in order, which costs one page
-//! of each run; what turns up there is kept in `confirmed`, as inputs repeat some lines very often.
+//! not among the recent ones is looked up in the runs. The suspects of one chunk are looked up together and in order, which
+//! costs one page of each run. The ones that are found are kept in `confirmed`, as inputs repeat some lines very often.
 //!
 //! Runs are merged for two reasons: 16 of one size become one, which bounds their number; and all become one once
 //! looking into many has cost about as much as merging them. So an input of new lines is hardly ever merged, and one
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// Fingerprints merged in the time of looking into one page.
 const MERGED_PER_LOOKUP: u64 = 16;
 
-/// So many fingerprints' slots are fetched from memory at once.
+/// The number of fingerprints whose slots are fetched from memory at once.
 const AHEAD: usize = 64;
 
 /// The fingerprints of all lines so far.
@@ -64,10 +64,10 @@ impl Exact {
         }
     }
 
-    /// Takes the fingerprints of a batch's lines, and for each what the filter says: `true`, that it is new, or `false`,
-    /// that it may have been there. Corrects every `false` that should be `true`. Returns how many it corrected.
+    /// Takes the fingerprints of lines, and for each of them what the filter says: `true` if it is new, or `false` if it
+    /// may have been there. Corrects every `false` that should be `true`. Returns how many it corrected.
     ///
-    /// After an error the batch is remembered in part, and the set is of no more use.
+    /// After an error only some of the lines are remembered, and the set is of no more use.
     pub fn correct(&mut self, fingerprints: &[u128], new: &mut [bool]) -> io::Result<usize> {
         let mut suspects = Vec::new();
         for (line, (&fingerprint, &new)) in fingerprints.iter().zip(&*new).enumerate() {

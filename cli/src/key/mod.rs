@@ -1,15 +1,18 @@
 //! What the key of a line is: lines with equal keys are duplicates.
 
-use crate::json::{Pointer, Unreadable};
-use crate::normal_url::normal_url;
+pub mod json;
+pub mod url;
+
+use crate::key::json::{Pointer, Unreadable};
+use crate::key::url::normal_url;
+use ::url::ParseError;
 use memchr::{memchr, memmem};
 use std::fmt;
 use std::str::{Utf8Error, from_utf8};
-use url::ParseError;
 
 /// Which part of a line is its key, and in which form.
-#[derive(Clone, Debug)]
-pub struct Keys {
+#[derive(Clone)]
+pub struct KeyRule {
     /// The part.
     pub part: Part,
     /// Without the ASCII white space around it.
@@ -20,7 +23,7 @@ pub struct Keys {
     pub ignore_case: bool,
 }
 
-/// A part of a line.
+/// A part of a line. Its `Debug` text stands in the files of checkpoints.
 #[derive(Clone, Debug)]
 pub enum Part {
     /// All of it, without its end.
@@ -54,14 +57,14 @@ pub struct Scratch {
     lower: Vec<u8>,
 }
 
-impl Keys {
+impl KeyRule {
     /// Whether the key is the line as it stands.
-    pub fn are_lines(&self) -> bool {
+    pub fn is_line(&self) -> bool {
         matches!(self.part, Part::Line) && !self.trim && !self.url && !self.ignore_case
     }
 
     /// The key of a line without its end: a part of the line where possible.
-    pub fn of<'a>(&self, line: &'a [u8], scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
+    pub fn key<'a>(&self, line: &'a [u8], scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
         let mut key = match &self.part {
             Part::Line => line,
             Part::Field { number, delimiter } => field(line, *number, delimiter)?,
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LINE: Keys = Keys { part: Part::Line, trim: false, url: false, ignore_case: false };
+    const LINE: KeyRule = KeyRule { part: Part::Line, trim: false, url: false, ignore_case: false };
 
     fn part_field(number: usize, delimiter: &[u8]) -> Part {
         Part::Field { number, delimiter: delimiter.to_vec() }
@@ -139,8 +142,8 @@ mod tests {
         Part::Json(pointer.parse().unwrap())
     }
 
-    fn key(keys: &Keys, line: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
-        keys.of(line.as_ref(), &mut Scratch::default()).map(<[u8]>::to_vec)
+    fn key(rule: &KeyRule, line: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
+        rule.key(line.as_ref(), &mut Scratch::default()).map(<[u8]>::to_vec)
     }
 
     fn bytes(text: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
@@ -149,12 +152,12 @@ mod tests {
 
     #[test]
     fn only_plain_lines_are_lines() {
-        assert!(LINE.are_lines());
-        assert!(!Keys { trim: true, ..LINE }.are_lines());
-        assert!(!Keys { url: true, ..LINE }.are_lines());
-        assert!(!Keys { ignore_case: true, ..LINE }.are_lines());
-        assert!(!Keys { part: part_field(1, b"\t"), ..LINE }.are_lines());
-        assert!(!Keys { part: part_json(""), ..LINE }.are_lines());
+        assert!(LINE.is_line());
+        assert!(!KeyRule { trim: true, ..LINE }.is_line());
+        assert!(!KeyRule { url: true, ..LINE }.is_line());
+        assert!(!KeyRule { ignore_case: true, ..LINE }.is_line());
+        assert!(!KeyRule { part: part_field(1, b"\t"), ..LINE }.is_line());
+        assert!(!KeyRule { part: part_json(""), ..LINE }.is_line());
     }
 
     #[test]
@@ -167,7 +170,7 @@ mod tests {
     #[test]
     fn fields_are_those_of_cut() {
         let field = |number, delimiter: &str, line: &str| {
-            key(&Keys { part: part_field(number, delimiter.as_bytes()), ..LINE }, line)
+            key(&KeyRule { part: part_field(number, delimiter.as_bytes()), ..LINE }, line)
         };
         assert_eq!(field(1, "\t", "a\tb\tc"), bytes("a"));
         assert_eq!(field(2, "\t", "a\tb\tc"), bytes("b"));
@@ -187,59 +190,59 @@ mod tests {
 
     #[test]
     fn white_space_around_the_key_goes() {
-        let keys = Keys { trim: true, ..LINE };
-        assert_eq!(key(&keys, " \t\x0c\r\na b\r"), bytes("a b"));
-        assert_eq!(key(&keys, ""), bytes(""));
-        assert_eq!(key(&keys, " \r"), bytes(""));
-        assert_eq!(key(&keys, b" \xff "), bytes(b"\xff"));
+        let rule = KeyRule { trim: true, ..LINE };
+        assert_eq!(key(&rule, " \t\x0c\r\na b\r"), bytes("a b"));
+        assert_eq!(key(&rule, ""), bytes(""));
+        assert_eq!(key(&rule, " \r"), bytes(""));
+        assert_eq!(key(&rule, b" \xff "), bytes(b"\xff"));
         // White space of Unicode only stays.
-        assert_eq!(key(&keys, "\u{a0}a\u{3000}"), bytes("\u{a0}a\u{3000}"));
+        assert_eq!(key(&rule, "\u{a0}a\u{3000}"), bytes("\u{a0}a\u{3000}"));
         // The key's, not the line's.
-        assert_eq!(key(&Keys { part: part_field(2, b","), ..keys }, "a , b ,c"), bytes("b"));
-        let keys = Keys { part: part_json("/a"), trim: true, ..LINE };
-        assert_eq!(key(&keys, r#"{"a":"\n b\t"}"#), bytes("b"));
+        assert_eq!(key(&KeyRule { part: part_field(2, b","), ..rule }, "a , b ,c"), bytes("b"));
+        let rule = KeyRule { part: part_json("/a"), trim: true, ..LINE };
+        assert_eq!(key(&rule, r#"{"a":"\n b\t"}"#), bytes("b"));
     }
 
     #[test]
     fn case_is_ignored() {
-        let keys = Keys { ignore_case: true, ..LINE };
-        assert_eq!(key(&keys, ""), bytes(""));
-        assert_eq!(key(&keys, "aBC [1]"), bytes("abc [1]"));
-        assert_eq!(key(&keys, "\u{c4}\u{410}A"), bytes("\u{e4}\u{430}a"));
+        let rule = KeyRule { ignore_case: true, ..LINE };
+        assert_eq!(key(&rule, ""), bytes(""));
+        assert_eq!(key(&rule, "aBC [1]"), bytes("abc [1]"));
+        assert_eq!(key(&rule, "\u{c4}\u{410}A"), bytes("\u{e4}\u{430}a"));
         // A sigma at the end of a word has a form of its own.
-        assert_eq!(key(&keys, "\u{39f}\u{3a3}"), bytes("\u{3bf}\u{3c2}"));
-        assert_eq!(key(&keys, b"A\xc3\x84\xff"), bytes(b"a\xc3\x84\xff"));
+        assert_eq!(key(&rule, "\u{39f}\u{3a3}"), bytes("\u{3bf}\u{3c2}"));
+        assert_eq!(key(&rule, b"A\xc3\x84\xff"), bytes(b"a\xc3\x84\xff"));
     }
 
     #[test]
     fn urls_are_in_their_normal_form() {
-        let keys = Keys { url: true, ..LINE };
-        assert_eq!(key(&keys, " HTTP://Example.org.:80/%c3#a\r"), bytes("http://example.org/%C3"));
-        assert_eq!(key(&keys, ""), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
-        assert_eq!(key(&keys, "example.org"), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
-        assert!(matches!(key(&keys, b"http://example.org/\xff"), Err(Fault::Utf8(_))));
+        let rule = KeyRule { url: true, ..LINE };
+        assert_eq!(key(&rule, " HTTP://Example.org.:80/%c3#a\r"), bytes("http://example.org/%C3"));
+        assert_eq!(key(&rule, ""), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
+        assert_eq!(key(&rule, "example.org"), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
+        assert!(matches!(key(&rule, b"http://example.org/\xff"), Err(Fault::Utf8(_))));
     }
 
     #[test]
     fn json_values_are_keys() {
-        let keys = Keys { part: part_json("/text"), ..LINE };
-        assert_eq!(key(&keys, "{\"id\":1,\"text\":\"a\"}\r"), bytes("a"));
-        assert_eq!(key(&keys, r#"{"text":"1"}"#), key(&keys, r#"{"text":1}"#));
-        assert_eq!(key(&keys, r#"{"id":1}"#), Err(Fault::NoValue { pointer: "/text".to_owned() }));
-        assert!(matches!(key(&keys, ""), Err(Fault::Json(_))));
-        assert!(matches!(key(&keys, r#"{"text":"a","#), Err(Fault::Json(_))));
+        let rule = KeyRule { part: part_json("/text"), ..LINE };
+        assert_eq!(key(&rule, "{\"id\":1,\"text\":\"a\"}\r"), bytes("a"));
+        assert_eq!(key(&rule, r#"{"text":"1"}"#), key(&rule, r#"{"text":1}"#));
+        assert_eq!(key(&rule, r#"{"id":1}"#), Err(Fault::NoValue { pointer: "/text".to_owned() }));
+        assert!(matches!(key(&rule, ""), Err(Fault::Json(_))));
+        assert!(matches!(key(&rule, r#"{"text":"a","#), Err(Fault::Json(_))));
         // Invalid UTF-8 is no JSON, wherever it stands.
         for line in [&b"{\"text\":\"\xff\"}"[..], b"{\"text\":\"a\",\"b\":\"\xff\"}", b"{\"text\":\"a\"}\xff"] {
-            assert!(matches!(key(&keys, line), Err(Fault::Utf8(_))));
+            assert!(matches!(key(&rule, line), Err(Fault::Utf8(_))));
         }
     }
 
     #[test]
     fn all_steps_go_in_order() {
-        let keys = Keys { part: part_field(2, b"\t"), trim: true, url: true, ignore_case: true };
-        assert_eq!(key(&keys, "1\t http://Example.org/\u{c4}/A#B \t2"), bytes("http://example.org/%c3%84/a"));
-        let keys = Keys { part: part_json("/u"), ..keys };
-        assert_eq!(key(&keys, r#"{"u":"\thttp:\/\/Example.org\/A"}"#), bytes("http://example.org/a"));
+        let rule = KeyRule { part: part_field(2, b"\t"), trim: true, url: true, ignore_case: true };
+        assert_eq!(key(&rule, "1\t http://Example.org/\u{c4}/A#B \t2"), bytes("http://example.org/%c3%84/a"));
+        let rule = KeyRule { part: part_json("/u"), ..rule };
+        assert_eq!(key(&rule, r#"{"u":"\thttp:\/\/Example.org\/A"}"#), bytes("http://example.org/a"));
         // What one line leaves behind is not seen by the next.
         let mut scratch = Scratch::default();
         for (line, expected) in [
@@ -247,27 +250,27 @@ mod tests {
             (r#"{"u":"\n"}"#, None),
             (r#"{"u":"http:\/\/b.example"}"#, Some("http://b.example/")),
         ] {
-            assert_eq!(keys.of(line.as_bytes(), &mut scratch).ok(), expected.map(str::as_bytes));
+            assert_eq!(rule.key(line.as_bytes(), &mut scratch).ok(), expected.map(str::as_bytes));
         }
     }
 
     #[test]
     fn faults_are_told_on_one_line() {
-        let fault = |keys: Keys, line: &[u8]| key(&keys, line).unwrap_err().to_string();
+        let fault = |rule: KeyRule, line: &[u8]| key(&rule, line).unwrap_err().to_string();
         assert_eq!(
-            fault(Keys { part: part_field(3, b","), ..LINE }, b"a"),
+            fault(KeyRule { part: part_field(3, b","), ..LINE }, b"a"),
             "there is no field 3: the line has 1 field"
         );
         assert_eq!(
-            fault(Keys { part: part_field(3, b","), ..LINE }, b"a,"),
+            fault(KeyRule { part: part_field(3, b","), ..LINE }, b"a,"),
             "there is no field 3: the line has 2 fields"
         );
-        assert_eq!(fault(Keys { part: part_json("/a\nb"), ..LINE }, b"{}"), r#"there is no value at "/a\nb""#);
+        assert_eq!(fault(KeyRule { part: part_json("/a\nb"), ..LINE }, b"{}"), r#"there is no value at "/a\nb""#);
         for text in [
-            fault(Keys { part: part_json("/a"), ..LINE }, b"{"),
-            fault(Keys { part: part_json("/a"), ..LINE }, b"\xff"),
-            fault(Keys { url: true, ..LINE }, b"a\nb"),
-            fault(Keys { url: true, ..LINE }, b"\xff"),
+            fault(KeyRule { part: part_json("/a"), ..LINE }, b"{"),
+            fault(KeyRule { part: part_json("/a"), ..LINE }, b"\xff"),
+            fault(KeyRule { url: true, ..LINE }, b"a\nb"),
+            fault(KeyRule { url: true, ..LINE }, b"\xff"),
         ] {
             assert_eq!(text.lines().count(), 1, "{text:?}");
         }
@@ -297,9 +300,9 @@ mod tests {
         ) {
             let fields = split(&line, &delimiter);
             for number in 1..fields.len() + 3 {
-                let keys = Keys { part: part_field(number, &delimiter), ..LINE };
+                let rule = KeyRule { part: part_field(number, &delimiter), ..LINE };
                 let expected = fields.get(number - 1).cloned().ok_or(Fault::Field { number, fields: fields.len() });
-                prop_assert_eq!(key(&keys, &line), expected);
+                prop_assert_eq!(key(&rule, &line), expected);
             }
         }
 
@@ -309,7 +312,7 @@ mod tests {
             (trim, url, ignore_case) in any::<(bool, bool, bool)>(),
         ) {
             for part in [Part::Line, part_field(2, b","), part_json(""), part_json("/a")] {
-                let _ = key(&Keys { part, trim, url, ignore_case }, &line);
+                let _ = key(&KeyRule { part, trim, url, ignore_case }, &line);
             }
         }
     }

@@ -175,7 +175,7 @@ impl Reader {
         Ok(Self { file, window: Vec::new(), left: entries })
     }
 
-    /// Reads on until the window has so many fingerprints, or the run ends.
+    /// Reads on until the window has this number of fingerprints, or the run ends.
     fn fill(&mut self, entries: usize) -> io::Result<()> {
         let more = self.left.min((entries - self.window.len()) as u64);
         let mut bytes = vec![0; more as usize * ENTRY];

@@ -1,12 +1,17 @@
-//! The places at which an interrupted run can go on: a file beside the state, `STATE.resume`.
+//! The positions at which an interrupted run can go on: a file beside the state, `STATE.resume`.
 //!
 //! A checkpoint is right for one state only, the one that was saved with it, and two files cannot be replaced at once. So
 //! the file holds two checkpoints: that of the state which is about to be saved, and that of the one which is still
 //! there. Each is known by the number of bits set in its state; bits are never cleared, so states with as many bits
 //! are the same state.
 
+use crate::cli::DedupOptions;
 use crate::error::Error;
-use crate::filter_file::folder;
+use crate::files::folder;
+use crate::key::KeyRule;
+use crate::lines::input::Input;
+use crate::output;
+use crate::values::OnError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,7 +19,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What an interrupted run has to know of itself.
+/// Where an interrupted run goes on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Bits set in the state.
@@ -42,8 +47,49 @@ pub struct Job {
     pub outputs: Vec<String>,
     /// What lines are kept and how they are printed.
     pub options: String,
-    /// What happens with bad input, unless it ends the run: until then there was none, and another way is as good.
+    /// What happens with bad input. `None` if that ends the run: until then there was none, so the next run may choose.
     pub on_error: Option<String>,
+}
+
+impl Job {
+    /// The job of a run with these options and inputs.
+    pub fn new(options: &DedupOptions, inputs: &[Input]) -> Self {
+        // However the paths are spelled.
+        let whole = |path: &Path| {
+            let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
+            path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+        };
+        let of_input = |input: &Input| (input.origin.name().to_owned(), input.size, input.modified);
+        let KeyRule { part, trim, url, ignore_case } = options.reading.key_rule();
+        Self {
+            inputs: inputs.iter().map(of_input).collect(),
+            outputs: options.outputs().map(|path| output::name(Some(&whole(path)))).collect(),
+            options: format!(
+                "Keys {{ part: {part:?}, trim: {trim}, url: {url}, ignore_case: {ignore_case} }}, line end {}, invert {}, \
+                 annotate {}, seed {}",
+                options.reading.end(),
+                options.invert,
+                options.annotate,
+                options.size.seed
+            ),
+            on_error: match options.reading.on_error {
+                OnError::Fail => None,
+                OnError::Skip => Some("skip".into()),
+                OnError::Keep => Some("keep".into()),
+            },
+        }
+    }
+}
+
+/// Whether all inputs can be read and all outputs written from the middle.
+pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
+    let is_file = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+    let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size.is_some());
+    from_files
+        && !options.reading.files.iter().any(|path| path == Path::new("-"))
+        && !options.count
+        && options.output.as_deref().is_some_and(is_file)
+        && options.dupes.as_deref().is_none_or(is_file)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -85,15 +131,18 @@ impl Checkpoints {
         Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new(), finished: false } })
     }
 
-    /// The checkpoint of an earlier run of the job that belongs to a state with so many bits set.
+    /// The checkpoint of an earlier run of the job that belongs to a state in which `ones` bits are set.
     pub fn find(&mut self, ones: u64) -> Result<Checkpoint, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
-        let mut earlier = self.earlier.take().ok_or_else(|| refused("it is not there".to_owned()))?;
+        let mut earlier = self.earlier.take().ok_or_else(|| refused("the file is not there".to_owned()))?;
         if earlier.job.on_error.is_none() {
             earlier.job.on_error.clone_from(&self.contents.job.on_error);
         }
         if earlier.job != self.contents.job {
-            return Err(refused(format!("it is of another job: {:?}, and not {:?}", earlier.job, self.contents.job)));
+            return Err(refused(format!(
+                "it belongs to another job: {:?} instead of {:?}",
+                earlier.job, self.contents.job
+            )));
         }
         let fitting = earlier.checkpoints.iter().find(|checkpoint| checkpoint.ones == ones);
         let checkpoint = *fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
@@ -101,8 +150,8 @@ impl Checkpoints {
         Ok(checkpoint)
     }
 
-    /// Refuses to begin anew where that would empty an output with lines that the state of a run that was cut off has seen:
-    /// before its end, or before the state of the end was saved. `ones` bits are set in the state that is there.
+    /// Refuses to start over if that would empty an output of an interrupted run, whose lines the state already records. A run
+    /// is interrupted before its end, or before its last state is saved. `ones` bits are set in the state that is there.
     pub fn begin(&self, ones: u64) -> Result<(), Error> {
         let before_end =
             |earlier: &Contents| earlier.checkpoints.iter().position(|other| other.ones == ones) == Some(1);

@@ -1,6 +1,6 @@
 //! Chunks: pieces of the inputs that end where a line ends.
 
-use crate::input::{Input, Open};
+use crate::lines::input::{Input, Opened};
 use crate::values::OnError;
 use std::io::{self, Read};
 use std::mem;
@@ -13,11 +13,11 @@ pub struct Chunk {
     buffer: Vec<u8>,
     len: usize,
     /// What happens between the lines, in order, each at an offset in the bytes where a line starts.
-    pub events: Vec<(usize, Event)>,
+    pub events: Vec<(usize, InputEvent)>,
 }
 
 /// What happens between two lines.
-pub enum Event {
+pub enum InputEvent {
     /// An input of this name begins.
     Start(Arc<str>),
     /// An input fails, and the inputs go on without the rest of it.
@@ -45,7 +45,7 @@ pub struct Cut {
 /// Cuts the inputs, one after another, into chunks. A last line without an end gets one.
 pub struct Chunks {
     inputs: vec::IntoIter<Input>,
-    current: Option<Open>,
+    current: Option<Opened>,
     /// The byte at which the next input starts.
     start: u64,
     /// The start of the line that the chunk before was too short for.
@@ -99,23 +99,17 @@ impl Chunks {
     }
 
     /// Reads until the buffer is full or there is nothing to read at once, or `true` until the inputs end.
-    fn read(&mut self, buffer: &mut [u8], filled: &mut usize, events: &mut Vec<(usize, Event)>) -> bool {
+    fn read(&mut self, buffer: &mut [u8], filled: &mut usize, events: &mut Vec<(usize, InputEvent)>) -> bool {
         while *filled < buffer.len() {
             if self.failure.is_some() {
                 return true;
             }
             let Some(open) = &mut self.current else {
                 let Some(input) = self.inputs.next() else { return true };
-                let name = Arc::from(input.origin().name());
+                events.push((*filled, InputEvent::Start(Arc::from(input.origin.name()))));
                 match input.open(mem::take(&mut self.start)) {
-                    Ok(open) => {
-                        self.current = Some(open);
-                        events.push((*filled, Event::Start(name)));
-                    }
-                    Err(source) => {
-                        events.push((*filled, Event::Start(name)));
-                        self.broken(source, buffer, filled, events);
-                    }
+                    Ok(open) => self.current = Some(open),
+                    Err(source) => self.broken(source, buffer, filled, events),
                 }
                 continue;
             };
@@ -123,7 +117,7 @@ impl Chunks {
                 Ok(0) => self.next(buffer, filled),
                 Ok(n) => {
                     *filled += n;
-                    // Whoever writes to a pipe may wait long before the next line.
+                    // The writer of a pipe may wait long before the next line.
                     if !open.regular {
                         return false;
                     }
@@ -144,8 +138,14 @@ impl Chunks {
         }
     }
 
-    /// The current input fails. What came of the line at which it does is kept if wanted.
-    fn broken(&mut self, source: io::Error, buffer: &mut [u8], filled: &mut usize, events: &mut Vec<(usize, Event)>) {
+    /// The current input fails. The piece of a line that was read before the failure is kept with [`OnError::Keep`] alone.
+    fn broken(
+        &mut self,
+        source: io::Error,
+        buffer: &mut [u8],
+        filled: &mut usize,
+        events: &mut Vec<(usize, InputEvent)>,
+    ) {
         if !matches!(self.cut.on_error, OnError::Keep) {
             let whole = memchr::memrchr(self.cut.end, &buffer[..*filled]).map_or(0, |end| end + 1);
             *filled = whole;
@@ -156,6 +156,6 @@ impl Chunks {
             return;
         }
         self.next(buffer, filled);
-        events.push((*filled, Event::Broken(source)));
+        events.push((*filled, InputEvent::Broken(source)));
     }
 }

@@ -1,6 +1,6 @@
 //! Signals that ask the command to end, and the times of checkpoints: what comes to it from outside.
 
-use crate::error::Error;
+use crate::error::{Error, exit_code};
 use crossbeam::channel::{Receiver, bounded, tick};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -14,11 +14,6 @@ pub enum Wake {
     Checkpoint,
     /// A signal asks to end; this is its number.
     End(i32),
-}
-
-/// The exit code of a process that a signal ended, as shells tell it.
-pub fn exit_code(signal: i32) -> u8 {
-    128 + signal as u8
 }
 
 /// Receives from now on: SIGINT and SIGTERM, and a checkpoint each time `every` has passed. The second signal ends the process

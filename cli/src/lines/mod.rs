@@ -1,15 +1,23 @@
-//! A batch: a chunk of lines, and what is found out about each.
+//! The lines of a chunk, and what is found out about each.
 
-use crate::chunks::{Chunk, Chunks, Event};
-use crate::keys::{Fault, Keys, Scratch};
-use crate::lines;
+pub mod chunks;
+pub mod decode;
+pub mod estimate;
+pub mod input;
+pub mod pipeline;
+pub mod position;
+pub mod split;
+
+use crate::error::Error;
+use crate::key::{Fault, KeyRule, Scratch};
+use crate::lines::chunks::{Chunk, Chunks, InputEvent};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use std::io;
 
 /// Lines, their hashes, and a mark for each. Its memory is used again and again.
 #[derive(Default)]
-pub struct Batch {
+pub struct Lines {
     chunk: Chunk,
     /// Where each line ends, past its end.
     ends: Vec<usize>,
@@ -23,6 +31,7 @@ pub struct Batch {
     found: Vec<bool>,
     /// The same for each line; none for lines that are left out.
     marks: Vec<Option<bool>>,
+    /// The lines up to the last one with a mark, or that would have one if it were not left out.
     passed: usize,
     scratch: Scratch,
 }
@@ -33,14 +42,14 @@ pub struct Hashing {
     /// What ends a line.
     pub end: u8,
     /// What the key of a line is.
-    pub keys: Keys,
+    pub rule: KeyRule,
     /// The filter's hasher.
     pub hasher: KeyHasher,
     /// A second one, for fingerprints.
     pub second: Option<KeyHasher>,
 }
 
-impl Batch {
+impl Lines {
     /// Takes the next lines; `false` if there are none.
     pub fn fill(&mut self, chunks: &mut Chunks) -> io::Result<bool> {
         chunks.fill(&mut self.chunk)
@@ -54,20 +63,20 @@ impl Batch {
         fingerprints.clear();
         faults.clear();
         let bytes = chunk.bytes();
-        lines::ends(bytes, hashing.end, |end| ends.push(end + 1));
+        split::ends(bytes, hashing.end, |end| ends.push(end + 1));
         let mut start = 0;
         let lines = ends.iter().map(|&end| {
             let line = &bytes[start..end - 1];
             start = end;
             line
         });
-        let Hashing { keys, hasher, second, .. } = hashing;
-        if keys.are_lines() && second.is_none() {
+        let Hashing { rule, hasher, second, .. } = hashing;
+        if rule.is_line() && second.is_none() {
             hashes.extend(lines.map(|line| hasher.bytes(line)));
             return;
         }
         for (i, line) in lines.enumerate() {
-            match keys.of(line, scratch) {
+            match rule.key(line, scratch) {
                 Ok(key) => {
                     let hash = hasher.bytes(key);
                     hashes.push(hash);
@@ -79,17 +88,17 @@ impl Batch {
         }
     }
 
-    /// Lets `find` find out about the keys, in order, by their hashes and fingerprints, and marks the lines with it. It returns
-    /// for how many keys it did; the lines from there on get no mark.
+    /// Marks the lines with what `find` finds out about their keys, in order, from the hashes and fingerprints. `find` returns
+    /// the number of keys that it has done. The lines from the next key on get no mark.
     ///
-    /// Of the lines without a key, those that are kept get the mark `kept`. Where the first of them is a failure, it and all
-    /// after it get none.
-    pub fn mark<E>(
+    /// A line without a key gets the mark `kept` if such lines are kept, and no mark if they are skipped. If they are failures,
+    /// the first of them and all lines after it get no mark.
+    pub fn mark(
         &mut self,
         on_error: OnError,
         kept: bool,
-        find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, E>,
-    ) -> Result<(), E> {
+        find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
+    ) -> Result<(), Error> {
         let faults = if let OnError::Fail = on_error { &[] } else { &self.faults[..] };
         let keys = if faults.is_empty() {
             self.faults.first().map_or(self.ends.len(), |fault| fault.0)
@@ -115,7 +124,7 @@ impl Batch {
     }
 
     /// The number of lines.
-    pub fn lines(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.ends.len()
     }
 
@@ -130,12 +139,12 @@ impl Batch {
         Some(self.faults.remove(i).1)
     }
 
-    /// What happens between the lines, in order, each before the line with the number given, counted from 0.
-    pub fn events(&self) -> impl Iterator<Item = (usize, &Event)> {
+    /// The events between the lines, in order, each with the number of the line that it comes before, counted from 0.
+    pub fn events(&self) -> impl Iterator<Item = (usize, &InputEvent)> {
         self.chunk.events.iter().map(|(offset, event)| (self.ends.partition_point(|end| end <= offset), event))
     }
 
-    /// The lines up to the last one that was marked, or would have been but for its fault.
+    /// How many lines are done: all up to the last one with a mark, or that would have one if it were not left out.
     pub fn passed(&self) -> usize {
         self.passed
     }
@@ -147,29 +156,32 @@ impl Batch {
 
     /// Takes a mark away from the lines that have it, and returns how many there were.
     pub fn unmark(&mut self, mark: bool) -> usize {
-        let marked = self.count(mark);
+        let marked = self.marked(mark);
         self.marks.iter_mut().for_each(|other| *other = other.filter(|&other| other != mark));
         marked
     }
 
     /// How many lines have the mark.
-    pub fn count(&self, mark: bool) -> usize {
+    pub fn marked(&self, mark: bool) -> usize {
         self.marks.iter().filter(|&&other| other == Some(mark)).count()
     }
 
     /// The lines that have the mark, each with its end; neighbours are one piece.
     pub fn pieces(&self, mark: bool) -> impl Iterator<Item = &[u8]> {
-        self.runs(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
+        self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
     }
 
     /// The lines that have a mark, each with its end, and their marks.
-    pub fn marked(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        self.runs(|_, _| false).filter_map(|(line, mark)| Some((line, mark?)))
+    pub fn annotated(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.stretches(|_, _| false).filter_map(|(line, mark)| Some((line, mark?)))
     }
 
-    /// Runs of lines whose marks are the same.
+    /// Stretches of lines whose marks are the same.
     #[inline(always)]
-    fn runs(&self, same: impl Fn(&Option<bool>, &Option<bool>) -> bool) -> impl Iterator<Item = (&[u8], Option<bool>)> {
+    fn stretches(
+        &self,
+        same: impl Fn(&Option<bool>, &Option<bool>) -> bool,
+    ) -> impl Iterator<Item = (&[u8], Option<bool>)> {
         let (mut lines, mut start) = (0, 0);
         self.marks.chunk_by(same).map(move |run| {
             lines += run.len();
