@@ -1,4 +1,4 @@
-//! What a server knows about a filter: one line of text, written once.
+//! The description of a filter on its server: one line of text, written once.
 
 use super::error::RedisFilterError;
 use super::shards::{SHARD_BYTES, check_size};
@@ -10,7 +10,7 @@ use crate::storage::MAX_BLOCKS;
 
 const VERSION: u64 = 1;
 
-/// The line for a filter.
+/// The line that describes a filter.
 pub(super) fn encode(params: &Params) -> String {
     let Params { blocks, probes, seed, .. } = params;
     let golden = KeyHasher::new(*seed).golden();
@@ -19,7 +19,7 @@ pub(super) fn encode(params: &Params) -> String {
     )
 }
 
-/// The geometry that the line tells.
+/// The geometry that a line describes.
 pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, RedisFilterError> {
     let foreign = || RedisFilterError::NotBloomline { key: key.to_owned() };
     let line = str::from_utf8(line).map_err(|_| foreign())?;
@@ -28,7 +28,7 @@ pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, Redis
         fields.split(' ').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('=')).ok_or_else(foreign)
     };
     let number = |field| text(field)?.parse::<u64>().map_err(|_| foreign());
-    // Every version has its number, so that a newer one is not taken for something else.
+    // First, so that the line of a newer version is not taken for something else.
     let found = number("version")?;
     if found > VERSION {
         return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: VERSION });
@@ -48,7 +48,7 @@ pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, Redis
     Ok(params)
 }
 
-/// Whether the filter is the one that was asked for.
+/// Refuses a filter that is not the one that was asked for.
 pub(super) fn check_same(name: &str, ours: &Params, theirs: &Params) -> Result<(), RedisFilterError> {
     let fields = [
         ("blocks", ours.blocks as u64, theirs.blocks as u64),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_the_geometry() {
+    fn a_line_describes_the_geometry() {
         let read = decode("n", "k", encode(&params()).as_bytes()).unwrap();
         assert_eq!(check_same("n", &params(), &read), Ok(()));
         let other = Params { seed: 8, ..params() };

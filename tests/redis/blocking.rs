@@ -169,7 +169,7 @@ fn what_a_mirror_lacks_needs_the_server() {
     assert_eq!((filter.insert(&2), filter.uncertain()), (Ok(true), 1));
     for key in 3..20 {
         for result in [filter.insert(&key), filter.contains(&key)] {
-            let error = failed(result, &["see that it runs"]);
+            let error = failed(result, &["check that it runs"]);
             assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
         }
     }

@@ -24,7 +24,7 @@ fn passwords_and_rights_are_asked_for() {
     let host = format!("127.0.0.1:{}", server.port);
     assert!(open(&format!("redis://:hush@{host}"), "f").unwrap().insert(&1).unwrap());
     for url in [format!("redis://{host}"), format!("redis://:guess@{host}"), format!("redis://me:hush@{host}")] {
-        let error = failed(open(&url, "f"), &[&host, "give user and password"]);
+        let error = failed(open(&url, "f"), &[&host, "give a user and a password"]);
         assert!(matches!(error, Denied { .. }), "{url}: {error:?}");
         assert!(!error.to_string().contains("guess"));
     }
