@@ -484,7 +484,8 @@ mod tests {
         let parcel = exchange.parcels(&cluster()).remove(0);
         let answers = vec![Value::Int(1), Value::Nil, server_error("LOADING")];
         exchange.take(parcel, Outcome { answers, failure: None });
-        assert!(matches!(exchange.next(), Err(RedisFilterError::Refused { .. })));
+        let message = "its answer makes no sense".into();
+        assert_eq!(exchange.next(), Err(RedisFilterError::Refused { node: "n:1".into(), message }));
         assert_eq!(job.abandoned, [(1, true), (2, false)]);
     }
 
@@ -505,8 +506,11 @@ mod tests {
             }
             std::thread::sleep(*waits.last().unwrap());
         };
-        assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error}");
-        assert!(waits.windows(2).take(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+        let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error}") };
+        assert!(node == "n:1" && waited.as_millis() >= 100 && message == "ClusterDown", "{waited:?} {message}");
+        assert_eq!(waits[..2], [16, 32].map(Duration::from_millis));
+        // The last wait is what is left of the patience.
+        assert!(waits.iter().sum::<Duration>() <= Duration::from_millis(100), "{waits:?}");
         assert!(started.elapsed() < Duration::from_secs(10));
         job.abandoned.sort();
         assert_eq!(job.abandoned, [(0, false), (1, false)]);

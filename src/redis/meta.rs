@@ -64,6 +64,7 @@ pub(super) fn check_same(name: &str, ours: &Params, theirs: &Params) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::BuildError;
 
     fn params() -> Params {
         Params::new(1000, 8, 7, Selected::detect())
@@ -71,7 +72,11 @@ mod tests {
 
     #[test]
     fn a_line_describes_the_geometry() {
-        let read = decode("n", "k", encode(&params()).as_bytes()).unwrap();
+        // The golden hash is from the Python of docs/FORMAT.md.
+        let line =
+            "bloomline version=1 layout=words4 blocks=1000 probes=8 seed=7 golden=3318235210795218045 shard=16777152";
+        assert_eq!(encode(&params()), line);
+        let read = decode("n", "k", line.as_bytes()).unwrap();
         assert_eq!(check_same("n", &params(), &read), Ok(()));
         let other = Params { seed: 8, ..params() };
         let error = check_same("n", &other, &read).unwrap_err();
@@ -81,11 +86,14 @@ mod tests {
     #[test]
     fn other_lines_are_refused() {
         let line = encode(&params());
+        let golden = KeyHasher::new(7).golden();
         let decode = |line: &str| decode("n", "k", line.as_bytes()).map(|_| ()).unwrap_err();
         let foreign = RedisFilterError::NotBloomline { key: "k".into() };
         for other in [
             "".to_owned(),
             "bloomline".to_owned(),
+            line.replace("bloomline ", "bloom "),
+            line.replace("version=1", "version=x"),
             line.replace("words4", "words8"),
             line.replace("blocks=1000", "blocks=0"),
             line.replace("blocks=1000", "blocks=-1"),
@@ -96,10 +104,9 @@ mod tests {
             assert_eq!(decode(&other), foreign, "{other}");
         }
         let huge = decode(&line.replace("blocks=1000", "blocks=1000000000000000"));
-        assert!(matches!(huge, RedisFilterError::Build(_)), "{huge}");
+        assert!(matches!(huge, RedisFilterError::Build(BuildError::TooLarge { .. })), "{huge}");
         let newer = RedisFilterError::NewerVersion { name: "n".into(), found: 2, newest: 1 };
         assert_eq!(decode(&line.replace("version=1", "version=2 more=x")), newer);
-        let golden = KeyHasher::new(7).golden();
         let other = line.replace(&format!("golden={golden}"), &format!("golden={}", golden ^ 1));
         assert_eq!(decode(&other), RedisFilterError::OtherHash { name: "n".into() });
     }

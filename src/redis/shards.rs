@@ -194,15 +194,13 @@ mod tests {
         }
     }
 
-    /// CRC-16 of "123456789" is 0x31C3 in the specification of Redis Cluster; the slots of two keys from its text on
-    /// hash tags: all that counts is what is in the braces.
+    /// The slots are those that a server gives these keys with `CLUSTER KEYSLOT`.
     #[test]
-    fn slots_are_those_of_the_specification() {
-        assert_eq!(crc16::State::<crc16::XMODEM>::calculate(b"123456789"), 0x31C3);
-        let key = Key::new("a:b", 7);
-        assert_eq!(key.name, "cbf:{a:b:7}");
-        assert_eq!(key.slot, crc16::State::<crc16::XMODEM>::calculate(b"a:b:7") % 16384);
-        assert_ne!(Key::meta("a").name, Key::new("a", 0).name);
+    fn slots_are_those_of_the_server() {
+        assert_eq!(Key::new("a:b", 7), Key { name: "cbf:{a:b:7}".into(), slot: 11822 });
+        assert_eq!(Key::meta("a"), Key { name: "cbf:{a:meta}".into(), slot: 14381 });
+        let copy = Key { name: "cbf:{test:0}:upload:00000000000000ab".into(), slot: 14554 };
+        assert_eq!(shards(1, 8).temporary(0, 0xAB), copy);
     }
 
     proptest! {

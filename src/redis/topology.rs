@@ -177,7 +177,9 @@ mod tests {
         assert_eq!(Topology::Cluster(Vec::new()).to_ask([].into_iter(), &mut turns), []);
         assert_eq!(Topology::One(asked.clone()).to_ask(seeds.into_iter(), &mut turns), []);
         for nonsense in [Value::Nil, Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 1, vec![])])] {
-            assert!(matches!(Topology::parse(nonsense, &asked), Err(RedisFilterError::Refused { .. })));
+            let message = "its answer to CLUSTER SLOTS makes no sense".into();
+            let refused = RedisFilterError::Refused { node: "asked:1".into(), message };
+            assert_eq!(Topology::parse(nonsense, &asked), Err(refused));
         }
     }
 
@@ -188,10 +190,12 @@ mod tests {
             Topology::parse(answer, &Node::new("n", 1))
         };
         assert_eq!(parse("ERR This instance has cluster support disabled"), Ok(Topology::One(Node::new("n", 1))));
-        for line in ["NOAUTH Authentication required.", "NOPERM User x has no permissions"] {
-            assert!(matches!(parse(line), Err(RedisFilterError::Denied { .. })), "{line}");
+        for line in ["NOAUTH Authentication required.", "WRONGPASS invalid password", "NOPERM no permissions"] {
+            let Err(RedisFilterError::Denied { node, message }) = parse(line) else { panic!("{line}") };
+            assert!(node == "n:1" && message.contains(line.split_once(' ').unwrap().1), "{node} {message}");
         }
-        assert!(matches!(parse("ERR unknown command"), Err(RedisFilterError::Refused { .. })));
+        let Err(RedisFilterError::Refused { node, message }) = parse("ERR unknown command") else { panic!() };
+        assert!(node == "n:1" && message.contains("unknown command"), "{node} {message}");
     }
 
     #[test]
