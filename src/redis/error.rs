@@ -109,31 +109,30 @@ impl fmt::Display for RedisFilterError {
             Self::Name { name } => {
                 write!(f, "the name {name:?} is not valid: give 1 to 200 bytes without braces and control characters")
             }
-            Self::Url { reason } => {
-                write!(
-                    f,
-                    "the address of the server is not valid: {reason}; give redis://HOST:PORT or rediss://USER:PASSWORD@HOST:PORT"
-                )
-            }
+            Self::Url { reason } => write!(
+                f,
+                "the address of the server is not valid: {reason}; give redis://HOST:PORT or \
+                 rediss://USER:PASSWORD@HOST:PORT"
+            ),
             Self::NotFound { name } => {
                 write!(f, "the server has no filter {name:?}: create it with expected keys and a false-positive rate")
             }
             Self::Differs { name, field, ours, theirs } => write!(
                 f,
-                "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the expected keys, \
-                 rate and seed with which it was created, or choose another name"
+                "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the \
+                 expected keys, rate and seed with which it was created, or choose another name"
             ),
             Self::NotBloomline { key } => {
                 write!(f, "the key {key:?} holds something that is not a bloomline filter: choose another name")
             }
             Self::NewerVersion { name, found, newest } => write!(
                 f,
-                "the filter {name:?} has format version {found}, but this build can read {newest} at most: update this build"
+                "the filter {name:?} has format version {found}, but this build reads {newest} at most: update it"
             ),
             Self::OtherHash { name } => write!(
                 f,
-                "the keys of the filter {name:?} were hashed with another hash function than this build's: use the build that \
-                 created it"
+                "the keys of the filter {name:?} were hashed with another hash function than this build's: use the \
+                 build that created it"
             ),
             Self::Merge(error) => error.fmt(f),
             Self::Denied { node, message } => write!(
@@ -143,8 +142,8 @@ impl fmt::Display for RedisFilterError {
             ),
             Self::OutOfMemory { node } => write!(
                 f,
-                "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict keys, which \
-                 would lose the filter"
+                "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict \
+                 keys, which would lose the filter"
             ),
             Self::ReadOnly { node } => write!(f, "{node} is a read-only replica: give the address of its primary"),
             Self::Refused { node, message } => write!(f, "{node} failed: {message}"),

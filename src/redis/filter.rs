@@ -80,8 +80,8 @@ pub struct RedisBloomFilter(SharedFilter<Blocking>);
 #[cfg(feature = "redis-tokio")]
 pub struct AsyncRedisBloomFilter(SharedFilter<Tokio>);
 
-/// Gives both types these methods. Those that are `async` block in `RedisBloomFilter`, and no generic can make a method
-/// `async` in one type alone, so a macro writes them twice. The logic is in [`SharedFilter`].
+/// Writes these methods for both types, since no generic can make a method `async` in one type and not in the other. In
+/// `RedisBloomFilter` an `async` method becomes one that blocks. The logic is in [`SharedFilter`].
 macro_rules! methods {
     (
         { $($plain:tt)* }
@@ -164,7 +164,11 @@ methods! {
     /// # Errors
     /// [`RedisFilterError`]: the size or the name is not valid, the server cannot be reached or denies access, or
     /// ([`Differs`](RedisFilterError::Differs)) the name has a filter of another size or seed.
-    pub async fn create(server: &RedisServer, name: &str, size: &Builder<BloomFilter>) -> Result<Self, RedisFilterError> {
+    pub async fn create(
+        server: &RedisServer,
+        name: &str,
+        size: &Builder<BloomFilter>,
+    ) -> Result<Self, RedisFilterError> {
         SharedFilter::open(server, name, Some(size)).await.map(Self)
     }
 

@@ -36,7 +36,7 @@ impl<'a> Asked<'a> {
     }
 
     fn key(&self, command: usize) -> &Key {
-        self.shards.key_of(&self.probes[command].1)
+        &self.shards.keys[self.probes[command].1.shard]
     }
 
     fn answer(&mut self, command: usize, answer: bool) {

@@ -2,18 +2,16 @@
 //!
 //! A call is three hops away from the commands that are sent:
 //!
-//! 1. `RedisBloomFilter::insert_batch` (filter.rs) drives `SharedFilter::insert_batch` (shared.rs), which makes a job
-//!    of the keys: `Claims` (jobs.rs).
-//! 2. `SharedFilter` passes the job to `Nodes::run` (nodes.rs), which repeats what fails as `Exchange` (exchange.rs)
-//!    decides.
-//! 3. `Nodes::run` passes the commands of each round to `Transport::exchange`, which is `Blocking`'s (blocking.rs). It
-//!    sends them.
+//! 1. `RedisBloomFilter::insert_batch` (filter.rs) calls `SharedFilter::insert_batch` (shared.rs), which makes jobs of
+//!    the keys: `Claims` (jobs.rs).
+//! 2. `SharedFilter` gives each job to `Nodes::run` (nodes.rs). `Exchange` (exchange.rs) tells it which commands go to
+//!    which node, and which to send again.
+//! 3. `Nodes::run` gives the commands to `Transport::exchange` of `Blocking` (blocking.rs), which sends them.
 //!
-//! `AsyncRedisBloomFilter` (async_filter.rs) awaits the same `SharedFilter` on another transport, `Tokio` (tokio.rs).
+//! `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `Tokio` (tokio.rs).
 //!
-//! The files below these depend on nothing but one another: `jobs` builds commands and reads answers, `shards` knows
-//! where a block is on a server, `meta` reads and writes the description of a filter, and `topology` knows which node
-//! serves a slot.
+//! Further down, `shards` knows where a block is on a server, `meta` describes a filter to its server, `server` has the
+//! addresses, and `topology` knows which node serves a slot.
 
 mod blocking;
 mod error;

@@ -9,6 +9,7 @@ use crate::error::BuildError;
 use crate::fpr;
 use crate::params::Params;
 use redis::{Cmd, Value, cmd};
+use std::fmt::Display;
 
 /// The size of a shard. A string of this size, with its header and its end, is just below 16 MiB, for which the
 /// server's allocator has a size class. With 64 bytes more it would take 20 MiB. docs/DESIGN.md has the measurement.
@@ -17,6 +18,9 @@ const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
 
 /// The names of all keys on a server begin with this.
 pub(super) const KEY_PREFIX: &str = "cbf:";
+
+/// The part of a filter that describes it.
+pub(super) const META: &str = "meta";
 
 /// The most shards of a filter: 16 TiB. A client keeps the names of all of them.
 const MAX_SHARDS: usize = 1 << 20;
@@ -80,33 +84,20 @@ impl Shards {
         let key = &self.keys[shard];
         (key.slot, key.command("BITFIELD").arg("INCRBY").arg("u1").arg(last).arg(0).take())
     }
-
-    /// The key of the shard that has the probes.
-    pub(super) fn key_of(&self, probes: &Probes) -> &Key {
-        &self.keys[probes.shard]
-    }
 }
 
 impl Key {
-    /// The key of a shard. Each has a hash tag of its own, so that a cluster spreads the shards.
-    fn new(name: &str, shard: usize) -> Self {
-        Self::tagged(name, &shard.to_string())
-    }
-
-    /// The key of the description of a filter. It is no shard's key, since that has a number after the last colon.
-    pub(super) fn meta(name: &str) -> Self {
-        Self::tagged(name, "meta")
+    /// The key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so that a
+    /// cluster spreads the shards.
+    pub(super) fn new(name: &str, part: impl Display) -> Self {
+        let tag = format!("{name}:{part}");
+        let slot = crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % SLOTS;
+        Self { name: format!("{KEY_PREFIX}{{{tag}}}"), slot }
     }
 
     /// The beginning of a command about this key.
     pub(super) fn command(&self, name: &str) -> Cmd {
         cmd(name).arg(&self.name).take()
-    }
-
-    fn tagged(name: &str, part: &str) -> Self {
-        let tag = format!("{name}:{part}");
-        let slot = crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % SLOTS;
-        Self { name: format!("{KEY_PREFIX}{{{tag}}}"), slot }
     }
 }
 
@@ -198,7 +189,7 @@ mod tests {
     #[test]
     fn slots_are_those_of_the_server() {
         assert_eq!(Key::new("a:b", 7), Key { name: "cbf:{a:b:7}".into(), slot: 11822 });
-        assert_eq!(Key::meta("a"), Key { name: "cbf:{a:meta}".into(), slot: 14381 });
+        assert_eq!(Key::new("a", META), Key { name: "cbf:{a:meta}".into(), slot: 14381 });
         let copy = Key { name: "cbf:{test:0}:upload:00000000000000ab".into(), slot: 14554 };
         assert_eq!(shards(1, 8).temporary(0, 0xAB), copy);
     }

@@ -6,7 +6,7 @@ use super::jobs::{self, Asked, Claims, Commands, PIECE, Queries};
 use super::meta;
 use super::nodes::{Nodes, Transport};
 use super::server::RedisServer;
-use super::shards::{Key, Shards, check_name, check_size};
+use super::shards::{Key, META, Shards, check_name, check_size};
 use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch;
 use crate::block::BLOCK_BYTES;
@@ -47,7 +47,7 @@ impl<T: Transport> SharedFilter<T> {
         let wanted = size.map(Builder::params).transpose()?;
         wanted.as_ref().map_or(Ok(()), check_size)?;
         check_name(name)?;
-        let key = Key::meta(name);
+        let key = Key::new(name, META);
         let set = wanted.as_ref().map(|params| key.command("SET").arg(meta::encode(params)).arg("NX").take());
         let commands = set.into_iter().chain([key.command("GET")]);
         let mut job = Commands::new(commands.map(|command| (key.slot, command)));
@@ -193,7 +193,7 @@ impl<T: Transport> SharedFilter<T> {
         let unlink = |key: &Key| (key.slot, key.command("UNLINK"));
         self.nodes.run(&mut Commands::new(self.shards.keys.iter().map(unlink))).await?;
         // Last, so that a filter of which only a part was removed can still be opened and deleted.
-        self.nodes.run(&mut Commands::new([unlink(&Key::meta(&self.shards.name))])).await
+        self.nodes.run(&mut Commands::new([unlink(&Key::new(&self.shards.name, META))])).await
     }
 
     /// Writes the filter as the public type of this name.

@@ -79,8 +79,8 @@ impl Topology {
         }
     }
 
-    /// The nodes to ask for the topology. Another one is first each time, since a node that is cut off from the others gives
-    /// an old answer. None if there is only one server.
+    /// The nodes to ask for the topology. Another one is first each time, since a node that is cut off from the others
+    /// gives an old answer. None if there is only one server.
     pub(super) fn to_ask(&self, seeds: impl Iterator<Item = Node>, turns: &mut usize) -> Vec<Node> {
         let Self::Cluster(ranges) = self else { return Vec::new() };
         let mut nodes: Vec<Node> = Vec::new();
