@@ -164,7 +164,6 @@ impl BloomFilter {
     }
 }
 
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<A> Filter<Words4, A>
 where
     Words4: Query<A>,

@@ -1,5 +1,4 @@
 //! `Filter`: what all filter types do, written once.
-#![allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 
 use crate::batch;
 use crate::error::{BuildError, MergeError};

@@ -60,6 +60,8 @@
 //! crates](https://github.com/bloomline/bloomline/blob/main/docs/BENCHMARKS.md).
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// The layouts are the crate's own: their traits seal the types.
+#![allow(private_bounds)]
 
 extern crate alloc;
 #[cfg(all(test, not(feature = "std")))]

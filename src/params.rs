@@ -177,7 +177,6 @@ impl<F> Builder<F> {
     /// # Errors
     /// [`BuildError`] for a value out of its range, for too few values, for a size that overflows, for memory that
     /// the system refuses, for a rate that 64-bit hashes cannot keep, and for a kernel that the CPU lacks.
-    #[allow(private_bounds)]
     pub fn build(self) -> Result<F, BuildError>
     where
         F: FromBuilder,
@@ -199,7 +198,6 @@ impl<F> Builder<F> {
     /// assert!(plan.expected_fpr(2_000_000_000_000) > 0.03);
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    #[allow(private_bounds)]
     pub fn plan(&self) -> Result<Plan, BuildError>
     where
         F: FromParams,

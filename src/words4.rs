@@ -32,7 +32,6 @@ pub type BloomFilter = Filter<Words4, Exclusive>;
 /// The layout of [`BloomFilter`] and [`AtomicBloomFilter`](crate::AtomicBloomFilter).
 pub struct Words4(());
 
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<A> Filter<Words4, A>
 where
     Words4: Query<A>,

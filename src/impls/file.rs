@@ -7,7 +7,6 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Files. (docs/FORMAT.md has the format.)
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<L: Query<A>, A> Filter<L, A> {
     /// Saves the filter to a file, in the format of docs/FORMAT.md, which every later version reads.
     ///

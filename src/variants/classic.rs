@@ -55,7 +55,6 @@ pub type AtomicClassicBloomFilter = Filter<Classic, Shared>;
 /// The layout of [`ClassicBloomFilter`] and [`AtomicClassicBloomFilter`].
 pub struct Classic(());
 
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<A> Filter<Classic, A>
 where
     Classic: Query<A>,

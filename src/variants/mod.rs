@@ -135,7 +135,6 @@ fn for_memory<L: Query<A>, A>(bytes: usize, keys: u64) -> Result<Filter<L, A>, B
     Filter::from_params(L::params(Sizing::Memory { bytes, keys })?)
 }
 
-#[allow(private_bounds)] // The layouts are the crate's own: their traits seal the type.
 impl<L: Query<A> + Variant, A> Filter<L, A> {
     /// For the types of this module: a filter of at most `bytes` bytes, in whole blocks of 64, empty, with the number of probes that has the
     /// lowest rate for `expected_keys` distinct keys.
