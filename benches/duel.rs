@@ -11,8 +11,8 @@
 mod common;
 
 use common::filters::held;
-use common::operations::{Rivals, atomic_inserts};
 use common::paired::duel;
+use common::rivals::{Rivals, atomic_inserts};
 use common::*;
 
 fn main() {
@@ -20,7 +20,7 @@ fn main() {
     for (name, bytes) in sizes(&named.join(" ")) {
         let rivals = Rivals::new(bytes);
         for (percent, kind) in HITS {
-            let hashes = probe_keys(BATCH, held(bytes), percent);
+            let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
             duel(&format!("{name}, query, {kind}"), rivals.queries(&hashes));
         }
         duel(&format!("{name}, insert, fresh keys"), rivals.inserts());

@@ -9,7 +9,7 @@
 //!
 //! All have the same memory, 12 bits a key, the probes that are best for that, and the load they are planned for. Criterion
 //! times them one after another; the table below each of its groups is of rounds in which they take turns, and × is the
-//! ratio to the classic layout. Of `register` all inserts are atomic.
+//! ratio to the classic layout. All inserts of `register` are atomic.
 
 mod common;
 
@@ -18,10 +18,10 @@ use bloomline::variants::{
     SplitBlockBloomFilter, TwoBlockBloomFilter,
 };
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
+use common::by_criterion::{chosen_sizes, criterion, measure};
 use common::filters::{filled, held, portions};
-use common::measure::{chosen_sizes, criterion, measure};
-use common::operations::fresh;
 use common::paired::{Side, duel};
+use common::rivals::fresh;
 use common::*;
 use criterion::Criterion;
 use std::convert::identity;
@@ -29,15 +29,15 @@ use std::convert::identity;
 fn main() {
     let mut criterion = criterion();
     for (name, bytes) in chosen_sizes() {
-        let entrants = entrants(bytes);
+        let layouts = layouts(bytes);
         for (percent, kind) in HITS {
-            let hashes = probe_keys(BATCH, held(bytes), percent);
-            let sides = entrants.iter().map(|entrant| entrant.queries(&hashes)).collect();
+            let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
+            let sides = layouts.iter().map(|layout| layout.queries(&hashes)).collect();
             compare(&mut criterion, &format!("{name}, query, {kind}"), sides);
         }
-        let mut sides: Vec<_> = entrants.into_iter().map(|entrant| entrant.inserts(bytes)).collect();
+        let mut sides: Vec<_> = layouts.into_iter().map(|layout| layout.inserts(bytes)).collect();
         let words4 = filled(bytes, Kernel::detect());
-        let mut new = vec![false; BATCH];
+        let mut new = vec![false; ROUND_KEYS];
         sides.push(fresh("atomic words4", bytes, words4, AtomicBloomFilter::from, move |filter, hashes| {
             filter.insert_hashes(hashes, &mut new[..hashes.len()])
         }));
@@ -46,29 +46,29 @@ fn main() {
     criterion.final_summary();
 }
 
-/// Criterion's figures, then those in turns: of the first side, and of those that the command line chose.
+/// Times the sides by criterion. Then the first side and all that the command line chose take turns.
 fn compare(criterion: &mut Criterion, title: &str, mut sides: Vec<Side>) {
     measure(criterion, title, &mut sides);
     let mut first = true;
-    sides.retain(|side| std::mem::take(&mut first) || side.played > 0);
+    sides.retain(|side| std::mem::take(&mut first) || !side.times.is_empty());
     if sides.len() > 1 {
         duel(&format!("{title}, in turns"), sides);
     }
 }
 
 /// All layouts at their planned load, the classic one first.
-fn entrants(bytes: usize) -> Vec<Box<dyn Contender>> {
-    fn alone<L: Layout + Clone + 'static>(filter: L) -> Box<dyn Contender> {
-        Box::new(Entrant { name: L::NAME, filter, save: identity, make: identity })
+fn layouts(bytes: usize) -> Vec<Box<dyn Sides>> {
+    fn alone<L: Layout + Clone + 'static>(filter: L) -> Box<dyn Sides> {
+        Box::new(Filled { name: L::NAME, filter, save: identity, make: identity })
     }
     let classic: ClassicBloomFilter = at_load(bytes);
-    let atomic_classic = Entrant {
+    let atomic_classic = Filled {
         name: "atomic classic",
         filter: AtomicClassicBloomFilter::from(classic.clone()),
         save: ClassicBloomFilter::from,
         make: AtomicClassicBloomFilter::from,
     };
-    let register = Entrant {
+    let register = Filled {
         name: RegisterBloomFilter::NAME,
         filter: at_load(bytes),
         save: written,
@@ -93,29 +93,30 @@ fn at_load<L: Layout>(bytes: usize) -> L {
     filter
 }
 
-/// A filter that threads share cannot be cloned, but its file can.
+/// A filter that threads share is not `Clone`, so its file stands in for it.
 fn written(filter: RegisterBloomFilter) -> Vec<u8> {
     let mut file = Vec::new();
     filter.write_to(&mut file).unwrap();
     file
 }
 
-trait Contender {
+/// The sides of a filter at its planned load.
+trait Sides {
     fn queries<'a>(&'a self, hashes: &'a [u64]) -> Side<'a>;
 
     /// Takes the filter, so that it need not be filled again.
     fn inserts(self: Box<Self>, bytes: usize) -> Side<'static>;
 }
 
-/// A filter, and how it becomes what can be cloned, and a filter again.
-struct Entrant<L, S> {
+/// A filter at its planned load. `save` turns it into something that can be cloned, and `make` turns that into a filter.
+struct Filled<L, S> {
     name: &'static str,
     filter: L,
     save: fn(L) -> S,
     make: fn(S) -> L,
 }
 
-impl<L: Layout + 'static, S: Clone + 'static> Contender for Entrant<L, S> {
+impl<L: Layout + 'static, S: Clone + 'static> Sides for Filled<L, S> {
     fn queries<'a>(&'a self, hashes: &'a [u64]) -> Side<'a> {
         let mut found = vec![false; hashes.len()];
         Side::passing(self.name, hashes, move |hashes| self.filter.contains_hashes(hashes, &mut found))
@@ -123,7 +124,7 @@ impl<L: Layout + 'static, S: Clone + 'static> Contender for Entrant<L, S> {
 
     fn inserts(self: Box<Self>, bytes: usize) -> Side<'static> {
         let Self { name, filter, save, make } = *self;
-        let mut new = vec![false; BATCH];
+        let mut new = vec![false; ROUND_KEYS];
         fresh(name, bytes, save(filter), make, move |filter, hashes| {
             filter.insert_hashes(hashes, &mut new[..hashes.len()])
         })

@@ -15,10 +15,10 @@
 mod common;
 
 use bloomline::{AtomicBloomFilter, Key};
+use common::by_criterion::{chosen_sizes, criterion, measure};
 use common::filters::{fastbloom, fastbloom_atomic, held, holding};
-use common::measure::{chosen_sizes, criterion, measure};
-use common::operations::{Rivals, atomic_inserts, each};
 use common::paired::Side;
+use common::rivals::{Rivals, atomic_inserts, each};
 use common::*;
 use criterion::Criterion;
 
@@ -27,7 +27,7 @@ fn main() {
     for (name, bytes) in chosen_sizes() {
         let rivals = Rivals::new(bytes);
         for (percent, kind) in HITS {
-            let hashes = probe_keys(BATCH, held(bytes), percent);
+            let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
             measure(&mut criterion, &format!("{name}, query, {kind}"), &mut rivals.queries(&hashes));
         }
         measure(&mut criterion, &format!("{name}, insert, fresh"), &mut rivals.inserts());
@@ -47,7 +47,7 @@ fn hashed_queries(criterion: &mut Criterion, name: &str, bytes: usize) {
     let holding_integers = holding(bytes, &present);
     let holding_urls = holding(bytes, &urls(&present));
     for (percent, kind) in HITS {
-        let integers = probe_keys(BATCH, held(bytes), percent);
+        let integers = probe_keys(ROUND_KEYS, held(bytes), percent);
         let urls = urls(&integers);
         let mut sides = vec![
             batch("contains_batch of u64", &holding_integers, &integers),
@@ -67,8 +67,8 @@ fn atomic_on_load(criterion: &mut Criterion, name: &str, bytes: usize) {
     let filter = AtomicBloomFilter::from(holding::<u64>(bytes, &[]));
     let fastbloom = fastbloom_atomic(fastbloom(bytes));
     for (percent, kind) in HITS {
-        let hashes = probe_keys(BATCH, held(bytes), percent);
-        let mut found = vec![false; BATCH];
+        let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
+        let mut found = vec![false; ROUND_KEYS];
         let mut sides = vec![
             Side::passing("atomic contains_hashes", &hashes, |hashes| filter.contains_hashes(hashes, &mut found)),
             Side::passing("atomic contains_hash", &hashes, |hashes| each(hashes, |hash| filter.contains_hash(hash))),
@@ -78,8 +78,8 @@ fn atomic_on_load(criterion: &mut Criterion, name: &str, bytes: usize) {
         ];
         measure(criterion, &format!("{name}, atomic query, {kind}"), &mut sides);
     }
-    let hashes = probe_keys(BATCH, held(bytes), 100);
-    let mut new = vec![false; BATCH];
+    let hashes = probe_keys(ROUND_KEYS, held(bytes), 100);
+    let mut new = vec![false; ROUND_KEYS];
     let mut sides = vec![
         Side::passing("atomic insert_hashes", &hashes, |hashes| filter.insert_hashes(hashes, &mut new)),
         Side::passing("atomic insert_hash", &hashes, |hashes| each(hashes, |hash| filter.insert_hash(hash))),

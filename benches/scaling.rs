@@ -6,15 +6,15 @@
 //! cargo bench --bench scaling --features frontier -- skewed    some of bulk, fresh, skewed, queries, queue
 //! ```
 //!
-//! Times are of the clock on the wall, per key. A round inserts its keys into an empty filter, so fresh keys set all of
+//! Times are wall-clock times a key. A round inserts its keys into an empty filter, so fresh keys set all of
 //! their bits; emptying is not timed.
 
 mod common;
 
 use bloomline::{AtomicBloomFilter, Kernel};
 use common::filters::{empty, filled};
-use common::operations::each;
 use common::paired::{Side, duel};
+use common::rivals::each;
 use common::*;
 use dashmap::DashSet;
 use rayon::prelude::*;
@@ -60,109 +60,112 @@ fn main() {
     }
 }
 
+/// Keys of [`PRESENT`], drawn so that the key of rank r has the probability r^-1.1 / Σ i^-1.1 (Zipf).
+///
+/// Rejection-inversion (Hörmann and Derflinger, 1996): x is drawn under the curve x^-1.1 by inverting its integral,
+/// and its nearest rank is taken unless x lies outside the bar of that rank.
+fn zipf_keys(count: usize) -> Vec<u64> {
+    const S: f64 = 1.1;
+    let integral = |x: f64| (x.powf(1.0 - S) - 1.0) / (1.0 - S);
+    let inverse = |y: f64| (1.0 + y * (1.0 - S)).powf(1.0 / (1.0 - S));
+    // The bar of rank 1 starts where the curve has the same area as the bar.
+    let (low, high) = (integral(1.5) - 1.0, integral(count as f64 + 0.5));
+    let mut dice = (0..).map(|i| (hash(RANKS, i) >> 11) as f64 / (1u64 << 53) as f64);
+    let ranks = std::iter::from_fn(|| {
+        let y = low + dice.next()? * (high - low);
+        let rank = inverse(y).round().clamp(1.0, count as f64);
+        Some((y >= integral(rank + 0.5) - rank.powf(-S)).then_some(rank as u64))
+    });
+    ranks.flatten().take(count).map(|rank| hash(PRESENT, rank)).collect()
+}
+
 fn named(operation: &str, pool: &ThreadPool) -> String {
     let threads = pool.current_num_threads();
     format!("{operation}, {threads} thread{}", if threads == 1 { "" } else { "s" })
 }
 
-/// Deals the keys out to the threads of the pool; the sum of what `take` returns.
+/// Deals the keys out to the threads of the pool. Returns the sum of what `take` returns.
 fn deal(pool: &ThreadPool, keys: &[u64], take: impl Fn(&[u64]) -> usize + Sync + Send) -> usize {
     pool.install(|| keys.par_chunks(CHUNK).map(take).sum())
 }
 
-fn insert_chunk(filter: &AtomicBloomFilter, chunk: &[u64]) -> usize {
-    filter.insert_hashes(chunk, &mut [false; CHUNK][..chunk.len()])
+/// Inserts key by key.
+fn singles<'a>(
+    name: &str,
+    pool: &'a ThreadPool,
+    keys: &'a [u64],
+    clear: impl FnMut() + 'a,
+    insert: impl Fn(u64) -> bool + Sync + Send + 'a,
+) -> Side<'a> {
+    Side::prepared(named(name, pool), keys, clear, move |keys| deal(pool, keys, |chunk| each(chunk, &insert)))
+}
+
+/// Inserts in batches, and key by key.
+fn atomic<'a>(filter: &'a RefCell<AtomicBloomFilter>, pool: &'a ThreadPool, keys: &'a [u64]) -> [Side<'a>; 2] {
+    let clear = || filter.borrow_mut().clear();
+    [
+        Side::prepared(named("atomic insert_hashes", pool), keys, clear, |keys| {
+            let filter = &*filter.borrow();
+            deal(pool, keys, |chunk| filter.insert_hashes(chunk, &mut [false; CHUNK][..chunk.len()]))
+        }),
+        Side::prepared(named("atomic insert_hash", pool), keys, clear, |keys| {
+            let filter = &*filter.borrow();
+            deal(pool, keys, |chunk| each(chunk, |hash| filter.insert_hash(hash)))
+        }),
+    ]
 }
 
 fn bulk_load(bytes: usize, pools: &[ThreadPool], keys: &[u64]) {
     let filter = RefCell::new(empty(bytes, Kernel::detect()));
     let shared = RefCell::new(AtomicBloomFilter::from(empty(bytes, Kernel::detect())));
     let mut new = vec![false; keys.len()];
-    let most = &pools[0];
+    let clear = || filter.borrow_mut().clear();
     let mut sides = Vec::new();
     for pool in pools {
-        let prepare = || filter.borrow_mut().clear();
-        sides.push(Side::prepared(named("par_insert_hashes", pool), keys, prepare, |keys| {
+        sides.push(Side::prepared(named("par_insert_hashes", pool), keys, clear, |keys| {
             let filter = &mut *filter.borrow_mut();
             pool.install(|| filter.par_insert_hashes(keys));
             0 // it does not tell which were new
         }));
     }
-    sides.extend([
-        Side::prepared(
-            "insert_hashes",
-            keys,
-            || filter.borrow_mut().clear(),
-            |keys| filter.borrow_mut().insert_hashes(keys, &mut new),
-        ),
-        Side::prepared(
-            named("atomic insert_hashes", most),
-            keys,
-            || shared.borrow_mut().clear(),
-            |keys| {
-                let shared = &*shared.borrow();
-                deal(most, keys, |chunk| insert_chunk(shared, chunk))
-            },
-        ),
-        Side::prepared(
-            named("atomic insert_hash", most),
-            keys,
-            || shared.borrow_mut().clear(),
-            |keys| {
-                let shared = &*shared.borrow();
-                deal(most, keys, |chunk| each(chunk, |hash| shared.insert_hash(hash)))
-            },
-        ),
-    ]);
+    sides.push(Side::prepared("insert_hashes", keys, clear, |keys| filter.borrow_mut().insert_hashes(keys, &mut new)));
+    sides.extend(atomic(&shared, &pools[0], keys));
     duel("bulk load, fresh keys", sides);
 }
 
-/// `fresh` are keys to compare with, for the first side.
+/// With `fresh` keys, the first side inserts those for comparison.
 fn concurrent_inserts(bytes: usize, pools: &[ThreadPool], fresh: Option<&[u64]>, keys: &[u64], kind: &str) {
     let filter = RefCell::new(AtomicBloomFilter::from(empty(bytes, Kernel::detect())));
     let fastbloom = fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).hashes(PROBES);
-    // An exact set needs some hundred ns a key: a quarter of the keys will do.
+    // An exact set takes some hundred ns a key, so it gets a quarter of the keys.
     let few = &keys[..keys.len() / 4];
     let locked = Mutex::new(HashSet::with_capacity(few.len()));
     let sharded = DashSet::with_capacity(few.len());
 
-    let clear = || filter.borrow_mut().clear();
-    let batch = |pool, keys: &[u64]| {
-        let filter = &*filter.borrow();
-        deal(pool, keys, |chunk| insert_chunk(filter, chunk))
-    };
-    let single = |pool, keys: &[u64]| {
-        let filter = &*filter.borrow();
-        deal(pool, keys, |chunk| each(chunk, |hash| filter.insert_hash(hash)))
-    };
     let mut sides = Vec::new();
     if let Some(fresh) = fresh {
-        let most = &pools[0];
-        let name = named("atomic insert_hashes, fresh keys", most);
-        sides.push(Side::prepared(name, fresh, clear, move |keys| batch(most, keys)));
+        let [mut side, _] = atomic(&filter, &pools[0], fresh);
+        side.name = named("atomic insert_hashes, fresh keys", &pools[0]);
+        sides.push(side);
     }
     for pool in pools {
+        sides.extend(atomic(&filter, pool, keys));
         sides.extend([
-            Side::prepared(named("atomic insert_hashes", pool), keys, clear, move |keys| batch(pool, keys)),
-            Side::prepared(named("atomic insert_hash", pool), keys, clear, move |keys| single(pool, keys)),
-            Side::prepared(
-                named("fastbloom atomic insert_hash", pool),
+            singles(
+                "fastbloom atomic insert_hash",
+                pool,
                 keys,
                 || fastbloom.clear(),
-                |keys| deal(pool, keys, |chunk| each(chunk, |hash| !fastbloom.insert_hash(hash))),
+                |hash| !fastbloom.insert_hash(hash),
             ),
-            Side::prepared(
-                named("Mutex<HashSet<u64>>", pool),
+            singles(
+                "Mutex<HashSet<u64>>",
+                pool,
                 few,
                 || locked.lock().unwrap().clear(),
-                |keys| deal(pool, keys, |chunk| each(chunk, |hash| locked.lock().unwrap().insert(hash))),
+                |hash| locked.lock().unwrap().insert(hash),
             ),
-            Side::prepared(
-                named("DashSet<u64>", pool),
-                few,
-                || sharded.clear(),
-                |keys| deal(pool, keys, |chunk| each(chunk, |hash| sharded.insert(hash))),
-            ),
+            singles("DashSet<u64>", pool, few, || sharded.clear(), |hash| sharded.insert(hash)),
         ]);
     }
     duel(&format!("concurrent inserts, {kind}"), sides);

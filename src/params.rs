@@ -68,11 +68,9 @@ impl Params {
 
     /// How often filters of these geometries fold until they are equal: ours, theirs.
     pub(crate) fn folds_to_meet(&self, other: &Self) -> Result<(u32, u32), MergeError> {
-        let (ours, theirs) = (self.blocks, other.blocks);
-        let times = (ours.max(theirs) / ours.min(theirs)).ilog2();
-        let (ours, theirs) = if ours > theirs { (times, 0) } else { (0, times) };
-        let divides = |params: &Self, times| params.blocks.trailing_zeros() >= times;
-        if !(divides(self, ours) && divides(other, theirs)) {
+        let times = |from: usize, to: usize| (from / to).checked_ilog2().unwrap_or(0);
+        let (ours, theirs) = (times(self.blocks, other.blocks), times(other.blocks, self.blocks));
+        if self.blocks << theirs != other.blocks << ours {
             return Err(MergeError::Blocks { ours: self.blocks, theirs: other.blocks });
         }
         self.folded(ours).check_same(&other.folded(theirs)).map(|()| (ours, theirs))

@@ -3,7 +3,7 @@
 use super::*;
 use bloomline::{BloomFilter, Kernel, Key};
 
-/// The kernels to compare: all, but the fastest alone where the filters of one comparison would not fit in memory.
+/// All kernels. For large filters only the fastest, because a filter for each would not fit in memory.
 pub fn kernels(bytes: usize) -> impl Iterator<Item = Kernel> {
     Kernel::available().take(if bytes > 1 << 30 { 1 } else { Kernel::ALL.len() })
 }
@@ -42,13 +42,13 @@ pub fn portions(from: u64, to: u64, mut take: impl FnMut(&[u64])) {
     }
 }
 
-/// The keys of [`PRESENT`] that probes hit.
+/// How many keys of [`PRESENT`] the probes hit.
 pub fn held(bytes: usize) -> u64 {
-    planned_keys(bytes).min(BATCH as u64)
+    planned_keys(bytes).min(ROUND_KEYS as u64)
 }
 
-/// Holds the keys that probes hit; the rest of its load is random bits of the same density, which is what a Bloom
-/// filter without blocks is made of. (Key by key, a gigabyte takes minutes.)
+/// Holds the keys that probes hit. The rest of its load is random bits of the same density, from which the bits of a Bloom
+/// filter without blocks do not differ. To insert all keys would take minutes for a gigabyte.
 pub fn fastbloom(bytes: usize) -> fastbloom::BloomFilter {
     let rest = (planned_keys(bytes) - held(bytes)) as f64;
     let density = 1.0 - (-f64::from(PROBES) * rest / (bytes as f64 * 8.0)).exp();
@@ -61,8 +61,8 @@ pub fn fastbloom(bytes: usize) -> fastbloom::BloomFilter {
 fn random_words(bytes: usize, density: f64) -> Vec<u64> {
     const DIGITS: u64 = 16;
     let density = (density * f64::from(1 << DIGITS)) as u64;
-    // A binary digit 1 of the density means OR, 0 means AND, from the lowest up: each halves the share set so far
-    // and adds its half.
+    // From the lowest binary digit of the density up, 0 means AND and 1 means OR. Both halve the share that is set, and OR
+    // adds a half.
     let word = |i| {
         (0..DIGITS).fold(0, |word, digit| {
             let random = hash(NOISE, i * DIGITS + digit);
@@ -83,7 +83,7 @@ pub fn sbbf(bytes: usize) -> sbbf_rs_safe::Filter {
     filter
 }
 
-/// Random 64-byte lines read behind the same prefetches as the filters' batches, one byte of each: what the memory gives.
+/// Reads one byte of random 64-byte lines, with the same prefetches as the filters' batches: the limit that the memory sets.
 pub struct RawLines(memmap2::MmapMut);
 
 impl RawLines {
@@ -95,27 +95,27 @@ impl RawLines {
         Self(map)
     }
 
-    /// Counts bytes that are 1; there is none.
+    /// Counts the bytes that are 1. There are none.
     #[allow(unsafe_code)]
     pub fn read(&self, hashes: &[u64]) -> usize {
         const AHEAD: usize = 64;
         const BURST: usize = 4;
         let lines = self.0.len() / 64;
-        let place = |hash: u64| ((u128::from(hash) * lines as u128) >> 64) as usize * 64;
-        let prefetch = |place: usize| {
+        let start = |hash: u64| ((u128::from(hash) * lines as u128) >> 64) as usize * 64;
+        let prefetch = |start: usize| {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a prefetch has no effect on memory.
             unsafe {
                 use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-                _mm_prefetch::<_MM_HINT_T1>(self.0.as_ptr().wrapping_add(place).cast());
+                _mm_prefetch::<_MM_HINT_T1>(self.0.as_ptr().wrapping_add(start).cast());
             }
         };
-        let read = |hash: u64| usize::from(self.0[place(hash)] == 1);
+        let read = |hash: u64| usize::from(self.0[start(hash)] == 1);
         let (first, rest) = hashes.split_at(AHEAD);
-        first.iter().for_each(|&hash| prefetch(place(hash)));
+        first.iter().for_each(|&hash| prefetch(start(hash)));
         let mut count = 0;
         for (next, due) in rest.as_chunks::<BURST>().0.iter().zip(hashes.as_chunks::<BURST>().0) {
-            next.iter().for_each(|&hash| prefetch(place(hash)));
+            next.iter().for_each(|&hash| prefetch(start(hash)));
             count += due.iter().map(|&hash| read(hash)).sum::<usize>();
         }
         count += hashes[rest.len() / BURST * BURST..].iter().map(|&hash| read(hash)).sum::<usize>();

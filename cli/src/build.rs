@@ -1,43 +1,46 @@
 //! `bloomline build`: a filter of lines, in a file.
 
-use crate::chunks::Chunks;
-use crate::cli::Build;
+use crate::cli::BuildOptions;
 use crate::error::Error;
-use crate::input::Input;
-use crate::inserter::Inserter;
-use crate::output::say;
-use crate::seen::Seen;
-use crate::{filter_file, pipeline, report, sizing};
+use crate::files;
+use crate::lines::chunks::Chunks;
+use crate::lines::input::Input;
+use crate::lines::pipeline;
+use crate::messages::print;
+use crate::set::inserter::Inserter;
+use crate::set::{KeySet, report, sizing};
 use std::process::ExitCode;
 use std::time::Instant;
 
 /// Runs the command.
-pub fn run(options: &Build) -> Result<ExitCode, Error> {
+pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
-    let inputs = Input::check_all(&options.reading.files)?;
-    filter_file::check_target(&options.output, inputs.iter().map(Input::origin))?;
     let reading = &options.reading;
+    let inputs = Input::check_all(&reading.files)?;
+    files::check_target(&options.output, inputs.iter().map(|input| &input.origin))?;
     let mut inserter = if options.append {
-        Inserter::new(Seen::load(&options.output)?, None)
+        Inserter::new(KeySet::load(&options.output)?, None, false)
     } else {
-        sizing::known(&options.sizing, &inputs, reading.end())?
+        sizing::of_build(&options.size, &inputs, reading.end())?
     };
-    let hashing = reading.hashing(inserter.seen.hasher());
-    pipeline::batches(
+    let hashing = reading.hashing(inserter.set.hasher());
+    let read = pipeline::run_alone(
         reading.threads,
         false,
         Chunks::new(inputs, 0, reading.cut()),
-        move |batch| batch.hash(&hashing),
-        |batch, place| {
-            let full = inserter.insert(batch, reading.on_error, true)?;
-            place.check(batch)?;
-            Ok(full)
+        move |lines| {
+            lines.hash(&hashing);
+            Ok(())
         },
-    )?;
+        |lines, position| inserter.insert(lines, position, reading.on_error, true),
+    );
+    if let Err(stop) = read {
+        return stop.end();
+    }
     inserter.end();
-    inserter.seen.save(&options.output)?;
+    inserter.set.save(&options.output)?;
     if let Some(format) = options.stats {
-        say(&report::of_build(&inserter, started.elapsed())?.format(format));
+        print(&report::of_build(&inserter, started.elapsed())?.format(format));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,14 @@
-//! The classic Bloom filter, with its bits all over the memory: the reference that people know.
+//! The formula of the classic Bloom filter, whose bits are anywhere in its memory. It is the reference that people know.
 //!
-//! n keys of k probes in m bits have the rate (1 − e^(−k n/m))^k. All answers take the best of all whole k.
+//! n keys with k probes in m bits have the rate (1 − e^(−k n/m))^k. Sizes are for the best of all whole numbers k.
+//!
+//! The library's `ClassicBloomFilter` does not share it. Its rate adds what the textbooks leave out, the scatter of the set
+//! bits and equal hashes, and it needs the feature `variants`, which `plan` must not.
 
-/// More probes than a rate can need: 2^-1074 is the least number there is.
+/// No rate needs more probes, because the smallest `f64` is 2^-1074.
 const MOST_PROBES: u32 = 1074;
 
-/// A classic filter's size.
+/// The size of a classic filter.
 #[derive(Clone, Copy)]
 pub struct Classic {
     /// m.
@@ -15,23 +18,23 @@ pub struct Classic {
 }
 
 impl Classic {
-    /// The least size for a rate.
+    /// The smallest filter that keeps a rate.
     pub fn for_rate(keys: u64, rate: f64) -> Self {
         let of = |probes| Self { bits: (keys as f64 / load(probes, rate)).ceil(), probes };
         best(of, |filter| filter.bits)
     }
 
-    /// The least rate of a size.
+    /// The filter of this size with the lowest rate.
     pub fn for_size(bits: f64, keys: u64) -> Self {
         best(|probes| Self { bits, probes }, |filter| filter.fpr(keys as f64))
     }
 
-    /// The most keys of a size and a rate, as [`capacity`](Self::capacity) has them.
+    /// The filter of this size with the largest [`capacity`](Self::capacity).
     pub fn for_capacity(bits: f64, rate: f64) -> Self {
         best(|probes| Self { bits, probes }, |filter| -filter.capacity(rate))
     }
 
-    /// The rate with so many keys.
+    /// The rate with this number of keys.
     pub fn fpr(&self, keys: f64) -> f64 {
         let set = -(-f64::from(self.probes) * keys / self.bits).exp_m1();
         set.powi(self.probes as i32)
@@ -43,13 +46,13 @@ impl Classic {
     }
 }
 
-/// n/m at which k probes reach a rate: the formula, solved for it.
+/// The n/m at which k probes reach a rate: the formula solved for n/m.
 fn load(probes: u32, rate: f64) -> f64 {
     let probes = f64::from(probes);
     -(-rate.powf(1.0 / probes)).ln_1p() / probes
 }
 
-/// The filter, of all numbers of probes, with the least cost; the fewer probes of equals.
+/// The filter with the lowest cost, over all numbers of probes. Of equal ones it is that with fewer probes.
 fn best(filter: impl Fn(u32) -> Classic, cost: impl Fn(&Classic) -> f64) -> Classic {
     let cheaper = |best: Classic, other: Classic| if cost(&other) < cost(&best) { other } else { best };
     (2..=MOST_PROBES).map(&filter).fold(filter(1), cheaper)

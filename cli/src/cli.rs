@@ -1,14 +1,13 @@
 //! The command line.
 
-use crate::batch::Hashing;
-use crate::chunks::Cut;
-use crate::json::Pointer;
-use crate::keys::{Keys, Part};
-use crate::shared::{Sharing, Writing};
+use crate::key::json::Pointer;
+use crate::key::{KeyRule, Part};
+use crate::lines::Hashing;
+use crate::lines::chunks::Cut;
 use crate::values::{Delimiter, OnError, StatsFormat, delimiter, duration, rate, size};
 use bloomline::KeyHasher;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Large sets of keys in little memory, with Bloom filters.
@@ -25,44 +24,44 @@ pub struct Cli {
 pub enum Command {
     /// Print each distinct line once: its first occurrence, in input order.
     #[command(after_help = DEDUP_EXAMPLES)]
-    Dedup(Dedup),
-    /// Make a filter of lines, or add lines to one.
+    Dedup(DedupOptions),
+    /// Build a filter from lines, or add lines to one.
     #[command(after_help = BUILD_EXAMPLES)]
-    Build(Build),
+    Build(BuildOptions),
     /// Print the lines that are in a filter, in input order.
     #[command(after_help = CHECK_EXAMPLES)]
-    Check(Check),
-    /// Tell what a filter is, how full it is, and whether its file is sound.
+    Check(CheckOptions),
+    /// Describe a filter: its size, how full it is, and whether its file is intact.
     #[command(after_help = INFO_EXAMPLES)]
-    Info(Info),
-    /// Make one filter of several: it holds the keys of all.
+    Info(InfoOptions),
+    /// Merge filters into one that holds the keys of all.
     #[command(after_help = MERGE_EXAMPLES)]
-    Merge(Merge),
-    /// Tell the memory, the number of probes and the rates of a filter before it is built.
+    Merge(MergeOptions),
+    /// Compute the memory, the number of probes and the rates of a filter before it is built.
     #[command(after_help = PLAN_EXAMPLES)]
-    Plan(Plan),
+    Plan(PlanOptions),
     /// Measure filter layouts and other crates' filters beside each other.
     #[cfg(feature = "compare")]
     #[command(after_help = crate::compare::EXAMPLES)]
     Compare(crate::compare::Options),
     /// Print a script that completes the command line in a shell.
-    Completions(Completions),
+    Completions(CompletionsOptions),
     /// Write the manual pages to a folder.
-    Manual(Manual),
+    Manual(ManualOptions),
 }
 
 const DEDUP_EXAMPLES: &str = "\
-A new line is dropped wrongly at the false-positive rate; a key that was seen is never taken for new. Memory is about 1.3 bytes a \
-distinct line at -p 0.01, 5.1 at -p 1e-6; up to 4.6 times as much where the filter grows.
+A new line is dropped by mistake at the false-positive rate. A key that was seen is never taken for new. Each distinct line takes \
+about 1.3 bytes of memory at -p 0.01 and 5.1 at -p 1e-6, and up to 4.6 times as much if the filter grows.
 
 Examples:
   bloomline dedup urls.txt > distinct.txt
   bloomline dedup --normalize url --stats crawl-*.gz -o distinct.zst
   bloomline dedup --json-pointer /text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl
-  bloomline dedup --state seen.bloom --checkpoint 1m today.txt -o new.txt    # after a crash: the same, and --resume";
+  bloomline dedup --state seen.bloom --checkpoint 1m today.txt -o new.txt    # after a crash, add --resume";
 
 const BUILD_EXAMPLES: &str = "\
-The file is replaced as a whole, once all lines are in: it is the old or the new one at every moment.
+The file is replaced once all lines are in. At every moment it is the old file or the new one.
 
 Examples:
   bloomline build -p 0.001 -o seen.bloom monday.txt
@@ -70,8 +69,8 @@ Examples:
   zcat logs.gz | bloomline build -n 50000000 --stats -o logs.bloom";
 
 const CHECK_EXAMPLES: &str = "\
-All lines that are in the filter are found; of the others, a share passes for found: the filter's false-positive rate. \
-The exit code is that of grep: 0 if lines were selected, 1 if none, 2 after an error.
+All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. The exit code \
+is that of grep: 0 if lines were selected, 1 if none were, 2 after an error.
 
 Examples:
   bloomline check -f seen.bloom urls.txt > seen.txt
@@ -79,21 +78,21 @@ Examples:
   if bloomline check -q -f seen.bloom urls.txt; then echo 'some were seen'; fi";
 
 const INFO_EXAMPLES: &str = "\
-The whole file is read and its checksums are verified.
+The whole file is read, and its checksums are verified.
 
 Examples:
   bloomline info seen.bloom
   bloomline info --json seen.bloom | jq .fpr";
 
 const MERGE_EXAMPLES: &str = "\
-Only filters of equal size, probes and seed can be merged: give -n, -p and --seed when you build them.
+Only filters of equal size, probes and seed can be merged. Give the same -n, -p and --seed when you build them.
 
 Examples:
   bloomline merge monday.bloom tuesday.bloom -o both.bloom";
 
 const PLAN_EXAMPLES: &str = "\
-Give two of -n, -p and --memory. The rates of words4, the layout of bloomline's filters, are those of its exact model; the \
-classic filter, with its bits all over the memory, is there for comparison.
+Give two of -n, -p and --memory. words4 is the layout of bloomline's filters, and its rates are those of its exact model. The \
+classic filter, whose bits lie all over the memory, is there for comparison.
 
 Examples:
   bloomline plan -n 1000000000 -p 0.001
@@ -101,59 +100,61 @@ Examples:
   bloomline plan -p 0.001 --memory 4G --json
   bloomline plan --table";
 
-/// Options of the commands that read lines.
+/// Options of the commands that read lines. Here and below, groups with a heading come last: all that follows stands under it.
 #[derive(Args)]
-pub struct Reading {
-    /// Files to read one after another, plain or compressed by gzip or zstd; standard input where there is none, and for "-"
+pub struct ReadOptions {
+    /// Files to read one after another, plain or compressed by gzip or zstd. "-" is standard input, which is also read if no file
+    /// is named
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    #[command(flatten)]
-    pub keying: Keying,
-
-    /// Lines end with NUL, not with a newline
+    /// Lines end with NUL instead of a newline
     #[arg(short, long)]
     pub zero_terminated: bool,
 
-    /// What to do with a line that has no key, and where an input is broken
+    /// What to do with a line that has no key, and with an input that is broken
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Fail)]
     pub on_error: OnError,
 
-    /// Threads that read and hash; one more takes the results in order [default: the available cores]
+    /// Threads that read and hash. One more thread takes the results in order [default: the available cores]
     #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 
     /// Bytes read at once
     #[arg(long, value_name = "BYTES", hide = true, default_value_t = 1 << 19, value_parser = value_parser!(u32).range(1..=1 << 30))]
     pub chunk_size: u32,
+
+    #[command(flatten)]
+    pub key: KeyOptions,
 }
 
 /// What the key of a line is.
 #[derive(Args)]
-#[command(next_help_heading = "Keys (the whole line, if not otherwise)")]
-pub struct Keying {
-    /// The field with this number, from 1
+#[command(next_help_heading = "Keys (default: the whole line)")]
+pub struct KeyOptions {
+    /// The field with this number. The first is 1
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..), conflicts_with = "json_pointer")]
     pub field: Option<u32>,
 
-    /// What stands between fields; \t is a tab
+    /// The text between fields. \t is a tab
     #[arg(long, value_name = "TEXT", default_value = "\\t", value_parser = delimiter, requires = "field")]
     pub delimiter: Delimiter,
 
-    /// The value in a line of JSON at this place, such as /text (RFC 6901): what a string contains, or the JSON of another value
+    /// The value in a line of JSON at this place, such as /text (RFC 6901): the content of a
+    /// string, or the JSON of another value
     #[arg(long, value_name = "POINTER")]
     pub json_pointer: Option<Pointer>,
 
-    /// The normal form of a URL: host in lower case and without a dot at its end, no default port, no fragment, %xx in
-    /// upper case
+    /// The normal form of a URL: the host in lower case without a dot at its end, no default port, no fragment, %xx in upper
+    /// case
     #[arg(long, value_name = "AS")]
     pub normalize: Option<Normalize>,
 
-    /// Without ASCII white space at both ends
+    /// Remove ASCII white space at both ends of the key
     #[arg(long)]
     pub trim: bool,
 
-    /// In lower case: of Unicode, or of ASCII where the line is not UTF-8
+    /// Put the key in lower case: by Unicode, or by ASCII if it is not UTF-8
     #[arg(long)]
     pub ignore_case: bool,
 }
@@ -165,7 +166,7 @@ pub enum Normalize {
     Url,
 }
 
-impl Reading {
+impl ReadOptions {
     /// How to cut the inputs.
     pub fn cut(&self) -> Cut {
         Cut { size: self.chunk_size as usize, end: self.end(), on_error: self.on_error }
@@ -178,44 +179,77 @@ impl Reading {
 
     /// How to hash the keys of lines, for a filter with this hasher.
     pub fn hashing(&self, hasher: &KeyHasher) -> Hashing {
-        Hashing { end: self.end(), keys: self.keys(), hasher: hasher.clone(), second: None }
+        Hashing { end: self.end(), rule: self.key_rule(), hasher: hasher.clone(), second: None }
     }
 
     /// What the key of a line is.
-    pub fn keys(&self) -> Keys {
-        let Keying { field, delimiter, json_pointer, normalize, trim, ignore_case } = &self.keying;
+    pub fn key_rule(&self) -> KeyRule {
+        let KeyOptions { field, delimiter, json_pointer, normalize, trim, ignore_case } = &self.key;
         let part = match (field, json_pointer) {
             (Some(number), _) => Part::Field { number: *number as usize, delimiter: delimiter.0.clone() },
             (None, Some(pointer)) => Part::Json(pointer.clone()),
             (None, None) => Part::Line,
         };
-        Keys { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
+        KeyRule { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
     }
 }
 
 /// Options of the commands that make a new filter.
 #[derive(Args)]
 #[command(next_help_heading = "Filter")]
-pub struct Sizing {
-    /// How many distinct lines to plan for [default: the lines of the files, estimated from samples]
+pub struct SizeOptions {
+    /// The number of distinct lines to plan for [default: the number of lines in the files, estimated from samples]
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = value_parser!(u64).range(1..))]
     pub expected_keys: Option<u64>,
 
-    /// The false-positive rate once the expected keys are in: the chance that a new line passes for one seen before
+    /// The false-positive rate once the expected lines are in: the chance that a new line is taken for one seen before
     /// [default: 1e-6]
     #[arg(short = 'p', long, value_name = "RATE", value_parser = rate)]
     pub fpr: Option<f64>,
 
-    /// Seed of the hash; another seed errs on other lines
+    /// Seed of the hash. Another seed gives other false positives
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
 
-impl Sizing {
+impl SizeOptions {
     /// The false-positive rate.
     pub fn fpr(&self) -> f64 {
         self.fpr.unwrap_or(1e-6)
     }
+}
+
+/// Which filter on a server it is.
+#[derive(Args)]
+#[command(next_help_heading = "Shared filter")]
+pub struct SharedOptions {
+    /// Share the filter with all processes that name it, on this Redis or Valkey server or on the cluster with these nodes:
+    /// redis://HOST:PORT, rediss://USER:PASSWORD@HOST:PORT for TLS, several separated by commas, or @FILE to read it from a file
+    #[arg(long, value_name = "URL", requires = "name")]
+    pub redis: Option<String>,
+
+    /// The name of the filter on the server
+    #[arg(long, value_name = "NAME", requires = "redis")]
+    pub name: Option<String>,
+}
+
+/// More about it, for those who write to it.
+#[derive(Args)]
+#[command(next_help_heading = "Shared filter")]
+pub struct SharedWriteOptions {
+    /// Remove the filter from the server first, after a question on the terminal. All processes lose its keys, so end the others
+    /// before
+    #[arg(long, requires = "expected_keys")]
+    pub reset: bool,
+
+    /// Do not ask before --reset
+    #[arg(long, requires = "reset")]
+    pub yes: bool,
+
+    /// Ask the server about every line. Without this option the process remembers which bits the server has, unless the filter
+    /// has more than 1 GiB, and does not ask again about lines that it has seen
+    #[arg(long, requires = "redis")]
+    pub no_mirror: bool,
 }
 
 /// Options of `bloomline dedup`.
@@ -223,42 +257,42 @@ impl Sizing {
 #[command(mut_arg("redis", |arg| {
     arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert"])
 }))]
-pub struct Dedup {
+pub struct DedupOptions {
     #[command(flatten)]
-    pub reading: Reading,
+    pub reading: ReadOptions,
 
     #[command(flatten)]
-    pub sizing: Sizing,
+    pub size: SizeOptions,
 
     #[command(flatten)]
-    pub sharing: Sharing,
+    pub shared: SharedOptions,
 
     #[command(flatten)]
-    pub writing: Writing,
+    pub writing: SharedWriteOptions,
 
-    /// Memory for the filter, in place of -n: bytes, or a number with K, M, G or T for powers of 1024. The rate is that of -p,
-    /// or, for inputs that tell how many lines they have, the best that fits
+    /// Memory for the filter instead of -n: bytes, or a number with K, M, G or T for powers of 1024. The rate is that of
+    /// -p. Without -p it is the best for the lines of the inputs, if their number can be estimated
     #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "expected_keys", help_heading = "Filter")]
     pub memory: Option<usize>,
 
-    /// The false-positive rate at which the filter counts as full [default: that of -p]
+    /// The false-positive rate at which the filter counts as full [default: the rate of -p]
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Filter")]
     pub max_fpr: Option<f64>,
 
-    /// What to do once the filter is full [default: warn if the size is known beforehand, grow if not]
+    /// What to do once the filter is full [default: warn if the size is known beforehand, else grow]
     #[arg(long, value_name = "WHAT", help_heading = "Filter")]
     pub when_full: Option<WhenFull>,
 
-    /// Check what the filter takes for a repeat against 128-bit hashes of the lines, kept in temporary files (16 bytes for
-    /// each distinct line): no line is lost
+    /// Check what the filter takes for a repeat against 128-bit hashes of all lines, so that no line is lost. They are kept in
+    /// temporary files, with 16 bytes for each distinct line
     #[arg(long, help_heading = "Filter", conflicts_with = "state")]
     pub exact: bool,
 
-    /// Write to FILE instead of standard output, compressed if it ends in .gz or .zst; it must not be an input
+    /// Write to FILE instead of standard output, compressed if its name ends in .gz or .zst. It must not be an input
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
 
-    /// Write the lines that are dropped to FILE
+    /// Write the dropped lines to FILE
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub dupes: Option<PathBuf>,
 
@@ -266,147 +300,154 @@ pub struct Dedup {
     #[arg(long, help_heading = "Output", conflicts_with = "dupes")]
     pub invert: bool,
 
-    /// Print every line, after "new" or "dup" and a tab
+    /// Print every line, with "new" or "dup" and a tab before it
     #[arg(long, help_heading = "Output", conflicts_with_all = ["dupes", "invert"])]
     pub annotate: bool,
 
-    /// Print how many lines there are instead of the lines
+    /// Print the number of lines instead of the lines
     #[arg(short, long, help_heading = "Output", conflicts_with = "annotate")]
     pub count: bool,
 
-    /// Remember the lines in FILTER for the next run: what it holds at the start is a repeat. Saved at the end, and on SIGINT and
-    /// SIGTERM
+    /// Remember the lines in FILTER for the next run. Lines that it holds at the start are repeats. It is saved at the end, and on
+    /// SIGINT and SIGTERM
     #[arg(long, value_name = "FILTER", help_heading = "Remembering")]
     pub state: Option<PathBuf>,
 
-    /// Save the state, with the output before it, each time this has passed, such as 50ms, 10s or 5m
+    /// Save the output and then the state each time this duration has passed, such as 50ms, 10s or 5m
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state", help_heading = "Remembering")]
     pub checkpoint: Option<Duration>,
 
-    /// Go on where the last checkpoint of the same command stands; from files to a file only
+    /// Continue the same command from its last checkpoint. Only a run from files to files can be continued
     #[arg(long, requires_all = ["state", "output"], conflicts_with = "count", help_heading = "Remembering")]
     pub resume: bool,
 
-    /// Print counts, the state of the filter and the speed to standard error at the end
+    /// Print counts, how full the filter is and the speed to standard error at the end
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Reporting")]
     pub stats: Option<StatsFormat>,
 
-    /// Measure the false-positive rate with SAMPLE keys that are not in the filter, for the statistics
+    /// Measure the false-positive rate with SAMPLE keys that are not in the filter, and print it with the statistics
     #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = value_parser!(u64).range(1..), help_heading = "Reporting")]
     pub verify: Option<u64>,
 
-    /// No progress bar, no warnings
+    /// Print no progress bar and no warnings
     #[arg(short, long, help_heading = "Reporting")]
     pub quiet: bool,
+}
+
+impl DedupOptions {
+    /// The files that are written, but for the state.
+    pub fn outputs(&self) -> impl Iterator<Item = &Path> {
+        [&self.output, &self.dupes].into_iter().flatten().map(PathBuf::as_path)
+    }
 }
 
 /// What to do once the filter is full.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WhenFull {
-    /// Say so, once, and go on at a rising rate
+    /// Warn once and go on. The false-positive rate rises
     Warn,
     /// End with an error before the next line
     Stop,
-    /// Add a larger filter: the rate stays, and the memory grows
+    /// Add a larger filter. The rate stays, and the memory grows
     Grow,
 }
 
 /// Options of `bloomline build`.
 #[derive(Args)]
-pub struct Build {
-    #[command(flatten)]
-    pub reading: Reading,
-
-    #[command(flatten)]
-    pub sizing: Sizing,
-
-    /// The filter's file; one that is there is replaced
+pub struct BuildOptions {
+    /// The filter's file. An existing file is replaced
     #[arg(short, long, value_name = "FILTER")]
     pub output: PathBuf,
 
-    /// Add to the filter that is in the file; its size, rate and seed stay
+    /// Add to the filter in the file. Its size, rate and seed stay the same
     #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "seed"])]
     pub append: bool,
 
-    /// Print counts, the state of the filter and the speed to standard error at the end
+    /// Print counts, how full the filter is and the speed to standard error at the end
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub stats: Option<StatsFormat>,
+
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    #[command(flatten)]
+    pub size: SizeOptions,
 }
 
 /// Options of `bloomline check`.
 #[derive(Args)]
-pub struct Check {
+pub struct CheckOptions {
     /// The filter's file
     #[arg(short, long, value_name = "FILTER")]
     #[arg(required_unless_present = "redis", conflicts_with = "redis")]
     pub filter: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub sharing: Sharing,
-
-    #[command(flatten)]
-    pub reading: Reading,
-
     /// Select the lines that are not in the filter
     #[arg(short = 'v', long)]
     pub invert_match: bool,
 
-    /// Print how many lines are selected instead of the lines; of several files, NAME:COUNT for each
+    /// Print the number of selected lines instead of the lines, or NAME:COUNT for each of several files
     #[arg(short, long)]
     pub count: bool,
 
-    /// Print nothing, and end at the first line that is selected: the exit code tells
+    /// Print nothing, and end at the first selected line. The exit code tells whether there is one
     #[arg(short, long)]
     pub quiet: bool,
+
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    #[command(flatten)]
+    pub shared: SharedOptions,
 }
 
 /// Options of `bloomline completions`.
 #[derive(Args)]
-pub struct Completions {
+pub struct CompletionsOptions {
     /// The shell
     pub shell: clap_complete::Shell,
 }
 
 /// Options of `bloomline manual`.
 #[derive(Args)]
-pub struct Manual {
-    /// The folder, which is made if it is not there
+pub struct ManualOptions {
+    /// The folder. It is created if it does not exist
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
 }
 
 /// Options of `bloomline info`.
 #[derive(Args)]
-pub struct Info {
+pub struct InfoOptions {
     /// The filter's file
     #[arg(value_name = "FILTER")]
     #[arg(required_unless_present = "redis", conflicts_with = "redis")]
     pub filter: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub sharing: Sharing,
-
     /// Print one JSON object on one line
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub shared: SharedOptions,
 }
 
 /// Options of `bloomline merge`.
 #[derive(Args)]
-pub struct Merge {
+pub struct MergeOptions {
     /// The files of the filters to merge
     #[arg(value_name = "FILTER", required = true)]
     pub filters: Vec<PathBuf>,
 
-    /// The file of the filter with the keys of all; it must not be an input
+    /// The file for the merged filter. It must not be an input
     #[arg(short, long, value_name = "FILTER")]
     pub output: PathBuf,
 }
 
 /// Options of `bloomline plan`.
 #[derive(Args)]
-pub struct Plan {
-    /// How many distinct keys the filter is for
+pub struct PlanOptions {
+    /// The number of distinct keys to plan for
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = value_parser!(u64).range(1..))]
     pub expected_keys: Option<u64>,
 
@@ -418,7 +459,7 @@ pub struct Plan {
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<usize>,
 
-    /// Print the rates by bits per key and probes
+    /// Print a table of rates by bits per key and probes
     #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "memory"])]
     pub table: bool,
 

@@ -4,6 +4,9 @@ use crate::values::StatsFormat;
 use serde_json::{Map, Value};
 use std::fmt::Display;
 
+/// The layout of the library's filters, as its documentation calls it.
+pub const LAYOUT: &str = "words4";
+
 /// Rows for people, fields for programs.
 #[derive(Default)]
 pub struct Figures {

@@ -4,50 +4,31 @@
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: it reads files by descriptor and position");
 
-mod batch;
 mod build;
 mod check;
-mod checkpoint;
-mod chunks;
 mod classic;
 mod cli;
 #[cfg(feature = "compare")]
 mod compare;
-mod decode;
 mod dedup;
 mod error;
-mod estimate;
-mod exact;
 mod figures;
-mod filter_file;
+mod files;
 mod info;
-mod input;
-mod inserter;
-mod json;
-mod keys;
+mod key;
 mod lines;
 mod manual;
 mod merge;
-mod normal_url;
+mod messages;
 mod output;
-mod pipeline;
-mod place;
 mod plan;
-mod progress;
-mod report;
-mod seen;
-mod shared;
-mod signals;
-mod sizing;
+mod set;
 mod values;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use std::io::{self, Write};
+use error::Error;
 use std::process::ExitCode;
-
-/// The layout of the library's filters, as its documentation calls it.
-const LAYOUT: &str = "words4";
 
 fn main() -> ExitCode {
     let result = match Cli::try_parse() {
@@ -72,14 +53,13 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // Whoever reads has enough, as `head` does.
-        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        // The reader has enough, as `head` has.
+        Err(Error::ReaderGone) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string()),
     }
 }
 
 fn fail(message: &str) -> ExitCode {
-    // Where even standard error is closed, the exit code alone must tell.
-    let _ = writeln!(io::stderr(), "bloomline: {message}");
+    messages::tell(message);
     ExitCode::from(2)
 }

@@ -1,6 +1,6 @@
 //! `bloomline completions` and `bloomline manual`: made from the command line's own description.
 
-use crate::cli::{Cli, Completions, Manual};
+use crate::cli::{Cli, CompletionsOptions, ManualOptions};
 use crate::error::Error;
 use crate::output::{Output, name};
 use clap::CommandFactory;
@@ -8,7 +8,7 @@ use std::fs;
 use std::process::ExitCode;
 
 /// Prints the completions.
-pub fn completions(options: &Completions) -> Result<ExitCode, Error> {
+pub fn completions(options: &CompletionsOptions) -> Result<ExitCode, Error> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Cli::command(), "bloomline", &mut script);
     let mut output = Output::create(None, [])?;
@@ -18,7 +18,7 @@ pub fn completions(options: &Completions) -> Result<ExitCode, Error> {
 }
 
 /// Writes the manual pages.
-pub fn manual(options: &Manual) -> Result<ExitCode, Error> {
+pub fn manual(options: &ManualOptions) -> Result<ExitCode, Error> {
     let folder = &options.folder;
     let pages = || {
         fs::create_dir_all(folder)?;

@@ -1,8 +1,8 @@
 //! An output: a file or standard output, written in large pieces, compressed if its name asks for it.
 
-use crate::decode::Coding;
 use crate::error::Error;
-use crate::input::{self, Origin};
+use crate::files::{Origin, refuse_input};
+use crate::lines::decode::Coding;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::File;
@@ -55,7 +55,7 @@ impl Output {
         };
         let failed = |source| Error::Create { output: name.clone(), source };
         let (mut file, metadata) = open().map_err(failed)?;
-        input::refuse_input(&name, &metadata, inputs)?;
+        refuse_input(&name, &metadata, inputs)?;
         if path.is_some() && metadata.is_file() {
             if metadata.len() < length {
                 return Err(Error::Shorter { output: name, have: metadata.len(), want: length });
@@ -108,7 +108,7 @@ impl Output {
     /// Writes all that was gathered. Without it nothing tells whether the last bytes arrived.
     pub fn finish(&mut self) -> Result<(), Error> {
         let finish = |output: &mut Self| {
-            // What is compressed has a member, and be it empty.
+            // A compressed file has at least one member, even if that is empty.
             if output.regular && output.end()?.stream_position()? == 0 {
                 output.begin()?;
             }
@@ -163,9 +163,4 @@ impl Output {
 /// What an output is called, for the user to read.
 pub fn name(path: Option<&Path>) -> String {
     path.map_or_else(|| "standard output".to_owned(), |path| format!("{path:?}"))
-}
-
-/// A message for the user; where standard error is closed, nobody wants it.
-pub fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "{message}");
 }

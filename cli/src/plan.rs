@@ -1,10 +1,9 @@
 //! `bloomline plan`: what a filter will take and do, before it is built.
 
-use crate::LAYOUT;
 use crate::classic::Classic;
-use crate::cli::Plan;
+use crate::cli::PlanOptions;
 use crate::error::Error;
-use crate::figures::{readable_size, table};
+use crate::figures::{LAYOUT, readable_size, table};
 use crate::output::Output;
 use bloomline::{BloomFilter, BuildError};
 use serde_json::{Value, json};
@@ -20,13 +19,13 @@ const BITS_PER_KEY: std::ops::RangeInclusive<usize> = 4..=40;
 const PROBES: [u32; 4] = [4, 8, 12, 16];
 
 /// Runs the command.
-pub fn run(options: &Plan) -> Result<ExitCode, Error> {
+pub fn run(options: &PlanOptions) -> Result<ExitCode, Error> {
     let text = match (options.table, options.json) {
         (true, false) => rates_text()?,
         (true, true) => rates_json()?,
         (false, json) => {
             let layouts = layouts(options)?;
-            if json { Value::from_iter(layouts.iter().map(Layout::json)).to_string() } else { layouts_text(&layouts) }
+            if json { Value::from_iter(layouts.iter().map(Planned::json)).to_string() } else { layouts_text(&layouts) }
         }
     };
     let mut output = Output::create(None, [])?;
@@ -34,8 +33,8 @@ pub fn run(options: &Plan) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A filter of some layout.
-struct Layout {
+/// A filter of some layout, before it is built.
+struct Planned {
     name: &'static str,
     keys: u64,
     memory: usize,
@@ -45,7 +44,7 @@ struct Layout {
 }
 
 /// The layouts, sized as the user wants.
-fn layouts(options: &Plan) -> Result<[Layout; 2], Error> {
+fn layouts(options: &PlanOptions) -> Result<[Planned; 2], Error> {
     let builder = BloomFilter::builder();
     let (plan, keys, classic, classic_keys) = match (options.expected_keys, options.fpr, options.memory) {
         (Some(keys), Some(rate), None) => {
@@ -64,14 +63,14 @@ fn layouts(options: &Plan) -> Result<[Layout; 2], Error> {
         _ => return Err(Error::PlanOfTwo),
     };
     Ok([
-        Layout {
+        Planned {
             name: LAYOUT,
             keys,
             memory: plan.memory_bytes(),
             probes: plan.probes(),
             rates: LOADS.map(|load| plan.expected_fpr((keys as f64 * load) as u64)),
         },
-        Layout {
+        Planned {
             name: "classic",
             keys: classic_keys,
             memory: (classic.bits / 8.0).ceil() as usize,
@@ -81,7 +80,7 @@ fn layouts(options: &Plan) -> Result<[Layout; 2], Error> {
     ])
 }
 
-impl Layout {
+impl Planned {
     fn bits_per_key(&self) -> f64 {
         self.memory as f64 * 8.0 / self.keys as f64
     }
@@ -114,14 +113,14 @@ impl Layout {
     }
 }
 
-fn layouts_text(layouts: &[Layout]) -> String {
+fn layouts_text(layouts: &[Planned]) -> String {
     let mut head: Vec<String> = ["layout", "keys", "memory", "k", "bits per key"].map(str::to_owned).to_vec();
     head.extend(LOADS.map(|load| format!("rate at ×{load}")));
-    let rows: Vec<_> = [head].into_iter().chain(layouts.iter().map(Layout::row)).collect();
+    let rows: Vec<_> = [head].into_iter().chain(layouts.iter().map(Planned::row)).collect();
     table(&rows)
 }
 
-/// The rates of words4 with so many bits a key, one for each of the [`PROBES`].
+/// The rates of words4 with this number of bits a key, one for each of the [`PROBES`].
 fn rates(bits_per_key: usize) -> Result<[f64; PROBES.len()], BuildError> {
     // So many that blocks are loaded as in any large filter, so few that no two are expected to share a whole hash.
     const KEYS: u64 = 1 << 26;

@@ -10,11 +10,11 @@ pub struct Delimiter(pub Vec<u8>);
 /// What to do about bad input.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnError {
-    /// End with an error; `dedup` and `check` have done all lines before
+    /// End with an error; `dedup` and `check` first finish all lines before it
     Fail,
     /// Leave out the line, or the rest of a broken input
     Skip,
-    /// Select the line as it is, and what can be read of a broken input
+    /// Select the line as it is, and keep what can be read of a broken input
     Keep,
 }
 
@@ -30,7 +30,7 @@ pub enum StatsFormat {
 /// A delimiter; the two characters \\t are a tab.
 pub fn delimiter(text: &str) -> Result<Delimiter, String> {
     match text {
-        "" => Err("empty".to_owned()),
+        "" => Err("it is empty".to_owned()),
         "\\t" => Ok(Delimiter(b"\t".to_vec())),
         text => Ok(Delimiter(text.as_bytes().to_vec())),
     }
@@ -39,7 +39,7 @@ pub fn delimiter(text: &str) -> Result<Delimiter, String> {
 /// A duration that is not zero.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if duration.is_zero() { Err("no time at all".to_owned()) } else { Ok(duration) }
+    if duration.is_zero() { Err("it must be longer than zero".to_owned()) } else { Ok(duration) }
 }
 
 /// A false-positive rate.

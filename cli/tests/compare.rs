@@ -3,86 +3,168 @@
 
 mod common;
 
+use bloomline::Kernel;
 use common::{Bench, number, text};
 use serde_json::Value;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
+use std::{env, thread};
 
 /// A comparison that takes seconds.
 const SHORT: &str = "compare --sizes 64K,256K --rounds 1 --probes 262144 -j 2";
 
+const LAYOUTS: [&str; 6] = ["words4", "words4x2", "classic", "split block", "register", "counting"];
+const PEERS: [&str; 3] = ["fastbloom", "sbbf-rs", "bloomfilter"];
+
 #[test]
 fn figures_agree_with_the_models() {
     let bench = Bench::new(&[]);
-    let text = bench.clean(&format!("{SHORT} --json"));
-    bench.write("result.json", text.as_bytes());
-    let result: Value = serde_json::from_str(&text).unwrap();
-    let contenders = names(&result["contenders"], "name");
-    assert!(contenders.contains(&"words4") && contenders.contains(&"fastbloom"), "{contenders:?}");
+    let line = format!("{SHORT} --json");
+    let result = bench.json(&line);
+    let contenders = [&LAYOUTS[..], &PEERS].concat();
+    assert_eq!(names(&result["contenders"], "name"), contenders);
 
     let rows = result["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2 * contenders.len());
+    assert_eq!(names(&result["rows"], "contender"), [&contenders[..], &contenders].concat());
     for row in rows {
-        let measured = number(row, "measured_fpr");
-        near_the_model(row, measured, number(&result, "round_keys"));
+        near_the_model(row, number(&result, "round_keys"));
         for time in ["insert", "query_0", "query_50", "query_100"] {
-            assert!(number(&row[time], "median") > 0.0, "{row}");
+            check_time(&row[time]);
         }
-        assert_eq!(threads(&row["query_threads"]), [1, 2], "{row}");
+        check_threads(&row["query_threads"]);
+        assert_eq!(row["query_threads"][0]["time"], row["query_50"], "{row}");
         assert!(number(row, "memory_bytes") <= number(row, "size_bytes"), "{row}");
         assert!((number(row, "bits_per_key") - 12.0).abs() < 0.1, "{row}");
     }
-    for row in result["rates"].as_array().unwrap() {
-        near_the_model(row, number(row, "measured_fpr"), number(row, "absent_keys"));
-        let asked = number(row, "modelled_fpr") / number(row, "requested_fpr");
-        assert!((0.5..1.02).contains(&asked), "{row}");
-    }
-    for load in result["loads"].as_array().unwrap() {
-        assert_eq!(threads(&load["threads"]), [1, 2], "{load}");
-    }
-    for known in ["date", "command", "version"] {
-        assert!(!result[known].as_str().unwrap().is_empty());
-    }
-    assert!(result["machine"]["caches"].is_array() && result["machine"]["features"].is_array());
-
-    let table = bench.clean("compare --from result.json");
-    for title in ["64 KiB, 43690 keys\n", "256 KiB, 174762 keys\n"] {
-        let (_, part) = table.split_once(title).unwrap();
-        for name in &contenders {
-            let line = part.lines().skip(1).find(|line| line.starts_with(&format!("{name} "))).unwrap();
-            assert_eq!(line.matches('±').count(), 5, "{line}");
+    let mut rates = result["rates"].as_array().unwrap().iter();
+    for asked in [0.05, 0.01, 0.001, 0.0001] {
+        for contender in contenders.iter().filter(|&&contender| contender != "sbbf-rs") {
+            let row = rates.next().unwrap();
+            assert_eq!((&row["contender"], number(row, "requested_fpr")), (&Value::from(*contender), asked));
+            assert!(number(row, "absent_keys") >= 400.0 / asked, "{row}");
+            near_the_model(row, number(row, "absent_keys"));
+            let share = number(row, "modelled_fpr") / asked;
+            assert!((0.5..1.02).contains(&share), "{row}");
         }
     }
-    assert!(table.contains("Only 262144 distinct keys a round"));
+    assert!(rates.next().is_none());
+    let loads = result["loads"].as_array().unwrap();
+    let of_a_size = ["words4", "words4", "classic", "register", "fastbloom"];
+    assert_eq!(names(&result["loads"], "contender"), [of_a_size, of_a_size].concat());
+    for load in loads {
+        check_threads(&load["threads"]);
+    }
+    check_models(&result["models"]);
+    check_circumstances(&result, &line);
+}
+
+/// The curves: the classic one goes through the table of every textbook, and more bits make a lower rate.
+fn check_models(models: &Value) {
+    assert_eq!(names(models, "contender"), LAYOUTS);
+    for model in models.as_array().unwrap() {
+        for (curve, few) in [("points", 33), ("space", 10)] {
+            let points = model[curve].as_array().unwrap();
+            assert!(points.len() >= few, "{model}");
+            for pair in points.windows(2) {
+                assert!(number(&pair[0], "bits_per_key") < number(&pair[1], "bits_per_key"), "{pair:?}");
+                assert!(number(&pair[0], "fpr") > number(&pair[1], "fpr"), "{pair:?}");
+            }
+        }
+    }
+    let classic = models[2]["points"].as_array().unwrap();
+    for (bits, rate) in [(8.0, 0.0216), (10.0, 0.00819), (16.0, 0.000459), (32.0, 2.11e-7)] {
+        let point = classic.iter().find(|point| number(point, "bits_per_key") == bits).unwrap();
+        assert!((number(point, "fpr") / rate - 1.0).abs() < 0.005, "{point}");
+    }
+}
+
+/// Where and when it was measured.
+fn check_circumstances(result: &Value, line: &str) {
+    assert_eq!(result["command"], format!("bloomline {line}"));
+    assert_eq!(result["version"], env!("CARGO_PKG_VERSION"));
+    let date = humantime::parse_rfc3339(result["date"].as_str().unwrap()).unwrap();
+    assert!(date.elapsed().unwrap() < Duration::from_secs(600) && date < SystemTime::now());
+    let machine = &result["machine"];
+    assert_eq!(machine["arch"], env::consts::ARCH);
+    assert_eq!(machine["kernel"], Kernel::detect().to_string());
+    assert_eq!(machine["cores"], thread::available_parallelism().unwrap().get());
+}
+
+#[test]
+fn tables_show_the_figures() {
+    let bench = Bench::new(&[]);
+    let result = bench.json("compare --sizes 64K,256K --rounds 3 --probes 4096 -j 2 --json");
+    bench.write("result.json", result.to_string().as_bytes());
+    let table = bench.clean("compare --from result.json");
+    let mut rows = result["rows"].as_array().unwrap().iter();
+    for title in ["64 KiB, 43690 keys\n", "256 KiB, 174762 keys\n"] {
+        let (_, part) = table.split_once(title).unwrap();
+        for (line, row) in part.lines().skip(1).zip(rows.by_ref().take(LAYOUTS.len() + PEERS.len())) {
+            let cells = line.strip_prefix(row["contender"].as_str().unwrap()).unwrap();
+            let cells: Vec<_> = cells.split_whitespace().collect();
+            let number = |field| number(row, field);
+            assert_eq!(cells[0], number("probes").to_string(), "{line}");
+            assert_eq!(cells[1], format!("{:.2}", number("bits_per_key")), "{line}");
+            assert_eq!(cells[2], format!("{:.2e}", number("modelled_fpr")), "{line}");
+            assert_eq!(cells[3], format!("{:.2e}", number("measured_fpr")), "{line}");
+            let times = [&row["query_0"], &row["query_50"], &row["query_100"], &row["insert"]];
+            let times = times.into_iter().chain([&row["query_threads"][1]["time"]]);
+            for (cells, time) in cells[4..14].chunks(2).zip(times) {
+                let median = self::number(time, "median");
+                let span = (self::number(time, "most") - self::number(time, "least")) / median * 50.0;
+                assert_eq!(cells, [format!("{median:.2}"), format!("±{span:.0}%")], "{line}");
+            }
+        }
+    }
+    assert!(rows.next().is_none());
+    assert!(table.contains("Only 4096 distinct keys a round"));
     bench.write("again.json", bench.clean("compare --from result.json --json").as_bytes());
     assert_eq!(bench.clean("compare --from again.json"), table);
 }
 
-/// Within five standard deviations, of which one part is that of the sample, and one that of the filter: its blocks are as
-/// good as independent, and the rate of one scatters about as widely as the rate is.
+/// Within five standard deviations. One part of the variance is that of the sample. The other is that of the filter, whose
+/// blocks are as good as independent: the rate of one scatters about as widely as the rate is.
 #[track_caller]
-fn near_the_model(row: &Value, measured: f64, sample: f64) {
-    let modelled = number(row, "modelled_fpr");
+fn near_the_model(row: &Value, sample: f64) {
+    let (modelled, measured) = (number(row, "modelled_fpr"), number(row, "measured_fpr"));
     let bytes = number(row, "bits_per_key") * number(row, "keys") / 8.0;
     let sigma = (modelled * (1.0 - modelled) / sample + modelled.powi(2) / (bytes / 64.0)).sqrt();
     assert!((measured - modelled).abs() < 5.0 * sigma, "{row}");
+}
+
+#[track_caller]
+fn check_time(time: &Value) {
+    let (least, median, most) = (number(time, "least"), number(time, "median"), number(time, "most"));
+    assert!(0.0 < least && least <= median && median <= most, "{time}");
+}
+
+/// Times on one and on two threads.
+#[track_caller]
+fn check_threads(times: &Value) {
+    let times = times.as_array().unwrap();
+    assert_eq!(times.iter().map(|at| number(at, "threads")).collect::<Vec<_>>(), [1.0, 2.0]);
+    times.iter().for_each(|at| check_time(&at["time"]));
 }
 
 fn names<'a>(entries: &'a Value, field: &str) -> Vec<&'a str> {
     entries.as_array().unwrap().iter().map(|entry| entry[field].as_str().unwrap()).collect()
 }
 
-fn threads(times: &Value) -> Vec<u64> {
-    times.as_array().unwrap().iter().map(|at| at["threads"].as_u64().unwrap()).collect()
-}
-
 #[test]
 fn contenders_are_chosen() {
-    let bench = Bench::new(&[]);
     let line = "compare --sizes 64K --rounds 1 --probes 4096 -j 1 --only fastbloom,words4 --bits-per-key 8 --json";
-    let result: Value = serde_json::from_str(&bench.clean(line)).unwrap();
-    assert_eq!(names(&result["rows"], "contender"), ["words4", "fastbloom"]);
-    assert_eq!(number(&result["rows"][0], "keys"), 65536.0);
-    assert_eq!(result["command"], format!("bloomline {line}"));
+    let result = Bench::new(&[]).json(line);
+    for part in ["rows", "loads", "rates"] {
+        let mut names = names(&result[part], "contender");
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names, ["fastbloom", "words4"], "{part}");
+    }
+    assert_eq!(names(&result["contenders"], "name"), ["words4", "fastbloom"]);
+    assert_eq!(names(&result["models"], "contender"), ["words4"]);
+    for row in result["rows"].as_array().unwrap() {
+        assert_eq!((number(row, "keys"), row["query_threads"].as_array().unwrap().len()), (65536.0, 1));
+    }
 }
 
 #[test]
@@ -107,21 +189,38 @@ fn bad_requests_are_refused() {
 fn plots_are_whole() {
     let bench = Bench::new(&[]);
     bench.clean(&format!("{SHORT} --html page.html --svg plots"));
-    for name in ["speed", "rate", "space", "threads"] {
+    let contenders = [&LAYOUTS[..], &PEERS].concat();
+    let operations =
+        ["words4: query", "words4: bulk load", "words4: atomic insert", "classic: query", "sbbf-rs: query"];
+    // The names in the legend, whether there are dashed lines, and the thick lines, which are those of the first hue: in the
+    // legend and in each panel.
+    for (name, legend, dashed, thick) in [
+        ("speed", &contenders[..], true, 1 + 2),
+        ("rate", &contenders, true, 1 + 1),
+        ("space", &LAYOUTS, false, 1 + 1),
+        ("threads", &operations, true, 4 + 4),
+    ] {
         let svg = text(&bench.read(&format!("plots/{name}.svg")));
-        assert!(svg.starts_with("<svg") && svg.contains("<polyline") && !svg.contains("#01"), "{name}");
+        assert!(svg.starts_with("<svg") && svg.contains("#c84e00") && !svg.contains("#01"), "{name}");
+        assert_eq!(svg.contains("stroke-dasharray=\"14 8\""), dashed, "{name}");
+        assert_eq!(svg.matches("stroke-width=\"5\"").count(), thick, "{name}");
+        for label in legend {
+            assert!(svg.contains(&format!(">\n{label}\n</text>")), "{label} in {name}");
+        }
     }
     let page = text(&bench.read("page.html"));
     for outside in ["src=", "href=", "url(", "@import", "<script", "#01"] {
         assert!(!page.contains(outside), "{outside}");
     }
+    // Speeds and loads of two sizes, and the rates.
+    assert_eq!(page.matches("<table>").count(), 5);
     for width in [390, 1200] {
         let Some(seen) = look(&bench, &page, width) else { return };
         assert!(number(&seen, "overflow") <= 0.0, "at {width} px: {seen}");
         let plots = seen["plots"].as_array().unwrap();
         assert_eq!(names(&seen["plots"], "id"), ["speed", "rate", "space", "threads"]);
         for plot in plots {
-            assert!(number(plot, "lines") > 0.0 && number(plot, "texts") > 5.0, "{plot}");
+            assert!(number(plot, "lines") >= 12.0 && number(plot, "texts") > 12.0, "{plot}");
             assert!(number(plot, "width") > 300.0, "{plot}");
             assert_eq!(plot["unseen"], 0, "{plot}");
             assert_eq!(plot["cut"].as_array().unwrap().len(), 0, "{plot}");
@@ -131,7 +230,7 @@ fn plots_are_whole() {
     }
 }
 
-/// Looks at the page from within: in a frame of this width, as on a phone or a desk.
+/// Describes the page in the frame, which is as wide as a phone or a desktop window.
 const EYES: &str = r#"
 const doc = document.querySelector("iframe").contentDocument;
 const meets = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
@@ -160,7 +259,7 @@ const root = doc.documentElement;
 document.querySelector("pre").textContent = JSON.stringify({ overflow: root.scrollWidth - root.clientWidth, plots });
 "#;
 
-/// What is seen in Chromium; nothing where there is none and none is required.
+/// What Chromium shows. `None` where it cannot be run and BLOOMLINE_REQUIRE_BROWSER is not 1.
 fn look(bench: &Bench, page: &str, width: u32) -> Option<Value> {
     let escape = |text: &str| text.replace('&', "&amp;").replace('"', "&quot;");
     let wrapper = format!(
@@ -178,11 +277,8 @@ fn look(bench: &Bench, page: &str, width: u32) -> Option<Value> {
     let output = match chromium.output() {
         Ok(output) => output,
         Err(error) => {
-            assert!(
-                std::env::var_os("BLOOMLINE_REQUIRE_BROWSER").is_none_or(|value| value != "1"),
-                "chromium: {error}"
-            );
-            eprintln!("skipped: the page was not looked at, for chromium cannot be run: {error}");
+            assert!(env::var_os("BLOOMLINE_REQUIRE_BROWSER").is_none_or(|value| value != "1"), "chromium: {error}");
+            eprintln!("skipped: chromium cannot be run, so the page was not looked at: {error}");
             return None;
         }
     };

@@ -1,26 +1,35 @@
-//! Connections that block the thread.
+//! `Blocking`: connections that block the thread.
 
-use super::error::RedisFilterError;
-use super::exchange::{Exchange, Failure, IDLE, Job, Next, Outcome, Parcel, unanswered};
+use super::exchange::{Failure, IDLE, Outcome, Parcel};
+use super::nodes::Transport;
 use super::server::RedisServer;
-use super::topology::{Node, Topology};
-use redis::{Connection, ConnectionLike, RedisResult, Value, cmd};
+use super::topology::Node;
+use redis::{Cmd, Connection, ConnectionLike, RedisResult, Value, cmd};
 use std::collections::HashMap;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// One connection to each node that was needed so far.
-pub(super) struct Connections {
+/// Runs a future over [`Blocking`] to its end. No runtime is needed, and one poll is enough: a future can only pend
+/// where it awaits one that does, and those of `Blocking` do all their work, waits included, when they are polled.
+pub(super) fn block_on<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("a blocking transport has no future that pends"),
+    }
+}
+
+/// At most one connection to each node.
+pub(super) struct Blocking {
     server: RedisServer,
-    topology: Topology,
-    /// How often it was asked for.
-    refreshes: usize,
+    readonly: bool,
     open: HashMap<Node, Open>,
 }
 
 struct Open {
     connection: Connection,
-    /// Since when; `None` while answers are on their way.
+    /// When the last answer came; `None` while answers are on their way.
     idle: Option<Instant>,
 }
 
@@ -32,63 +41,41 @@ impl Open {
     }
 }
 
-impl Connections {
-    /// Asks the first of the seeds that answers who serves what.
-    pub(super) fn new(server: &RedisServer) -> Result<Self, RedisFilterError> {
-        let mut last = RedisFilterError::Url { reason: "it is empty".to_owned() };
-        for node in server.seeds() {
-            let topology = Topology::One(node.clone());
-            let mut connections = Self { server: server.clone(), topology, refreshes: 0, open: HashMap::new() };
-            match connections.ask_topology(&node) {
-                Ok(topology) => {
-                    connections.topology = topology;
-                    if server.replicas {
-                        // If it is a replica, it has not been told yet that it shall answer.
-                        connections.open.clear();
-                    }
-                    return Ok(connections);
-                }
-                Err(error) => last = error,
-            }
+impl Transport for Blocking {
+    fn new(server: &RedisServer, readonly: bool) -> Self {
+        Self { server: server.clone(), readonly, open: HashMap::new() }
+    }
+
+    async fn exchange(&mut self, parcels: &mut [Parcel]) -> Vec<Outcome> {
+        // All nodes get their commands before the first answer is read.
+        let sent: Vec<_> = parcels.iter().map(|parcel| self.send(parcel)).collect();
+        let receive = |(sent, parcel): (Result<(), Failure>, _)| match sent {
+            Ok(()) => self.receive(parcel),
+            Err(failure) => Outcome { answers: Vec::new(), failure: Some(failure) },
+        };
+        sent.into_iter().zip(&*parcels).map(receive).collect()
+    }
+
+    async fn ask(&mut self, node: &Node, command: &Cmd) -> RedisResult<Value> {
+        let answer = self.connection(node)?.req_command(command);
+        if answer.is_err() {
+            self.open.remove(node);
+        } else if let Some(open) = self.open.get_mut(node) {
+            open.idle = Some(Instant::now());
         }
-        Err(last)
+        answer
     }
 
-    /// The same server, with connections of its own.
-    pub(super) fn another(&self) -> Self {
-        Self { server: self.server.clone(), topology: self.topology.clone(), refreshes: 0, open: HashMap::new() }
+    async fn sleep(wait: Duration) {
+        thread::sleep(wait);
     }
 
-    /// Does a job, whatever breaks meanwhile.
-    pub(super) fn run(&mut self, job: &mut impl Job) -> Result<(), RedisFilterError> {
-        let mut exchange = Exchange::new(job, self.server.patience, self.server.replicas);
-        loop {
-            // All nodes get their commands before the first is listened to.
-            let parcels = exchange.parcels(&self.topology);
-            let sent: Vec<_> = parcels.into_iter().map(|parcel| (self.send(&parcel), parcel)).collect();
-            for (result, parcel) in sent {
-                let outcome = match result {
-                    Ok(()) => self.receive(&parcel),
-                    Err(failure) => Outcome { answers: Vec::new(), failure: Some(failure) },
-                };
-                exchange.take(parcel, outcome);
-            }
-            let next = exchange.next().inspect_err(|_| {
-                // Answers that are still to come over them belong to nobody.
-                self.open.clear();
-            });
-            match next? {
-                Next::Done => return Ok(()),
-                Next::Again { wait, refresh } => {
-                    thread::sleep(wait);
-                    if refresh {
-                        self.refresh();
-                    }
-                }
-            }
-        }
+    fn abandon(&mut self) {
+        self.open.clear();
     }
+}
 
+impl Blocking {
     fn send(&mut self, parcel: &Parcel) -> Result<(), Failure> {
         let connection = self.connection(&parcel.node).map_err(|error| Failure { error, sent: false })?;
         connection.send_packed_command(&parcel.pipeline.get_packed_pipeline()).map_err(|error| {
@@ -107,20 +94,21 @@ impl Connections {
                     return Outcome { answers, failure: None };
                 }
                 match connection.recv_response() {
-                    // No answer to anything.
+                    // This is no answer to a command.
                     Ok(Value::Push { .. }) => {}
                     Ok(answer) => answers.push(answer),
                     Err(error) => break error,
                 }
             },
-            // It broke while another parcel's answers were read.
+            // The connection broke at another parcel for the same node.
             None => std::io::Error::from(std::io::ErrorKind::ConnectionReset).into(),
         };
-        // What else would come over it are answers to commands that are sent again.
+        // The commands without an answer are sent again, so their answers must not come over this connection.
         self.open.remove(&parcel.node);
         Outcome { answers, failure: Some(Failure { error, sent: true }) }
     }
 
+    /// The connection to a node, which has answers on their way from here on.
     fn connection(&mut self, node: &Node) -> RedisResult<&mut Connection> {
         let connection = match self.open.remove(node).and_then(Open::alive) {
             Some(connection) => connection,
@@ -131,39 +119,14 @@ impl Connections {
     }
 
     fn connect(&self, node: &Node) -> RedisResult<Connection> {
-        let RedisServer { connect_timeout, response_timeout, replicas, .. } = self.server;
+        let RedisServer { connect_timeout, response_timeout, .. } = self.server;
         let mut connection = self.server.client(node)?.get_connection_with_timeout(connect_timeout)?;
         connection.set_read_timeout(Some(response_timeout))?;
         connection.set_write_timeout(Some(response_timeout))?;
-        if replicas && matches!(self.topology, Topology::Cluster(_)) {
-            // A primary takes it for granted.
+        if self.readonly {
+            // Primaries accept it too.
             cmd("READONLY").exec(&mut connection)?;
         }
         Ok(connection)
-    }
-
-    /// Asks around for who serves what. If nobody answers, all stays as it was.
-    fn refresh(&mut self) {
-        for node in self.topology.to_ask(self.server.seeds(), &mut self.refreshes) {
-            if let Ok(topology @ Topology::Cluster(_)) = self.ask_topology(&node) {
-                self.topology = topology;
-                return;
-            }
-        }
-    }
-
-    fn ask_topology(&mut self, node: &Node) -> Result<Topology, RedisFilterError> {
-        let asked = Instant::now();
-        let answer = self.connection(node).and_then(|connection| connection.req_command(cmd("CLUSTER").arg("SLOTS")));
-        match answer {
-            Ok(answer) => {
-                self.open.entry(node.clone()).and_modify(|open| open.idle = Some(Instant::now()));
-                Topology::parse(answer, node)
-            }
-            Err(error) => {
-                self.open.remove(node);
-                Err(unanswered(node, asked, &error))
-            }
-        }
     }
 }

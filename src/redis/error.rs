@@ -1,4 +1,4 @@
-//! Why a call to a shared filter fails: each error names what was found and says what to do.
+//! Why a call to a shared filter fails. Each message names what was found and says what to do.
 
 use crate::error::{BuildError, MergeError};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Why a filter on a server cannot be reached, opened or written to.
 ///
-/// What a call may have done before it failed is told by the call.
+/// The documentation of each method says what it may have done before it failed.
 ///
 /// # Examples
 /// ```
@@ -18,16 +18,16 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisFilterError {
-    /// The filter asked for cannot be built.
+    /// The size that was asked for cannot be built.
     Build(BuildError),
-    /// A name that no filter can have.
+    /// No filter can have this name.
     Name {
         /// The name.
         name: String,
     },
-    /// No address of a server.
+    /// The address of the server is not valid.
     Url {
-        /// What is wrong with it.
+        /// What is wrong with the address.
         reason: String,
     },
     /// No filter has this name.
@@ -35,39 +35,48 @@ pub enum RedisFilterError {
         /// The name.
         name: String,
     },
-    /// The filter of this name is another one.
+    /// The filter of this name has another size or seed.
     Differs {
         /// The name.
         name: String,
         /// What differs.
         field: &'static str,
-        /// What was asked for.
+        /// The value that was asked for.
         ours: u64,
-        /// What the filter has.
+        /// The value that the filter has.
         theirs: u64,
     },
-    /// What is kept under the filter's name was not written by this crate.
+    /// The server's key for the filter holds something that this crate did not write.
     NotBloomline {
         /// The key on the server.
         key: String,
     },
-    /// The filter is of a newer version of this crate.
+    /// A newer version of this crate created the filter.
     NewerVersion {
         /// The name.
         name: String,
-        /// Its version.
+        /// The version of its format.
         found: u64,
-        /// The newest that this build knows.
+        /// The newest version that this build can read.
         newest: u64,
     },
-    /// The filter's keys were hashed by another hash function than this build's.
+    /// The format of the filter is older than those that this build reads.
+    OlderVersion {
+        /// The name.
+        name: String,
+        /// The version of its format.
+        found: u64,
+        /// The oldest version that this build can read.
+        oldest: u64,
+    },
+    /// The keys of the filter were hashed with another hash function than this build's.
     OtherHash {
         /// The name.
         name: String,
     },
-    /// A filter that is not of the same geometry cannot be uploaded.
+    /// The local filter cannot be uploaded, since its geometry differs.
     Merge(MergeError),
-    /// The server wants a password, another one, or grants too little.
+    /// The server wants a password or another one, or the user lacks a right.
     Denied {
         /// The server.
         node: String,
@@ -84,20 +93,20 @@ pub enum RedisFilterError {
         /// The server.
         node: String,
     },
-    /// The server refused a command for another reason, or answered something that makes no sense.
+    /// The server refused a command for another reason, or its answer makes no sense.
     Refused {
         /// The server.
         node: String,
         /// What it said.
         message: String,
     },
-    /// No answer in time, however often it was tried.
+    /// The server did not answer in time, or no node serves a slot of the cluster.
     Unreachable {
         /// The server.
         node: String,
-        /// How long it was tried.
+        /// How long the call tried.
         waited: Duration,
-        /// What went wrong the last time.
+        /// What went wrong at the last attempt.
         message: String,
     },
 }
@@ -107,48 +116,54 @@ impl fmt::Display for RedisFilterError {
         match self {
             Self::Build(error) => error.fmt(f),
             Self::Name { name } => {
-                write!(f, "no filter can be called {name:?}: give 1 to 200 bytes without braces and control characters")
+                write!(f, "the name {name:?} is not valid: give 1 to 200 bytes without braces and control characters")
             }
-            Self::Url { reason } => {
-                write!(
-                    f,
-                    "no address of a server: {reason}; give redis://HOST:PORT or rediss://USER:PASSWORD@HOST:PORT"
-                )
-            }
+            Self::Url { reason } => write!(
+                f,
+                "the address of the server is not valid: {reason}; give redis://HOST:PORT or \
+                 rediss://USER:PASSWORD@HOST:PORT"
+            ),
             Self::NotFound { name } => {
                 write!(f, "the server has no filter {name:?}: create it with expected keys and a false-positive rate")
             }
             Self::Differs { name, field, ours, theirs } => write!(
                 f,
-                "the filter {name:?} has {field} {theirs}, and {ours} was asked for: open it as it is, give the same expected \
-                 keys, rate and seed as those who created it, or choose another name"
+                "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the \
+                 expected keys, rate and seed with which it was created, or choose another name"
             ),
             Self::NotBloomline { key } => {
                 write!(f, "the key {key:?} holds something that is not a bloomline filter: choose another name")
             }
             Self::NewerVersion { name, found, newest } => write!(
                 f,
-                "the filter {name:?} has format version {found}, and this build knows {newest} at the most: update it"
+                "the filter {name:?} has format version {found}, but this build reads {newest} at most: update it"
+            ),
+            Self::OlderVersion { name, found, oldest } => write!(
+                f,
+                "the filter {name:?} has format version {found}, from before the first release, and this build reads from \
+                 version {oldest} on: delete it and insert its keys again"
             ),
             Self::OtherHash { name } => write!(
                 f,
-                "the filter {name:?} was filled with another hash function than this build's: use the build that created it"
+                "the keys of the filter {name:?} were hashed with another hash function than this build's: use the \
+                 build that created it"
             ),
             Self::Merge(error) => error.fmt(f),
             Self::Denied { node, message } => write!(
                 f,
-                "{node} denies access: {message}; give user and password in the URL, with the right to GET, SET, GETRANGE, \
+                "{node} denies access: {message}; give a user and a password in the URL, with the right to GET, SET, GETRANGE, \
                  SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, CLUSTER SLOTS, ASKING and READONLY"
             ),
             Self::OutOfMemory { node } => write!(
                 f,
-                "{node} is out of memory (maxmemory): give it more, or the filter a smaller size; evicting keys would lose it"
+                "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict \
+                 keys, which would lose the filter"
             ),
             Self::ReadOnly { node } => write!(f, "{node} is a read-only replica: give the address of its primary"),
-            Self::Refused { node, message } => write!(f, "{node} refuses: {message}"),
+            Self::Refused { node, message } => write!(f, "{node} failed: {message}"),
             Self::Unreachable { node, waited, message } => write!(
                 f,
-                "no answer from {node} in {:.1} s of trying: {message}; see that it runs and can be reached",
+                "no answer from {node} within {:.1} s: {message}; check that it runs and can be reached",
                 waited.as_secs_f64()
             ),
         }

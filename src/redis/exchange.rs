@@ -1,9 +1,9 @@
-//! Commands on their way: what to send where, what came back, and what to try again. Knows nothing of connections, so that
-//! the blocking and the asynchronous interface are the same.
+//! Commands on their way: what to send to which node, what the answers mean, and what to send again. Knows nothing of
+//! connections.
 //!
-//! The client crate's own cluster connection sends a command again by itself if its answer is lost. A claim that was carried out then
-//! finds its own bits and is answered "seen": the key is lost. Here every command that may have been carried out
-//! unheard is *doubted* from then on.
+//! The client crate's own cluster connection sends a command again by itself if its answer is lost. If the lost command
+//! was a claim and was carried out, the second one finds the bits of the first and is answered "seen": the key is lost.
+//! Here every command that may have been carried out without an answer is *doubted* from then on.
 
 use super::error::RedisFilterError;
 use super::shards::KEY_PREFIX;
@@ -12,11 +12,11 @@ use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerError, ServerErrorK
 use std::mem;
 use std::time::{Duration, Instant};
 
-/// Commands that can go together, to any nodes and in any order, and be repeated.
+/// Commands that may be sent together, to any nodes and in any order, and more than once.
 pub(super) trait Job {
-    /// How many there are.
+    /// The number of commands.
     fn len(&self) -> usize;
-    /// The slot of the key that a command is about.
+    /// The slot of a command's key.
     fn slot(&self, i: usize) -> u16;
     /// The command.
     fn command(&self, i: usize) -> Cmd;
@@ -24,13 +24,14 @@ pub(super) trait Job {
     fn may_ask_replica(&self) -> bool {
         false
     }
-    /// Takes the answer; `None` if it makes no sense. `doubted`: the command may have been carried out before, unheard.
+    /// Takes the answer. Returns `None` if it makes no sense. If `doubted`, the command may have been carried out
+    /// before, and that answer was lost.
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()>;
-    /// No answer came and none will. `doubted`: the command may have been carried out.
+    /// No answer will come. If `doubted`, the command may have been carried out.
     fn abandon(&mut self, _i: usize, _doubted: bool) {}
 }
 
-/// A job that is being done.
+/// A job that is under way.
 pub(super) struct Exchange<'a, J> {
     job: &'a mut J,
     patience: Duration,
@@ -41,28 +42,28 @@ pub(super) struct Exchange<'a, J> {
     heard: Instant,
     /// Rounds without an answer.
     silent: u32,
-    /// What cannot be mended.
+    /// An error that sending again does not mend.
     fatal: Option<RedisFilterError>,
     /// The last thing that went wrong.
     failure: Option<(Node, String)>,
     round: Round,
 }
 
-/// What is found out in a round.
+/// What a round has shown.
 #[derive(Default)]
 struct Round {
     cluster: bool,
     answered: bool,
     /// The slots may have moved.
     refresh: bool,
-    /// There is something to wait for, and not only another node to go to.
+    /// Sending again helps only after a wait. Otherwise another node has the slot.
     wait: bool,
 }
 
 struct Open {
     command: usize,
     doubted: bool,
-    /// The node to ask, once, while it takes over the slot.
+    /// The node to ask, once, while a slot moves to it.
     ask: Option<Node>,
 }
 
@@ -70,7 +71,7 @@ struct Open {
 pub(super) struct Parcel {
     pub(super) node: Node,
     opens: Vec<Open>,
-    /// Each command follows an `ASKING`.
+    /// An `ASKING` precedes each command.
     asking: bool,
     pub(super) pipeline: Pipeline,
 }
@@ -127,13 +128,13 @@ impl<'a, J: Job> Exchange<'a, J> {
     pub(super) fn parcels(&mut self, topology: &Topology) -> Vec<Parcel> {
         self.round = Round { cluster: matches!(topology, Topology::Cluster(_)), ..Round::default() };
         let mut opens = mem::take(&mut self.open);
-        // In their order: of equal keys the first is to claim.
+        // In their order, so that of equal keys the first is claimed.
         opens.sort_by_key(|open| open.command);
         let mut parcels: Vec<Parcel> = Vec::new();
         for mut open in opens {
             let slot = self.job.slot(open.command);
             let ask = open.ask.take();
-            // Where replicas do not answer, the primary is asked.
+            // If the replicas do not answer, the primary is asked.
             let turn = (self.replicas && self.silent == 0).then_some(slot.into());
             let Some(node) = ask.as_ref().or_else(|| topology.node(slot, turn)) else {
                 self.round.refresh = true;
@@ -164,7 +165,7 @@ impl<'a, J: Job> Exchange<'a, J> {
         // The answer to each command comes after that to its `ASKING`.
         let (skip, step) = if asking { (1, 2) } else { (0, 1) };
         let mut answers = answers.into_iter().skip(skip).step_by(step);
-        // Where answers are missing for no reason, they may have been carried out.
+        // If answers are missing without a failure, their commands may have been carried out.
         let sent = failure.as_ref().is_none_or(|failure| failure.sent);
         for mut open in opens {
             match answers.next() {
@@ -186,13 +187,13 @@ impl<'a, J: Job> Exchange<'a, J> {
         if self.job.take(open.command, answer, open.doubted).is_none() {
             let message = "its answer makes no sense".to_owned();
             self.fatal = Some(RedisFilterError::Refused { node: node.to_string(), message });
-            // Whatever it did, it did something.
+            // The node may have carried it out.
             open.doubted = true;
             self.open.push(open);
         }
     }
 
-    /// The node did not carry the command out, and says why.
+    /// The node answered that it does not carry the command out.
     fn refuse(&mut self, node: &Node, mut open: Open, error: &ServerError) {
         use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, NoPerm, ReadOnly, TryAgain};
         let message = error.to_string();
@@ -219,7 +220,8 @@ impl<'a, J: Job> Exchange<'a, J> {
             }
             (kind, code) => {
                 self.fatal = Some(refusal(node, error));
-                // The server means what it says of itself; others between it and this client may fail after it did its work.
+                // These errors are the server's own, and it did nothing. Others may come from a proxy, after the server
+                // did its work.
                 open.doubted |= !(kind == Some(NoPerm) || matches!(code, "NOAUTH" | "WRONGPASS" | "MISCONF"));
             }
         }
@@ -240,7 +242,8 @@ impl<'a, J: Job> Exchange<'a, J> {
     /// What to do after all parcels of a round were taken.
     ///
     /// # Errors
-    /// What cannot be mended, or took too long. All commands without an answer are abandoned then.
+    /// An error that sending again does not mend, or no answer in time. All commands without an answer are abandoned
+    /// then.
     pub(super) fn next(&mut self) -> Result<Next, RedisFilterError> {
         if self.round.answered {
             self.heard = Instant::now();
@@ -265,18 +268,19 @@ impl<'a, J: Job> Exchange<'a, J> {
             }
             return Err(error);
         }
-        // A redirection needs no wait, unless nodes send each other's commands to and fro.
+        // A redirection needs no wait, unless nodes redirect a command to each other.
         let wait = self.round.wait || self.silent > 2;
         let wait = if wait { SHORTEST_WAIT * 2u32.pow(self.silent.min(7)) } else { Duration::ZERO };
         Ok(Next::Again { wait: wait.min(left.unwrap_or(wait)), refresh: self.round.refresh })
     }
 }
 
-/// A connection that was not used for so long is tried before commands go over it: one that the server has closed meanwhile
-/// would leave all of them in doubt, and none has arrived.
+/// A connection that was idle for longer is tested before commands go over it. If the server had closed it, all
+/// commands would be in doubt although none has arrived.
 pub(super) const IDLE: Duration = Duration::from_secs(1);
 
-/// The wait after the first round without an answer is twice as long, and doubles up to 128 times.
+/// After the first round without an answer the wait is twice this. It doubles with each such round, up to 128 times
+/// this.
 const SHORTEST_WAIT: Duration = Duration::from_millis(8);
 
 /// The first of a command's keys.
@@ -285,12 +289,12 @@ fn key_of(command: &Cmd) -> String {
         Arg::Simple(argument) => Some(argument),
         _ => None,
     });
-    // The keys alone begin like this.
+    // Only keys begin with this.
     let key = arguments.into_iter().find(|argument| argument.starts_with(KEY_PREFIX.as_bytes()));
     key.map_or_else(String::new, |key| String::from_utf8_lossy(key).into_owned())
 }
 
-/// Why a question that is asked once has no answer.
+/// The error for a command that is sent once and was not answered.
 pub(super) fn unanswered(node: &Node, asked: Instant, error: &RedisError) -> RedisFilterError {
     fatal(node, error).unwrap_or_else(|| RedisFilterError::Unreachable {
         node: node.to_string(),
@@ -299,7 +303,7 @@ pub(super) fn unanswered(node: &Node, asked: Instant, error: &RedisError) -> Red
     })
 }
 
-/// What trying again does not mend, of the errors of a connection.
+/// The error for a failed connection, if sending again does not mend it.
 fn fatal(node: &Node, error: &RedisError) -> Option<RedisFilterError> {
     let (node, message) = (node.to_string(), error.to_string());
     match error.kind() {
@@ -480,7 +484,8 @@ mod tests {
         let parcel = exchange.parcels(&cluster()).remove(0);
         let answers = vec![Value::Int(1), Value::Nil, server_error("LOADING")];
         exchange.take(parcel, Outcome { answers, failure: None });
-        assert!(matches!(exchange.next(), Err(RedisFilterError::Refused { .. })));
+        let message = "its answer makes no sense".into();
+        assert_eq!(exchange.next(), Err(RedisFilterError::Refused { node: "n:1".into(), message }));
         assert_eq!(job.abandoned, [(1, true), (2, false)]);
     }
 
@@ -501,8 +506,11 @@ mod tests {
             }
             std::thread::sleep(*waits.last().unwrap());
         };
-        assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error}");
-        assert!(waits.windows(2).take(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+        let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error}") };
+        assert!(node == "n:1" && waited.as_millis() >= 100 && message == "ClusterDown", "{waited:?} {message}");
+        assert_eq!(waits[..2], [16, 32].map(Duration::from_millis));
+        // The last wait is what is left of the patience.
+        assert!(waits.iter().sum::<Duration>() <= Duration::from_millis(100), "{waits:?}");
         assert!(started.elapsed() < Duration::from_secs(10));
         job.abandoned.sort();
         assert_eq!(job.abandoned, [(0, false), (1, false)]);

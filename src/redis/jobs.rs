@@ -1,123 +1,114 @@
-//! What is asked of servers.
+//! The jobs: which commands each sends, and what their answers mean.
 
 use super::exchange::Job;
-use super::shards::{Key, Place, Shards, word_of};
+use super::shards::{Key, Probes, Shards, word_of};
 use crate::atomic_filter::AtomicBloomFilter;
 use crate::block::Block;
-use redis::{Cmd, Value, cmd};
+use redis::{Cmd, Value};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Inserts hashes. What the mirror has is not asked for.
-pub(super) struct Claims<'a> {
-    keys: Asked<'a>,
-    /// The answers.
-    new: &'a mut [bool],
-    /// Keys whose claim is in doubt.
-    pub(super) uncertain: u64,
-}
-
-/// Asks for hashes. What the mirror has is not asked for.
-pub(super) struct Queries<'a> {
-    keys: Asked<'a>,
-    /// The answers.
-    found: &'a mut [bool],
-}
-
-/// Shards that grow in one go: each keeps a server busy for some 10 ms.
-const GROWING: usize = 16;
-
-/// The hashes that the server is asked for.
-struct Asked<'a> {
+/// The hashes that the server is asked for: those that the mirror lacks.
+pub(super) struct Asked<'a> {
     shards: &'a Shards,
     mirror: Option<&'a AtomicBloomFilter>,
     hashes: &'a [u64],
-    /// Which of the hashes, and where their bits are.
-    places: Vec<(usize, Place)>,
+    answers: &'a mut [bool],
+    /// Indices into `hashes`, with the probes of the hash.
+    probes: Vec<(usize, Probes)>,
 }
 
 impl<'a> Asked<'a> {
-    /// Puts what the mirror knows into `seen`: `true` for each hash that it has.
-    fn new(shards: &'a Shards, mirror: Option<&'a AtomicBloomFilter>, hashes: &'a [u64], seen: &mut [bool]) -> Self {
-        match mirror {
-            Some(mirror) => _ = mirror.contains_hashes(hashes, seen),
-            None => seen.fill(false),
-        }
-        let asked = hashes.iter().zip(&*seen).enumerate().filter(|(_, (_, seen))| !**seen);
-        let places = asked.map(|(i, (&hash, _))| (i, shards.place(hash))).collect();
-        Self { shards, mirror, hashes, places }
-    }
-
-    fn key(&self, command: usize) -> &Key {
-        self.shards.key_of(&self.places[command].1)
-    }
-
-    /// The server has the hash.
-    fn remember(&self, command: usize) {
-        if let Some(mirror) = self.mirror {
-            mirror.insert_hash(self.hashes[self.places[command].0]);
-        }
-    }
-}
-
-impl<'a> Claims<'a> {
+    /// Sets `answers` to whether the mirror has the hash.
     pub(super) fn new(
         shards: &'a Shards,
         mirror: Option<&'a AtomicBloomFilter>,
         hashes: &'a [u64],
-        new: &'a mut [bool],
+        answers: &'a mut [bool],
     ) -> Self {
-        let mut keys = Asked::new(shards, mirror, hashes, new);
-        // Of equal keys the first is to be claimed, and the others are seen.
-        let mut met = HashSet::with_capacity(hashes.len());
-        keys.places.retain(|(i, _)| met.insert(hashes[*i]));
-        // Nothing is claimed before it is answered.
-        new.fill(false);
-        Self { keys, new, uncertain: 0 }
+        match mirror {
+            Some(mirror) => _ = mirror.contains_hashes(hashes, answers),
+            None => answers.fill(false),
+        }
+        let lacking = hashes.iter().zip(&*answers).enumerate().filter(|(_, (_, seen))| !**seen);
+        let probes = lacking.map(|(i, (&hash, _))| (i, shards.probes(hash))).collect();
+        Self { shards, mirror, hashes, answers, probes }
     }
 
-    /// What is to be done first: it gives the shards of these keys their whole length, where this client has not done so, which
-    /// `grown` tells. A string that grows bit by bit is allocated with room to spare, up to a quarter of a shard.
-    pub(super) fn growth(&self, grown: &[AtomicBool]) -> Vec<Commands> {
-        let Asked { shards, places, .. } = &self.keys;
-        let mut commands = Vec::new();
-        for (_, place) in places {
-            // Relaxed: a shard that is given its length twice is none the worse for it.
-            if !grown[place.shard()].swap(true, Ordering::Relaxed) {
-                commands.push(shards.grow(place.shard()));
-            }
+    fn key(&self, command: usize) -> &Key {
+        &self.shards.keys[self.probes[command].1.shard]
+    }
+
+    fn answer(&mut self, command: usize, answer: bool) {
+        self.answers[self.probes[command].0] = answer;
+    }
+
+    /// Tells the mirror that the server has the hash.
+    fn remember(&self, command: usize) {
+        if let Some(mirror) = self.mirror {
+            mirror.insert_hash(self.hashes[self.probes[command].0]);
         }
+    }
+}
+
+/// How many shards get their length in one job. Each keeps a server busy for some 10 ms.
+const GROWING: usize = 16;
+
+/// Inserts hashes. The answers say which are new.
+pub(super) struct Claims<'a> {
+    asked: Asked<'a>,
+    /// How many claims are in doubt.
+    pub(super) uncertain: u64,
+}
+
+impl<'a> Claims<'a> {
+    pub(super) fn new(mut asked: Asked<'a>) -> Self {
+        // Of equal hashes only the first can be new.
+        let mut met = HashSet::with_capacity(asked.hashes.len());
+        asked.probes.retain(|(i, _)| met.insert(asked.hashes[*i]));
+        // Nothing is claimed before it is answered.
+        asked.answers.fill(false);
+        Self { asked, uncertain: 0 }
+    }
+
+    /// Jobs to run before this one. They give the shards of these hashes their whole length, except those that this
+    /// client has given it before, as `grown` says. A string that grows bit by bit is allocated with room to spare, up
+    /// to a quarter of a shard.
+    pub(super) fn growth(&self, grown: &[AtomicBool]) -> Vec<Commands> {
+        let Asked { shards, probes, .. } = &self.asked;
+        // Relaxed: it does no harm to give a shard its length twice.
+        let short = probes.iter().filter(|(_, probes)| !grown[probes.shard].swap(true, Ordering::Relaxed));
+        let commands: Vec<_> = short.map(|(_, probes)| shards.grow(probes.shard)).collect();
         commands.chunks(GROWING).map(|commands| Commands::new(commands.iter().cloned())).collect()
     }
 
-    /// The key may have been claimed by this very call, and nobody else will be told that it is new.
+    /// Reports a key as new that this very call may have claimed, since nobody else will be told so.
     fn doubt(&mut self, command: usize) {
-        self.new[self.keys.places[command].0] = true;
+        self.asked.answer(command, true);
         self.uncertain += 1;
     }
 }
 
 impl Job for Claims<'_> {
     fn len(&self) -> usize {
-        self.keys.places.len()
+        self.asked.probes.len()
     }
 
     fn slot(&self, i: usize) -> u16 {
-        self.keys.key(i).slot
+        self.asked.key(i).slot
     }
 
     fn command(&self, i: usize) -> Cmd {
-        self.keys.places[i].1.claim(self.keys.key(i))
+        self.asked.probes[i].1.claim(self.asked.key(i))
     }
 
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
-        let (key, place) = &self.keys.places[i];
-        let lacking = place.was_lacking(&answer)?;
-        self.new[*key] = lacking;
+        let lacking = self.asked.probes[i].1.were_lacking(&answer)?;
+        self.asked.answer(i, lacking);
         if !lacking && doubted {
             self.doubt(i);
         }
-        self.keys.remember(i);
+        self.asked.remember(i);
         Some(())
     }
 
@@ -128,28 +119,20 @@ impl Job for Claims<'_> {
     }
 }
 
-impl<'a> Queries<'a> {
-    pub(super) fn new(
-        shards: &'a Shards,
-        mirror: Option<&'a AtomicBloomFilter>,
-        hashes: &'a [u64],
-        found: &'a mut [bool],
-    ) -> Self {
-        Self { keys: Asked::new(shards, mirror, hashes, found), found }
-    }
-}
+/// Looks hashes up. The answers say which are found.
+pub(super) struct Queries<'a>(pub(super) Asked<'a>);
 
 impl Job for Queries<'_> {
     fn len(&self) -> usize {
-        self.keys.places.len()
+        self.0.probes.len()
     }
 
     fn slot(&self, i: usize) -> u16 {
-        self.keys.key(i).slot
+        self.0.key(i).slot
     }
 
     fn command(&self, i: usize) -> Cmd {
-        self.keys.places[i].1.read(self.keys.key(i))
+        self.0.probes[i].1.read(self.0.key(i))
     }
 
     fn may_ask_replica(&self) -> bool {
@@ -158,17 +141,16 @@ impl Job for Queries<'_> {
 
     fn take(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
         let Value::BulkString(block) = answer else { return None };
-        let (key, place) = &self.keys.places[i];
-        let found = place.is_in(&block);
-        self.found[*key] = found;
+        let found = self.0.probes[i].1.are_in(&block);
+        self.0.answer(i, found);
         if found {
-            self.keys.remember(i);
+            self.0.remember(i);
         }
         Some(())
     }
 }
 
-/// Commands about some keys, with their answers.
+/// Commands with the slots of their keys. Keeps the answers.
 pub(super) struct Commands {
     commands: Vec<(u16, Cmd)>,
     pub(super) answers: Vec<Value>,
@@ -209,66 +191,54 @@ impl Job for Commands {
 /// Blocks that are read or written with one command: a mebibyte, as a server does nothing else meanwhile.
 pub(super) const PIECE: usize = (1 << 20) / size_of::<Block>();
 
-/// Reads a piece of a shard into blocks.
-pub(super) struct Download<'a> {
-    pub(super) key: &'a Key,
-    /// The byte at which the piece begins.
-    pub(super) offset: usize,
-    pub(super) blocks: &'a mut [Block],
+/// One command with much data. It is built each time that it is sent, and its answer goes to `take`.
+struct Piece<C, T> {
+    slot: u16,
+    command: C,
+    take: T,
 }
 
-impl Job for Download<'_> {
+impl<C: Fn() -> Cmd, T: FnMut(Value) -> Option<()>> Job for Piece<C, T> {
     fn len(&self) -> usize {
         1
     }
 
     fn slot(&self, _: usize) -> u16 {
-        self.key.slot
+        self.slot
     }
 
     fn command(&self, _: usize) -> Cmd {
-        let mut command = cmd("GETRANGE");
-        command.arg(&self.key.name).arg(self.offset).arg(self.offset + size_of_val(self.blocks) - 1);
-        command
+        (self.command)()
     }
 
     fn take(&mut self, _: usize, answer: Value, _: bool) -> Option<()> {
+        (self.take)(answer)
+    }
+}
+
+/// Reads blocks from a shard, beginning at the byte `offset`.
+pub(super) fn download(key: &Key, offset: usize, blocks: &mut [Block]) -> impl Job {
+    let last = offset + size_of_val(blocks) - 1;
+    let command = move || key.command("GETRANGE").arg(offset).arg(last).take();
+    let take = |answer| {
         let Value::BulkString(bytes) = answer else { return None };
         let mut words = bytes.chunks(8).map(word_of);
-        for word in self.blocks.iter_mut().flat_map(|block| &mut block.0) {
+        for word in blocks.iter_mut().flat_map(|block| &mut block.0) {
             *word = words.next().unwrap_or(0);
         }
-        // More than was asked for would be somebody else's.
+        // A server that sends more than it was asked for did not understand the command.
         words.next().is_none().then_some(())
-    }
+    };
+    Piece { slot: key.slot, command, take }
 }
 
-/// Writes a piece of a shard to another key.
-pub(super) struct Upload<'a> {
-    pub(super) key: &'a Key,
-    /// The byte at which the piece begins.
-    pub(super) offset: usize,
-    pub(super) blocks: &'a [Block],
-}
-
-impl Job for Upload<'_> {
-    fn len(&self) -> usize {
-        1
-    }
-
-    fn slot(&self, _: usize) -> u16 {
-        self.key.slot
-    }
-
-    fn command(&self, _: usize) -> Cmd {
-        let words = self.blocks.iter().flat_map(|block| block.0);
+/// Writes blocks to a key, beginning at the byte `offset`.
+pub(super) fn upload(key: &Key, offset: usize, blocks: &[Block]) -> impl Job {
+    let command = move || {
+        let words = blocks.iter().flat_map(|block| block.0);
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-        let mut command = cmd("SETRANGE");
-        command.arg(&self.key.name).arg(self.offset).arg(bytes);
-        command
-    }
-
-    fn take(&mut self, _: usize, answer: Value, _: bool) -> Option<()> {
-        matches!(answer, Value::Int(_)).then_some(())
-    }
+        key.command("SETRANGE").arg(offset).arg(bytes).take()
+    };
+    let take = |answer| matches!(answer, Value::Int(_)).then_some(());
+    Piece { slot: key.slot, command, take }
 }

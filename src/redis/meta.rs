@@ -1,4 +1,4 @@
-//! What a server knows about a filter: one line of text, written once.
+//! The description of a filter on its server: one line of text, written once.
 
 use super::error::RedisFilterError;
 use super::shards::{SHARD_BYTES, check_size};
@@ -8,9 +8,9 @@ use crate::kernel::Selected;
 use crate::params::Params;
 use crate::storage::MAX_BLOCKS;
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
-/// The line for a filter.
+/// The line that describes a filter.
 pub(super) fn encode(params: &Params) -> String {
     let Params { blocks, probes, seed, .. } = params;
     let golden = KeyHasher::new(*seed).golden();
@@ -19,7 +19,7 @@ pub(super) fn encode(params: &Params) -> String {
     )
 }
 
-/// The geometry that the line tells.
+/// The geometry that a line describes.
 pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, RedisFilterError> {
     let foreign = || RedisFilterError::NotBloomline { key: key.to_owned() };
     let line = str::from_utf8(line).map_err(|_| foreign())?;
@@ -28,10 +28,13 @@ pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, Redis
         fields.split(' ').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('=')).ok_or_else(foreign)
     };
     let number = |field| text(field)?.parse::<u64>().map_err(|_| foreign());
-    // Every version has its number, so that a newer one is not taken for something else.
+    // First, so that the line of a newer version is not taken for something else.
     let found = number("version")?;
     if found > VERSION {
         return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: VERSION });
+    }
+    if found < VERSION {
+        return Err(RedisFilterError::OlderVersion { name: name.to_owned(), found, oldest: VERSION });
     }
     let (blocks, probes, seed) = (number("blocks")?, number("probes")?, number("seed")?);
     let blocks = usize::try_from(blocks).ok().filter(|blocks| (1..=MAX_BLOCKS).contains(blocks));
@@ -48,7 +51,7 @@ pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, Redis
     Ok(params)
 }
 
-/// Whether the filter is the one that was asked for.
+/// Refuses a filter that is not the one that was asked for.
 pub(super) fn check_same(name: &str, ours: &Params, theirs: &Params) -> Result<(), RedisFilterError> {
     let fields = [
         ("blocks", ours.blocks as u64, theirs.blocks as u64),
@@ -64,14 +67,19 @@ pub(super) fn check_same(name: &str, ours: &Params, theirs: &Params) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::BuildError;
 
     fn params() -> Params {
         Params::new(1000, 8, 7, Selected::detect())
     }
 
     #[test]
-    fn a_line_tells_the_geometry() {
-        let read = decode("n", "k", encode(&params()).as_bytes()).unwrap();
+    fn a_line_describes_the_geometry() {
+        // The golden hash is from the Python of docs/FORMAT.md.
+        let line =
+            "bloomline version=2 layout=words4 blocks=1000 probes=8 seed=7 golden=3318235210795218045 shard=16777152";
+        assert_eq!(encode(&params()), line);
+        let read = decode("n", "k", line.as_bytes()).unwrap();
         assert_eq!(check_same("n", &params(), &read), Ok(()));
         let other = Params { seed: 8, ..params() };
         let error = check_same("n", &other, &read).unwrap_err();
@@ -81,11 +89,14 @@ mod tests {
     #[test]
     fn other_lines_are_refused() {
         let line = encode(&params());
+        let golden = KeyHasher::new(7).golden();
         let decode = |line: &str| decode("n", "k", line.as_bytes()).map(|_| ()).unwrap_err();
         let foreign = RedisFilterError::NotBloomline { key: "k".into() };
         for other in [
             "".to_owned(),
             "bloomline".to_owned(),
+            line.replace("bloomline ", "bloom "),
+            line.replace("version=2", "version=x"),
             line.replace("words4", "words8"),
             line.replace("blocks=1000", "blocks=0"),
             line.replace("blocks=1000", "blocks=-1"),
@@ -96,10 +107,11 @@ mod tests {
             assert_eq!(decode(&other), foreign, "{other}");
         }
         let huge = decode(&line.replace("blocks=1000", "blocks=1000000000000000"));
-        assert!(matches!(huge, RedisFilterError::Build(_)), "{huge}");
-        let newer = RedisFilterError::NewerVersion { name: "n".into(), found: 2, newest: 1 };
-        assert_eq!(decode(&line.replace("version=1", "version=2 more=x")), newer);
-        let golden = KeyHasher::new(7).golden();
+        assert!(matches!(huge, RedisFilterError::Build(BuildError::TooLarge { .. })), "{huge}");
+        let newer = RedisFilterError::NewerVersion { name: "n".into(), found: 3, newest: 2 };
+        assert_eq!(decode(&line.replace("version=2", "version=3 more=x")), newer);
+        let older = RedisFilterError::OlderVersion { name: "n".into(), found: 1, oldest: 2 };
+        assert_eq!(decode(&line.replace("version=2", "version=1")), older);
         let other = line.replace(&format!("golden={golden}"), &format!("golden={}", golden ^ 1));
         assert_eq!(decode(&other), RedisFilterError::OtherHash { name: "n".into() });
     }

@@ -1,7 +1,17 @@
 //! One filter for many machines, on Redis or Valkey: see [`RedisBloomFilter`].
 //!
-//! From the bottom up: `shards` knows where a block is on the server, `meta` what the server tells of a filter, `jobs` what is
-//! asked; `topology` knows which node serves what, `exchange` what to send again; `blocking` and `tokio` have the connections.
+//! A call is three hops away from the commands that are sent:
+//!
+//! 1. `RedisBloomFilter::insert_batch` (filter.rs) calls `SharedFilter::insert_batch` (shared.rs), which makes jobs of
+//!    the keys: `Claims` (jobs.rs).
+//! 2. `SharedFilter` gives each job to `Nodes::run` (nodes.rs). `Exchange` (exchange.rs) tells it which commands go to
+//!    which node, and which to send again.
+//! 3. `Nodes::run` gives the commands to `Transport::exchange` of `Blocking` (blocking.rs), which sends them.
+//!
+//! `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `Tokio` (tokio.rs).
+//!
+//! Further down, `shards` knows where a block is on a server, `meta` describes a filter to its server, `server` has the
+//! addresses, and `topology` knows which node serves a slot.
 
 mod blocking;
 mod error;
@@ -9,14 +19,17 @@ mod exchange;
 mod filter;
 mod jobs;
 mod meta;
+mod nodes;
 mod server;
 mod shards;
+mod shared;
 #[cfg(feature = "redis-tokio")]
 mod tokio;
 mod topology;
 
 pub use error::RedisFilterError;
-pub use filter::{RedisBloomFilter, RedisFilterStats};
-pub use server::RedisServer;
 #[cfg(feature = "redis-tokio")]
-pub use tokio::AsyncRedisBloomFilter;
+pub use filter::AsyncRedisBloomFilter;
+pub use filter::RedisBloomFilter;
+pub use server::RedisServer;
+pub use shared::RedisFilterStats;

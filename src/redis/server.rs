@@ -29,12 +29,14 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// A server by its URL: `redis://` or, encrypted, `rediss://`, then `USER:PASSWORD@` if wanted, `HOST:PORT`, and
-    /// `/DATABASE` if it is not 0; or `unix://PATH`. Of a cluster any nodes that are likely to be there, separated by
-    /// commas; the others are found through them. User, password and encryption are those of the first for all.
+    /// A server by its URL: `redis://HOST:PORT`, or `rediss://HOST:PORT` for an encrypted connection, or `unix://PATH`.
+    /// Before the host there may be `USER:PASSWORD@`, and after the port `/DATABASE`, which is 0 if not given.
     ///
-    /// Certificates are checked against those that the system trusts. For `rediss://` rustls needs a provider of cryptography: if the
-    /// process has chosen none, it is `ring` from here on. Nothing is sent yet.
+    /// For a cluster, give the URLs of some nodes that are likely to run, separated by commas. They tell the client
+    /// about the other nodes. User, password and encryption of the first URL are used for all nodes.
+    ///
+    /// Certificates must be trusted by the system. For `rediss://` rustls needs a provider of cryptography. If the
+    /// process has not chosen one, this call chooses `ring` for it. Nothing is sent yet.
     ///
     /// # Errors
     /// [`RedisFilterError::Url`].
@@ -46,7 +48,7 @@ impl RedisServer {
         };
         let seeds = urls.split(',').map(parse).collect::<Result<Vec<_>, _>>()?;
         if seeds.iter().any(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
-            // Fails where the program has chosen one.
+            // Fails if the process has chosen one, which then stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         Ok(Self {
@@ -58,39 +60,40 @@ impl RedisServer {
         })
     }
 
-    /// How long to wait for a connection; 5 s if not given.
+    /// How long to wait for a connection. The default is 5 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long to wait for an answer before the connection is given up; 10 s if not given. An answer that comes later is
-    /// lost: see "Answers that are lost" of [`RedisBloomFilter`](super::RedisBloomFilter).
+    /// How long to wait for an answer. The default is 10 s. The connection is closed then, so an answer that comes
+    /// later is lost: see "Answers that are lost" of [`RedisBloomFilter`](super::RedisBloomFilter).
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
     }
 
-    /// For how long a call tries again while no answer comes: connections that break, servers that load their data, slots that
-    /// nobody serves until a replica takes over; the round that is under way then may go on for its time-outs. 30 s if not given. To begin with, `create` and `open` ask each address once.
+    /// How long a call tries again while no answer comes, because connections break, servers load their data, or nobody
+    /// serves a slot until a replica takes over. The default is 30 s. The attempt that is under way at that time still
+    /// ends by its own time-outs. When `create` and `open` connect, they try each address once.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Lets replicas of a cluster answer queries. What they have not heard of yet reads as absent; inserts and their claims
-    /// are the primaries' as ever.
+    /// Lets replicas of a cluster answer queries. A key is reported as absent until it has reached the replica. Inserts
+    /// always go to the primaries.
     pub fn read_from_replicas(mut self) -> Self {
         self.replicas = true;
         self
     }
 
-    /// The nodes that are known at first.
+    /// The nodes that the URLs name.
     pub(super) fn seeds(&self) -> impl Iterator<Item = Node> {
         self.seeds.iter().map(|seed| match seed.addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Node::new(host, *port),
             ConnectionAddr::Unix(path) => Node::new(&path.to_string_lossy(), 0),
-            // What the crate may add to these is an address of its own.
+            // A kind of address that later versions of the client crate may add.
             other => Node::new(&other.to_string(), 0),
         })
     }
@@ -110,7 +113,7 @@ impl RedisServer {
     }
 }
 
-/// Without user and password.
+/// Shows neither user nor password.
 impl std::fmt::Debug for RedisServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let nodes: Vec<String> = self.seeds().map(|node| node.to_string()).collect();

@@ -1,48 +1,52 @@
 //! Where a filter is on a server: which key holds a block, and at which bits.
 //!
-//! The blocks lie one after another in string values, [`SHARD_BYTES`] in each, as they lie in a file: little-endian
-//! words. The server counts the bits of a string from the highest of the first byte.
+//! The blocks lie one after another in string values, the shards, of [`SHARD_BYTES`] each. As in a file, their words
+//! are little-endian. The server counts the bits of a string from the highest bit of the first byte.
 
 use super::error::RedisFilterError;
 use crate::block::{self, BLOCK_BYTES, LANES, Pattern};
 use crate::error::BuildError;
 use crate::fpr;
 use crate::params::Params;
-use redis::cmd;
-use redis::{Cmd, Value};
+use redis::{Cmd, Value, cmd};
+use std::fmt::Display;
 
-/// The size of a shard. With the header of a string and its end it is just below 16 MiB, which the server's allocator has
-/// a size for; 64 bytes more would take 20 MiB. docs/DESIGN.md has the measurement.
+/// The size of a shard. A string of this size, with its header and its end, is just below 16 MiB, for which the
+/// server's allocator has a size class. With 64 bytes more it would take 20 MiB. docs/DESIGN.md has the measurement.
 pub(super) const SHARD_BYTES: usize = (16 << 20) - BLOCK_BYTES;
 const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
 
-/// What the names of all keys on a server begin with.
+/// The names of all keys on a server begin with this.
 pub(super) const KEY_PREFIX: &str = "cbf:";
 
-/// The most shards: 16 TiB. Their keys are kept at hand.
+/// The part of a filter that describes it.
+pub(super) const META: &str = "meta";
+
+/// The most shards of a filter: 16 TiB. A client keeps the names of all of them.
 const MAX_SHARDS: usize = 1 << 20;
 
-/// Slots of a cluster.
+/// The slots of a cluster.
 const SLOTS: u16 = 16384;
 
-/// A value on the server, and the slot of the cluster that it is in.
+/// The name of a value on the server, and the slot of the cluster that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) name: String,
     pub(super) slot: u16,
 }
 
-/// The name of a filter and what follows from its geometry.
+/// The name of a filter, its geometry and the keys of its shards.
 #[derive(Clone, Debug)]
 pub(super) struct Shards {
-    name: String,
-    params: Params,
-    keys: Vec<Key>,
+    pub(super) name: String,
+    pub(super) params: Params,
+    /// The key of each shard.
+    pub(super) keys: Vec<Key>,
 }
 
-/// The probes of a key: bits of one block.
-pub(super) struct Place {
-    shard: usize,
+/// The probes of a key: bits of one block of a shard.
+pub(super) struct Probes {
+    pub(super) shard: usize,
     /// The byte of the shard at which the block begins.
     offset: usize,
     words: [(usize, u64); LANES],
@@ -55,20 +59,7 @@ impl Shards {
         Self { name: name.to_owned(), params, keys }
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn params(&self) -> &Params {
-        &self.params
-    }
-
-    /// The key of each shard.
-    pub(super) fn keys(&self) -> &[Key] {
-        &self.keys
-    }
-
-    /// The key of a shard that is there for a while.
+    /// The key of a copy of a shard, in the same slot.
     pub(super) fn temporary(&self, shard: usize, unique: u64) -> Key {
         let key = &self.keys[shard];
         Key { name: format!("{}:upload:{unique:016x}", key.name), slot: key.slot }
@@ -80,67 +71,53 @@ impl Shards {
         start..self.params.blocks.min(start + SHARD_BLOCKS)
     }
 
-    /// Where the bits of a hash are.
-    pub(super) fn place(&self, hash: u64) -> Place {
+    /// The probes of a hash.
+    pub(super) fn probes(&self, hash: u64) -> Probes {
         let block = block::locate(hash, self.params.blocks);
         let (shard, offset) = (block / SHARD_BLOCKS, block % SHARD_BLOCKS * BLOCK_BYTES);
-        Place { shard, offset, words: Pattern::new(hash).words_and_masks(self.params.probes) }
+        Probes { shard, offset, words: Pattern::new(hash).words_and_masks(self.params.probes) }
     }
 
     /// The command that gives a shard its whole length and changes nothing else: it adds 0 to the last bit.
     pub(super) fn grow(&self, shard: usize) -> (u16, Cmd) {
+        let last = self.blocks(shard).len() * BLOCK_BYTES * 8 - 1;
         let key = &self.keys[shard];
-        let mut command = cmd("BITFIELD");
-        command.arg(&key.name).arg("INCRBY").arg("u1").arg(self.blocks(shard).len() * BLOCK_BYTES * 8 - 1).arg(0);
-        (key.slot, command)
-    }
-
-    /// The key that holds a place.
-    pub(super) fn key_of(&self, place: &Place) -> &Key {
-        &self.keys[place.shard]
+        (key.slot, key.command("BITFIELD").arg("INCRBY").arg("u1").arg(last).arg(0).take())
     }
 }
 
 impl Key {
-    /// The key of a shard. Its name is its own hash tag, so that a cluster spreads the shards.
-    fn new(name: &str, shard: usize) -> Self {
-        Self::tagged(name, &shard.to_string())
-    }
-
-    /// The key of what is known about a filter. No shard has it: what follows the last colon is a number there.
-    pub(super) fn meta(name: &str) -> Self {
-        Self::tagged(name, "meta")
-    }
-
-    fn tagged(name: &str, part: &str) -> Self {
+    /// The key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so that a
+    /// cluster spreads the shards.
+    pub(super) fn new(name: &str, part: impl Display) -> Self {
         let tag = format!("{name}:{part}");
         let slot = crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % SLOTS;
         Self { name: format!("{KEY_PREFIX}{{{tag}}}"), slot }
     }
+
+    /// The beginning of a command about this key.
+    pub(super) fn command(&self, name: &str) -> Cmd {
+        cmd(name).arg(&self.name).take()
+    }
 }
 
-/// Whether a filter can be so large.
+/// Refuses filters that are too large.
 pub(super) fn check_size(params: &Params) -> Result<(), BuildError> {
     let limit = (MAX_SHARDS * SHARD_BLOCKS) as u64;
     let (bytes, limit) = (fpr::bytes(params.blocks as u64), fpr::bytes(limit));
     if bytes <= limit { Ok(()) } else { Err(BuildError::TooLarge { bytes, limit }) }
 }
 
-/// Whether a filter can be called so: braces would spoil the hash tag.
+/// Refuses names that no filter can have. Braces would end the hash tag.
 pub(super) fn check_name(name: &str) -> Result<(), RedisFilterError> {
     let good = (1..=200).contains(&name.len()) && !name.contains(|c: char| c.is_control() || c == '{' || c == '}');
     if good { Ok(()) } else { Err(RedisFilterError::Name { name: name.to_owned() }) }
 }
 
-impl Place {
-    pub(super) fn shard(&self) -> usize {
-        self.shard
-    }
-
-    /// The command that sets all bits of the key at once and answers what each was.
+impl Probes {
+    /// The command that sets all bits of the key at once. Its answer has what each bit was.
     pub(super) fn claim(&self, key: &Key) -> Cmd {
-        let mut command = cmd("BITFIELD");
-        command.arg(&key.name);
+        let mut command = key.command("BITFIELD");
         for bit in self.bits() {
             command.arg("SET").arg("u1").arg(bit).arg(1);
         }
@@ -149,13 +126,11 @@ impl Place {
 
     /// The command that reads the block.
     pub(super) fn read(&self, key: &Key) -> Cmd {
-        let mut command = cmd("GETRANGE");
-        command.arg(&key.name).arg(self.offset).arg(self.offset + BLOCK_BYTES - 1);
-        command
+        key.command("GETRANGE").arg(self.offset).arg(self.offset + BLOCK_BYTES - 1).take()
     }
 
-    /// Whether the answer to a claim says that a bit was lacking; `None` for no such answer.
-    pub(super) fn was_lacking(&self, answer: &Value) -> Option<bool> {
+    /// Whether the answer to a claim says that a bit was 0. `None` if it is not the answer to a claim.
+    pub(super) fn were_lacking(&self, answer: &Value) -> Option<bool> {
         let Value::Array(bits) = answer else { return None };
         let mut lacking = false;
         for bit in bits {
@@ -168,17 +143,12 @@ impl Place {
         (bits.len() == self.bits().count()).then_some(lacking)
     }
 
-    /// Whether a block has all bits of the key. A string that was never written so far has no bits there.
-    pub(super) fn is_in(&self, block: &[u8]) -> bool {
-        self.words.iter().all(|&(word, mask)| {
-            let bytes = block.get(8 * word..8 * word + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-            // A word at the end of the string may be there in part.
-            let have = bytes.map_or_else(|| word_of(block.get(8 * word..).unwrap_or(&[])), u64::from_le_bytes);
-            have & mask == mask
-        })
+    /// Whether a block has all bits of the key. The server leaves out the end of a block that was never written.
+    pub(super) fn are_in(&self, block: &[u8]) -> bool {
+        self.words.iter().all(|&(word, mask)| word_of(block.get(8 * word..).unwrap_or(&[])) & mask == mask)
     }
 
-    /// The bits as the server counts them, from the shard's start.
+    /// The positions of the bits in the shard, as the server counts them.
     fn bits(&self) -> impl Iterator<Item = usize> {
         self.words.iter().flat_map(move |&(word, mask)| {
             (0..64).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| {
@@ -189,9 +159,10 @@ impl Place {
     }
 }
 
-/// The word whose first bytes these are, at most eight; the others are zero.
+/// The word that begins with these bytes. Bytes that are missing are zero.
 pub(super) fn word_of(bytes: &[u8]) -> u64 {
-    bytes.iter().take(8).rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+    let rest = || bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    bytes.first_chunk().map_or_else(rest, |word| u64::from_le_bytes(*word))
 }
 
 #[cfg(test)]
@@ -209,20 +180,18 @@ mod tests {
     fn shards_cover_all_blocks_once() {
         for blocks in [1, SHARD_BLOCKS - 1, SHARD_BLOCKS, SHARD_BLOCKS + 1, 5 * SHARD_BLOCKS + 7] {
             let shards = shards(blocks, 8);
-            let covered: Vec<usize> = (0..shards.keys().len()).flat_map(|shard| shards.blocks(shard)).collect();
+            let covered: Vec<usize> = (0..shards.keys.len()).flat_map(|shard| shards.blocks(shard)).collect();
             assert!(covered.into_iter().eq(0..blocks));
         }
     }
 
-    /// CRC-16 of "123456789" is 0x31C3 in the specification of Redis Cluster; the slots of two keys from its text on hash
-    /// tags: all that counts is what is in the braces.
+    /// The slots are those that a server gives these keys with `CLUSTER KEYSLOT`.
     #[test]
-    fn slots_are_those_of_the_specification() {
-        assert_eq!(crc16::State::<crc16::XMODEM>::calculate(b"123456789"), 0x31C3);
-        let key = Key::new("a:b", 7);
-        assert_eq!(key.name, "cbf:{a:b:7}");
-        assert_eq!(key.slot, crc16::State::<crc16::XMODEM>::calculate(b"a:b:7") % 16384);
-        assert_ne!(Key::meta("a").name, Key::new("a", 0).name);
+    fn slots_are_those_of_the_server() {
+        assert_eq!(Key::new("a:b", 7), Key { name: "cbf:{a:b:7}".into(), slot: 11822 });
+        assert_eq!(Key::new("a", META), Key { name: "cbf:{a:meta}".into(), slot: 14381 });
+        let copy = Key { name: "cbf:{test:0}:upload:00000000000000ab".into(), slot: 14554 };
+        assert_eq!(shards(1, 8).temporary(0, 0xAB), copy);
     }
 
     proptest! {
@@ -238,24 +207,24 @@ mod tests {
                 BloomFilter::builder().memory(64 * blocks).probes(probes).build().unwrap();
             let mut string = vec![0u8; 64 * blocks];
             for &hash in &hashes {
-                let place = shards.place(hash);
-                let old: Vec<Value> = place.bits().map(|bit| {
+                let probes = shards.probes(hash);
+                let old: Vec<Value> = probes.bits().map(|bit| {
                     let old = string[bit / 8] >> (7 - bit % 8) & 1;
                     string[bit / 8] |= 1 << (7 - bit % 8);
                     Value::Int(old.into())
                 }).collect();
-                prop_assert_eq!(place.was_lacking(&Value::Array(old)), Some(filter.insert_hash(hash)));
-                prop_assert!(place.is_in(&string[place.offset..place.offset + 64]));
+                prop_assert_eq!(probes.were_lacking(&Value::Array(old)), Some(filter.insert_hash(hash)));
+                prop_assert!(probes.are_in(&string[probes.offset..probes.offset + 64]));
             }
             let bytes: Vec<u8> = filter.words().flatten().flat_map(u64::to_le_bytes).collect();
             prop_assert_eq!(&bytes, &string);
             for hash in hashes.iter().map(|hash| hash.wrapping_mul(3)) {
-                let place = shards.place(hash);
-                let block = &string[place.offset..place.offset + 64];
-                prop_assert_eq!(place.is_in(block), filter.contains_hash(hash));
+                let probes = shards.probes(hash);
+                let block = &string[probes.offset..probes.offset + 64];
+                prop_assert_eq!(probes.are_in(block), filter.contains_hash(hash));
                 // The server leaves out zeros at the end that were never written.
                 let used = block.len() - block.iter().rev().take_while(|&&byte| byte == 0).count();
-                prop_assert_eq!(place.is_in(&block[..used]), filter.contains_hash(hash));
+                prop_assert_eq!(probes.are_in(&block[..used]), filter.contains_hash(hash));
             }
         }
     }
@@ -280,12 +249,12 @@ mod tests {
 
     #[test]
     fn answers_that_make_no_sense_are_told() {
-        let place = shards(1, 4).place(1);
+        let probes = shards(1, 4).probes(1);
         let ints = |ints: &[i64]| Value::Array(ints.iter().copied().map(Value::Int).collect());
-        assert_eq!(place.was_lacking(&ints(&[1, 1, 1, 1])), Some(false));
-        assert_eq!(place.was_lacking(&ints(&[1, 1, 0, 1])), Some(true));
-        assert_eq!(place.was_lacking(&ints(&[1, 1, 1])), None);
-        assert_eq!(place.was_lacking(&ints(&[1, 1, 2, 1])), None);
-        assert_eq!(place.was_lacking(&Value::Nil), None);
+        assert_eq!(probes.were_lacking(&ints(&[1, 1, 1, 1])), Some(false));
+        assert_eq!(probes.were_lacking(&ints(&[1, 1, 0, 1])), Some(true));
+        assert_eq!(probes.were_lacking(&ints(&[1, 1, 1])), None);
+        assert_eq!(probes.were_lacking(&ints(&[1, 1, 2, 1])), None);
+        assert_eq!(probes.were_lacking(&Value::Nil), None);
     }
 }

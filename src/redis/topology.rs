@@ -1,11 +1,11 @@
-//! Which node has which slot.
+//! Which node serves which slot.
 
 use super::error::RedisFilterError;
 use redis::{ServerError, ServerErrorKind, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// A server, by its address.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Node(Arc<(String, u16)>);
 
@@ -22,7 +22,7 @@ impl Node {
         self.0.1
     }
 
-    /// The node that this one names, as `host:port`; without a host, its own.
+    /// The node at an address that this node gave, `host:port`. Without a host it is on this node's.
     pub(super) fn named(&self, address: &str) -> Option<Self> {
         let (host, port) = address.rsplit_once(':')?;
         let host = if host.is_empty() { self.host() } else { host };
@@ -37,12 +37,12 @@ impl fmt::Display for Node {
     }
 }
 
-/// Who serves what.
+/// Which nodes serve the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Topology {
-    /// One server, for all.
+    /// One server serves all.
     One(Node),
-    /// The ranges of slots of a cluster.
+    /// The nodes of a cluster serve ranges of slots.
     Cluster(Vec<Range>),
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Range {
 }
 
 impl Topology {
-    /// What a node's answer to `CLUSTER SLOTS` says. A server that is in no cluster refuses the question.
+    /// Reads a node's answer to `CLUSTER SLOTS`. A server that is in no cluster answers with an error.
     pub(super) fn parse(answer: Value, answering: &Node) -> Result<Self, RedisFilterError> {
         match answer {
             Value::ServerError(error) if is_no_cluster(&error) => Ok(Self::One(answering.clone())),
@@ -67,7 +67,7 @@ impl Topology {
         }
     }
 
-    /// The node for a slot: its primary, or the replica whose turn it is. `None` if nobody serves it.
+    /// The node for a slot: its primary or, with `turn`, one of its replicas. `None` if no node serves the slot.
     pub(super) fn node(&self, slot: u16, turn: Option<usize>) -> Option<&Node> {
         match self {
             Self::One(node) => Some(node),
@@ -79,46 +79,30 @@ impl Topology {
         }
     }
 
-    /// Whom to ask who serves what: the nodes that are known, another one first each time. Nobody where it is one server.
+    /// The nodes to ask for the topology. Another one is first each time, since a node that is cut off from the others
+    /// gives an old answer. None if there is only one server.
     pub(super) fn to_ask(&self, seeds: impl Iterator<Item = Node>, turns: &mut usize) -> Vec<Node> {
-        if matches!(self, Self::One(_)) {
-            return Vec::new();
-        }
-        let mut nodes = self.nodes();
-        let others: Vec<Node> = seeds.filter(|seed| !nodes.contains(seed)).collect();
-        nodes.extend(others);
-        turn(&mut nodes, turns);
-        nodes
-    }
-
-    /// All primaries and replicas.
-    fn nodes(&self) -> Vec<Node> {
-        match self {
-            Self::One(node) => vec![node.clone()],
-            Self::Cluster(ranges) => {
-                let mut nodes: Vec<Node> = Vec::new();
-                for node in ranges.iter().flat_map(|range| [&range.primary].into_iter().chain(&range.replicas)) {
-                    if !nodes.contains(node) {
-                        nodes.push(node.clone());
-                    }
-                }
-                nodes
+        let Self::Cluster(ranges) = self else { return Vec::new() };
+        let mut nodes: Vec<Node> = Vec::new();
+        for node in ranges.iter().flat_map(|range| [&range.primary].into_iter().chain(&range.replicas)) {
+            if !nodes.contains(node) {
+                nodes.push(node.clone());
             }
         }
+        let others: Vec<Node> = seeds.filter(|seed| !nodes.contains(seed)).collect();
+        nodes.extend(others);
+        let first = *turns % nodes.len().max(1);
+        nodes.rotate_left(first);
+        *turns += 1;
+        nodes
     }
-}
-
-/// Has another node asked first each time: one that is cut off from the others tells what was.
-fn turn(nodes: &mut [Node], turns: &mut usize) {
-    nodes.rotate_left(*turns % nodes.len().max(1));
-    *turns += 1;
 }
 
 fn is_no_cluster(error: &ServerError) -> bool {
     error.details().is_some_and(|details| details.contains("cluster support disabled"))
 }
 
-/// Why a node does not carry a command out, if no waiting helps.
+/// The error for a command that a node refused, if waiting does not help.
 pub(super) fn refusal(node: &Node, error: &ServerError) -> RedisFilterError {
     let (node, message) = (node.to_string(), error.to_string());
     match (error.kind(), error.code()) {
@@ -136,7 +120,7 @@ fn refused(node: &Node) -> RedisFilterError {
     }
 }
 
-/// First slot, last slot, and the nodes, the primary first. A node is its host, its port, and more.
+/// A range is its first slot, its last slot and its nodes, the primary first. A node is its host, its port, and more.
 fn parse_range(range: Value, answering: &Node) -> Option<Range> {
     let Value::Array(range) = range else { return None };
     let [Value::Int(first), Value::Int(last), nodes @ ..] = &range[..] else { return None };
@@ -146,11 +130,11 @@ fn parse_range(range: Value, answering: &Node) -> Option<Range> {
         let host = match host {
             Value::BulkString(host) => str::from_utf8(host).ok()?,
             Value::SimpleString(host) => host,
-            // Unknown to itself: the one that was asked.
+            // The node does not know its host: it is the one that was asked.
             Value::Nil => "",
             _ => return None,
         };
-        // "?" is a node whose address nobody knows.
+        // The cluster does not know the address of the node "?".
         let host = if host.is_empty() { answering.host() } else { host };
         (host != "?").then(|| Some(Node::new(host, u16::try_from(*port).ok()?)))?
     });
@@ -183,9 +167,19 @@ mod tests {
         assert_eq!(topology.node(100, None), Some(&Node::new("asked", 7003)));
         assert_eq!(topology.node(100, Some(5)), Some(&Node::new("asked", 7003)));
         assert_eq!(topology.node(200, None), None);
-        assert_eq!(topology.nodes().len(), 4);
+        // All are asked for the topology, and a seed that is not among them.
+        let (mut turns, seeds) = (0, [asked.clone(), Node::new("c", 7002)]);
+        let mut order =
+            || topology.to_ask(seeds.iter().cloned(), &mut turns).iter().map(Node::port).collect::<Vec<_>>();
+        assert_eq!([order(), order()], [[7000, 7001, 7002, 7003, 1], [7001, 7002, 7003, 1, 7000]]);
+        turns = 6;
+        assert_eq!(topology.to_ask([].into_iter(), &mut turns)[0].port(), 7002);
+        assert_eq!(Topology::Cluster(Vec::new()).to_ask([].into_iter(), &mut turns), []);
+        assert_eq!(Topology::One(asked.clone()).to_ask(seeds.into_iter(), &mut turns), []);
         for nonsense in [Value::Nil, Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 1, vec![])])] {
-            assert!(matches!(Topology::parse(nonsense, &asked), Err(RedisFilterError::Refused { .. })));
+            let message = "its answer to CLUSTER SLOTS makes no sense".into();
+            let refused = RedisFilterError::Refused { node: "asked:1".into(), message };
+            assert_eq!(Topology::parse(nonsense, &asked), Err(refused));
         }
     }
 
@@ -196,22 +190,12 @@ mod tests {
             Topology::parse(answer, &Node::new("n", 1))
         };
         assert_eq!(parse("ERR This instance has cluster support disabled"), Ok(Topology::One(Node::new("n", 1))));
-        for line in ["NOAUTH Authentication required.", "NOPERM User x has no permissions"] {
-            assert!(matches!(parse(line), Err(RedisFilterError::Denied { .. })), "{line}");
+        for line in ["NOAUTH Authentication required.", "WRONGPASS invalid password", "NOPERM no permissions"] {
+            let Err(RedisFilterError::Denied { node, message }) = parse(line) else { panic!("{line}") };
+            assert!(node == "n:1" && message.contains(line.split_once(' ').unwrap().1), "{node} {message}");
         }
-        assert!(matches!(parse("ERR unknown command"), Err(RedisFilterError::Refused { .. })));
-    }
-
-    #[test]
-    fn all_nodes_have_their_turn() {
-        let (mut first, mut turns) = (Vec::new(), 0);
-        for _ in 0..4 {
-            let mut nodes = [1, 2, 3].map(|port| Node::new("n", port));
-            turn(&mut nodes, &mut turns);
-            first.push(nodes[0].port());
-        }
-        assert_eq!(first, [1, 2, 3, 1]);
-        turn(&mut [], &mut turns);
+        let Err(RedisFilterError::Refused { node, message }) = parse("ERR unknown command") else { panic!() };
+        assert!(node == "n:1" && message.contains("unknown command"), "{node} {message}");
     }
 
     #[test]

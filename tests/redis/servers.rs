@@ -43,8 +43,8 @@ fn redis_server() -> Option<&'static str> {
     needed(*FOUND.get_or_init(|| program(&["redis-server", "valkey-server"], "--version")), "redis-server")
 }
 
-/// A port that nobody listens on, nor 10,000 above it, where a node of a cluster talks to the others. Below the ports that
-/// the system gives to clients: a server that comes back must find its own free.
+/// A port that nobody listens on, nor 10,000 above it, where a node of a cluster talks to the others. Below the ports
+/// that the system gives to clients: a server that comes back must find its own free.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = (process::id() % 100) as u16 * 97;
@@ -193,8 +193,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// What every node writes to its file before it answers: what a crash of the program then leaves is what was acknowledged.
-    /// With `everysec` an answer may go out before the command is written.
+    /// What every node writes to its file before it answers: what a crash of the program then leaves is what was
+    /// acknowledged. With `everysec` an answer may go out before the command is written.
     const OPTIONS: &str = "--cluster-enabled yes --cluster-node-timeout 2000 --appendonly yes --appendfsync always";
 
     /// Starts so many primaries, each with a replica if wanted; `None` if there is no such program.

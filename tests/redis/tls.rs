@@ -8,7 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-/// Names the server to the processes that the test starts: the certificates that one trusts are told by its environment.
+/// Names the server to the processes that the test starts: the certificates that one trusts are told by its
+/// environment.
 const URL: &str = "BLOOMLINE_TEST_URL";
 
 const CONFIGURATION: &str = "[req]

@@ -1,4 +1,4 @@
-//! A chart: panels under each other, and a legend below them. Text is large, for the whole must be read on a phone.
+//! A chart: panels under each other, and a legend below them. Text is large, so that it can be read on a phone.
 
 use super::paint::{Ink, Stroke};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -13,10 +13,10 @@ const LEGEND_ROW: u32 = 56;
 /// Text in units of the drawing; plotters writes sizes 1.24 times too small.
 const TEXT: f64 = 32.0 * 1.24;
 const MARKER: f64 = 11.0;
-/// Above a panel: its title, and names of marks.
+/// The room above a panel for its title and the names of its marks.
 const HEAD: i32 = 108;
 
-/// An axis in coordinates that are linear on paper.
+/// An axis. Its coordinates are linear in the drawing, so a logarithmic axis takes logarithms.
 #[derive(Clone)]
 pub struct Axis {
     pub label: String,
@@ -25,19 +25,20 @@ pub struct Axis {
     pub ticks: Vec<(f64, String)>,
 }
 
-/// A line, with markers at its points or without, or markers alone.
+/// A line with markers on it, or one of the two alone.
 pub struct Series {
+    pub name: String,
     pub stroke: Stroke,
     pub line: Vec<(f64, f64)>,
     pub markers: Vec<(f64, f64)>,
 }
 
-/// A pair of axes with all that is between them.
+/// A pair of axes with everything between them.
 pub struct Panel {
     pub title: String,
     pub x: Axis,
     pub y: Axis,
-    /// Places on the horizontal axis, with their names.
+    /// Vertical lines: where they cross the horizontal axis, and their names.
     pub marks: Vec<(f64, String)>,
     pub series: Vec<Series>,
 }
@@ -45,9 +46,10 @@ pub struct Panel {
 type Drawn<T> = Result<T, DrawingAreaErrorKind<std::io::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// Draws it, in the placeholders of [`Ink`].
-pub fn draw(panels: &[Panel], legend: &[(String, Stroke)]) -> Drawn<String> {
-    let columns = if legend.iter().any(|(name, _)| name.len() > 13) { 2 } else { 3 };
+/// Draws the panels, which show the same series, in the placeholders of [`Ink`].
+pub fn draw(panels: &[Panel]) -> Drawn<String> {
+    let legend = &panels[0].series;
+    let columns = if legend.iter().any(|series| series.name.len() > 13) { 2 } else { 3 };
     let panels_height = PANEL * panels.len() as u32;
     let height = panels_height + LEGEND_ROW * legend.len().div_ceil(columns) as u32 + 16;
     let mut svg = String::new();
@@ -58,7 +60,7 @@ pub fn draw(panels: &[Panel], legend: &[(String, Stroke)]) -> Drawn<String> {
         for (panel, area) in panels.iter().zip(above.split_evenly((panels.len(), 1))) {
             draw_panel(panel, &area)?;
         }
-        for (i, (name, stroke)) in legend.iter().enumerate() {
+        for (i, Series { name, stroke, .. }) in legend.iter().enumerate() {
             let (column, row) = ((i % columns) as i32, (i / columns) as i32);
             let (x, y) = (30 + column * WIDTH as i32 / columns as i32, 24 + row * LEGEND_ROW as i32);
             below.draw(&PathElement::new(vec![(x, y), (x + 64, y)], line(*stroke)))?;
@@ -100,7 +102,7 @@ fn draw_panel(panel: &Panel, area: &Area) -> Drawn<()> {
             chart.draw_series([PathElement::new(series.line.clone(), line(series.stroke))])?;
         }
     }
-    // Above all lines.
+    // Markers lie above all lines.
     for series in panel.series.iter().rev() {
         for place in &series.markers {
             let (x, y) = chart.backend_coord(place);
@@ -143,9 +145,9 @@ fn write(area: &Area, text: &str, place: (i32, i32), h: HPos, v: VPos) -> Drawn<
     area.draw_text(text, &style.pos(Pos::new(h, v)), place)
 }
 
-/// A shape for each hue, hollow where the line is not solid, upside down where it is dotted.
+/// Each hue has a shape. It is hollow where the line is not solid, and upside down where the line is dotted.
 fn marker(area: &Area, (x, y): (i32, i32), stroke: Stroke) -> Drawn<()> {
-    // Corners, the share of the radius that every second one has, and the turn.
+    // The corners, the radius of every second corner as a share of the full one, and the rotation.
     let (corners, inner, turn) = match stroke.hue {
         0 => (24, 1.0, 0.0),
         1 => (3, 1.0, -0.25),

@@ -1,12 +1,12 @@
 //! Loads on several threads: atomic inserts, and the bulk load.
 
-use super::peers::one_by_one;
+use super::contender::one_by_one;
 use crate::error::Error;
 use bloomline::variants::{AtomicClassicBloomFilter, RegisterBloomFilter};
 use bloomline::{AtomicBloomFilter, BloomFilter};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
-use std::thread;
+use std::{io, thread};
 
 /// A filter that several threads load.
 pub trait Load {
@@ -21,32 +21,24 @@ type Made = Result<Box<dyn Load>, Error>;
 
 /// A kind of load.
 pub struct LoadKind {
-    /// Whose it is, of the contenders.
+    /// The name of the contender that it belongs to.
     pub contender: &'static str,
     pub operation: &'static str,
     pub interface: &'static str,
-    /// Of so many bytes, for so many keys, on each of these numbers of threads.
-    pub make: fn(usize, u64, &[usize]) -> Made,
+    /// Makes a filter for `keys` keys, which each of these numbers of threads will load.
+    pub make: fn(bytes: usize, keys: u64, threads: &[usize]) -> Made,
 }
 
 /// All kinds.
 pub const LOADS: &[LoadKind] = &[
-    LoadKind {
-        contender: "words4",
-        operation: "bulk load",
-        interface: "BloomFilter::par_insert_hashes",
-        make: |bytes, keys, threads| Ok(Box::new(Bulk::new(bytes, keys, threads)?)),
-    },
+    LoadKind { contender: "words4", operation: "bulk load", interface: "BloomFilter::par_insert_hashes", make: bulk },
     LoadKind {
         contender: "words4",
         operation: "atomic insert",
         interface: "AtomicBloomFilter::insert_hashes",
         make: |bytes, keys, _| {
-            Ok(Box::new(Atomic {
-                filter: AtomicBloomFilter::builder().memory(bytes).expected_keys(keys).build()?,
-                insert: |filter, hashes, new| filter.insert_hashes(hashes, new),
-                clear: AtomicBloomFilter::clear,
-            }))
+            let filter = AtomicBloomFilter::builder().memory(bytes).expected_keys(keys).build()?;
+            atomic(filter, AtomicBloomFilter::insert_hashes, AtomicBloomFilter::clear)
         },
     },
     LoadKind {
@@ -54,11 +46,8 @@ pub const LOADS: &[LoadKind] = &[
         operation: "atomic insert",
         interface: "AtomicClassicBloomFilter::insert_hashes",
         make: |bytes, keys, _| {
-            Ok(Box::new(Atomic {
-                filter: AtomicClassicBloomFilter::with_memory(bytes, keys)?,
-                insert: |filter, hashes, new| filter.insert_hashes(hashes, new),
-                clear: AtomicClassicBloomFilter::clear,
-            }))
+            let filter = AtomicClassicBloomFilter::with_memory(bytes, keys)?;
+            atomic(filter, AtomicClassicBloomFilter::insert_hashes, AtomicClassicBloomFilter::clear)
         },
     },
     LoadKind {
@@ -66,11 +55,8 @@ pub const LOADS: &[LoadKind] = &[
         operation: "atomic insert",
         interface: "RegisterBloomFilter::insert_hashes",
         make: |bytes, keys, _| {
-            Ok(Box::new(Atomic {
-                filter: RegisterBloomFilter::with_memory(bytes, keys)?,
-                insert: |filter, hashes, new| filter.insert_hashes(hashes, new),
-                clear: RegisterBloomFilter::clear,
-            }))
+            let filter = RegisterBloomFilter::with_memory(bytes, keys)?;
+            atomic(filter, RegisterBloomFilter::insert_hashes, RegisterBloomFilter::clear)
         },
     },
     LoadKind {
@@ -78,16 +64,17 @@ pub const LOADS: &[LoadKind] = &[
         operation: "atomic insert",
         interface: "AtomicBloomFilter::insert_hash",
         make: |bytes, keys, _| {
-            Ok(Box::new(Atomic {
-                filter: fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).expected_items(keys as usize),
-                insert: |filter, hashes, new| one_by_one(hashes, new, |hash| !filter.insert_hash(hash)),
-                clear: |filter| filter.clear(),
-            }))
+            let filter = fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).expected_items(keys as usize);
+            atomic(
+                filter,
+                |filter, hashes, new| one_by_one(hashes, new, |hash| !filter.insert_hash(hash)),
+                |filter| filter.clear(),
+            )
         },
     },
 ];
 
-/// Runs on parts of the keys, as equal as can be, each on a thread of its own.
+/// Splits the keys into parts of equal length, and runs each part on a thread of its own.
 pub fn on_threads(hashes: &[u64], answers: &mut [bool], threads: usize, run: impl Fn(&[u64], &mut [bool]) + Sync) {
     let part = hashes.len().div_ceil(threads);
     if threads == 1 {
@@ -100,11 +87,15 @@ pub fn on_threads(hashes: &[u64], answers: &mut [bool], threads: usize, run: imp
     });
 }
 
-/// A filter that is inserted into through a shared reference.
+/// A filter that all threads insert into at once.
 struct Atomic<F> {
     filter: F,
     insert: fn(&F, &[u64], &mut [bool]) -> usize,
     clear: fn(&mut F),
+}
+
+fn atomic<F: Sync + 'static>(filter: F, insert: fn(&F, &[u64], &mut [bool]) -> usize, clear: fn(&mut F)) -> Made {
+    Ok(Box::new(Atomic { filter, insert, clear }))
 }
 
 impl<F: Sync> Load for Atomic<F> {
@@ -118,19 +109,19 @@ impl<F: Sync> Load for Atomic<F> {
     }
 }
 
-/// A filter that is loaded by ranges of blocks.
+/// A filter whose threads each load a range of its blocks.
 struct Bulk {
     filter: BloomFilter,
     pools: BTreeMap<usize, ThreadPool>,
 }
 
-impl Bulk {
-    fn new(bytes: usize, keys: u64, threads: &[usize]) -> Result<Self, Error> {
-        let pool = |&threads: &usize| Ok((threads, ThreadPoolBuilder::new().num_threads(threads).build()?));
-        let pools = threads.iter().map(pool).collect::<Result<_, rayon::ThreadPoolBuildError>>();
-        let pools = pools.map_err(|error| Error::Thread { source: std::io::Error::other(error) })?;
-        Ok(Self { filter: BloomFilter::builder().memory(bytes).expected_keys(keys).build()?, pools })
-    }
+fn bulk(bytes: usize, keys: u64, threads: &[usize]) -> Made {
+    let pool = |&threads: &usize| match ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => Ok((threads, pool)),
+        Err(error) => Err(Error::Thread { source: io::Error::other(error) }),
+    };
+    let pools = threads.iter().map(pool).collect::<Result<_, _>>()?;
+    Ok(Box::new(Bulk { filter: BloomFilter::builder().memory(bytes).expected_keys(keys).build()?, pools }))
 }
 
 impl Load for Bulk {

@@ -1,11 +1,11 @@
-//! The machine, as far as it bears on speed.
+//! What of the machine matters for speed.
 
 use bloomline::Kernel;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::thread;
 
-/// What is known of it; systems without `/proc` and `/sys` tell less.
+/// What the system tells of it, which is less without `/proc` and `/sys`.
 #[derive(Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: String,
@@ -14,7 +14,7 @@ pub struct Machine {
     pub cores: usize,
     pub memory_bytes: Option<u64>,
     pub features: Vec<String>,
-    /// The kernel that the crate chose.
+    /// The kernel that the library chose.
     pub kernel: String,
     pub huge_pages: Option<String>,
     pub caches: Vec<Cache>,
@@ -28,7 +28,7 @@ pub struct Cache {
 }
 
 impl Machine {
-    /// This one.
+    /// The machine that this runs on.
     pub fn detect() -> Self {
         Self {
             cpu: cpu().unwrap_or_else(|| "unknown".to_owned()),
@@ -44,12 +44,13 @@ impl Machine {
     }
 }
 
-/// Memory that could be had now.
+/// The memory that is available.
 pub fn available_bytes() -> Option<u64> {
     kilobytes("/proc/meminfo", "MemAvailable:")
 }
 
-/// Memory that this process has in RAM, page by page: the cheaper counters of the system are off by some pages a core.
+/// The memory of this process that is in RAM. It is counted page by page, because the cheaper counters of the system are
+/// off by some pages a core.
 pub fn resident_bytes() -> Option<u64> {
     kilobytes("/proc/self/smaps_rollup", "Rss:")
 }
@@ -82,7 +83,7 @@ fn caches() -> Vec<Cache> {
     (0..16).filter_map(cache).collect()
 }
 
-/// The features of the CPU that filters make use of.
+/// The CPU features that filters use.
 fn features() -> impl Iterator<Item = &'static str> {
     macro_rules! detected {
         ($detect:ident: $($name:tt)*) => { vec![$(($name, std::arch::$detect!($name))),*] };

@@ -1,8 +1,9 @@
 //! `bloomline compare`: layouts and peers beside each other, by size, share of hits and threads.
 
 mod chart;
-mod contenders;
-mod keys;
+mod contender;
+mod harness;
+mod kinds;
 mod loads;
 mod machine;
 mod measure;
@@ -21,10 +22,10 @@ pub use options::{EXAMPLES, Options};
 use crate::error::Error;
 use crate::figures::readable_size;
 use crate::output::{Output, name};
-use contenders::{KINDS, Kind};
+use kinds::{KINDS, Kind};
 use loads::{LOADS, LoadKind};
 use machine::Machine;
-use measure::Plan;
+use measure::Method;
 use progress::Progress;
 use result::{Comparison, Entry};
 use std::ffi::OsString;
@@ -75,7 +76,7 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
     let kinds = chosen(&options.only)?;
     let load_kinds: Vec<&LoadKind> =
         LOADS.iter().filter(|load| kinds.iter().any(|kind| kind.name == load.contender)).collect();
-    let plan = Plan {
+    let method = Method {
         bits_per_key: options.bits_per_key,
         round_keys: u64::from(options.probes),
         rounds: options.rounds.unwrap_or(if options.full { 7 } else { 3 }),
@@ -91,17 +92,17 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
     check_memory(largest, kinds.len().max(load_kinds.len()))?;
 
     let work = |&bytes: &usize| {
-        let (contender, load) = plan.work(bytes);
+        let (contender, load) = method.work(bytes);
         contender * kinds.len() as u64 + load * load_kinds.len() as u64
     };
     let progress = Progress::new(sizes.iter().map(work).sum());
     let (mut rows, mut loads) = (Vec::new(), Vec::new());
     for &bytes in &sizes {
-        rows.extend(measure::speeds(&plan, &kinds, bytes, &progress)?);
-        loads.extend(measure::loads(&plan, &load_kinds, bytes, &progress)?);
+        rows.extend(measure::speeds(&method, &kinds, bytes, &progress)?);
+        loads.extend(measure::loads(&method, &load_kinds, bytes, &progress)?);
     }
     let asked: &[f64] = if options.full { &[0.05, 1e-2, 1e-3, 1e-4, 1e-5] } else { &[0.05, 1e-2, 1e-3, 1e-4] };
-    let rates = rates::measured(&kinds, asked, plan.round_keys / 8, plan.round_keys)?;
+    let rates = rates::measured(&kinds, asked, method.round_keys / 8, method.round_keys)?;
     let models = rates::models(&kinds)?;
     progress.end();
 
@@ -110,9 +111,9 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
         date,
         command: command(std::env::args_os()),
         machine,
-        bits_per_key: plan.bits_per_key,
-        round_keys: plan.round_keys,
-        rounds: plan.rounds,
+        bits_per_key: method.bits_per_key,
+        round_keys: method.round_keys,
+        rounds: method.rounds,
         seconds: started.elapsed().as_secs_f64(),
         contenders: kinds.iter().map(|kind| entry(kind)).collect(),
         rows,
@@ -126,7 +127,7 @@ fn entry(kind: &Kind) -> Entry {
     Entry { name: kind.name.to_owned(), peer: kind.peer.map(str::to_owned), interface: kind.interface.to_owned() }
 }
 
-/// The kinds of these names, or all.
+/// The kinds with these names. All if there are none.
 fn chosen(names: &[String]) -> Result<Vec<&'static Kind>, Error> {
     if let Some(unknown) = names.iter().find(|&name| KINDS.iter().all(|kind| kind.name != name)) {
         let known = KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
@@ -135,13 +136,13 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Kind>, Error> {
     Ok(KINDS.iter().filter(|kind| names.is_empty() || names.iter().any(|name| name == kind.name)).collect())
 }
 
-/// 1, 2, 4 and so on, and the most.
+/// The powers of two below `most`, and `most`.
 fn thread_counts(most: usize) -> Vec<usize> {
     let powers = (0..usize::BITS).map(|power| 1 << power);
     powers.take_while(|&threads| threads < most).chain([most]).collect()
 }
 
-/// All filters of a size are in memory at once, to take turns.
+/// Refuses sizes that do not fit: to take turns, all filters of a size are in memory at once.
 fn check_memory(bytes: usize, filters: usize) -> Result<(), Error> {
     /// Keys, answers, and the room that a bulk load takes.
     const BUFFERS: u64 = 256 << 20;
@@ -156,7 +157,7 @@ fn check_memory(bytes: usize, filters: usize) -> Result<(), Error> {
     }
 }
 
-/// The command line, with the program's name alone in place of its path.
+/// The command line, with the program's name instead of its path.
 fn command(arguments: impl Iterator<Item = OsString>) -> String {
     let arguments = arguments.skip(1).map(|argument| argument.to_string_lossy().into_owned());
     ["bloomline".to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")

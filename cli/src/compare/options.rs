@@ -1,13 +1,14 @@
 //! The options of `bloomline compare`.
 
+use super::harness::{BITS_PER_KEY, ROUND_KEYS};
 use crate::values::size;
 use clap::{Args, value_parser};
 use std::path::PathBuf;
 
-/// What `bloomline compare --help` ends with.
+/// The end of `bloomline compare --help`.
 pub const EXAMPLES: &str = "\
-All filters get the same memory and the same pre-hashed keys in the same order, take turns round by round, and work through \
-their fastest public interface. Read each speed beside the false-positive rate that was measured with it.
+All filters get the same memory and the same pre-hashed keys in the same order. They take turns in each round, and are called \
+through their fastest public interface. Read each speed beside the false-positive rate that was measured with it.
 
 Examples:
   bloomline compare
@@ -18,11 +19,11 @@ Examples:
 /// Options of `bloomline compare`.
 #[derive(Args)]
 pub struct Options {
-    /// Filters up to 64 MiB and three rounds: less than two minutes [default]
+    /// Measure filters up to 64 MiB in three rounds, which takes less than two minutes [default]
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
 
-    /// Filters up to 1 GiB, seven rounds and rates down to 1e-5: about twenty minutes, and 16 GiB of memory
+    /// Measure filters up to 1 GiB in seven rounds and rates down to 1e-5, which takes about twenty minutes and 16 GiB of memory
     #[arg(long)]
     pub full: bool,
 
@@ -30,15 +31,15 @@ pub struct Options {
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<usize>,
 
-    /// Contenders by their names in the tables [default: all]
+    /// Compare only these contenders, by their names in the tables [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Memory for each key the filters are filled with
-    #[arg(long, value_name = "BITS", default_value_t = 12.0, value_parser = bits)]
+    /// Bits of memory for each key that a filter is filled with
+    #[arg(long, value_name = "BITS", default_value_t = BITS_PER_KEY.into(), value_parser = bits)]
     pub bits_per_key: f64,
 
-    /// The most threads [default: the available cores]
+    /// The largest number of threads [default: the available cores]
     #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 
@@ -46,15 +47,15 @@ pub struct Options {
     #[arg(long)]
     pub json: bool,
 
-    /// Write a page with plots, which needs nothing but a browser
+    /// Write an HTML page with tables and plots to FILE
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 
-    /// Write the plots to FOLDER, as SVG on a light background
+    /// Write the plots to FOLDER as SVG files on a light background
     #[arg(long, value_name = "FOLDER")]
     pub svg: Option<PathBuf>,
 
-    /// Show an earlier result, the output of --json, in place of measuring
+    /// Show an earlier result, the output of --json, instead of measuring
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "full", "sizes", "only", "bits_per_key", "threads"])]
     pub from: Option<PathBuf>,
 
@@ -63,7 +64,7 @@ pub struct Options {
     pub rounds: Option<u32>,
 
     /// Distinct keys in a round
-    #[arg(long, value_name = "KEYS", hide = true, default_value_t = 1 << 22, value_parser = value_parser!(u32).range(1 << 10..=1 << 30))]
+    #[arg(long, value_name = "KEYS", hide = true, default_value_t = ROUND_KEYS as u32, value_parser = value_parser!(u32).range(1 << 10..=1 << 30))]
     pub probes: u32,
 }
 

@@ -1,6 +1,6 @@
-//! The page: one file that needs nothing but a browser, on a phone and in the dark too.
+//! The HTML page. It refers to no other file, and can be read on a phone and in dark mode too.
 
-use super::paint::{BACKGROUND, GRID, HUES, MARK, TEXT, for_page};
+use super::paint::{colours, for_page};
 use super::plots::{self, Plot};
 use super::result::Comparison;
 use super::text::{Table, facts, notes, tables};
@@ -57,23 +57,17 @@ fn table(table: &Table) -> String {
         format!("<tr>{cells}</tr>\n")
     };
     let rows: String = table.rows.iter().enumerate().map(row).collect();
-    // To be scrolled by the keyboard too.
+    // With a tab index, the keyboard can scroll it.
     format!(
         "<div class=\"table\" tabindex=\"0\"><table>\n<caption>{}</caption>\n{rows}</table></div>\n",
         escaped(&table.title)
     )
 }
 
-/// The colours, as variables for the light and for the dark.
+/// The colours as CSS variables, in light and in dark mode.
 fn variables() -> String {
-    let named = [("text", TEXT), ("grid", GRID), ("mark", MARK), ("background", BACKGROUND)];
-    let named = named.map(|(name, colours)| (name.to_owned(), colours));
-    let hues = HUES.iter().enumerate().map(|(i, colours)| (format!("hue{i}"), *colours));
-    let (light, dark): (String, String) = named
-        .into_iter()
-        .chain(hues)
-        .map(|(name, (light, dark))| (format!("--{name}:{light};"), format!("--{name}:{dark};")))
-        .unzip();
+    let (light, dark): (String, String) =
+        colours().map(|(name, light, dark)| (format!("--{name}:{light};"), format!("--{name}:{dark};"))).unzip();
     format!(":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}")
 }
 

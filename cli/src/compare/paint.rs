@@ -1,4 +1,4 @@
-//! Colours: plots are drawn in placeholders, which become variables of the page, or the colours of a light file.
+//! Colours. Plots are drawn in placeholders, which become CSS variables in the page and light colours in a file.
 
 use plotters::style::RGBColor;
 
@@ -8,14 +8,14 @@ pub enum Ink {
     /// Text and axes.
     Text,
     Grid,
-    /// Lines that mark a place on an axis.
+    /// Lines that mark a point of an axis.
     Mark,
     Background,
     /// A series, by hue and dash.
     Series(Stroke),
 }
 
-/// How a series is drawn. The hue has a marker of its own, and the dash is seen without colour too.
+/// How a series is drawn. Each hue has its own shape of marker, so that series differ without colour too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Stroke {
     pub hue: usize,
@@ -23,9 +23,9 @@ pub struct Stroke {
     pub dash: usize,
 }
 
-/// Hues in the light and in the dark, told apart by most colour-blind people (after Okabe and Ito), all with a contrast of
-/// 3 and more to the background.
-pub const HUES: [(&str, &str); 7] = [
+/// Hues on a light and on a dark background. Most colour-blind people can tell them apart (after Okabe and Ito), and each
+/// has a contrast of at least 3 to its background.
+const HUES: [(&str, &str); 7] = [
     ("#c84e00", "#ff9447"),
     ("#0072b2", "#56b4e9"),
     ("#00805c", "#2fd3a0"),
@@ -35,64 +35,69 @@ pub const HUES: [(&str, &str); 7] = [
     ("#555555", "#bbbbbb"),
 ];
 
-/// The dashes, as SVG has them.
+/// The `stroke-dasharray` of each dash.
 const DASHES: [&str; 4] = ["", "14 8", "4 7", "14 6 4 6"];
 
-/// The other colours, in the light and in the dark.
-pub const TEXT: (&str, &str) = ("#1b1b1b", "#e8e6e3");
-pub const GRID: (&str, &str) = ("#dddddd", "#3a3f44");
-pub const MARK: (&str, &str) = ("#767676", "#9a9a9a");
-pub const BACKGROUND: (&str, &str) = ("#ffffff", "#15181b");
+/// The other colours: their CSS variables, on a light and on a dark background.
+const PLAIN: [(&str, &str, &str); 4] = [
+    ("text", "#1b1b1b", "#e8e6e3"),
+    ("grid", "#dddddd", "#3a3f44"),
+    ("mark", "#767676", "#9a9a9a"),
+    ("background", "#ffffff", "#15181b"),
+];
+/// The first of their numbers in placeholders; those of hues are below.
+const FIRST_PLAIN: u8 = 100;
 
 impl Ink {
-    /// The placeholder: no other colour begins with 1.
+    /// The placeholder. In no other colour the red is 1.
     pub fn placeholder(self) -> RGBColor {
         match self {
-            Self::Text => RGBColor(1, 0, 100),
-            Self::Grid => RGBColor(1, 0, 101),
-            Self::Mark => RGBColor(1, 1, 102),
-            Self::Background => RGBColor(1, 0, 103),
+            Self::Text => RGBColor(1, 0, FIRST_PLAIN),
+            Self::Grid => RGBColor(1, 0, FIRST_PLAIN + 1),
+            Self::Mark => RGBColor(1, 1, FIRST_PLAIN + 2),
+            Self::Background => RGBColor(1, 0, FIRST_PLAIN + 3),
             Self::Series(Stroke { hue, dash }) => RGBColor(1, dash as u8, (hue % HUES.len()) as u8),
         }
     }
 }
 
-/// With the variables of the page, as wide as the page has room.
+/// All colours, with their CSS variables.
+pub fn colours() -> impl Iterator<Item = (String, &'static str, &'static str)> {
+    (0..PLAIN.len() as u8).map(|i| FIRST_PLAIN + i).chain(0..HUES.len() as u8).map(colour)
+}
+
+/// The CSS variable of a number in placeholders, and its colour on a light and on a dark background.
+fn colour(number: u8) -> (String, &'static str, &'static str) {
+    match number.checked_sub(FIRST_PLAIN).map(|i| PLAIN[usize::from(i)]) {
+        Some((name, light, dark)) => (name.to_owned(), light, dark),
+        None => {
+            let (light, dark) = HUES[usize::from(number)];
+            (format!("hue{number}"), light, dark)
+        }
+    }
+}
+
+/// For the page: in its CSS variables, and as wide as its column.
 pub fn for_page(svg: &str) -> String {
-    let svg = paint(svg, |slot| match slot {
-        100 => "currentColor".to_owned(),
-        101 => "var(--grid)".to_owned(),
-        102 => "var(--mark)".to_owned(),
-        103 => "var(--background)".to_owned(),
-        hue => format!("var(--hue{hue})"),
-    });
+    let svg = paint(svg, |number| format!("var(--{})", colour(number).0));
     let Some((_, rest)) = svg.split_once("viewBox") else { return svg };
     format!("<svg role=\"img\" viewBox{rest}")
 }
 
-/// In the light.
+/// For a file: in the light colours.
 pub fn for_file(svg: &str) -> String {
-    paint(svg, |slot| {
-        let (light, _) = match slot {
-            100 => TEXT,
-            101 => GRID,
-            102 => MARK,
-            103 => BACKGROUND,
-            hue => HUES[usize::from(hue)],
-        };
-        light.to_owned()
-    })
+    paint(svg, |number| colour(number).1.to_owned())
 }
 
-/// Replaces each placeholder, and adds the dash of a stroke.
-fn paint(svg: &str, colour: impl Fn(u8) -> String) -> String {
+/// Replaces each placeholder by a colour, and adds the dashes of strokes.
+fn paint(svg: &str, replacement: impl Fn(u8) -> String) -> String {
     let mut parts = svg.split("=\"#01");
     let mut painted = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let number = |digits| part.get(digits).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        let (Some(dash), Some(slot)) = (number(0..2), number(2..4)) else { continue };
+        let byte = |digits| part.get(digits).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let (Some(dash), Some(number)) = (byte(0..2), byte(2..4)) else { continue };
         let stroke = painted.ends_with("stroke");
-        painted += &format!("=\"{}\"", colour(slot));
+        painted += &format!("=\"{}\"", replacement(number));
         if let Some(dashes) = DASHES.get(usize::from(dash)).filter(|dashes| stroke && !dashes.is_empty()) {
             painted += &format!(" stroke-dasharray=\"{dashes}\"");
         }

@@ -1,9 +1,9 @@
 //! The four plots.
 
 use super::chart::{Axis, Panel, Series, draw};
-use super::contenders::KINDS;
+use super::kinds::KINDS;
 use super::paint::Stroke;
-use super::result::{Comparison, Row};
+use super::result::{Comparison, OnThreads, Row};
 use super::text::size;
 use crate::error::Error;
 
@@ -13,16 +13,16 @@ pub struct Plot {
     pub name: &'static str,
     pub title: &'static str,
     pub svg: String,
-    /// What one should see.
+    /// What the plot shows.
     pub caption: String,
 }
 
-/// All of them.
+/// All four.
 pub fn all(comparison: &Comparison) -> Result<Vec<Plot>, Error> {
     Ok(vec![speed(comparison)?, rate(comparison)?, space(comparison)?, threads(comparison)?])
 }
 
-/// The rates that are worth a tick.
+/// The ticks of a rate, by their base-10 logarithms.
 const RATES: [(f64, &str); 7] =
     [(0.0, "100 %"), (-1.0, "10 %"), (-2.0, "1 %"), (-3.0, "0.1 %"), (-4.0, "1e-4"), (-5.0, "1e-5"), (-6.0, "1e-6")];
 
@@ -35,7 +35,7 @@ fn speed(comparison: &Comparison) -> Result<Plot, Error> {
         let of = |name: &str| {
             let own = rows.iter().filter(|row| row.contender == name);
             let points: Vec<_> = own.map(|row| ((row.size_bytes as f64).log2(), time(row).log10())).collect();
-            Series { stroke: stroke(name), line: points.clone(), markers: points }
+            Series { name: name.to_owned(), stroke: stroke(name), line: points.clone(), markers: points }
         };
         Panel {
             title: title.to_owned(),
@@ -49,17 +49,17 @@ fn speed(comparison: &Comparison) -> Result<Plot, Error> {
         panel("query, half hits: ns a key", |row| row.query_50.median),
         panel("insert: ns a key", |row| row.insert.median),
     ];
-    Ok(Plot {
-        name: "speed",
-        title: "Speed by size",
-        svg: drawn(&panels, &legend(comparison.contenders.iter().map(|entry| entry.name.as_str())))?,
-        caption: format!(
-            "Lower is faster: a filter that fits a cache (L1, L2, L3) is fast in any layout; beyond them each key costs as \
-             many cache misses as its bits are apart, unless they are fetched ahead of time. All filters have {} bits a key, \
-             one thread; peers are dashed, in the colour of the layout that they implement.",
+    plot(
+        "speed",
+        "Speed by size",
+        &panels,
+        format!(
+            "Lower is faster. A filter that fits a cache (L1, L2, L3) is fast in any layout. Beyond the caches, a key costs one \
+             cache miss for each line that its bits are in, unless the lines are prefetched. All filters have {} bits a key \
+             and run on one thread. Peers are dashed, in the colour of the layout that they implement.",
             comparison.bits_per_key
         ),
-    })
+    )
 }
 
 fn rate(comparison: &Comparison) -> Result<Plot, Error> {
@@ -70,10 +70,11 @@ fn rate(comparison: &Comparison) -> Result<Plot, Error> {
         let line = models.flat_map(|model| &model.points).map(|point| (point.bits_per_key, point.fpr.log10()));
         let asked = comparison.rates.iter().filter(|row| row.contender == name);
         let asked = asked.map(|row| (row.bits_per_key, row.measured_fpr.log10()));
-        // The size with the most keys tells most.
+        // The largest size has the most keys, so its rate scatters least.
         let filled = comparison.rows.iter().rfind(|row| row.contender == name);
         let filled = filled.map(|row| (row.bits_per_key, row.measured_fpr.log10()));
         Series {
+            name: name.to_owned(),
             stroke: stroke(name),
             line: line.filter(inside).collect(),
             markers: asked.chain(filled).filter(inside).collect(),
@@ -91,14 +92,13 @@ fn rate(comparison: &Comparison) -> Result<Plot, Error> {
         marks: Vec::new(),
         series: comparison.contenders.iter().map(|entry| of(&entry.name)).collect(),
     };
-    Ok(Plot {
-        name: "rate",
-        title: "False-positive rate by memory",
-        svg: drawn(&[panel], &legend(comparison.contenders.iter().map(|entry| entry.name.as_str())))?,
-        caption: "Lower is better: lines are the models of the layouts, each with its best number of probes, and markers are \
-                  measured; every marker should lie on the line of its colour."
-            .to_owned(),
-    })
+    plot(
+        "rate",
+        "False-positive rate by memory",
+        &[panel],
+        "Lower is better. Lines are the models of the layouts, each with its best number of probes. Markers are \
+         measured, and each should lie on the line of its colour.",
+    )
 }
 
 fn space(comparison: &Comparison) -> Result<Plot, Error> {
@@ -108,7 +108,7 @@ fn space(comparison: &Comparison) -> Result<Plot, Error> {
         let line: Vec<_> = points.filter(|(_, bits)| *bits <= MOST).collect();
         // One marker for each power of ten.
         let markers = line.iter().copied().filter(|(x, _)| (x - x.round()).abs() < 1e-9).collect();
-        Series { stroke: stroke(&model.contender), line, markers }
+        Series { name: model.contender.clone(), stroke: stroke(&model.contender), line, markers }
     });
     let panel = Panel {
         title: "bits a key".to_owned(),
@@ -122,21 +122,20 @@ fn space(comparison: &Comparison) -> Result<Plot, Error> {
         marks: Vec::new(),
         series: series.collect(),
     };
-    Ok(Plot {
-        name: "space",
-        title: "Memory by rate wanted",
-        svg: drawn(&[panel], &legend(comparison.models.iter().map(|model| model.contender.as_str())))?,
-        caption: "Lower is smaller: the classic layout needs the least memory; the fewer cache lines a key touches, the more \
-                  memory a low rate takes, which is the price of speed."
-            .to_owned(),
-    })
+    plot(
+        "space",
+        "Memory by rate wanted",
+        &[panel],
+        "Lower is smaller. The classic layout needs the least memory. The fewer cache lines a key touches, the more \
+         memory a low rate takes, which is the price of speed.",
+    )
 }
 
 fn threads(comparison: &Comparison) -> Result<Plot, Error> {
     let largest = comparison.rows.iter().map(|row| row.size_bytes).max().unwrap_or(0);
     let rows: Vec<_> = comparison.rows.iter().filter(|row| row.size_bytes == largest).collect();
     let mut lines = Vec::new();
-    // One from each of the first layouts and peers that take hashes; the tables have all.
+    // Few enough to tell apart; the tables have all.
     let known = ["words4", "classic", "fastbloom", "sbbf-rs"];
     let mut shown: Vec<_> = rows.iter().filter(|row| known.contains(&row.contender.as_str())).collect();
     if shown.is_empty() {
@@ -150,14 +149,11 @@ fn threads(comparison: &Comparison) -> Result<Plot, Error> {
             lines.push((format!("{}: {}", load.contender, load.operation), Stroke { hue, dash }, &load.threads));
         }
     }
-    let series: Vec<_> = lines
-        .iter()
-        .map(|(_, stroke, at)| {
-            let points: Vec<_> =
-                at.iter().map(|at| ((at.threads as f64).log2(), (1e3 / at.time.median).log10())).collect();
-            Series { stroke: *stroke, line: points.clone(), markers: points }
-        })
-        .collect();
+    let speed = |at: &OnThreads| 1e3 / at.time.median;
+    let series = |(name, stroke, at): (String, Stroke, &Vec<OnThreads>)| {
+        let points: Vec<_> = at.iter().map(|at| ((at.threads as f64).log2(), speed(at).log10())).collect();
+        Series { name, stroke, line: points.clone(), markers: points }
+    };
     let counts: Vec<usize> = lines.first().map_or_else(Vec::new, |(_, _, at)| at.iter().map(|at| at.threads).collect());
     let most = counts.last().map_or(0.0, |&threads| (threads as f64).log2());
     let panel = Panel {
@@ -168,37 +164,33 @@ fn threads(comparison: &Comparison) -> Result<Plot, Error> {
             to: most + 0.15 * most.max(1.0),
             ticks: counts.iter().map(|&threads| ((threads as f64).log2(), threads.to_string())).collect(),
         },
-        y: decimals(lines.iter().flat_map(|(_, _, at)| at.iter().map(|at| 1e3 / at.time.median))),
+        y: decimals(lines.iter().flat_map(|(_, _, at)| at.iter().map(speed))),
         marks: Vec::new(),
-        series,
+        series: lines.into_iter().map(series).collect(),
     };
-    let legend: Vec<_> = lines.into_iter().map(|(name, stroke, _)| (name, stroke)).collect();
-    Ok(Plot {
-        name: "threads",
-        title: "Throughput by threads",
-        svg: drawn(&[panel], &legend)?,
-        caption: format!(
-            "Higher is faster, in filters of {}, queries of half hits: what rises in parallel shares nothing but the memory, \
-             and flattens once that is busy; a bulk load needs no atomic operation, so it stays above atomic inserts.",
+    plot(
+        "threads",
+        "Throughput by threads",
+        &[panel],
+        format!(
+            "Higher is faster. Filters have {}, and queries find half of their keys. Threads that share nothing but the memory \
+             add speed until the memory is busy. A bulk load needs no atomic operations, so it stays above atomic inserts.",
             size(largest)
         ),
-    })
+    )
 }
 
-fn drawn(panels: &[Panel], legend: &[(String, Stroke)]) -> Result<String, Error> {
-    draw(panels, legend).map_err(|error| Error::Plot { reason: error.to_string() })
+fn plot(name: &'static str, title: &'static str, panels: &[Panel], caption: impl Into<String>) -> Result<Plot, Error> {
+    let svg = draw(panels).map_err(|error| Error::Plot { reason: error.to_string() })?;
+    Ok(Plot { name, title, svg, caption: caption.into() })
 }
 
-fn legend<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, Stroke)> {
-    names.map(|name| (name.to_owned(), stroke(name))).collect()
-}
-
-/// How a contender is drawn, in each plot alike; grey if it is of another version of this command.
+/// How a contender is drawn in all plots. Grey if this version of the command does not know it.
 fn stroke(name: &str) -> Stroke {
     KINDS.iter().find(|kind| kind.name == name).map_or(Stroke { hue: 6, dash: 2 }, |kind| kind.stroke)
 }
 
-/// An axis of sizes, by their base-2 logarithms.
+/// An axis of base-2 logarithms of sizes.
 fn sizes(sizes: impl Iterator<Item = usize> + Clone) -> Axis {
     let logarithms = sizes.map(|bytes| (bytes as f64).log2());
     let from = logarithms.clone().fold(f64::INFINITY, f64::min) - 0.5;
@@ -209,7 +201,7 @@ fn sizes(sizes: impl Iterator<Item = usize> + Clone) -> Axis {
     Axis { label: "size of the filter".to_owned(), from, to, ticks: ticks.map(|p| (f64::from(p), label(p))).collect() }
 }
 
-/// An axis of figures, by their base-10 logarithms, with a tick at 1, 2 and 5 of each power.
+/// An axis of base-10 logarithms, with ticks at 1, 2 and 5 times each power of ten.
 fn decimals(figures: impl Iterator<Item = f64> + Clone) -> Axis {
     let from = figures.clone().fold(f64::INFINITY, f64::min).log10() - 0.08;
     let to = figures.fold(0.0, f64::max).log10() + 0.08;

@@ -1,5 +1,6 @@
 //! The progress bar: on standard error, if that is a terminal.
 
+use super::harness::turns::Side;
 use crate::figures::readable_size;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
@@ -8,7 +9,7 @@ use std::io::{self, IsTerminal};
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// For so many keys.
+    /// `keys` keys pass in all.
     pub fn new(keys: u64) -> Self {
         let bar = if io::stderr().is_terminal() { ProgressBar::new(keys) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:24} {percent} %  {elapsed}  {wide_msg}");
@@ -17,18 +18,25 @@ impl Progress {
     }
 
     /// Shows what is measured next.
-    pub fn show(&self, bytes: usize, operation: &str, contender: &str) {
+    pub fn show(&self, bytes: usize, name: &str) {
         if !self.0.is_hidden() {
-            self.0.set_message(format!("{}, {operation}, {contender}", readable_size(bytes)));
+            self.0.set_message(format!("{}, {name}", readable_size(bytes)));
         }
     }
 
-    /// So many keys more are done.
+    /// Adds keys that have passed.
     pub fn done(&self, keys: u64) {
         self.0.inc(keys);
     }
 
-    /// Removes it.
+    /// Plays a round of a side, and shows its name meanwhile.
+    pub fn play(&self, bytes: usize, side: &mut Side) {
+        self.show(bytes, &side.name);
+        side.play();
+        self.done(side.keys as u64);
+    }
+
+    /// Removes the bar.
     pub fn end(&self) {
         self.0.finish_and_clear();
     }

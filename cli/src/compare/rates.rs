@@ -1,20 +1,20 @@
-//! Rates: what was asked for, what the model says, what is measured; and the models' curves.
+//! False-positive rates, requested, modelled and measured, and the curves of the models.
 
-use super::contenders::Kind;
-use super::keys::{self, PRESENT};
-use super::measure::false_positive_rate;
+use super::contender::Contender;
+use super::harness::hashes::{self, ABSENT, PRESENT};
+use super::kinds::Kind;
 use super::result::{Model, ModelPoint, RateRow};
 use crate::error::Error;
 use bloomline::BuildError;
 
-/// Keys in the filters of the curves: as many as make blocks loaded as in any large filter.
+/// Keys in the filters of the curves: enough to load blocks as in any large filter.
 const CURVE_KEYS: u64 = 1 << 18;
 
-/// Asks each contender for each rate, fills it with `keys` keys, and measures with at least `probes` absent ones.
+/// Makes a filter of each kind for each rate, fills it with `keys` keys, and looks up at least `probes` absent ones.
 pub fn measured(kinds: &[&Kind], rates: &[f64], keys: u64, probes: u64) -> Result<Vec<RateRow>, Error> {
-    /// False positives to count: their number is within a twentieth of the expected one, mostly.
+    /// False positives to count. The standard deviation of their number is a twentieth.
     const COUNTED: f64 = 400.0;
-    let hashes = keys::hashes(PRESENT, 0, keys);
+    let hashes = hashes::range(PRESENT, 0..keys);
     let mut new = vec![false; hashes.len()];
     let mut rows = Vec::new();
     for &rate in rates {
@@ -37,7 +37,7 @@ pub fn measured(kinds: &[&Kind], rates: &[f64], keys: u64, probes: u64) -> Resul
     Ok(rows)
 }
 
-/// The curves of the layouts; peers implement one of them.
+/// The curves of the layouts. Peers have none, because they implement one of the layouts.
 pub fn models(kinds: &[&Kind]) -> Result<Vec<Model>, Error> {
     kinds.iter().filter(|kind| kind.peer.is_none()).map(|kind| model(kind)).collect()
 }
@@ -64,4 +64,16 @@ fn model(kind: &Kind) -> Result<Model, Error> {
 
 fn point(bytes: usize, fpr: f64) -> ModelPoint {
     ModelPoint { bits_per_key: bytes as f64 * 8.0 / CURVE_KEYS as f64, fpr }
+}
+
+/// The share of `count` absent keys that pass.
+fn false_positive_rate(filter: &dyn Contender, count: u64) -> f64 {
+    const PORTION: u64 = 1 << 20;
+    let mut found = vec![false; PORTION as usize];
+    let mut passed = 0;
+    for from in (0..count).step_by(PORTION as usize) {
+        let hashes = hashes::range(ABSENT, from..count.min(from + PORTION));
+        passed += filter.contains(&hashes, &mut found[..hashes.len()]);
+    }
+    passed as f64 / count as f64
 }

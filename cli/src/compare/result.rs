@@ -1,21 +1,22 @@
-//! What a comparison found: what `--json` prints and `--from` reads.
+//! The result of a comparison, which `--json` prints and `--from` reads.
 
+use super::harness::turns::median;
 use super::machine::Machine;
 use serde::{Deserialize, Serialize};
 
-/// All of it.
+/// The whole result.
 #[derive(Serialize, Deserialize)]
 pub struct Comparison {
     pub version: String,
     pub date: String,
     pub command: String,
     pub machine: Machine,
-    /// Memory for each key.
+    /// Bits of memory for each key.
     pub bits_per_key: f64,
     /// Distinct keys in a round.
     pub round_keys: u64,
     pub rounds: u32,
-    /// How long it took.
+    /// The duration of the comparison.
     pub seconds: f64,
     pub contenders: Vec<Entry>,
     pub rows: Vec<Row>,
@@ -24,16 +25,16 @@ pub struct Comparison {
     pub models: Vec<Model>,
 }
 
-/// Who took part.
+/// A contender.
 #[derive(Serialize, Deserialize)]
 pub struct Entry {
     pub name: String,
-    /// The crate, of a peer.
+    /// The crate of a peer.
     pub peer: Option<String>,
     pub interface: String,
 }
 
-/// A contender at a size, filled to the planned load.
+/// What was measured of a contender at one size, at its planned load.
 #[derive(Serialize, Deserialize)]
 pub struct Row {
     pub contender: String,
@@ -41,7 +42,7 @@ pub struct Row {
     pub size_bytes: usize,
     /// The size of the bits.
     pub memory_bytes: usize,
-    /// The growth of the process's resident memory; unknown where the system does not tell.
+    /// By how much the process's resident memory grew. `None` where the system does not tell.
     pub resident_bytes: Option<u64>,
     pub keys: u64,
     pub bits_per_key: f64,
@@ -52,11 +53,11 @@ pub struct Row {
     pub query_0: Time,
     pub query_50: Time,
     pub query_100: Time,
-    /// Queries of half hits by threads.
+    /// Queries of half hits on each number of threads.
     pub query_threads: Vec<OnThreads>,
 }
 
-/// Ns a key: the median of the rounds, and their span.
+/// Nanoseconds a key: the median of the rounds, and their span.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Time {
     pub median: f64,
@@ -65,21 +66,25 @@ pub struct Time {
 }
 
 impl Time {
-    /// Of rounds, of which there must be one.
-    pub fn of(mut rounds: Vec<f64>) -> Self {
-        rounds.sort_by(f64::total_cmp);
-        Self { median: rounds[rounds.len() / 2], least: rounds[0], most: rounds[rounds.len() - 1] }
+    /// Of the rounds, at least one.
+    pub fn of(rounds: &[f64]) -> Self {
+        let (least, most) = (f64::INFINITY, f64::NEG_INFINITY);
+        Self {
+            median: median(rounds.to_vec()),
+            least: rounds.iter().copied().fold(least, f64::min),
+            most: rounds.iter().copied().fold(most, f64::max),
+        }
     }
 }
 
-/// A time on so many threads, of the clock on the wall.
+/// Wall-clock time on a number of threads.
 #[derive(Serialize, Deserialize)]
 pub struct OnThreads {
     pub threads: usize,
     pub time: Time,
 }
 
-/// A load on several threads.
+/// What was measured of a load at one size.
 #[derive(Serialize, Deserialize)]
 pub struct LoadRow {
     pub contender: String,
@@ -89,7 +94,7 @@ pub struct LoadRow {
     pub threads: Vec<OnThreads>,
 }
 
-/// A rate that was asked for, and what came of it.
+/// A requested rate, and the filter that was made for it.
 #[derive(Serialize, Deserialize)]
 pub struct RateRow {
     pub contender: String,
@@ -99,11 +104,11 @@ pub struct RateRow {
     pub bits_per_key: f64,
     pub modelled_fpr: f64,
     pub measured_fpr: f64,
-    /// How many absent keys were asked for.
+    /// The number of absent keys that were looked up.
     pub absent_keys: u64,
 }
 
-/// What the model of a layout promises.
+/// The model of a layout.
 #[derive(Serialize, Deserialize)]
 pub struct Model {
     pub contender: String,
@@ -111,7 +116,7 @@ pub struct Model {
     pub space: Vec<ModelPoint>,
 }
 
-/// A size and its rate: of a given size in `points`, of a wanted rate in `space`.
+/// A size and its rate. In `points` the size was given, in `space` the rate.
 #[derive(Serialize, Deserialize)]
 pub struct ModelPoint {
     pub bits_per_key: f64,

@@ -1,16 +1,17 @@
-//! The tables, for people to read: as text here, and for the page.
+//! The result for people to read: as text, and its parts for the page.
 
+use super::harness::ROUND_KEYS;
 use super::result::{Comparison, LoadRow, RateRow, Row, Time};
 use crate::figures::{readable_size, table};
 use std::cmp::Ordering;
 
-/// A table with a title; its first row is the head.
+/// A table. Its first row is the head.
 pub struct Table {
     pub title: String,
     pub rows: Vec<Vec<String>>,
 }
 
-/// All of the result.
+/// The whole result as text.
 pub fn text(comparison: &Comparison) -> String {
     let mut parts = vec![facts(comparison).map(|(label, fact)| format!("{label:13} {fact}")).join("\n")];
     parts.extend(tables(comparison).into_iter().map(|part| format!("{}\n{}", part.title, table(&part.rows))));
@@ -18,7 +19,7 @@ pub fn text(comparison: &Comparison) -> String {
     parts.join("\n\n")
 }
 
-/// What the figures rest on.
+/// What was measured, where and when.
 pub fn facts(comparison: &Comparison) -> [(&'static str, String); 7] {
     let machine = &comparison.machine;
     let memory = machine.memory_bytes.map_or_else(String::new, |bytes| format!(", {}", readable_size(bytes as usize)));
@@ -39,21 +40,23 @@ pub fn facts(comparison: &Comparison) -> [(&'static str, String); 7] {
     ]
 }
 
-/// How the figures were taken.
+/// How it was measured.
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let Comparison { round_keys, rounds, bits_per_key, .. } = comparison;
     let mut notes = vec![
         format!(
-            "Times are ns a key: the median of {rounds} rounds (of an insert into a large filter, of as many parts of its \
-             filling), and half their span. The contenders take turns round by round, with the same {round_keys} distinct \
-             pre-hashed keys a round, in filters of {bits_per_key} bits a key that are filled as planned. Inserts fill an \
-             empty filter; threads ask for half hits; the measured rate is that of the misses."
+            "Times are nanoseconds a key: the median of {rounds} rounds ± half their span. For inserts into a large filter, \
+             the parts that it is filled in take the place of rounds. The contenders take turns in each round, with the \
+             same {round_keys} distinct pre-hashed keys. They have {bits_per_key} bits for each key that they are filled \
+             with. Inserts fill an empty filter. Queries on several threads find half of their keys. The measured rate is \
+             that of the queries without hits."
         ),
-        "Resident is the growth of the process's memory by filter and first keys; the allocator hides some of small filters."
+        "Resident is how much memory the process took for the filter and its first keys. The allocator hides a part of it \
+         for small filters."
             .to_owned(),
     ];
-    if *round_keys < 1 << 22 {
-        notes.push(format!("Only {round_keys} distinct keys a round: they may stay in a cache, and flatter all."));
+    if *round_keys < ROUND_KEYS as u64 {
+        notes.push(format!("Only {round_keys} distinct keys a round: the memory they touch may stay in a cache, and then all times are too good."));
     }
     notes.extend(comparison.contenders.iter().map(|entry| match &entry.peer {
         Some(peer) => format!("{}: the crate {peer}; {}.", entry.name, entry.interface),
@@ -152,7 +155,7 @@ fn time(time: Time) -> String {
     format!("{:.2} ±{span:.0}%", time.median)
 }
 
-/// A size that most often is a whole number of its unit.
+/// A size, without decimals if it is a whole number of its unit.
 pub fn size(bytes: usize) -> String {
     readable_size(bytes).replace(".00", "")
 }

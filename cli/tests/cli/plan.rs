@@ -109,7 +109,7 @@ fn plans_of_nothing_are_refused() {
     for (line, parts) in [
         ("plan -n 0 -p 0.1", ["--expected-keys", "'0'", "1.."]),
         ("plan -n 5 -p 1", ["--fpr", "'1'", "between 0 and 1"]),
-        ("plan -n 5 -p 1e-30", ["1e-30", "64-bit hashes", "more"]),
+        ("plan -n 5 -p 1e-30", ["1e-30", "64-bit hashes", "higher rate"]),
         ("plan --table -n 5", ["--table", "cannot be used with", "--expected-keys"]),
     ] {
         tells(&bench.refused(line), &parts);

@@ -1,0 +1,128 @@
+//! The sides that more than one benchmark times: queries and fresh inserts, beside the peers.
+
+use super::filters::*;
+use super::paired::{Round, Side, timed};
+use super::*;
+use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
+use std::convert::identity;
+use std::time::Duration;
+
+/// Runs an operation key by key. Returns how many answers were `true`.
+pub fn each(hashes: &[u64], mut operation: impl FnMut(u64) -> bool) -> usize {
+    hashes.iter().map(|&hash| usize::from(operation(hash))).sum()
+}
+
+/// Filters of one size at their planned load, one of ours for each kernel, and the raw limit.
+pub struct Rivals {
+    bytes: usize,
+    ours: Vec<BloomFilter>,
+    fastbloom: fastbloom::BloomFilter,
+    sbbf: sbbf_rs_safe::Filter,
+    raw: RawLines,
+}
+
+impl Rivals {
+    pub fn new(bytes: usize) -> Self {
+        Self {
+            bytes,
+            ours: kernels(bytes).map(|kernel| filled(bytes, kernel)).collect(),
+            fastbloom: fastbloom(bytes),
+            sbbf: sbbf(bytes),
+            raw: RawLines::new(bytes),
+        }
+    }
+
+    pub fn queries<'a>(&'a self, hashes: &'a [u64]) -> Vec<Side<'a>> {
+        let batch = |filter: &'a BloomFilter| {
+            let mut found = vec![false; hashes.len()];
+            let name = format!("contains_hashes {}", filter.kernel());
+            Side::passing(name, hashes, move |hashes| filter.contains_hashes(hashes, &mut found))
+        };
+        let mut sides: Vec<_> = self.ours.iter().map(batch).collect();
+        sides.extend([
+            Side::passing("contains_hash", hashes, |hashes| each(hashes, |hash| self.ours[0].contains_hash(hash))),
+            Side::passing("fastbloom contains_hash", hashes, |hashes| {
+                each(hashes, |hash| self.fastbloom.contains_hash(hash))
+            }),
+            Side::passing("sbbf-rs contains_hash", hashes, |hashes| each(hashes, |hash| self.sbbf.contains_hash(hash))),
+            Side::passing("raw lines", hashes, |hashes| self.raw.read(hashes)),
+        ]);
+        sides
+    }
+
+    /// Takes the filters, so that they need not be built again.
+    pub fn inserts(self) -> Vec<Side<'static>> {
+        let Self { bytes, ours, fastbloom, sbbf, raw } = self;
+        drop(raw);
+        let single = ours[0].clone();
+        let batch = |filter: BloomFilter| {
+            let mut new = vec![false; ROUND_KEYS];
+            fresh(format!("insert_hashes {}", filter.kernel()), bytes, filter, identity, move |filter, hashes| {
+                filter.insert_hashes(hashes, &mut new[..hashes.len()])
+            })
+        };
+        let mut sides: Vec<_> = ours.into_iter().map(batch).collect();
+        sides.extend([
+            fresh("insert_hash", bytes, single, identity, |filter, hashes| {
+                each(hashes, |hash| filter.insert_hash(hash))
+            }),
+            // The peers answer whether the key was there.
+            fresh("fastbloom insert_hash", bytes, fastbloom, identity, |filter, hashes| {
+                each(hashes, |hash| !filter.insert_hash(hash))
+            }),
+            fresh("sbbf-rs insert_hash", bytes, sbbf, identity, |filter, hashes| {
+                each(hashes, |hash| !filter.insert_hash(hash))
+            }),
+        ]);
+        sides
+    }
+}
+
+pub fn atomic_inserts(bytes: usize) -> Vec<Side<'static>> {
+    let filter = filled(bytes, Kernel::detect());
+    let mut new = vec![false; ROUND_KEYS];
+    vec![
+        fresh("atomic insert_hashes", bytes, filter.clone(), AtomicBloomFilter::from, move |filter, hashes| {
+            filter.insert_hashes(hashes, &mut new[..hashes.len()])
+        }),
+        fresh("atomic insert_hash", bytes, filter, AtomicBloomFilter::from, |filter, hashes| {
+            each(hashes, |hash| filter.insert_hash(hash))
+        }),
+        fresh("fastbloom atomic insert_hash", bytes, fastbloom(bytes), fastbloom_atomic, |filter, hashes| {
+            each(hashes, |hash| !filter.insert_hash(hash))
+        }),
+    ]
+}
+
+/// Inserts fresh keys, different ones each round, into what `make` makes of a filter at its planned load. Once they
+/// are an eighth of that load, they go into a new copy, so that the load stays near the planned one.
+pub fn fresh<S: Clone + 'static, F: 'static>(
+    name: impl Into<String>,
+    bytes: usize,
+    loaded: S,
+    make: impl Fn(S) -> F + 'static,
+    mut insert: impl FnMut(&mut F, &[u64]) -> usize + 'static,
+) -> Side<'static> {
+    /// More rounds than a measurement has; a filter that takes them all needs no copy, which saves memory.
+    const ROUNDS: usize = 21;
+    let room = planned_keys(bytes) as usize / 8;
+    let saved = (room < ROUNDS * ROUND_KEYS).then(|| loaded.clone());
+    let mut filter = make(loaded);
+    let mut added = 0;
+    Side::new(name, ROUND_KEYS, move |round| {
+        let mut total = Round { time: Duration::ZERO, trues: 0 };
+        for hashes in hashes(FRESH + round, ROUND_KEYS).chunks(room.min(ROUND_KEYS)) {
+            if let Some(saved) = &saved
+                && added + hashes.len() > room
+            {
+                filter = make(saved.clone());
+                added = 0;
+            }
+            added += hashes.len();
+            let Round { time, trues } = timed(|| insert(&mut filter, hashes));
+            total.time += time;
+            total.trues += trues;
+        }
+        total
+    })
+}

@@ -1,0 +1,185 @@
+//! The positions at which an interrupted run can go on: a file beside the state, `STATE.resume`.
+//!
+//! A checkpoint is right for one state only, the one that was saved with it, and two files cannot be replaced at once. So
+//! the file holds two checkpoints: that of the state which is about to be saved, and that of the one which is still
+//! there. Each is known by the number of bits set in its state; bits are never cleared, so states with as many bits
+//! are the same state.
+
+use crate::cli::DedupOptions;
+use crate::error::Error;
+use crate::files::folder;
+use crate::key::KeyRule;
+use crate::lines::input::Input;
+use crate::output;
+use crate::values::OnError;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where an interrupted run goes on.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Bits set in the state.
+    pub ones: u64,
+    /// Inputs that are read to their ends.
+    pub input: usize,
+    /// Bytes of the next one's contents that are read.
+    pub offset: u64,
+    /// Lines of it.
+    pub lines: u64,
+    /// The length of the output.
+    pub output: u64,
+    /// The length of the file of repeats.
+    pub dupes: u64,
+    /// New keys that still fit, where the filter is limited.
+    pub room: Option<u64>,
+}
+
+/// What has to be the same when a run goes on.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The names, sizes and times of the inputs.
+    pub inputs: Vec<(String, Option<u64>, Option<Duration>)>,
+    /// The names of the outputs.
+    pub outputs: Vec<String>,
+    /// What lines are kept and how they are printed.
+    pub options: String,
+    /// What happens with bad input. `None` if that ends the run: until then there was none, so the next run may choose.
+    pub on_error: Option<String>,
+}
+
+impl Job {
+    /// The job of a run with these options and inputs.
+    pub fn new(options: &DedupOptions, inputs: &[Input]) -> Self {
+        // However the paths are spelled.
+        let whole = |path: &Path| {
+            let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
+            path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+        };
+        let of_input = |input: &Input| (input.origin.name().to_owned(), input.size, input.modified);
+        let KeyRule { part, trim, url, ignore_case } = options.reading.key_rule();
+        Self {
+            inputs: inputs.iter().map(of_input).collect(),
+            outputs: options.outputs().map(|path| output::name(Some(&whole(path)))).collect(),
+            options: format!(
+                "Keys {{ part: {part:?}, trim: {trim}, url: {url}, ignore_case: {ignore_case} }}, line end {}, invert {}, \
+                 annotate {}, seed {}",
+                options.reading.end(),
+                options.invert,
+                options.annotate,
+                options.size.seed
+            ),
+            on_error: match options.reading.on_error {
+                OnError::Fail => None,
+                OnError::Skip => Some("skip".into()),
+                OnError::Keep => Some("keep".into()),
+            },
+        }
+    }
+}
+
+/// Whether all inputs can be read and all outputs written from the middle.
+pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
+    let is_file = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+    let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size.is_some());
+    from_files
+        && !options.reading.files.iter().any(|path| path == Path::new("-"))
+        && !options.count
+        && options.output.as_deref().is_some_and(is_file)
+        && options.dupes.as_deref().is_none_or(is_file)
+}
+
+#[derive(Serialize, Deserialize)]
+struct Contents {
+    job: Job,
+    /// The newest first.
+    checkpoints: Vec<Checkpoint>,
+    /// Whether the newest is of the end.
+    finished: bool,
+}
+
+/// The checkpoints of a job.
+pub struct Checkpoints {
+    path: PathBuf,
+    /// What was in the file.
+    earlier: Option<Contents>,
+    contents: Contents,
+}
+
+impl Checkpoints {
+    /// The file beside a state.
+    pub fn beside(state: &Path) -> PathBuf {
+        let mut path = OsString::from(state);
+        path.push(".resume");
+        path.into()
+    }
+
+    /// Those beside the state, none of this job so far. A file of that name with anything else in it is refused.
+    pub fn new(state: &Path, job: Job) -> Result<Self, Error> {
+        let path = Self::beside(state);
+        let earlier = match fs::read(&path) {
+            Ok(text) => {
+                let foreign = |_| Error::NotCheckpoints { path: path.clone() };
+                Some(serde_json::from_slice(&text).map_err(foreign)?)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(Error::Open { input: format!("{path:?}"), source }),
+        };
+        Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new(), finished: false } })
+    }
+
+    /// The checkpoint of an earlier run of the job that belongs to a state in which `ones` bits are set.
+    pub fn find(&mut self, ones: u64) -> Result<Checkpoint, Error> {
+        let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
+        let mut earlier = self.earlier.take().ok_or_else(|| refused("the file is not there".to_owned()))?;
+        if earlier.job.on_error.is_none() {
+            earlier.job.on_error.clone_from(&self.contents.job.on_error);
+        }
+        if earlier.job != self.contents.job {
+            return Err(refused(format!(
+                "it belongs to another job: {:?} instead of {:?}",
+                earlier.job, self.contents.job
+            )));
+        }
+        let fitting = earlier.checkpoints.iter().find(|checkpoint| checkpoint.ones == ones);
+        let checkpoint = *fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
+        self.contents.checkpoints = vec![checkpoint];
+        Ok(checkpoint)
+    }
+
+    /// Refuses to start over if that would empty an output of an interrupted run, whose lines the state already records. A run
+    /// is interrupted before its end, or before its last state is saved. `ones` bits are set in the state that is there.
+    pub fn begin(&self, ones: u64) -> Result<(), Error> {
+        let before_end =
+            |earlier: &Contents| earlier.checkpoints.iter().position(|other| other.ones == ones) == Some(1);
+        let cut_off = |earlier: &&Contents| !earlier.finished || before_end(earlier);
+        let Some(earlier) = self.earlier.as_ref().filter(cut_off) else { return Ok(()) };
+        let lines = earlier.checkpoints.iter().any(|checkpoint| checkpoint.output > 0);
+        let same = |output: &&String| self.contents.job.outputs.contains(output);
+        match earlier.job.outputs.first().filter(same) {
+            Some(output) if lines => Err(Error::CutOff { output: output.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a checkpoint, whose state must be saved next. It and the one before are kept.
+    pub fn add(&mut self, checkpoint: Checkpoint, finished: bool) -> Result<(), Error> {
+        self.contents.finished = finished;
+        let checkpoints = &mut self.contents.checkpoints;
+        checkpoints.insert(0, checkpoint);
+        checkpoints.truncate(2);
+        self.save().map_err(|source| Error::Create { output: format!("{:?}", self.path), source })
+    }
+
+    fn save(&self) -> io::Result<()> {
+        let folder = folder(&self.path);
+        let mut file = tempfile::Builder::new().prefix(".bloomline-").suffix(".tmp").tempfile_in(folder)?;
+        file.write_all(&serde_json::to_vec(&self.contents)?)?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path)?;
+        File::open(folder)?.sync_all()
+    }
+}

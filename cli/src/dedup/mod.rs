@@ -1,0 +1,221 @@
+//! `bloomline dedup`: each distinct line once, in input order.
+
+mod checkpoint;
+mod outputs;
+mod progress;
+mod signals;
+
+use crate::cli::DedupOptions;
+use crate::dedup::checkpoint::{Checkpoint, Checkpoints, Job};
+use crate::dedup::outputs::Outputs;
+use crate::dedup::progress::Progress;
+use crate::dedup::signals::Wake;
+use crate::error::{Error, Stop};
+use crate::files;
+use crate::lines::Lines;
+use crate::lines::chunks::Chunks;
+use crate::lines::input::Input;
+use crate::lines::pipeline::{self, Event};
+use crate::lines::position::Position;
+use crate::messages::print;
+use crate::set::exact::Exact;
+use crate::set::inserter::Inserter;
+use crate::set::{report, sizing};
+use crate::values::OnError;
+use bloomline::KeyHasher;
+use std::env;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// What makes the second hash of a fingerprint another one than the first.
+const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// How often the lines of a shared set are made safe from a crash of the machine.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// Runs the command.
+pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
+    let started = Instant::now();
+    let reading = &options.reading;
+    let mut inputs = Input::check_all(&reading.files)?;
+    if let Some(state) = &options.state {
+        let origins = || inputs.iter().map(|input| &input.origin);
+        files::check_target(state, origins())?;
+        files::check_target(&Checkpoints::beside(state), origins())?;
+    }
+    // A line of a shared set is printed by one process alone, so all that can fail comes before the first line is claimed.
+    let ready = if options.shared.redis.is_some() { Some(Outputs::open_empty(options, &inputs)?) } else { None };
+    let mut inserter = sizing::of_dedup(options, &inputs)?;
+    if options.resume && !checkpoint::can_resume(options, &inputs) {
+        return Err(Error::ResumeStream);
+    }
+    let (checkpoints, start) = match &options.state {
+        Some(state) => begin(options, state, &inputs, &mut inserter)?,
+        None => (None, None),
+    };
+    let outputs = match ready {
+        Some(outputs) => outputs,
+        None => Outputs::open(options, &inputs, start)?,
+    };
+    let position = start.map_or_else(Position::default, |start| Position::new(start.input, start.offset, start.lines));
+    let read = inputs[0].read.clone();
+    inputs.drain(..position.input.min(inputs.len()));
+    let mut progress = Progress::new(&inputs, read, options.quiet, options.output.is_none() && !options.count);
+    let mut hashing = reading.hashing(inserter.set.hasher());
+    if options.exact {
+        hashing.second = Some(KeyHasher::new(options.size.seed ^ SECOND));
+        inserter.exact = Some(Exact::new(&env::temp_dir()));
+    }
+    let wakes = signals::receive(options.checkpoint)?;
+    let mut work = Work {
+        options,
+        inserter,
+        outputs,
+        checkpoints,
+        position: position.clone(),
+        saved: started,
+        saving: Duration::ZERO,
+        settled: started,
+    };
+    if work.checkpoints.is_some() && start.is_none() {
+        // The checkpoints of an earlier run end here.
+        work.checkpoint(false)?;
+    }
+    let chunks = Chunks::new(inputs, position.offset, reading.cut());
+    let hash = move |lines: &mut Lines| {
+        lines.hash(&hashing);
+        Ok(())
+    };
+    let read = pipeline::run(reading.threads, options.quiet, chunks, position, hash, &wakes, |event| match event {
+        Event::Lines(lines, position) => {
+            let taken = work.take(lines, position);
+            progress.show(&work.inserter);
+            taken
+        }
+        Event::Wake(Wake::Checkpoint) => Ok(work.checkpoint_in_time()?),
+        Event::Wake(Wake::End(signal)) => Err(Stop::Signal(signal)),
+        Event::Idle => Ok(work.outputs.flush()?),
+    });
+    progress.end();
+    work.inserter.end();
+    let stop = match read {
+        Err(Stop::Failed(error)) => return Err(error),
+        read => read.err(),
+    };
+    work.finish(stop.is_none())?;
+    // A server that failed would be waited for once more.
+    let alive = !matches!(stop, Some(Stop::After(_)));
+    work.inserter.tell_shared(alive);
+    if let Some(format) = options.stats {
+        if alive {
+            work.inserter.set.refresh()?;
+        }
+        print(&report::of_dedup(&work.inserter, started.elapsed(), options.verify)?.format(format));
+    }
+    stop.map_or(Ok(ExitCode::SUCCESS), Stop::end)
+}
+
+/// The checkpoints to come, and the one to go on at.
+fn begin(
+    options: &DedupOptions,
+    state: &Path,
+    inputs: &[Input],
+    inserter: &mut Inserter,
+) -> Result<(Option<Checkpoints>, Option<Checkpoint>), Error> {
+    let mut checkpoints = Checkpoints::new(state, Job::new(options, inputs))?;
+    // Without a state no checkpoint was reached.
+    if !state.exists() {
+        return Ok((Some(checkpoints), None));
+    }
+    let ones = inserter.set.ones();
+    if options.resume {
+        let checkpoint = checkpoints.find(ones)?;
+        inserter.resume(checkpoint.room);
+        return Ok((Some(checkpoints), Some(checkpoint)));
+    }
+    if options.output.as_ref().is_some_and(|path| path.metadata().is_ok_and(|file| file.len() > 0)) {
+        checkpoints.begin(ones)?;
+    }
+    Ok((Some(checkpoints), None))
+}
+
+/// The work of the consumer.
+struct Work<'a> {
+    options: &'a DedupOptions,
+    inserter: Inserter,
+    outputs: Outputs,
+    checkpoints: Option<Checkpoints>,
+    /// All lines before it are done, and none after it.
+    position: Position,
+    /// When the state was saved, and how long it took.
+    saved: Instant,
+    saving: Duration,
+    /// When the lines of a shared set were last safe from a crash of the machine.
+    settled: Instant,
+}
+
+impl Work<'_> {
+    /// Inserts and prints lines that start at this position.
+    fn take(&mut self, lines: &mut Lines, position: &Position) -> Result<(), Stop> {
+        let inserted = self.inserter.insert(lines, position, self.options.reading.on_error, !self.options.invert);
+        if let Err(Stop::Failed(_)) = inserted {
+            return inserted;
+        }
+        self.print(lines)?;
+        self.position = position.of_line(lines, lines.passed());
+        inserted
+    }
+
+    /// Prints. The lines of a shared set leave at once, since no other process prints them.
+    fn print(&mut self, lines: &Lines) -> Result<(), Error> {
+        let printed = self.outputs.print(self.options, lines);
+        if !self.inserter.set.is_shared() {
+            return printed;
+        }
+        let printed = printed.and_then(|()| {
+            if self.settled.elapsed() < SETTLING {
+                return self.outputs.flush();
+            }
+            self.settled = Instant::now();
+            self.outputs.settle().map(drop)
+        });
+        printed.map_err(|source| Error::Unprinted { lines: lines.marked(true), source: Box::new(source) })
+    }
+
+    /// Saves the state, unless the last save took longer than has passed since. So lines get at least half of the time.
+    fn checkpoint_in_time(&mut self) -> Result<(), Error> {
+        if self.saved.elapsed() < self.saving {
+            return Ok(());
+        }
+        let started = Instant::now();
+        self.checkpoint(false)?;
+        self.saving = started.elapsed();
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    /// Saves the state, after the lines that it marks as seen.
+    fn checkpoint(&mut self, finished: bool) -> Result<(), Error> {
+        let (output, dupes) = self.outputs.settle()?;
+        let Some(path) = &self.options.state else { return Ok(()) };
+        if let Some(checkpoints) = &mut self.checkpoints {
+            let Position { input, offset, lines, .. } = self.position;
+            let (ones, room) = (self.inserter.set.ones(), self.inserter.room());
+            checkpoints.add(Checkpoint { ones, input, offset, lines, output, dupes, room }, finished)?;
+        }
+        self.inserter.set.save(path)
+    }
+
+    /// Writes what is left, at the end of the inputs or before it.
+    fn finish(&mut self, finished: bool) -> Result<(), Error> {
+        if self.options.count {
+            let counts = &self.inserter.counts;
+            let count = if self.options.invert { counts.dropped() } else { counts.unique() };
+            let faults = if self.options.reading.on_error == OnError::Keep { counts.faults } else { 0 };
+            self.outputs.print_count(count + faults)?;
+        }
+        self.outputs.finish()?;
+        if self.options.state.is_some() { self.checkpoint(finished) } else { Ok(()) }
+    }
+}

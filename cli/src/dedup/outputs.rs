@@ -1,0 +1,95 @@
+//! Where the lines of `dedup` go to.
+
+use crate::cli::DedupOptions;
+use crate::dedup::checkpoint::{Checkpoint, Checkpoints};
+use crate::error::Error;
+use crate::files::{self, Origin};
+use crate::lines::Lines;
+use crate::lines::input::Input;
+use crate::output::{self, Output};
+use std::fs::File;
+use std::path::PathBuf;
+
+/// The output, and the file for what is dropped.
+pub struct Outputs {
+    kept: Output,
+    dropped: Option<Output>,
+}
+
+impl Outputs {
+    /// Opens them, to go on at a checkpoint if there is one. None of them may be an input or the state.
+    pub fn open(options: &DedupOptions, inputs: &[Input], start: Option<Checkpoint>) -> Result<Self, Error> {
+        let states: Vec<PathBuf> =
+            options.state.iter().flat_map(|path| [path.clone(), Checkpoints::beside(path)]).collect();
+        let taken: Vec<Origin> = states.iter().map(|path| Origin::of(path)).collect();
+        let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
+        let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
+        let kept = Output::open(options.output.as_deref(), taken(), kept)?;
+        let first = options.output.as_deref().map(Origin::of);
+        let open = |path: &_| Output::open(Some(path), taken().chain(&first), dropped);
+        let dropped = options.dupes.as_deref().map(open).transpose()?;
+        if options.state.is_some() {
+            // A crash must not leave a state that knows of an output which the folder does not.
+            for path in options.outputs() {
+                let synced = File::open(files::folder(path)).and_then(|folder| folder.sync_all());
+                synced.map_err(|source| Error::Create { output: output::name(Some(path)), source })?;
+            }
+        }
+        // A state that is not there yet is told from the outputs by where they are.
+        let outputs: Vec<Origin> = options.outputs().map(Origin::of).collect();
+        states.iter().try_for_each(|state| files::check_target(state, &outputs))?;
+        Ok(Self { kept, dropped })
+    }
+
+    /// Opens files that are empty or new, for a shared set.
+    pub fn open_empty(options: &DedupOptions, inputs: &[Input]) -> Result<Self, Error> {
+        for path in options.outputs() {
+            if path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0) {
+                return Err(Error::SharedOutput { output: output::name(Some(path)) });
+            }
+        }
+        Self::open(options, inputs, None)
+    }
+
+    /// Prints lines by their marks: `true` if they are new.
+    pub fn print(&mut self, options: &DedupOptions, lines: &Lines) -> Result<(), Error> {
+        let Self { kept, dropped } = self;
+        if let Some(dropped) = dropped {
+            lines.pieces(false).try_for_each(|piece| dropped.write(piece))?;
+        }
+        if options.count {
+            return Ok(());
+        }
+        if options.annotate {
+            return lines.annotated().try_for_each(|(line, new)| {
+                kept.write(if new { b"new\t" } else { b"dup\t" })?;
+                kept.write(line)
+            });
+        }
+        lines.pieces(!options.invert).try_for_each(|piece| kept.write(piece))
+    }
+
+    /// Prints a number.
+    pub fn print_count(&mut self, count: u64) -> Result<(), Error> {
+        self.kept.write_line(&count.to_string())
+    }
+
+    /// Lets readers see what was printed so far.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.each(Output::flush).map(drop)
+    }
+
+    /// Makes what was printed so far safe from a crash. Returns the lengths of both.
+    pub fn settle(&mut self) -> Result<(u64, u64), Error> {
+        self.each(Output::settle)
+    }
+
+    /// Writes what is left.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.each(Output::finish).map(drop)
+    }
+
+    fn each<T: Default>(&mut self, act: impl Fn(&mut Output) -> Result<T, Error>) -> Result<(T, T), Error> {
+        Ok((act(&mut self.kept)?, self.dropped.as_mut().map_or(Ok(T::default()), act)?))
+    }
+}

@@ -1,0 +1,144 @@
+//! The normal form of a URL: one text for the spellings that lead to the same place.
+
+use memchr::memchr;
+use url::{Host, ParseError, Url};
+
+/// The URL as the URL standard writes it, without its fragment and the dot that ends its host, its percent-escapes in
+/// upper case. Nothing else is changed, since some URLs would lead elsewhere: a query is neither sorted nor decoded.
+pub fn normal_url(text: &str) -> Result<Vec<u8>, ParseError> {
+    let mut url = Url::parse(text)?;
+    url.set_fragment(None);
+    if let Some(host) = host_without_dot(&url) {
+        url.set_host(Some(&host))?;
+    }
+    if url.scheme() == "file" {
+        // The parser drops the host before a drive letter and the host localhost, but not where it has yet to make them.
+        url = Url::parse(url.as_str())?;
+    }
+    let mut bytes = String::from(url).into_bytes();
+    upper_escapes(&mut bytes);
+    Ok(bytes)
+}
+
+/// The host, if it is a name that ends with one dot. More dots are no name of the root: they stay.
+fn host_without_dot(url: &Url) -> Option<String> {
+    let Some(Host::Domain(name)) = url.host() else { return None };
+    let name = name.strip_suffix('.')?;
+    (!name.is_empty() && !name.ends_with('.')).then(|| name.to_owned())
+}
+
+/// Puts the digits of each percent-escape in upper case.
+fn upper_escapes(bytes: &mut [u8]) {
+    let mut start = 0;
+    while let Some(percent) = memchr(b'%', &bytes[start..]) {
+        start += percent + 1;
+        if let Some(digits) = bytes.get_mut(start..start + 2)
+            && digits.iter().all(u8::is_ascii_hexdigit)
+        {
+            digits.make_ascii_uppercase();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn normal(text: &str) -> Result<String, ParseError> {
+        normal_url(text).map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn spellings_have_one_form() {
+        for (text, expected) in [
+            // What the URL standard does.
+            ("http://example.org/", "http://example.org/"),
+            ("http://example.org", "http://example.org/"),
+            ("HTTP://Example.ORG/Path?Query", "http://example.org/Path?Query"),
+            ("http://example.org:80/", "http://example.org/"),
+            ("https://example.org:443/", "https://example.org/"),
+            ("https://example.org:80/", "https://example.org:80/"),
+            ("http://example.org:/", "http://example.org/"),
+            (" \thttp://example.org/ \r", "http://example.org/"),
+            ("http://example.org/a/./b/../c", "http://example.org/a/c"),
+            ("http://example.org/a b", "http://example.org/a%20b"),
+            ("http://b\u{fc}cher.example/", "http://xn--bcher-kva.example/"),
+            ("http://192.0.2.1./", "http://192.0.2.1/"),
+            ("http://[2001:DB8::1]:80/", "http://[2001:db8::1]/"),
+            // Fragments go.
+            ("http://example.org/#", "http://example.org/"),
+            ("http://example.org/a?b#c?d#e", "http://example.org/a?b"),
+            ("http://example.org/%23a", "http://example.org/%23a"),
+            ("mailto:a@example.org#b", "mailto:a@example.org"),
+            // Escapes are in upper case, and stay.
+            ("http://example.org/%c3%bc%7e?q=%2f%2F", "http://example.org/%C3%BC%7E?q=%2F%2F"),
+            ("http://example.org/%%2f%2", "http://example.org/%%2F%2"),
+            ("http://example.org/%2%2f%g0%0g%aab%", "http://example.org/%2%2F%g0%0g%AAb%"),
+            ("http://u%3a:p%3a@example.org/", "http://u%3A:p%3A@example.org/"),
+            ("other://a%c3b/", "other://a%C3b/"),
+            // The dot at the end of the host goes.
+            ("http://example.org./", "http://example.org/"),
+            ("http://example.org.:8080/a.", "http://example.org:8080/a."),
+            ("http://u:p@example.org.:80?q.", "http://u:p@example.org/?q."),
+            ("http://example.org%2E/", "http://example.org/"),
+            ("http://example.org\u{3002}/", "http://example.org/"),
+            ("other://example.org./", "other://example.org/"),
+            ("file://localhost./a", "file:///a"),
+            ("file://example.org.//C:/a", "file:///C:/a"),
+            // No name is left, or none that a dot could end.
+            ("http://./", "http://./"),
+            ("http://../", "http://../"),
+            ("http://example.org../", "http://example.org../"),
+        ] {
+            assert_eq!(normal(text).as_deref(), Ok(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_more_is_done() {
+        for text in [
+            "http://example.org/?b=2&a=1&a=1",
+            "http://example.org/?",
+            "http://example.org//a//",
+            "http://example.org/index.html",
+            "http://www.example.org/%41",
+            "http://example.org/?utm_source=a",
+            "http://user@example.org/",
+        ] {
+            assert_eq!(normal(text).as_deref(), Ok(text));
+        }
+    }
+
+    #[test]
+    fn what_is_not_absolute_is_none() {
+        for text in ["", " ", "example.org", "/a", "//example.org/", "?a", "#a", "1http://example.org/", "http:///"] {
+            let expected = if text == "http:///" { ParseError::EmptyHost } else { ParseError::RelativeUrlWithoutBase };
+            assert_eq!(normal(text), Err(expected), "{text:?}");
+        }
+    }
+
+    /// What URLs are made of, and what parsers stumble over.
+    const PIECES: &str = "http: HTTPS: file: ftp: ws: mailto: data: javascript: Other: / // /// \\ @ : :80 :443 :8080 :0 \
+        ? # . .. %2e %2E %2f %aB % %%4 %00 %25 | C: C| example Example.ORG localhost 127.1 0x7f 1 [::1] [::FFFF:1.2.3.4] \
+        [ ] xn-- xn--bcher-kva b\u{fc}cher \u{3002} \u{df} \u{ad} \u{130} \u{fffd} &b=2&a=1 ' \" < ^ ` {";
+
+    fn text() -> impl Strategy<Value = String> {
+        let starts = vec!["", "http://", "https://example.org", "other://", "other:", "file://", "data:"];
+        let pieces: Vec<&str> = PIECES.split(' ').chain([" ", "  ", "\t"]).collect();
+        let piece = prop_oneof![20 => prop::sample::select(pieces).prop_map(str::to_owned), 1 => any::<String>()];
+        (prop::sample::select(starts), prop::collection::vec(piece, 0..9))
+            .prop_map(|(start, pieces)| start.to_owned() + &pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_normal_form_is_its_own(text in text()) {
+            if let Ok(once) = normal(&text) {
+                prop_assert_eq!(normal(&once), Ok(once));
+            }
+        }
+    }
+}

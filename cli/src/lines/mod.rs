@@ -1,0 +1,193 @@
+//! The lines of a chunk, and what is found out about each.
+
+pub mod chunks;
+pub mod decode;
+pub mod estimate;
+pub mod input;
+pub mod pipeline;
+pub mod position;
+pub mod split;
+
+use crate::error::Error;
+use crate::key::{Fault, KeyRule, Scratch};
+use crate::lines::chunks::{Chunk, Chunks, InputEvent};
+use crate::values::OnError;
+use bloomline::KeyHasher;
+use std::io;
+
+/// Lines, their hashes, and a mark for each. Its memory is used again and again.
+#[derive(Default)]
+pub struct Lines {
+    chunk: Chunk,
+    /// Where each line ends, past its end.
+    ends: Vec<usize>,
+    /// The hash of each key: of every line but those with a fault.
+    hashes: Vec<u64>,
+    /// The hash of each key and a second one: 128 bits that tell keys apart for certain. Empty unless wanted.
+    fingerprints: Vec<u128>,
+    /// Lines without a key, in order, and why.
+    faults: Vec<(usize, Fault)>,
+    /// What is found out about each key, in order.
+    found: Vec<bool>,
+    /// The same for each line; none for lines that are left out.
+    marks: Vec<Option<bool>>,
+    /// The lines up to the last one with a mark, or that would have one if it were not left out.
+    passed: usize,
+    scratch: Scratch,
+}
+
+/// How the keys of lines are hashed.
+#[derive(Clone)]
+pub struct Hashing {
+    /// What ends a line.
+    pub end: u8,
+    /// What the key of a line is.
+    pub rule: KeyRule,
+    /// The filter's hasher.
+    pub hasher: KeyHasher,
+    /// A second one, for fingerprints.
+    pub second: Option<KeyHasher>,
+}
+
+impl Lines {
+    /// Takes the next lines; `false` if there are none.
+    pub fn fill(&mut self, chunks: &mut Chunks) -> io::Result<bool> {
+        chunks.fill(&mut self.chunk)
+    }
+
+    /// Splits the lines and hashes the key of each.
+    pub fn hash(&mut self, hashing: &Hashing) {
+        let Self { chunk, ends, hashes, fingerprints, faults, scratch, .. } = self;
+        ends.clear();
+        hashes.clear();
+        fingerprints.clear();
+        faults.clear();
+        let bytes = chunk.bytes();
+        split::ends(bytes, hashing.end, |end| ends.push(end + 1));
+        let mut start = 0;
+        let lines = ends.iter().map(|&end| {
+            let line = &bytes[start..end - 1];
+            start = end;
+            line
+        });
+        let Hashing { rule, hasher, second, .. } = hashing;
+        if rule.is_line() && second.is_none() {
+            hashes.extend(lines.map(|line| hasher.bytes(line)));
+            return;
+        }
+        for (i, line) in lines.enumerate() {
+            match rule.key(line, scratch) {
+                Ok(key) => {
+                    let hash = hasher.bytes(key);
+                    hashes.push(hash);
+                    fingerprints
+                        .extend(second.as_ref().map(|second| u128::from(hash) << 64 | u128::from(second.bytes(key))));
+                }
+                Err(fault) => faults.push((i, fault)),
+            }
+        }
+    }
+
+    /// Marks the lines with what `find` finds out about their keys, in order, from the hashes and fingerprints. `find` returns
+    /// the number of keys that it has done. The lines from the next key on get no mark.
+    ///
+    /// A line without a key gets the mark `kept` if such lines are kept, and no mark if they are skipped. If they are failures,
+    /// the first of them and all lines after it get no mark.
+    pub fn mark(
+        &mut self,
+        on_error: OnError,
+        kept: bool,
+        find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
+    ) -> Result<(), Error> {
+        let faults = if let OnError::Fail = on_error { &[] } else { &self.faults[..] };
+        let keys = if faults.is_empty() {
+            self.faults.first().map_or(self.ends.len(), |fault| fault.0)
+        } else {
+            self.hashes.len()
+        };
+        self.found.resize(keys, false);
+        let fingerprints = &self.fingerprints[..keys.min(self.fingerprints.len())];
+        let known = find(&self.hashes[..keys], fingerprints, &mut self.found)?;
+        let mut found = self.found[..known].iter().copied().map(Some);
+        self.marks.clear();
+        for &(line, _) in faults {
+            self.marks.extend(found.by_ref().take(line - self.marks.len()));
+            if self.marks.len() < line {
+                break;
+            }
+            self.marks.push((on_error == OnError::Keep).then_some(kept));
+        }
+        self.marks.extend(found);
+        self.passed = self.marks.len();
+        self.marks.resize(self.ends.len(), None);
+        Ok(())
+    }
+
+    /// The number of lines.
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// How many of the lines that passed have no key.
+    pub fn faults(&self) -> usize {
+        self.faults.iter().take_while(|(line, _)| *line < self.passed).count()
+    }
+
+    /// The fault of the line at which the marks end, if it is for that.
+    pub fn take_fault(&mut self) -> Option<Fault> {
+        let i = self.faults.iter().position(|&(line, _)| line == self.passed)?;
+        Some(self.faults.remove(i).1)
+    }
+
+    /// The events between the lines, in order, each with the number of the line that it comes before, counted from 0.
+    pub fn events(&self) -> impl Iterator<Item = (usize, &InputEvent)> {
+        self.chunk.events.iter().map(|(offset, event)| (self.ends.partition_point(|end| end <= offset), event))
+    }
+
+    /// How many lines are done: all up to the last one with a mark, or that would have one if it were not left out.
+    pub fn passed(&self) -> usize {
+        self.passed
+    }
+
+    /// The length of the first lines with their ends.
+    pub fn bytes(&self, lines: usize) -> usize {
+        lines.checked_sub(1).map_or(0, |last| self.ends[last])
+    }
+
+    /// Takes a mark away from the lines that have it, and returns how many there were.
+    pub fn unmark(&mut self, mark: bool) -> usize {
+        let marked = self.marked(mark);
+        self.marks.iter_mut().for_each(|other| *other = other.filter(|&other| other != mark));
+        marked
+    }
+
+    /// How many lines have the mark.
+    pub fn marked(&self, mark: bool) -> usize {
+        self.marks.iter().filter(|&&other| other == Some(mark)).count()
+    }
+
+    /// The lines that have the mark, each with its end; neighbours are one piece.
+    pub fn pieces(&self, mark: bool) -> impl Iterator<Item = &[u8]> {
+        self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
+    }
+
+    /// The lines that have a mark, each with its end, and their marks.
+    pub fn annotated(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.stretches(|_, _| false).filter_map(|(line, mark)| Some((line, mark?)))
+    }
+
+    /// Stretches of lines whose marks are the same.
+    #[inline(always)]
+    fn stretches(
+        &self,
+        same: impl Fn(&Option<bool>, &Option<bool>) -> bool,
+    ) -> impl Iterator<Item = (&[u8], Option<bool>)> {
+        let (mut lines, mut start) = (0, 0);
+        self.marks.chunk_by(same).map(move |run| {
+            lines += run.len();
+            let piece = &self.chunk.bytes()[start..self.ends[lines - 1]];
+            start = self.ends[lines - 1];
+            (piece, run[0])
+        })
+    }
+}

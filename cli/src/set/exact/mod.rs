@@ -1,0 +1,261 @@
+//! The second, exact look at what the filter calls a duplicate: a set of all fingerprints, mostly on disk.
+//!
+//! New fingerprints gather in `recent`. When that is full they become a [`Run`], a sorted file. Only a suspect that is
+//! not among the recent ones is looked up in the runs. The suspects of one chunk are looked up together and in order, which
+//! costs one page of each run. The ones that are found are kept in `confirmed`, as inputs repeat some lines very often.
+//!
+//! Runs are merged for two reasons: 16 of one size become one, which bounds their number; and all become one once
+//! looking into many has cost about as much as merging them. So an input of new lines is hardly ever merged, and one
+//! of old lines soon has a single run to look into.
+//!
+//! The memory is 27 MiB and 1/128 of what is on disk: 39 MiB for 100 million distinct lines. The disk holds 16 bytes
+//! for each distinct line, at most twice that during a merge.
+
+mod recent;
+mod run;
+
+use recent::Recent;
+use run::{Run, Suspect};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Fingerprints merged in the time of looking into one page.
+const MERGED_PER_LOOKUP: u64 = 16;
+
+/// The number of fingerprints whose slots are fetched from memory at once.
+const AHEAD: usize = 64;
+
+/// The fingerprints of all lines so far.
+pub struct Exact {
+    folder: PathBuf,
+    limits: Limits,
+    recent: Recent,
+    /// Oldest first, so that the first is about the largest.
+    runs: Vec<Run>,
+    /// Fingerprints that were found in runs, each in the slot that its low bits name. 0 is none.
+    confirmed: Vec<u128>,
+    /// Pages looked up in other runs than the first since all were merged.
+    detours: u64,
+}
+
+struct Limits {
+    /// The slots for recent fingerprints, as a power of two. Three quarters of them are filled.
+    recent_bits: u32,
+    /// As a power of two.
+    confirmed_bits: u32,
+    /// So many runs of about one size become one.
+    fan_in: usize,
+}
+
+impl Exact {
+    /// Remembers nothing yet. The first temporary file is made in `folder` when the memory is full.
+    pub fn new(folder: &Path) -> Self {
+        Self::limited(folder, Limits { recent_bits: 20, confirmed_bits: 19, fan_in: 16 })
+    }
+
+    fn limited(folder: &Path, limits: Limits) -> Self {
+        Self {
+            folder: folder.into(),
+            recent: Recent::new(limits.recent_bits),
+            confirmed: vec![0; 1 << limits.confirmed_bits],
+            limits,
+            runs: Vec::new(),
+            detours: 0,
+        }
+    }
+
+    /// Takes the fingerprints of lines, and for each of them what the filter says: `true` if it is new, or `false` if it
+    /// may have been there. Corrects every `false` that should be `true`. Returns how many it corrected.
+    ///
+    /// After an error only some of the lines are remembered, and the set is of no more use.
+    pub fn correct(&mut self, fingerprints: &[u128], new: &mut [bool]) -> io::Result<usize> {
+        let mut suspects = Vec::new();
+        for (line, (&fingerprint, &new)) in fingerprints.iter().zip(&*new).enumerate() {
+            if line % AHEAD == 0 {
+                self.recent.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
+            }
+            // 0 marks free slots. That it is taken for 1 matters no more than that any two lines may collide.
+            let fingerprint = fingerprint.max(1);
+            if new {
+                self.remember(fingerprint)?;
+            } else if !self.recent.contains(fingerprint) && *self.confirmed(fingerprint) != fingerprint {
+                suspects.push(Suspect { fingerprint, line, found: false });
+            }
+        }
+        // The first of equal lines decides, and the sort keeps it the first; the others remain duplicates.
+        suspects.sort_by_key(|suspect| suspect.fingerprint);
+        suspects.dedup_by_key(|suspect| suspect.fingerprint);
+        for (position, run) in self.runs.iter().enumerate() {
+            let pages = run.find(&mut suspects)?;
+            self.detours += if position == 0 { 0 } else { pages };
+        }
+        let mut corrected = 0;
+        for Suspect { fingerprint, line, found } in suspects {
+            if found {
+                *self.confirmed(fingerprint) = fingerprint;
+            } else {
+                self.remember(fingerprint)?;
+                new[line] = true;
+                corrected += 1;
+            }
+        }
+        if self.detours * MERGED_PER_LOOKUP > self.runs.iter().map(Run::entries).sum() {
+            self.merge(0)?;
+            self.detours = 0;
+        }
+        Ok(corrected)
+    }
+
+    /// The length of all temporary files.
+    pub fn disk_bytes(&self) -> u64 {
+        self.runs.iter().map(Run::bytes).sum()
+    }
+
+    fn confirmed(&mut self, fingerprint: u128) -> &mut u128 {
+        let mask = self.confirmed.len() - 1;
+        &mut self.confirmed[fingerprint as usize & mask]
+    }
+
+    /// Takes a fingerprint that is in no run.
+    fn remember(&mut self, fingerprint: u128) -> io::Result<()> {
+        self.recent.insert(fingerprint);
+        if !self.recent.is_full() {
+            return Ok(());
+        }
+        self.runs.push(Run::write(&self.folder, self.recent.ascending())?);
+        self.recent.clear();
+        let fan_in = self.limits.fan_in;
+        while let Some(from) = self.runs.len().checked_sub(fan_in) {
+            // The smallest run there is has the level 0, one of `fan_in` such the level 1, and so on.
+            let smallest = self.runs.iter().map(Run::entries).min().unwrap_or(1);
+            let level = |run: &Run| (run.entries() / smallest).ilog(fan_in as u64);
+            if level(&self.runs[from]) != level(&self.runs[self.runs.len() - 1]) {
+                break;
+            }
+            self.merge(from)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the runs from this one on one.
+    fn merge(&mut self, from: usize) -> io::Result<()> {
+        let merged = Run::merge(&self.folder, self.runs.drain(from..))?;
+        self.runs.push(merged);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+    use std::env::temp_dir;
+
+    /// 48 fingerprints fill the memory.
+    fn small(folder: &Path) -> Exact {
+        Exact::limited(folder, Limits { recent_bits: 6, confirmed_bits: 4, fan_in: 3 })
+    }
+
+    /// The key 0 has the fingerprint 0, all others have random ones.
+    fn fingerprint(key: u64) -> u128 {
+        let mut state = u128::from(key);
+        for _ in 0..4 {
+            state = state.wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645);
+            state ^= state >> 67;
+        }
+        state
+    }
+
+    fn fingerprints(keys: impl Iterator<Item = u64>) -> Vec<u128> {
+        keys.map(fingerprint).collect()
+    }
+
+    fn sizes(exact: &Exact) -> Vec<u64> {
+        exact.runs.iter().map(Run::entries).collect()
+    }
+
+    /// Remembers new keys.
+    fn add(exact: &mut Exact, keys: std::ops::Range<u64>) {
+        let mut new = vec![true; keys.clone().count()];
+        assert_eq!(exact.correct(&fingerprints(keys), &mut new).unwrap(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn answers_like_a_hash_set(
+            lines in prop::collection::vec((0_u64..1500, prop::bool::weighted(0.2)), 0..4000),
+            batch in 1_usize..500,
+        ) {
+            let mut exact = small(&temp_dir());
+            let mut seen = HashSet::new();
+            for lines in lines.chunks(batch) {
+                let expected: Vec<_> = lines.iter().map(|(key, _)| seen.insert(*key)).collect();
+                let mut new: Vec<_> = lines.iter().zip(&expected).map(|((_, wrong), new)| *new && !wrong).collect();
+                let wrong = new.iter().zip(&expected).filter(|(new, expected)| new != expected).count();
+                let corrected = exact.correct(&fingerprints(lines.iter().map(|(key, _)| *key)), &mut new).unwrap();
+                prop_assert_eq!(new, expected);
+                prop_assert_eq!(corrected, wrong);
+            }
+            prop_assert_eq!(exact.disk_bytes(), seen.len() as u64 / 48 * 48 * 16);
+        }
+    }
+
+    #[test]
+    fn of_equal_lines_in_a_batch_the_first_is_corrected() {
+        let mut exact = small(&temp_dir());
+        add(&mut exact, 0..100);
+        let mut new = [false, false, false, true, false];
+        assert_eq!(exact.correct(&fingerprints([200, 5, 200, 201, 201].into_iter()), &mut new).unwrap(), 1);
+        assert_eq!(new, [true, false, false, true, false]);
+    }
+
+    #[test]
+    fn a_run_is_written_when_the_memory_is_full_and_merged_with_others_of_its_size() {
+        let mut exact = small(&temp_dir());
+        add(&mut exact, 0..47);
+        assert!(exact.runs.is_empty());
+        add(&mut exact, 47..48);
+        assert_eq!(sizes(&exact), [48]);
+        add(&mut exact, 48..48 * 8);
+        assert_eq!(sizes(&exact), [144, 144, 48, 48]);
+        add(&mut exact, 48 * 8..48 * 9);
+        assert_eq!(sizes(&exact), [432]);
+    }
+
+    #[test]
+    fn many_lookups_merge_all_runs() {
+        let mut exact = small(&temp_dir());
+        add(&mut exact, 0..48 * 8);
+        // One at a time: none shares a page with another.
+        for old in fingerprints(0..48) {
+            assert_eq!(exact.correct(&[old], &mut [false]).unwrap(), 0);
+        }
+        assert_eq!(sizes(&exact), [144, 144, 48, 48], "found in the first run");
+        for old in fingerprints(48 * 7..48 * 8) {
+            assert_eq!(exact.correct(&[old], &mut [false]).unwrap(), 0);
+        }
+        assert_eq!(sizes(&exact), [48 * 8]);
+        let old = fingerprints(0..48 * 8);
+        assert_eq!(exact.correct(&old, &mut vec![false; old.len()]).unwrap(), 0);
+        assert_eq!(exact.detours, 0);
+    }
+
+    #[test]
+    fn repeats_that_were_found_need_no_file() {
+        let mut exact = small(&temp_dir());
+        add(&mut exact, 0..48);
+        let old = [fingerprint(7)];
+        assert_eq!(exact.correct(&old, &mut [false]).unwrap(), 0);
+        exact.runs.clear();
+        assert_eq!(exact.correct(&old, &mut [false]).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_folder_is_needed_only_when_the_memory_is_full() {
+        let mut exact = small(Path::new("/nonexistent"));
+        add(&mut exact, 0..47);
+        let error = exact.correct(&[fingerprint(47)], &mut [true]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,108 @@
+//! A set of fingerprints in memory, always sorted.
+//!
+//! A fingerprint is random, so its high bits tell about where in a sorted table it belongs: a lookup starts there and
+//! has few steps, and the table need not be sorted before it is written to a file. It descends, so that 0, for a free
+//! slot, ends a search as a smaller fingerprint does.
+
+use std::hint::black_box;
+
+/// Fingerprints, none of which is 0.
+pub struct Recent {
+    /// Longer than the bits tell by what was pushed over the end.
+    slots: Vec<u128>,
+    bits: u32,
+    len: usize,
+}
+
+impl Recent {
+    /// An empty set with this many slots, as a power of two, at least 2.
+    pub fn new(bits: u32) -> Self {
+        Self { slots: vec![0; 1 << bits], bits, len: 0 }
+    }
+
+    /// Whether more keys would make searches slow.
+    pub fn is_full(&self) -> bool {
+        self.len >= (1 << self.bits) / 4 * 3
+    }
+
+    /// Has the slots of these fingerprints brought into the cache, at once rather than one after the other.
+    pub fn touch(&self, fingerprints: &[u128]) {
+        black_box(fingerprints.iter().fold(0, |sum, &fingerprint| sum ^ self.slots[self.start(fingerprint)]));
+    }
+
+    /// Whether the fingerprint is in the set.
+    pub fn contains(&self, fingerprint: u128) -> bool {
+        self.slots.get(self.index(fingerprint)) == Some(&fingerprint)
+    }
+
+    /// Adds a fingerprint, unless it is in the set.
+    pub fn insert(&mut self, fingerprint: u128) {
+        let index = self.index(fingerprint);
+        if self.slots.get(index) == Some(&fingerprint) {
+            return;
+        }
+        self.len += 1;
+        let mut moved = fingerprint;
+        for slot in &mut self.slots[index..] {
+            std::mem::swap(slot, &mut moved);
+            if moved == 0 {
+                return;
+            }
+        }
+        self.slots.push(moved);
+    }
+
+    /// All fingerprints, the smallest first.
+    pub fn ascending(&self) -> impl Iterator<Item = u128> {
+        self.slots.iter().rev().copied().filter(|&fingerprint| fingerprint != 0)
+    }
+
+    /// Empties the set.
+    pub fn clear(&mut self) {
+        self.slots.truncate(1 << self.bits);
+        self.slots.fill(0);
+        self.len = 0;
+    }
+
+    /// Where the fingerprint is or should be.
+    fn index(&self, fingerprint: u128) -> usize {
+        let mut index = self.start(fingerprint);
+        while self.slots.get(index).is_some_and(|&slot| slot > fingerprint) {
+            index += 1;
+        }
+        index
+    }
+
+    /// Where the search for the fingerprint starts.
+    fn start(&self, fingerprint: u128) -> usize {
+        (!fingerprint >> (u128::BITS - self.bits)) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn is_sorted_wherever_its_fingerprints_crowd() {
+        // The smallest belong at the end of the table and go over it.
+        for spread in [1, 1 << 64, 1 << 119] {
+            let mut recent = Recent::new(6);
+            let mut expected = BTreeSet::new();
+            for round in 0..2 {
+                for i in 0..100_u128 {
+                    let fingerprint = (i * 37 % 101 % 80 + 1) * spread;
+                    assert_eq!(recent.contains(fingerprint), expected.contains(&fingerprint));
+                    recent.insert(fingerprint);
+                    expected.insert(fingerprint);
+                    assert_eq!(recent.is_full(), expected.len() >= 48);
+                }
+                assert!(recent.ascending().eq(expected.iter().copied()), "{spread} {round}");
+                recent.clear();
+                expected.clear();
+                assert_eq!(recent.ascending().count(), 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! A run: sorted fingerprints in an unnamed temporary file, with the begin of each page in memory.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The bytes of a fingerprint in a file.
+const ENTRY: usize = size_of::<u128>();
+/// The bytes that are read at once. Fewer take more memory for their heads, more take longer to copy.
+const PAGE: usize = 1024;
+/// The bytes that are written at once.
+const WRITTEN: usize = 1 << 16;
+/// The fingerprints of all runs that a merge has in memory.
+const MERGED: usize = 1 << 16;
+
+/// The high half of a fingerprint, nearly always enough to tell it from others.
+fn head(fingerprint: u128) -> u64 {
+    (fingerprint >> u64::BITS) as u64
+}
+
+fn decoded(entry: [u8; ENTRY]) -> u128 {
+    u128::from_le_bytes(entry)
+}
+
+/// A fingerprint to look up.
+pub struct Suspect {
+    pub fingerprint: u128,
+    /// The line that has it.
+    pub line: usize,
+    /// Whether it was found in a run.
+    pub found: bool,
+}
+
+/// Sorted fingerprints on disk.
+pub struct Run {
+    file: File,
+    /// The head of each page's first fingerprint.
+    heads: Vec<u64>,
+    entries: u64,
+}
+
+impl Run {
+    /// Writes sorted fingerprints.
+    pub fn write(folder: &Path, mut sorted: impl Iterator<Item = u128>) -> io::Result<Self> {
+        let mut writer = Writer::new(tempfile::tempfile_in(folder)?);
+        sorted.try_for_each(|fingerprint| writer.push(fingerprint))?;
+        writer.finish()
+    }
+
+    /// Writes the fingerprints of all the runs.
+    pub fn merge(folder: &Path, runs: impl Iterator<Item = Self>) -> io::Result<Self> {
+        let mut writer = Writer::new(tempfile::tempfile_in(folder)?);
+        let mut readers: Vec<Reader> = runs.map(Reader::new).collect::<Result<_, _>>()?;
+        let entries: u64 = readers.iter().map(|reader| reader.left).sum();
+        writer.heads.reserve_exact((entries as usize).div_ceil(PAGE / ENTRY));
+        let share = MERGED / readers.len();
+        let mut merged = Vec::new();
+        loop {
+            for reader in &mut readers {
+                reader.fill(share)?;
+            }
+            // Up to here nothing is missing that is still on disk.
+            let known = readers.iter().filter_map(Reader::known).min().unwrap_or(u128::MAX);
+            merged.clear();
+            for reader in &mut readers {
+                let end = reader.window.partition_point(|&fingerprint| fingerprint <= known);
+                merged.extend(reader.window.drain(..end));
+            }
+            if merged.is_empty() {
+                return writer.finish();
+            }
+            // The stable sort: it finds the sorted pieces and merges them.
+            merged.sort();
+            merged.iter().try_for_each(|&fingerprint| writer.push(fingerprint))?;
+        }
+    }
+
+    /// Marks the sorted suspects that are in the run. Returns the number of pages read.
+    pub fn find(&self, suspects: &mut [Suspect]) -> io::Result<u64> {
+        let mut bytes = [0; PAGE];
+        let (mut len, mut in_memory, mut pages) = (0, usize::MAX, 0);
+        let mut first = 0;
+        for suspect in suspects.iter_mut().filter(|suspect| !suspect.found) {
+            let head = head(suspect.fingerprint);
+            first = self.first_page(first, head);
+            let mut page = first;
+            loop {
+                if page != in_memory {
+                    let start = page as u64 * PAGE as u64;
+                    len = (self.bytes() - start).min(PAGE as u64) as usize;
+                    self.file.read_exact_at(&mut bytes[..len], start)?;
+                    in_memory = page;
+                    pages += 1;
+                }
+                let entries = bytes[..len].as_chunks().0;
+                suspect.found = entries.binary_search_by_key(&suspect.fingerprint, |&entry| decoded(entry)).is_ok();
+                page += 1;
+                // Hardly ever: what is sought may also follow an entry that begins like it.
+                if suspect.found || self.heads.get(page) != Some(&head) {
+                    break;
+                }
+            }
+        }
+        Ok(pages)
+    }
+
+    /// The last page that begins with less than this, or the first page. It is not before `from`, and likely near.
+    fn first_page(&self, from: usize, head: u64) -> usize {
+        let (mut page, mut step) = (from, 1);
+        while self.heads.get(page + step).is_some_and(|&other| other < head) {
+            page += step;
+            step *= 2;
+        }
+        let end = self.heads.len().min(page + step);
+        page + self.heads[page..end].partition_point(|&other| other < head).saturating_sub(1)
+    }
+
+    /// The number of fingerprints.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The length of the file.
+    pub fn bytes(&self) -> u64 {
+        self.entries * ENTRY as u64
+    }
+}
+
+struct Writer {
+    file: File,
+    heads: Vec<u64>,
+    entries: u64,
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    fn new(file: File) -> Self {
+        Self { file, heads: Vec::new(), entries: 0, buffer: Vec::with_capacity(WRITTEN) }
+    }
+
+    fn push(&mut self, fingerprint: u128) -> io::Result<()> {
+        if self.buffer.len() == WRITTEN {
+            self.file.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        if self.entries.is_multiple_of((PAGE / ENTRY) as u64) {
+            self.heads.push(head(fingerprint));
+        }
+        self.buffer.extend_from_slice(&fingerprint.to_le_bytes());
+        self.entries += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<Run> {
+        self.file.write_all(&self.buffer)?;
+        self.heads.shrink_to_fit();
+        Ok(Run { file: self.file, heads: self.heads, entries: self.entries })
+    }
+}
+
+/// Reads a run from its begin to its end.
+struct Reader {
+    file: File,
+    /// The next fingerprints.
+    window: Vec<u128>,
+    /// How many follow them in the file.
+    left: u64,
+}
+
+impl Reader {
+    fn new(run: Run) -> io::Result<Self> {
+        let Run { mut file, entries, heads: _ } = run;
+        file.rewind()?;
+        Ok(Self { file, window: Vec::new(), left: entries })
+    }
+
+    /// Reads on until the window has this number of fingerprints, or the run ends.
+    fn fill(&mut self, entries: usize) -> io::Result<()> {
+        let more = self.left.min((entries - self.window.len()) as u64);
+        let mut bytes = vec![0; more as usize * ENTRY];
+        self.file.read_exact(&mut bytes)?;
+        self.window.extend(bytes.as_chunks().0.iter().copied().map(decoded));
+        self.left -= more;
+        Ok(())
+    }
+
+    /// The last fingerprint in the window; none if no other follows.
+    fn known(&self) -> Option<u128> {
+        if self.left == 0 { None } else { self.window.last().copied() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env::temp_dir;
+
+    fn run(sorted: impl Iterator<Item = u128>) -> Run {
+        Run::write(&temp_dir(), sorted).unwrap()
+    }
+
+    fn found(run: &Run, sorted: impl Iterator<Item = u128>) -> (Vec<bool>, u64) {
+        let mut suspects: Vec<_> = sorted.map(|fingerprint| Suspect { fingerprint, line: 0, found: false }).collect();
+        let pages = run.find(&mut suspects).unwrap();
+        (suspects.iter().map(|suspect| suspect.found).collect(), pages)
+    }
+
+    #[test]
+    fn finds_what_was_written_and_nothing_else_and_reads_a_page_once() {
+        for entries in [1, 63, 64, 65, 4095, 4096, 4097, 20_000] {
+            let run = run((0..entries).map(|i| (2 * i + 1) << 100));
+            let (found, pages) = found(&run, (0..=2 * entries).map(|i| i << 100));
+            assert!(found.iter().enumerate().all(|(i, &found)| found == (i % 2 == 1)), "{entries}");
+            assert_eq!(pages, entries.div_ceil(64) as u64);
+            assert_eq!(run.bytes(), entries as u64 * 16);
+        }
+    }
+
+    #[test]
+    fn finds_fingerprints_that_begin_alike_on_many_pages() {
+        let run = run((0..10).chain((0..1000).map(|i| (5 << 64) + 2 * i)).chain(6 << 64..(6 << 64) + 10));
+        let (found, _) = found(&run, (0..2000).map(|i| (5 << 64) + i));
+        assert!(found.iter().enumerate().all(|(i, &found)| found == (i % 2 == 0)));
+    }
+
+    #[test]
+    fn merges_runs_of_all_sizes() {
+        // Up to the largest fingerprint there is.
+        let spread = |i: u64| u128::MAX - (u128::from(270_067 - i) << 90);
+        let sizes = [1, 200_000, 64, 70_000, 3];
+        // Each number belongs to one run: the first that still has room among those it is handed to in turn.
+        let mut parts = sizes.map(|_| Vec::new());
+        let total: usize = sizes.iter().sum();
+        let mut turn = 0;
+        for i in 0..total as u64 {
+            while parts[turn % 5].len() == sizes[turn % 5] {
+                turn += 1;
+            }
+            parts[turn % 5].push(spread(i));
+            turn += 1;
+        }
+        let merged = Run::merge(&temp_dir(), parts.into_iter().map(|part| run(part.into_iter()))).unwrap();
+        assert_eq!(merged.entries(), total as u64);
+        assert_eq!(merged.heads.len(), total.div_ceil(64));
+        assert!(found(&merged, (0..total as u64).map(spread)).0.into_iter().all(|found| found));
+    }
+
+    #[test]
+    fn a_file_cut_short_is_an_error() {
+        let run = run((0..1000).map(|i| i << 100));
+        run.file.set_len(15_000).unwrap();
+        let mut suspects = [Suspect { fingerprint: 999 << 100, line: 0, found: false }];
+        assert_eq!(run.find(&mut suspects).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert!(Run::merge(&temp_dir(), [run].into_iter()).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let full = || Writer::new(File::options().write(true).open("/dev/full").unwrap());
+        let mut writer = full();
+        writer.push(1).unwrap();
+        assert_eq!(writer.finish().err().map(|error| error.kind()), Some(io::ErrorKind::StorageFull));
+        let mut writer = full();
+        let error = (0..10_000).find_map(|i| writer.push(i).err()).unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+}

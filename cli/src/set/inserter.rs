@@ -1,0 +1,181 @@
+//! Inserting the keys of lines into a set, in order, and counting them.
+
+use crate::error::{Error, Stop};
+use crate::figures::readable;
+use crate::lines::Lines;
+use crate::lines::position::Position;
+use crate::messages::warn;
+use crate::set::KeySet;
+use crate::set::exact::Exact;
+use crate::values::OnError;
+
+/// A set of keys and what went into it.
+pub struct Inserter {
+    /// The set.
+    pub set: KeySet,
+    /// How much more may go into it; a scalable set has no limit.
+    pub limit: Option<Limit>,
+    /// The second look at lines that the filter takes for seen.
+    pub exact: Option<Exact>,
+    /// Keys that were in the set at the start, as far as it can tell.
+    pub keys_before: f64,
+    /// No warnings.
+    quiet: bool,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// What was counted.
+#[derive(Clone, Default)]
+pub struct Counts {
+    /// Lines so far.
+    pub lines: u64,
+    /// Lines without a key.
+    pub faults: u64,
+    /// Keys that were new to the filter.
+    pub inserted: u64,
+    /// Keys that the filter took for seen, and the second look did not.
+    pub rescued: u64,
+    /// The length of the lines with their ends.
+    pub bytes: u64,
+}
+
+impl Counts {
+    /// Lines whose keys were new.
+    pub fn unique(&self) -> u64 {
+        self.inserted + self.rescued
+    }
+
+    /// Lines whose keys were not.
+    pub fn dropped(&self) -> u64 {
+        self.lines - self.faults - self.unique()
+    }
+}
+
+/// When a filter of a fixed size is full, and what then.
+#[derive(Debug, PartialEq)]
+pub struct Limit {
+    /// Keys that it is for.
+    pub planned: u64,
+    /// New keys that fit.
+    pub keys: u64,
+    /// The false-positive rate once they are in.
+    pub fpr: f64,
+    /// Whether to stop there. Otherwise a warning says so, once.
+    pub stop: bool,
+}
+
+impl Limit {
+    /// For a filter without keys.
+    pub fn new(keys: u64, fpr: f64, stop: bool) -> Self {
+        Self { planned: keys, keys, fpr, stop }
+    }
+}
+
+impl Inserter {
+    /// Goes on with a set.
+    pub fn new(set: KeySet, limit: Option<Limit>, quiet: bool) -> Self {
+        let keys_before = set.keys();
+        Self { set, limit, exact: None, keys_before, quiet, counts: Counts::default() }
+    }
+
+    /// Inserts the keys of lines that are hashed and start at this position, and marks the lines: whether they are new; those
+    /// without a key, if they are kept, with `kept`. Stops at a line without a key if that is a failure, at a new line that the
+    /// filter has no room for, and after the lines that a server took before it failed. The lines before are marked then.
+    pub fn insert(
+        &mut self,
+        lines: &mut Lines,
+        position: &Position,
+        on_error: OnError,
+        kept: bool,
+    ) -> Result<(), Stop> {
+        let Self { set, limit, exact, counts, quiet, .. } = self;
+        let before = counts.inserted;
+        let (mut full, mut failure) = (false, None);
+        lines.mark(on_error, kept, |hashes, fingerprints, new| {
+            let mut done = 0;
+            while done < hashes.len() && failure.is_none() {
+                let room =
+                    limit.as_ref().filter(|limit| limit.stop).map_or(u64::MAX, |limit| limit.keys - counts.inserted);
+                full = room == 0;
+                if full {
+                    break;
+                }
+                let end = hashes.len().min(done.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
+                counts.inserted += match set.insert_hashes(&hashes[done..end], &mut new[done..end]) {
+                    Ok(inserted) => inserted as u64,
+                    Err(error @ Error::Shared { .. }) => {
+                        failure = Some(error);
+                        new.iter().filter(|new| **new).count() as u64
+                    }
+                    Err(error) => return Err(error),
+                };
+                done = end;
+            }
+            if let Some(exact) = exact {
+                counts.rescued += exact
+                    .correct(&fingerprints[..done], &mut new[..done])
+                    .map_err(|source| Error::Exact { source })? as u64;
+            }
+            Ok(done)
+        })?;
+        counts.lines += lines.passed() as u64;
+        if failure.is_some() {
+            // Nobody knows about the others.
+            counts.lines -= lines.unmark(false) as u64;
+        }
+        counts.bytes += lines.bytes(lines.passed()) as u64;
+        counts.faults += lines.faults() as u64;
+        if let Some(limit) = limit.as_ref().filter(|limit| !limit.stop && !*quiet)
+            && (before..counts.inserted).contains(&limit.keys)
+        {
+            warn(&format!(
+                "the filter has more than the {} distinct lines it was planned for: its false-positive rate is {} and rises \
+                 with every new line; plan for more with -n or --memory",
+                limit.planned,
+                readable(set.current_fpr()),
+            ));
+        }
+        match (failure, limit) {
+            (Some(error), _) => Err(Stop::After(error)),
+            (None, Some(limit)) if full => {
+                let line = position.of_line(lines, lines.passed()).line();
+                Err(Stop::After(Error::Full { line, keys: limit.keys, fpr: limit.fpr }))
+            }
+            _ => position.check(lines),
+        }
+    }
+
+    /// Tells the user of lines without a key, if there were any.
+    pub fn end(&self) {
+        if !self.quiet {
+            warn_of_faults(self.counts.faults);
+        }
+    }
+
+    /// Tells the user what there is to know about a set on a server; `alive` if it can be asked.
+    pub fn tell_shared(&mut self, alive: bool) {
+        if let (KeySet::Shared(filter), false) = (&mut self.set, self.quiet) {
+            filter.warnings(alive).iter().for_each(|warning| warn(warning));
+        }
+    }
+
+    /// New keys that still fit, where the filter is limited.
+    pub fn room(&self) -> Option<u64> {
+        self.limit.as_ref().map(|limit| limit.keys.saturating_sub(self.counts.inserted))
+    }
+
+    /// Goes on with the room that an interrupted run had.
+    pub fn resume(&mut self, room: Option<u64>) {
+        if let (Some(limit), Some(room)) = (&mut self.limit, room) {
+            limit.keys = room;
+        }
+    }
+}
+
+/// Tells the user of lines without a key, if there were any.
+pub fn warn_of_faults(faults: u64) {
+    if faults > 0 {
+        warn(&format!("lines without a key: {faults}"));
+    }
+}

@@ -1,0 +1,136 @@
+//! A set of keys in a filter of any kind: of a fixed size, one that grows, or one on a server.
+
+pub mod exact;
+pub mod inserter;
+pub mod report;
+pub mod shared;
+pub mod sizing;
+
+use crate::error::Error;
+use crate::set::shared::Shared;
+use bloomline::{BloomFilter, FileErrorKind, KeyHasher, ScalableBloomFilter};
+use std::path::Path;
+
+/// The set of keys that were seen.
+pub enum KeySet {
+    /// For a number of keys known beforehand.
+    Sized(BloomFilter),
+    /// For any number.
+    Scalable(ScalableBloomFilter),
+    /// For many processes.
+    Shared(Box<Shared>),
+}
+
+impl KeySet {
+    /// Loads what `save` saved, or the library.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        match BloomFilter::load(path) {
+            Ok(filter) => Ok(Self::Sized(filter)),
+            Err(error) if matches!(error.kind(), FileErrorKind::Scalable) => {
+                ScalableBloomFilter::load(path).map(Self::Scalable).map_err(|error| Error::Load { error })
+            }
+            Err(error) => Err(Error::Load { error }),
+        }
+    }
+
+    /// Saves it: the file is the old or the new one at every moment.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        match self {
+            Self::Sized(filter) => filter.save(path),
+            Self::Scalable(filter) => filter.save(path),
+            Self::Shared(_) => unreachable!("--redis and --state exclude each other"),
+        }
+        .map_err(|error| Error::Save { error })
+    }
+
+    /// Inserts hashes in order. `new[i]` is `true` if hash i was new. Returns how many were. After an error of a server, `new`
+    /// tells which are claimed, and nobody else will be told.
+    pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
+        match self {
+            Self::Sized(filter) => Ok(filter.insert_hashes(hashes, new)),
+            Self::Scalable(filter) => Ok(filter.insert_hashes(hashes, new)?),
+            Self::Shared(filter) => filter.insert_hashes(hashes, new),
+        }
+    }
+
+    /// `found[i]` is `true` if hash i is in the set. Returns how many are.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
+        match self {
+            Self::Sized(filter) => Ok(filter.contains_hashes(hashes, found)),
+            Self::Scalable(filter) => Ok(filter.contains_hashes(hashes, found)),
+            Self::Shared(filter) => filter.contains_hashes(hashes, found),
+        }
+    }
+
+    /// The filters that make it up: each of its own size, all with one seed. None of them is here if the set is on a server.
+    pub fn stages(&self) -> &[BloomFilter] {
+        match self {
+            Self::Sized(filter) => std::slice::from_ref(filter),
+            Self::Scalable(filter) => filter.stages(),
+            Self::Shared(_) => &[],
+        }
+    }
+
+    /// The hasher of the keys.
+    pub fn hasher(&self) -> &KeyHasher {
+        match self {
+            Self::Shared(filter) => &filter.hasher,
+            _ => self.stages()[0].hasher(),
+        }
+    }
+
+    /// The size of the bits in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Shared(filter) => filter.plan.memory_bytes(),
+            _ => self.stages().iter().map(BloomFilter::memory_bytes).sum(),
+        }
+    }
+
+    /// The number of bits that are set. Reads the whole filter, but none on a server.
+    pub fn ones(&self) -> u64 {
+        // The share is a quotient of integers below 2^53, so the product is off by less than a half.
+        let ones = |filter: &BloomFilter| (filter.fill_ratio() * filter.memory_bytes() as f64 * 8.0).round() as u64;
+        self.stages().iter().map(ones).sum()
+    }
+
+    /// The share of bits that are set. Reads the whole filter. For a server that was not asked, this, the number of keys and
+    /// the rate are NaN.
+    pub fn fill_ratio(&self) -> f64 {
+        match self {
+            Self::Shared(filter) => filter.stats.map_or(f64::NAN, |stats| stats.fill_ratio),
+            _ => self.ones() as f64 / (self.memory_bytes() as f64 * 8.0),
+        }
+    }
+
+    /// The number of keys: known if the set is scalable, else estimated.
+    pub fn keys(&self) -> f64 {
+        match self {
+            Self::Sized(filter) => filter.estimated_keys(),
+            Self::Scalable(filter) => filter.keys() as f64,
+            Self::Shared(filter) => filter.stats.map_or(f64::NAN, |stats| stats.estimated_keys),
+        }
+    }
+
+    /// The false-positive rate of the bits as they are. Reads the whole filter.
+    pub fn current_fpr(&self) -> f64 {
+        match self {
+            Self::Sized(filter) => filter.current_fpr(),
+            Self::Scalable(filter) => filter.current_fpr(),
+            Self::Shared(filter) => filter.stats.map_or(f64::NAN, |stats| stats.expected_fpr),
+        }
+    }
+
+    /// Asks a server how full the filter is; the others know.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Shared(filter) => filter.refresh(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether other processes write to it too.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(_))
+    }
+}

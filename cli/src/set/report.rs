@@ -1,0 +1,173 @@
+//! What `--stats` prints.
+
+use crate::error::Error;
+use crate::figures::{Figures, estimated, readable, readable_size};
+use crate::set::KeySet;
+use crate::set::inserter::Inserter;
+use bloomline::BloomFilter;
+use std::time::Duration;
+
+/// The figures of `dedup`. Reads the whole filter, and looks up as many keys as `sample` says.
+pub fn of_dedup(done: &Inserter, elapsed: Duration, sample: Option<u64>) -> Result<Figures, Error> {
+    let counts = &done.counts;
+    let mut figures = Figures::default();
+    figures.both("lines read", counts.lines, "lines", counts.lines);
+    figures.both("unique", counts.unique(), "unique", counts.unique());
+    figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
+    figures.field("without_key", counts.faults);
+    if counts.faults > 0 {
+        figures.row("without a key", counts.faults);
+    }
+    if let Some(exact) = &done.exact {
+        figures.both(
+            "taken back",
+            format!("{} that the filter took for repeats", counts.rescued),
+            "taken_back",
+            counts.rescued,
+        );
+        figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
+    } else {
+        let lost = wrongly_dropped(done);
+        // Each new line is lost by chance, and apart from the others: a sum of rare events is Poisson's.
+        let sigma = lost.sqrt();
+        figures.both("wrongly dropped", format!("{lost:.3} ± {sigma:.3} expected"), "expected_wrongly_dropped", lost);
+        figures.field("expected_wrongly_dropped_sigma", sigma);
+    }
+    state_and_speed(&mut figures, done, elapsed, sample)?;
+    Ok(figures)
+}
+
+/// The figures of `build`. Reads the whole filter.
+pub fn of_build(done: &Inserter, elapsed: Duration) -> Result<Figures, Error> {
+    let keys = done.set.keys();
+    let mut figures = Figures::default();
+    figures.both("lines read", done.counts.lines, "lines", done.counts.lines);
+    figures.both("new", done.counts.inserted, "new", done.counts.inserted);
+    figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
+    state_and_speed(&mut figures, done, elapsed, None)?;
+    Ok(figures)
+}
+
+fn state_and_speed(
+    figures: &mut Figures,
+    done: &Inserter,
+    elapsed: Duration,
+    sample: Option<u64>,
+) -> Result<(), Error> {
+    let set = &done.set;
+    let (fill, fpr, memory) = (set.fill_ratio(), set.current_fpr(), set.memory_bytes());
+    let seconds = elapsed.as_secs_f64();
+    let speed = done.counts.bytes as f64 / 1e6 / seconds;
+    figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
+    figures.both("rate now", readable(fpr), "fpr", fpr);
+    if let Some(sample) = sample {
+        let found = false_positives(set, sample)?;
+        let (rate, sigma) = (found as f64 / sample as f64, (found.max(1) as f64).sqrt() / sample as f64);
+        let text = format!("{} ± {}: {found} of {sample} keys", readable(rate), readable(sigma));
+        figures.both("rate measured", text, "measured_fpr", rate);
+        figures.field("measured_fpr_sigma", sigma);
+    }
+    figures.both("filter memory", readable_size(memory), "memory_bytes", memory);
+    if let KeySet::Shared(filter) = set {
+        figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
+        let stored = filter.stored_bytes();
+        figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
+    }
+    if let KeySet::Scalable(filter) = set {
+        figures.both("filters", filter.stages().len(), "filters", filter.stages().len());
+    }
+    figures.field("bytes", done.counts.bytes);
+    figures.both("time", format!("{seconds:.3} s"), "seconds", seconds);
+    figures.both("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
+    Ok(())
+}
+
+/// How many of `sample` keys that were never inserted are in the filter.
+fn false_positives(set: &KeySet, sample: u64) -> Result<u64, Error> {
+    const PORTION: u64 = 1 << 16;
+    let hasher = set.hasher();
+    let (mut hashes, mut found) = (Vec::new(), vec![false; PORTION as usize]);
+    let mut positives = 0;
+    for start in (0..sample).step_by(PORTION as usize) {
+        hashes.clear();
+        // No line has both line ends in it.
+        let key = |i: u64| [&b"\n\0never a line"[..], &i.to_le_bytes()].concat();
+        hashes.extend((start..sample.min(start + PORTION)).map(|i| hasher.bytes(&key(i))));
+        positives += set.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
+    }
+    Ok(positives)
+}
+
+/// The expected number of distinct lines that were taken for repeats.
+fn wrongly_dropped(done: &Inserter) -> f64 {
+    let (before, inserted) = (done.keys_before, done.counts.inserted as f64);
+    match &done.set {
+        KeySet::Shared(filter) => {
+            // Others inserted meanwhile: the lines here met all rates between the two ends alike.
+            let (after, plan) = (done.set.keys(), &filter.plan);
+            if !after.is_finite() {
+                // All bits are set: the last lines were all taken for repeats.
+                return done.counts.lines as f64 - inserted;
+            }
+            let rate = |i: u64| plan.expected_fpr(i);
+            let mean = match after - before {
+                keys if keys >= 1.0 => integral(before, after, |i| rate(i) / (1.0 - rate(i))) / keys,
+                _ => rate(before as u64),
+            };
+            inserted * mean
+        }
+        KeySet::Sized(filter) => lost_by(filter, before, inserted, done.counts.lines as f64),
+        KeySet::Scalable(filter) => {
+            // The filters one after another: each meets the rates of those before it, and its own that rises. For each line
+            // that is inserted at the rate f, f / (1 - f) others are lost.
+            let (mut start, mut kept, mut offered, mut lost) = (0.0, 1.0, 0.0, 0.0);
+            for filter in filter.stages() {
+                let keys = filter.estimated_keys();
+                let from = (before - start).clamp(0.0, keys);
+                offered += keys - from;
+                lost += integral(from, keys, |i| 1.0 / (kept * (1.0 - filter.expected_fpr(i))) - 1.0);
+                kept *= 1.0 - filter.expected_fpr(keys as u64);
+                start += keys;
+            }
+            // The filters estimate how many keys they hold; the count is known.
+            if offered > 0.0 { lost * inserted / offered } else { 0.0 }
+        }
+    }
+}
+
+/// A line that is dropped had all its bits set, so the filter is the one that all distinct lines would make, the lost
+/// ones too. Of `keys` distinct lines the sum of the rates met by each is lost; the number of keys sought is the one
+/// that leaves `inserted`, found by Newton's method. It comes from below and does not overshoot, as the rate only rises. In a
+/// filter that is full no number may fit: it is at most the number of lines.
+fn lost_by(filter: &BloomFilter, before: f64, inserted: f64, lines: f64) -> f64 {
+    if !before.is_finite() {
+        // All bits were set: every line was taken for a repeat.
+        return lines - inserted;
+    }
+    let mut keys = inserted;
+    for _ in 0..32 {
+        let left = keys - sum_of_rates(filter, before, before + keys);
+        let step = (inserted - left) / (1.0 - filter.expected_fpr((before + keys) as u64)).max(f64::EPSILON);
+        keys = (keys + step).clamp(inserted, lines);
+        if step < 0.001 {
+            break;
+        }
+    }
+    sum_of_rates(filter, before, before + keys)
+}
+
+/// The sum of `expected_fpr(i)` for i between two numbers of keys.
+fn sum_of_rates(filter: &BloomFilter, from: f64, to: f64) -> f64 {
+    integral(from, to, |i| filter.expected_fpr(i))
+}
+
+/// The integral of a rate over numbers of keys, by Simpson's rule. The rate is smooth, at the steepest about i^16: with this
+/// many intervals the sum errs by less than 0.01 %.
+fn integral(from: f64, to: f64, rate: impl Fn(u64) -> f64) -> f64 {
+    const INTERVALS: u64 = 64;
+    let term = |j| {
+        let weight = if j == 0 || j == INTERVALS { 1 } else { 2 + 2 * (j % 2) };
+        weight as f64 * rate((from + (to - from) * j as f64 / INTERVALS as f64) as u64)
+    };
+    (to - from) / (3 * INTERVALS) as f64 * (0..=INTERVALS).map(term).sum::<f64>()
+}

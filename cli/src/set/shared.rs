@@ -1,0 +1,183 @@
+//! A filter on a server, which other processes use too: the only module that knows of Redis.
+
+use crate::cli::{SharedOptions, SharedWriteOptions};
+use crate::error::Error;
+use crate::figures::readable;
+use bloomline::redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};
+use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::sync::{Mutex, MutexGuard};
+
+/// Where a filter is: a server or cluster, and a name on it.
+pub struct Address<'a> {
+    server: RedisServer,
+    /// The name of the filter.
+    pub name: &'a str,
+}
+
+impl<'a> Address<'a> {
+    /// The address in the options, if they have one.
+    pub fn of(options: &'a SharedOptions) -> Result<Option<Self>, Error> {
+        let Some((url, name)) = options.redis.as_deref().zip(options.name.as_deref()) else { return Ok(None) };
+        // Or a file that has it, so that a password need not be on the command line. Not read by the parser of the command
+        // line, whose errors repeat the text.
+        let read =
+            |path: &str| fs::read_to_string(path).map_err(|source| Error::Open { input: format!("{path:?}"), source });
+        let file = url.strip_prefix('@').map(read).transpose()?;
+        let server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?;
+        Ok(Some(Self { server, name }))
+    }
+
+    /// Opens the filter that is there.
+    fn open(&self) -> Result<RedisBloomFilter, RedisFilterError> {
+        RedisBloomFilter::open(&self.server, self.name)
+    }
+
+    /// Removes the filter, if there is one.
+    fn reset(&self, yes: bool) -> Result<(), Error> {
+        let mut filter = match self.open() {
+            Err(RedisFilterError::NotFound { .. }) => return Ok(()),
+            opened => opened?,
+        };
+        if !yes {
+            let keys = filter.stats()?.estimated_keys;
+            confirm(&format!("Remove the filter {:?} with about {keys:.0} keys from the server? [y/N] ", self.name))?;
+        }
+        Ok(filter.delete()?)
+    }
+}
+
+impl From<RedisFilterError> for Error {
+    fn from(error: RedisFilterError) -> Self {
+        Self::Shared { error: error.into() }
+    }
+}
+
+/// The largest filter that is mirrored: it may come to take as much memory in each process.
+const MIRRORED: usize = 1 << 30;
+
+/// A filter on a server, and how full it was when last asked.
+pub struct Shared {
+    filter: Mutex<RedisBloomFilter>,
+    /// The hasher of the keys.
+    pub hasher: KeyHasher,
+    /// The size, and the rates to expect.
+    pub plan: Plan,
+    /// The false-positive rate that it was made for, if that is known.
+    planned: Option<f64>,
+    /// How full it was when last asked, if it was.
+    pub stats: Option<RedisFilterStats>,
+}
+
+impl Shared {
+    /// Opens a filter that is there.
+    pub fn open(address: &Address) -> Result<Self, Error> {
+        Ok(Self::new(address.open()?, None))
+    }
+
+    /// Opens the filter of a command that writes to it. With keys and a rate it is created with them where it is not there.
+    pub fn of_writer(
+        address: &Address,
+        options: &SharedWriteOptions,
+        size: Option<(u64, f64)>,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let rate = size.map(|(_, rate)| rate);
+        let builder = |(keys, rate)| BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed);
+        let size = size.map(builder);
+        // Before anything is removed for it.
+        size.as_ref().map(Builder::plan).transpose()?;
+        if options.reset {
+            address.reset(options.yes)?;
+        }
+        let filter = match &size {
+            Some(size) => RedisBloomFilter::create(&address.server, address.name, size)?,
+            None => match address.open() {
+                Err(RedisFilterError::NotFound { name }) => return Err(Error::NoSharedFilter { name }),
+                opened => opened?,
+            },
+        };
+        if seed != 0 && seed != filter.seed() {
+            let (name, theirs) = (filter.name().to_owned(), filter.seed());
+            return Err(RedisFilterError::Differs { name, field: "seed", ours: seed, theirs }.into());
+        }
+        let mirrored = !options.no_mirror && filter.plan().memory_bytes() <= MIRRORED;
+        Ok(Self::new(if mirrored { filter.with_mirror()? } else { filter }, rate))
+    }
+
+    fn new(filter: RedisBloomFilter, planned: Option<f64>) -> Self {
+        let (hasher, plan) = (filter.hasher().clone(), filter.plan());
+        Self { filter: Mutex::new(filter), hasher, plan, planned, stats: None }
+    }
+
+    fn filter(&self) -> MutexGuard<'_, RedisBloomFilter> {
+        self.filter.lock().expect("no thread panics while it asks the server")
+    }
+
+    /// Inserts hashes. After an error `new` still tells which are claimed.
+    pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
+        Ok(self.filter().insert_hashes(hashes, new)?)
+    }
+
+    /// Looks hashes up.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
+        Ok(self.filter().contains_hashes(hashes, found)?)
+    }
+
+    /// Asks the server how full the filter is: it counts all bits.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        let stats = self.filter().stats()?;
+        self.stats = Some(stats);
+        Ok(())
+    }
+
+    /// Warnings for the end of the run. `alive` tells whether the server can be asked.
+    pub fn warnings(&self, alive: bool) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let uncertain = self.uncertain();
+        if uncertain > 0 {
+            warnings.push(format!(
+                "up to {uncertain} lines may have been printed by another process too, because the answers to them were lost"
+            ));
+        }
+        if let Some(planned) = self.planned.filter(|_| alive) {
+            // All lines are done: a server that is gone by now is no failure.
+            let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
+            if rate > planned {
+                warnings.push(format!(
+                    "the shared filter has more keys than it was planned for: its false-positive rate is {} and rises with every \
+                     new line",
+                    readable(rate)
+                ));
+            }
+        }
+        warnings
+    }
+
+    /// The bytes that the server had for it when last asked.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stats.map_or(0, |stats| stats.stored_bytes)
+    }
+
+    /// How many keys were reported as new that another process may have too.
+    pub fn uncertain(&self) -> u64 {
+        self.filter().uncertain()
+    }
+}
+
+/// Asks on the terminal, since standard input may be the lines.
+fn confirm(question: &str) -> Result<(), Error> {
+    let ask = || {
+        let terminal = File::options().read(true).write(true).open("/dev/tty")?;
+        (&terminal).write_all(question.as_bytes())?;
+        let mut answer = String::new();
+        BufReader::new(terminal).read_line(&mut answer)?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    match ask() {
+        Ok(answer) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
+        Ok(_) => Err(Error::NotReset),
+        Err(source) => Err(Error::NoTerminal { source }),
+    }
+}

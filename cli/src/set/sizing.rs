@@ -1,0 +1,292 @@
+//! Which set a command takes: how large, and whether it grows.
+
+use crate::cli::{DedupOptions, SizeOptions, WhenFull};
+use crate::error::Error;
+use crate::figures::{readable, readable_size};
+use crate::lines::input::Input;
+use crate::messages::tell;
+use crate::set::KeySet;
+use crate::set::inserter::{Inserter, Limit};
+use crate::set::shared::{Address, Shared};
+use bloomline::{BloomFilter, Plan, ScalableBloomFilter};
+use std::path::Path;
+
+/// Keys of the first filter where nothing tells how many there will be.
+const FIRST: u64 = 1 << 20;
+
+/// A set in memory that is not built yet.
+#[derive(Debug, PartialEq)]
+enum Choice {
+    /// One filter of this size, and when it is full.
+    Sized { plan: Plan, limit: Limit },
+    /// Filters that together keep a false-positive rate, the first of them for this number of keys.
+    Scalable { keys: u64, fpr: f64 },
+}
+
+/// The set of `build`: for the keys that the user or the inputs tell.
+pub fn of_build(options: &SizeOptions, inputs: &[Input], end: u8) -> Result<Inserter, Error> {
+    let keys = options.expected_keys.map_or_else(|| estimate(inputs, end), |keys| Ok(Ok(keys)))?;
+    let (set, limit) = for_keys(options, keys, None, false)?.build(options.seed)?;
+    Ok(Inserter::new(set, limit, false))
+}
+
+/// The set of `dedup`: the one on a server, that of the state, or a new one.
+pub fn of_dedup(options: &DedupOptions, inputs: &[Input]) -> Result<Inserter, Error> {
+    let DedupOptions { size, memory, quiet, .. } = options;
+    if let Some(address) = Address::of(&options.shared)? {
+        return Ok(Inserter::new(of_server(options, &address)?, None, *quiet));
+    }
+    if let Some(state) = options.state.as_deref().filter(|state| state.exists()) {
+        let set = KeySet::load(state)?;
+        let limit = limit_of_state(options, state, &set)?;
+        return Ok(Inserter::new(set, limit, *quiet));
+    }
+    // Where the choice does not depend on the inputs, nobody looks into them.
+    let asked = size.expected_keys.is_none() && (memory.is_none() || options.state.is_none());
+    let lines = if asked { estimate(inputs, options.reading.end())? } else { Err(String::new()) };
+    let (set, limit) = choose(options, lines)?.build(size.seed)?;
+    if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
+        tell(&format!(
+            "a filter of {}: up to {} distinct lines at a false-positive rate of {}",
+            readable_size(set.memory_bytes()),
+            limit.keys,
+            readable(limit.fpr)
+        ));
+    }
+    Ok(Inserter::new(set, limit, *quiet))
+}
+
+/// Chooses by the options of `dedup`, and by what the inputs tell: how many lines they have, or which of them does not tell.
+fn choose(options: &DedupOptions, lines: Result<u64, String>) -> Result<Choice, Error> {
+    let DedupOptions { size, memory, max_fpr, when_full, state, .. } = options;
+    let stop = *when_full == Some(WhenFull::Stop);
+    // A state outlives the inputs that are known.
+    let lasting = size.expected_keys.is_some() || lines.is_ok() && state.is_none();
+    let grows = when_full.map_or(memory.is_none() && !lasting, |when| when == WhenFull::Grow);
+    let keys = size.expected_keys.map_or(lines, Ok);
+    match (*memory, grows) {
+        (None, false) => for_keys(size, keys, *max_fpr, stop),
+        (None, true) => Ok(Choice::Scalable { keys: keys.unwrap_or(FIRST), fpr: max_fpr.unwrap_or(size.fpr()) }),
+        (Some(_), true) => Err(Error::GrowInMemory),
+        (Some(bytes), false) => {
+            // The best rate for the keys, if they are known and no rate is given, or as many keys as the rate allows.
+            let builder = BloomFilter::builder().memory(bytes);
+            let (plan, fpr) = match keys {
+                Ok(keys) if lasting && size.fpr.is_none() => {
+                    let plan = builder.expected_keys(keys).plan()?;
+                    (plan, plan.expected_fpr(keys))
+                }
+                _ => (builder.false_positive_rate(size.fpr()).plan()?, size.fpr()),
+            };
+            let fpr = max_fpr.unwrap_or(fpr);
+            Ok(Choice::Sized { plan, limit: Limit::new(plan.capacity(fpr), fpr, stop) })
+        }
+    }
+}
+
+/// A filter for a number of keys. It is full with them, or at another rate if one is given.
+fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>, stop: bool) -> Result<Choice, Error> {
+    let keys = keys.map_err(|input| Error::KeysUnknown { input })?;
+    let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
+    let keys = max_fpr.map_or(keys, |fpr| plan.capacity(fpr));
+    Ok(Choice::Sized { plan, limit: Limit::new(keys, max_fpr.unwrap_or(size.fpr()), stop) })
+}
+
+impl Choice {
+    fn build(self, seed: u64) -> Result<(KeySet, Option<Limit>), Error> {
+        match self {
+            Self::Sized { plan, limit } => {
+                let builder = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
+                Ok((KeySet::Sized(builder.seed(seed).build()?), Some(limit)))
+            }
+            Self::Scalable { keys, fpr } => {
+                let builder = ScalableBloomFilter::builder().expected_keys(keys).false_positive_rate(fpr);
+                Ok((KeySet::Scalable(builder.seed(seed).build()?), None))
+            }
+        }
+    }
+}
+
+/// The set on a server: with -n the one of this size, and without the one that is there.
+fn of_server(options: &DedupOptions, address: &Address) -> Result<KeySet, Error> {
+    let SizeOptions { expected_keys, fpr, seed } = options.size;
+    if fpr.is_some() && expected_keys.is_none() {
+        return Err(Error::SharedOfRate);
+    }
+    let size = expected_keys.map(|keys| (keys, options.size.fpr()));
+    let mut shared = Shared::of_writer(address, &options.writing, size, seed)?;
+    if options.stats.is_some() {
+        shared.refresh()?;
+    }
+    Ok(KeySet::Shared(shared.into()))
+}
+
+/// When a set that was saved is full. Refuses options that ask for another set.
+fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<Option<Limit>, Error> {
+    let DedupOptions { size, memory, max_fpr, when_full, .. } = options;
+    let refused = |reason: String| Err(Error::State { path: state.into(), reason });
+    let seed = set.hasher().seed();
+    if seed != size.seed {
+        return refused(format!("its seed is {seed}, and not {}", size.seed));
+    }
+    let given = max_fpr.or(size.fpr);
+    let filter = match set {
+        KeySet::Shared(_) => unreachable!("a state is a file"),
+        KeySet::Scalable(filter) => {
+            let rate = filter.false_positive_rate();
+            return if size.expected_keys.is_some() && *when_full != Some(WhenFull::Grow) || memory.is_some() {
+                refused("it grows, and -n and --memory ask for a fixed size".to_owned())
+            } else if matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
+                refused("it grows and is never full".to_owned())
+            } else if given.is_some_and(|wanted| wanted != rate) {
+                refused(format!("it keeps a false-positive rate of {}", readable(rate)))
+            } else {
+                Ok(None)
+            };
+        }
+        KeySet::Sized(filter) => filter,
+    };
+    if *when_full == Some(WhenFull::Grow) {
+        return refused("its size is fixed, so it cannot grow".to_owned());
+    }
+    if memory.is_some_and(|bytes| bytes / 64 != filter.block_count()) {
+        return refused(format!("it has {} bytes", filter.memory_bytes()));
+    }
+    if let Some(keys) = size.expected_keys {
+        let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
+        if (plan.block_count(), plan.probes()) != (filter.block_count(), filter.probes()) {
+            let (asked, has) = (plan.memory_bytes(), filter.memory_bytes());
+            return refused(format!("-n and -p ask for {asked} bytes, and it has {has}"));
+        }
+    }
+    // A file does not tell which rate its filter was made for, but options that size it do.
+    let sized = size.expected_keys.is_some() || memory.is_some() || when_full.is_some();
+    Ok(given.or(sized.then(|| size.fpr())).map(|fpr| {
+        let planned = size.expected_keys.filter(|_| max_fpr.is_none()).unwrap_or_else(|| filter.capacity(fpr));
+        let keys = (planned as f64 - filter.estimated_keys()).max(0.0) as u64;
+        Limit { planned, keys, fpr, stop: *when_full == Some(WhenFull::Stop) }
+    }))
+}
+
+/// The lines of all inputs, or the name of one that does not tell.
+fn estimate(inputs: &[Input], end: u8) -> Result<Result<u64, String>, Error> {
+    let mut sum = 0;
+    for input in inputs {
+        match input.estimate_lines(end)? {
+            Some(lines) => sum += lines,
+            None => return Ok(Err(input.origin.name().to_owned())),
+        }
+    }
+    Ok(Ok(sum.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use bloomline::Builder;
+    use clap::Parser;
+
+    fn options(text: &str) -> DedupOptions {
+        let words = ["bloomline", "dedup"].into_iter().chain(text.split_whitespace());
+        let Command::Dedup(options) = Cli::parse_from(words).command else { panic!("it is dedup") };
+        options
+    }
+
+    fn chosen(text: &str, lines: Option<u64>) -> Result<Choice, Error> {
+        choose(&options(text), lines.ok_or("a pipe".to_owned()))
+    }
+
+    fn filter(keys: u64, fpr: f64) -> Builder<BloomFilter> {
+        BloomFilter::builder().expected_keys(keys).false_positive_rate(fpr)
+    }
+
+    #[test]
+    fn keys_and_rate_decide() {
+        let sized = |keys, fpr, stop| {
+            let plan = filter(keys, fpr).plan().unwrap();
+            Choice::Sized { plan, limit: Limit::new(keys, fpr, stop) }
+        };
+        let scalable = |keys, fpr| Choice::Scalable { keys, fpr };
+        for (text, lines, expected) in [
+            // What is told beforehand has a fixed size, at 1e-6 if no rate is given.
+            ("", Some(500), sized(500, 1e-6, false)),
+            ("-p 0.01", Some(500), sized(500, 0.01, false)),
+            ("-n 1000", None, sized(1000, 1e-6, false)),
+            ("-n 1000 -p 0.01", Some(500), sized(1000, 0.01, false)),
+            ("-n 1000 --when-full warn", None, sized(1000, 1e-6, false)),
+            ("--when-full stop", Some(500), sized(500, 1e-6, true)),
+            // What is not told, or is to grow, grows from the keys that are known or a million.
+            ("", None, scalable(1 << 20, 1e-6)),
+            ("-p 0.01", None, scalable(1 << 20, 0.01)),
+            ("--when-full grow", Some(500), scalable(500, 1e-6)),
+            ("-n 1000 --when-full grow", Some(500), scalable(1000, 1e-6)),
+            // It stays below the rate at which it would count as full.
+            ("-p 0.01 --max-fpr 0.1", None, scalable(1 << 20, 0.1)),
+            // A state is for more than the inputs of one run, unless the user says otherwise.
+            ("--state s", Some(500), scalable(500, 1e-6)),
+            ("--state s -n 1000", Some(500), sized(1000, 1e-6, false)),
+            ("--state s --when-full stop", Some(500), sized(500, 1e-6, true)),
+        ] {
+            assert_eq!(chosen(text, lines).unwrap(), expected, "{text:?} {lines:?}");
+        }
+        for text in ["--when-full warn", "--when-full stop"] {
+            assert!(matches!(chosen(text, None), Err(Error::KeysUnknown { input }) if input == "a pipe"), "{text}");
+        }
+        assert!(matches!(chosen("-p 1e-30", Some(500)), Err(Error::Build { .. })));
+        assert!(matches!(chosen("-m 1M --when-full grow", Some(500)), Err(Error::GrowInMemory)));
+    }
+
+    #[test]
+    fn memory_decides() {
+        // Bits a key by the model, as in tests/data/fpr.csv.
+        let keys_at = |bits: f64| (8 << 20) as f64 / bits;
+        for (text, lines, fpr, keys) in [
+            ("-m 1M", None, 1e-6, keys_at(41.0824)),
+            ("-m 1M -p 1e-4", None, 1e-4, keys_at(22.5583)),
+            ("-m 1M -p 1e-4", Some(500), 1e-4, keys_at(22.5583)),
+            ("-m 1M --state s", Some(500), 1e-6, keys_at(41.0824)),
+            // The best rate for the lines that are known.
+            ("-m 1M", Some(371_862), 1e-4, 371_862.0),
+        ] {
+            let Choice::Sized { plan, limit } = chosen(text, lines).unwrap() else { panic!("{text} has a fixed size") };
+            assert_eq!((plan.memory_bytes(), limit.planned, limit.stop), (1 << 20, limit.keys, false), "{text}");
+            assert!((limit.fpr / fpr - 1.0).abs() < 1e-3, "{text} {lines:?}: {}", limit.fpr);
+            assert!((limit.keys as f64 / keys - 1.0).abs() < 1e-3, "{text} {lines:?}: {}", limit.keys);
+        }
+    }
+
+    #[test]
+    fn full_is_where_the_rate_is_reached() {
+        for text in ["-n 1000 -p 0.001 --max-fpr 0.01", "-m 1M -p 0.001 --max-fpr 0.01", "-m 1M --max-fpr 0.01"] {
+            let Choice::Sized { plan, limit } = chosen(text, Some(500)).unwrap() else {
+                panic!("{text} has a fixed size")
+            };
+            assert_eq!((limit.fpr, limit.planned), (0.01, limit.keys), "{text}");
+            assert!(plan.expected_fpr(limit.keys) <= 0.01 && plan.expected_fpr(limit.keys + 1) > 0.01, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_full_where_the_options_say() {
+        let mut filter = filter(1000, 0.01).build().unwrap();
+        for key in 0..400u64 {
+            filter.insert(&key);
+        }
+        let (keys, capacity) = (filter.estimated_keys(), |fpr| filter.capacity(fpr));
+        let limit =
+            |planned, fpr, stop| Some(Limit { keys: (planned as f64 - keys) as u64, ..Limit::new(planned, fpr, stop) });
+        let expected = [
+            ("", None),
+            ("-n 1000 -p 0.01", limit(1000, 0.01, false)),
+            ("-n 1000 -p 0.01 --when-full stop", limit(1000, 0.01, true)),
+            ("-n 1000 -p 0.01 --max-fpr 0.02", limit(capacity(0.02), 0.02, false)),
+            ("-p 0.02", limit(capacity(0.02), 0.02, false)),
+            ("--when-full stop --max-fpr 0.02", limit(capacity(0.02), 0.02, true)),
+        ];
+        let set = KeySet::Sized(filter);
+        for (text, expected) in expected {
+            assert_eq!(limit_of_state(&options(text), Path::new("s"), &set).unwrap(), expected, "{text:?}");
+        }
+    }
+}
