@@ -5,6 +5,7 @@ Python that stands there. The module needs `xxhash` (Debian: python3-xxhash). Ru
 its standard input, one line of JSON each (see `work`).
 """
 
+import functools
 import json
 import math
 import pathlib
@@ -17,6 +18,7 @@ import xxhash
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs/FORMAT.md"
 exec("".join(re.findall("```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)))
+make_secret, golden_hash = functools.cache(make_secret), functools.cache(golden_hash)
 
 FILTER, SCALABLE = b"\x89BLOOM\r\n", b"\x89BLSER\r\n"
 LAYOUTS = {  # number: name, probes, bits of a unit
@@ -47,6 +49,13 @@ def is_rate(rate):
     return 0 < rate < 1  # and not NaN
 
 
+def is_name(value):
+    try:
+        return all(unicodedata.category(char) != "Cc" for char in value.decode())
+    except UnicodeDecodeError:
+        return False
+
+
 def check_header(data, at, magic):
     """The checks that both kinds of file begin with, in the order of the page."""
     header = data[at:at + 64]
@@ -56,8 +65,7 @@ def check_header(data, at, magic):
     check(xxh3(header[:56]) == header[56:], "damaged header")
     version = int.from_bytes(header[8:12], "little")
     check(version <= 2, "newer version")
-    check(version != 1, "older version")
-    check(version == 2, "bad version")
+    check(version >= 2, "older version")
     return header
 
 
@@ -73,31 +81,23 @@ def read_fields(data):
     if not data:
         return {}
     body, fields, at, last = data[:-8], {}, 0, 0
-    check(xxh3(body) == data[-8:], "damaged fields")
-    while any(body[at:at + 2]):
-        check(at + 4 <= len(body), "a field beyond the fields")
-        tag, length = struct.unpack_from("<HH", body, at)
+    check(xxh3(body) == data[-8:], "damaged header")
+    while at + 2 <= len(body) and any(body[at:at + 2]):
+        tag, length = struct.unpack("<HH", body[at:at + 4].ljust(4, b"\0"))
         value = body[at + 4:at + 4 + length]
-        check(tag > last, "the tags do not ascend")
-        check(len(value) == length, "a field beyond the fields")
+        check(tag > last and at + 4 + length <= len(body), "bad tag")
+        check(tag < 0x8000, "bad tag")
         if tag == 1:
             check(length == 8 and any(value), "bad expected keys")
         elif tag == 2:
             check(length == 8 and is_rate(*struct.unpack("<d", value)), "bad rate")
         elif tag == 3:
-            check(1 <= length <= 1024, "bad key name")
-            try:
-                name = value.decode()
-            except UnicodeDecodeError:
-                raise Refused("bad key name")
-            check(all(unicodedata.category(char) != "Cc" for char in name), "bad key name")
-        else:
-            check(tag < 0x8000, "a field that this reader does not know and must")
+            check(1 <= length <= 1024 and is_name(value), "bad key name")
         if tag <= 3:
             fields[tag] = value
         at, last = at + 4 + length, tag
-    check(at > 0 and not any(body[at:]), "bad fields")
-    check(len(data) == -(-(at + 8) // 64) * 64, "more bytes than the fields need")
+    check(not any(body[at:]), "bad padding")
+    check(at > 0 and len(data) == -(-(at + 8) // 64) * 64, "bad fields")
     return fields
 
 
@@ -158,6 +158,10 @@ class Filter:
         """The filter of half as many blocks."""
         check(self.layout == "words4" and self.block_count % 2 == 0, "this filter does not fold")
         half = Filter.new("words4", self.units // 2, self.probes, self.seed, self.fields)
+        half.fields.pop(1, None)
+        keys = most_keys(half.block_count, half.probes, *struct.unpack("<d", half.fields[2])) if 2 in half.fields else 0
+        if keys > 0:
+            half.fields[1] = struct.pack("<Q", keys)
         for at in range(0, len(self.data), 128):
             union = (one | two for one, two in zip(self.data[at:at + 64], self.data[at + 64:at + 128]))
             half.data[at // 2:at // 2 + 64] = bytes(union)
@@ -191,8 +195,8 @@ class Filter:
         read.data, ones = bytearray(data[start:end]), data[end:end + 8]
         check(xxh3(read.data + ones) == data[end + 8:end + 16], "damaged body")
         value = int.from_bytes(read.data, "little")
-        check(int.from_bytes(ones, "little") == value.bit_count(), "bad ones")
-        check(value >> read.units * read.unit_bits == 0, "bits beyond the units")
+        check(int.from_bytes(ones, "little") == value.bit_count(), "damaged body")
+        check(value >> read.units * read.unit_bits == 0, "bad units")
         return read, end + 16
 
 
@@ -217,18 +221,25 @@ def rate_of(keys, blocks, probes):
     return sum(weight(load) * errs(load) for load in range(max(0, mean - width), min(keys, mean + width) + 1)) + shared
 
 
+def least(fits):
+    """The least number from 1 on that fits. All above it fit too."""
+    low, high = 0, 1
+    while not fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
 def size_for(keys, rate):
     """The fewest blocks that keep a rate, and their probes."""
-    sizes = []
-    for probes in (4, 8, 12, 16):
-        low, high = 0, 1
-        while rate_of(keys, high, probes) > rate:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if rate_of(keys, middle, probes) <= rate else (middle, high)
-        sizes.append((high, probes))
-    return min(sizes)
+    return min((least(lambda blocks: rate_of(keys, blocks, probes) <= rate), probes) for probes in (4, 8, 12, 16))
+
+
+def most_keys(blocks, probes, rate):
+    """The most keys with which a filter keeps a rate."""
+    return least(lambda keys: rate_of(keys, blocks, probes) > rate) - 1
 
 
 class Scalable:
@@ -239,7 +250,10 @@ class Scalable:
 
     def limits(self, stage):
         """The keys that a stage takes, and at which rate."""
-        return self.first << stage, self.rate / 8 * 0.875**stage
+        rate = self.rate / 8
+        for _ in range(stage):
+            rate *= 7 / 8
+        return self.first << stage, rate
 
     def grow(self):
         keys, rate = self.limits(len(self.stages))
@@ -282,35 +296,40 @@ class Scalable:
             keys, rate = read.limits(number)
             check(stage.layout == "words4", "bad layout")
             check(number == 0 or stage.seed == read.stages[0].seed, "bad seed")
-            # The sum above may err in its last digits.
-            check(rate_of(keys, stage.block_count, stage.probes) <= rate * (1 + 1e-9), "a stage that does not keep its rate")
+            check(rate_of(keys, stage.block_count, stage.probes) <= rate * (1 + 1e-9), "bad blocks")
             read.stages.append(stage)
         check(end == at + length, "bad length")
-        read.seed, read.key_name = read.stages[0].seed, read.stages[0].fields.get(3, b"").decode() or None
+        read.seed, read.key_name = read.stages[0].seed, read.stages[-1].fields.get(3, b"").decode() or None
         return read, end
 
 
-def read(path):
-    """The filter of a file, of either kind."""
-    data = pathlib.Path(path).read_bytes()
-    found, end = (Scalable if data[:8] == SCALABLE else Filter).read(data)
+def read(data):
+    """The filter of a whole file, of either kind."""
+    found, end = (Scalable if data[3:4] == b"S" else Filter).read(data)
     check(end == len(data), "too long")
     return found
 
 
 def work(job):
-    """Reads or makes a filter, then inserts, folds, answers and writes, as far as the job asks for it. Keys are in hexadecimal."""
+    """Reads or makes a filter, then inserts and folds, as far as the job asks for it, and tells what is asked. Keys and files are in
+    hexadecimal, and the rate is text, since readers of JSON may round."""
     keys = lambda name: map(bytes.fromhex, job.get(name, []))
     if "read" in job:
-        filter = read(job["read"])
+        filter = read(bytes.fromhex(job["read"]))
     else:
         filter = Filter.new(**job["filter"]) if "filter" in job else Scalable(**job["scalable"])
     new = [filter.insert(key) for key in keys("insert")]
     for _ in range(job.get("fold", 0)):
         filter = filter.fold()
-    if "write" in job:
-        pathlib.Path(job["write"]).write_bytes(filter.write())
-    return {"new": new, "contains": [filter.contains(key) for key in keys("contains")]}
+    fields = filter.fields if isinstance(filter, Filter) else filter.stages[-1].fields
+    return {
+        "new": new,
+        "contains": [filter.contains(key) for key in keys("contains")],
+        "expected_keys": int.from_bytes(fields[1], "little") if 1 in fields else None,
+        "rate": repr(*struct.unpack("<d", fields[2])) if 2 in fields else None,
+        "key_name": fields[3].decode() if 3 in fields else None,
+        "file": filter.write().hex(),
+    }
 
 
 if __name__ == "__main__":

@@ -45,24 +45,24 @@ class Client:
             return self.stream.read(number + 2)[:-2] if number >= 0 else None
         return [self.reply() for _ in range(number)] if kind == b"*" else number
 
-    def probe(self, command, operation, keys):
-        """For each key, its bits as they were before the operation."""
+    def probe(self, keys, *operation):
+        """Does the operation on each bit of each key; returns what the bits were."""
         commands = []
         for key in keys:
             block, pairs = bits(wyhash(key, self.seed, self.secret), self.blocks, self.probes)
-            words = [command, f"cbf:{{{self.name}:{block // SHARD}}}"]
+            words = ["BITFIELD", f"cbf:{{{self.name}:{block // SHARD}}}"]
             for word, bit in pairs:
                 number = 8 * (64 * (block % SHARD) + 8 * word + bit // 8) + 7 - bit % 8
-                words += [part.replace("#", str(number)) for part in operation]
+                words += [operation[0], "u1", number, *operation[1:]]
             commands.append(words)
         return self.ask(commands)
 
     def contains(self, keys):
-        return [all(found) for found in self.probe("BITFIELD_RO", ["GET", "u1", "#"], keys)]
+        return [all(found) for found in self.probe(keys, "GET")]
 
     def insert(self, keys):
         """Whether each key was new. One command sets all bits of a key, so only one of all clients is told that it was."""
-        return [not all(found) for found in self.probe("BITFIELD", ["SET", "u1", "#", "1"], keys)]
+        return [not all(found) for found in self.probe(keys, "SET", 1)]
 
 
 if __name__ == "__main__":
