@@ -93,6 +93,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Purpose, FileErrorKind> {
     }
     let padded = rest.iter().all(|&byte| byte == 0);
     check("padding", rest.len() as u64, padded, "zeros")?;
+    let used = bytes.len() - rest.len();
+    let least = last != END && used.next_multiple_of(BLOCK_BYTES) == bytes.len();
+    check("fields", bytes.len() as u64, least, "the least multiple of 64 that has room for them")?;
     Ok(purpose)
 }
 
@@ -162,6 +165,11 @@ mod tests {
         long[end..].copy_from_slice(&checksum);
         assert!(decode(&long).unwrap_err().to_string().contains("tag is 9"));
         assert!(refused(&[(0, b"a")]).contains("padding"));
+        // No field, and more bytes than the fields need.
+        assert!(refused(&[]).contains("fields is 64"));
+        let long = [&written(&[(1, &[1; 8])])[..56], &[0; 64]].concat();
+        let long = [&long[..], &XxHash3_64::oneshot(&long).to_le_bytes()].concat();
+        assert!(decode(&long).unwrap_err().to_string().contains("fields is 128"));
         let mut damaged = encode(&purpose());
         damaged[20] ^= 1;
         assert!(matches!(decode(&damaged), Err(FileErrorKind::DamagedHeader)));

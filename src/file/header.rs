@@ -3,7 +3,7 @@
 use super::error::FileErrorKind;
 use super::fields;
 use crate::block::BLOCK_BYTES;
-use crate::format::{ALL, Format};
+use crate::format::{ALL, Format, SPLIT_BLOCK};
 use crate::hash::KeyHasher;
 use crate::kernel::Selected;
 use crate::params::Params;
@@ -127,11 +127,12 @@ pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, Fil
         let good = wanted.blocks(units) == blocks && units <= wanted.most_units;
         check("units", units, good, "the number that fills the blocks, and at most 2^32 for a split block")?;
     } else {
-        check("reserved", units, units == 0, "0")?;
+        check("units", units, units == 0, "0")?;
     }
     let good = fields as usize <= fields::MOST_BYTES && (fields as usize).is_multiple_of(BLOCK_BYTES);
     check("fields", fields.into(), good, "a multiple of 64, at most 65536")?;
     check("reserved", reserved.into(), reserved == 0, "0")?;
+    check("seed", seed, seed == 0 || wanted.id != SPLIT_BLOCK.id, "0 for a split block")?;
     let hasher = KeyHasher::new(seed);
     if hasher.golden() != u64_at(header, 32) {
         return Err(FileErrorKind::OtherHash);

@@ -2,7 +2,7 @@
 
 use super::error::FileErrorKind;
 use super::fields;
-use super::header::{self, HEADER_BYTES, Head, TRAILER_BYTES};
+use super::header::{self, HEADER_BYTES, Head, TRAILER_BYTES, check};
 use crate::block::{BLOCK_BYTES, Block, WORDS};
 use crate::error::BuildError;
 use crate::format::Format;
@@ -129,7 +129,24 @@ pub(crate) fn read(
 ) -> Result<Loaded, FileErrorKind> {
     let (head, have) = read_header(format, &mut reader, length)?;
     let mut rest = Rest { reader, have, want: head.file_bytes() };
-    read_body(&mut rest, head, length.is_some())
+    let loaded = read_body(&mut rest, head, length.is_some())?;
+    let units = loaded.params.units;
+    check(
+        "units",
+        units,
+        ends_with_units(format, units, &loaded.blocks),
+        "as many as reach to the last bit that is set",
+    )?;
+    Ok(loaded)
+}
+
+/// Whether all bits of the last block are 0 that belong to no unit.
+fn ends_with_units(format: &Format, units: u64, blocks: &Blocks) -> bool {
+    // Bits of the last block; 0 if the units fill it.
+    let used = units % (512 / format.unit_bits).max(1) * format.unit_bits;
+    let unused = |i: usize| u64::MAX.checked_shl(used.saturating_sub(64 * i as u64) as u32).unwrap_or(0);
+    let last = blocks.as_slice().last();
+    used == 0 || last.is_none_or(|block| block.0.iter().enumerate().all(|(i, word)| word & unused(i) == 0))
 }
 
 /// Reads what follows a header. `vouched`: the data are known to be there, all of them.

@@ -1,0 +1,340 @@
+"""Reads and writes bloomline's files. This module is written from docs/FORMAT.md alone, and shares no code with the Rust library.
+
+The functions `mum`, `bits`, `places`, `make_secret`, `wyhash` and `golden_hash` are those of the page itself: the module runs the
+Python that stands there. The module needs `xxhash` (Debian: python3-xxhash). Run as a program, it does the jobs that it reads from
+its standard input, one line of JSON each (see `work`).
+"""
+
+import functools
+import json
+import math
+import pathlib
+import re
+import struct
+import sys
+import unicodedata
+
+import xxhash
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs/FORMAT.md"
+exec("".join(re.findall("```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)))
+make_secret, golden_hash = functools.cache(make_secret), functools.cache(golden_hash)
+
+FILTER, SCALABLE = b"\x89BLOOM\r\n", b"\x89BLSER\r\n"
+LAYOUTS = {  # number: name, probes, bits of a unit
+    1: ("words4", (4, 8, 12, 16), 512),
+    2: ("classic", range(1, 33), 1),
+    3: ("counting", (4, 8, 16), 1024),
+    4: ("split block", (8,), 256),
+    5: ("register", range(2, 11), 64),
+    6: ("words4x2", (8, 16, 24, 32), 512),
+}
+NUMBERS = {name: number for number, (name, _, _) in LAYOUTS.items()}
+
+
+class Refused(Exception):
+    """A file that no writer of this format has written, or a filter that the format does not know."""
+
+
+def check(sound, reason):
+    if not sound:
+        raise Refused(reason)
+
+
+def xxh3(data):
+    return xxhash.xxh3_64_intdigest(data).to_bytes(8, "little")
+
+
+def is_rate(rate):
+    return 0 < rate < 1  # and not NaN
+
+
+def is_name(value):
+    try:
+        return all(unicodedata.category(char) != "Cc" for char in value.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def check_header(data, at, magic):
+    """The checks that both kinds of file begin with, in the order of the page."""
+    header = data[at:at + 64]
+    check(header[:8] not in {FILTER, SCALABLE} - {magic}, "the other kind of file")
+    check(magic.startswith(header[:8]), "not a file of bloomline")
+    check(len(header) == 64, "truncated")
+    check(xxh3(header[:56]) == header[56:], "damaged header")
+    version = int.from_bytes(header[8:12], "little")
+    check(version <= 2, "newer version")
+    check(version >= 2, "older version")
+    return header
+
+
+def write_fields(fields):
+    body = b"".join(struct.pack("<HH", tag, len(value)) + value for tag, value in sorted(fields.items()))
+    if not body:
+        return b""
+    body = body.ljust(-(len(body) + 8) % 64 + len(body), b"\0")
+    return body + xxh3(body)
+
+
+def read_fields(data):
+    if not data:
+        return {}
+    body, fields, at, last = data[:-8], {}, 0, 0
+    check(xxh3(body) == data[-8:], "damaged header")
+    while at + 2 <= len(body) and any(body[at:at + 2]):
+        tag, length = struct.unpack("<HH", body[at:at + 4].ljust(4, b"\0"))
+        value = body[at + 4:at + 4 + length]
+        check(tag > last and at + 4 + length <= len(body), "bad tag")
+        check(tag < 0x8000, "bad tag")
+        if tag == 1:
+            check(length == 8 and any(value), "bad expected keys")
+        elif tag == 2:
+            check(length == 8 and is_rate(*struct.unpack("<d", value)), "bad rate")
+        elif tag == 3:
+            check(1 <= length <= 1024 and is_name(value), "bad key name")
+        if tag <= 3:
+            fields[tag] = value
+        at, last = at + 4 + length, tag
+    check(not any(body[at:]), "bad padding")
+    check(at > 0 and len(data) == -(-(at + 8) // 64) * 64, "bad fields")
+    return fields
+
+
+class Filter:
+    def __init__(self, layout, units, probes, seed=0, fields={}):
+        _, allowed, self.unit_bits = LAYOUTS[NUMBERS[layout]]
+        check(probes in allowed, "bad probes")
+        self.block_count = -(-units * self.unit_bits // 512)
+        check(1 <= self.block_count < 2**57, "bad blocks")
+        if layout == "split block":
+            check(units <= 2**32, "bad units")
+            check(seed == 0, "bad seed")
+        self.layout, self.units, self.probes, self.seed, self.fields = layout, units, probes, seed, dict(fields)
+        self.secret, self.data = make_secret(seed), None
+
+    @classmethod
+    def new(cls, *arguments, expected_keys=None, rate=None, key_name=None, **named):
+        new = cls(*arguments, **named)
+        new.data = bytearray(64 * new.block_count)
+        if expected_keys is not None:
+            new.fields[1] = struct.pack("<Q", expected_keys)
+        if rate is not None:
+            new.fields[2] = struct.pack("<d", rate)
+        if key_name is not None:
+            new.fields[3] = key_name.encode()
+        return new
+
+    def hash(self, key):
+        return xxhash.xxh64_intdigest(key, 0) if self.layout == "split block" else wyhash(key, self.seed, self.secret)
+
+    def places(self, hash):
+        if self.layout != "words4":
+            return places(self.layout, hash, self.units, self.probes)
+        block, pairs = bits(hash, self.block_count, self.probes)
+        return [512 * block + 64 * word + bit for word, bit in pairs]
+
+    def contains_hash(self, hash):
+        if self.layout == "counting":
+            return all(self.data[place // 2] >> place % 2 * 4 & 15 for place in self.places(hash))
+        return all(self.data[place // 8] >> place % 8 & 1 for place in self.places(hash))
+
+    def insert_hash(self, hash):
+        new = not self.contains_hash(hash)
+        for place in self.places(hash):
+            if self.layout != "counting":
+                self.data[place // 8] |= 1 << place % 8
+            elif self.data[place // 2] >> place % 2 * 4 & 15 < 15:
+                self.data[place // 2] += 1 << place % 2 * 4
+        return new
+
+    def contains(self, key):
+        return self.contains_hash(self.hash(key))
+
+    def insert(self, key):
+        return self.insert_hash(self.hash(key))
+
+    def fold(self):
+        """The filter of half as many blocks."""
+        check(self.layout == "words4" and self.block_count % 2 == 0, "this filter does not fold")
+        half = Filter.new("words4", self.units // 2, self.probes, self.seed, self.fields)
+        half.fields.pop(1, None)
+        keys = most_keys(half.block_count, half.probes, *struct.unpack("<d", half.fields[2])) if 2 in half.fields else 0
+        if keys > 0:
+            half.fields[1] = struct.pack("<Q", keys)
+        for at in range(0, len(self.data), 128):
+            union = (one | two for one, two in zip(self.data[at:at + 64], self.data[at + 64:at + 128]))
+            half.data[at // 2:at // 2 + 64] = bytes(union)
+        return half
+
+    def write(self):
+        fields = write_fields(self.fields)
+        units = 0 if self.layout == "words4" else self.units
+        numbers = NUMBERS[self.layout], self.probes, self.block_count, self.seed, golden_hash(self.seed), units, len(fields), 0
+        header = struct.pack("<8sIHHQQQQII", FILTER, 2, *numbers)
+        ones = int.from_bytes(self.data, "little").bit_count().to_bytes(8, "little")
+        return header + xxh3(header) + fields + self.data + ones + xxh3(self.data + ones)
+
+    @classmethod
+    def read(cls, data, at=0):
+        """The filter that begins at this byte of the data, and the byte where it ends."""
+        header = check_header(data, at, FILTER)
+        layout, probes, blocks, seed, golden, units, length, reserved = struct.unpack("<HHQQQQII", header[12:56])
+        check(layout in LAYOUTS, "bad layout")
+        check(length % 64 == 0 and length <= 65536, "bad fields")
+        check(reserved == 0, "bad reserved")
+        name = LAYOUTS[layout][0]
+        if name == "words4":
+            check(units == 0, "bad units")
+        read = cls(name, blocks if name == "words4" else units, probes, seed)
+        check(read.block_count == blocks, "bad blocks")
+        check(golden == golden_hash(seed), "other hash")
+        start, end = at + 64 + length, at + 64 + length + 64 * blocks
+        check(end + 16 <= len(data), "truncated")
+        read.fields = read_fields(data[at + 64:start])
+        read.data, ones = bytearray(data[start:end]), data[end:end + 8]
+        check(xxh3(read.data + ones) == data[end + 8:end + 16], "damaged body")
+        value = int.from_bytes(read.data, "little")
+        check(int.from_bytes(ones, "little") == value.bit_count(), "damaged body")
+        check(value >> read.units * read.unit_bits == 0, "bad units")
+        return read, end + 16
+
+
+def rate_of(keys, blocks, probes):
+    """The false-positive rate of `words4`, from docs/FPR.md."""
+    per_word, stirling = probes // 4, [[], [1], [1, 1], [1, 3, 1], [1, 7, 6, 1]][probes // 4]
+
+    def errs(load):
+        missed = [((1 + (1 - r / 64)**per_word) / 2)**load for r in range(per_word + 1)]
+        return sum(
+            sets * math.perm(64, d) / 64**per_word * sum((-1)**r * math.comb(d, r) * missed[r] for r in range(d + 1))
+            for d, sets in enumerate(stirling, 1))**4
+
+    def weight(load):
+        ways = math.lgamma(keys + 1) - math.lgamma(load + 1) - math.lgamma(keys - load + 1)
+        return math.exp(ways - load * math.log(blocks) + (keys - load) * math.log1p(-1 / blocks))
+
+    shared = keys / 2**64
+    if blocks == 1:
+        return errs(keys) + shared
+    mean, width = keys // blocks, 40 * math.isqrt(keys // blocks + 1) + 40
+    return sum(weight(load) * errs(load) for load in range(max(0, mean - width), min(keys, mean + width) + 1)) + shared
+
+
+def least(fits):
+    """The least number from 1 on that fits. All above it fit too."""
+    low, high = 0, 1
+    while not fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def size_for(keys, rate):
+    """The fewest blocks that keep a rate, and their probes."""
+    return min((least(lambda blocks: rate_of(keys, blocks, probes) <= rate), probes) for probes in (4, 8, 12, 16))
+
+
+def most_keys(blocks, probes, rate):
+    """The most keys with which a filter keeps a rate."""
+    return least(lambda keys: rate_of(keys, blocks, probes) > rate) - 1
+
+
+class Scalable:
+    def __init__(self, first, rate, seed=0, key_name=None):
+        self.first, self.rate, self.seed, self.key_name = first, rate, seed, key_name
+        self.stages, self.last = [], 0
+        self.grow()
+
+    def limits(self, stage):
+        """The keys that a stage takes, and at which rate."""
+        rate = self.rate / 8
+        for _ in range(stage):
+            rate *= 7 / 8
+        return self.first << stage, rate
+
+    def grow(self):
+        keys, rate = self.limits(len(self.stages))
+        blocks, probes = size_for(keys, rate)
+        fields = {"expected_keys": keys, "rate": rate, "key_name": self.key_name}
+        self.stages.append(Filter.new("words4", blocks, probes, self.seed, **fields))
+
+    def contains(self, key):
+        return any(stage.contains(key) for stage in self.stages)
+
+    def insert(self, key):
+        if self.contains(key):
+            return False
+        if self.last == self.limits(len(self.stages) - 1)[0]:
+            self.grow()
+            self.last = 0
+        self.last += 1
+        return self.stages[-1].insert(key)
+
+    def write(self):
+        stages = b"".join(stage.write() for stage in self.stages)
+        numbers = 2, len(self.stages), self.rate, self.first, self.last, 64 + len(stages), 0
+        header = struct.pack("<8sIIdQQQQ", SCALABLE, *numbers)
+        return header + xxh3(header) + stages
+
+    @classmethod
+    def read(cls, data, at=0):
+        header = check_header(data, at, SCALABLE)
+        read = cls.__new__(cls)
+        count, read.rate, read.first, read.last, length, reserved = struct.unpack("<IdQQQQ", header[12:56])
+        check(1 <= count <= 64, "bad stages")
+        check(is_rate(read.rate), "bad rate")
+        check(read.first >= 1, "bad first")
+        check((count > 1) <= read.last <= read.limits(count - 1)[0], "bad last")
+        check(reserved == 0, "bad reserved")
+        check(at + length <= len(data), "truncated")
+        read.stages, end = [], at + 64
+        for number in range(count):
+            stage, end = Filter.read(data[:at + length], end)
+            keys, rate = read.limits(number)
+            check(stage.layout == "words4", "bad layout")
+            check(number == 0 or stage.seed == read.stages[0].seed, "bad seed")
+            check(rate_of(keys, stage.block_count, stage.probes) <= rate * (1 + 1e-9), "bad blocks")
+            read.stages.append(stage)
+        check(end == at + length, "bad length")
+        read.seed, read.key_name = read.stages[0].seed, read.stages[-1].fields.get(3, b"").decode() or None
+        return read, end
+
+
+def read(data):
+    """The filter of a whole file, of either kind."""
+    found, end = (Scalable if data[3:4] == b"S" else Filter).read(data)
+    check(end == len(data), "too long")
+    return found
+
+
+def work(job):
+    """Reads or makes a filter, then inserts and folds, as far as the job asks for it, and tells what is asked. Keys and files are in
+    hexadecimal, and the rate is text, since readers of JSON may round."""
+    keys = lambda name: map(bytes.fromhex, job.get(name, []))
+    if "read" in job:
+        filter = read(bytes.fromhex(job["read"]))
+    else:
+        filter = Filter.new(**job["filter"]) if "filter" in job else Scalable(**job["scalable"])
+    new = [filter.insert(key) for key in keys("insert")]
+    for _ in range(job.get("fold", 0)):
+        filter = filter.fold()
+    fields = filter.fields if isinstance(filter, Filter) else filter.stages[-1].fields
+    return {
+        "new": new,
+        "contains": [filter.contains(key) for key in keys("contains")],
+        "expected_keys": int.from_bytes(fields[1], "little") if 1 in fields else None,
+        "rate": repr(*struct.unpack("<d", fields[2])) if 2 in fields else None,
+        "key_name": fields[3].decode() if 3 in fields else None,
+        "file": filter.write().hex(),
+    }
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        try:
+            print(json.dumps(work(json.loads(line))))
+        except Refused as reason:
+            print(json.dumps({"refused": str(reason)}))
