@@ -28,7 +28,8 @@ impl<L: Query<A>, A> Filter<L, A> {
     /// A filter for `expected_keys` distinct keys, empty.
     ///
     /// The size is the least that keeps the rate. It comes from the exact model of the layout, not from the classic
-    /// formula. Takes some milliseconds at most.
+    /// formula. A [`BloomFilter`](crate::BloomFilter) takes up to 1/128 more, so that it [folds](crate::BloomFilter::fold).
+    /// Takes some milliseconds at most.
     ///
     /// # Errors
     /// [`BuildError`]: no keys, a rate that is not between 0 and 1 or that 64-bit hashes cannot keep, or a size that the

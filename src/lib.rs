@@ -7,7 +7,7 @@
 //! ```
 //! use bloomline::{AtomicBloomFilter, BloomFilter};
 //!
-//! let mut seen = BloomFilter::new(1_000_000, 0.01)?; // keys, false-positive rate: 1.26 MB
+//! let mut seen = BloomFilter::new(1_000_000, 0.01)?; // keys, false-positive rate: 1.27 MB
 //! assert!(seen.insert("https://example.org/")); // new
 //! assert!(!seen.insert("https://example.org/")); // seen
 //! assert!(seen.contains("https://example.org/"));
