@@ -116,7 +116,7 @@ impl Params {
 ///     .expected_keys(1_000_000)
 ///     .false_positive_rate(0.01)
 ///     .build()?;
-/// assert_eq!(by_rate.memory_bytes(), 1_264_256); // 10.11 bits a key
+/// assert_eq!(by_rate.memory_bytes(), 1_269_760); // 10.16 bits a key
 ///
 /// let by_memory: AtomicBloomFilter = AtomicBloomFilter::builder()
 ///     .memory(64 << 20)
@@ -239,7 +239,7 @@ impl<F> Builder<F> {
     /// ```
     /// let builder = bloomline::BloomFilter::builder().expected_keys(1_000_000_000_000).false_positive_rate(0.001);
     /// let plan = builder.plan()?;
-    /// assert_eq!((plan.probes(), plan.memory_bytes() / 1_000_000_000), (8, 1977)); // 15.82 bits a key
+    /// assert_eq!((plan.probes(), plan.memory_bytes() / 1_000_000_000), (8, 1984)); // 15.87 bits a key
     /// assert!(plan.expected_fpr(2_000_000_000_000) > 0.03);
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
