@@ -48,7 +48,7 @@ const MIX_SECOND: u64 = 0xBB67_AE85_84CA_A73B;
 /// With half as many blocks it is half of this index, rounded down. So two neighbouring blocks fold into one.
 #[inline(always)]
 pub(crate) fn locate(hash: u64, blocks: usize) -> usize {
-    (u128::from(hash) * blocks as u128 >> 64) as usize
+    ((u128::from(hash) * blocks as u128) >> 64) as usize
 }
 
 impl Pattern {

@@ -17,7 +17,7 @@ proptest! {
         probes in prop::sample::select(vec![4, 8, 12, 16]),
         hashes in prop::collection::vec(any::<u64>(), 0..400),
     ) {
-        let mut large: BloomFilter = BloomFilter::builder().memory(64 * blocks << times).probes(probes).build().unwrap();
+        let mut large: BloomFilter = BloomFilter::builder().memory((64 * blocks) << times).probes(probes).build().unwrap();
         let mut small: BloomFilter = BloomFilter::builder().memory(64 * blocks).probes(probes).build().unwrap();
         large.insert_hashes(&hashes, &mut vec![false; hashes.len()]);
         small.insert_hashes(&hashes, &mut vec![false; hashes.len()]);

@@ -4,11 +4,14 @@
 //! The tests that lack Python or its module `xxhash` say so and pass, unless `BLOOMLINE_REQUIRE_PYTHON=1`.
 #![cfg(feature = "file")]
 
+mod python;
+
 use bloomline::{BloomFilter, Builder, FileError, FileErrorKind, ScalableBloomFilter};
+use python::python;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use twox_hash::XxHash3_64;
 
 /// The path of a file in tests/data.
@@ -16,28 +19,9 @@ fn data(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A Python that has the module: the first one, or that of the system.
-fn python() -> Option<Command> {
-    let has_module = |program: &&str| {
-        let output = Command::new(program).args(["-c", "import xxhash"]).output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    let found = ["python3", "/usr/bin/python3"].into_iter().find(has_module);
-    if found.is_none() {
-        assert!(std::env::var_os("BLOOMLINE_REQUIRE_PYTHON").is_none_or(|value| value != "1"), "no Python with xxhash");
-        eprintln!("skipped: no Python with xxhash");
-    }
-    // No compiled modules in the source tree.
-    found.map(|program| {
-        let mut python = Command::new(program);
-        python.arg("-B");
-        python
-    })
-}
-
 /// What format.py answers to these jobs.
 fn ask(jobs: &[Value]) -> Option<Vec<Value>> {
-    let mut python = python()?.arg(data("format.py")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut python = python("format.py")?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = python.stdin.take().unwrap();
     let jobs: Vec<String> = jobs.iter().map(Value::to_string).collect();
     let writer = std::thread::spawn(move || writeln!(input, "{}", jobs.join("\n")).map(|()| jobs.len()));
@@ -125,7 +109,9 @@ mod variants {
 
     #[test]
     fn other_layouts_are_the_same_there() {
-        let made = |layout: &str, units: usize, probes: u32, seed: u64| json!({ "layout": layout, "units": units, "probes": probes, "seed": seed });
+        let made = |layout: &str, units: usize, probes: u32, seed: u64| {
+            json!({ "layout": layout, "units": units, "probes": probes, "seed": seed })
+        };
         for (bits, probes) in [(1, 1), (3000, 7), (20_000, 32)] {
             let filter = ClassicBloomFilter::with_bits(bits, probes).unwrap().with_seed(bits);
             both_agree!(ClassicBloomFilter, filter, made("classic", bits as usize, probes, bits));
@@ -456,9 +442,9 @@ fn damaged_scalable_files_are_refused_by_both() {
 /// The files in tests/data are not the library's own.
 #[test]
 fn the_golden_files_are_written_there() {
-    let Some(mut python) = python() else { return };
+    let Some(mut python) = python("golden.py") else { return };
     let folder = tempfile::tempdir().unwrap();
-    assert!(python.arg(data("golden.py")).arg(folder.path()).status().unwrap().success());
+    assert!(python.arg(folder.path()).status().unwrap().success());
     let mut names: Vec<_> =
         fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();

@@ -311,8 +311,8 @@ def read(data):
 
 
 def work(job):
-    """Reads or makes a filter, then inserts and folds, as far as the job asks for it, and tells what is asked. Keys and files are in
-    hexadecimal, and the rate is text, since readers of JSON may round."""
+    """Reads or makes a filter, inserts and folds, as far as the job asks for it, and tells about the filter. Keys and files are
+    in hexadecimal. The rate is text, since readers of JSON may round."""
     keys = lambda name: map(bytes.fromhex, job.get(name, []))
     if "read" in job:
         filter = read(bytes.fromhex(job["read"]))

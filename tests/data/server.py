@@ -45,28 +45,27 @@ class Client:
             return self.stream.read(number + 2)[:-2] if number >= 0 else None
         return [self.reply() for _ in range(number)] if kind == b"*" else number
 
-    def probe(self, keys, *operation):
-        """Does the operation on each bit of each key; returns what the bits were."""
-        commands = []
-        for key in keys:
-            block, pairs = bits(wyhash(key, self.seed, self.secret), self.blocks, self.probes)
-            words = ["BITFIELD", f"cbf:{{{self.name}:{block // SHARD}}}"]
-            for word, bit in pairs:
-                number = 8 * (64 * (block % SHARD) + 8 * word + bit // 8) + 7 - bit % 8
-                words += [operation[0], "u1", number, *operation[1:]]
-            commands.append(words)
-        return self.ask(commands)
+    def command(self, key, *operation):
+        """The command that does the operation on each bit of the key. The reply has what the bits were."""
+        block, pairs = bits(wyhash(key, self.seed, self.secret), self.blocks, self.probes)
+        words = ["BITFIELD", f"cbf:{{{self.name}:{block // SHARD}}}"]
+        for word, bit in pairs:
+            number = 8 * (64 * (block % SHARD) + 8 * word + bit // 8) + 7 - bit % 8
+            words += [operation[0], "u1", number, *operation[1:]]
+        return words
 
     def contains(self, keys):
-        return [all(found) for found in self.probe(keys, "GET")]
+        return [all(found) for found in self.ask([self.command(key, "GET") for key in keys])]
 
     def insert(self, keys):
         """Whether each key was new. One command sets all bits of a key, so only one of all clients is told that it was."""
-        return [not all(found) for found in self.probe(keys, "SET", 1)]
+        return [not all(found) for found in self.ask([self.command(key, "SET", 1) for key in keys])]
 
 
 if __name__ == "__main__":
     _, port, name, call = sys.argv
     keys = sys.stdin.buffer.read().splitlines()
-    for answer in getattr(Client(int(port), name), call)(keys):
-        print(int(answer))
+    client = Client(int(port), name)
+    for at in range(0, len(keys), 100):
+        for answer in getattr(client, call)(keys[at:at + 100]):
+            print(int(answer))

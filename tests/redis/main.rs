@@ -5,9 +5,12 @@
 //! one in 100,000 runs has any.
 
 mod blocking;
+mod client;
 mod clusters;
 mod errors;
 mod proxy;
+#[path = "../python/mod.rs"]
+mod python;
 mod servers;
 mod tasks;
 mod tls;

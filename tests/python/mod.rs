@@ -1,0 +1,22 @@
+//! The Python that runs the programs in tests/data.
+
+use std::env;
+use std::process::Command;
+
+/// A Python that has the module `xxhash`: the first one, or that of the system. `None` where there is none and
+/// `BLOOMLINE_REQUIRE_PYTHON=1` does not require one. The test is then skipped.
+pub fn python(program: &str) -> Option<Command> {
+    let has_module = |python: &&str| {
+        let output = Command::new(python).args(["-c", "import xxhash"]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let Some(found) = ["python3", "/usr/bin/python3"].into_iter().find(has_module) else {
+        assert!(env::var_os("BLOOMLINE_REQUIRE_PYTHON").is_none_or(|value| value != "1"), "no Python with xxhash");
+        eprintln!("skipped: no Python with xxhash");
+        return None;
+    };
+    let mut python = Command::new(found);
+    // No compiled modules in the source tree.
+    python.arg("-B").arg(format!("{}/tests/data/{program}", env!("CARGO_MANIFEST_DIR")));
+    Some(python)
+}
