@@ -29,6 +29,27 @@ fn read(bytes: &[u8]) -> Result<BloomFilter, FileError> {
     BloomFilter::read_from(bytes)
 }
 
+/// What a filter is made for: keys, rate and the name of the keys.
+fn purpose(filter: &BloomFilter) -> (Option<u64>, Option<f64>, &str) {
+    (filter.expected_keys(), filter.false_positive_rate(), filter.key_name())
+}
+
+/// Filters with all, some and none of what they are made for.
+fn purposes() -> [BloomFilter; 4] {
+    let builder = || BloomFilter::builder().memory(640).seed(7);
+    let builders = [
+        builder().expected_keys(100).false_positive_rate(0.01).key_name("url"),
+        builder().expected_keys(100),
+        builder().probes(8).key_name("n".repeat(1024)),
+        builder().probes(8),
+    ];
+    builders.map(|builder| {
+        let mut filter: BloomFilter = builder.build().unwrap();
+        (0..20u64).for_each(|key| _ = filter.insert(&key));
+        filter
+    })
+}
+
 /// The kind of error that each way to read such a file gives; they agree.
 fn refused(bytes: &[u8]) -> FileErrorKind {
     let folder = tempfile::tempdir().unwrap();
@@ -50,6 +71,7 @@ fn refused(bytes: &[u8]) -> FileErrorKind {
         FileErrorKind::DamagedBody => FileErrorKind::DamagedBody,
         FileErrorKind::OtherHash => FileErrorKind::OtherHash,
         &FileErrorKind::NewerVersion { found, newest } => FileErrorKind::NewerVersion { found, newest },
+        &FileErrorKind::OlderVersion { found, oldest } => FileErrorKind::OlderVersion { found, oldest },
         &FileErrorKind::Truncated { have, want } => FileErrorKind::Truncated { have, want },
         &FileErrorKind::Field { field, value, allowed } => FileErrorKind::Field { field, value, allowed },
         kind => panic!("{kind:?}"),
@@ -91,6 +113,30 @@ fn what_is_saved_is_loaded() {
         assert!(BloomFilter::from(AtomicBloomFilter::load(&other).unwrap()) == filter);
     }
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "temporary files stayed");
+}
+
+#[test]
+fn what_a_filter_is_made_for_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("filter.bloom");
+    // A field has 4 bytes before its value, and the checksum has 8.
+    for (filter, fields) in purposes().iter().zip([64, 64, 1088, 0]) {
+        filter.save(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), HEADER + fields + filter.memory_bytes() + TRAILER);
+        assert_eq!(bytes, bytes_of(filter));
+        for again in [
+            BloomFilter::load(&path).unwrap(),
+            read(&bytes).unwrap(),
+            BloomFilter::read_from(Trickle { rest: &bytes, reads: 0 }).unwrap(),
+            AtomicBloomFilter::load(&path).unwrap().into(),
+            filter.clone(),
+        ] {
+            assert!(again == *filter);
+            assert_eq!(purpose(&again), purpose(filter));
+            assert_eq!(bytes_of(&again), bytes);
+        }
+    }
 }
 
 /// Gives data in small and uneven parts, and is interrupted between them, as sockets are.
@@ -202,6 +248,22 @@ fn every_truncation_is_noticed() {
 }
 
 #[test]
+fn damaged_fields_are_noticed() {
+    let good = bytes_of(&purposes()[0]);
+    for bit in 8 * HEADER..8 * (HEADER + 64) {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let kind = refused(&bytes);
+        assert!(matches!(kind, FileErrorKind::DamagedHeader), "bit {bit}: {kind:?}");
+    }
+    for length in HEADER..HEADER + 64 {
+        let kind = refused(&good[..length]);
+        let (there, total) = (length as u64, good.len() as u64);
+        assert!(matches!(kind, FileErrorKind::Truncated { have, want } if (have, want) == (there, total)), "{kind:?}");
+    }
+}
+
+#[test]
 fn a_file_that_goes_on_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.bloom");
@@ -224,15 +286,19 @@ fn other_files_are_told_apart() {
 fn headers_that_no_filter_has_are_named() {
     let good = bytes_of(&filter(3, 8, 7, 20));
     assert_eq!(with_header(&good, 0, &[]), good, "the header's checksum is not where the test puts it");
-    let newer = refused(&with_header(&good, 8, &2u32.to_le_bytes()));
-    assert!(matches!(newer, FileErrorKind::NewerVersion { found: 2, newest: 1 }), "{newer:?}");
+    let newer = refused(&with_header(&good, 8, &3u32.to_le_bytes()));
+    assert!(matches!(newer, FileErrorKind::NewerVersion { found: 3, newest: 2 }), "{newer:?}");
+    for version in [0, 1] {
+        let older = refused(&with_header(&good, 8, &[version]));
+        let named = matches!(older, FileErrorKind::OlderVersion { found, oldest: 2 } if found == u32::from(version));
+        assert!(named, "{older:?}");
+    }
     let hash = refused(&with_header(&good, 32, &[0; 8]));
     assert!(matches!(hash, FileErrorKind::OtherHash), "{hash:?}");
     // The hash under another seed.
     let seed = refused(&with_header(&good, 24, &8u64.to_le_bytes()));
     assert!(matches!(seed, FileErrorKind::OtherHash), "{seed:?}");
-    let fields: [(&str, usize, &[u8], u64); 10] = [
-        ("version", 8, &[0; 4], 0),
+    let fields: [(&str, usize, &[u8], u64); 13] = [
         ("layout", 12, &[0, 0], 0),
         ("layout", 12, &[7, 0], 7),
         ("layout", 12, &[1, 1], 257),
@@ -240,8 +306,12 @@ fn headers_that_no_filter_has_are_named() {
         ("probes", 14, &[9, 0], 9),
         ("blocks", 16, &[0; 8], 0),
         ("blocks", 16, &[0, 0, 0, 0, 0, 0, 0, 2], 1 << 57),
-        ("reserved", 40, &[1], 1),
-        ("reserved", 55, &[1], 1 << 56),
+        ("units", 40, &[1], 1),
+        ("units", 47, &[1], 1 << 56),
+        ("fields", 48, &[1], 1),
+        ("fields", 48, &[64, 0, 1], 65536 + 64),
+        ("reserved", 52, &[1], 1),
+        ("reserved", 55, &[1], 1 << 24),
     ];
     for (name, place, bytes, expected) in fields {
         let kind = refused(&with_header(&good, place, bytes));
@@ -405,6 +475,20 @@ mod map {
     }
 
     #[test]
+    fn a_mapped_filter_tells_what_it_is_made_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("filter.bloom");
+        for filter in purposes() {
+            filter.save(&path).unwrap();
+            let mapped = map(&path).unwrap();
+            mapped.verify().unwrap();
+            assert!(*mapped == filter);
+            assert_eq!(purpose(&mapped), purpose(&filter));
+            assert_eq!(bytes_of(&BloomFilter::clone(&mapped)), bytes_of(&filter));
+        }
+    }
+
+    #[test]
     fn a_clone_of_a_mapped_filter_is_a_filter_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("filter.bloom");
@@ -433,7 +517,8 @@ mod map {
     fn unsound_files_are_refused_or_found_by_verify() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("filter.bloom");
-        let good = bytes_of(&filter(3, 8, 7, 20));
+        // With fields.
+        let good = bytes_of(&purposes()[0]);
         for bit in 0..good.len() * 8 {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -457,15 +542,21 @@ mod serde {
 
     #[test]
     fn a_filter_is_the_bytes_of_its_file() {
-        let filter = filter(3, 8, 7, 20);
-        let json = serde_json::to_string(&filter).unwrap();
-        assert_eq!(json, serde_json::to_string(&bytes_of(&filter)).unwrap());
+        for filter in [&[filter(3, 8, 7, 20)][..], &purposes()].concat() {
+            is_the_bytes_of_its_file(&filter);
+        }
+    }
+
+    fn is_the_bytes_of_its_file(filter: &BloomFilter) {
+        let json = serde_json::to_string(filter).unwrap();
+        assert_eq!(json, serde_json::to_string(&bytes_of(filter)).unwrap());
         let back: BloomFilter = serde_json::from_str(&json).unwrap();
-        assert!(back == filter);
+        assert!(back == *filter);
+        assert_eq!(purpose(&back), purpose(filter));
 
         let atomic: AtomicBloomFilter = serde_json::from_str(&json).unwrap();
         assert_eq!(serde_json::to_string(&atomic).unwrap(), json);
-        assert!(BloomFilter::from(atomic) == filter);
+        assert!(BloomFilter::from(atomic) == *filter);
     }
 
     #[test]
@@ -522,7 +613,7 @@ mod vectors {
     }
 
     #[test]
-    fn the_files_of_version_1_are_read_and_written_again() {
+    fn files_are_read_and_written_again() {
         for (name, blocks, probes, seed) in VECTORS {
             let loaded = BloomFilter::load(path(name)).unwrap();
             assert_eq!((loaded.block_count(), loaded.probes(), loaded.seed()), (blocks, probes, seed));
@@ -534,6 +625,31 @@ mod vectors {
             assert!(built == loaded, "{name}");
             assert_eq!(bytes_of(&built), fs::read(path(name)).unwrap(), "{name}");
         }
+    }
+
+    #[test]
+    fn fields_are_read_and_written_again() {
+        let loaded = BloomFilter::load(path("fields")).unwrap();
+        assert_eq!(purpose(&loaded), (Some(1000), Some(0.01), "url"));
+        let builder = BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).key_name("url");
+        let mut built: BloomFilter = builder.build().unwrap();
+        assert_eq!((built.block_count(), built.probes()), (20, 8));
+        for key in ["https://example.org/", "https://example.com/", "https://example.net/"] {
+            assert!(loaded.contains(key) && built.insert(key));
+        }
+        assert!(built == loaded);
+        assert_eq!(bytes_of(&built), fs::read(path("fields")).unwrap());
+    }
+
+    #[test]
+    fn version_1_is_refused_by_name() {
+        let old = fs::read(path("version1")).unwrap();
+        let kind = refused(&old);
+        assert!(matches!(kind, FileErrorKind::OlderVersion { found: 1, oldest: 2 }), "{kind:?}");
+        let error = BloomFilter::load(path("version1")).unwrap_err().to_string();
+        assert!(error.contains("written in version 1") && error.contains("make the filter anew"), "{error}");
+        // With one block the bits are those of version 2.
+        assert_eq!(with_header(&old, 8, &[2]), fs::read(path("example")).unwrap());
     }
 
     #[test]

@@ -308,6 +308,11 @@ mod files {
         bytes
     }
 
+    /// The bytes of a stage in a file. The fields, without the name of the keys, fill a block.
+    fn bytes_of_stage(stage: &BloomFilter) -> usize {
+        64 + 64 + stage.memory_bytes() + 16
+    }
+
     /// The error that each way to read such a file gives; they agree.
     fn refused(bytes: &[u8]) -> FileErrorKind {
         let folder = tempfile::tempdir().unwrap();
@@ -333,6 +338,7 @@ mod files {
             Scalable => Scalable,
             NotScalable => NotScalable,
             &NewerVersion { found, newest } => NewerVersion { found, newest },
+            &OlderVersion { found, oldest } => OlderVersion { found, oldest },
             &Truncated { have, want } => Truncated { have, want },
             &Field { field, value, allowed } => Field { field, value, allowed },
             Stage { stage, kind } => Stage { stage: *stage, kind: Box::new(clone_of(kind)) },
@@ -360,7 +366,7 @@ mod files {
             let mut filter = filled(first, rate, keys, keys);
             filter.save(&path).unwrap();
             let bytes = fs::read(&path).unwrap();
-            let stages: usize = filter.stages().iter().map(|stage| 64 + stage.memory_bytes() + 16).sum();
+            let stages: usize = filter.stages().iter().map(bytes_of_stage).sum();
             assert_eq!(bytes.len(), 64 + stages);
             assert_eq!(bytes, bytes_of(&filter));
 
@@ -386,7 +392,7 @@ mod files {
     fn every_flipped_bit_is_noticed() {
         let filter = filled(3, 0.1, 7, 20);
         let good = bytes_of(&filter);
-        let second = 64 + 80 + filter.stages()[0].memory_bytes();
+        let second = 64 + bytes_of_stage(&filter.stages()[0]);
         assert_eq!(filter.stages().len(), 3);
         for bit in 0..good.len() * 8 {
             let mut bytes = good.clone();
@@ -438,14 +444,20 @@ mod files {
         let good = bytes_of(&filter);
         let length = good.len() as u64;
         assert_eq!((with_header(&good, 0, 0, &[]), with_header(&good, 64, 0, &[])), (good.clone(), good.clone()));
-        let newer = refused(&with_header(&good, 0, 8, &2u32.to_le_bytes()));
-        assert!(matches!(newer, FileErrorKind::NewerVersion { found: 2, newest: 1 }), "{newer:?}");
+        let newer = refused(&with_header(&good, 0, 8, &3u32.to_le_bytes()));
+        assert!(matches!(newer, FileErrorKind::NewerVersion { found: 3, newest: 2 }), "{newer:?}");
+        for start in [0, 64] {
+            let mut older = refused(&with_header(&good, start, 8, &1u32.to_le_bytes()));
+            if let FileErrorKind::Stage { stage: 0, kind } = older {
+                older = *kind;
+            }
+            assert!(matches!(older, FileErrorKind::OlderVersion { found: 1, oldest: 2 }), "{older:?}");
+        }
         let last = filter.stages()[2].memory_bytes() as u64;
         let in_last = filter.keys() - 900;
-        let fields: [(&str, usize, u64); 17] = [
-            ("version", 8, 3 << 32),
-            ("stages", 8, 1),
-            ("stages", 8, 65 << 32 | 1),
+        let fields: [(&str, usize, u64); 16] = [
+            ("stages", 8, 2),
+            ("stages", 8, 65 << 32 | 2),
             ("rate", 16, 0),
             ("rate", 16, 1f64.to_bits()),
             ("rate", 16, (-0.1f64).to_bits()),
@@ -460,7 +472,7 @@ mod files {
             ("blocks", 40, length - 64),
             ("blocks", 40, length - last),
             ("length", 40, length + 1),
-            ("length", 8, 2 << 32 | 1),
+            ("length", 8, 2 << 32 | 2),
         ];
         for (name, place, value) in fields {
             let bytes = with_header(&good, 0, place, &value.to_le_bytes());
@@ -479,7 +491,7 @@ mod files {
             let FileErrorKind::Stage { stage: 0, kind } = kind else { panic!("{kind:?}") };
             assert!(matches!(*kind, FileErrorKind::Field { field: "blocks", .. }), "{kind:?}");
         }
-        let second = 64 + 80 + filter.stages()[0].memory_bytes();
+        let second = 64 + bytes_of_stage(&filter.stages()[0]);
         let other = bytes_of(&filled(300, 0.1, 8, 1500));
         let kind = refused(&[&good[..second], &other[second..]].concat());
         let FileErrorKind::Stage { stage: 1, kind } = kind else { panic!("{kind:?}") };
@@ -492,7 +504,7 @@ mod files {
         let good = bytes_of(&filled(300, 0.1, 7, 300));
         for blocks in [1u64 << 30, 1 << 40, 1 << 56] {
             let claim = with_header(&good, 64, 16, &blocks.to_le_bytes());
-            let claim = with_header(&claim, 0, 40, &(64 + 80 + 64 * blocks).to_le_bytes());
+            let claim = with_header(&claim, 0, 40, &(64 + 64 + 80 + 64 * blocks).to_le_bytes());
             let kind = refused(&claim);
             assert!(matches!(kind, FileErrorKind::Truncated { have, .. } if have == good.len() as u64), "{kind:?}");
         }
@@ -529,10 +541,12 @@ mod files {
 
     /// The file in tests/data, which every later version must still read. docs/FORMAT.md has its header.
     #[test]
-    fn the_file_of_version_1_is_read_and_written_again() {
+    fn a_file_is_read_and_written_again() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/series.bloom");
         let loaded = ScalableBloomFilter::load(path).unwrap();
         assert_eq!((loaded.stages().len(), loaded.keys(), loaded.seed()), (3, 50, 1));
+        let made_for: Vec<_> = loaded.stages().iter().map(BloomFilter::expected_keys).collect();
+        assert_eq!(made_for, [Some(10), Some(20), Some(40)]);
         let built = filled(10, 0.01, 1, 50);
         assert!((0..50u64).all(|key| loaded.contains(&key)));
         assert!(built == loaded);

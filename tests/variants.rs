@@ -541,7 +541,7 @@ fn places(layout: &str, hash: u64, units: u64, probes: u32) -> Vec<u64> {
     let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
     let high = |a, b| (wide(a, b) >> 64) as u64;
     let fold = |a, b| high(a, b) ^ wide(a, b) as u64;
-    let rest = |hash: u64| fold(hash.wrapping_mul(units), 0x6A09_E667_F3BC_C909);
+    let mixed = |hash: u64| fold(hash, 0x6A09_E667_F3BC_C909);
     let probes = u64::from(probes);
     match layout {
         "classic" => (1..=probes)
@@ -549,7 +549,7 @@ fn places(layout: &str, hash: u64, units: u64, probes: u32) -> Vec<u64> {
             .map(|state| high(fold(state, state ^ 0xE703_7ED1_A0B4_28DB), units))
             .collect(),
         "counting" => (0..probes)
-            .map(|i| 256 * high(hash, units) + i * 256 / probes + (rest(hash) >> (i * 64 / probes)) % (256 / probes))
+            .map(|i| 256 * high(hash, units) + i * 256 / probes + (mixed(hash) >> (i * 64 / probes)) % (256 / probes))
             .collect(),
         "split block" => {
             let block = ((hash >> 32) * units) >> 32;
@@ -566,10 +566,10 @@ fn places(layout: &str, hash: u64, units: u64, probes: u32) -> Vec<u64> {
             let bit = |(i, salt): (u64, u32)| 256 * block + 32 * i + u64::from((hash as u32).wrapping_mul(salt) >> 27);
             (0..8).zip(salts).map(bit).collect()
         }
-        "register" => (0..probes).map(|i| 64 * high(hash, units) + (rest(hash) >> (6 * i)) % 64).collect(),
+        "register" => (0..probes).map(|i| 64 * high(hash, units) + (mixed(hash) >> (6 * i)) % 64).collect(),
         "words4x2" => {
             let half = |hash: u64| {
-                let first = rest(hash);
+                let first = mixed(hash);
                 let second = fold(first, 0xBB67_AE85_84CA_A73B);
                 (0..4).flat_map(move |lane| {
                     let (f, s) = (first >> (16 * lane), second >> (16 * lane));

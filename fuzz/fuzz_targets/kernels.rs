@@ -51,7 +51,7 @@ impl Specification {
             (wide >> 64) as u64 ^ wide as u64
         };
         let place = u128::from(hash) * self.blocks.len() as u128;
-        let first = fold(place as u64, 0x6A09_E667_F3BC_C909);
+        let first = fold(hash, 0x6A09_E667_F3BC_C909);
         let second = fold(first, 0xBB67_AE85_84CA_A73B);
         let mut bits = [0; 8];
         for lane in 0..4 {

@@ -8,7 +8,6 @@
 use crate::cli::DedupOptions;
 use crate::error::Error;
 use crate::files::folder;
-use crate::key::KeyRule;
 use crate::lines::input::Input;
 use crate::output;
 use crate::values::OnError;
@@ -60,14 +59,12 @@ impl Job {
             path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
         };
         let of_input = |input: &Input| (input.origin.name().to_owned(), input.size, input.modified);
-        let KeyRule { part, trim, url, ignore_case } = options.reading.key_rule();
         Self {
             inputs: inputs.iter().map(of_input).collect(),
             outputs: options.outputs().map(|path| output::name(Some(&whole(path)))).collect(),
             options: format!(
-                "Keys {{ part: {part:?}, trim: {trim}, url: {url}, ignore_case: {ignore_case} }}, line end {}, invert {}, \
-                 annotate {}, seed {}",
-                options.reading.end(),
+                "{}; invert {}, annotate {}, seed {}",
+                options.reading.key_name(),
                 options.invert,
                 options.annotate,
                 options.size.seed

@@ -5,6 +5,7 @@ mod kills;
 
 use crate::common::{Bench, failed, fed, refused, tells, text};
 use crate::corpus::{count, decoded};
+use bloomline::BloomFilter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use job::*;
@@ -121,20 +122,37 @@ fn the_order_of_the_inputs_counts() {
 #[test]
 fn other_options_are_not_resumed() {
     let (job, expected) = crashed(plain());
+    let other_job = ["cannot resume from \"state.resume\"", "another job"];
     for (more, difference) in [
         (&["--invert"][..], "invert true"),
         (&["--annotate"], "annotate true"),
-        (&["--trim"], "trim: true"),
-        (&["--ignore-case"], "ignore_case: true"),
-        (&["--field", "1"], "number: 1"),
-        (&["--field", "1", "--delimiter", "/"], "delimiter: [47]"),
-        (&["--json-pointer", "/a"], "Json("),
-        (&["--normalize", "url"], "url: true"),
-        (&["-z"], "line end 0"),
         (&["--dupes", "dupes.txt"], "dupes.txt"),
     ] {
         let message = job.refused(&mut job.command(&[&["--resume"], more].concat()));
-        tells(&message, &["cannot resume from \"state.resume\"", "another job", difference]);
+        tells(&message, &other_job);
+        tells(&message, &[difference]);
+    }
+    // Other keys are not those of the state. Where it does not tell its keys, those of the job count.
+    let state = fs::read(job.path(STATE)).unwrap();
+    let filter = BloomFilter::load(job.path(STATE)).unwrap();
+    let mut nameless = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes()).build().unwrap();
+    nameless.union(&filter).unwrap();
+    for (more, key) in [
+        (&["--trim"][..], "line, trimmed"),
+        (&["--ignore-case"], "line, case ignored"),
+        (&["--field", "1"], "field 1 of lines split at tab"),
+        (&["--field", "1", "--delimiter", "/"], "field 1 of lines split at '/'"),
+        (&["--json-pointer", "/a"], "/a of JSON lines"),
+        (&["--normalize", "url"], "line, normal form of a URL"),
+        (&["-z"], "NUL-terminated line"),
+    ] {
+        let resume = || job.refused(&mut job.command(&[&["--resume"], more].concat()));
+        tells(&resume(), &["cannot use the filter \"state\"", "keys are \"line\"", &format!("\"{key}\"")]);
+        nameless.save(job.path(STATE)).unwrap();
+        let message = resume();
+        tells(&message, &other_job);
+        tells(&message, &["\"line; ", &format!("\"{key}; ")]);
+        fs::write(job.path(STATE), &state).unwrap();
     }
     tells(&job.refused(&mut job.command(&["--resume", "--seed", "1"])), &["\"state\"", "seed is 0", " 1"]);
     let swap = |from: &'static str, to: &'static str| {

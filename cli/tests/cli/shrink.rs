@@ -1,0 +1,1 @@
+//! Filters that are saved small, and merged in the smaller size.
