@@ -129,14 +129,13 @@ fn begin(
     if !state.exists() {
         return Ok((Some(checkpoints), None));
     }
-    let ones = inserter.set.ones();
     if options.resume {
-        let checkpoint = checkpoints.find(ones)?;
+        let checkpoint = checkpoints.find(&inserter.set)?;
         inserter.resume(checkpoint.room);
         return Ok((Some(checkpoints), Some(checkpoint)));
     }
     if options.output.as_ref().is_some_and(|path| path.metadata().is_ok_and(|file| file.len() > 0)) {
-        checkpoints.begin(ones)?;
+        checkpoints.begin(&inserter.set)?;
     }
     Ok((Some(checkpoints), None))
 }
@@ -206,8 +205,9 @@ impl Work<'_> {
         }
         if let Some(checkpoints) = &mut self.checkpoints {
             let Position { input, offset, lines, .. } = self.position;
-            let (ones, room) = (self.inserter.set.ones(), self.inserter.room());
-            checkpoints.add(Checkpoint { ones, input, offset, lines, output, dupes, room }, finished)?;
+            let (set, room) = (&self.inserter.set, self.inserter.room());
+            let (ones, memory) = (set.ones(), set.memory_bytes());
+            checkpoints.add(Checkpoint { ones, memory, input, offset, lines, output, dupes, room }, finished)?;
         }
         self.inserter.set.save(path)
     }
