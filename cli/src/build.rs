@@ -7,8 +7,7 @@ use crate::lines::chunks::Chunks;
 use crate::lines::input::Input;
 use crate::lines::pipeline;
 use crate::messages::print;
-use crate::set::inserter::Inserter;
-use crate::set::{KeySet, report, sizing};
+use crate::set::{report, sizing};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -18,11 +17,8 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let reading = &options.reading;
     let inputs = Input::check_all(&reading.files)?;
     files::check_target(&options.output, inputs.iter().map(|input| &input.origin))?;
-    let mut inserter = if options.append {
-        Inserter::new(KeySet::load(&options.output)?, None, false)
-    } else {
-        sizing::of_build(&options.size, &inputs, reading.end())?
-    };
+    let mut inserter = sizing::of_build(options, &inputs)?;
+    inserter.begin();
     let hashing = reading.hashing(inserter.set.hasher());
     let read = pipeline::run_alone(
         reading.threads,
@@ -38,9 +34,12 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
         return stop.end();
     }
     inserter.end();
+    if !options.append && !options.no_shrink {
+        inserter.set.shrink();
+    }
     inserter.set.save(&options.output)?;
     if let Some(format) = options.stats {
-        print(&report::of_build(&inserter, started.elapsed())?.format(format));
+        print(&report::of_build(&inserter, &options.output, started.elapsed())?.format(format));
     }
     Ok(ExitCode::SUCCESS)
 }

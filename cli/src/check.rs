@@ -7,6 +7,7 @@ use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
 use crate::lines::input::Input;
 use crate::lines::pipeline;
+use crate::messages::warn;
 use crate::output::Output;
 use crate::set::KeySet;
 use crate::set::inserter::warn_of_faults;
@@ -21,7 +22,12 @@ pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
     let files = &options.reading.files;
     let inputs = Input::check_all(files)?;
     let origin = options.filter.as_deref().map(Origin::of);
-    let search = Search { options, filter: Arc::new(filter(options)?) };
+    let filter = filter(options)?;
+    let excess = filter.made_for().filter(|_| !options.quiet).and_then(|(keys, _)| filter.excess(keys));
+    if let Some(excess) = excess {
+        warn(&format!("{excess}; build a larger one with -n"));
+    }
+    let search = Search { options, filter: Arc::new(filter) };
     let selected = if options.quiet {
         search.run(inputs, |_, selected| if selected > 0 { Err(Stop::Enough) } else { Ok(()) })?
     } else {
@@ -42,7 +48,7 @@ fn filter(options: &CheckOptions) -> Result<KeySet, Error> {
     if let Some(address) = Address::of(&options.shared)? {
         return Shared::open(&address).map(|shared| KeySet::Shared(shared.into()));
     }
-    KeySet::load(options.filter.as_deref().expect("it is required"))
+    KeySet::load_for(options.filter.as_deref().expect("it is required"), options.reading.key_name())
 }
 
 struct Search<'a> {

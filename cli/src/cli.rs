@@ -61,16 +61,19 @@ Examples:
   bloomline dedup --state seen.bloom --checkpoint 1m today.txt -o new.txt    # after a crash, add --resume";
 
 const BUILD_EXAMPLES: &str = "\
-The file is replaced once all lines are in. At every moment it is the old file or the new one.
+The file is replaced once all lines are in. At every moment it is the old file or the new one. It keeps what the keys are, and \
+how many lines and which rate the filter is made for.
 
 Examples:
   bloomline build -p 0.001 -o seen.bloom monday.txt
-  bloomline build --append -o seen.bloom tuesday.txt
+  bloomline build -n 50000000 --no-shrink -o week.bloom monday.txt
+  bloomline build --append -o week.bloom tuesday.txt
   zcat logs.gz | bloomline build -n 50000000 --stats -o logs.bloom";
 
 const CHECK_EXAMPLES: &str = "\
-All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. The exit code \
-is that of grep: 0 if lines were selected, 1 if none were, 2 after an error.
+All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. Give the key \
+options that the filter was built with; others are refused. The exit code is that of grep: 0 if lines were selected, 1 if none \
+were, 2 after an error.
 
 Examples:
   bloomline check -f seen.bloom urls.txt > seen.txt
@@ -85,7 +88,8 @@ Examples:
   bloomline info --json seen.bloom | jq .fpr";
 
 const MERGE_EXAMPLES: &str = "\
-Only filters of equal size, probes and seed can be merged. Give the same -n, -p and --seed when you build them.
+The filters must have the same key options, probes and seed. One size may be 2, 4, 8 or another power of 2 times the other, and the \
+result has the smallest size. So build each filter with the same -p and --seed, with -n for the keys of all, and with --no-shrink.
 
 Examples:
   bloomline merge monday.bloom tuesday.bloom -o both.bloom";
@@ -191,6 +195,11 @@ impl ReadOptions {
             (None, None) => Part::Line,
         };
         KeyRule { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
+    }
+
+    /// A name for the keys.
+    pub fn key_name(&self) -> String {
+        self.key_rule().name(self.end())
     }
 }
 
@@ -309,9 +318,14 @@ pub struct DedupOptions {
     pub count: bool,
 
     /// Remember the lines in FILTER for the next run. Lines that it holds at the start are repeats. It is saved at the end, and on
-    /// SIGINT and SIGTERM
+    /// SIGINT and SIGTERM. It keeps what its keys are and how many lines it is made for
     #[arg(long, value_name = "FILTER", help_heading = "Remembering")]
     pub state: Option<PathBuf>,
+
+    /// At the end, save the state in the smallest size that keeps its rate. It then has little room for more lines. A state that
+    /// grows stays as it is
+    #[arg(long, requires = "state", help_heading = "Remembering")]
+    pub shrink: bool,
 
     /// Save the output and then the state each time this duration has passed, such as 50ms, 10s or 5m
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state", help_heading = "Remembering")]
@@ -362,6 +376,11 @@ pub struct BuildOptions {
     /// Add to the filter in the file. Its size, rate and seed stay the same
     #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "seed"])]
     pub append: bool,
+
+    /// Save the filter in the size that it was planned with. Without this option a filter with far fewer lines than expected is
+    /// saved in the smallest size that keeps its rate, and has little room for --append and merge
+    #[arg(long)]
+    pub no_shrink: bool,
 
     /// Print counts, how full the filter is and the speed to standard error at the end
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]

@@ -47,7 +47,13 @@ errors! {
 
     Load { error: FileError } => "cannot load the filter {}: {}", name(error), error.kind();
     Save { error: FileError } => "cannot save the filter {}: {}", name(error), error.kind();
+    OtherKeys { filter: PathBuf, has: String, asked: String } =>
+        "cannot use the filter {filter:?}: its keys are \"{has}\", and these options ask for \"{asked}\"; give the key options \
+         that it was made with, or choose another filter";
     Merge { into: PathBuf, filter: PathBuf, source: MergeError } => "cannot merge {filter:?} into {into:?}: {source}";
+    MergeKeys { into: PathBuf, filter: PathBuf, ours: String, theirs: String } =>
+        "cannot merge {filter:?} into {into:?}: their keys are \"{theirs}\" and \"{ours}\"; merge only filters that were made \
+         with the same key options";
     MergeScalable { filter: PathBuf } =>
         "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged; build it with -n";
 

@@ -7,7 +7,7 @@ use crate::files::Origin;
 use crate::output::Output;
 use crate::set::KeySet;
 use crate::set::shared::{Address, Shared};
-use bloomline::BloomFilter;
+use bloomline::{BloomFilter, Plan};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -50,18 +50,24 @@ fn describe(figures: &mut Figures, set: &KeySet) {
         figures.both("stored", bytes(stored as usize), "stored_bytes", stored);
     }
     figures.both("blocks", blocks, "blocks", blocks);
-    match set {
-        KeySet::Sized(filter) => figures.both("probes (k)", filter.probes(), "probes", filter.probes()),
-        KeySet::Shared(filter) => figures.both("probes (k)", filter.plan.probes(), "probes", filter.plan.probes()),
-        KeySet::Scalable(_) => {
+    match set.plan() {
+        Some(plan) => figures.both("probes (k)", plan.probes(), "probes", plan.probes()),
+        None => {
             let probes: Vec<u32> = stages.iter().map(BloomFilter::probes).collect();
             figures.both("probes (k)", format!("{probes:?}"), "probes", probes);
         }
     }
     figures.both("seed", seed, "seed", seed);
+    if !set.is_shared() {
+        let name = Some(set.key_name()).filter(|name| !name.is_empty());
+        figures.both("key", name.unwrap_or("unknown"), "key_name", name);
+    }
     match set {
         KeySet::Scalable(_) => figures.both("keys", keys, "estimated_keys", keys),
         _ => figures.both("keys", estimated(keys, 0), "estimated_keys", keys),
+    }
+    if let KeySet::Sized(_) = set {
+        purpose(figures, set.made_for(), keys);
     }
     if !set.is_shared() {
         let bits_per_key = if keys.is_finite() { memory as f64 * 8.0 / keys } else { f64::NAN };
@@ -70,24 +76,38 @@ fn describe(figures: &mut Figures, set: &KeySet) {
     figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
     figures.both("rate now", readable(rate), "fpr", rate);
     match set {
-        KeySet::Sized(filter) => capacities(figures, |rate| filter.capacity(rate), keys),
-        KeySet::Shared(filter) => capacities(figures, |rate| filter.plan.capacity(rate), keys),
         KeySet::Scalable(filter) => {
             figures.both("filters", stages.len(), "filters", stages.len());
             let most = filter.false_positive_rate();
             figures.both("rate at most", readable(most), "max_fpr", most);
         }
+        _ => set.plan().iter().for_each(|plan| capacities(figures, plan, keys)),
     }
     if !set.is_shared() {
         figures.both("checksum", "right", "checksum", "right");
     }
 }
 
+/// Adds the number of keys and the rate that a filter is made for, and which share of these keys it has.
+fn purpose(figures: &mut Figures, made_for: Option<(u64, f64)>, keys: f64) {
+    let (planned, rate) = made_for.unzip();
+    let share = planned.map_or(f64::NAN, |planned| keys / planned as f64);
+    figures.field("expected_keys", planned);
+    figures.field("false_positive_rate", rate);
+    figures.field("share_of_expected_keys", share);
+    let Some((planned, rate)) = made_for else { return figures.row("made for", "unknown") };
+    figures.row("made for", format!("{planned} keys at a rate of {}", readable(rate)));
+    figures.row(
+        "full",
+        if share.is_finite() { format!("{:.2} % of these keys", 100.0 * share) } else { "unknown".into() },
+    );
+}
+
 /// Adds how many more keys fit.
-fn capacities(figures: &mut Figures, capacity: impl Fn(f64) -> u64, keys: f64) {
+fn capacities(figures: &mut Figures, plan: &Plan, keys: f64) {
     let mut capacities = Vec::new();
     for (rate, label) in RATES {
-        let capacity = capacity(rate);
+        let capacity = plan.capacity(rate);
         let room = (capacity as f64 - keys).max(0.0) as u64;
         figures.row(label, format!("{room} more keys, {capacity} in all"));
         capacities.push(json!({ "fpr": rate, "keys": capacity, "keys_left": room }));

@@ -3,7 +3,9 @@
 use crate::cli::MergeOptions;
 use crate::error::Error;
 use crate::files::{self, Origin};
+use crate::messages::warn;
 use crate::set::KeySet;
+use std::mem;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,10 +22,22 @@ pub fn run(options: &MergeOptions) -> Result<ExitCode, Error> {
     };
     let mut merged = load(first)?;
     for path in others {
-        let filter = load(path)?;
+        let mut filter = load(path)?;
+        let (ours, theirs) = (merged.key_name(), filter.key_name());
+        if ours.is_empty() && !theirs.is_empty() {
+            // The name stays.
+            mem::swap(&mut merged, &mut filter);
+        } else if ours != theirs && !theirs.is_empty() {
+            let (ours, theirs) = (ours.to_owned(), theirs.to_owned());
+            return Err(Error::MergeKeys { into: first.clone(), filter: path.clone(), ours, theirs });
+        }
         let differ = |source| Error::Merge { into: first.clone(), filter: path.clone(), source };
         merged.union(&filter).map_err(differ)?;
     }
-    KeySet::Sized(merged).save(&options.output)?;
+    let merged = KeySet::Sized(merged);
+    if let Some(excess) = merged.made_for().and_then(|(keys, _)| merged.excess(keys)) {
+        warn(&format!("{excess}; build the filters with -n for the keys of all, and with --no-shrink"));
+    }
+    merged.save(&options.output)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,15 +2,15 @@
 //!
 //! A checkpoint is right for one state only, the one that was saved with it, and two files cannot be replaced at once. So
 //! the file holds two checkpoints: that of the state which is about to be saved, and that of the one which is still
-//! there. Each is known by the number of bits set in its state; bits are never cleared, so states with as many bits
-//! are the same state.
+//! there. Each is known by the size of its state and the number of bits set in it; bits are never cleared, so states of one
+//! size with as many bits are the same state.
 
 use crate::cli::DedupOptions;
 use crate::error::Error;
 use crate::files::folder;
-use crate::key::KeyRule;
 use crate::lines::input::Input;
 use crate::output;
+use crate::set::KeySet;
 use crate::values::OnError;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -24,6 +24,8 @@ use std::time::Duration;
 pub struct Checkpoint {
     /// Bits set in the state.
     pub ones: u64,
+    /// The size of its bits in bytes, which changes when it is shrunk.
+    pub memory: usize,
     /// Inputs that are read to their ends.
     pub input: usize,
     /// Bytes of the next one's contents that are read.
@@ -60,14 +62,12 @@ impl Job {
             path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
         };
         let of_input = |input: &Input| (input.origin.name().to_owned(), input.size, input.modified);
-        let KeyRule { part, trim, url, ignore_case } = options.reading.key_rule();
         Self {
             inputs: inputs.iter().map(of_input).collect(),
             outputs: options.outputs().map(|path| output::name(Some(&whole(path)))).collect(),
             options: format!(
-                "Keys {{ part: {part:?}, trim: {trim}, url: {url}, ignore_case: {ignore_case} }}, line end {}, invert {}, \
-                 annotate {}, seed {}",
-                options.reading.end(),
+                "{}; invert {}, annotate {}, seed {}",
+                options.reading.key_name(),
                 options.invert,
                 options.annotate,
                 options.size.seed
@@ -101,6 +101,14 @@ struct Contents {
     finished: bool,
 }
 
+impl Contents {
+    /// The newest checkpoint that belongs to a state.
+    fn newest_of(&self, state: &KeySet) -> Option<usize> {
+        let (ones, memory) = (state.ones(), state.memory_bytes());
+        self.checkpoints.iter().position(|checkpoint| (checkpoint.ones, checkpoint.memory) == (ones, memory))
+    }
+}
+
 /// The checkpoints of a job.
 pub struct Checkpoints {
     path: PathBuf,
@@ -131,8 +139,8 @@ impl Checkpoints {
         Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new(), finished: false } })
     }
 
-    /// The checkpoint of an earlier run of the job that belongs to a state in which `ones` bits are set.
-    pub fn find(&mut self, ones: u64) -> Result<Checkpoint, Error> {
+    /// The checkpoint of an earlier run of the job that belongs to the state.
+    pub fn find(&mut self, state: &KeySet) -> Result<Checkpoint, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
         let mut earlier = self.earlier.take().ok_or_else(|| refused("the file is not there".to_owned()))?;
         if earlier.job.on_error.is_none() {
@@ -144,18 +152,16 @@ impl Checkpoints {
                 earlier.job, self.contents.job
             )));
         }
-        let fitting = earlier.checkpoints.iter().find(|checkpoint| checkpoint.ones == ones);
+        let fitting = earlier.newest_of(state).map(|i| &earlier.checkpoints[i]);
         let checkpoint = *fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
         self.contents.checkpoints = vec![checkpoint];
         Ok(checkpoint)
     }
 
     /// Refuses to start over if that would empty an output of an interrupted run, whose lines the state already records. A run
-    /// is interrupted before its end, or before its last state is saved. `ones` bits are set in the state that is there.
-    pub fn begin(&self, ones: u64) -> Result<(), Error> {
-        let before_end =
-            |earlier: &Contents| earlier.checkpoints.iter().position(|other| other.ones == ones) == Some(1);
-        let cut_off = |earlier: &&Contents| !earlier.finished || before_end(earlier);
+    /// is interrupted before its end, or before its last state is saved.
+    pub fn begin(&self, state: &KeySet) -> Result<(), Error> {
+        let cut_off = |earlier: &&Contents| !earlier.finished || earlier.newest_of(state) == Some(1);
         let Some(earlier) = self.earlier.as_ref().filter(cut_off) else { return Ok(()) };
         let lines = earlier.checkpoints.iter().any(|checkpoint| checkpoint.output > 0);
         let same = |output: &&String| self.contents.job.outputs.contains(output);

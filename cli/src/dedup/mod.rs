@@ -67,6 +67,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         hashing.second = Some(KeyHasher::new(options.size.seed ^ SECOND));
         inserter.exact = Some(Exact::new(&env::temp_dir()));
     }
+    inserter.begin();
     let wakes = signals::receive(options.checkpoint)?;
     let mut work = Work {
         options,
@@ -111,7 +112,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         if alive {
             work.inserter.set.refresh()?;
         }
-        print(&report::of_dedup(&work.inserter, started.elapsed(), options.verify)?.format(format));
+        print(&report::of_dedup(&work.inserter, options, started.elapsed())?.format(format));
     }
     stop.map_or(Ok(ExitCode::SUCCESS), Stop::end)
 }
@@ -128,14 +129,13 @@ fn begin(
     if !state.exists() {
         return Ok((Some(checkpoints), None));
     }
-    let ones = inserter.set.ones();
     if options.resume {
-        let checkpoint = checkpoints.find(ones)?;
+        let checkpoint = checkpoints.find(&inserter.set)?;
         inserter.resume(checkpoint.room);
         return Ok((Some(checkpoints), Some(checkpoint)));
     }
     if options.output.as_ref().is_some_and(|path| path.metadata().is_ok_and(|file| file.len() > 0)) {
-        checkpoints.begin(ones)?;
+        checkpoints.begin(&inserter.set)?;
     }
     Ok((Some(checkpoints), None))
 }
@@ -195,14 +195,19 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Saves the state, after the lines that it marks as seen.
+    /// Saves the state, after the lines that it marks as seen. Shrinks it only at the end of the inputs, for a run that goes on
+    /// or is resumed needs the planned size.
     fn checkpoint(&mut self, finished: bool) -> Result<(), Error> {
         let (output, dupes) = self.outputs.settle()?;
         let Some(path) = &self.options.state else { return Ok(()) };
+        if finished && self.options.shrink {
+            self.inserter.set.shrink();
+        }
         if let Some(checkpoints) = &mut self.checkpoints {
             let Position { input, offset, lines, .. } = self.position;
-            let (ones, room) = (self.inserter.set.ones(), self.inserter.room());
-            checkpoints.add(Checkpoint { ones, input, offset, lines, output, dupes, room }, finished)?;
+            let (set, room) = (&self.inserter.set, self.inserter.room());
+            let (ones, memory) = (set.ones(), set.memory_bytes());
+            checkpoints.add(Checkpoint { ones, memory, input, offset, lines, output, dupes, room }, finished)?;
         }
         self.inserter.set.save(path)
     }

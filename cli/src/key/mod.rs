@@ -6,6 +6,7 @@ pub mod url;
 use crate::key::json::{Pointer, Unreadable};
 use crate::key::url::normal_url;
 use ::url::ParseError;
+use bloomline::KeyHasher;
 use memchr::{memchr, memmem};
 use std::fmt;
 use std::str::{Utf8Error, from_utf8};
@@ -23,8 +24,11 @@ pub struct KeyRule {
     pub ignore_case: bool,
 }
 
-/// A part of a line. Its `Debug` text stands in the files of checkpoints.
-#[derive(Clone, Debug)]
+/// The most bytes of a name, which the files of filters have room for.
+const NAME_BYTES: usize = 1024;
+
+/// A part of a line.
+#[derive(Clone)]
 pub enum Part {
     /// All of it, without its end.
     Line,
@@ -63,6 +67,36 @@ impl KeyRule {
         matches!(self.part, Part::Line) && !self.trim && !self.url && !self.ignore_case
     }
 
+    /// A name for such keys of lines that end with the byte `end`. Other rules have other names. It has no control characters,
+    /// and a long one ends in its hash.
+    pub fn name(&self, end: u8) -> String {
+        let kind = if end == 0 { "NUL-terminated " } else { "" };
+        let mut name = match &self.part {
+            Part::Line => format!("{kind}line"),
+            Part::Field { number, delimiter } => {
+                let delimiter = match &delimiter[..] {
+                    b"\t" => "tab".to_owned(),
+                    other => format!("'{}'", escaped(&String::from_utf8_lossy(other))),
+                };
+                format!("field {number} of {kind}lines split at {delimiter}")
+            }
+            Part::Json(pointer) => match &*escaped(&pointer.to_string()) {
+                "" => format!("value of {kind}JSON lines"),
+                pointer => format!("{pointer} of {kind}JSON lines"),
+            },
+        };
+        let steps =
+            [(self.trim, ", trimmed"), (self.url, ", normal form of a URL"), (self.ignore_case, ", case ignored")];
+        steps.iter().filter(|(taken, _)| *taken).for_each(|(_, step)| name += step);
+        if name.len() > NAME_BYTES {
+            let hash = KeyHasher::new(0).bytes(name.as_bytes());
+            // Room for the three bytes of the dots, a space and the hash.
+            let cut = (0..NAME_BYTES - 20).rfind(|&cut| name.is_char_boundary(cut)).unwrap_or(0);
+            name = format!("{}… {hash:016x}", &name[..cut]);
+        }
+        name
+    }
+
     /// The key of a line without its end: a part of the line where possible.
     pub fn key<'a>(&self, line: &'a [u8], scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
         let mut key = match &self.part {
@@ -87,6 +121,19 @@ impl KeyRule {
         }
         Ok(key)
     }
+}
+
+/// The text on one line, with an escape for each control character, quote and backslash.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        if character.is_control() || matches!(character, '\'' | '\\') {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
 }
 
 fn field<'a>(line: &'a [u8], number: usize, delimiter: &[u8]) -> Result<&'a [u8], Fault> {
@@ -251,6 +298,44 @@ mod tests {
             (r#"{"u":"http:\/\/b.example"}"#, Some("http://b.example/")),
         ] {
             assert_eq!(rule.key(line.as_bytes(), &mut scratch).ok(), expected.map(str::as_bytes));
+        }
+    }
+
+    #[test]
+    fn names_are_read_with_ease() {
+        let named = |part, trim, url, ignore_case| KeyRule { part, trim, url, ignore_case }.name(b'\n');
+        for (part, expected) in [
+            (Part::Line, "line"),
+            (part_field(2, b"\t"), "field 2 of lines split at tab"),
+            (part_field(12, b", "), "field 12 of lines split at ', '"),
+            (part_field(1, b"'\\\n\x1b"), r"field 1 of lines split at '\'\\\n\u{1b}'"),
+            (part_json("/text"), "/text of JSON lines"),
+            (part_json("/~1a\n/\u{e4}"), r"/~1a\n/ä of JSON lines"),
+            (part_json(""), "value of JSON lines"),
+        ] {
+            assert_eq!(named(part.clone(), false, false, false), expected);
+            let all = format!("{expected}, trimmed, normal form of a URL, case ignored");
+            assert_eq!(named(part.clone(), true, true, true), all);
+            let nul = KeyRule { part, ..LINE }.name(0);
+            assert_eq!(nul.replacen("NUL-terminated ", "", 1), expected);
+            assert_ne!(nul, expected);
+        }
+        assert_eq!(named(Part::Line, true, false, false), "line, trimmed");
+        assert_eq!(named(Part::Line, false, true, false), "line, normal form of a URL");
+        assert_eq!(named(Part::Line, false, false, true), "line, case ignored");
+    }
+
+    #[test]
+    fn long_names_fit_a_file_and_differ() {
+        let name = |text: &str| KeyRule { part: part_json(text), ..LINE }.name(b'\n');
+        let longest = "/".repeat(NAME_BYTES - " of JSON lines".len());
+        assert_eq!(name(&longest), format!("{longest} of JSON lines"));
+        for one in ["/", "\u{e4}", "\u{1f600}"] {
+            let long = format!("{longest}{}", one.repeat(1000));
+            let names = [&long, &format!("{long}a"), &format!("{long}b")].map(|text| name(text));
+            let builder = |name| bloomline::BloomFilter::builder().memory(64).probes(4).key_name(name);
+            assert!(names.iter().all(|name| builder(name).plan().is_ok() && name.len() > NAME_BYTES - 4));
+            assert!(names[0] != names[1] && names[1] != names[2], "{names:?}");
         }
     }
 

@@ -8,6 +8,7 @@ use crate::messages::warn;
 use crate::set::KeySet;
 use crate::set::exact::Exact;
 use crate::values::OnError;
+use bloomline::Plan;
 
 /// A set of keys and what went into it.
 pub struct Inserter {
@@ -19,8 +20,12 @@ pub struct Inserter {
     pub exact: Option<Exact>,
     /// Keys that were in the set at the start, as far as it can tell.
     pub keys_before: f64,
+    /// The size of the set while keys go in, unless it grows.
+    pub plan: Option<Plan>,
     /// No warnings.
     quiet: bool,
+    /// Whether the user was told that the filter is full.
+    told: bool,
     /// What was counted.
     pub counts: Counts,
 }
@@ -70,13 +75,28 @@ impl Limit {
     pub fn new(keys: u64, fpr: f64, stop: bool) -> Self {
         Self { planned: keys, keys, fpr, stop }
     }
+
+    /// For a filter that has keys, and is full with so many in all.
+    pub fn of_loaded(set: &KeySet, planned: u64, fpr: f64, stop: bool) -> Self {
+        let keys = (planned as f64 - set.keys()).max(0.0) as u64;
+        Self { planned, keys, fpr, stop }
+    }
 }
 
 impl Inserter {
     /// Goes on with a set.
     pub fn new(set: KeySet, limit: Option<Limit>, quiet: bool) -> Self {
-        let keys_before = set.keys();
-        Self { set, limit, exact: None, keys_before, quiet, counts: Counts::default() }
+        let (keys_before, plan) = (set.keys(), set.plan());
+        Self { set, limit, exact: None, keys_before, plan, quiet, told: quiet, counts: Counts::default() }
+    }
+
+    /// Tells the user of a filter that is too full before the first line.
+    pub fn begin(&mut self) {
+        let excess = self.limit.as_ref().and_then(|limit| self.set.excess(limit.planned));
+        if let Some(excess) = excess.filter(|_| !self.told) {
+            warn(&format!("{excess} and rises with every new line; start a larger one with -n"));
+            self.told = true;
+        }
     }
 
     /// Inserts the keys of lines that are hashed and start at this position, and marks the lines: whether they are new; those
@@ -89,7 +109,7 @@ impl Inserter {
         on_error: OnError,
         kept: bool,
     ) -> Result<(), Stop> {
-        let Self { set, limit, exact, counts, quiet, .. } = self;
+        let Self { set, limit, exact, counts, told, .. } = self;
         let before = counts.inserted;
         let (mut full, mut failure) = (false, None);
         lines.mark(on_error, kept, |hashes, fingerprints, new| {
@@ -126,7 +146,7 @@ impl Inserter {
         }
         counts.bytes += lines.bytes(lines.passed()) as u64;
         counts.faults += lines.faults() as u64;
-        if let Some(limit) = limit.as_ref().filter(|limit| !limit.stop && !*quiet)
+        if let Some(limit) = limit.as_ref().filter(|limit| !limit.stop && !*told)
             && (before..counts.inserted).contains(&limit.keys)
         {
             warn(&format!(
@@ -135,6 +155,7 @@ impl Inserter {
                 limit.planned,
                 readable(set.current_fpr()),
             ));
+            *told = true;
         }
         match (failure, limit) {
             (Some(error), _) => Err(Stop::After(error)),

@@ -7,8 +7,9 @@ pub mod shared;
 pub mod sizing;
 
 use crate::error::Error;
+use crate::figures::readable;
 use crate::set::shared::Shared;
-use bloomline::{BloomFilter, FileErrorKind, KeyHasher, ScalableBloomFilter};
+use bloomline::{BloomFilter, FileErrorKind, KeyHasher, Plan, ScalableBloomFilter};
 use std::path::Path;
 
 /// The set of keys that were seen.
@@ -30,6 +31,16 @@ impl KeySet {
                 ScalableBloomFilter::load(path).map(Self::Scalable).map_err(|error| Error::Load { error })
             }
             Err(error) => Err(Error::Load { error }),
+        }
+    }
+
+    /// Loads the filter of a command whose keys have this name. A filter without a name takes all.
+    pub fn load_for(path: &Path, keys: String) -> Result<Self, Error> {
+        let set = Self::load(path)?;
+        match set.key_name() {
+            "" => Ok(set),
+            name if name == keys => Ok(set),
+            name => Err(Error::OtherKeys { filter: path.into(), has: name.to_owned(), asked: keys }),
         }
     }
 
@@ -68,6 +79,51 @@ impl KeySet {
             Self::Sized(filter) => std::slice::from_ref(filter),
             Self::Scalable(filter) => filter.stages(),
             Self::Shared(_) => &[],
+        }
+    }
+
+    /// The name of the keys; empty if there is none.
+    pub fn key_name(&self) -> &str {
+        self.stages().first().map_or("", BloomFilter::key_name)
+    }
+
+    /// The size and the rates to expect, unless the set grows.
+    pub fn plan(&self) -> Option<Plan> {
+        match self {
+            Self::Sized(filter) => {
+                let builder = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes());
+                Some(builder.plan().expect("a filter of this size is there"))
+            }
+            Self::Scalable(_) => None,
+            Self::Shared(filter) => Some(filter.plan),
+        }
+    }
+
+    /// The keys and the rate that a filter of a fixed size is made for, if its file tells. Where it tells one of them, the
+    /// other follows from the size.
+    pub fn made_for(&self) -> Option<(u64, f64)> {
+        let Self::Sized(filter) = self else { return None };
+        let rate = filter.false_positive_rate();
+        let keys = filter.expected_keys().or_else(|| rate.map(|rate| filter.capacity(rate)))?;
+        Some((keys, rate.unwrap_or_else(|| filter.expected_fpr(keys))))
+    }
+
+    /// What a user should know about a set that surely has more keys than planned.
+    pub fn excess(&self, planned: u64) -> Option<String> {
+        let (keys, planned_keys) = (self.keys(), planned as f64);
+        // Up to a rate of 0.2 the standard deviation of the estimate is below half the root of the keys.
+        (keys > planned_keys + 2.0 * planned_keys.sqrt()).then(|| {
+            let keys =
+                if keys.is_finite() { format!("about {keys:.0} keys") } else { "too many keys to count".to_owned() };
+            let rate = readable(self.current_fpr());
+            format!("the filter has {keys} and is made for {planned}: its false-positive rate is {rate}")
+        })
+    }
+
+    /// Puts a filter of a fixed size into the smallest size that keeps the rate it is made for.
+    pub fn shrink(&mut self) {
+        if let Self::Sized(filter) = self {
+            filter.shrink_to_fit();
         }
     }
 

@@ -1,14 +1,16 @@
 //! What `--stats` prints.
 
+use crate::cli::DedupOptions;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::set::KeySet;
 use crate::set::inserter::Inserter;
-use bloomline::BloomFilter;
+use bloomline::Plan;
+use std::path::Path;
 use std::time::Duration;
 
-/// The figures of `dedup`. Reads the whole filter, and looks up as many keys as `sample` says.
-pub fn of_dedup(done: &Inserter, elapsed: Duration, sample: Option<u64>) -> Result<Figures, Error> {
+/// The figures of `dedup`. Reads the whole filter, and looks up as many keys as the user wants.
+pub fn of_dedup(done: &Inserter, options: &DedupOptions, elapsed: Duration) -> Result<Figures, Error> {
     let counts = &done.counts;
     let mut figures = Figures::default();
     figures.both("lines read", counts.lines, "lines", counts.lines);
@@ -33,29 +35,31 @@ pub fn of_dedup(done: &Inserter, elapsed: Duration, sample: Option<u64>) -> Resu
         figures.both("wrongly dropped", format!("{lost:.3} ± {sigma:.3} expected"), "expected_wrongly_dropped", lost);
         figures.field("expected_wrongly_dropped_sigma", sigma);
     }
-    state_and_speed(&mut figures, done, elapsed, sample)?;
+    state_and_speed(&mut figures, done, options.verify, options.state.as_deref(), elapsed)?;
     Ok(figures)
 }
 
-/// The figures of `build`. Reads the whole filter.
-pub fn of_build(done: &Inserter, elapsed: Duration) -> Result<Figures, Error> {
+/// The figures of `build`, which saved the filter to a file. Reads the whole filter.
+pub fn of_build(done: &Inserter, file: &Path, elapsed: Duration) -> Result<Figures, Error> {
     let keys = done.set.keys();
     let mut figures = Figures::default();
     figures.both("lines read", done.counts.lines, "lines", done.counts.lines);
     figures.both("new", done.counts.inserted, "new", done.counts.inserted);
     figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
-    state_and_speed(&mut figures, done, elapsed, None)?;
+    state_and_speed(&mut figures, done, None, Some(file), elapsed)?;
     Ok(figures)
 }
 
 fn state_and_speed(
     figures: &mut Figures,
     done: &Inserter,
-    elapsed: Duration,
     sample: Option<u64>,
+    file: Option<&Path>,
+    elapsed: Duration,
 ) -> Result<(), Error> {
     let set = &done.set;
-    let (fill, fpr, memory) = (set.fill_ratio(), set.current_fpr(), set.memory_bytes());
+    let (fill, fpr) = (set.fill_ratio(), set.current_fpr());
+    let memory = done.plan.map_or(set.memory_bytes(), |plan| plan.memory_bytes());
     let seconds = elapsed.as_secs_f64();
     let speed = done.counts.bytes as f64 / 1e6 / seconds;
     figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
@@ -68,6 +72,9 @@ fn state_and_speed(
         figures.field("measured_fpr_sigma", sigma);
     }
     figures.both("filter memory", readable_size(memory), "memory_bytes", memory);
+    if let Some(file) = file.and_then(|path| path.metadata().ok()) {
+        figures.both("filter saved", readable_size(file.len() as usize), "saved_bytes", file.len());
+    }
     if let KeySet::Shared(filter) = set {
         figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
         let stored = filter.stored_bytes();
@@ -101,10 +108,10 @@ fn false_positives(set: &KeySet, sample: u64) -> Result<u64, Error> {
 /// The expected number of distinct lines that were taken for repeats.
 fn wrongly_dropped(done: &Inserter) -> f64 {
     let (before, inserted) = (done.keys_before, done.counts.inserted as f64);
-    match &done.set {
-        KeySet::Shared(filter) => {
+    match &done.plan {
+        Some(plan) if done.set.is_shared() => {
             // Others inserted meanwhile: the lines here met all rates between the two ends alike.
-            let (after, plan) = (done.set.keys(), &filter.plan);
+            let after = done.set.keys();
             if !after.is_finite() {
                 // All bits are set: the last lines were all taken for repeats.
                 return done.counts.lines as f64 - inserted;
@@ -116,12 +123,12 @@ fn wrongly_dropped(done: &Inserter) -> f64 {
             };
             inserted * mean
         }
-        KeySet::Sized(filter) => lost_by(filter, before, inserted, done.counts.lines as f64),
-        KeySet::Scalable(filter) => {
+        Some(plan) => lost_by(plan, before, inserted, done.counts.lines as f64),
+        None => {
             // The filters one after another: each meets the rates of those before it, and its own that rises. For each line
             // that is inserted at the rate f, f / (1 - f) others are lost.
             let (mut start, mut kept, mut offered, mut lost) = (0.0, 1.0, 0.0, 0.0);
-            for filter in filter.stages() {
+            for filter in done.set.stages() {
                 let keys = filter.estimated_keys();
                 let from = (before - start).clamp(0.0, keys);
                 offered += keys - from;
@@ -139,26 +146,26 @@ fn wrongly_dropped(done: &Inserter) -> f64 {
 /// ones too. Of `keys` distinct lines the sum of the rates met by each is lost; the number of keys sought is the one
 /// that leaves `inserted`, found by Newton's method. It comes from below and does not overshoot, as the rate only rises. In a
 /// filter that is full no number may fit: it is at most the number of lines.
-fn lost_by(filter: &BloomFilter, before: f64, inserted: f64, lines: f64) -> f64 {
+fn lost_by(plan: &Plan, before: f64, inserted: f64, lines: f64) -> f64 {
     if !before.is_finite() {
         // All bits were set: every line was taken for a repeat.
         return lines - inserted;
     }
     let mut keys = inserted;
     for _ in 0..32 {
-        let left = keys - sum_of_rates(filter, before, before + keys);
-        let step = (inserted - left) / (1.0 - filter.expected_fpr((before + keys) as u64)).max(f64::EPSILON);
+        let left = keys - sum_of_rates(plan, before, before + keys);
+        let step = (inserted - left) / (1.0 - plan.expected_fpr((before + keys) as u64)).max(f64::EPSILON);
         keys = (keys + step).clamp(inserted, lines);
         if step < 0.001 {
             break;
         }
     }
-    sum_of_rates(filter, before, before + keys)
+    sum_of_rates(plan, before, before + keys)
 }
 
 /// The sum of `expected_fpr(i)` for i between two numbers of keys.
-fn sum_of_rates(filter: &BloomFilter, from: f64, to: f64) -> f64 {
-    integral(from, to, |i| filter.expected_fpr(i))
+fn sum_of_rates(plan: &Plan, from: f64, to: f64) -> f64 {
+    integral(from, to, |i| plan.expected_fpr(i))
 }
 
 /// The integral of a rate over numbers of keys, by Simpson's rule. The rate is smooth, at the steepest about i^16: with this

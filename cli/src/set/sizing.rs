@@ -1,6 +1,6 @@
 //! Which set a command takes: how large, and whether it grows.
 
-use crate::cli::{DedupOptions, SizeOptions, WhenFull};
+use crate::cli::{BuildOptions, DedupOptions, SizeOptions, WhenFull};
 use crate::error::Error;
 use crate::figures::{readable, readable_size};
 use crate::lines::input::Input;
@@ -8,7 +8,7 @@ use crate::messages::tell;
 use crate::set::KeySet;
 use crate::set::inserter::{Inserter, Limit};
 use crate::set::shared::{Address, Shared};
-use bloomline::{BloomFilter, Plan, ScalableBloomFilter};
+use bloomline::{BloomFilter, Builder, Plan, ScalableBloomFilter};
 use std::path::Path;
 
 /// Keys of the first filter where nothing tells how many there will be.
@@ -17,16 +17,22 @@ const FIRST: u64 = 1 << 20;
 /// A set in memory that is not built yet.
 #[derive(Debug, PartialEq)]
 enum Choice {
-    /// One filter of this size, and when it is full.
-    Sized { plan: Plan, limit: Limit },
+    /// One filter of this size, the keys and the rate that ask for it, and when it is full.
+    Sized { plan: Plan, keys: Option<u64>, fpr: Option<f64>, limit: Limit },
     /// Filters that together keep a false-positive rate, the first of them for this number of keys.
     Scalable { keys: u64, fpr: f64 },
 }
 
-/// The set of `build`: for the keys that the user or the inputs tell.
-pub fn of_build(options: &SizeOptions, inputs: &[Input], end: u8) -> Result<Inserter, Error> {
-    let keys = options.expected_keys.map_or_else(|| estimate(inputs, end), |keys| Ok(Ok(keys)))?;
-    let (set, limit) = for_keys(options, keys, None, false)?.build(options.seed)?;
+/// The set of `build`: the one that is there, or a new one for the keys that the user or the inputs tell.
+pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<Inserter, Error> {
+    let BuildOptions { size, reading, .. } = options;
+    if options.append {
+        let set = KeySet::load_for(&options.output, reading.key_name())?;
+        let limit = set.made_for().map(|(keys, fpr)| Limit::of_loaded(&set, keys, fpr, false));
+        return Ok(Inserter::new(set, limit, false));
+    }
+    let keys = size.expected_keys.map_or_else(|| estimate(inputs, reading.end()), |keys| Ok(Ok(keys)))?;
+    let (set, limit) = for_keys(size, keys, None, false)?.build(size.seed, &reading.key_name())?;
     Ok(Inserter::new(set, limit, false))
 }
 
@@ -37,14 +43,14 @@ pub fn of_dedup(options: &DedupOptions, inputs: &[Input]) -> Result<Inserter, Er
         return Ok(Inserter::new(of_server(options, &address)?, None, *quiet));
     }
     if let Some(state) = options.state.as_deref().filter(|state| state.exists()) {
-        let set = KeySet::load(state)?;
+        let set = KeySet::load_for(state, options.reading.key_name())?;
         let limit = limit_of_state(options, state, &set)?;
         return Ok(Inserter::new(set, limit, *quiet));
     }
     // Where the choice does not depend on the inputs, nobody looks into them.
     let asked = size.expected_keys.is_none() && (memory.is_none() || options.state.is_none());
     let lines = if asked { estimate(inputs, options.reading.end())? } else { Err(String::new()) };
-    let (set, limit) = choose(options, lines)?.build(size.seed)?;
+    let (set, limit) = choose(options, lines)?.build(size.seed, &options.reading.key_name())?;
     if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
         tell(&format!(
             "a filter of {}: up to {} distinct lines at a false-positive rate of {}",
@@ -71,15 +77,15 @@ fn choose(options: &DedupOptions, lines: Result<u64, String>) -> Result<Choice, 
         (Some(bytes), false) => {
             // The best rate for the keys, if they are known and no rate is given, or as many keys as the rate allows.
             let builder = BloomFilter::builder().memory(bytes);
-            let (plan, fpr) = match keys {
+            let (plan, keys, fpr, full) = match keys {
                 Ok(keys) if lasting && size.fpr.is_none() => {
                     let plan = builder.expected_keys(keys).plan()?;
-                    (plan, plan.expected_fpr(keys))
+                    (plan, Some(keys), None, plan.expected_fpr(keys))
                 }
-                _ => (builder.false_positive_rate(size.fpr()).plan()?, size.fpr()),
+                _ => (builder.false_positive_rate(size.fpr()).plan()?, None, Some(size.fpr()), size.fpr()),
             };
-            let fpr = max_fpr.unwrap_or(fpr);
-            Ok(Choice::Sized { plan, limit: Limit::new(plan.capacity(fpr), fpr, stop) })
+            let full = max_fpr.unwrap_or(full);
+            Ok(Choice::Sized { plan, keys, fpr, limit: Limit::new(plan.capacity(full), full, stop) })
         }
     }
 }
@@ -88,20 +94,23 @@ fn choose(options: &DedupOptions, lines: Result<u64, String>) -> Result<Choice, 
 fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>, stop: bool) -> Result<Choice, Error> {
     let keys = keys.map_err(|input| Error::KeysUnknown { input })?;
     let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
-    let keys = max_fpr.map_or(keys, |fpr| plan.capacity(fpr));
-    Ok(Choice::Sized { plan, limit: Limit::new(keys, max_fpr.unwrap_or(size.fpr()), stop) })
+    let full = max_fpr.map_or(keys, |fpr| plan.capacity(fpr));
+    let limit = Limit::new(full, max_fpr.unwrap_or(size.fpr()), stop);
+    Ok(Choice::Sized { plan, keys: Some(keys), fpr: Some(size.fpr()), limit })
 }
 
 impl Choice {
-    fn build(self, seed: u64) -> Result<(KeySet, Option<Limit>), Error> {
+    fn build(self, seed: u64, key_name: &str) -> Result<(KeySet, Option<Limit>), Error> {
         match self {
-            Self::Sized { plan, limit } => {
-                let builder = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
-                Ok((KeySet::Sized(builder.seed(seed).build()?), Some(limit)))
+            Self::Sized { plan, keys, fpr, limit } => {
+                let mut builder = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
+                builder = keys.into_iter().fold(builder, Builder::expected_keys);
+                builder = fpr.into_iter().fold(builder, Builder::false_positive_rate);
+                Ok((KeySet::Sized(builder.seed(seed).key_name(key_name).build()?), Some(limit)))
             }
             Self::Scalable { keys, fpr } => {
                 let builder = ScalableBloomFilter::builder().expected_keys(keys).false_positive_rate(fpr);
-                Ok((KeySet::Scalable(builder.seed(seed).build()?), None))
+                Ok((KeySet::Scalable(builder.seed(seed).key_name(key_name).build()?), None))
             }
         }
     }
@@ -149,23 +158,28 @@ fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<
     if *when_full == Some(WhenFull::Grow) {
         return refused("its size is fixed, so it cannot grow".to_owned());
     }
-    if memory.is_some_and(|bytes| bytes / 64 != filter.block_count()) {
+    // A run that shrank its state is at its end. It may be resumed, to do nothing.
+    let folded = |blocks: usize| {
+        let folds = blocks / filter.block_count();
+        options.resume && folds.is_power_of_two() && folds * filter.block_count() == blocks
+    };
+    let differs = |blocks: usize| blocks != filter.block_count() && !folded(blocks);
+    if memory.is_some_and(|bytes| differs(bytes / 64)) {
         return refused(format!("it has {} bytes", filter.memory_bytes()));
     }
     if let Some(keys) = size.expected_keys {
         let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
-        if (plan.block_count(), plan.probes()) != (filter.block_count(), filter.probes()) {
+        if differs(plan.block_count()) || plan.probes() != filter.probes() {
             let (asked, has) = (plan.memory_bytes(), filter.memory_bytes());
             return refused(format!("-n and -p ask for {asked} bytes, and it has {has}"));
         }
     }
-    // A file does not tell which rate its filter was made for, but options that size it do.
-    let sized = size.expected_keys.is_some() || memory.is_some() || when_full.is_some();
-    Ok(given.or(sized.then(|| size.fpr())).map(|fpr| {
-        let planned = size.expected_keys.filter(|_| max_fpr.is_none()).unwrap_or_else(|| filter.capacity(fpr));
-        let keys = (planned as f64 - filter.estimated_keys()).max(0.0) as u64;
-        Limit { planned, keys, fpr, stop: *when_full == Some(WhenFull::Stop) }
-    }))
+    // What the options say goes before what the file tells. If neither tells, options that ask for a limit have the default rate.
+    let keys_at = |fpr| size.expected_keys.filter(|_| max_fpr.is_none()).unwrap_or_else(|| filter.capacity(fpr));
+    let asked = given.or(size.expected_keys.map(|_| size.fpr())).map(|fpr| (keys_at(fpr), fpr));
+    let limited = (memory.is_some() || when_full.is_some()).then(|| (keys_at(size.fpr()), size.fpr()));
+    let full = asked.or(set.made_for()).or(limited);
+    Ok(full.map(|(keys, fpr)| Limit::of_loaded(set, keys, fpr, *when_full == Some(WhenFull::Stop))))
 }
 
 /// The lines of all inputs, or the name of one that does not tell.
@@ -184,7 +198,6 @@ fn estimate(inputs: &[Input], end: u8) -> Result<Result<u64, String>, Error> {
 mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
-    use bloomline::Builder;
     use clap::Parser;
 
     fn options(text: &str) -> DedupOptions {
@@ -205,7 +218,7 @@ mod tests {
     fn keys_and_rate_decide() {
         let sized = |keys, fpr, stop| {
             let plan = filter(keys, fpr).plan().unwrap();
-            Choice::Sized { plan, limit: Limit::new(keys, fpr, stop) }
+            Choice::Sized { plan, keys: Some(keys), fpr: Some(fpr), limit: Limit::new(keys, fpr, stop) }
         };
         let scalable = |keys, fpr| Choice::Scalable { keys, fpr };
         for (text, lines, expected) in [
@@ -241,25 +254,38 @@ mod tests {
     fn memory_decides() {
         // Bits a key by the model, as in tests/data/fpr.csv.
         let keys_at = |bits: f64| (8 << 20) as f64 / bits;
-        for (text, lines, fpr, keys) in [
-            ("-m 1M", None, 1e-6, keys_at(41.0824)),
-            ("-m 1M -p 1e-4", None, 1e-4, keys_at(22.5583)),
-            ("-m 1M -p 1e-4", Some(500), 1e-4, keys_at(22.5583)),
-            ("-m 1M --state s", Some(500), 1e-6, keys_at(41.0824)),
+        for (text, lines, fpr, keys, given) in [
+            ("-m 1M", None, 1e-6, keys_at(41.0824), (None, Some(1e-6))),
+            ("-m 1M -p 1e-4", None, 1e-4, keys_at(22.5583), (None, Some(1e-4))),
+            ("-m 1M -p 1e-4", Some(500), 1e-4, keys_at(22.5583), (None, Some(1e-4))),
+            ("-m 1M --state s", Some(500), 1e-6, keys_at(41.0824), (None, Some(1e-6))),
             // The best rate for the lines that are known.
-            ("-m 1M", Some(371_862), 1e-4, 371_862.0),
+            ("-m 1M", Some(371_862), 1e-4, 371_862.0, (Some(371_862), None)),
         ] {
-            let Choice::Sized { plan, limit } = chosen(text, lines).unwrap() else { panic!("{text} has a fixed size") };
+            let choice = chosen(text, lines).unwrap();
+            let Choice::Sized { plan, keys: asked, fpr: rate, ref limit } = choice else {
+                panic!("{text} has a fixed size")
+            };
+            assert_eq!((asked, rate), given, "{text}");
             assert_eq!((plan.memory_bytes(), limit.planned, limit.stop), (1 << 20, limit.keys, false), "{text}");
             assert!((limit.fpr / fpr - 1.0).abs() < 1e-3, "{text} {lines:?}: {}", limit.fpr);
             assert!((limit.keys as f64 / keys - 1.0).abs() < 1e-3, "{text} {lines:?}: {}", limit.keys);
+            // The file tells what was given, the other follows from the size.
+            let planned = limit.planned as f64;
+            let (set, _) = choice.build(0, "line").unwrap();
+            let (keys, rate) = set.made_for().unwrap();
+            assert!(
+                (keys as f64 / planned - 1.0).abs() < 1e-3 && (rate / fpr - 1.0).abs() < 1e-3,
+                "{text}: {keys} {rate}"
+            );
+            assert_eq!((set.memory_bytes(), set.key_name()), (1 << 20, "line"));
         }
     }
 
     #[test]
     fn full_is_where_the_rate_is_reached() {
         for text in ["-n 1000 -p 0.001 --max-fpr 0.01", "-m 1M -p 0.001 --max-fpr 0.01", "-m 1M --max-fpr 0.01"] {
-            let Choice::Sized { plan, limit } = chosen(text, Some(500)).unwrap() else {
+            let Choice::Sized { plan, limit, .. } = chosen(text, Some(500)).unwrap() else {
                 panic!("{text} has a fixed size")
             };
             assert_eq!((limit.fpr, limit.planned), (0.01, limit.keys), "{text}");
@@ -277,16 +303,27 @@ mod tests {
         let limit =
             |planned, fpr, stop| Some(Limit { keys: (planned as f64 - keys) as u64, ..Limit::new(planned, fpr, stop) });
         let expected = [
-            ("", None),
+            ("", limit(1000, 0.01, false)),
+            ("--when-full stop", limit(1000, 0.01, true)),
             ("-n 1000 -p 0.01", limit(1000, 0.01, false)),
             ("-n 1000 -p 0.01 --when-full stop", limit(1000, 0.01, true)),
             ("-n 1000 -p 0.01 --max-fpr 0.02", limit(capacity(0.02), 0.02, false)),
             ("-p 0.02", limit(capacity(0.02), 0.02, false)),
             ("--when-full stop --max-fpr 0.02", limit(capacity(0.02), 0.02, true)),
         ];
-        let set = KeySet::Sized(filter);
-        for (text, expected) in expected {
-            assert_eq!(limit_of_state(&options(text), Path::new("s"), &set).unwrap(), expected, "{text:?}");
+        // One whose file does not tell is full at the default rate, if the options ask for an end.
+        let without = [
+            ("", None),
+            ("--when-full stop", limit(capacity(1e-6), 1e-6, true)),
+            ("-p 0.02", limit(capacity(0.02), 0.02, false)),
+        ];
+        let mut silent = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes()).build().unwrap();
+        silent.union(&filter).unwrap();
+        for (filter, expected) in [(filter, &expected[..]), (silent, &without)] {
+            let set = KeySet::Sized(filter);
+            for (text, expected) in expected {
+                assert_eq!(limit_of_state(&options(text), Path::new("s"), &set).unwrap(), *expected, "{text:?}");
+            }
         }
     }
 }

@@ -154,6 +154,19 @@ pub fn number(object: &Value, name: &str) -> f64 {
     object[name].as_f64().unwrap_or_else(|| panic!("{name} is missing: {object}"))
 }
 
+/// The blocks of a filter's file, which stand between its fields and its trailer.
+#[track_caller]
+pub fn blocks(file: &[u8]) -> &[u8] {
+    let fields = u32::from_le_bytes(file[48..52].try_into().unwrap());
+    &file[64 + fields as usize..file.len() - 16]
+}
+
+/// The number of bits set in the blocks of a filter's file.
+#[track_caller]
+pub fn ones(file: &[u8]) -> u32 {
+    blocks(file).iter().map(|byte| byte.count_ones()).sum()
+}
+
 /// Lines that all differ.
 pub fn numbers(range: std::ops::Range<u32>) -> Vec<u8> {
     range.flat_map(|i| format!("https://example.org/{i}\n").into_bytes()).collect()

@@ -391,6 +391,12 @@ pub fn repeats() -> Job {
     Job::new("repeats only", &[("in.txt", ended(&lines, b'\n'))], "-p 1e-9", "out.txt").dupes("dupes.txt")
 }
 
+/// A state that is planned for more than twice the lines, and shrunk at the end.
+pub fn shrunk() -> Job {
+    let input = ended(&lines(14, 60_000), b'\n');
+    Job::new("shrunk", &[("in.txt", input)], "-n 250000 --shrink", "out.txt")
+}
+
 pub fn fails() -> Job {
     let mut lines = lines(13, 60_000);
     lines[50_000] = "no tab".to_owned();

@@ -3,8 +3,9 @@
 mod job;
 mod kills;
 
-use crate::common::{Bench, failed, fed, refused, tells, text};
+use crate::common::{Bench, blocks, failed, fed, refused, tells, text};
 use crate::corpus::{count, decoded};
+use bloomline::BloomFilter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use job::*;
@@ -121,20 +122,37 @@ fn the_order_of_the_inputs_counts() {
 #[test]
 fn other_options_are_not_resumed() {
     let (job, expected) = crashed(plain());
+    let other_job = ["cannot resume from \"state.resume\"", "another job"];
     for (more, difference) in [
         (&["--invert"][..], "invert true"),
         (&["--annotate"], "annotate true"),
-        (&["--trim"], "trim: true"),
-        (&["--ignore-case"], "ignore_case: true"),
-        (&["--field", "1"], "number: 1"),
-        (&["--field", "1", "--delimiter", "/"], "delimiter: [47]"),
-        (&["--json-pointer", "/a"], "Json("),
-        (&["--normalize", "url"], "url: true"),
-        (&["-z"], "line end 0"),
         (&["--dupes", "dupes.txt"], "dupes.txt"),
     ] {
         let message = job.refused(&mut job.command(&[&["--resume"], more].concat()));
-        tells(&message, &["cannot resume from \"state.resume\"", "another job", difference]);
+        tells(&message, &other_job);
+        tells(&message, &[difference]);
+    }
+    // Other keys are not those of the state. Where it does not tell its keys, those of the job count.
+    let state = fs::read(job.path(STATE)).unwrap();
+    let filter = BloomFilter::load(job.path(STATE)).unwrap();
+    let mut nameless = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes()).build().unwrap();
+    nameless.union(&filter).unwrap();
+    for (more, key) in [
+        (&["--trim"][..], "line, trimmed"),
+        (&["--ignore-case"], "line, case ignored"),
+        (&["--field", "1"], "field 1 of lines split at tab"),
+        (&["--field", "1", "--delimiter", "/"], "field 1 of lines split at '/'"),
+        (&["--json-pointer", "/a"], "/a of JSON lines"),
+        (&["--normalize", "url"], "line, normal form of a URL"),
+        (&["-z"], "NUL-terminated line"),
+    ] {
+        let resume = || job.refused(&mut job.command(&[&["--resume"], more].concat()));
+        tells(&resume(), &["cannot use the filter \"state\"", "keys are \"line\"", &format!("\"{key}\"")]);
+        nameless.save(job.path(STATE)).unwrap();
+        let message = resume();
+        tells(&message, &other_job);
+        tells(&message, &["\"line; ", &format!("\"{key}; ")]);
+        fs::write(job.path(STATE), &state).unwrap();
     }
     tells(&job.refused(&mut job.command(&["--resume", "--seed", "1"])), &["\"state\"", "seed is 0", " 1"]);
     let swap = |from: &'static str, to: &'static str| {
@@ -427,4 +445,45 @@ fn an_output_whose_last_state_was_not_saved_is_not_begun_anew() {
     job.check_results(&expected);
     // At the end of the last state nothing is lost.
     succeed(&mut job.command(&[]));
+}
+
+#[test]
+fn a_state_is_shrunk_at_the_end_alone() {
+    let (job, expected) = crashed(shrunk());
+    let size = |name: &str| blocks(&fs::read(job.path(name)).unwrap()).len();
+    let planned = size(STATE);
+    assert_eq!(job.bench.json("plan --json -n 250000 -p 1e-6")[0]["memory_bytes"], planned);
+    let state = fs::read(job.path(STATE)).unwrap();
+    job.complete(true);
+    job.check_results(&expected);
+    let (left, text) = (job.checkpoints(), fs::read_to_string(job.path(CHECKPOINTS)).unwrap());
+    let small = size(STATE);
+    assert!(2 * small <= planned && planned.is_multiple_of(small), "{small} of {planned}");
+    // At its end there is nothing left to do, and no harm in trying.
+    job.complete(true);
+    job.check_results(&expected);
+    // Another run would need the planned size.
+    let message = job.refused(&mut job.command(&[]));
+    tells(&message, &["\"state\"", &format!("-n and -p ask for {planned} bytes, and it has {small}")]);
+
+    // The last checkpoint is written before the state, and belongs to the one that is shrunk. So it does even if as many bits
+    // are set in the other.
+    for checkpoints in [text.clone(), text.replace(&left[0]["ones"].to_string(), &left[1]["ones"].to_string())] {
+        fs::write(job.path(STATE), &state).unwrap();
+        fs::write(job.path(CHECKPOINTS), checkpoints).unwrap();
+        tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
+        job.complete(true);
+        job.check_results(&expected);
+    }
+
+    // A run that failed may go on, so its state has the planned size.
+    let bench = Bench::new(&[("a", b"1\ta\nno tab\n")]);
+    bench.refused("dedup -n 250000 --shrink --field 2 --state s -o o a");
+    assert_eq!(blocks(&bench.read("s")).len(), planned);
+    // A state of another run that is smaller is none to go on with.
+    bench.write("b", b"1\tb\n1\tc\n");
+    bench.clean("dedup -n 250000 --shrink --field 2 --state t -o p b");
+    fs::copy(bench.path("t"), bench.path("s")).unwrap();
+    let line = "dedup -n 250000 --shrink --field 2 --on-error skip --state s -o o --resume a";
+    tells(&bench.refused(line), &["cannot resume", "the state was changed by another run"]);
 }

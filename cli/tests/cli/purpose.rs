@@ -1,0 +1,275 @@
+//! What the file of a filter tells that it is made for, and what that refuses and warns of.
+
+use crate::common::{Bench, clean, number, numbers, stats, tells, text};
+use bloomline::{BloomFilter, ScalableBloomFilter};
+use serde_json::Value;
+use std::fs;
+use std::process::Output;
+
+fn load(bench: &Bench, name: &str) -> BloomFilter {
+    BloomFilter::load(bench.path(name)).unwrap()
+}
+
+/// The filter in the file `of` as a program saves it that does not tell what it is for.
+fn silent(bench: &Bench, of: &str, name: &str) {
+    let filter = load(bench, of);
+    let builder = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes());
+    let mut silent = builder.seed(filter.seed()).build().unwrap();
+    silent.union(&filter).unwrap();
+    silent.save(bench.path(name)).unwrap();
+}
+
+/// Options that make keys, the name of these keys, and a file with one.
+const KEYS: [(&str, &str, &[u8]); 10] = [
+    ("", "line", b"a\n"),
+    ("--trim ", "line, trimmed", b" a\n"),
+    ("--ignore-case ", "line, case ignored", b"A\n"),
+    ("--normalize url ", "line, normal form of a URL", b"http://A.example\n"),
+    ("-z ", "NUL-terminated line", b"a\0"),
+    ("--field 2 ", "field 2 of lines split at tab", b"1\ta\n"),
+    ("--field 1 --delimiter :: ", "field 1 of lines split at '::'", b"a::b\n"),
+    (
+        "--ignore-case --field 2 --trim -z ",
+        "field 2 of NUL-terminated lines split at tab, trimmed, case ignored",
+        b"1\t A\0",
+    ),
+    ("--json-pointer /text ", "/text of JSON lines", b"{\"text\":\"a\"}\n"),
+    (
+        "--trim --normalize url --json-pointer /a/0 -z ",
+        "/a/0 of NUL-terminated JSON lines, trimmed, normal form of a URL",
+        b"{\"a\":[\" http://A.example \"]}\0",
+    ),
+];
+
+#[test]
+fn a_file_keeps_what_its_filter_is_for() {
+    for (options, name, _) in KEYS {
+        let bench = Bench::new(&[("empty", b"")]);
+        bench.clean(&format!("build -n 500 -p 0.01 {options}--no-shrink -o built empty"));
+        bench.clean(&format!("dedup -n 500 -p 0.01 {options}--state sized empty"));
+        for file in ["built", "sized"] {
+            let filter = load(&bench, file);
+            let told = (filter.expected_keys(), filter.false_positive_rate(), filter.key_name());
+            assert_eq!(told, (Some(500), Some(0.01), name), "{file}");
+        }
+        bench.clean(&format!("dedup -p 0.01 {options}--state growing empty"));
+        assert_eq!(ScalableBloomFilter::load(bench.path("growing")).unwrap().key_name(), name);
+    }
+    // What is estimated or follows counts as well: 300 lines are counted, and memory has the rate of -p.
+    let bench = Bench::new(&[("a", &numbers(0..300))]);
+    let told = |line: &str| {
+        bench.clean(line);
+        let filter = load(&bench, "f");
+        (filter.expected_keys(), filter.false_positive_rate())
+    };
+    assert_eq!(told("build -o f a"), (Some(300), Some(1e-6)));
+    fs::remove_file(bench.path("f")).unwrap();
+    assert_eq!(told("dedup -q --count --memory 64K -p 0.25 --state f -o o a"), (None, Some(0.25)));
+    let plan = &bench.json("plan --json -p 0.25 --memory 64K")[0];
+    assert_eq!(bench.json("info --json f")["expected_keys"], plan["keys"]);
+    // A larger -p, a plan for fewer lines: each run keeps the plan of the first.
+    bench.clean("dedup -q -p 0.5 --count --state f -o o a");
+    assert_eq!(load(&bench, "f").false_positive_rate(), Some(0.25));
+}
+
+/// Byte by byte, as docs/FORMAT.md has it.
+#[test]
+fn the_fields_of_a_file_are_those_of_the_format() {
+    let bench = Bench::new(&[("empty", b"")]);
+    bench.clean("build -n 1000 -p 0.25 --trim --no-shrink -o f empty");
+    let file = bench.read("f");
+    let mut fields = [0; 56];
+    fields[..4].copy_from_slice(&[1, 0, 8, 0]);
+    fields[4..6].copy_from_slice(&1000u16.to_le_bytes());
+    fields[12..16].copy_from_slice(&[2, 0, 8, 0]);
+    // 0.25 is 2^-2: the exponent is 1023 - 2, above a mantissa of 52 zeros.
+    fields[16..24].copy_from_slice(&(1021u64 << 52).to_le_bytes());
+    fields[24..28].copy_from_slice(&[3, 0, 13, 0]);
+    fields[28..41].copy_from_slice(b"line, trimmed");
+    assert_eq!(file[48..52], [64, 0, 0, 0]);
+    assert_eq!(file[64..120], fields);
+    let plan = &bench.json("plan --json -n 1000 -p 0.25")[0]["memory_bytes"];
+    assert_eq!(*plan, file.len() - 64 - 64 - 16);
+}
+
+#[test]
+fn info_tells_what_a_filter_is_for() {
+    let bench = Bench::new(&[("a", &numbers(0..5000))]);
+    bench.clean("build -n 8000 -p 0.01 --ignore-case -o f a");
+    let keys = load(&bench, "f").estimated_keys();
+    let info = bench.json("info --json f");
+    assert_eq!(info["key_name"], "line, case ignored");
+    assert_eq!((&info["expected_keys"], &info["false_positive_rate"]), (&8000.into(), &0.01.into()));
+    assert_eq!(info["share_of_expected_keys"], keys / 8000.0);
+    let told = bench.clean("info f");
+    let full = format!("full          {:.2} % of these keys\n", keys / 80.0);
+    for row in ["key           line, case ignored\n", "made for      8000 keys at a rate of 0.0100\n", &full] {
+        assert!(told.contains(row), "{row:?} in {told}");
+    }
+    // All bits are set, so the number of keys is unknown.
+    bench.run("build -n 1 -p 0.5 -o full a");
+    assert_eq!(bench.json("info --json full")["share_of_expected_keys"], Value::Null);
+    assert!(bench.clean("info full").contains("full          unknown\n"));
+
+    silent(&bench, "f", "silent");
+    let info = bench.json("info --json silent");
+    for field in ["key_name", "expected_keys", "false_positive_rate", "share_of_expected_keys"] {
+        assert_eq!((info.get(field), info["estimated_keys"].as_f64()), (Some(&Value::Null), Some(keys)), "{field}");
+    }
+    let told = bench.clean("info silent");
+    assert!(told.contains("key           unknown\n") && told.contains("made for      unknown\n"), "{told}");
+
+    bench.clean("dedup --field 1 --state growing -o o a");
+    let info = bench.json("info --json growing");
+    assert_eq!(info["key_name"], "field 1 of lines split at tab");
+    assert_eq!((&info["max_fpr"], info.get("expected_keys")), (&1e-6.into(), None));
+}
+
+#[test]
+fn other_keys_than_those_of_the_filter_are_refused() {
+    for (made, has, line) in KEYS {
+        let bench = Bench::new(&[("a", line), ("empty", b""), ("out", b"precious\n")]);
+        bench.clean(&format!("build -n 500 {made}-o sized empty"));
+        bench.clean(&format!("dedup {made}--state growing -o o empty"));
+        let others = KEYS.into_iter().filter(|(asked, ..)| *asked != made);
+        for (filter, (asked, wants, _)) in
+            ["sized", "growing"].into_iter().flat_map(|f| others.clone().map(move |o| (f, o)))
+        {
+            let before = bench.read(filter);
+            for command in ["check -f", "dedup -o out --state", "build --append -o"] {
+                let message = bench.refused(&format!("{command} {filter} {asked}a"));
+                let names = [format!("its keys are \"{has}\","), format!("ask for \"{wants}\";")];
+                tells(&message, &[&format!("cannot use the filter \"{filter}\""), &names[0], &names[1]]);
+                tells(&message, &["give the key options that it was made with"]);
+            }
+            assert!(bench.read(filter) == before && bench.read("out") == b"precious\n", "{made}{asked}");
+        }
+        // Its own are welcome, and all are in a filter that does not tell.
+        for filter in ["sized", "growing"] {
+            bench.clean(&format!("build --append -o {filter} {made}a"));
+            assert_eq!(bench.clean(&format!("check -c -f {filter} {made}a")), "1\n", "{made}");
+            assert_eq!(bench.clean(&format!("dedup -c --state {filter} {made}a")), "0\n", "{made}");
+        }
+        bench.clean("build -n 500 --normalize url -o named empty");
+        silent(&bench, "named", "silent");
+        bench.clean(&format!("build --append -o silent {made}a"));
+        assert_eq!(bench.clean(&format!("check -c -f silent {made}a")), "1\n", "{made}");
+        assert_eq!(bench.clean(&format!("dedup -c --state silent {made}a")), "0\n", "{made}");
+        assert_eq!(load(&bench, "silent").key_name(), "");
+    }
+}
+
+#[test]
+fn filters_of_other_keys_are_not_merged() {
+    let bench = Bench::new(&[("a", b"A\n"), ("b", b"b\n")]);
+    bench.clean("build -n 1000 --no-shrink -o lines a");
+    bench.clean("build -n 1000 --no-shrink --ignore-case -o cases b");
+    let message = bench.refused("merge lines lines cases -o merged");
+    tells(&message, &["cannot merge \"cases\" into \"lines\"", "keys are \"line, case ignored\" and \"line\";"]);
+    tells(&message, &["the same key options"]);
+    assert!(!bench.path("merged").exists());
+    // A filter that does not tell has the keys of the others, in any order.
+    silent(&bench, "lines", "silent");
+    for filters in ["silent cases", "cases silent", "silent silent cases"] {
+        bench.clean(&format!("merge {filters} -o merged"));
+        assert_eq!(load(&bench, "merged").key_name(), "line, case ignored", "{filters}");
+        assert_eq!(bench.clean("check -c --ignore-case -f merged b"), "1\n");
+    }
+    bench.refused("merge silent lines cases -o other");
+    bench.clean("merge silent silent -o merged");
+    assert_eq!(load(&bench, "merged").key_name(), "");
+}
+
+/// What is said of a filter in a file that has more keys than planned.
+fn excess(bench: &Bench, name: &str, planned: u64) -> String {
+    let filter = load(bench, name);
+    let (keys, rate) = (filter.estimated_keys(), filter.current_fpr());
+    assert!(keys > planned as f64 && (0.001..1.0).contains(&rate), "{keys} {rate}");
+    format!("the filter has about {keys:.0} keys and is made for {planned}: its false-positive rate is {rate:.4}")
+}
+
+#[test]
+fn a_filter_with_more_keys_than_planned_is_warned_of_once() {
+    let bench = Bench::new(&[("a", &numbers(0..3000)), ("b", &numbers(3000..3010)), ("c", &numbers(0..3010))]);
+    let told = |line: &str| {
+        let output = bench.run(line);
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        text(&output.stderr)
+    };
+    tells(&told("build -n 2000 -p 0.01 -o built a"), &["more than the 2000 distinct lines", "-n"]);
+    tells(&told("dedup -n 2000 -p 0.01 --state sized -o o a"), &["more than the 2000 distinct lines", "-n"]);
+    for (line, file) in [("build --append -o built b", "built"), ("dedup --state sized -o o b", "sized")] {
+        let expected = format!(
+            "bloomline: warning: {} and rises with every new line; start a larger one with -n\n",
+            excess(&bench, file, 2000)
+        );
+        assert_eq!(told(line), expected);
+        let expected = format!("bloomline: warning: {}; build a larger one with -n\n", excess(&bench, file, 2000));
+        assert_eq!(told(&format!("check -f {file} c")), expected);
+        assert_eq!(told(&format!("check -c -f {file} a b c")), expected);
+        assert_eq!(told(&format!("check -q -f {file} c")), "");
+    }
+    assert_eq!(told("dedup -q --state sized -o o b"), "");
+    // Repeats add nothing, and the filter is too full for them as well.
+    assert!(told("dedup --state sized -o o a").contains("rises with every new line"));
+    // The plan of the options goes before that of the file.
+    assert_eq!(told("dedup -p 0.3 --state sized -o o b"), "");
+    let full = load(&bench, "sized").capacity(0.02);
+    assert!(told("dedup --max-fpr 0.02 --state sized -o o b").contains(&format!(" is made for {full}: ")));
+    // Where the file does not tell, there is no plan.
+    silent(&bench, "sized", "silent");
+    for line in ["check -f silent c", "build --append -o silent c", "dedup --state silent -o o c"] {
+        assert_eq!(told(line), "");
+    }
+    // All bits are set.
+    told("build -n 1 -p 0.5 -o full a");
+    assert!(
+        told("check -f full a")
+            .contains("has too many keys to count and is made for 1: its false-positive rate is 1.0")
+    );
+}
+
+#[test]
+fn a_filter_that_is_just_full_is_not_warned_of() {
+    // The estimates of about half of these filters are above the number of keys that they are made for and have.
+    let mut above = 0;
+    for seed in 0..20 {
+        let bench = Bench::new(&[("a", &numbers(0..1000))]);
+        bench.clean(&format!("build -p 0.01 --seed {seed} -o f a"));
+        above += u32::from(load(&bench, "f").estimated_keys() > 1000.0);
+        let all = bench.read("a");
+        assert!(clean(bench.run("check -f f a")) == all);
+        bench.clean("build --append -o f a");
+        bench.clean(&format!("dedup --seed {seed} --state f -o o a"));
+        assert_eq!(bench.read("o"), b"");
+    }
+    assert!((3..=17).contains(&above), "{above}");
+}
+
+#[test]
+fn a_filter_that_gets_full_is_warned_of_by_its_own_plan() {
+    for (more, options) in
+        [("build --append -o s", ""), ("dedup --state s -o o", ""), ("dedup --state s -o o", "--chunk-size 99 ")]
+    {
+        let bench = Bench::new(&[("a", &numbers(0..500)), ("b", &numbers(500..3000))]);
+        bench.clean("build -n 1000 -p 0.01 --no-shrink -o s a");
+        let output = bench.run(&format!("{more} {options}b"));
+        let warning = text(&output.stderr);
+        assert_eq!((warning.matches("warning").count(), warning.matches('\n').count()), (1, 1), "{warning}");
+        tells(&warning, &["more than the 1000 distinct lines", "rate is 0.", "rises with every new line"]);
+    }
+    // And the run can stop there: the keys in it are estimated, within five standard deviations of half a root.
+    let bench = Bench::new(&[("a", &numbers(0..500)), ("b", &numbers(500..3000))]);
+    bench.clean("dedup -n 1000 -p 0.01 --state s -o o a");
+    let output = bench.run("dedup --when-full stop --stats=json --state s -o o b");
+    tells(&failed_after_stats(&output), &["stopped at \"b\", line ", "rate of 0.01"]);
+    let new = number(&stats(&output), "unique");
+    assert!((new - 500.0).abs() < 5.0 * 0.5 * 1000f64.sqrt(), "{new}");
+}
+
+/// The line on standard error after the statistics of a run that must fail.
+#[track_caller]
+fn failed_after_stats(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2));
+    text(&output.stderr).lines().find(|line| !line.starts_with('{')).unwrap().to_owned()
+}

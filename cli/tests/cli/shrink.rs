@@ -1,0 +1,170 @@
+//! Filters that are saved in the smallest size that keeps their rate, and merged in the smaller of two sizes.
+
+use crate::common::{Bench, blocks, clean, number, numbers, stats, tells, text};
+use bloomline::BloomFilter;
+
+/// The number of blocks in a filter's file.
+fn block_count(bench: &Bench, name: &str) -> usize {
+    blocks(&bench.read(name)).len() / 64
+}
+
+/// The filter that the library makes of lines, in as many blocks as the command planned, folded.
+fn folded(lines: &[u8], keys: u64, times: u32) -> BloomFilter {
+    let mut filter = BloomFilter::new(keys, 0.01).unwrap();
+    lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).for_each(|line| _ = filter.insert(line));
+    (0..times).for_each(|_| assert!(filter.fold()));
+    filter
+}
+
+/// Keys, the blocks that are planned for them at 1 %, and those that 4000 lines need. At 1 % a key takes 10.1138 bits, so
+/// that K keys take 0.019753 K blocks, rounded up to a multiple of the power of 2 that is at most a 128th of them. 4000 lines
+/// take 80 blocks: more than half of the first filter. The others fold until they are odd.
+const GUESSES: [(u64, usize, usize); 4] =
+    [(7550, 150, 150), (20_000, 396, 99), (80_000, 1584, 99), (1_000_000, 19_840, 155)];
+
+#[test]
+fn build_saves_no_more_than_the_lines_need() {
+    let lines = numbers(0..4000);
+    for (keys, planned, needed) in GUESSES {
+        let bench = Bench::new(&[("a", &lines), ("b", &numbers(4000..5000))]);
+        let output = bench.run(&format!("build --stats=json -n {keys} -p 0.01 -o small a"));
+        let figures = stats(&output);
+        assert_eq!((block_count(&bench, "small"), number(&figures, "memory_bytes")), (needed, 64.0 * planned as f64));
+        assert_eq!(figures["saved_bytes"], 64 + 64 + 64 * needed + 16);
+        assert_eq!(bench.read("small").len(), 64 + 64 + 64 * needed + 16);
+        // Bit by bit the planned filter, folded, and within its rate.
+        let small = BloomFilter::load(bench.path("small")).unwrap();
+        assert!(small == folded(&lines, keys, (planned / needed).ilog2()));
+        assert!(small.current_fpr() <= 0.01 && number(&figures, "fpr") == small.current_fpr());
+        assert_eq!((small.false_positive_rate(), small.key_name()), (Some(0.01), "line"));
+        let expected = if needed == planned { keys } else { small.capacity(0.01) };
+        assert_eq!(small.expected_keys(), Some(expected));
+        assert!(clean(bench.run("check -f small a")) == lines);
+
+        bench.clean(&format!("build -n {keys} -p 0.01 --no-shrink -o whole a"));
+        assert_eq!(block_count(&bench, "whole"), planned);
+        assert_eq!(BloomFilter::load(bench.path("whole")).unwrap().expected_keys(), Some(keys));
+        // What is added to stays as large as it is.
+        for (name, blocks) in [("small", needed), ("whole", planned)] {
+            bench.run(&format!("build --append -o {name} b"));
+            assert_eq!(block_count(&bench, name), blocks);
+        }
+        let text = text(&bench.run(&format!("build --stats -n {keys} -p 0.01 -o small a")).stderr);
+        let file = 64 + 64 + 64 * needed + 16;
+        let saved = format!("{:.2} KiB", file as f64 / 1024.0);
+        assert!(text.contains(&format!("\nfilter saved   {saved}\n")), "{text}");
+    }
+    // A filter that is too small stays so.
+    let bench = Bench::new(&[("a", &lines)]);
+    bench.run("build -n 2000 -p 0.01 -o f a");
+    assert_eq!(block_count(&bench, "f"), 40);
+    // Lines that repeat count when the size is planned, and not when it is saved: 792 blocks fold until they are odd.
+    bench.write("repeats", &numbers(0..100).repeat(400));
+    bench.clean("build -p 0.01 -o f repeats");
+    assert_eq!(block_count(&bench, "f"), 99);
+}
+
+#[test]
+fn dedup_shrinks_its_state_only_if_it_is_told_to() {
+    let lines = numbers(0..4000);
+    for (keys, planned, needed) in GUESSES {
+        let bench = Bench::new(&[("a", &lines), ("b", &numbers(3900..4010))]);
+        let run = |options: &str| stats(&bench.run(&format!("dedup -n {keys} -p 0.01 --stats=json -o o {options} a")));
+        let whole = run("--state whole");
+        let small = run("--shrink --state small");
+        assert_eq!((block_count(&bench, "whole"), block_count(&bench, "small")), (planned, needed));
+        for (name, figures) in [("whole", &whole), ("small", &small)] {
+            assert_eq!(figures["saved_bytes"], bench.read(name).len());
+            assert_eq!(figures["memory_bytes"], 64 * planned);
+            assert_eq!(bench.clean(&format!("check -c -f {name} a")), "4000\n");
+        }
+        // The lines were dropped by the planned filter.
+        assert_eq!(small["expected_wrongly_dropped"], whole["expected_wrongly_dropped"]);
+        let filter = BloomFilter::load(bench.path("small")).unwrap();
+        assert_eq!(small["fpr"], filter.current_fpr());
+        assert!(filter == folded(&lines, keys, (planned / needed).ilog2()) && filter.current_fpr() <= 0.01);
+        // The state goes on with the rate and the room of its own size, and the options that ask for another are refused.
+        assert!(clean(bench.run("dedup --state small b")).len() >= numbers(4000..4008).len());
+        assert_eq!(block_count(&bench, "small"), needed);
+        let again = bench.run(&format!("dedup -n {keys} -p 0.01 --state small b"));
+        if needed < planned {
+            let message = crate::common::refused(again);
+            let sizes = format!("-n and -p ask for {} bytes, and it has {}", 64 * planned, 64 * needed);
+            tells(&message, &["cannot use the state \"small\"", &sizes, "leave out the option that differs"]);
+        } else {
+            clean(again);
+        }
+    }
+    tells(&Bench::new(&[]).refused("dedup --shrink"), &["required", "--state"]);
+}
+
+#[test]
+fn states_that_grow_or_do_not_tell_their_rate_stay_as_they_are() {
+    let bench = Bench::new(&[("a", &numbers(0..300))]);
+    bench.clean("dedup --state growing -o o a");
+    bench.clean("dedup --shrink --state same -o o a");
+    assert!(bench.read("same") == bench.read("growing"));
+    let filter: BloomFilter = BloomFilter::builder().memory(1 << 16).probes(8).build().unwrap();
+    filter.save(bench.path("silent")).unwrap();
+    bench.clean("dedup --shrink --state silent -o o a");
+    assert_eq!(block_count(&bench, "silent"), 1024);
+}
+
+#[test]
+fn merge_takes_sizes_that_fold_to_each_other() {
+    let bench = Bench::new(&[("a", &numbers(0..3000)), ("b", &numbers(2000..4000)), ("c", &numbers(0..10))]);
+    // As in the guesses above: 99, 198 and 396 blocks, all for 1 %, and 60.
+    for (name, keys) in [("a", 5000), ("b", 10_000), ("c", 20_000), ("d", 3000)] {
+        let lines = if name == "d" { "c" } else { name };
+        bench.clean(&format!("build -n {keys} -p 0.01 --no-shrink -o {name}.bloom {lines}"));
+    }
+    let sizes = ["a", "b", "c", "d"].map(|name| block_count(&bench, &format!("{name}.bloom")));
+    assert_eq!(sizes, [99, 198, 396, 60]);
+    bench.clean("build -n 5000 -p 0.01 -o all.bloom a b c");
+    for order in ["a b c", "c b a", "b c a", "c a b"] {
+        let files: Vec<String> = order.split(' ').map(|name| format!("{name}.bloom")).collect();
+        bench.clean(&format!("merge -o merged {}", files.join(" ")));
+        let [merged, all] = ["merged", "all.bloom"].map(|name| BloomFilter::load(bench.path(name)).unwrap());
+        assert!(merged == all && block_count(&bench, "merged") == 99, "{order}");
+        assert_eq!((merged.key_name(), merged.false_positive_rate()), ("line", Some(0.01)));
+        assert!(
+            merged.expected_keys() == Some(5000) || merged.expected_keys() == Some(merged.capacity(0.01)),
+            "{order}"
+        );
+    }
+    tells(
+        &bench.refused("merge a.bloom d.bloom -o other"),
+        &["\"d.bloom\" into \"a.bloom\"", "size: 99 and 60 blocks"],
+    );
+    tells(
+        &bench.refused("merge d.bloom c.bloom -o other"),
+        &["\"c.bloom\" into \"d.bloom\"", "size: 60 and 396 blocks"],
+    );
+    assert!(!bench.path("other").exists());
+    assert!(bench.clean("merge --help").contains("the result has the smallest size"));
+}
+
+#[test]
+fn merge_warns_of_a_result_that_is_too_full() {
+    let bench = Bench::new(&[("a", &numbers(0..10)), ("b", &numbers(0..12_000))]);
+    for shrink in ["", "--no-shrink "] {
+        for name in ["a", "b"] {
+            bench.clean(&format!("build -n 80000 -p 0.01 {shrink}-o {name}.bloom {name}"));
+        }
+        // 1584 blocks fold to 99 with ten lines, and to 396 with 12,000.
+        let sizes = ["a.bloom", "b.bloom"].map(|name| block_count(&bench, name));
+        assert_eq!(sizes, if shrink.is_empty() { [99, 396] } else { [1584; 2] });
+        for order in ["a.bloom b.bloom", "b.bloom a.bloom"] {
+            let output = bench.run(&format!("merge -o merged {order}"));
+            let merged = BloomFilter::load(bench.path("merged")).unwrap();
+            assert_eq!((output.status.code(), merged.block_count()), (Some(0), sizes[0]));
+            let (keys, planned, rate) =
+                (merged.estimated_keys(), merged.expected_keys().unwrap(), merged.current_fpr());
+            let warning = format!(
+                "bloomline: warning: the filter has about {keys:.0} keys and is made for {planned}: its false-positive rate is \
+                 {rate:.4}; build the filters with -n for the keys of all, and with --no-shrink\n"
+            );
+            assert_eq!(text(&output.stderr), if shrink.is_empty() { &*warning } else { "" });
+        }
+    }
+}
