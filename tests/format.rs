@@ -109,9 +109,7 @@ mod variants {
 
     #[test]
     fn other_layouts_are_the_same_there() {
-        let made = |layout: &str, units: usize, probes: u32, seed: u64| {
-            json!({ "layout": layout, "units": units, "probes": probes, "seed": seed })
-        };
+        let made = |layout: &str, units: usize, probes: u32, seed: u64| json!({ "layout": layout, "units": units, "probes": probes, "seed": seed });
         for (bits, probes) in [(1, 1), (3000, 7), (20_000, 32)] {
             let filter = ClassicBloomFilter::with_bits(bits, probes).unwrap().with_seed(bits);
             both_agree!(ClassicBloomFilter, filter, made("classic", bits as usize, probes, bits));
