@@ -1,5 +1,5 @@
-//! docs/FORMAT.md is enough for another implementation: `tests/data/format.py`, which was written from it alone, and the
-//! library write the same bytes, give the same answers and refuse the same files.
+//! docs/FORMAT.md is enough for another implementation. `tests/data/format.py` was written from it alone. It writes the bytes
+//! that the library writes, gives the same answers and refuses the same files.
 //!
 //! The tests that lack Python or its module `xxhash` say so and pass, unless `BLOOMLINE_REQUIRE_PYTHON=1`.
 #![cfg(feature = "file")]
@@ -107,9 +107,24 @@ mod variants {
         ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter, TwoBlockBloomFilter,
     };
 
+    fn made(layout: &str, units: usize, probes: u32, seed: u64) -> Value {
+        json!({ "layout": layout, "units": units, "probes": probes, "seed": seed })
+    }
+
+    /// A file without fields with more bits set in a byte, and the trailer that belongs to them.
+    fn with_body(bytes: &[u8], place: usize, bits: u8) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        bytes[place] |= bits;
+        let (trailer, end) = (bytes.len() - 16, bytes.len() - 8);
+        let ones: u32 = bytes[64..trailer].iter().map(|byte| byte.count_ones()).sum();
+        bytes[trailer..end].copy_from_slice(&u64::from(ones).to_le_bytes());
+        let checksum = XxHash3_64::oneshot(&bytes[64..end]);
+        bytes[end..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
     #[test]
     fn other_layouts_are_the_same_there() {
-        let made = |layout: &str, units: usize, probes: u32, seed: u64| json!({ "layout": layout, "units": units, "probes": probes, "seed": seed });
         for (bits, probes) in [(1, 1), (3000, 7), (20_000, 32)] {
             let filter = ClassicBloomFilter::with_bits(bits, probes).unwrap().with_seed(bits);
             both_agree!(ClassicBloomFilter, filter, made("classic", bits as usize, probes, bits));
@@ -207,18 +222,6 @@ fn with_header(bytes: &[u8], place: usize, field: &[u8]) -> Vec<u8> {
     bytes[place..place + field.len()].copy_from_slice(field);
     let checksum = XxHash3_64::oneshot(&bytes[..56]);
     bytes[56..64].copy_from_slice(&checksum.to_le_bytes());
-    bytes
-}
-
-/// A file without fields with more bits set in a byte, and the trailer that belongs to them.
-fn with_body(bytes: &[u8], place: usize, bits: u8) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    bytes[place] |= bits;
-    let (trailer, end) = (bytes.len() - 16, bytes.len() - 8);
-    let ones: u32 = bytes[64..trailer].iter().map(|byte| byte.count_ones()).sum();
-    bytes[trailer..end].copy_from_slice(&u64::from(ones).to_le_bytes());
-    let checksum = XxHash3_64::oneshot(&bytes[64..end]);
-    bytes[end..].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
 
