@@ -42,7 +42,6 @@ pub(crate) fn run<I: Isa, const B: usize, P: Probe>(
     hashes: &[u64],
     answers: &mut [bool],
 ) -> usize {
-    let mut count = 0;
     let mut done = 0;
     if memory_bytes > CACHED_BYTES {
         let (first, rest) = hashes.split_at(AHEAD.min(hashes.len()));
@@ -55,28 +54,27 @@ pub(crate) fn run<I: Isa, const B: usize, P: Probe>(
             for &hash in next {
                 probe.prefetch(hash);
             }
-            count += probe_each::<I, B, P>(isa, &mut probe, hashes, answers);
+            *answers = hashes.map(|hash| probe.probe::<I, B>(isa, hash));
         }
         done = BURST * bursts.len();
     } else if P::WRITES {
         // Bursts here too: docs/BENCHMARKS.md has what they gain.
         let (bursts, _) = hashes.as_chunks::<BURST>();
         for (hashes, answers) in bursts.iter().zip(answers.as_chunks_mut::<BURST>().0) {
-            count += probe_each::<I, B, P>(isa, &mut probe, hashes, answers);
+            *answers = hashes.map(|hash| probe.probe::<I, B>(isa, hash));
         }
         done = BURST * bursts.len();
     }
-    count + probe_each::<I, B, P>(isa, &mut probe, &hashes[done..], &mut answers[done..])
+    probe_each::<I, B, P>(isa, &mut probe, &hashes[done..], &mut answers[done..]);
+    // Afterwards, for the loops above have no register to spare: a count in one that goes to the stack waits there.
+    answers.iter().map(|&answer| usize::from(answer)).sum()
 }
 
 #[inline(always)]
-fn probe_each<I: Isa, const B: usize, P: Probe>(isa: I, probe: &mut P, hashes: &[u64], answers: &mut [bool]) -> usize {
-    let mut count = 0;
+fn probe_each<I: Isa, const B: usize, P: Probe>(isa: I, probe: &mut P, hashes: &[u64], answers: &mut [bool]) {
     for (answer, &hash) in answers.iter_mut().zip(hashes) {
         *answer = probe.probe::<I, B>(isa, hash);
-        count += usize::from(*answer);
     }
-    count
 }
 
 /// Hashes `keys` portion by portion for `run`, which answers the hashes; the sum of what it returns.
