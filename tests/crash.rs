@@ -5,8 +5,10 @@ use bloomline::{BloomFilter, FileErrorKind};
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
+#[cfg(target_os = "linux")]
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
 /// Where the saving process, which is this program once more, saves to.
@@ -15,6 +17,10 @@ const TARGET: &str = "BLOOMLINE_TEST_TARGET";
 const REFUSED: &str = "BLOOMLINE_TEST_REFUSED";
 
 const ROUNDS: u32 = 100;
+
+/// What a write beyond the limit raises.
+#[cfg(target_os = "linux")]
+const SIGXFSZ: i32 = 25;
 
 /// Two filters that differ in nearly every block: 2 MiB each, which takes a save several writes.
 fn filters() -> [BloomFilter; 2] {
@@ -49,6 +55,7 @@ fn saver() {
         let error = filters[1].save(&target).unwrap_err();
         let full = [ErrorKind::FileTooLarge, ErrorKind::StorageFull];
         assert!(matches!(error.kind(), FileErrorKind::Io(error) if full.contains(&error.kind())), "{error:?}");
+        println!("refused");
         return;
     }
     loop {
@@ -106,8 +113,8 @@ fn a_killed_process_leaves_the_old_or_the_new_file() {
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
 
-/// Files are limited to 1 MiB, and the filter has 2.
-fn save_beyond_the_limit(script: &str) -> (bool, usize) {
+/// Files are limited to 1 MiB, and the filter has 2. What the saving process says and ends with, and the files left behind.
+fn save_beyond_the_limit(script: &str) -> (Output, usize) {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("filter.bloom");
     let [old, _] = filters();
@@ -115,21 +122,27 @@ fn save_beyond_the_limit(script: &str) -> (bool, usize) {
     let before = fs::read(&target).unwrap();
     let output = saving_process(script, &target).env(REFUSED, "1").output().unwrap();
     assert_eq!(fs::read(&target).unwrap(), before);
-    (output.status.success(), left_behind(folder.path()))
+    (output, left_behind(folder.path()))
+}
+
+fn told_of_a_refusal(output: &Output) -> bool {
+    String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with("refused"))
 }
 
 #[test]
 fn a_write_that_is_refused_leaves_the_old_file_and_nothing_else() {
     // Units of 512 bytes; the signal that comes with the refusal is ignored.
-    let (refusal_reported, left_behind) = save_beyond_the_limit("ulimit -f 2048; trap '' XFSZ;");
-    assert!(refusal_reported);
+    let (output, left_behind) = save_beyond_the_limit("ulimit -f 2048; trap '' XFSZ;");
+    assert!(output.status.success() && told_of_a_refusal(&output), "{output:?}");
     assert_eq!(left_behind, 0);
 }
 
 #[test]
 fn a_process_that_dies_of_a_write_leaves_the_old_file() {
-    let (survived, left_behind) = save_beyond_the_limit("ulimit -f 2048;");
-    assert!(!survived);
+    let (output, left_behind) = save_beyond_the_limit("ulimit -f 2048;");
+    assert!(!told_of_a_refusal(&output), "{output:?}");
+    #[cfg(target_os = "linux")]
+    assert_eq!(output.status.signal(), Some(SIGXFSZ));
     assert_eq!(left_behind, 1);
 }
 
@@ -165,7 +178,7 @@ fn a_full_disk_leaves_the_old_file() {
     // 3 MiB hold the old filter and half of the new one.
     let script = format!(
         "mount -t tmpfs -o size=3m tmpfs {disk} && cp {original} {disk}/filter.bloom && \
-         \"$0\" --exact saver --nocapture && cmp {original} {disk}/filter.bloom && [ $(ls -A {disk} | wc -l) = 1 ]",
+         \"$0\" --exact saver --nocapture | grep refused && cmp {original} {disk}/filter.bloom && [ $(ls -A {disk} | wc -l) = 1 ]",
         original = original.display(),
     );
     let status = unshare(&script)

@@ -106,8 +106,9 @@ fn check<K: Key>(case: Case, key: impl Fn(u64) -> K) {
             }
         });
     }
-    // Below a hundred blocks whole blocks round the size up, so only the upper bound is promised.
-    let least = if blocks < 100 { 0.0 } else { 0.9 };
+    // Below a hundred blocks whole blocks round the size up, by up to 0.51 bits a key in the one case here. By tests/data/fpr.csv
+    // two bits more take half off the rate at 14 bits a key, so this takes off up to 17 %.
+    let least = if blocks < 100 { 0.9 * 0.83 } else { 0.9 };
     for (kernel, found) in kernels.iter().zip(found) {
         for (found, filter) in found.into_iter().zip(["exclusive", "atomic"]) {
             let ratio = found as f64 / (probes * filters) as f64 / rate;

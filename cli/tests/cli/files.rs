@@ -1,7 +1,7 @@
 //! The commands that keep filters in files: `build`, `check`, `merge` and `info`.
 
 use crate::common::{Bench, blocks, clean, ended, number, numbers, ones, refused, tells};
-use bloomline::BloomFilter;
+use bloomline::{BloomFilter, ScalableBloomFilter};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -231,6 +231,8 @@ fn merge_refuses_filters_that_differ() {
 
     tells(&bench.refused("merge f missing -o merged"), &["\"missing\"", "No such file"]);
     tells(&bench.refused("merge f a -o merged"), &["\"a\"", "not a bloomline file"]);
+    assert_eq!(bench.clean("dedup --count --when-full grow --state scalable a"), "1\n");
+    tells(&bench.refused("merge f scalable -o merged"), &["\"scalable\"", "fixed size", "-n"]);
     tells(&bench.refused("merge -o merged"), &["required", "FILTER"]);
     assert!(!bench.path("merged").exists());
     let before = bench.read("f");
@@ -283,6 +285,31 @@ fn info_tells_what_a_filter_is() {
         (&0.0.into(), &0.0.into(), &Value::Null)
     );
     assert!(bench.clean("info f").contains("keys          0 (estimated)"));
+}
+
+#[test]
+fn info_tells_what_a_scalable_filter_is() {
+    let bench = Bench::new(&[("a", &numbers(0..5000))]);
+    let printed = bench.clean("dedup -n 1000 -p 0.01 --when-full grow --seed 42 --state s --count a");
+    let info = bench.json("info --json s");
+    // Room for 1000, 2000 and 4000 keys; docs/FORMAT.md: a header, and three files of a filter one after another.
+    let memory = bench.read("s").len() - 64 - 3 * 80;
+    assert_eq!(info["filters"], 3);
+    assert_eq!(info["probes"].as_array().unwrap().len(), 3);
+    assert_eq!(info["estimated_keys"].to_string(), format!("{}.0", printed.trim_end()));
+    assert_eq!((&info["memory_bytes"], &info["blocks"]), (&memory.into(), &(memory / 64).into()));
+    assert_eq!((&info["layout"], &info["seed"], &info["max_fpr"]), (&"words4".into(), &42.into(), &0.01.into()));
+    let filter = ScalableBloomFilter::load(bench.path("s")).unwrap();
+    let ones = |filter: &BloomFilter| filter.fill_ratio() * filter.memory_bytes() as f64;
+    let fill = filter.stages().iter().map(ones).sum::<f64>() / memory as f64;
+    assert!((number(&info, "fill") / fill - 1.0).abs() < 1e-9, "{info} {fill}");
+    // Two filters are full, at 1/8 and 7/64 of the rate that is asked for, and one is not yet at 49/512: docs/DESIGN.md.
+    assert!((0.0021..0.0034).contains(&number(&info, "fpr")), "{info}");
+    let text = bench.clean("info s");
+    tells(
+        &text,
+        &["filters       3\n", &format!("keys          {printed}"), "seed          42\n", "checksum      right\n"],
+    );
 }
 
 #[test]

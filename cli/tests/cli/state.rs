@@ -23,7 +23,6 @@ fn a_state_makes_two_runs_one() {
         assert!(both == numbers(3000..4000), "{options}");
         assert!(bench.read("d") == [numbers(2000..3000), numbers(2500..3500)].concat(), "{options}");
         assert_eq!(bench.clean(&format!("dedup {again}--count --state s a b")), "0\n");
-        bench.clean("info s");
         assert_eq!(bench.clean("check -c -f s a b"), "a:3000\nb:3000\n");
     }
     // The filter of `build` is a state as well.
