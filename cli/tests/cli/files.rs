@@ -292,8 +292,9 @@ fn info_tells_what_a_scalable_filter_is() {
     let bench = Bench::new(&[("a", &numbers(0..5000))]);
     let printed = bench.clean("dedup -n 1000 -p 0.01 --when-full grow --seed 42 --state s --count a");
     let info = bench.json("info --json s");
-    // Room for 1000, 2000 and 4000 keys; docs/FORMAT.md: a header, and three files of a filter one after another.
-    let memory = bench.read("s").len() - 64 - 3 * 80;
+    // Room for 1000, 2000 and 4000 keys; docs/FORMAT.md: a header, and three files of a filter one after another, each with the
+    // keys, the rate and the name in 64 bytes of fields.
+    let memory = bench.read("s").len() - 64 - 3 * (64 + 64 + 16);
     assert_eq!(info["filters"], 3);
     assert_eq!(info["probes"].as_array().unwrap().len(), 3);
     assert_eq!(info["estimated_keys"].to_string(), format!("{}.0", printed.trim_end()));
