@@ -123,7 +123,7 @@ impl Blocks {
         Ok(Self { first: start, len, _owner: Owner::File { _mapping: mapping } })
     }
 
-    #[inline(always)]
+    #[cfg(feature = "file")]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
