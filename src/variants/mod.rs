@@ -160,50 +160,33 @@ impl<L: Query<A> + Variant, A> Filter<L, A> {
     }
 }
 
-impl<L: Insert> Layout for Filter<L, Exclusive>
-where
-    Self: Send + Sync,
-{
-    const NAME: &'static str = L::FORMAT.name;
+/// Inserts by whoever has the filter alone, whatever its access.
+trait InsertAlone<A>: Query<A> + Sized {
+    fn insert_hash(filter: &mut Filter<Self, A>, hash: u64) -> bool;
+    fn insert_hashes(filter: &mut Filter<Self, A>, hashes: &[u64], new: &mut [bool]) -> usize;
+}
 
-    fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
-        Self::new(expected_keys, false_positive_rate)
+impl<L: Insert> InsertAlone<Exclusive> for L {
+    fn insert_hash(filter: &mut Filter<L, Exclusive>, hash: u64) -> bool {
+        filter.insert_hash(hash)
     }
 
-    fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
-        for_memory(bytes, expected_keys)
-    }
-
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        Self::insert_hash(self, hash)
-    }
-
-    fn contains_hash(&self, hash: u64) -> bool {
-        Self::contains_hash(self, hash)
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
-        Self::insert_hashes(self, hashes, new)
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        Self::contains_hashes(self, hashes, found)
-    }
-
-    fn memory_bytes(&self) -> usize {
-        Self::memory_bytes(self)
-    }
-
-    fn probes(&self) -> u32 {
-        Self::probes(self)
-    }
-
-    fn expected_fpr(&self, keys: u64) -> f64 {
-        Self::expected_fpr(self, keys)
+    fn insert_hashes(filter: &mut Filter<L, Exclusive>, hashes: &[u64], new: &mut [bool]) -> usize {
+        filter.insert_hashes(hashes, new)
     }
 }
 
-impl<L: InsertShared> Layout for Filter<L, Shared>
+impl<L: InsertShared> InsertAlone<Shared> for L {
+    fn insert_hash(filter: &mut Filter<L, Shared>, hash: u64) -> bool {
+        filter.insert_hash(hash)
+    }
+
+    fn insert_hashes(filter: &mut Filter<L, Shared>, hashes: &[u64], new: &mut [bool]) -> usize {
+        filter.insert_hashes(hashes, new)
+    }
+}
+
+impl<L: InsertAlone<A>, A> Layout for Filter<L, A>
 where
     Self: Send + Sync,
 {
@@ -218,7 +201,7 @@ where
     }
 
     fn insert_hash(&mut self, hash: u64) -> bool {
-        Self::insert_hash(self, hash)
+        L::insert_hash(self, hash)
     }
 
     fn contains_hash(&self, hash: u64) -> bool {
@@ -226,7 +209,7 @@ where
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
-        Self::insert_hashes(self, hashes, new)
+        L::insert_hashes(self, hashes, new)
     }
 
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
