@@ -178,7 +178,7 @@ impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Blocks { ours, theirs } => {
-                write!(f, "filters differ in size: {ours} and {theirs} blocks")
+                write!(f, "filters differ in size: {ours} and {theirs} blocks, and neither folds to the other")
             }
             Self::Units { ours, theirs } => write!(f, "filters differ in size: {ours} and {theirs}"),
             Self::Probes { ours, theirs } => {
