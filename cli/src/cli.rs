@@ -197,9 +197,9 @@ impl ReadOptions {
         KeyRule { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
     }
 
-    /// A name for the keys.
+    /// A name for the keys. The byte that ends a line is no part of them.
     pub fn key_name(&self) -> String {
-        self.key_rule().name(self.end())
+        self.key_rule().name()
     }
 }
 

@@ -160,7 +160,8 @@ impl<L: Query<A> + Variant, A> Filter<L, A> {
     }
 }
 
-/// Inserts by whoever has the filter alone, whatever its access.
+/// Inserts by whoever has the filter alone, whatever its access. The implementations name the filter's own methods by path:
+/// a call by a dot would find those of [`Layout`], which call these.
 trait InsertAlone<A>: Query<A> + Sized {
     fn insert_hash(filter: &mut Filter<Self, A>, hash: u64) -> bool;
     fn insert_hashes(filter: &mut Filter<Self, A>, hashes: &[u64], new: &mut [bool]) -> usize;
@@ -168,21 +169,21 @@ trait InsertAlone<A>: Query<A> + Sized {
 
 impl<L: Insert> InsertAlone<Exclusive> for L {
     fn insert_hash(filter: &mut Filter<L, Exclusive>, hash: u64) -> bool {
-        filter.insert_hash(hash)
+        Filter::<L, Exclusive>::insert_hash(filter, hash)
     }
 
     fn insert_hashes(filter: &mut Filter<L, Exclusive>, hashes: &[u64], new: &mut [bool]) -> usize {
-        filter.insert_hashes(hashes, new)
+        Filter::<L, Exclusive>::insert_hashes(filter, hashes, new)
     }
 }
 
 impl<L: InsertShared> InsertAlone<Shared> for L {
     fn insert_hash(filter: &mut Filter<L, Shared>, hash: u64) -> bool {
-        filter.insert_hash(hash)
+        Filter::<L, Shared>::insert_hash(filter, hash)
     }
 
     fn insert_hashes(filter: &mut Filter<L, Shared>, hashes: &[u64], new: &mut [bool]) -> usize {
-        filter.insert_hashes(hashes, new)
+        Filter::<L, Shared>::insert_hashes(filter, hashes, new)
     }
 }
 

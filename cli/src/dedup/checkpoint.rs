@@ -66,7 +66,8 @@ impl Job {
             inputs: inputs.iter().map(of_input).collect(),
             outputs: options.outputs().map(|path| output::name(Some(&whole(path)))).collect(),
             options: format!(
-                "{}; invert {}, annotate {}, seed {}",
+                "{}{}; invert {}, annotate {}, seed {}",
+                if options.reading.end() == 0 { "NUL-terminated " } else { "" },
                 options.reading.key_name(),
                 options.invert,
                 options.annotate,

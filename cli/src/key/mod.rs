@@ -67,22 +67,20 @@ impl KeyRule {
         matches!(self.part, Part::Line) && !self.trim && !self.url && !self.ignore_case
     }
 
-    /// A name for such keys of lines that end with the byte `end`. Other rules have other names. It has no control characters,
-    /// and a long one ends in its hash.
-    pub fn name(&self, end: u8) -> String {
-        let kind = if end == 0 { "NUL-terminated " } else { "" };
+    /// A name for such keys. Other rules have other names. It has no control characters, and a long one ends in its hash.
+    pub fn name(&self) -> String {
         let mut name = match &self.part {
-            Part::Line => format!("{kind}line"),
+            Part::Line => "line".to_owned(),
             Part::Field { number, delimiter } => {
                 let delimiter = match &delimiter[..] {
                     b"\t" => "tab".to_owned(),
                     other => format!("'{}'", escaped(&String::from_utf8_lossy(other))),
                 };
-                format!("field {number} of {kind}lines split at {delimiter}")
+                format!("field {number} of lines split at {delimiter}")
             }
             Part::Json(pointer) => match &*escaped(&pointer.to_string()) {
-                "" => format!("value of {kind}JSON lines"),
-                pointer => format!("{pointer} of {kind}JSON lines"),
+                "" => "value of JSON lines".to_owned(),
+                pointer => format!("{pointer} of JSON lines"),
             },
         };
         let steps =
@@ -303,7 +301,7 @@ mod tests {
 
     #[test]
     fn names_are_read_with_ease() {
-        let named = |part, trim, url, ignore_case| KeyRule { part, trim, url, ignore_case }.name(b'\n');
+        let named = |part, trim, url, ignore_case| KeyRule { part, trim, url, ignore_case }.name();
         for (part, expected) in [
             (Part::Line, "line"),
             (part_field(2, b"\t"), "field 2 of lines split at tab"),
@@ -315,10 +313,7 @@ mod tests {
         ] {
             assert_eq!(named(part.clone(), false, false, false), expected);
             let all = format!("{expected}, trimmed, normal form of a URL, case ignored");
-            assert_eq!(named(part.clone(), true, true, true), all);
-            let nul = KeyRule { part, ..LINE }.name(0);
-            assert_eq!(nul.replacen("NUL-terminated ", "", 1), expected);
-            assert_ne!(nul, expected);
+            assert_eq!(named(part, true, true, true), all);
         }
         assert_eq!(named(Part::Line, true, false, false), "line, trimmed");
         assert_eq!(named(Part::Line, false, true, false), "line, normal form of a URL");
@@ -327,7 +322,7 @@ mod tests {
 
     #[test]
     fn long_names_fit_a_file_and_differ() {
-        let name = |text: &str| KeyRule { part: part_json(text), ..LINE }.name(b'\n');
+        let name = |text: &str| KeyRule { part: part_json(text), ..LINE }.name();
         let longest = "/".repeat(NAME_BYTES - " of JSON lines".len());
         assert_eq!(name(&longest), format!("{longest} of JSON lines"));
         for one in ["/", "\u{e4}", "\u{1f600}"] {
