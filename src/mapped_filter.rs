@@ -65,11 +65,12 @@ impl BloomFilter {
                 return Err(FileErrorKind::from(error));
             }
             let mut file = File::open(path)?;
-            let Some(length) = file::regular_length(&file)? else {
+            let length = file::regular_length(&file)?;
+            let (Head { params, hasher, purpose, fields }, _) = file::read_header(&WORDS4, &mut file, length)?;
+            if length.is_none() {
                 let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: read it with read_from");
                 return Err(error.into());
-            };
-            let (Head { params, hasher, purpose, fields }, _) = file::read_header(&WORDS4, &mut file, Some(length))?;
+            }
             file.seek(SeekFrom::End(-(TRAILER_BYTES as i64)))?;
             let mut trailer = [0; TRAILER_BYTES];
             file.read_exact(&mut trailer)?;

@@ -127,6 +127,7 @@ fn other_options_are_not_resumed() {
         (&["--invert"][..], "invert true"),
         (&["--annotate"], "annotate true"),
         (&["--dupes", "dupes.txt"], "dupes.txt"),
+        (&["-z"], "\"NUL-terminated line; "),
     ] {
         let message = job.refused(&mut job.command(&[&["--resume"], more].concat()));
         tells(&message, &other_job);
@@ -144,7 +145,6 @@ fn other_options_are_not_resumed() {
         (&["--field", "1", "--delimiter", "/"], "field 1 of lines split at '/'"),
         (&["--json-pointer", "/a"], "/a of JSON lines"),
         (&["--normalize", "url"], "line, normal form of a URL"),
-        (&["-z"], "NUL-terminated line"),
     ] {
         let resume = || job.refused(&mut job.command(&[&["--resume"], more].concat()));
         tells(&resume(), &["cannot use the filter \"state\"", "keys are \"line\"", &format!("\"{key}\"")]);
