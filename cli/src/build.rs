@@ -1,13 +1,15 @@
 //! `bloomline build`: a filter of lines, in a file.
 
 use crate::cli::BuildOptions;
-use crate::error::Error;
+use crate::error::{Error, Stop};
 use crate::files;
 use crate::lines::chunks::Chunks;
 use crate::lines::input::Input;
 use crate::lines::pipeline;
 use crate::messages::print;
+use crate::set::inserter::Inserter;
 use crate::set::{report, sizing};
+use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -17,23 +19,26 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let reading = &options.reading;
     let inputs = Input::check_all(&reading.files)?;
     files::check_target(&options.output, inputs.iter().map(|input| &input.origin))?;
+    // A number of lines that is estimated too low has them read again, so that the file has one filter of the right size.
+    let again: io::Result<Vec<Input>> = inputs.iter().map(Input::again).collect();
     let mut inserter = sizing::of_build(options, &inputs)?;
     inserter.begin();
-    let hashing = reading.hashing(inserter.set.hasher());
-    let read = pipeline::run_alone(
-        reading.threads,
-        false,
-        Chunks::new(inputs, 0, reading.cut()),
-        move |lines| {
-            lines.hash(&hashing);
-            Ok(())
-        },
-        |lines, position| inserter.insert(lines, position, reading.on_error, true),
-    );
-    if let Err(stop) = read {
+    if let Err(stop) = read(options, &mut inserter, inputs) {
         return stop.end();
     }
     inserter.end();
+    let keys = inserter.counts.inserted;
+    let mut inserter = match inserter.into_sized() {
+        Some(inserter) => inserter,
+        None => {
+            let mut inserter = sizing::of_counted(options, keys)?;
+            let inputs = again.map_err(|source| Error::Again { source })?;
+            if let Err(stop) = read(options, &mut inserter, inputs) {
+                return stop.end();
+            }
+            inserter
+        }
+    };
     if !options.append && !options.no_shrink {
         inserter.set.shrink();
     }
@@ -42,4 +47,19 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
         print(&report::of_build(&inserter, &options.output, started.elapsed())?.format(format));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn read(options: &BuildOptions, inserter: &mut Inserter, inputs: Vec<Input>) -> Result<(), Stop> {
+    let reading = &options.reading;
+    let hashing = reading.hashing(inserter.set.hasher());
+    pipeline::run_alone(
+        reading.threads,
+        false,
+        Chunks::new(inputs, 0, reading.cut()),
+        move |lines| {
+            lines.hash(&hashing);
+            Ok(())
+        },
+        |lines, position| inserter.insert(lines, position, reading.on_error, true),
+    )
 }

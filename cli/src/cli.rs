@@ -207,7 +207,8 @@ impl ReadOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Filter")]
 pub struct SizeOptions {
-    /// The number of distinct lines to plan for [default: the number of lines in the files, estimated from samples]
+    /// The number of distinct lines to plan for [default: the number of lines in the files, estimated from samples; should that
+    /// be too low, the filter takes more memory, and its rate stays]
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = value_parser!(u64).range(1..))]
     pub expected_keys: Option<u64>,
 
@@ -284,11 +285,11 @@ pub struct DedupOptions {
     #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "expected_keys", help_heading = "Filter")]
     pub memory: Option<usize>,
 
-    /// The false-positive rate at which the filter counts as full [default: the rate of -p]
+    /// The false-positive rate at which a filter that does not grow is full: at least the rate of -p [default: the rate of -p]
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Filter")]
     pub max_fpr: Option<f64>,
 
-    /// What to do once the filter is full [default: warn if the size is known beforehand, else grow]
+    /// What to do once the filter is full [default: warn if -n, --memory or --max-fpr is given, else grow]
     #[arg(long, value_name = "WHAT", help_heading = "Filter")]
     pub when_full: Option<WhenFull>,
 

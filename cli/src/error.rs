@@ -33,14 +33,23 @@ errors! {
     KeysUnknown { input: String } =>
         "cannot tell how many lines {input} has, because it is compressed or not a file; give the number of distinct lines \
          with -n";
+    Again { source: io::Error } =>
+        "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines \
+         with -n";
     Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
     NoKey { line: String, fault: Fault } => "no key in {line}: {fault}; choose with --on-error how to go on";
 
+    NeverFull { max_fpr: f64 } =>
+        "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out \
+         --max-fpr, or choose --when-full warn or stop";
+    MaxFprBelow { max_fpr: f64, fpr: f64 } =>
+        "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before the lines are in that it is made \
+         for; give -p {max_fpr} or a lower rate";
     GrowInMemory => "a filter with --memory cannot grow; leave out --memory, or choose --when-full warn or stop";
     PlanOfTwo => "plan needs two of -n KEYS, -p RATE and --memory SIZE and computes the third; --table needs none of them";
     Build { error: BuildError } => "{error}";
     Full { line: String, keys: u64, fpr: f64 } =>
-        "stopped at {line}: the filter is full after {keys} new lines, at a false-positive rate of {fpr}; make it larger \
+        "stopped at {line}: the filter is full with {keys} distinct lines, at a false-positive rate of {fpr}; make it larger \
          with -n or --memory, or let it grow with --when-full grow";
     Exact { source: io::Error } => "cannot keep the hashes of --exact in a temporary file: {source}; set TMPDIR to another folder";
     Thread { source: io::Error } => "cannot start a thread: {source}; ask for fewer with -j";

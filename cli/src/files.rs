@@ -7,13 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What an input or output is called, and which file it is.
+#[derive(Clone)]
 pub struct Origin {
     name: String,
     identity: Option<Identity>,
 }
 
 /// What tells one regular file from another: device and inode.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Identity(u64, u64);
 
 impl Identity {

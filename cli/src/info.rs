@@ -39,7 +39,7 @@ pub fn run(options: &InfoOptions) -> Result<ExitCode, Error> {
 fn describe(figures: &mut Figures, set: &KeySet) {
     let (memory, keys, fill, rate) = (set.memory_bytes(), set.keys(), set.fill_ratio(), set.current_fpr());
     let seed = set.hasher().seed();
-    let stages = set.stages();
+    let stages: Vec<&BloomFilter> = set.stages().collect();
     let blocks = memory / 64;
     let bytes = |bytes: usize| format!("{bytes} bytes ({})", readable_size(bytes));
 
@@ -53,7 +53,7 @@ fn describe(figures: &mut Figures, set: &KeySet) {
     match set.plan() {
         Some(plan) => figures.both("probes (k)", plan.probes(), "probes", plan.probes()),
         None => {
-            let probes: Vec<u32> = stages.iter().map(BloomFilter::probes).collect();
+            let probes: Vec<u32> = stages.iter().map(|filter| filter.probes()).collect();
             figures.both("probes (k)", format!("{probes:?}"), "probes", probes);
         }
     }

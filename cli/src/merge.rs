@@ -17,7 +17,7 @@ pub fn run(options: &MergeOptions) -> Result<ExitCode, Error> {
 
     let load = |path: &PathBuf| match KeySet::load(path)? {
         KeySet::Sized(filter) => Ok(filter),
-        KeySet::Shared(_) => unreachable!("it was loaded from a file"),
+        KeySet::Estimated(_) | KeySet::Shared(_) => unreachable!("it was loaded from a file"),
         KeySet::Scalable(_) => Err(Error::MergeScalable { filter: path.clone() }),
     };
     let mut merged = load(first)?;

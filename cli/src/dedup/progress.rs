@@ -49,7 +49,7 @@ impl Progress {
         let unique = readable_count(done.counts.unique() as f64);
         let full = match &done.limit {
             Some(limit) => format!("{:.0} % full", 100.0 * done.counts.inserted as f64 / limit.keys.max(1) as f64),
-            None => match done.set.stages().len() {
+            None => match done.set.stages().count() {
                 0 => "shared".to_owned(),
                 stages => format!("filter {stages}"),
             },

@@ -36,10 +36,10 @@ pub fn lines(mut file: &File, end: u8) -> io::Result<Option<u64>> {
         seen += length;
         found += ends(&window[..length], end);
     }
-    // Three standard deviations of a count, for chance; it matters where lines are long and few are seen. Two percent
+    // Three standard deviations of a count, for chance; it matters where lines are long and few are seen. One percent
     // more for lines that come in stretches of different lengths.
     let found = found as f64;
-    Ok(Some((1.02 * (found + 3.0 * found.sqrt() + 3.0) * size as f64 / seen.max(1) as f64) as u64))
+    Ok(Some((1.01 * (found + 3.0 * found.sqrt() + 3.0) * size as f64 / seen.max(1) as f64) as u64))
 }
 
 fn ends(bytes: &[u8], end: u8) -> u64 {

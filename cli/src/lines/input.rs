@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::files::Origin;
 use crate::lines::{decode, estimate};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub struct Opened {
 enum Source {
     /// A named regular file: opened again when its turn comes, so that thousands do not use up the descriptors.
     Path(PathBuf),
-    /// Anything else can be opened only once.
-    File(File),
+    /// Anything else can be opened only once. It is read from this position on, or from where it is.
+    File(File, Option<u64>),
 }
 
 /// A file that counts what is read of it.
@@ -76,7 +76,7 @@ impl Input {
             Ok((_, metadata)) if metadata.is_dir() => Err(Error::Directory { input: name }),
             Ok((file, metadata)) => {
                 let source =
-                    if metadata.is_file() && !stdin { Source::Path(path.to_owned()) } else { Source::File(file) };
+                    if metadata.is_file() && !stdin { Source::Path(path.to_owned()) } else { Source::File(file, None) };
                 let origin = Origin::new(name, &metadata);
                 let size = origin.is_regular().then_some(metadata.len());
                 let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -84,6 +84,20 @@ impl Input {
             }
             Err(source) => Err(Error::Open { input: name, source }),
         }
+    }
+
+    /// The same input once more, to be read after this one. Only a regular file can be.
+    pub fn again(&self) -> io::Result<Self> {
+        let source = match &self.source {
+            Source::Path(path) => Source::Path(path.clone()),
+            Source::File(file, _) => {
+                let mut file = file.try_clone()?;
+                let start = file.stream_position()?;
+                Source::File(file, Some(start))
+            }
+        };
+        let Self { origin, size, modified, read, .. } = self;
+        Ok(Self { origin: origin.clone(), source, size: *size, modified: *modified, read: read.clone() })
     }
 
     /// An estimate of the number of lines that `end` ends, somewhat too high rather than too low; `None` where only
@@ -94,7 +108,7 @@ impl Input {
         }
         let count = match &self.source {
             Source::Path(path) => File::open(path).and_then(|file| estimate::lines(&file, end)),
-            Source::File(file) => estimate::lines(file, end),
+            Source::File(file, _) => estimate::lines(file, end),
         };
         count.map_err(|source| Error::Estimate { input: self.origin.name().to_owned(), source })
     }
@@ -102,7 +116,10 @@ impl Input {
     /// Opens it at the byte `start` of its contents.
     pub fn open(self, start: u64) -> io::Result<Opened> {
         let file = match self.source {
-            Source::File(file) => file,
+            Source::File(mut file, position) => {
+                position.map_or(Ok(0), |position| file.seek(SeekFrom::Start(position)))?;
+                file
+            }
             Source::Path(path) => File::open(path)?,
         };
         // Skipped bytes count as read. In a compressed file that is more than the bytes of the file.

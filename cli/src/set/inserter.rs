@@ -6,6 +6,7 @@ use crate::lines::Lines;
 use crate::lines::position::Position;
 use crate::messages::warn;
 use crate::set::KeySet;
+use crate::set::estimated::Estimated;
 use crate::set::exact::Exact;
 use crate::values::OnError;
 use bloomline::Plan;
@@ -99,6 +100,18 @@ impl Inserter {
         }
     }
 
+    /// With one filter of a fixed size, which the file of a filter has; `None` if that was estimated too small.
+    pub fn into_sized(self) -> Option<Self> {
+        match self.set {
+            KeySet::Estimated(Estimated { first, more: None, .. }) => {
+                let set = KeySet::Sized(first);
+                Some(Self { plan: set.plan(), set, ..self })
+            }
+            KeySet::Estimated(_) => None,
+            _ => Some(self),
+        }
+    }
+
     /// Inserts the keys of lines that are hashed and start at this position, and marks the lines: whether they are new; those
     /// without a key, if they are kept, with `kept`. Stops at a line without a key if that is a failure, at a new line that the
     /// filter has no room for, and after the lines that a server took before it failed. The lines before are marked then.
@@ -117,8 +130,14 @@ impl Inserter {
             while done < hashes.len() && failure.is_none() {
                 let room =
                     limit.as_ref().filter(|limit| limit.stop).map_or(u64::MAX, |limit| limit.keys - counts.inserted);
-                full = room == 0;
-                if full {
+                if room == 0 {
+                    // Repeats need no room.
+                    set.contains_hashes(&hashes[done..], &mut new[done..])?;
+                    let absent = new[done..].iter().position(|found| !found);
+                    let end = absent.map_or(hashes.len(), |absent| done + absent);
+                    new[done..end].fill(false);
+                    done = end;
+                    full = absent.is_some();
                     break;
                 }
                 let end = hashes.len().min(done.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
@@ -161,7 +180,7 @@ impl Inserter {
             (Some(error), _) => Err(Stop::After(error)),
             (None, Some(limit)) if full => {
                 let line = position.of_line(lines, lines.passed()).line();
-                Err(Stop::After(Error::Full { line, keys: limit.keys, fpr: limit.fpr }))
+                Err(Stop::After(Error::Full { line, keys: limit.planned, fpr: limit.fpr }))
             }
             _ => position.check(lines),
         }

@@ -1,5 +1,6 @@
 //! A set of keys in a filter of any kind: of a fixed size, one that grows, or one on a server.
 
+pub mod estimated;
 pub mod exact;
 pub mod inserter;
 pub mod report;
@@ -8,6 +9,7 @@ pub mod sizing;
 
 use crate::error::Error;
 use crate::figures::readable;
+use crate::set::estimated::Estimated;
 use crate::set::shared::Shared;
 use bloomline::{BloomFilter, FileErrorKind, KeyHasher, Plan, ScalableBloomFilter};
 use std::path::Path;
@@ -16,6 +18,8 @@ use std::path::Path;
 pub enum KeySet {
     /// For a number of keys known beforehand.
     Sized(BloomFilter),
+    /// For a number of keys estimated beforehand, and for more.
+    Estimated(Estimated),
     /// For any number.
     Scalable(ScalableBloomFilter),
     /// For many processes.
@@ -49,7 +53,7 @@ impl KeySet {
         match self {
             Self::Sized(filter) => filter.save(path),
             Self::Scalable(filter) => filter.save(path),
-            Self::Shared(_) => unreachable!("--redis and --state exclude each other"),
+            Self::Estimated(_) | Self::Shared(_) => unreachable!("no such set is saved to a file"),
         }
         .map_err(|error| Error::Save { error })
     }
@@ -59,6 +63,7 @@ impl KeySet {
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
         match self {
             Self::Sized(filter) => Ok(filter.insert_hashes(hashes, new)),
+            Self::Estimated(filter) => Ok(filter.insert_hashes(hashes, new)?),
             Self::Scalable(filter) => Ok(filter.insert_hashes(hashes, new)?),
             Self::Shared(filter) => filter.insert_hashes(hashes, new),
         }
@@ -68,23 +73,26 @@ impl KeySet {
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
         match self {
             Self::Sized(filter) => Ok(filter.contains_hashes(hashes, found)),
+            Self::Estimated(filter) => Ok(filter.contains_hashes(hashes, found)),
             Self::Scalable(filter) => Ok(filter.contains_hashes(hashes, found)),
             Self::Shared(filter) => filter.contains_hashes(hashes, found),
         }
     }
 
     /// The filters that make it up: each of its own size, all with one seed. None of them is here if the set is on a server.
-    pub fn stages(&self) -> &[BloomFilter] {
-        match self {
-            Self::Sized(filter) => std::slice::from_ref(filter),
-            Self::Scalable(filter) => filter.stages(),
-            Self::Shared(_) => &[],
-        }
+    pub fn stages(&self) -> impl Iterator<Item = &BloomFilter> {
+        let (first, more) = match self {
+            Self::Sized(filter) => (Some(filter), None),
+            Self::Estimated(filter) => (Some(&filter.first), filter.more.as_ref()),
+            Self::Scalable(filter) => (None, Some(filter)),
+            Self::Shared(_) => (None, None),
+        };
+        first.into_iter().chain(more.map_or(&[][..], ScalableBloomFilter::stages))
     }
 
     /// The name of the keys; empty if there is none.
     pub fn key_name(&self) -> &str {
-        self.stages().first().map_or("", BloomFilter::key_name)
+        self.stages().next().map_or("", BloomFilter::key_name)
     }
 
     /// The size and the rates to expect, unless the set grows.
@@ -94,7 +102,7 @@ impl KeySet {
                 let builder = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes());
                 Some(builder.plan().expect("a filter of this size is there"))
             }
-            Self::Scalable(_) => None,
+            Self::Estimated(_) | Self::Scalable(_) => None,
             Self::Shared(filter) => Some(filter.plan),
         }
     }
@@ -131,7 +139,7 @@ impl KeySet {
     pub fn hasher(&self) -> &KeyHasher {
         match self {
             Self::Shared(filter) => &filter.hasher,
-            _ => self.stages()[0].hasher(),
+            _ => self.stages().next().expect("there is a filter here").hasher(),
         }
     }
 
@@ -139,7 +147,7 @@ impl KeySet {
     pub fn memory_bytes(&self) -> usize {
         match self {
             Self::Shared(filter) => filter.plan.memory_bytes(),
-            _ => self.stages().iter().map(BloomFilter::memory_bytes).sum(),
+            _ => self.stages().map(BloomFilter::memory_bytes).sum(),
         }
     }
 
@@ -147,7 +155,7 @@ impl KeySet {
     pub fn ones(&self) -> u64 {
         // The share is a quotient of integers below 2^53, so the product is off by less than a half.
         let ones = |filter: &BloomFilter| (filter.fill_ratio() * filter.memory_bytes() as f64 * 8.0).round() as u64;
-        self.stages().iter().map(ones).sum()
+        self.stages().map(ones).sum()
     }
 
     /// The share of bits that are set. Reads the whole filter. For a server that was not asked, this, the number of keys and
@@ -159,10 +167,11 @@ impl KeySet {
         }
     }
 
-    /// The number of keys: known if the set is scalable, else estimated.
+    /// The number of keys: known if the set grows, else estimated.
     pub fn keys(&self) -> f64 {
         match self {
             Self::Sized(filter) => filter.estimated_keys(),
+            Self::Estimated(filter) => filter.keys() as f64,
             Self::Scalable(filter) => filter.keys() as f64,
             Self::Shared(filter) => filter.stats.map_or(f64::NAN, |stats| stats.estimated_keys),
         }
@@ -172,6 +181,7 @@ impl KeySet {
     pub fn current_fpr(&self) -> f64 {
         match self {
             Self::Sized(filter) => filter.current_fpr(),
+            Self::Estimated(filter) => filter.current_fpr(),
             Self::Scalable(filter) => filter.current_fpr(),
             Self::Shared(filter) => filter.stats.map_or(f64::NAN, |stats| stats.expected_fpr),
         }

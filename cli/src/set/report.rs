@@ -80,8 +80,9 @@ fn state_and_speed(
         let stored = filter.stored_bytes();
         figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
     }
-    if let KeySet::Scalable(filter) = set {
-        figures.both("filters", filter.stages().len(), "filters", filter.stages().len());
+    let filters = set.stages().count();
+    if filters > 1 || matches!(set, KeySet::Scalable(_)) {
+        figures.both("filters", filters, "filters", filters);
     }
     figures.field("bytes", done.counts.bytes);
     figures.both("time", format!("{seconds:.3} s"), "seconds", seconds);

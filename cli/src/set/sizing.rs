@@ -6,6 +6,7 @@ use crate::figures::{readable, readable_size};
 use crate::lines::input::Input;
 use crate::messages::tell;
 use crate::set::KeySet;
+use crate::set::estimated::Estimated;
 use crate::set::inserter::{Inserter, Limit};
 use crate::set::shared::{Address, Shared};
 use bloomline::{BloomFilter, Builder, Plan, ScalableBloomFilter};
@@ -19,6 +20,8 @@ const FIRST: u64 = 1 << 20;
 enum Choice {
     /// One filter of this size, the keys and the rate that ask for it, and when it is full.
     Sized { plan: Plan, keys: Option<u64>, fpr: Option<f64>, limit: Limit },
+    /// A filter for this number of keys, with this plan, and more filters if more come. Together they keep the rate.
+    Estimated { plan: Plan, keys: u64, fpr: f64 },
     /// Filters that together keep a false-positive rate, the first of them for this number of keys.
     Scalable { keys: u64, fpr: f64 },
 }
@@ -31,9 +34,19 @@ pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<Inserter, Er
         let limit = set.made_for().map(|(keys, fpr)| Limit::of_loaded(&set, keys, fpr, false));
         return Ok(Inserter::new(set, limit, false));
     }
-    let keys = size.expected_keys.map_or_else(|| estimate(inputs, reading.end()), |keys| Ok(Ok(keys)))?;
-    let (set, limit) = for_keys(size, keys, None, false)?.build(size.seed, &reading.key_name())?;
+    let choice = match size.expected_keys {
+        Some(keys) => for_keys(size, Ok(keys), None, false),
+        None => for_estimate(size, estimate(inputs, reading.end())?.map_err(|input| Error::KeysUnknown { input })?),
+    };
+    let (set, limit) = choice?.build(size.seed, &reading.key_name())?;
     Ok(Inserter::new(set, limit, false))
+}
+
+/// The set of `build` for keys that were counted: it has room for them, and nothing is left to warn of.
+pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<Inserter, Error> {
+    let (set, _) =
+        for_keys(&options.size, Ok(keys), None, false)?.build(options.size.seed, &options.reading.key_name())?;
+    Ok(Inserter::new(set, None, false))
 }
 
 /// The set of `dedup`: the one on a server, that of the state, or a new one.
@@ -66,19 +79,27 @@ pub fn of_dedup(options: &DedupOptions, inputs: &[Input]) -> Result<Inserter, Er
 fn choose(options: &DedupOptions, lines: Result<u64, String>) -> Result<Choice, Error> {
     let DedupOptions { size, memory, max_fpr, when_full, state, .. } = options;
     let stop = *when_full == Some(WhenFull::Stop);
-    // A state outlives the inputs that are known.
-    let lasting = size.expected_keys.is_some() || lines.is_ok() && state.is_none();
-    let grows = when_full.map_or(memory.is_none() && !lasting, |when| when == WhenFull::Grow);
+    // A number of the user is a plan. One of the inputs is a guess.
+    let planned = size.expected_keys.is_some() || memory.is_some() || max_fpr.is_some();
+    let grows = when_full.map_or(!planned, |when| when == WhenFull::Grow);
+    if let (true, Some(max_fpr)) = (grows, max_fpr) {
+        return Err(Error::NeverFull { max_fpr: *max_fpr });
+    }
+    check_rates(*max_fpr, Some(size.fpr()))?;
     let keys = size.expected_keys.map_or(lines, Ok);
     match (*memory, grows) {
         (None, false) => for_keys(size, keys, *max_fpr, stop),
-        (None, true) => Ok(Choice::Scalable { keys: keys.unwrap_or(FIRST), fpr: max_fpr.unwrap_or(size.fpr()) }),
+        // A state outlives the inputs that are known, and is a file of one kind from its beginning.
+        (None, true) => match keys {
+            Ok(keys) if state.is_none() => for_estimate(size, keys),
+            keys => Ok(Choice::Scalable { keys: keys.unwrap_or(FIRST), fpr: size.fpr() }),
+        },
         (Some(_), true) => Err(Error::GrowInMemory),
         (Some(bytes), false) => {
             // The best rate for the keys, if they are known and no rate is given, or as many keys as the rate allows.
             let builder = BloomFilter::builder().memory(bytes);
             let (plan, keys, fpr, full) = match keys {
-                Ok(keys) if lasting && size.fpr.is_none() => {
+                Ok(keys) if state.is_none() && size.fpr.is_none() => {
                     let plan = builder.expected_keys(keys).plan()?;
                     (plan, Some(keys), None, plan.expected_fpr(keys))
                 }
@@ -87,6 +108,23 @@ fn choose(options: &DedupOptions, lines: Result<u64, String>) -> Result<Choice, 
             let full = max_fpr.unwrap_or(full);
             Ok(Choice::Sized { plan, keys, fpr, limit: Limit::new(plan.capacity(full), full, stop) })
         }
+    }
+}
+
+/// Refuses a rate at which a filter is full before it has the rate of -p.
+fn check_rates(max_fpr: Option<f64>, fpr: Option<f64>) -> Result<(), Error> {
+    match max_fpr.zip(fpr).filter(|(max_fpr, fpr)| max_fpr < fpr) {
+        Some((max_fpr, fpr)) => Err(Error::MaxFprBelow { max_fpr, fpr }),
+        None => Ok(()),
+    }
+}
+
+/// A filter for a number of keys that may be wrong.
+fn for_estimate(size: &SizeOptions, keys: u64) -> Result<Choice, Error> {
+    match Estimated::plan(keys, size.fpr()) {
+        Ok(plan) => Ok(Choice::Estimated { plan, keys, fpr: size.fpr() }),
+        // A rate at the limit of what hashes can keep leaves nothing to grow with.
+        Err(_) => for_keys(size, Ok(keys), None, true),
     }
 }
 
@@ -107,6 +145,12 @@ impl Choice {
                 builder = keys.into_iter().fold(builder, Builder::expected_keys);
                 builder = fpr.into_iter().fold(builder, Builder::false_positive_rate);
                 Ok((KeySet::Sized(builder.seed(seed).key_name(key_name).build()?), Some(limit)))
+            }
+            Self::Estimated { plan, keys, fpr } => {
+                let builder = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
+                let builder = builder.expected_keys(keys).false_positive_rate(fpr);
+                let first = builder.seed(seed).key_name(key_name).build()?;
+                Ok((KeySet::Estimated(Estimated::new(first, keys, fpr)), None))
             }
             Self::Scalable { keys, fpr } => {
                 let builder = ScalableBloomFilter::builder().expected_keys(keys).false_positive_rate(fpr);
@@ -138,14 +182,15 @@ fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<
     if seed != size.seed {
         return refused(format!("its seed is {seed}, and not {}", size.seed));
     }
+    check_rates(*max_fpr, size.fpr)?;
     let given = max_fpr.or(size.fpr);
     let filter = match set {
-        KeySet::Shared(_) => unreachable!("a state is a file"),
+        KeySet::Estimated(_) | KeySet::Shared(_) => unreachable!("a state is a file"),
         KeySet::Scalable(filter) => {
             let rate = filter.false_positive_rate();
             return if size.expected_keys.is_some() && *when_full != Some(WhenFull::Grow) || memory.is_some() {
                 refused("it grows, and -n and --memory ask for a fixed size".to_owned())
-            } else if matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
+            } else if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
                 refused("it grows and is never full".to_owned())
             } else if given.is_some_and(|wanted| wanted != rate) {
                 refused(format!("it keeps a false-positive rate of {}", readable(rate)))
@@ -221,33 +266,51 @@ mod tests {
             Choice::Sized { plan, keys: Some(keys), fpr: Some(fpr), limit: Limit::new(keys, fpr, stop) }
         };
         let scalable = |keys, fpr| Choice::Scalable { keys, fpr };
+        let estimated = |keys, fpr| Choice::Estimated { plan: filter(keys, 0.875 * fpr).plan().unwrap(), keys, fpr };
         for (text, lines, expected) in [
-            // What is told beforehand has a fixed size, at 1e-6 if no rate is given.
-            ("", Some(500), sized(500, 1e-6, false)),
-            ("-p 0.01", Some(500), sized(500, 0.01, false)),
+            // What the user tells is a plan, at 1e-6 if no rate is given.
             ("-n 1000", None, sized(1000, 1e-6, false)),
             ("-n 1000 -p 0.01", Some(500), sized(1000, 0.01, false)),
             ("-n 1000 --when-full warn", None, sized(1000, 1e-6, false)),
+            ("--when-full warn", Some(500), sized(500, 1e-6, false)),
             ("--when-full stop", Some(500), sized(500, 1e-6, true)),
-            // What is not told, or is to grow, grows from the keys that are known or a million.
+            // What the inputs tell is a first size.
+            ("", Some(500), estimated(500, 1e-6)),
+            ("-p 0.01", Some(500), estimated(500, 0.01)),
+            ("--when-full grow", Some(500), estimated(500, 1e-6)),
+            ("-n 1000 --when-full grow", Some(500), estimated(1000, 1e-6)),
+            // Where nothing is told, it grows from a million keys.
             ("", None, scalable(1 << 20, 1e-6)),
             ("-p 0.01", None, scalable(1 << 20, 0.01)),
-            ("--when-full grow", Some(500), scalable(500, 1e-6)),
-            ("-n 1000 --when-full grow", Some(500), scalable(1000, 1e-6)),
-            // It stays below the rate at which it would count as full.
-            ("-p 0.01 --max-fpr 0.1", None, scalable(1 << 20, 0.1)),
             // A state is for more than the inputs of one run, unless the user says otherwise.
             ("--state s", Some(500), scalable(500, 1e-6)),
             ("--state s -n 1000", Some(500), sized(1000, 1e-6, false)),
+            ("--state s -n 1000 --when-full grow", Some(500), scalable(1000, 1e-6)),
             ("--state s --when-full stop", Some(500), sized(500, 1e-6, true)),
         ] {
             assert_eq!(chosen(text, lines).unwrap(), expected, "{text:?} {lines:?}");
         }
-        for text in ["--when-full warn", "--when-full stop"] {
+        for text in ["--when-full warn", "--when-full stop", "--max-fpr 0.1"] {
             assert!(matches!(chosen(text, None), Err(Error::KeysUnknown { input }) if input == "a pipe"), "{text}");
         }
         assert!(matches!(chosen("-p 1e-30", Some(500)), Err(Error::Build { .. })));
         assert!(matches!(chosen("-m 1M --when-full grow", Some(500)), Err(Error::GrowInMemory)));
+        // Nothing is left to grow with, so the estimate is a limit. A lower rate yet is refused by name.
+        let low = 2.0 * 500.0 / 2f64.powi(64);
+        assert!(matches!(
+            chosen(&format!("-p {low}"), Some(500)).unwrap(),
+            Choice::Sized { limit: Limit { stop: true, .. }, .. }
+        ));
+    }
+
+    #[test]
+    fn two_rates_do_not_contradict_each_other() {
+        for text in ["-n 1000 --max-fpr 1e-7", "-m 1M -p 0.01 --max-fpr 0.001", "-p 0.01 --max-fpr 0.001"] {
+            assert!(matches!(chosen(text, Some(500)), Err(Error::MaxFprBelow { .. })), "{text}");
+        }
+        for text in ["-p 1e-6 --max-fpr 0.1 --when-full grow", "-n 1000 --max-fpr 0.1 --when-full grow"] {
+            assert!(matches!(chosen(text, Some(500)), Err(Error::NeverFull { .. })), "{text}");
+        }
     }
 
     #[test]

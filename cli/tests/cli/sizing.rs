@@ -3,6 +3,7 @@
 use crate::common::{Bench, clean, failed, fed, number, numbers, refused, stats, tells, text};
 use crate::corpus::{count, large};
 use serde_json::Value;
+use std::process::Output;
 
 #[test]
 fn a_pipe_of_unknown_length_needs_a_filter_that_grows() {
@@ -91,10 +92,87 @@ fn stop_ends_at_the_line_after_the_last_that_fits() {
         assert!(output.stdout == numbers(0..100), "{options}");
         assert!(bench.read("d") == repeats, "{options}");
         let message = failed(&output);
-        assert!(message.contains("stopped at \"second\", line 41:") && message.contains(" 100 new lines"), "{message}");
+        assert!(
+            message.contains("stopped at \"second\", line 41:") && message.contains(" 100 distinct lines"),
+            "{message}"
+        );
         assert!(message.contains("-n") && message.contains("--when-full grow"), "{message}");
     }
     assert!(clean(bench.run("dedup -n 100 --when-full stop fits")) == numbers(0..100));
+}
+
+#[test]
+fn repeats_need_no_room() {
+    let repeats = [numbers(0..100), numbers(50..100)].concat();
+    let bench = Bench::new(&[("fits", &[numbers(0..100), repeats.clone()].concat()), ("more", &numbers(99..101))]);
+    for options in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 100 ", "--exact "] {
+        let line = format!("dedup -n 100 --when-full stop --dupes d {options}fits");
+        assert!(clean(bench.run(&line)) == numbers(0..100), "{options}");
+        assert!(bench.read("d") == repeats, "{options}");
+        let output = bench.run(&format!("{line} more"));
+        assert!(output.stdout == numbers(0..100), "{options}");
+        assert!(bench.read("d") == [&repeats[..], &numbers(99..100)].concat(), "{options}");
+        tells(&failed(&output), &["stopped at \"more\", line 2:"]);
+    }
+}
+
+/// Lines of 100 kB, and at one place among them many that are short: between the samples of an estimate, or in one of them.
+fn uneven(place: usize) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for i in 0..100 {
+        lines.extend_from_slice(format!("{i}{}\n", "x".repeat(100_000)).as_bytes());
+        if i == place {
+            lines.extend((0..6000).flat_map(|i| format!("{i}\n").into_bytes()));
+        }
+    }
+    lines
+}
+
+#[test]
+fn an_estimate_that_is_wrong_costs_no_lines() {
+    let bench = Bench::new(&[]);
+    for place in [0, 25, 62, 75] {
+        bench.write("a", &uneven(place));
+        let output = bench.run("dedup -p 0.001 --stats=json a");
+        assert_eq!(output.status.code(), Some(0));
+        let figures = stats(&output);
+        // At most one in a thousand, 6.1, and four standard deviations of that.
+        assert!(number(&figures, "unique") > 6100.0 - 6.1 - 10.0, "{place}: {figures}");
+        // The rate of the bits as they are is off by chance, by few percent.
+        assert!(number(&figures, "fpr") <= 0.0011, "{place}: {figures}");
+        // The same by a pipe, and with an exact look.
+        let count = |output: Output| text(&clean(output)).trim().parse::<u64>().unwrap();
+        assert_eq!(count(bench.run("dedup -c -p 1e-9 a")), 6100, "{place}");
+        assert_eq!(count(fed(bench.command("dedup -c -p 1e-9"), &bench.read("a"))), 6100, "{place}");
+        assert_eq!(count(bench.run("dedup -c --exact -p 0.1 a")), 6100, "{place}");
+    }
+}
+
+#[test]
+fn a_right_estimate_takes_one_filter_of_its_size() {
+    let bench = Bench::new(&[("a", &large())]);
+    let lines = count(&bench.read("a"));
+    for rate in ["0.01", "1e-6"] {
+        let figures = stats(&bench.run(&format!("dedup --stats=json -p {rate} a")));
+        assert!(figures["filters"].is_null(), "{figures}");
+        let planned = number(&plan(&bench, &format!("-n {lines} -p {rate}")), "memory_bytes");
+        let share = number(&figures, "memory_bytes") / planned;
+        assert!((1.0..1.1).contains(&share), "{share}");
+    }
+}
+
+#[test]
+fn a_filter_is_built_for_its_lines_however_wrong_the_estimate_is() {
+    let bench = Bench::new(&[("a", &uneven(25))]);
+    for (line, input) in [("build -p 0.001 -o f a", None), ("build -p 0.001 -o f", Some("a"))] {
+        clean(input.map_or_else(|| bench.run(line), |input| bench.run_with(line, input)));
+        let info = bench.json("info --json f");
+        assert_eq!(number(&info, "false_positive_rate"), 0.001, "{info}");
+        let keys = number(&info, "expected_keys");
+        assert!((6100.0 - 6.1 - 10.0..=6100.0).contains(&keys), "{info}");
+        assert!(number(&info, "fpr") <= 0.0011, "{info}");
+        assert_eq!(bench.clean("check -c -f f a").trim(), "6100");
+    }
 }
 
 #[test]
@@ -118,14 +196,17 @@ fn full_is_where_the_rate_is_reached() {
     // With room for all there is nothing to say.
     clean(bench.run("dedup -n 100000 -p 0.001 --when-full warn a"));
     // What grows stays below the rate, however many lines come.
-    for options in ["-p 0.01", "-p 0.5 --max-fpr 0.01"] {
-        let output = bench.run(&format!("dedup -n 1000 {options} --when-full grow --stats=json a"));
-        assert_eq!(output.status.code(), Some(0));
-        let figures = stats(&output);
-        assert!(number(&figures, "filters") >= 2.0 && number(&figures, "fpr") <= 0.01, "{figures}");
-        // At most one line in a hundred is lost; five standard deviations of the 1000 that may be.
-        assert!(count(&output.stdout) > 99_000 - 5 * 32, "{figures}");
-    }
+    let output = bench.run("dedup -n 1000 -p 0.01 --when-full grow --stats=json a");
+    assert_eq!(output.status.code(), Some(0));
+    let figures = stats(&output);
+    assert!(number(&figures, "filters") >= 2.0 && number(&figures, "fpr") <= 0.01, "{figures}");
+    // At most one line in a hundred is lost; five standard deviations of the 1000 that may be.
+    assert!(count(&output.stdout) > 99_000 - 5 * 32, "{figures}");
+    // What grows is never full, and no filter is full before its plan.
+    let pipe = |line: &str| refused(fed(bench.command(line), b"a\n"));
+    tells(&pipe("dedup -p 1e-6 --max-fpr 0.1"), &["standard input", "-n"]);
+    tells(&pipe("dedup -p 1e-6 --max-fpr 0.1 --when-full grow"), &["--max-fpr 0.1", "grows", "-p"]);
+    tells(&pipe("dedup -n 1000 --max-fpr 1e-7"), &["--max-fpr 0.0000001", "0.000001", "-p"]);
 }
 
 #[test]

@@ -165,5 +165,5 @@ fn quiet_leaves_nothing_but_errors_to_be_said() {
         }
     }
     tells(&bench.refused("dedup -q missing"), &["\"missing\"", "No such file"]);
-    tells(&failed(&bench.run("dedup -q -n 100 --when-full stop a")), &["\"a\", line 101:", " 100 new lines"]);
+    tells(&failed(&bench.run("dedup -q -n 100 --when-full stop a")), &["\"a\", line 101:", " 100 distinct lines"]);
 }

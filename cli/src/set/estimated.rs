@@ -1,0 +1,187 @@
+//! A filter whose number of keys was only estimated: it grows when more come.
+
+use bloomline::{BloomFilter, BuildError, Plan, ScalableBloomFilter};
+
+/// The first filter's share of the rate. A filter that is sized for this share is at most 2 % larger, so a right estimate costs
+/// next to nothing, and the rest is enough for all filters after it.
+const SHARE: f64 = 0.875;
+
+/// The second filter takes this part of the first one's keys: an estimate that is a little too low costs little memory.
+const SECOND: u64 = 4;
+
+/// The least keys of the second filter, so that a file that grows from a few lines to millions needs few filters.
+const LEAST: u64 = 1 << 14;
+
+/// A filter for the estimated number of keys, and those that go on after it if more come. All together keep the rate.
+pub struct Estimated {
+    /// For the estimate.
+    pub first: BloomFilter,
+    /// The keys that the first one is for.
+    keys: u64,
+    /// New keys that the first one still takes.
+    room: u64,
+    /// The rate of all.
+    rate: f64,
+    /// From the first key on that the first one has no room for.
+    pub more: Option<ScalableBloomFilter>,
+}
+
+impl Estimated {
+    /// The size of the first filter, where the rate leaves something to grow with.
+    pub fn plan(keys: u64, rate: f64) -> Result<Plan, BuildError> {
+        let (second, rest) = more(keys, rate);
+        // Of the rate of a scalable filter its first stage has an eighth.
+        BloomFilter::builder().expected_keys(second).false_positive_rate(rest / 8.0).plan()?;
+        BloomFilter::builder().expected_keys(keys).false_positive_rate(SHARE * rate).plan()
+    }
+
+    /// From an empty filter of the size of [`plan`](Self::plan).
+    pub fn new(first: BloomFilter, keys: u64, rate: f64) -> Self {
+        Self { first, keys, room: keys, rate, more: None }
+    }
+
+    /// Inserts hashes in order; `new[i]` is `true` if hash i was new. Returns how many were.
+    pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+        let (mut done, mut inserted) = (0, 0);
+        while done < hashes.len() && self.room > 0 {
+            let room = usize::try_from(self.room).unwrap_or(usize::MAX);
+            let end = hashes.len().min(done.saturating_add(room));
+            let portion = self.first.insert_hashes(&hashes[done..end], &mut new[done..end]);
+            self.room -= portion as u64;
+            inserted += portion;
+            done = end;
+        }
+        let (hashes, new) = (&hashes[done..], &mut new[done..]);
+        self.first.contains_hashes(hashes, new);
+        let absent = absent(hashes, new);
+        if absent.is_empty() {
+            new.fill(false);
+            return Ok(inserted);
+        }
+        let mut marks = vec![false; absent.len()];
+        let result = self.more()?.insert_hashes(&absent, &mut marks);
+        let mut marks = marks.into_iter();
+        new.iter_mut().for_each(|new| *new = !*new && marks.next().expect("each that is absent has a mark"));
+        Ok(inserted + result?)
+    }
+
+    /// `found[i]` is `true` if hash i is in one of the filters. Returns how many are.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        let count = self.first.contains_hashes(hashes, found);
+        let Some(more) = &self.more else { return count };
+        let absent = absent(hashes, found);
+        let mut marks = vec![false; absent.len()];
+        let others = more.contains_hashes(&absent, &mut marks);
+        let mut marks = marks.into_iter();
+        found
+            .iter_mut()
+            .filter(|found| !**found)
+            .for_each(|found| *found = marks.next().expect("each that is absent has a mark"));
+        count + others
+    }
+
+    /// The number of keys.
+    pub fn keys(&self) -> u64 {
+        self.keys - self.room + self.more.as_ref().map_or(0, ScalableBloomFilter::keys)
+    }
+
+    /// The false-positive rate of the bits as they are. Reads all filters.
+    pub fn current_fpr(&self) -> f64 {
+        let first = self.first.current_fpr();
+        first + (1.0 - first) * self.more.as_ref().map_or(0.0, ScalableBloomFilter::current_fpr)
+    }
+
+    /// The filters after the first, begun where there are none yet.
+    fn more(&mut self) -> Result<&mut ScalableBloomFilter, BuildError> {
+        if self.more.is_none() {
+            let (keys, rate) = more(self.keys, self.rate);
+            let builder = ScalableBloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
+            self.more = Some(builder.seed(self.first.seed()).build()?);
+        }
+        Ok(self.more.as_mut().expect("it was made above"))
+    }
+}
+
+/// The keys of the second filter, and the rate of all after the first.
+fn more(keys: u64, rate: f64) -> (u64, f64) {
+    ((keys / SECOND).max(LEAST), (1.0 - SHARE) * rate)
+}
+
+/// The hashes that were not found.
+fn absent(hashes: &[u64], found: &[bool]) -> Vec<u64> {
+    hashes.iter().zip(found).filter(|(_, found)| !**found).map(|(hash, _)| *hash).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    fn estimated(keys: u64, rate: f64) -> Estimated {
+        let plan = Estimated::plan(keys, rate).unwrap();
+        let first = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes()).build().unwrap();
+        Estimated::new(first, keys, rate)
+    }
+
+    /// Hashes that look random.
+    fn hash(i: u64) -> u64 {
+        bloomline::KeyHasher::new(0).bytes(&i.to_le_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_set(keys in prop::collection::vec(0..400u64, 0..800), estimate in 1..500u64, portion in 1..100usize) {
+            let (mut set, mut model) = (estimated(estimate, 1e-9), HashSet::new());
+            for keys in keys.chunks(portion) {
+                let hashes: Vec<u64> = keys.iter().map(|&key| hash(key)).collect();
+                let mut new = vec![true; keys.len()];
+                let expected: Vec<bool> = keys.iter().map(|&key| model.insert(key)).collect();
+                let inserted = set.insert_hashes(&hashes, &mut new).unwrap();
+                prop_assert_eq!(&new, &expected);
+                prop_assert_eq!(inserted, new.iter().filter(|new| **new).count());
+            }
+            prop_assert_eq!(set.keys(), model.len() as u64);
+            prop_assert_eq!(set.more.is_some(), model.len() as u64 > estimate);
+            let all: Vec<u64> = (0..400).map(hash).collect();
+            let mut found = vec![false; all.len()];
+            prop_assert_eq!(set.contains_hashes(&all, &mut found), model.len());
+            prop_assert!((0..400).all(|key| found[key as usize] == model.contains(&key)));
+        }
+    }
+
+    /// However wrong the estimate is.
+    #[test]
+    fn the_rate_stays() {
+        const KEYS: u64 = 1_000_000;
+        for estimate in [1, KEYS / 100, KEYS / 2, KEYS - 1] {
+            let mut set = estimated(estimate, 0.01);
+            let hashes: Vec<u64> = (0..KEYS).map(hash).collect();
+            let inserted = set.insert_hashes(&hashes, &mut vec![false; hashes.len()]).unwrap();
+            let others: Vec<u64> = (KEYS..2 * KEYS).map(hash).collect();
+            let found = set.contains_hashes(&others, &mut vec![false; others.len()]);
+            // Four standard deviations of 10,000 false positives.
+            assert!((found as f64) < 0.01 * KEYS as f64 + 400.0, "{estimate}: {found} of {KEYS}");
+            assert!(set.current_fpr() <= 0.0101, "{estimate}: {}", set.current_fpr());
+            // The rate was lower before the last key, so fewer are lost.
+            assert!(inserted as f64 > 0.99 * KEYS as f64 - 400.0, "{estimate}: {inserted}");
+        }
+    }
+
+    #[test]
+    fn repeats_alone_begin_no_filter() {
+        let mut set = estimated(100, 0.01);
+        let hashes: Vec<u64> = (0..100).map(hash).collect();
+        let mut new = vec![false; 100];
+        let mut inserted = set.insert_hashes(&hashes, &mut new).unwrap();
+        // What the filter took for seen leaves room.
+        for i in 100.. {
+            if inserted == 100 {
+                break;
+            }
+            inserted += set.insert_hashes(&[hash(i)], &mut [false]).unwrap();
+        }
+        assert_eq!(set.insert_hashes(&hashes, &mut new).unwrap(), 0);
+        assert!(set.more.is_none() && new.iter().all(|new| !new));
+    }
+}
