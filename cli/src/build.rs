@@ -6,6 +6,7 @@ use crate::files;
 use crate::lines::chunks::Chunks;
 use crate::lines::input::Input;
 use crate::lines::pipeline;
+use crate::lock::Lock;
 use crate::messages::print;
 use crate::set::inserter::Inserter;
 use crate::set::{report, sizing};
@@ -19,6 +20,7 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let reading = &options.reading;
     let inputs = Input::check_all(&reading.files)?;
     files::check_target(&options.output, inputs.iter().map(|input| &input.origin))?;
+    let _lock = Lock::of(&options.output, options.wait)?;
     // A number of lines that is estimated too low has them read again, so that the file has one filter of the right size.
     let again: io::Result<Vec<Input>> = inputs.iter().map(Input::again).collect();
     let mut inserter = sizing::of_build(options, &inputs)?;

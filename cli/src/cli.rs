@@ -298,13 +298,18 @@ pub struct DedupOptions {
     #[arg(long, help_heading = "Filter", conflicts_with = "state")]
     pub exact: bool,
 
-    /// Write to FILE instead of standard output, compressed if its name ends in .gz or .zst. It must not be an input
+    /// Write to FILE instead of standard output ("-"), compressed if its name ends in .gz or .zst. It must not be an input
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    pub output: Option<PathBuf>,
+    output: Option<PathBuf>,
 
-    /// Write the dropped lines to FILE
+    /// Write the dropped lines to FILE. "-" is standard output, if the others go to a file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub dupes: Option<PathBuf>,
+    dupes: Option<PathBuf>,
+
+    /// Empty outputs that hold lines which this run will not print again. Without this option a run with a state or a shared
+    /// filter refuses to
+    #[arg(long, help_heading = "Output")]
+    pub force: bool,
 
     /// Print the repeats instead of the first occurrences
     #[arg(long, help_heading = "Output", conflicts_with = "dupes")]
@@ -332,6 +337,10 @@ pub struct DedupOptions {
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state", help_heading = "Remembering")]
     pub checkpoint: Option<Duration>,
 
+    /// Wait while another run writes to the filter
+    #[arg(long, requires = "state", help_heading = "Remembering")]
+    pub wait: bool,
+
     /// Continue the same command from its last checkpoint. Only a run from files to files can be continued
     #[arg(long, requires_all = ["state", "output"], conflicts_with = "count", help_heading = "Remembering")]
     pub resume: bool,
@@ -350,9 +359,19 @@ pub struct DedupOptions {
 }
 
 impl DedupOptions {
+    /// The file that lines go to; `None` is standard output.
+    pub fn output(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| *path != Path::new("-"))
+    }
+
+    /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
+    pub fn dupes(&self) -> Option<&Path> {
+        self.dupes.as_deref()
+    }
+
     /// The files that are written, but for the state.
     pub fn outputs(&self) -> impl Iterator<Item = &Path> {
-        [&self.output, &self.dupes].into_iter().flatten().map(PathBuf::as_path)
+        [self.output(), self.dupes()].into_iter().flatten().filter(|path| *path != Path::new("-"))
     }
 }
 
@@ -377,6 +396,10 @@ pub struct BuildOptions {
     /// Add to the filter in the file. Its size, rate and seed stay the same
     #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "seed"])]
     pub append: bool,
+
+    /// Wait while another run writes to the filter
+    #[arg(long)]
+    pub wait: bool,
 
     /// Save the filter in the size that it was planned with. Without this option a filter with far fewer lines than expected is
     /// saved in the smallest size that keeps its rate, and has little room for --append and merge
@@ -462,6 +485,10 @@ pub struct MergeOptions {
     /// The file for the merged filter. It must not be an input
     #[arg(short, long, value_name = "FILTER")]
     pub output: PathBuf,
+
+    /// Wait while another run writes to the filter
+    #[arg(long)]
+    pub wait: bool,
 }
 
 /// Options of `bloomline plan`.

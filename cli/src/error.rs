@@ -68,6 +68,10 @@ errors! {
 
     Overwrite { input: String, output: String } =>
         "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file";
+    Locked { file: String } =>
+        "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";
+    Busy { filter: PathBuf } =>
+        "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";
@@ -76,10 +80,14 @@ errors! {
     State { path: PathBuf, reason: String } =>
         "cannot use the state {path:?}: {reason}; leave out the option that differs, or choose another state";
     Resume { path: PathBuf, reason: String } =>
-        "cannot resume from {path:?}: {reason}; to start another run with this state, leave out --resume";
-    CutOff { output: String } =>
-        "refusing to overwrite {output}: it holds lines of an interrupted run that the state already records; continue that \
-         run with --resume, or write to another file";
+        "cannot resume from {path:?}: {reason}; to start another run with this state, leave out --resume and write to another \
+         file";
+    Emptied { output: String, known: String, resume: &'static str } =>
+        "refusing to empty {output}: it holds lines, and this run prints no line again that {known} knows; {resume}write to \
+         another file, or give --force to lose these lines";
+    NoState { state: PathBuf, output: String } =>
+        "cannot resume: there is no state {state:?}, and {output} holds lines that a run from the beginning would empty; check \
+         the name of the state, or give --force to lose these lines";
     NotCheckpoints { path: PathBuf } =>
         "cannot keep checkpoints in {path:?}: it holds something else; move it, or choose another state";
     ResumeStream =>
@@ -92,8 +100,6 @@ errors! {
         "the server has no filter {name:?}; give -n to create it, and -p for another rate than 1e-6";
     SharedOfRate =>
         "-p alone does not size a shared filter; give -n too to create one, or neither to use an existing one";
-    SharedOutput { output: String } =>
-        "refusing to overwrite {output}: its lines would never be printed again; write to another file, or append with >>";
     Unprinted { lines: usize, source: Box<Error> } =>
         "{source}; up to {lines} new lines are in the shared filter and were not printed";
     NotReset => "the filter was not removed, and nothing was done";

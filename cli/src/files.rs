@@ -1,39 +1,41 @@
 //! Which file an input or output is, so that no output overwrites an input, and where filters can be saved.
 
 use crate::error::Error;
+use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 /// What an input or output is called, and which file it is.
 #[derive(Clone)]
 pub struct Origin {
     name: String,
+    /// Of all but devices: a terminal may well be input and output at once, and `/dev/null` anything.
     identity: Option<Identity>,
+    regular: bool,
 }
 
-/// What tells one regular file from another: device and inode.
+/// What tells one file from another: device and inode.
 #[derive(Clone, PartialEq)]
 struct Identity(u64, u64);
 
-impl Identity {
-    /// The identity of a regular file. Others, such as terminals, may well be input and output at once.
-    fn of(metadata: &Metadata) -> Option<Self> {
-        metadata.is_file().then(|| Self(metadata.dev(), metadata.ino()))
-    }
-}
-
 impl Origin {
-    /// An input that is open, under the name for the user.
+    /// A file that is open, under the name for the user.
     pub fn new(name: String, metadata: &Metadata) -> Self {
-        Self { name, identity: Identity::of(metadata) }
+        let kind = metadata.file_type();
+        let device = kind.is_char_device() || kind.is_block_device();
+        let identity = (!device).then(|| Identity(metadata.dev(), metadata.ino()));
+        Self { name, identity, regular: metadata.is_file() }
     }
 
     /// A file that is opened later; opening tells whether it is there.
     pub fn of(path: &Path) -> Self {
-        let identity = fs::metadata(path).ok().as_ref().and_then(Identity::of);
-        Self { name: format!("{path:?}"), identity }
+        let name = format!("{path:?}");
+        match fs::metadata(path) {
+            Ok(metadata) => Self::new(name, &metadata),
+            Err(_) => Self { name, identity: None, regular: false },
+        }
     }
 
     /// Its name for the user.
@@ -43,20 +45,22 @@ impl Origin {
 
     /// Whether it is a regular file, which can be read again and never makes its reader wait for others.
     pub fn is_regular(&self) -> bool {
-        self.identity.is_some()
+        self.regular
     }
-}
 
-/// Refuses an output, with this name and metadata, that is also an input.
-pub fn refuse_input<'a>(
-    output: &str,
-    metadata: &Metadata,
-    inputs: impl IntoIterator<Item = &'a Origin>,
-) -> Result<(), Error> {
-    let identity = Identity::of(metadata);
-    match inputs.into_iter().find(|input| identity.is_some() && input.identity == identity) {
-        Some(input) => Err(Error::Overwrite { input: input.name.clone(), output: output.to_owned() }),
-        None => Ok(()),
+    /// Refuses to write to it if it is also read, or written by another name. Pipes and sockets may be read and written at once,
+    /// but what goes into one of them from two outputs is a mixture.
+    pub fn check_apart<'a>(
+        &self,
+        read: impl IntoIterator<Item = &'a Self>,
+        written: impl IntoIterator<Item = &'a Self>,
+    ) -> Result<(), Error> {
+        let same = |other: &&Self| self.identity.is_some() && self.identity == other.identity;
+        let read = read.into_iter().filter(|other| other.regular);
+        match read.chain(written).find(same) {
+            Some(other) => Err(Error::Overwrite { input: other.name.clone(), output: self.name.clone() }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -65,7 +69,7 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin
     let output = format!("{path:?}");
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(Error::NotRegular { output: output.clone() }),
-        Ok(metadata) => refuse_input(&output, &metadata, inputs),
+        Ok(metadata) => Origin::new(output.clone(), &metadata).check_apart(inputs, []),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(Error::Create { output: output.clone(), source }),
     }?;
@@ -76,4 +80,17 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin
 /// The folder that a file is in.
 pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// The path with its folder in full, however that is spelled, whether the file is there or not.
+pub fn whole(path: &Path) -> PathBuf {
+    let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
+    path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+}
+
+/// The path with something after it.
+pub fn appended(path: &Path, end: &str) -> PathBuf {
+    let mut path = OsString::from(path);
+    path.push(end);
+    path.into()
 }

@@ -17,6 +17,7 @@ mod files;
 mod info;
 mod key;
 mod lines;
+mod lock;
 mod manual;
 mod merge;
 mod messages;

@@ -3,6 +3,7 @@
 use crate::cli::MergeOptions;
 use crate::error::Error;
 use crate::files::{self, Origin};
+use crate::lock::Lock;
 use crate::messages::warn;
 use crate::set::KeySet;
 use std::mem;
@@ -14,6 +15,7 @@ pub fn run(options: &MergeOptions) -> Result<ExitCode, Error> {
     let (first, others) = options.filters.split_first().expect("clap asks for one");
     let origins: Vec<Origin> = options.filters.iter().map(|path| Origin::of(path)).collect();
     files::check_target(&options.output, &origins)?;
+    let _lock = Lock::of(&options.output, options.wait)?;
 
     let load = |path: &PathBuf| match KeySet::load(path)? {
         KeySet::Sized(filter) => Ok(filter),

@@ -1,15 +1,15 @@
 //! An output: a file or standard output, written in large pieces, compressed if its name asks for it.
 
 use crate::error::Error;
-use crate::files::{Origin, refuse_input};
+use crate::files::Origin;
 use crate::lines::decode::Coding;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::fs::File;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Seek, Write};
 use std::mem;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Pieces up to this size are gathered, larger ones are written as they are.
 const GATHERED: usize = 1 << 16;
@@ -33,39 +33,102 @@ enum Writer {
     Closed,
 }
 
-impl Output {
-    /// Opens `path`, or standard output. Refuses a file that is also an input before it is emptied.
-    pub fn create<'a>(path: Option<&Path>, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
-        Self::open(path, inputs, 0)
-    }
+/// A file or standard output that is open. What is in it stays until [`begin`](Self::begin), so all that can fail comes before.
+pub struct Target {
+    /// What it is called, and which file it is.
+    pub origin: Origin,
+    file: File,
+    path: Option<PathBuf>,
+    /// Its length.
+    length: u64,
+    /// There was no such file, so it goes again if nothing begins.
+    made: bool,
+}
 
-    /// Opens `path`, or standard output, to go on after the first `length` bytes that are there.
+impl Target {
+    /// Opens `path`, or standard output, which "-" is too. Refuses a file that is read or written besides, by this run or another.
     pub fn open<'a>(
         path: Option<&Path>,
-        inputs: impl IntoIterator<Item = &'a Origin>,
-        length: u64,
+        read: impl IntoIterator<Item = &'a Origin>,
+        written: impl IntoIterator<Item = &'a Origin>,
     ) -> Result<Self, Error> {
+        let path = path.filter(|path| *path != Path::new("-"));
         let name = name(path);
         let open = || {
-            let file = match path {
-                Some(path) => File::options().write(true).create(true).truncate(false).open(path)?,
-                None => io::stdout().as_fd().try_clone_to_owned()?.into(),
+            let Some(path) = path else {
+                return Ok((io::stdout().as_fd().try_clone_to_owned()?.into(), false));
             };
-            file.metadata().map(|metadata| (file, metadata))
-        };
-        let failed = |source| Error::Create { output: name.clone(), source };
-        let (mut file, metadata) = open().map_err(failed)?;
-        refuse_input(&name, &metadata, inputs)?;
-        if path.is_some() && metadata.is_file() {
-            if metadata.len() < length {
-                return Err(Error::Shorter { output: name, have: metadata.len(), want: length });
+            match File::options().write(true).create_new(true).open(path) {
+                Ok(file) => Ok((file, true)),
+                // Also of a link that leads nowhere: to create what it names is right.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    Ok((File::options().write(true).create(true).truncate(false).open(path)?, false))
+                }
+                Err(error) => Err(error),
             }
-            file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length))).map_err(failed)?;
+        };
+        let opened =
+            open().and_then(|(file, made): (File, bool)| file.metadata().map(|metadata| (file, made, metadata)));
+        let (file, made, metadata) = opened.map_err(|source| Error::Create { output: name.clone(), source })?;
+        let length = if path.is_some() && metadata.is_file() { metadata.len() } else { 0 };
+        let origin = Origin::new(name, &metadata);
+        let target = Self { origin, file, path: path.map(Path::to_owned), length, made };
+        target.origin.check_apart(read, written)?;
+        // The lock goes with the descriptor. Where there are no locks, nothing tells of others.
+        if target.path.is_some()
+            && target.origin.is_regular()
+            && matches!(target.file.try_lock(), Err(TryLockError::WouldBlock))
+        {
+            return Err(Error::Locked { file: target.origin.name().to_owned() });
         }
-        let coding = path.map_or(Coding::Plain, Coding::of_name);
+        Ok(target)
+    }
+
+    /// Whether there are bytes in a file that a run from its beginning would lose.
+    pub fn is_full(&self) -> bool {
+        self.length > 0
+    }
+
+    /// Refuses a file that is shorter than it was.
+    pub fn check_length(&self, length: u64) -> Result<(), Error> {
+        if self.origin.is_regular() && self.length < length {
+            let output = self.origin.name().to_owned();
+            return Err(Error::Shorter { output, have: self.length, want: length });
+        }
+        Ok(())
+    }
+
+    /// The output after the first `length` bytes that are there. What follows them is gone.
+    pub fn begin(mut self, length: u64) -> Result<Output, Error> {
+        self.check_length(length)?;
+        let name = self.origin.name().to_owned();
+        let mut file = self.file.try_clone().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let regular = self.origin.is_regular();
+        if self.path.is_some() && regular {
+            let begun = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
+            begun.map_err(|source| Error::Create { output: name.clone(), source })?;
+        }
+        self.made = false;
+        let coding = self.path.as_deref().map_or(Coding::Plain, Coding::of_name);
         // Not `Stdout`, which would look for the last newline in every piece.
         let writer = Writer::Plain(BufWriter::with_capacity(GATHERED, file));
-        Ok(Self { name, coding, writer, standard: path.is_none(), regular: metadata.is_file() })
+        Ok(Output { name, coding, writer, standard: self.path.is_none(), regular })
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if let (true, Some(path)) = (self.made, &self.path) {
+            // Not worth a message beside the one that is on its way.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Output {
+    /// Opens `path`, or standard output, and empties it. Refuses a file that is also an input.
+    pub fn create<'a>(path: Option<&Path>, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
+        Target::open(path, inputs, [])?.begin(0)
     }
 
     /// Writes bytes.

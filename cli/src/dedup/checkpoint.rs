@@ -7,13 +7,12 @@
 
 use crate::cli::DedupOptions;
 use crate::error::Error;
-use crate::files::folder;
+use crate::files::{appended, folder, whole};
 use crate::lines::input::Input;
 use crate::output;
 use crate::set::KeySet;
 use crate::values::OnError;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -43,36 +42,41 @@ pub struct Checkpoint {
 /// What has to be the same when a run goes on.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// The names, sizes and times of the inputs.
-    pub inputs: Vec<(String, Option<u64>, Option<Duration>)>,
+    /// The inputs, in order.
+    inputs: Vec<JobInput>,
     /// The names of the outputs.
-    pub outputs: Vec<String>,
+    outputs: Vec<String>,
     /// What lines are kept and how they are printed.
-    pub options: String,
+    options: String,
     /// What happens with bad input. `None` if that ends the run: until then there was none, so the next run may choose.
-    pub on_error: Option<String>,
+    on_error: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct JobInput {
+    name: String,
+    size: Option<u64>,
+    modified: Option<Duration>,
 }
 
 impl Job {
     /// The job of a run with these options and inputs.
     pub fn new(options: &DedupOptions, inputs: &[Input]) -> Self {
-        // However the paths are spelled.
-        let whole = |path: &Path| {
-            let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
-            path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+        let of_input = |input: &Input| JobInput {
+            name: input.path().map_or_else(|| input.origin.name().to_owned(), |path| output::name(Some(&whole(path)))),
+            size: input.size,
+            modified: input.modified,
         };
-        let of_input = |input: &Input| (input.origin.name().to_owned(), input.size, input.modified);
+        let flags = [
+            (options.reading.end() == 0, ", NUL-terminated"),
+            (options.invert, ", inverted"),
+            (options.annotate, ", annotated"),
+        ];
+        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
         Self {
             inputs: inputs.iter().map(of_input).collect(),
             outputs: options.outputs().map(|path| output::name(Some(&whole(path)))).collect(),
-            options: format!(
-                "{}{}; invert {}, annotate {}, seed {}",
-                if options.reading.end() == 0 { "NUL-terminated " } else { "" },
-                options.reading.key_name(),
-                options.invert,
-                options.annotate,
-                options.size.seed
-            ),
+            options: flags.fold(options.reading.key_name(), |options, flag| options + flag),
             on_error: match options.reading.on_error {
                 OnError::Fail => None,
                 OnError::Skip => Some("skip".into()),
@@ -80,17 +84,49 @@ impl Job {
             },
         }
     }
+
+    /// Why a job is not to go on with a checkpoint of this one.
+    fn difference(&self, now: &Self) -> Option<String> {
+        let names = |job: &Self| job.inputs.iter().map(|input| input.name.clone()).collect::<Vec<_>>();
+        let listed = |names: &[String]| if names.is_empty() { "nothing".to_owned() } else { names.join(" and ") };
+        let on_error = |job: &Self| job.on_error.clone().unwrap_or_else(|| "fail".to_owned());
+        let other =
+            |what: &str, then: &str, now: &str| Some(format!("it belongs to a run with {what} {then}, and not {now}"));
+        if let Some((then, now)) = names(self).iter().zip(&names(now)).find(|(then, now)| then != now) {
+            return other("the input", then, now);
+        }
+        if self.inputs.len() != now.inputs.len() {
+            let number = |job: &Self| job.inputs.len().to_string();
+            return other("a number of inputs of", &number(self), &number(now));
+        }
+        if let Some((then, now)) = self.inputs.iter().zip(&now.inputs).find(|(then, now)| then != now) {
+            let sizes = then.size.zip(now.size).filter(|(then, now)| then != now);
+            let sizes = sizes.map_or(String::new(), |(then, now)| format!(", from {then} to {now} bytes"));
+            return Some(format!("the input {} has changed since that run{sizes}", now.name));
+        }
+        if self.outputs != now.outputs {
+            return other("the outputs", &listed(&self.outputs), &listed(&now.outputs));
+        }
+        if self.options != now.options {
+            return other("the options", &format!("{:?}", self.options), &format!("{:?}", now.options));
+        }
+        // Until the end there was no bad input, so the next run may choose.
+        if self.on_error.is_some() && self.on_error != now.on_error {
+            return other("--on-error", &on_error(self), &on_error(now));
+        }
+        None
+    }
 }
 
 /// Whether all inputs can be read and all outputs written from the middle.
 pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
-    let is_file = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+    let is_file = |path: &Path| path != Path::new("-") && path.metadata().map_or(true, |metadata| metadata.is_file());
     let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size.is_some());
     from_files
         && !options.reading.files.iter().any(|path| path == Path::new("-"))
         && !options.count
-        && options.output.as_deref().is_some_and(is_file)
-        && options.dupes.as_deref().is_none_or(is_file)
+        && options.output().is_some_and(is_file)
+        && options.dupes().is_none_or(is_file)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -121,9 +157,7 @@ pub struct Checkpoints {
 impl Checkpoints {
     /// The file beside a state.
     pub fn beside(state: &Path) -> PathBuf {
-        let mut path = OsString::from(state);
-        path.push(".resume");
-        path.into()
+        appended(state, ".resume")
     }
 
     /// Those beside the state, none of this job so far. A file of that name with anything else in it is refused.
@@ -143,15 +177,9 @@ impl Checkpoints {
     /// The checkpoint of an earlier run of the job that belongs to the state.
     pub fn find(&mut self, state: &KeySet) -> Result<Checkpoint, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
-        let mut earlier = self.earlier.take().ok_or_else(|| refused("the file is not there".to_owned()))?;
-        if earlier.job.on_error.is_none() {
-            earlier.job.on_error.clone_from(&self.contents.job.on_error);
-        }
-        if earlier.job != self.contents.job {
-            return Err(refused(format!(
-                "it belongs to another job: {:?} instead of {:?}",
-                earlier.job, self.contents.job
-            )));
+        let earlier = self.earlier.take().ok_or_else(|| refused("the file is not there".to_owned()))?;
+        if let Some(difference) = earlier.job.difference(&self.contents.job) {
+            return Err(refused(difference));
         }
         let fitting = earlier.newest_of(state).map(|i| &earlier.checkpoints[i]);
         let checkpoint = *fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
@@ -159,17 +187,11 @@ impl Checkpoints {
         Ok(checkpoint)
     }
 
-    /// Refuses to start over if that would empty an output of an interrupted run, whose lines the state already records. A run
-    /// is interrupted before its end, or before its last state is saved.
-    pub fn begin(&self, state: &KeySet) -> Result<(), Error> {
-        let cut_off = |earlier: &&Contents| !earlier.finished || earlier.newest_of(state) == Some(1);
-        let Some(earlier) = self.earlier.as_ref().filter(cut_off) else { return Ok(()) };
-        let lines = earlier.checkpoints.iter().any(|checkpoint| checkpoint.output > 0);
-        let same = |output: &&String| self.contents.job.outputs.contains(output);
-        match earlier.job.outputs.first().filter(same) {
-            Some(output) if lines => Err(Error::CutOff { output: output.clone() }),
-            _ => Ok(()),
-        }
+    /// Whether an earlier run of the job was interrupted, before its end or before its last state was saved.
+    pub fn is_interrupted(&self, state: &KeySet) -> bool {
+        let cut_off = |earlier: &Contents| !earlier.finished || earlier.newest_of(state) == Some(1);
+        let same = |earlier: &Contents| earlier.job.difference(&self.contents.job).is_none();
+        self.earlier.as_ref().is_some_and(|earlier| cut_off(earlier) && same(earlier))
     }
 
     /// Adds a checkpoint, whose state must be saved next. It and the one before are kept.

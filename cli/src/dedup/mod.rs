@@ -7,7 +7,7 @@ mod signals;
 
 use crate::cli::DedupOptions;
 use crate::dedup::checkpoint::{Checkpoint, Checkpoints, Job};
-use crate::dedup::outputs::Outputs;
+use crate::dedup::outputs::{Outputs, Targets};
 use crate::dedup::progress::Progress;
 use crate::dedup::signals::Wake;
 use crate::error::{Error, Stop};
@@ -17,6 +17,7 @@ use crate::lines::chunks::Chunks;
 use crate::lines::input::Input;
 use crate::lines::pipeline::{self, Event};
 use crate::lines::position::Position;
+use crate::lock::Lock;
 use crate::messages::print;
 use crate::set::exact::Exact;
 use crate::set::inserter::Inserter;
@@ -39,29 +40,33 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let reading = &options.reading;
     let mut inputs = Input::check_all(&reading.files)?;
-    if let Some(state) = &options.state {
-        let origins = || inputs.iter().map(|input| &input.origin);
-        files::check_target(state, origins())?;
-        files::check_target(&Checkpoints::beside(state), origins())?;
-    }
-    // A line of a shared set is printed by one process alone, so all that can fail comes before the first line is claimed.
-    let ready = if options.shared.redis.is_some() { Some(Outputs::open_empty(options, &inputs)?) } else { None };
-    let mut inserter = sizing::of_dedup(options, &inputs)?;
+    let _lock = match &options.state {
+        Some(state) => {
+            let origins = || inputs.iter().map(|input| &input.origin);
+            files::check_target(state, origins())?;
+            files::check_target(&Checkpoints::beside(state), origins())?;
+            Some(Lock::of(state, options.wait)?)
+        }
+        None => None,
+    };
     if options.resume && !checkpoint::can_resume(options, &inputs) {
         return Err(Error::ResumeStream);
     }
+    // All that can fail comes before an output is emptied, and before the first line is claimed of a shared set.
+    let targets = Targets::open(options, &inputs)?;
+    if options.shared.redis.is_some() {
+        check_full(options, &targets, "the shared filter", "")?;
+    }
+    let mut inserter = sizing::of_dedup(options, &inputs)?;
     let (checkpoints, start) = match &options.state {
-        Some(state) => begin(options, state, &inputs, &mut inserter)?,
+        Some(state) => begin(options, state, &inputs, &targets, &mut inserter)?,
         None => (None, None),
     };
-    let outputs = match ready {
-        Some(outputs) => outputs,
-        None => Outputs::open(options, &inputs, start)?,
-    };
+    let outputs = targets.begin(start)?;
     let position = start.map_or_else(Position::default, |start| Position::new(start.input, start.offset, start.lines));
     let read = inputs[0].read.clone();
     inputs.drain(..position.input.min(inputs.len()));
-    let mut progress = Progress::new(&inputs, read, options.quiet, options.output.is_none() && !options.count);
+    let mut progress = Progress::new(&inputs, read, options.quiet, options.output().is_none() && !options.count);
     let mut hashing = reading.hashing(inserter.set.hasher());
     if options.exact {
         hashing.second = Some(KeyHasher::new(options.size.seed ^ SECOND));
@@ -117,25 +122,41 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     stop.map_or(Ok(ExitCode::SUCCESS), Stop::end)
 }
 
+/// Refuses outputs that hold lines which this run would not print again, since they are known.
+fn check_full(options: &DedupOptions, targets: &Targets, known: &str, resume: &'static str) -> Result<(), Error> {
+    match targets.full().filter(|_| !options.force) {
+        Some(output) => Err(Error::Emptied { output: output.to_owned(), known: known.to_owned(), resume }),
+        None => Ok(()),
+    }
+}
+
 /// The checkpoints to come, and the one to go on at.
 fn begin(
     options: &DedupOptions,
     state: &Path,
     inputs: &[Input],
+    targets: &Targets,
     inserter: &mut Inserter,
 ) -> Result<(Option<Checkpoints>, Option<Checkpoint>), Error> {
     let mut checkpoints = Checkpoints::new(state, Job::new(options, inputs))?;
-    // Without a state no checkpoint was reached.
-    if !state.exists() {
-        return Ok((Some(checkpoints), None));
-    }
-    if options.resume {
-        let checkpoint = checkpoints.find(&inserter.set)?;
-        inserter.resume(checkpoint.room);
-        return Ok((Some(checkpoints), Some(checkpoint)));
-    }
-    if options.output.as_ref().is_some_and(|path| path.metadata().is_ok_and(|file| file.len() > 0)) {
-        checkpoints.begin(&inserter.set)?;
+    match (state.exists(), options.resume) {
+        (true, true) => {
+            let checkpoint = checkpoints.find(&inserter.set)?;
+            inserter.resume(checkpoint.room);
+            return Ok((Some(checkpoints), Some(checkpoint)));
+        }
+        (true, false) => {
+            let interrupted = checkpoints.is_interrupted(&inserter.set);
+            let resume = if interrupted { "continue that run with --resume, " } else { "" };
+            check_full(options, targets, &format!("the state {state:?}"), resume)?;
+        }
+        // Without a state no checkpoint was reached, and nothing was printed.
+        (false, true) => {
+            if let Some(output) = targets.full().filter(|_| !options.force) {
+                return Err(Error::NoState { state: state.into(), output: output.to_owned() });
+            }
+        }
+        (false, false) => {}
     }
     Ok((Some(checkpoints), None))
 }

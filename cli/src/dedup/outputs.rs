@@ -6,28 +6,26 @@ use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::lines::Lines;
 use crate::lines::input::Input;
-use crate::output::{self, Output};
+use crate::output::{self, Output, Target};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// The output, and the file for what is dropped.
-pub struct Outputs {
-    kept: Output,
-    dropped: Option<Output>,
+/// The outputs before anything is written to them.
+pub struct Targets {
+    kept: Target,
+    dropped: Option<Target>,
 }
 
-impl Outputs {
-    /// Opens them, to go on at a checkpoint if there is one. None of them may be an input or the state.
-    pub fn open(options: &DedupOptions, inputs: &[Input], start: Option<Checkpoint>) -> Result<Self, Error> {
+impl Targets {
+    /// Opens them. None of them may be an input, the state or the other one.
+    pub fn open(options: &DedupOptions, inputs: &[Input]) -> Result<Self, Error> {
         let states: Vec<PathBuf> =
             options.state.iter().flat_map(|path| [path.clone(), Checkpoints::beside(path)]).collect();
         let taken: Vec<Origin> = states.iter().map(|path| Origin::of(path)).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
-        let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
-        let kept = Output::open(options.output.as_deref(), taken(), kept)?;
-        let first = options.output.as_deref().map(Origin::of);
-        let open = |path: &_| Output::open(Some(path), taken().chain(&first), dropped);
-        let dropped = options.dupes.as_deref().map(open).transpose()?;
+        let kept = Target::open(options.output(), taken(), [])?;
+        let dropped = options.dupes().map(|path| Target::open(Some(path), taken(), [&kept.origin])).transpose()?;
+        let targets = Self { kept, dropped };
         if options.state.is_some() {
             // A crash must not leave a state that knows of an output which the folder does not.
             for path in options.outputs() {
@@ -38,19 +36,37 @@ impl Outputs {
         // A state that is not there yet is told from the outputs by where they are.
         let outputs: Vec<Origin> = options.outputs().map(Origin::of).collect();
         states.iter().try_for_each(|state| files::check_target(state, &outputs))?;
-        Ok(Self { kept, dropped })
+        Ok(targets)
     }
 
-    /// Opens files that are empty or new, for a shared set.
-    pub fn open_empty(options: &DedupOptions, inputs: &[Input]) -> Result<Self, Error> {
-        for path in options.outputs() {
-            if path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0) {
-                return Err(Error::SharedOutput { output: output::name(Some(path)) });
-            }
+    /// A file with lines in it.
+    pub fn full(&self) -> Option<&str> {
+        [Some(&self.kept), self.dropped.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|target| target.is_full())
+            .map(|target| target.origin.name())
+    }
+
+    /// The outputs, to go on at a checkpoint if there is one.
+    pub fn begin(self, start: Option<Checkpoint>) -> Result<Outputs, Error> {
+        let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
+        if let Some(target) = &self.dropped {
+            // Before anything is cut off the first.
+            target.check_length(dropped)?;
         }
-        Self::open(options, inputs, None)
+        let kept = self.kept.begin(kept)?;
+        Ok(Outputs { kept, dropped: self.dropped.map(|target| target.begin(dropped)).transpose()? })
     }
+}
 
+/// The output, and the file for what is dropped.
+pub struct Outputs {
+    kept: Output,
+    dropped: Option<Output>,
+}
+
+impl Outputs {
     /// Prints lines by their marks: `true` if they are new.
     pub fn print(&mut self, options: &DedupOptions, lines: &Lines) -> Result<(), Error> {
         let Self { kept, dropped } = self;

@@ -86,6 +86,14 @@ impl Input {
         }
     }
 
+    /// The path of a file that has a name.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Path(path) => Some(path),
+            Source::File(..) => None,
+        }
+    }
+
     /// The same input once more, to be read after this one. Only a regular file can be.
     pub fn again(&self) -> io::Result<Self> {
         let source = match &self.source {

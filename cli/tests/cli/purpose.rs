@@ -63,7 +63,7 @@ fn a_file_keeps_what_its_filter_is_for() {
     let plan = &bench.json("plan --json -p 0.25 --memory 64K")[0];
     assert_eq!(bench.json("info --json f")["expected_keys"], plan["keys"]);
     // A larger -p, a plan for fewer lines: each run keeps the plan of the first.
-    bench.clean("dedup -q -p 0.5 --count --state f -o o a");
+    bench.clean("dedup -q -p 0.5 --count --state f -o p a");
     assert_eq!(load(&bench, "f").false_positive_rate(), Some(0.25));
 }
 
@@ -201,8 +201,8 @@ fn a_filter_with_more_keys_than_planned_is_warned_of_once() {
         text(&output.stderr)
     };
     tells(&told("build -n 2000 -p 0.01 -o built a"), &["more than the 2000 distinct lines", "-n"]);
-    tells(&told("dedup -n 2000 -p 0.01 --state sized -o o a"), &["more than the 2000 distinct lines", "-n"]);
-    for (line, file) in [("build --append -o built b", "built"), ("dedup --state sized -o o b", "sized")] {
+    tells(&told("dedup -n 2000 -p 0.01 --force --state sized -o o a"), &["more than the 2000 distinct lines", "-n"]);
+    for (line, file) in [("build --append -o built b", "built"), ("dedup --force --state sized -o o b", "sized")] {
         let expected = format!(
             "bloomline: warning: {} and rises with every new line; start a larger one with -n\n",
             excess(&bench, file, 2000)
@@ -213,16 +213,16 @@ fn a_filter_with_more_keys_than_planned_is_warned_of_once() {
         assert_eq!(told(&format!("check -c -f {file} a b c")), expected);
         assert_eq!(told(&format!("check -q -f {file} c")), "");
     }
-    assert_eq!(told("dedup -q --state sized -o o b"), "");
+    assert_eq!(told("dedup -q --force --state sized -o o b"), "");
     // Repeats add nothing, and the filter is too full for them as well.
-    assert!(told("dedup --state sized -o o a").contains("rises with every new line"));
+    assert!(told("dedup --force --state sized -o o a").contains("rises with every new line"));
     // The plan of the options goes before that of the file.
-    assert_eq!(told("dedup -p 0.3 --state sized -o o b"), "");
+    assert_eq!(told("dedup -p 0.3 --force --state sized -o o b"), "");
     let full = load(&bench, "sized").capacity(0.02);
-    assert!(told("dedup --max-fpr 0.02 --state sized -o o b").contains(&format!(" is made for {full}: ")));
+    assert!(told("dedup --max-fpr 0.02 --force --state sized -o o b").contains(&format!(" is made for {full}: ")));
     // Where the file does not tell, there is no plan.
     silent(&bench, "sized", "silent");
-    for line in ["check -f silent c", "build --append -o silent c", "dedup --state silent -o o c"] {
+    for line in ["check -f silent c", "build --append -o silent c", "dedup --force --state silent -o o c"] {
         assert_eq!(told(line), "");
     }
     // All bits are set.
@@ -265,7 +265,7 @@ fn a_filter_that_gets_full_is_warned_of_by_its_own_plan() {
     // And the run can stop there: the keys in it are estimated, within five standard deviations of half a root.
     let bench = Bench::new(&[("a", &numbers(0..500)), ("b", &numbers(500..3000))]);
     bench.clean("dedup -n 1000 -p 0.01 --state s -o o a");
-    let output = bench.run("dedup --when-full stop --stats=json --state s -o o b");
+    let output = bench.run("dedup --when-full stop --stats=json --state s -o p b");
     tells(&failed_after_stats(&output), &["stopped at \"b\", line ", "rate of 0.01"]);
     let new = number(&stats(&output), "unique");
     assert!((new - 500.0).abs() < 5.0 * 0.5 * 1000f64.sqrt(), "{new}");

@@ -106,7 +106,7 @@ fn states_that_grow_or_do_not_tell_their_rate_stay_as_they_are() {
     assert!(bench.read("same") == bench.read("growing"));
     let filter: BloomFilter = BloomFilter::builder().memory(1 << 16).probes(8).build().unwrap();
     filter.save(bench.path("silent")).unwrap();
-    bench.clean("dedup --shrink --state silent -o o a");
+    bench.clean("dedup --shrink --state silent -o p a");
     assert_eq!(block_count(&bench, "silent"), 1024);
 }
 

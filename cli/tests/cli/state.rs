@@ -98,7 +98,7 @@ fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
         ("a", "input"),
         ("link", "input"),
         ("/dev/null", "not a regular file"),
-        ("out", "not a bloomline file"),
+        ("out", "another output"),
     ];
     // Root may write to it all the same.
     if tempfile::tempfile_in(bench.path("locked")).is_err() {

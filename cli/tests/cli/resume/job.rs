@@ -5,6 +5,7 @@ use crate::corpus::{decode, gzip, zstd};
 use bloomline::{BloomFilter, FileErrorKind, ScalableBloomFilter};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
@@ -251,7 +252,9 @@ impl Job {
     /// All files but temporary ones.
     pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let paths = fs::read_dir(self.bench.0.path()).unwrap().map(|entry| entry.unwrap().path());
-        let lasting = |path: &PathBuf| !path.file_name().unwrap().to_str().unwrap().ends_with(".tmp");
+        // The lock that a killed run left is nobody's.
+        let passing = |path: &PathBuf| ["tmp", "lock"].map(OsStr::new).contains(&path.extension().unwrap_or_default());
+        let lasting = |path: &PathBuf| !passing(path);
         paths.filter(lasting).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
     }
 

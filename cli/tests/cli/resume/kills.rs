@@ -202,6 +202,7 @@ fn run_again_after_kills(tries: u32) {
                 kills.after_checkpoint += u32::from(after.unwrap_or(0) > before.unwrap_or(0));
             }
             let last = if matches!(to, To::Gzip) { "last.gz" } else { "last" };
+            let _ = fs::remove_file(path(last));
             all.extend(run(to, from_stdin, last, &[], None).0);
             let put_out: HashSet<&[u8]> = all.split_inclusive(|&byte| byte == b'\n').collect();
             let lost = distinct.difference(&put_out).count();

@@ -51,7 +51,7 @@ fn a_run_that_failed_goes_on_where_it_ended() {
             assert_eq!(count(&first) + count(&repeats), bad_line);
             let time = fs::metadata(bench.path("a")).unwrap().modified().unwrap();
             bench.write("a", &code(&whole));
-            assert!(bench.refused(&format!("{line} --resume")).contains("another job"));
+            tells(&bench.refused(&format!("{line} --resume")), &["the input ", "/a\" has changed"]);
             fs::File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
             assert_eq!(bench.clean(&format!("{line} --resume")), "");
             assert!(outputs() == expected, "{output}");
@@ -67,7 +67,7 @@ fn a_run_that_failed_goes_on_where_it_ended() {
     let message = refused(fed(bench.command("dedup --state s -o o --resume -"), b"c\n"));
     tells(&message, &["resume", "files", "-o"]);
     bench.write("a", b"a\na\nb\nc\n");
-    assert!(bench.refused("dedup --state s -o o --resume a").contains("another job"));
+    tells(&bench.refused("dedup --state s -o o --resume a"), &["/a\" has changed since that run, from 6 to 8 bytes"]);
     assert_eq!(text(&bench.read("o")), "a\nb\n");
 }
 
@@ -89,8 +89,8 @@ fn other_inputs_are_not_resumed() {
     for changed in [&input[..input.len() - 1], &[&input[..], b"more\n"].concat()] {
         fs::write(job.path("in.txt"), changed).unwrap();
         let message = job.refused(&mut job.command(&["--resume"]));
-        let sizes = [&input[..], changed].map(|contents| contents.len().to_string());
-        tells(&message, &["cannot resume", "another job", "in.txt", &sizes[0], &sizes[1]]);
+        let sizes = format!(" has changed since that run, from {} to {} bytes; ", input.len(), changed.len());
+        tells(&message, &["cannot resume", "/in.txt\"", &sizes]);
     }
     fs::write(job.path("in.txt"), &input).unwrap();
     File::options().write(true).open(job.path("in.txt")).unwrap().set_modified(time).unwrap();
@@ -98,9 +98,9 @@ fn other_inputs_are_not_resumed() {
     fs::write(job.path("renamed"), &input).unwrap();
     let rename = |argument| if argument == "in.txt" { "renamed" } else { argument };
     let mut renamed = bloomline_like(&job.command(&["--resume"]), rename);
-    for (command, other) in [(&mut job.command(&["--resume", "more"]), "more"), (&mut renamed, "renamed")] {
-        tells(&job.refused(command), &["cannot resume", "another job", &format!("\"{other}\\\"")]);
-    }
+    let message = job.refused(&mut job.command(&["--resume", "more"]));
+    tells(&message, &["cannot resume", "a run with a number of inputs of 1, and not 2"]);
+    tells(&job.refused(&mut renamed), &["cannot resume", "with the input ", "/in.txt\", and not ", "/renamed\""]);
     // None of that spoiled anything.
     job.complete(true);
     job.check_results(&expected);
@@ -114,7 +114,7 @@ fn the_order_of_the_inputs_counts() {
         "c.txt" => "a.txt",
         other => other,
     });
-    tells(&job.refused(&mut swapped), &["cannot resume", "another job", "a.txt", "c.txt"]);
+    tells(&job.refused(&mut swapped), &["cannot resume", "with the input ", "/a.txt\", and not ", "/c.txt\""]);
     job.complete(true);
     job.check_results(&expected);
 }
@@ -122,12 +122,12 @@ fn the_order_of_the_inputs_counts() {
 #[test]
 fn other_options_are_not_resumed() {
     let (job, expected) = crashed(plain());
-    let other_job = ["cannot resume from \"state.resume\"", "another job"];
+    let other_job = ["cannot resume from \"state.resume\"", "it belongs to a run with the "];
     for (more, difference) in [
-        (&["--invert"][..], "invert true"),
-        (&["--annotate"], "annotate true"),
-        (&["--dupes", "dupes.txt"], "dupes.txt"),
-        (&["-z"], "\"NUL-terminated line; "),
+        (&["--invert"][..], "options \"line\", and not \"line, inverted\""),
+        (&["--annotate"], "options \"line\", and not \"line, annotated\""),
+        (&["--dupes", "dupes.txt"], "/dupes.txt"),
+        (&["-z"], "options \"line\", and not \"line, NUL-terminated\""),
     ] {
         let message = job.refused(&mut job.command(&[&["--resume"], more].concat()));
         tells(&message, &other_job);
@@ -151,7 +151,7 @@ fn other_options_are_not_resumed() {
         nameless.save(job.path(STATE)).unwrap();
         let message = resume();
         tells(&message, &other_job);
-        tells(&message, &["\"line; ", &format!("\"{key}; ")]);
+        tells(&message, &[&format!("options \"line\", and not \"{key}\"")]);
         fs::write(job.path(STATE), &state).unwrap();
     }
     tells(&job.refused(&mut job.command(&["--resume", "--seed", "1"])), &["\"state\"", "seed is 0", " 1"]);
@@ -163,7 +163,7 @@ fn other_options_are_not_resumed() {
     let [had, lower, more] = ["-n 60000 -p 1e-9", "-n 60000 -p 1e-3", "-n 70000 -p 1e-9"].map(size);
     tells(&swap("1e-9", "1e-3"), &["\"state\"", "-p", &lower, &had]);
     tells(&swap("60000", "70000"), &["\"state\"", "-n", &more, &had]);
-    tells(&swap("out.txt", "other.txt"), &["cannot resume", "another job", "out.txt", "other.txt"]);
+    tells(&swap("out.txt", "other.txt"), &["cannot resume", "the outputs ", "/out.txt\", and not ", "/other.txt\""]);
     assert!(!job.path("other.txt").exists());
     job.complete(true);
     job.check_results(&expected);
@@ -174,8 +174,8 @@ fn a_state_that_another_run_changed_is_not_resumed() {
     let changes = [
         ("changed by another run", "build --append -o state"),
         // One that could be resumed itself, and one that could not.
-        ("another job", "dedup --state state -o out2"),
-        ("another job", "dedup --state state"),
+        ("/other\", and not ", "dedup --state state -o out2"),
+        ("/other\", and not ", "dedup --state state"),
     ];
     for (reason, arguments) in changes {
         let (job, _) = crashed(plain());
@@ -252,7 +252,10 @@ fn checkpoints_that_are_missing_or_damaged_are_not_resumed() {
 fn without_the_state_its_checkpoints_count_for_nothing() {
     let (job, expected) = crashed(plain());
     fs::remove_file(job.path(STATE)).unwrap();
-    job.complete(true);
+    // The name of the state may be wrong, and the output holds lines.
+    let message = job.refused(&mut job.command(&["--resume"]));
+    tells(&message, &["there is no state \"state\"", "\"out.txt\" holds lines", "--force"]);
+    succeed(&mut job.command(&["--resume", "--force"]));
     job.check_results(&expected);
 }
 
@@ -292,7 +295,8 @@ fn a_stream_ends_what_could_be_resumed() {
     for arguments in [&["in.txt"][..], &["-o", "/dev/null", "in.txt"], &["--count", "in.txt"]] {
         let (job, _) = crashed(plain());
         succeed(job.bench.command("dedup --state state").args(arguments));
-        tells(&job.refused(&mut job.command(&["--resume"])), &["cannot resume from \"state.resume\"", "another job"]);
+        let message = job.refused(&mut job.command(&["--resume"]));
+        tells(&message, &["cannot resume from \"state.resume\"", "with the outputs ", "/out.txt\""]);
     }
 }
 
@@ -309,10 +313,13 @@ fn of_two_killed_runs_the_second_is_resumed() {
     let mut before_first_line = 0;
     for _ in 0..20 {
         job.clear();
-        left.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        // The inputs keep their times.
+        left.iter().filter(|(path, _)| !path.exists()).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
         let old = job.checkpoints();
         tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
         fs::rename(job.path("out.txt"), job.path("kept.txt")).unwrap();
+        tells(&job.refused(&mut job.command(&[])), &["dupes.txt", "--resume", "another file"]);
+        fs::rename(job.path("dupes.txt"), job.path("kept dupes.txt")).unwrap();
         let mut child = job.command(&["--checkpoint", "1h"]).spawn().unwrap();
         while child.try_wait().unwrap().is_none() && job.checkpoints() == old {
             thread::yield_now();
@@ -327,7 +334,8 @@ fn of_two_killed_runs_the_second_is_resumed() {
     assert!(before_first_line >= 10, "{before_first_line}");
 }
 
-/// A new run empties the output before it saves its first checkpoint. Killed in between, it leaves the first run's.
+/// A run that is forced to begin anew empties the output before it saves its first checkpoint. Killed in between, it leaves the
+/// first run's.
 #[test]
 fn an_output_that_a_new_run_emptied_is_not_gone_on_with() {
     let (job, _) = crashed(plain());
@@ -417,7 +425,7 @@ fn another_way_with_errors_is_not_resumed() {
     let (job, _) = crashed(faulty());
     let skip = |argument| if argument == "keep" { "skip" } else { argument };
     let message = job.refused(&mut bloomline_like(&job.command(&["--resume"]), skip));
-    tells(&message, &["cannot resume from \"state.resume\"", "another job", "keep", "skip"]);
+    tells(&message, &["cannot resume from \"state.resume\"", "--on-error keep, and not skip"]);
 }
 
 #[test]
@@ -429,7 +437,7 @@ fn inputs_that_changed_but_for_their_sizes_are_not_resumed() {
     input.rotate_left(1);
     fs::write(job.path("in.txt"), &input).unwrap();
     let message = job.refused(&mut job.command(&["--resume"]));
-    tells(&message, &["cannot resume from \"state.resume\"", "another job", "in.txt", &input.len().to_string()]);
+    tells(&message, &["cannot resume from \"state.resume\"", "/in.txt\" has changed since that run; "]);
 }
 
 /// The last checkpoint says that it is of the end, and is written before the state.
@@ -443,8 +451,12 @@ fn an_output_whose_last_state_was_not_saved_is_not_begun_anew() {
     tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
     job.complete(true);
     job.check_results(&expected);
-    // At the end of the last state nothing is lost.
-    succeed(&mut job.command(&[]));
+    // At the end of the last state nothing is left to continue, and the lines are still nowhere else.
+    let message = job.refused(&mut job.command(&[]));
+    tells(&message, &["refusing to empty \"out.txt\"", "the state \"state\" knows", "--force"]);
+    assert!(!message.contains("--resume"), "{message}");
+    succeed(&mut job.command(&["--force"]));
+    assert_eq!(contents(&job.path("out.txt")), b"");
 }
 
 #[test]
