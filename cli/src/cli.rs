@@ -217,15 +217,20 @@ pub struct SizeOptions {
     #[arg(short = 'p', long, value_name = "RATE", value_parser = rate)]
     pub fpr: Option<f64>,
 
-    /// Seed of the hash. Another seed gives other false positives
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    /// Seed of the hash. Another seed gives other false positives [default: 0, or that of the filter that is there]
+    #[arg(long)]
+    pub seed: Option<u64>,
 }
 
 impl SizeOptions {
     /// The false-positive rate.
     pub fn fpr(&self) -> f64 {
         self.fpr.unwrap_or(1e-6)
+    }
+
+    /// The seed of a new filter.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(0)
     }
 }
 

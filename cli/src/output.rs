@@ -41,8 +41,8 @@ pub struct Target {
     path: Option<PathBuf>,
     /// Its length.
     length: u64,
-    /// There was no such file, so it goes again if nothing begins.
-    made: bool,
+    /// There was no such file before, so it goes again if nothing begins.
+    made: Option<PathBuf>,
 }
 
 impl Target {
@@ -55,20 +55,13 @@ impl Target {
         let path = path.filter(|path| *path != Path::new("-"));
         let name = name(path);
         let open = || {
-            let Some(path) = path else {
-                return Ok((io::stdout().as_fd().try_clone_to_owned()?.into(), false));
-            };
-            match File::options().write(true).create_new(true).open(path) {
-                Ok(file) => Ok((file, true)),
-                // Also of a link that leads nowhere: to create what it names is right.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    Ok((File::options().write(true).create(true).truncate(false).open(path)?, false))
-                }
-                Err(error) => Err(error),
-            }
+            let Some(path) = path else { return Ok((io::stdout().as_fd().try_clone_to_owned()?.into(), None)) };
+            let there = path.exists();
+            let file = File::options().write(true).create(true).truncate(false).open(path)?;
+            // The name of the file itself, should a link lead to it.
+            Ok((file, if there { None } else { Some(path.canonicalize()?) }))
         };
-        let opened =
-            open().and_then(|(file, made): (File, bool)| file.metadata().map(|metadata| (file, made, metadata)));
+        let opened = open().and_then(|(file, made): (File, _)| file.metadata().map(|metadata| (file, made, metadata)));
         let (file, made, metadata) = opened.map_err(|source| Error::Create { output: name.clone(), source })?;
         let length = if path.is_some() && metadata.is_file() { metadata.len() } else { 0 };
         let origin = Origin::new(name, &metadata);
@@ -108,7 +101,7 @@ impl Target {
             let begun = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
             begun.map_err(|source| Error::Create { output: name.clone(), source })?;
         }
-        self.made = false;
+        self.made = None;
         let coding = self.path.as_deref().map_or(Coding::Plain, Coding::of_name);
         // Not `Stdout`, which would look for the last newline in every piece.
         let writer = Writer::Plain(BufWriter::with_capacity(GATHERED, file));
@@ -118,7 +111,9 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if let (true, Some(path)) = (self.made, &self.path) {
+        if let Some(path) = &self.made
+            && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
+        {
             // Not worth a message beside the one that is on its way.
             let _ = fs::remove_file(path);
         }

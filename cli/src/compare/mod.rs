@@ -21,7 +21,8 @@ pub use options::{EXAMPLES, Options};
 
 use crate::error::Error;
 use crate::figures::readable_size;
-use crate::output::{Output, name};
+use crate::files::Origin;
+use crate::output::{Target, name};
 use kinds::{KINDS, Kind};
 use loads::{LOADS, LoadKind};
 use machine::Machine;
@@ -39,23 +40,28 @@ const FULL_SIZES: [usize; 4] = [256 << 10, 16 << 20, 256 << 20, 1 << 30];
 
 /// Runs the command.
 pub fn run(options: &Options) -> Result<ExitCode, Error> {
+    // Before minutes are spent on what cannot be written.
+    let from = options.from.as_deref().map(Origin::of);
+    let html = options.html.as_deref().map(|path| Target::open(Some(path), &from, [])).transpose()?;
+    let table = Target::open(None, &from, html.iter().map(|html| &html.origin))?;
+    let written: Vec<Origin> = html.iter().chain([&table]).map(|target| target.origin.clone()).collect();
     let comparison = match &options.from {
         Some(path) => read(path)?,
         None => measure(options)?,
     };
-    if let Some(path) = &options.html {
-        Output::create(Some(path), [])?.write_line(&page::page(&comparison)?)?;
-    }
     if let Some(folder) = &options.svg {
         let failed = |source| Error::Create { output: name(Some(folder)), source };
         fs::create_dir_all(folder).map_err(failed)?;
         for plot in plots::all(&comparison)? {
             let path = folder.join(plot.name).with_extension("svg");
-            Output::create(Some(&path), [])?.write_line(&paint::for_file(&plot.svg))?;
+            Target::open(Some(&path), &from, &written)?.begin(0)?.write_line(&paint::for_file(&plot.svg))?;
         }
     }
+    if let Some(html) = html {
+        html.begin(0)?.write_line(&page::page(&comparison)?)?;
+    }
     let text = if options.json { json(&comparison) } else { text::text(&comparison) };
-    Output::create(None, [])?.write_line(&text)?;
+    table.begin(0)?.write_line(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

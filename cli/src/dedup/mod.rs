@@ -69,7 +69,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let mut progress = Progress::new(&inputs, read, options.quiet, options.output().is_none() && !options.count);
     let mut hashing = reading.hashing(inserter.set.hasher());
     if options.exact {
-        hashing.second = Some(KeyHasher::new(options.size.seed ^ SECOND));
+        hashing.second = Some(KeyHasher::new(options.size.seed() ^ SECOND));
         inserter.exact = Some(Exact::new(&env::temp_dir()));
     }
     inserter.begin();

@@ -81,10 +81,11 @@ impl Shared {
         address: &Address,
         options: &SharedWriteOptions,
         size: Option<(u64, f64)>,
-        seed: u64,
+        seed: Option<u64>,
     ) -> Result<Self, Error> {
         let rate = size.map(|(_, rate)| rate);
-        let builder = |(keys, rate)| BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed);
+        let builder =
+            |(keys, rate)| BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed.unwrap_or(0));
         let size = size.map(builder);
         // Before anything is removed for it.
         size.as_ref().map(Builder::plan).transpose()?;
@@ -98,9 +99,9 @@ impl Shared {
                 opened => opened?,
             },
         };
-        if seed != 0 && seed != filter.seed() {
+        if let Some(ours) = seed.filter(|seed| *seed != filter.seed()) {
             let (name, theirs) = (filter.name().to_owned(), filter.seed());
-            return Err(RedisFilterError::Differs { name, field: "seed", ours: seed, theirs }.into());
+            return Err(RedisFilterError::Differs { name, field: "seed", ours, theirs }.into());
         }
         let mirrored = !options.no_mirror && filter.plan().memory_bytes() <= MIRRORED;
         Ok(Self::new(if mirrored { filter.with_mirror()? } else { filter }, rate))

@@ -38,14 +38,14 @@ pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<Inserter, Er
         Some(keys) => for_keys(size, Ok(keys), None, false),
         None => for_estimate(size, estimate(inputs, reading.end())?.map_err(|input| Error::KeysUnknown { input })?),
     };
-    let (set, limit) = choice?.build(size.seed, &reading.key_name())?;
+    let (set, limit) = choice?.build(size.seed(), &reading.key_name())?;
     Ok(Inserter::new(set, limit, false))
 }
 
 /// The set of `build` for keys that were counted: it has room for them, and nothing is left to warn of.
 pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<Inserter, Error> {
     let (set, _) =
-        for_keys(&options.size, Ok(keys), None, false)?.build(options.size.seed, &options.reading.key_name())?;
+        for_keys(&options.size, Ok(keys), None, false)?.build(options.size.seed(), &options.reading.key_name())?;
     Ok(Inserter::new(set, None, false))
 }
 
@@ -63,7 +63,7 @@ pub fn of_dedup(options: &DedupOptions, inputs: &[Input]) -> Result<Inserter, Er
     // Where the choice does not depend on the inputs, nobody looks into them.
     let asked = size.expected_keys.is_none() && (memory.is_none() || options.state.is_none());
     let lines = if asked { estimate(inputs, options.reading.end())? } else { Err(String::new()) };
-    let (set, limit) = choose(options, lines)?.build(size.seed, &options.reading.key_name())?;
+    let (set, limit) = choose(options, lines)?.build(size.seed(), &options.reading.key_name())?;
     if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
         tell(&format!(
             "a filter of {}: up to {} distinct lines at a false-positive rate of {}",
@@ -179,8 +179,8 @@ fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<
     let DedupOptions { size, memory, max_fpr, when_full, .. } = options;
     let refused = |reason: String| Err(Error::State { path: state.into(), reason });
     let seed = set.hasher().seed();
-    if seed != size.seed {
-        return refused(format!("its seed is {seed}, and not {}", size.seed));
+    if let Some(asked) = size.seed.filter(|asked| *asked != seed) {
+        return refused(format!("its seed is {seed}, and not {asked}"));
     }
     check_rates(*max_fpr, size.fpr)?;
     let given = max_fpr.or(size.fpr);

@@ -16,6 +16,7 @@ mod plan;
 mod purpose;
 mod reference;
 mod resume;
+mod safety;
 mod shrink;
 mod signals;
 mod sizing;

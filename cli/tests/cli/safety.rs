@@ -1,0 +1,221 @@
+//! What is there stays: outputs that are one file, outputs of earlier runs, and two runs with one file.
+
+use crate::common::{Bench, clean, fed, numbers, refused, tells, text};
+use crate::corpus::gunzip;
+use crate::live::Live;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::process::{Command, Output, Stdio};
+
+/// The files of a folder and what is in them.
+fn files(bench: &Bench) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(bench.0.path()).unwrap().map(|entry| entry.unwrap());
+    let mut files: Vec<_> = entries
+        .filter(|entry| entry.file_type().unwrap().is_file())
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
+        .collect();
+    files.sort_unstable();
+    files
+}
+
+/// Runs with a file as standard output, which keeps what it has.
+fn run_into(bench: &Bench, line: &str, output: &str) -> Output {
+    let file = File::options().append(true).create(true).open(bench.path(output)).unwrap();
+    bench.command(line).stdout(Stdio::from(file)).output().unwrap()
+}
+
+#[test]
+fn a_run_that_is_refused_leaves_all_files_as_they_are() {
+    let bench = Bench::new(&[("a", b"a\na\n"), ("out", b"precious\n"), ("d", b"dear\n")]);
+    symlink("nowhere", bench.path("link")).unwrap();
+    symlink("out", bench.path("alias")).unwrap();
+    let before = files(&bench);
+    for (line, parts) in [
+        ("-o out --dupes missing/d a", &["\"missing/d\"", "No such file"][..]),
+        ("-o out --dupes a a", &["\"a\"", "input"]),
+        ("-o out --dupes out a", &["\"out\"", "another output"]),
+        ("-o out --dupes alias a", &["\"alias\"", "another output"]),
+        ("-o d --dupes . a", &["\".\"", "directory"]),
+        ("-o new --dupes new a", &["\"new\"", "another output"]),
+        ("-o new --dupes missing/d a", &["\"missing/d\""]),
+        ("-o link --dupes nowhere a", &["\"nowhere\"", "another output"]),
+        ("-o new --state new a", &["\"new\"", "another output"]),
+        ("-o out --state missing/s a", &["\"missing/s\""]),
+        ("-o out --state d a", &["\"d\"", "not a bloomline file"]),
+        ("-o out -n 1 -p 1e-30 a", &["1e-30"]),
+        ("-o out --dupes d -n 1 -m 1M a", &["--memory"]),
+        ("-o out -m 1000T a", &["memory"]),
+    ] {
+        tells(&bench.refused(&format!("dedup {line}")), parts);
+        // A link that leads nowhere may have had its file made for a moment.
+        assert!(files(&bench) == before, "{line}");
+    }
+}
+
+#[test]
+fn standard_output_is_an_output_as_others() {
+    let bench = Bench::new(&[("a", b"a\na\n"), ("o", b"precious\n")]);
+    for line in ["dedup --dupes o a", "dedup --dupes /dev/stdout a", "dedup --dupes - a", "dedup -o - --dupes o a"] {
+        let output = run_into(&bench, line, "o");
+        let message = text(&output.stderr);
+        tells(&message, &["cannot write to ", "another output", "standard output"]);
+        assert_eq!((output.status.code(), &*bench.read("o")), (Some(2), &b"precious\n"[..]), "{line}");
+    }
+    // Two outputs in one pipe would be a mixture. What is thrown away may be thrown away twice.
+    tells(&bench.refused("dedup --dupes /dev/stdout a"), &["another output", "standard output"]);
+    bench.clean("dedup -o /dev/null --dupes /dev/null a");
+    assert_eq!(bench.clean("dedup -o - a"), "a\n");
+    assert_eq!(bench.clean("dedup -o new --dupes - a"), "a\n");
+    assert!(!bench.path("-").exists() && bench.read("new") == b"a\n");
+}
+
+#[test]
+fn lines_that_are_nowhere_else_are_not_emptied() {
+    let bench = Bench::new(&[("a", &numbers(0..1000)), ("b", &numbers(500..1500))]);
+    bench.clean("dedup --state s -o new a");
+    let (new, state) = (bench.read("new"), bench.read("s"));
+    // The run is repeated, and its lines are in the state.
+    let message = bench.refused("dedup --state s -o new a");
+    tells(&message, &["refusing to empty \"new\"", "the state \"s\" knows", "another file", "--force"]);
+    assert!(!message.contains("--resume"), "{message}");
+    // The same for what was dropped, whatever the output is.
+    bench.write("d", b"dear\n");
+    tells(&bench.refused("dedup --state s --dupes d b"), &["refusing to empty \"d\""]);
+    // The state has another name than the one of the interrupted run.
+    let message = bench.refused("dedup --state t -o new --resume a");
+    tells(&message, &["there is no state \"t\"", "\"new\" holds lines", "--force"]);
+    assert!(bench.read("new") == new && bench.read("s") == state && !bench.path("t").exists());
+
+    // A file without lines, a new one and a first run are no danger.
+    bench.write("empty", b"");
+    bench.clean("dedup --state s -o empty b");
+    assert!(bench.read("empty") == numbers(1000..1500));
+    bench.clean("dedup --state first -o new b");
+    assert!(bench.read("new") == numbers(500..1500));
+    bench.clean("dedup -o new a");
+    assert!(bench.read("new") == numbers(0..1000));
+    bench.clean("dedup --state s -o new --force a");
+    assert_eq!(bench.read("new"), b"");
+}
+
+#[test]
+fn messages_about_an_interrupted_run_do_not_contradict_each_other() {
+    let bench = Bench::new(&[("a", &[&numbers(0..1000)[..], b"no field\n"].concat())]);
+    let line = "dedup --field 2 --delimiter / --state s -o new";
+    tells(&bench.refused(&format!("{line} a")), &["\"a\", line 1001:"]);
+    // By another name it is the same file.
+    for path in ["a", "./a", bench.path("a").to_str().unwrap()] {
+        tells(&bench.refused(&format!("{line} {path}")), &["refusing to empty \"new\"", "with --resume, write to"]);
+        tells(&bench.refused(&format!("{line} --resume {path}")), &["line 1001:"]);
+    }
+    let time = fs::metadata(bench.path("a")).unwrap().modified().unwrap();
+    let touched = time + std::time::Duration::from_secs(2);
+    File::options().write(true).open(bench.path("a")).unwrap().set_modified(touched).unwrap();
+    tells(
+        &bench.refused(&format!("{line} --resume a")),
+        &["has changed since", "leave out --resume and write to another"],
+    );
+    let message = bench.refused(&format!("{line} a"));
+    assert!(!message.contains("--resume"), "{message}");
+    // Both lead on.
+    tells(&bench.refused(&format!("{line}.rest a")), &["line 1001:"]);
+    File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn a_state_has_its_own_seed() {
+    let bench = Bench::new(&[("a", &numbers(0..100)), ("b", &numbers(50..150))]);
+    bench.clean("dedup --seed 7 --state s -o o a");
+    assert_eq!(bench.clean("dedup --state s b"), text(&numbers(100..150)));
+    assert_eq!(bench.json("info --json s")["seed"], 7);
+    tells(&bench.refused("dedup --seed 8 --state s b"), &["seed is 7", " 8"]);
+}
+
+/// A run that has begun and waits for its input.
+fn running(bench: &Bench, line: &str) -> Live {
+    let mut live = Live::new(bench.command(line));
+    live.say(b"first\n");
+    live
+}
+
+#[test]
+fn one_run_at_a_time_writes_to_a_filter() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    bench.clean("build -n 1000 --no-shrink -o f a");
+    bench.clean("dedup --state s a");
+    symlink("f", bench.path("link")).unwrap();
+    for (line, file) in [("dedup --state s -", "s"), ("build --append -o f -", "f"), ("build -n 10 -o link -", "f")] {
+        let live = running(&bench, line);
+        while !bench.path(&format!("{file}.lock")).exists() {
+            std::thread::yield_now();
+        }
+        for other in ["dedup --state", "build --append -o", "merge f -o"] {
+            // The target of a merge is none of its inputs.
+            if (other, file) != ("merge f -o", "f") {
+                let message =
+                    bench.refused(&format!("{other} {file}{}", if other.starts_with('m') { "" } else { " a" }));
+                tells(&message, &[&format!("\"{file}\""), "another run is writing to it", "--wait"]);
+            }
+        }
+        // Reading is no danger.
+        bench.clean(&format!("check -c -f {file} a"));
+        let (code, _, said) = finish(live);
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{line}");
+        assert!(!bench.path(&format!("{file}.lock")).exists());
+    }
+    // What a killed run leaves is no lock.
+    bench.write("f.lock", b"");
+    bench.clean("build --append -o f a");
+    assert!(!bench.path("f.lock").exists());
+}
+
+fn finish(mut live: Live) -> (Option<i32>, Vec<String>, String) {
+    live.hang_up();
+    live.end()
+}
+
+#[test]
+fn a_run_that_waits_comes_after_the_other() {
+    let bench = Bench::new(&[]);
+    for part in 0..4 {
+        bench.write(&format!("a{part}"), &numbers(10_000 * part..10_000 * (part + 1)));
+    }
+    bench.write("empty", b"");
+    bench.clean("build -n 40000 -p 1e-9 --no-shrink -o f empty");
+    let children: Vec<_> =
+        (0..4).map(|part| bench.command(&format!("build --append --wait -o f a{part}")).spawn().unwrap()).collect();
+    children.into_iter().for_each(|child| assert_eq!(clean(child.wait_with_output().unwrap()), b""));
+    bench.write("all", &numbers(0..40_000));
+    assert_eq!(bench.clean("check -c -f f all"), "40000\n");
+
+    // Each key is new to one of them, and a compressed output is whole.
+    let run = |part: u32| bench.command(&format!("dedup --wait -p 1e-9 --state s -o o{part}.gz all")).spawn().unwrap();
+    let children: Vec<_> = (0..3).map(run).collect();
+    children.into_iter().for_each(|child| assert_eq!(clean(child.wait_with_output().unwrap()), b""));
+    let mut outputs: Vec<_> = (0..3).map(|part| gunzip(&bench.read(&format!("o{part}.gz")))).collect();
+    outputs.sort_unstable();
+    assert!(outputs[2] == numbers(0..40_000) && outputs[0].is_empty() && outputs[1].is_empty());
+}
+
+#[test]
+fn one_run_at_a_time_writes_to_an_output() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    let mut live = running(&bench, "dedup -o o -");
+    while !bench.path("o").exists() || refusal(bench.command("dedup -o o a")).is_none() {
+        std::thread::yield_now();
+    }
+    tells(&bench.refused("dedup -o o a"), &["\"o\"", "another run is writing to it"]);
+    tells(&bench.refused("dedup -o p --dupes o a"), &["\"o\"", "another run is writing to it"]);
+    live.say(b"second\n");
+    assert_eq!(finish(live).0, Some(0));
+    assert_eq!(bench.read("o"), b"first\nsecond\n");
+    bench.clean("dedup -o o a");
+    // A pipe may have many writers.
+    assert_eq!(fed(bench.command("dedup -o /dev/stdout"), b"a\n").stdout, b"a\n");
+}
+
+/// The message of a command, if it is refused.
+fn refusal(mut command: Command) -> Option<String> {
+    let output = command.output().unwrap();
+    (output.status.code() == Some(2)).then(|| refused(output))
+}
