@@ -179,10 +179,13 @@ fn bad_requests_are_refused() {
         ("--from no.json --full", "cannot be used with"),
         ("--from none.json", "cannot read \"none.json\": "),
         ("--from no.json", "cannot read \"no.json\": missing field"),
+        ("--from no.json --html no.json", "cannot write to \"no.json\": it is also an input"),
     ] {
         let message = bench.refused(&format!("compare {line}"));
         assert!(message.contains(reason), "{message}");
     }
+    assert_eq!(bench.read("no.json"), b"{}");
+    assert!(bench.run("compare --from no.json --html new").status.code() == Some(2) && !bench.path("new").exists());
 }
 
 #[test]
