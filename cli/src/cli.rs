@@ -1,12 +1,15 @@
 //! The command line.
 
+use crate::key::fields::Split;
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
 use crate::lines::Hashing;
 use crate::lines::chunks::Cut;
-use crate::values::{Delimiter, OnError, StatsFormat, delimiter, duration, rate, size};
+use crate::values::{Delimiter, OnError, StatsFormat, delimiter, duration, fields, rate, size};
 use bloomline::KeyHasher;
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +20,28 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Reads the command line. What clap cannot tell of options that do not fit together is told here.
+    pub fn read() -> Result<Self, clap::Error> {
+        let cli = Self::try_parse()?;
+        let key = match &cli.command {
+            Command::Dedup(options) => &options.reading.key,
+            Command::Build(options) => &options.reading.key,
+            Command::Check(options) => &options.reading.key,
+            _ => return Ok(cli),
+        };
+        match &key.delimiter {
+            Some(Delimiter(bytes)) if key.csv && (bytes.len() > 1 || bytes[0] == b'"') => {
+                let delimiter = String::from_utf8_lossy(bytes);
+                let message =
+                    format!("cannot use the --delimiter {delimiter:?} with --csv: give one byte that is no quote");
+                Err(clap::Error::raw(ErrorKind::ArgumentConflict, message))
+            }
+            _ => Ok(cli),
+        }
+    }
 }
 
 /// The subcommands.
@@ -136,18 +161,23 @@ pub struct ReadOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Keys (default: the whole line)")]
 pub struct KeyOptions {
-    /// The field with this number. The first is 1
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..), conflicts_with = "json_pointer")]
-    pub field: Option<u32>,
+    /// The field with this number, such as 2. The first is 1. Several, such as 1,3 or 2-4, make one key in this order
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = fields, conflicts_with = "json_pointer")]
+    pub field: Vec<RangeInclusive<usize>>,
 
-    /// The text between fields. \t is a tab
-    #[arg(long, value_name = "TEXT", default_value = "\\t", value_parser = delimiter, requires = "field")]
-    pub delimiter: Delimiter,
+    /// The text between fields. \t is a tab, \0 is NUL, and \\ is a backslash [default: \t, with --csv a comma]
+    #[arg(long, value_name = "TEXT", value_parser = delimiter, requires = "field", conflicts_with = "json_pointer")]
+    pub delimiter: Option<Delimiter>,
 
-    /// The value in a line of JSON at this place, such as /text (RFC 6901): the content of a
-    /// string, or the JSON of another value
+    /// Lines are CSV: the quotes around a field are no part of it, nor is a carriage return at the end of the line. A line in
+    /// which a quoted field does not end has no key
+    #[arg(long, requires = "field", conflicts_with = "json_pointer")]
+    pub csv: bool,
+
+    /// The value in a line of JSON at this place, such as /text (RFC 6901): the content of a string, or the JSON of another
+    /// value. 1 and "1" are two keys. Given several times, the values make one key in this order
     #[arg(long, value_name = "POINTER")]
-    pub json_pointer: Option<Pointer>,
+    pub json_pointer: Vec<Pointer>,
 
     /// The normal form of a URL: the host in lower case without a dot at its end, no default port, no fragment, %xx in upper
     /// case
@@ -161,6 +191,17 @@ pub struct KeyOptions {
     /// Put the key in lower case: by Unicode, or by ASCII if it is not UTF-8
     #[arg(long)]
     pub ignore_case: bool,
+}
+
+impl KeyOptions {
+    /// How lines are split into fields.
+    fn split(&self) -> Split {
+        let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
+        match (self.csv, delimiter) {
+            (true, delimiter) => Split::Csv(delimiter.map_or(b',', |delimiter| delimiter[0])),
+            (false, delimiter) => Split::At(delimiter.unwrap_or(b"\t").to_vec()),
+        }
+    }
 }
 
 /// What a key may be normalized as.
@@ -188,11 +229,11 @@ impl ReadOptions {
 
     /// What the key of a line is.
     pub fn key_rule(&self) -> KeyRule {
-        let KeyOptions { field, delimiter, json_pointer, normalize, trim, ignore_case } = &self.key;
-        let part = match (field, json_pointer) {
-            (Some(number), _) => Part::Field { number: *number as usize, delimiter: delimiter.0.clone() },
-            (None, Some(pointer)) => Part::Json(pointer.clone()),
-            (None, None) => Part::Line,
+        let KeyOptions { field, json_pointer, normalize, trim, ignore_case, .. } = &self.key;
+        let part = match (&field[..], &json_pointer[..]) {
+            ([], []) => Part::Line,
+            ([], pointers) => Part::Json(pointers.to_vec()),
+            (numbers, _) => Part::Fields { numbers: numbers.to_vec(), split: self.key.split() },
         };
         KeyRule { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
     }

@@ -26,13 +26,12 @@ mod plan;
 mod set;
 mod values;
 
-use clap::Parser;
 use cli::{Cli, Command};
 use error::Error;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let result = match Cli::try_parse() {
+    let result = match Cli::read() {
         Ok(cli) => match cli.command {
             Command::Dedup(options) => dedup::run(&options),
             Command::Build(options) => build::run(&options),

@@ -1,6 +1,7 @@
 //! Values of the command line that other parts of the command use, and how they are read.
 
 use clap::ValueEnum;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// What stands between fields.
@@ -27,12 +28,30 @@ pub enum StatsFormat {
     Json,
 }
 
-/// A delimiter; the two characters \\t are a tab.
-pub fn delimiter(text: &str) -> Result<Delimiter, String> {
-    match text {
-        "" => Err("it is empty".to_owned()),
-        "\\t" => Ok(Delimiter(b"\t".to_vec())),
-        text => Ok(Delimiter(text.as_bytes().to_vec())),
+/// A delimiter, in which a backslash starts an escape.
+pub fn delimiter(text: &str) -> Result<Delimiter, &'static str> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'\\' => match rest.next() {
+                Some(b't') => b'\t',
+                Some(b'0') => 0,
+                Some(b'\\') => b'\\',
+                _ => return Err("after a backslash, give t for a tab, 0 for NUL, or a second backslash for one"),
+            },
+            byte => byte,
+        });
+    }
+    if bytes.is_empty() { Err("it is empty") } else { Ok(Delimiter(bytes)) }
+}
+
+/// The numbers of some fields: one, or from one to another.
+pub fn fields(text: &str) -> Result<RangeInclusive<usize>, &'static str> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse::<u32>(), last.parse::<u32>()) {
+        (Ok(first), Ok(last)) if 1 <= first && first <= last => Ok(first as usize..=last as usize),
+        _ => Err("give the number of a field, from 1 on, or the first and the last of several, such as 2-4"),
     }
 }
 

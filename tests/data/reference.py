@@ -5,6 +5,7 @@ Inputs are plain files. The keys of URLs are not made here: --keys names a file 
 
 import argparse
 import json
+import re
 import sys
 
 
@@ -48,8 +49,7 @@ def json_value(line, pointer):
         raise NoKey
     for token in pointer.split("/")[1:]:
         value = member(value, token)
-    is_text = isinstance(value, str) and not isinstance(value, Number)
-    return (value if is_text else canonical(value)).encode()
+    return value
 
 
 def lower(key):
@@ -59,21 +59,45 @@ def lower(key):
         return key.lower()
 
 
-def key_of(line, options, known):
-    if known is not None:
-        key = next(known)
-    elif options.field is not None:
-        fields = line.split(options.delimiter.encode())
-        if len(fields) < options.field:
+def csv_fields(line, delimiter):
+    fields, rest, found = [], line.removesuffix(b"\r"), True
+    while found:
+        quoted = re.match(rb'"((?:[^"]|"")*)"(?!")', rest)
+        if rest.startswith(b'"') and not quoted:
             raise NoKey
-        key = fields[options.field - 1]
-    elif options.json_pointer is not None:
-        key = json_value(line, options.json_pointer)
-    else:
-        key = line
+        content = quoted[1].replace(b'""', b'"') if quoted else b""
+        more, found, rest = rest[quoted.end() if quoted else 0 :].partition(delimiter)
+        fields.append(content + more)
+    return fields
+
+
+def parts_of(line, options, known):
+    """The parts of the key: of each, its bytes and whether it is text."""
+    if known is not None:
+        return [(next(known), True)]
+    if options.field:
+        delimiter = options.delimiter or ("," if options.csv else "\t")
+        delimiter = {"\\t": "\t", "\\0": "\0", "\\\\": "\\"}.get(delimiter, delimiter).encode()
+        fields = csv_fields(line, delimiter) if options.csv else line.split(delimiter)
+        numbers = [part.split("-") for text in options.field for part in text.split(",")]
+        numbers = [number for ends in numbers for number in range(int(ends[0]), int(ends[-1]) + 1)]
+        if max(numbers) > len(fields):
+            raise NoKey
+        return [(fields[number - 1], True) for number in numbers]
+    if options.json_pointer:
+        values = [json_value(line, pointer) for pointer in options.json_pointer]
+        is_text = [isinstance(value, str) and not isinstance(value, Number) for value in values]
+        return [((value if text else canonical(value)).encode(), text) for value, text in zip(values, is_text)]
+    return [(line, True)]
+
+
+def key_of(line, options, known):
+    parts = parts_of(line, options, known)
     if options.trim:
-        key = key.strip()
-    return lower(key) if options.ignore_case else key
+        parts = [(part.strip(), text) for part, text in parts]
+    if options.ignore_case:
+        parts = [(lower(part), text) for part, text in parts]
+    return tuple(parts)
 
 
 def lines_of(path, end):
@@ -84,11 +108,11 @@ def lines_of(path, end):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--field", type=int)
-    parser.add_argument("--delimiter", default="\t")
-    parser.add_argument("--json-pointer")
+    parser.add_argument("--field", action="append")
+    parser.add_argument("--delimiter")
+    parser.add_argument("--json-pointer", action="append")
     parser.add_argument("--keys")
-    for flag in ["--trim", "--ignore-case", "--invert", "--annotate", "--count"]:
+    for flag in ["--csv", "--trim", "--ignore-case", "--invert", "--annotate", "--count"]:
         parser.add_argument(flag, action="store_true")
     parser.add_argument("-z", action="store_true")
     parser.add_argument("--on-error", default="fail")

@@ -18,6 +18,16 @@ pub struct Pointer {
     tokens: Vec<String>,
 }
 
+/// A value, as a key tells it.
+#[derive(Debug, PartialEq)]
+pub enum Found<'a> {
+    /// The content of a string.
+    Text(&'a str),
+    /// The text of another scalar as it is written, the compact text of an array or object with its members sorted by name. So
+    /// the numbers 1 and 1.0 are two.
+    Other(&'a str),
+}
+
 /// Why a text is no pointer: it starts with something else than a slash, or a tilde escapes nothing.
 const START: &str = "a JSON pointer is empty or starts with \"/\"";
 const ESCAPE: &str = "in the names of a JSON pointer, write \"~0\" for \"~\" and \"~1\" for \"/\"";
@@ -81,12 +91,10 @@ impl Unreadable {
 }
 
 impl Pointer {
-    /// The key at the pointer, if there is a value: the content of a string, the text of another scalar as it is
-    /// written, the compact text of an array or object with its members sorted by name. So the string "1" and the
-    /// number 1 are one key, the numbers 1 and 1.0 are two.
+    /// The value at the pointer, if there is one.
     ///
     /// All of the document is checked. If several members have one name, the last one counts.
-    pub fn key<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<&'a str>, Unreadable> {
+    pub fn find<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<Found<'a>>, Unreadable> {
         let mut part = document;
         let mut tokens = self.tokens.iter();
         let mut found = match tokens.next() {
@@ -127,16 +135,25 @@ fn index(token: &str) -> Option<usize> {
     token.parse().ok().filter(|_| digits && !leading_zero)
 }
 
-/// The content of a string, or the text of another value.
-fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<&'a str> {
-    *scratch = match text.as_bytes()[0] {
-        b'"' if memchr(b'\\', text.as_bytes()).is_none() => return Ok(&text[1..text.len() - 1]),
-        b'"' if unescape_content(&text[1..text.len() - 1], scratch) => return Ok(scratch),
-        b'"' => serde_json::from_str(text)?,
-        b'{' | b'[' => serde_json::from_str::<Value>(text)?.to_string(),
-        _ => return Ok(text),
-    };
-    Ok(scratch)
+/// What a value tells.
+fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Found<'a>> {
+    Ok(match text.as_bytes()[0] {
+        b'"' => {
+            let content = &text[1..text.len() - 1];
+            if memchr(b'\\', content.as_bytes()).is_none() {
+                return Ok(Found::Text(content));
+            }
+            if !unescape_content(content, scratch) {
+                *scratch = serde_json::from_str(text)?;
+            }
+            Found::Text(scratch)
+        }
+        b'{' | b'[' => {
+            *scratch = serde_json::from_str::<Value>(text)?.to_string();
+            Found::Other(scratch)
+        }
+        _ => Found::Other(text),
+    })
 }
 
 /// Unescapes the content of a string that was checked before; `false` if it has surrogates. Most texts have an escape
@@ -239,11 +256,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The key, owned; `None` where there is no value.
-    fn key(pointer: &str, document: &str) -> Result<Option<String>, Unreadable> {
+    /// The text of the value, and whether it is a string; `None` where there is no value.
+    fn value(pointer: &str, document: &str) -> Result<Option<(String, bool)>, Unreadable> {
         let mut scratch = String::new();
         let pointer: Pointer = pointer.parse().unwrap();
-        pointer.key(document, &mut scratch).map(|key| key.map(str::to_owned))
+        pointer.find(document, &mut scratch).map(|found| {
+            found.map(|found| match found {
+                Found::Text(text) => (text.to_owned(), true),
+                Found::Other(text) => (text.to_owned(), false),
+            })
+        })
+    }
+
+    /// The text alone.
+    fn key(pointer: &str, document: &str) -> Result<Option<String>, Unreadable> {
+        value(pointer, document).map(|value| value.map(|(text, _)| text))
     }
 
     fn found(pointer: &str, document: &str) -> Option<String> {
@@ -258,8 +285,8 @@ mod tests {
     fn is_borrowed(pointer: &str, document: &str) -> bool {
         let mut scratch = String::new();
         let pointer: Pointer = pointer.parse().unwrap();
-        let key = pointer.key(document, &mut scratch).unwrap().unwrap();
-        document.as_bytes().as_ptr_range().contains(&key.as_ptr())
+        let (Found::Text(text) | Found::Other(text)) = pointer.find(document, &mut scratch).unwrap().unwrap();
+        document.as_bytes().as_ptr_range().contains(&text.as_ptr())
     }
 
     #[test]
@@ -485,10 +512,10 @@ mod tests {
                 names.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect();
             let text = if pretty { serde_json::to_string_pretty(&document) } else { serde_json::to_string(&document) };
             let expected = document.pointer(&pointer).map(|value| match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
+                Value::String(text) => (text.clone(), true),
+                other => (other.to_string(), false),
             });
-            prop_assert_eq!(key(&pointer, &text.unwrap()), Ok(expected));
+            prop_assert_eq!(value(&pointer, &text.unwrap()), Ok(expected));
         }
 
         #[test]

@@ -1,20 +1,22 @@
 //! What the key of a line is: lines with equal keys are duplicates.
 
+pub mod fields;
 pub mod json;
 pub mod url;
 
-use crate::key::json::{Pointer, Unreadable};
+use crate::key::fields::{Spans, Split};
+use crate::key::json::{Found, Pointer, Unreadable};
 use crate::key::url::normal_url;
 use ::url::ParseError;
 use bloomline::KeyHasher;
-use memchr::{memchr, memmem};
-use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::{Utf8Error, from_utf8};
+use std::{fmt, mem};
 
-/// Which part of a line is its key, and in which form.
+/// Which parts of a line are its key, and in which form.
 #[derive(Clone)]
 pub struct KeyRule {
-    /// The part.
+    /// The parts.
     pub part: Part,
     /// Without the ASCII white space around it.
     pub trim: bool,
@@ -27,15 +29,15 @@ pub struct KeyRule {
 /// The most bytes of a name, which the files of filters have room for.
 const NAME_BYTES: usize = 1024;
 
-/// A part of a line.
+/// Parts of a line.
 #[derive(Clone)]
 pub enum Part {
     /// All of it, without its end.
     Line,
-    /// What stands between delimiters, which are not empty. Numbers start at 1.
-    Field { number: usize, delimiter: Vec<u8> },
-    /// A value of a JSON document.
-    Json(Pointer),
+    /// Fields, from number to number, in this order. Numbers start at 1.
+    Fields { numbers: Vec<RangeInclusive<usize>>, split: Split },
+    /// Values of a JSON document.
+    Json(Vec<Pointer>),
 }
 
 /// Why a line has no key.
@@ -43,12 +45,16 @@ pub enum Part {
 pub enum Fault {
     /// Too few fields.
     Field { number: usize, fields: usize },
+    /// A field of CSV goes on in the next line.
+    Quote,
     /// JSON and URLs are text.
     Utf8(Utf8Error),
     /// Not JSON, or a value that cannot be a key.
     Json(Unreadable),
     /// The document has no value there.
     NoValue { pointer: String },
+    /// A value that is no text, and so no URL.
+    NoString { pointer: String },
     /// Not an absolute URL.
     Url(ParseError),
 }
@@ -56,10 +62,22 @@ pub enum Fault {
 /// Memory for keys that have to be made, used again and again.
 #[derive(Default)]
 pub struct Scratch {
+    fields: Spans,
     json: String,
+    form: Form,
+    whole: Vec<u8>,
+}
+
+/// Memory for the forms of a part.
+#[derive(Default)]
+struct Form {
     url: Vec<u8>,
     lower: Vec<u8>,
+    marked: Vec<u8>,
 }
+
+/// What the key of a JSON value starts with that is no string. No text in UTF-8 has this byte.
+const NO_STRING: u8 = 0xff;
 
 impl KeyRule {
     /// Whether the key is the line as it stands.
@@ -71,16 +89,15 @@ impl KeyRule {
     pub fn name(&self) -> String {
         let mut name = match &self.part {
             Part::Line => "line".to_owned(),
-            Part::Field { number, delimiter } => {
-                let delimiter = match &delimiter[..] {
-                    b"\t" => "tab".to_owned(),
-                    other => format!("'{}'", escaped(&String::from_utf8_lossy(other))),
-                };
-                format!("field {number} of lines split at {delimiter}")
-            }
-            Part::Json(pointer) => match &*escaped(&pointer.to_string()) {
-                "" => "value of JSON lines".to_owned(),
-                pointer => format!("{pointer} of JSON lines"),
+            Part::Fields { numbers, split } => fields_name(numbers, split),
+            Part::Json(pointers) => match &pointers[..] {
+                [pointer] if pointer.to_string().is_empty() => "value of JSON lines".to_owned(),
+                [pointer] => format!("{} of JSON lines", escaped(&pointer.to_string())),
+                // A pointer alone starts with a slash. In quotes, several cannot be taken for another one.
+                several => {
+                    let quoted = several.iter().map(|pointer| format!("'{}'", escaped(&pointer.to_string())));
+                    format!("{} of JSON lines", quoted.collect::<Vec<_>>().join(" and "))
+                }
             },
         };
         let steps =
@@ -95,29 +112,116 @@ impl KeyRule {
         name
     }
 
-    /// The key of a line without its end: a part of the line where possible.
+    /// The key of a line without its end: a part of the line where possible. Several parts stand one after another, each after
+    /// its length, so that other parts make another key.
     pub fn key<'a>(&self, line: &'a [u8], scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
-        let mut key = match &self.part {
-            Part::Line => line,
-            Part::Field { number, delimiter } => field(line, *number, delimiter)?,
-            Part::Json(pointer) => {
-                let document = from_utf8(line).map_err(Fault::Utf8)?;
-                let value = pointer.key(document, &mut scratch.json).map_err(Fault::Json)?;
-                value.ok_or_else(|| Fault::NoValue { pointer: pointer.to_string() })?.as_bytes()
+        let Scratch { fields, json, form, whole } = scratch;
+        whole.clear();
+        match &self.part {
+            Part::Line => return self.form(line, form),
+            Part::Fields { numbers, split } => {
+                let most = numbers.iter().map(|numbers| *numbers.end()).max().unwrap_or(0);
+                let fields = split.fields(line, most, fields).ok_or(Fault::Quote)?;
+                let field = |number| fields.get(number).ok_or(Fault::Field { number, fields: fields.count() });
+                if let Some(number) = only(numbers) {
+                    return self.form(field(number)?, form);
+                }
+                for number in numbers.iter().cloned().flatten() {
+                    push_part(whole, self.form(field(number)?, form)?);
+                }
             }
-        };
+            Part::Json(pointers) => {
+                let document = from_utf8(line).map_err(Fault::Utf8)?;
+                if let [pointer] = &pointers[..] {
+                    return self.value(document, pointer, json, form);
+                }
+                for pointer in pointers {
+                    push_part(whole, self.value(document, pointer, json, form)?);
+                }
+            }
+        }
+        Ok(whole)
+    }
+
+    /// The key of a value in a document. A string and another value of the same text are two keys.
+    fn value<'a>(
+        &self,
+        document: &'a str,
+        pointer: &Pointer,
+        json: &'a mut String,
+        form: &'a mut Form,
+    ) -> Result<&'a [u8], Fault> {
+        match pointer.find(document, json).map_err(Fault::Json)? {
+            None => Err(Fault::NoValue { pointer: pointer.to_string() }),
+            Some(Found::Text(text)) => self.form(text.as_bytes(), form),
+            Some(Found::Other(_)) if self.url => Err(Fault::NoString { pointer: pointer.to_string() }),
+            Some(Found::Other(text)) => {
+                let mut marked = mem::take(&mut form.marked);
+                marked.clear();
+                marked.push(NO_STRING);
+                marked.extend_from_slice(self.form(text.as_bytes(), form)?);
+                form.marked = marked;
+                Ok(&form.marked)
+            }
+        }
+    }
+
+    /// A part in the form that the rule wants.
+    fn form<'a>(&self, mut key: &'a [u8], form: &'a mut Form) -> Result<&'a [u8], Fault> {
         if self.trim {
             key = key.trim_ascii();
         }
         if self.url {
             let text = from_utf8(key).map_err(Fault::Utf8)?;
-            scratch.url = normal_url(text).map_err(Fault::Url)?;
-            key = &scratch.url;
+            form.url = normal_url(text).map_err(Fault::Url)?;
+            key = &form.url;
         }
         if self.ignore_case {
-            key = lower(key, &mut scratch.lower);
+            key = lower(key, &mut form.lower);
         }
         Ok(key)
+    }
+}
+
+/// Adds a part to a key of several.
+fn push_part(key: &mut Vec<u8>, part: &[u8]) {
+    key.extend_from_slice(&(part.len() as u64).to_le_bytes());
+    key.extend_from_slice(part);
+}
+
+/// The number, if there is only one.
+fn only(numbers: &[RangeInclusive<usize>]) -> Option<usize> {
+    let [numbers] = numbers else { return None };
+    (numbers.start() == numbers.end()).then_some(*numbers.start())
+}
+
+/// A name for fields, which is the same for 1,2,3 and 1-3.
+fn fields_name(numbers: &[RangeInclusive<usize>], split: &Split) -> String {
+    let mut runs: Vec<RangeInclusive<usize>> = Vec::new();
+    for numbers in numbers {
+        match runs.last_mut() {
+            Some(last) if last.end() + 1 == *numbers.start() => *last = *last.start()..=*numbers.end(),
+            _ => runs.push(numbers.clone()),
+        }
+    }
+    let runs = runs.iter().map(|run| match run.start() == run.end() {
+        true => run.start().to_string(),
+        false => format!("{}-{}", run.start(), run.end()),
+    });
+    let fields = if only(numbers).is_some() { "field" } else { "fields" };
+    let lines = match split {
+        Split::At(delimiter) => format!("lines split at {}", delimiter_name(delimiter)),
+        Split::Csv(b',') => "CSV lines".to_owned(),
+        Split::Csv(delimiter) => format!("CSV lines split at {}", delimiter_name(&[*delimiter])),
+    };
+    format!("{fields} {} of {lines}", runs.collect::<Vec<_>>().join(","))
+}
+
+fn delimiter_name(delimiter: &[u8]) -> String {
+    match delimiter {
+        b"\t" => "tab".to_owned(),
+        b"\0" => "NUL".to_owned(),
+        other => format!("'{}'", escaped(&String::from_utf8_lossy(other))),
     }
 }
 
@@ -132,19 +236,6 @@ fn escaped(text: &str) -> String {
         }
     }
     escaped
-}
-
-fn field<'a>(line: &'a [u8], number: usize, delimiter: &[u8]) -> Result<&'a [u8], Fault> {
-    let find = |rest: &[u8]| match *delimiter {
-        [byte] => memchr(byte, rest),
-        _ => memmem::find(rest, delimiter),
-    };
-    let mut rest = line;
-    for fields in 1..number {
-        let end = find(rest).ok_or(Fault::Field { number, fields })?;
-        rest = &rest[end + delimiter.len()..];
-    }
-    Ok(&rest[..find(rest).unwrap_or(rest.len())])
 }
 
 fn lower<'a>(key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
@@ -164,9 +255,11 @@ impl fmt::Display for Fault {
         match self {
             Self::Field { number, fields: 1 } => write!(f, "there is no field {number}: the line has 1 field"),
             Self::Field { number, fields } => write!(f, "there is no field {number}: the line has {fields} fields"),
+            Self::Quote => f.write_str("a quoted field does not end on this line"),
             Self::Utf8(error) => write!(f, "not UTF-8: {error}"),
             Self::Json(unreadable) => unreadable.fmt(f),
             Self::NoValue { pointer } => write!(f, "there is no value at {pointer:?}"),
+            Self::NoString { pointer } => write!(f, "the value at {pointer:?} is no string, and so no URL"),
             Self::Url(error) => write!(f, "not an absolute URL: {error}"),
         }
     }
@@ -176,15 +269,28 @@ impl fmt::Display for Fault {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::HashSet;
 
     const LINE: KeyRule = KeyRule { part: Part::Line, trim: false, url: false, ignore_case: false };
 
+    fn part_fields(numbers: &[RangeInclusive<usize>], delimiter: &[u8]) -> Part {
+        Part::Fields { numbers: numbers.to_vec(), split: Split::At(delimiter.to_vec()) }
+    }
+
     fn part_field(number: usize, delimiter: &[u8]) -> Part {
-        Part::Field { number, delimiter: delimiter.to_vec() }
+        part_fields(&[number..=number], delimiter)
+    }
+
+    fn part_csv(numbers: &[RangeInclusive<usize>], delimiter: u8) -> Part {
+        Part::Fields { numbers: numbers.to_vec(), split: Split::Csv(delimiter) }
+    }
+
+    fn part_values(pointers: &[&str]) -> Part {
+        Part::Json(pointers.iter().map(|pointer| pointer.parse().unwrap()).collect())
     }
 
     fn part_json(pointer: &str) -> Part {
-        Part::Json(pointer.parse().unwrap())
+        part_values(&[pointer])
     }
 
     fn key(rule: &KeyRule, line: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
@@ -272,13 +378,72 @@ mod tests {
     fn json_values_are_keys() {
         let rule = KeyRule { part: part_json("/text"), ..LINE };
         assert_eq!(key(&rule, "{\"id\":1,\"text\":\"a\"}\r"), bytes("a"));
-        assert_eq!(key(&rule, r#"{"text":"1"}"#), key(&rule, r#"{"text":1}"#));
+        assert_eq!(key(&rule, r#"{"text":"1"}"#), bytes("1"));
         assert_eq!(key(&rule, r#"{"id":1}"#), Err(Fault::NoValue { pointer: "/text".to_owned() }));
         assert!(matches!(key(&rule, ""), Err(Fault::Json(_))));
         assert!(matches!(key(&rule, r#"{"text":"a","#), Err(Fault::Json(_))));
         // Invalid UTF-8 is no JSON, wherever it stands.
         for line in [&b"{\"text\":\"\xff\"}"[..], b"{\"text\":\"a\",\"b\":\"\xff\"}", b"{\"text\":\"a\"}\xff"] {
             assert!(matches!(key(&rule, line), Err(Fault::Utf8(_))));
+        }
+    }
+
+    #[test]
+    fn json_values_of_other_types_are_other_keys() {
+        for (trim, ignore_case) in [(false, false), (true, false), (false, true), (true, true)] {
+            let rule = KeyRule { part: part_json("/a"), trim, ignore_case, ..LINE };
+            let texts = ["null", "true", "1", "1.0", "-0", "[]", "[1]", r#"["1"]"#, "{}", r#"{"b":1}"#];
+            let values = texts.map(|text| key(&rule, format!(r#"{{"a":{text}}}"#)).unwrap());
+            let strings = texts.map(|text| key(&rule, serde_json::json!({ "a": text }).to_string()).unwrap());
+            // A string has the key of a line that is its content. No line of text has the key of another value.
+            assert_eq!(strings, texts.map(|text| text.as_bytes().to_vec()));
+            assert!(values.iter().all(|value| from_utf8(value).is_err()), "{values:?}");
+            let all: HashSet<_> = values.iter().chain(&strings).collect();
+            assert_eq!(all.len(), 2 * texts.len());
+        }
+        // Other values fold as before.
+        let rule = KeyRule { part: part_json(""), ignore_case: true, ..LINE };
+        assert_eq!(key(&rule, r#"["A"]"#), key(&rule, r#"[ "a" ]"#));
+        let rule = KeyRule { part: part_json("/a"), url: true, ..LINE };
+        assert_eq!(key(&rule, r#"{"a":"http://a"}"#), bytes("http://a/"));
+        for value in ["1", "null", r#"["http://a/"]"#] {
+            let fault = key(&rule, format!(r#"{{"a":{value}}}"#));
+            assert_eq!(fault, Err(Fault::NoString { pointer: "/a".to_owned() }), "{value}");
+        }
+    }
+
+    #[test]
+    fn csv_fields_lose_their_quotes() {
+        let field = |number, delimiter, line: &str| {
+            key(&KeyRule { part: part_csv(&[number..=number], delimiter), ..LINE }, line)
+        };
+        for (line, expected) in [
+            ("", &[""][..]),
+            (",", &["", ""]),
+            ("a,b", &["a", "b"]),
+            (r#""a",b"#, &["a", "b"]),
+            (r#""a,b",c"#, &["a,b", "c"]),
+            (r#""say ""hi""","""#, &["say \"hi\"", ""]),
+            (r#""","""#, &["", ""]),
+            (r#"a"b",c"#, &["a\"b\"", "c"]),
+            (r#" "a",b"#, &[" \"a\"", "b"]),
+            (r#""a"b"c,d"#, &["ab\"c", "d"]),
+            ("\"a\nb\",c", &["a\nb", "c"]),
+            ("a,b\r", &["a", "b"]),
+            ("a,\"b\"\r", &["a", "b"]),
+            ("a,\"b\r\"", &["a", "b\r"]),
+            ("\u{feff}\"a\",b", &["\u{feff}\"a\"", "b"]),
+            ("\u{feff},\"b\"", &["\u{feff}", "b"]),
+        ] {
+            for (i, text) in expected.iter().enumerate() {
+                assert_eq!(field(i + 1, b',', line), bytes(text), "{line:?}");
+                assert_eq!(field(i + 1, b';', &line.replace(',', ";")), bytes(text.replace(',', ";")), "{line:?}");
+            }
+            let (number, fields) = (expected.len() + 1, expected.len());
+            assert_eq!(field(number, b',', line), Err(Fault::Field { number, fields }), "{line:?}");
+        }
+        for line in ["\"", "a,\"b", "\"a\"\"", "\"a,b\r", "a,\""] {
+            assert_eq!(field(1, b',', line), Err(Fault::Quote), "{line:?}");
         }
     }
 
@@ -310,6 +475,12 @@ mod tests {
             (part_json("/text"), "/text of JSON lines"),
             (part_json("/~1a\n/\u{e4}"), r"/~1a\n/ä of JSON lines"),
             (part_json(""), "value of JSON lines"),
+            (part_field(1, b"\0"), "field 1 of lines split at NUL"),
+            (part_fields(&[1..=1, 3..=3], b"\t"), "fields 1,3 of lines split at tab"),
+            (part_fields(&[3..=3, 1..=1, 1..=1], b";"), "fields 3,1,1 of lines split at ';'"),
+            (part_csv(&[2..=2], b','), "field 2 of CSV lines"),
+            (part_csv(&[2..=4, 1..=1], b';'), "fields 2-4,1 of CSV lines split at ';'"),
+            (part_values(&["/a", "", "/b'c"]), r"'/a' and '' and '/b\'c' of JSON lines"),
         ] {
             assert_eq!(named(part.clone(), false, false, false), expected);
             let all = format!("{expected}, trimmed, normal form of a URL, case ignored");
@@ -318,6 +489,50 @@ mod tests {
         assert_eq!(named(Part::Line, true, false, false), "line, trimmed");
         assert_eq!(named(Part::Line, false, true, false), "line, normal form of a URL");
         assert_eq!(named(Part::Line, false, false, true), "line, case ignored");
+    }
+
+    #[test]
+    fn other_rules_have_other_names() {
+        let mut parts = vec![Part::Line];
+        for delimiter in [&b","[..], b";", b"\t", b"\0", b"\\0", b"tab", b"' of"] {
+            for numbers in
+                [&[1..=1][..], &[2..=2], &[1..=1, 3..=3], &[3..=3, 1..=1], &[1..=3], &[1..=1, 1..=3], &[13..=13]]
+            {
+                parts.push(part_fields(numbers, delimiter));
+                parts.extend((delimiter.len() == 1).then(|| part_csv(numbers, delimiter[0])));
+            }
+        }
+        for pointers in [
+            &[""][..],
+            &["/"],
+            &["/a"],
+            &["/b"],
+            &["/a", "/b"],
+            &["/b", "/a"],
+            &["/a", "/a"],
+            &["/a and /b"],
+            &["/a' and '/b"],
+            &["/a' and '/b", "/c"],
+            &["/a", "/b", "/c"],
+            &["", ""],
+            &["/a of JSON lines, trimmed"],
+        ] {
+            parts.push(part_values(pointers));
+        }
+        let names = parts.iter().flat_map(|part| {
+            let named = |trim, url, ignore_case| KeyRule { part: part.clone(), trim, url, ignore_case }.name();
+            [
+                named(false, false, false),
+                named(true, false, false),
+                named(false, true, false),
+                named(false, false, true),
+            ]
+        });
+        let all: HashSet<String> = names.collect();
+        assert_eq!(all.len(), 4 * parts.len());
+        // The same fields have one name.
+        let name = |numbers: &[RangeInclusive<usize>]| KeyRule { part: part_fields(numbers, b","), ..LINE }.name();
+        assert_eq!(name(&[1..=1, 2..=2, 3..=3, 5..=5]), name(&[1..=2, 3..=3, 5..=5]));
     }
 
     #[test]
@@ -372,10 +587,62 @@ mod tests {
         fields
     }
 
+    /// The fields of a line of CSV, found the slow way. None if quotes are open at its end.
+    fn split_csv(line: &[u8], delimiter: u8) -> Option<Vec<Vec<u8>>> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let (mut fields, mut at) = (Vec::new(), 0);
+        loop {
+            let mut field = Vec::new();
+            if line.get(at) == Some(&b'"') {
+                at += 1;
+                loop {
+                    match (line.get(at)?, line.get(at + 1)) {
+                        (b'"', Some(b'"')) => at += 1,
+                        (b'"', _) => break,
+                        _ => {}
+                    }
+                    field.push(line[at]);
+                    at += 1;
+                }
+                at += 1;
+            }
+            while at < line.len() && line[at] != delimiter {
+                field.push(line[at]);
+                at += 1;
+            }
+            fields.push(field);
+            if at == line.len() {
+                return Some(fields);
+            }
+            at += 1;
+        }
+    }
+
+    /// The key of each part alone, or the fault of the first part that has one.
+    fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+        let parts: Vec<Part> = match &rule.part {
+            Part::Line => vec![Part::Line],
+            Part::Fields { numbers, split } => {
+                let one = |number| Part::Fields { numbers: vec![number..=number], split: split.clone() };
+                numbers.iter().cloned().flatten().map(one).collect()
+            }
+            Part::Json(pointers) => pointers.iter().map(|pointer| Part::Json(vec![pointer.clone()])).collect(),
+        };
+        parts.into_iter().map(|part| key(&KeyRule { part, ..rule.clone() }, line)).collect()
+    }
+
+    fn ranges() -> impl Strategy<Value = Vec<RangeInclusive<usize>>> {
+        prop::collection::vec((1..4usize, 0..2usize).prop_map(|(first, more)| first..=first + more), 1..4)
+    }
+
+    fn line_of(bytes: &'static [u8], most: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(prop::sample::select(bytes), 0..=most)
+    }
+
     proptest! {
         #[test]
         fn fields_are_those_of_a_naive_split(
-            line in prop::collection::vec(prop::sample::select(&b",;\xff"[..]), 0..40),
+            line in line_of(b",;\xff", 40),
             delimiter in prop::collection::vec(prop::sample::select(&b",;"[..]), 1..4),
         ) {
             let fields = split(&line, &delimiter);
@@ -387,11 +654,59 @@ mod tests {
         }
 
         #[test]
+        fn csv_fields_are_those_of_a_naive_split(line in line_of(b"\"\"\"\",,,;;a\r\n\0\xef\xbb\xbf", 40), delimiter in prop::sample::select(&b",;\0"[..])) {
+            let fields = split_csv(&line, delimiter);
+            for number in 1..fields.as_ref().map_or(0, Vec::len) + 3 {
+                let rule = KeyRule { part: part_csv(&[number..=number], delimiter), ..LINE };
+                let expected = fields.as_ref().ok_or(Fault::Quote).and_then(|fields| {
+                    fields.get(number - 1).cloned().ok_or(Fault::Field { number, fields: fields.len() })
+                });
+                prop_assert_eq!(key(&rule, &line), expected);
+            }
+        }
+
+        #[test]
+        fn several_parts_are_equal_if_each_is(
+            one in line_of(b"aA ,,,\"", 8),
+            two in line_of(b"aA ,,,\"", 8),
+            numbers in ranges(),
+            (trim, ignore_case) in any::<(bool, bool)>(),
+        ) {
+            for part in [part_fields(&numbers, b","), part_csv(&numbers, b',')] {
+                let rule = KeyRule { part, trim, ignore_case, ..LINE };
+                let model = [&one, &two].map(|line| keys(&rule, line));
+                // What one line leaves behind is not seen by the next.
+                let mut scratch = Scratch::default();
+                let ours = [&one, &two].map(|line| rule.key(line, &mut scratch).map(<[u8]>::to_vec));
+                for (model, ours) in model.iter().zip(&ours) {
+                    prop_assert_eq!(model.as_ref().err(), ours.as_ref().err());
+                }
+                prop_assert_eq!(model[0] == model[1], ours[0] == ours[1]);
+            }
+        }
+
+        #[test]
+        fn several_values_are_equal_if_each_is(
+            values in prop::array::uniform4(prop::sample::select(&["", "a", "aa", "1", "null"][..])),
+            strings in any::<[bool; 4]>(),
+        ) {
+            // As strings, or as they stand.
+            let text = |i: usize| {
+                let string = strings[i] || values[i].is_empty() || values[i].starts_with('a');
+                if string { format!("\"{}\"", values[i]) } else { values[i].to_owned() }
+            };
+            let rule = KeyRule { part: part_values(&["/b", "/a"]), ..LINE };
+            let [one, two] = [0, 2].map(|i| key(&rule, format!(r#"{{"a":{},"b":{}}}"#, text(i), text(i + 1))).unwrap());
+            prop_assert_eq!(one == two, (text(0), text(1)) == (text(2), text(3)));
+        }
+
+        #[test]
         fn no_line_is_a_danger(
             line in prop::collection::vec(any::<u8>(), 0..60),
             (trim, url, ignore_case) in any::<(bool, bool, bool)>(),
         ) {
-            for part in [Part::Line, part_field(2, b","), part_json(""), part_json("/a")] {
+            let several = [part_fields(&[2..=4, 1..=1], b"::"), part_csv(&[1..=2], b','), part_values(&["/a", ""])];
+            for part in [Part::Line, part_field(2, b","), part_json(""), part_json("/a")].into_iter().chain(several) {
                 let _ = key(&KeyRule { part, trim, url, ignore_case }, &line);
             }
         }

@@ -27,13 +27,50 @@ fn keys_are_what_the_options_say() {
             "http://a.example\nHTTP://A.Example.:80/#top\nhttps://a.example/\nhttp://a.example/%c3\nhttp://a.example/%C3\n",
             "http://a.example\nhttps://a.example/\nhttp://a.example/%c3\n",
         ),
+        // Texts and other values are other keys.
+        (
+            "--json-pointer /a",
+            "{\"a\":null}\n{\"a\":\"null\"}\n{\"a\":1}\n{\"a\":\"1\"}\n{\"a\":[1]}\n{\"a\":\"[1]\"}\n{\"a\":[ 1]}\n",
+            "{\"a\":null}\n{\"a\":\"null\"}\n{\"a\":1}\n{\"a\":\"1\"}\n{\"a\":[1]}\n{\"a\":\"[1]\"}\n",
+        ),
+        // Several parts make one key.
+        ("--field 1,3", "a\tb\tc\na\tx\tc\na\tb\td\nb\tb\tc\n", "a\tb\tc\na\tb\td\nb\tb\tc\n"),
+        ("--field 1 --field 3", "a\tb\tc\na\tx\tc\na\tb\td\n", "a\tb\tc\na\tb\td\n"),
+        ("--field 1-2 --delimiter ,", "a,bc\nab,c\na,bc,d\n", "a,bc\nab,c\n"),
+        (
+            "--json-pointer /a --json-pointer /b",
+            "{\"a\":1,\"b\":2}\n{\"b\":2,\"a\":1,\"c\":3}\n{\"a\":2,\"b\":1}\n{\"a\":1,\"b\":\"2\"}\n",
+            "{\"a\":1,\"b\":2}\n{\"a\":2,\"b\":1}\n{\"a\":1,\"b\":\"2\"}\n",
+        ),
+        // Quotes are no part of the key, and lines are printed as they stand.
+        ("--csv --field 2", "1,\"a,b\"\n2,\"a,c\"\n3,\"a,b\",x\r\n4,c\n5,\"c\"\r\n", "1,\"a,b\"\n2,\"a,c\"\n4,c\n"),
+        ("--csv --field 1 --delimiter ;", "\"a;\"\"\";1\n\"a;\"\"\";2\na,;3\n", "\"a;\"\"\";1\na,;3\n"),
+        // Escapes.
+        ("--field 2 --delimiter \\0", "1\0a\n2\0a\n3\0b\n", "1\0a\n3\0b\n"),
+        ("--field 2 --delimiter \\\\", "1\\a\n2\\a\n3\\b\n", "1\\a\n3\\b\n"),
+        ("--field 2 --delimiter ,\\t\\\\t", "1,\t\\ta\n2,\t\\ta\n3,\t\\tb\n", "1,\t\\ta\n3,\t\\tb\n"),
     ] {
         let bench = Bench::new(&[("a", input.as_bytes())]);
         assert_eq!(bench.clean(&format!("dedup {options} a")), expected, "{options}");
     }
     let bench = Bench::new(&[("a", b"a b\n")]);
     for (line, parts) in [
-        ("dedup --field 0 a", &["--field", "'0'", "1.."][..]),
+        ("dedup --field 0 a", &["--field", "'0'", "from 1 on", "2-4"][..]),
+        ("dedup --field 1, a", &["--field", "''", "from 1 on"]),
+        ("dedup --field 1,x a", &["--field", "'x'", "from 1 on"]),
+        ("dedup --field 4-2 a", &["--field", "'4-2'", "the first and the last", "2-4"]),
+        ("dedup --field 2- a", &["--field", "'2-'", "the first and the last"]),
+        ("dedup --field 1 --delimiter \\ a", &["--delimiter", "tab", "NUL", "second backslash"]),
+        (
+            "dedup --field 1 --delimiter \\n a",
+            &["--delimiter", "'\\n'", "t for a tab", "0 for NUL", "second backslash"],
+        ),
+        ("dedup --csv a", &["required", "--field"]),
+        ("dedup --csv --json-pointer /a a", &["--csv", "cannot be used with", "--json-pointer"]),
+        ("dedup --delimiter ; --json-pointer /a a", &["--delimiter", "cannot be used with", "--json-pointer"]),
+        ("dedup --csv --field 1 --delimiter :: a", &["--delimiter", "--csv", "one byte"]),
+        ("build -o f --csv --field 1 --delimiter \" a", &["--delimiter", "--csv", "quote"]),
+        ("check -f f --csv --field 1 --delimiter \u{e4} a", &["--delimiter", "--csv", "one byte"]),
         ("dedup --field 1 --json-pointer /a a", &["--field", "cannot be used with", "--json-pointer"]),
         ("dedup --delimiter ; a", &["required", "--field"]),
         ("dedup --json-pointer a a", &["--json-pointer", "'a'", "starts with \"/\""]),
@@ -83,11 +120,15 @@ fn build_and_check_take_the_same_keys_and_inputs() {
 fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
     let json: &[u8] = b"{\"a\":1}\n{\"a\":2}\n{\"a\":1}\n{\"a\":3\n{\"a\":1}\n{\"b\":3}\n{\"a\":4}";
     let fields: &[u8] = b"x,1\nx,2\ny,1\nx\nz,1\n\nx,4\n";
+    let csv: &[u8] = b"x,1\nx,2\ny,\"1\"\nx,\"1\nz,1,x\n\"x,1\nx,4\n";
+    let values: &[u8] = b"{\"a\":\"http://a\"}\n{\"a\":\"http://b\"}\n{\"a\":\"HTTP://A\"}\n{\"a\":1}\n{\"a\":\"http://a/\"}\n{\"a\":[\"http://a\"]}\n{\"a\":\"http://c\"}\n";
     let urls: &[u8] = b"http://a/\nhttp://b\nHTTP://A\nwww\nhttp://a\n\xff\nhttp://c/\n";
     for (options, bad, why) in [
         ("--json-pointer /a", json, "JSON"),
         ("--field 2 --delimiter ,", fields, "field 2"),
         ("--normalize url", urls, "URL"),
+        ("--csv --field 2", csv, "a quoted field does not end on this line"),
+        ("--json-pointer /a --normalize url", values, "the value at \"/a\" is no string"),
     ] {
         let bench = Bench::new(&[("good", json), ("bad", bad)]);
         // Lines 4 and 6 have no key, lines 3 and 5 are repeats.
@@ -151,6 +192,23 @@ fn lines_are_numbered_in_their_own_file() {
     assert!(message("dedup --field 2 --delimiter , a c").contains("\"c\", line 3:"));
     let output = fed(bench.command("dedup --field 2 --delimiter , a -"), b"\n");
     assert!(failed(&output).contains("standard input, line 1:"));
+}
+
+#[test]
+fn names_of_keys_tell_them_apart() {
+    let bench = Bench::new(&[("a", b"{\"a\":1,\"b\":2}\n")]);
+    let keys =
+        ["--json-pointer /a", "--json-pointer /a --json-pointer /b", "--field 1", "--field 1,1", "--csv --field 1"];
+    let names = ["/a of JSON lines", "'/a' and '/b' of JSON lines", "field 1 of lines split at tab"];
+    let more = ["fields 1,1 of lines split at tab", "field 1 of CSV lines"];
+    let names: Vec<&str> = names.into_iter().chain(more).collect();
+    for (built, name) in keys.iter().zip(&names) {
+        bench.clean(&format!("build -n 100 {built} -o f a"));
+        assert_eq!(bench.json("info --json f")["key_name"], *name);
+        for (asked, other) in keys.iter().zip(&names).filter(|(asked, _)| *asked != built) {
+            tells(&bench.refused(&format!("check {asked} -f f a")), &[name, other]);
+        }
+    }
 }
 
 #[test]

@@ -19,17 +19,27 @@ struct Case {
 }
 
 /// Lines of few pieces, so that many repeat in one way or another.
+fn lines_of(pieces: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let piece = prop::sample::select(pieces);
+    prop::collection::vec(prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat()), 0..80)
+}
+
 fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let pieces = "a A b \u{e4} \u{c4} \u{df} \u{3c3} \u{3a3} \u{130} \u{a0} , :: { \" \0";
     let pieces: Vec<Vec<u8>> = pieces.split(' ').map(|piece| piece.as_bytes().to_vec()).collect();
     let spaces = [&b" "[..], b"\t", b"\t", b",", b"\r", b"\x0c", b"\xff", b"\xc3"].map(<[u8]>::to_vec);
-    let piece = prop::sample::select([pieces, spaces.to_vec()].concat());
-    prop::collection::vec(prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat()), 0..80)
+    lines_of([pieces, spaces.to_vec()].concat())
+}
+
+/// Lines with fields in quotes, some of which do not end.
+fn csv_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let pieces = [",", ",", "\t", "\"", "\"", "\"a\",", "\"a,\"", "\"\"", "a", "A", " ", "\r", "\0"];
+    lines_of(pieces.map(|piece| piece.as_bytes().to_vec()).to_vec())
 }
 
 /// Lines of JSON, some of them none, and some without the member `a`.
 fn documents() -> impl Strategy<Value = Vec<Vec<u8>>> {
-    let values = r#""x"|"X"|"\u0078"|" x"|"\ud83d\ude00"|"😀"|""|"\n"|1|1.0|1e400|-0|12345678901234567890123|true|null|[]|[1,"x"]|[1, "x" ]|{"p":1,"q":[2]}|{"q": [2], "p":1}|{"p":{"a":1}}"#;
+    let values = r#""x"|"X"|"1"|"null"|"[1,\"x\"]"|"\u0078"|" x"|"\ud83d\ude00"|"😀"|""|"\n"|1|1.0|1e400|-0|12345678901234567890123|true|null|[]|[1,"x"]|[1, "x" ]|{"p":1,"q":[2]}|{"q": [2], "p":1}|{"p":{"a":1}}"#;
     let value = prop::sample::select(values.split('|').map(str::to_owned).collect::<Vec<_>>());
     let document = prop_oneof![
         6 => value.clone().prop_map(|value| format!(r#"{{"a":{value}}}"#)),
@@ -52,10 +62,32 @@ fn words(texts: &[&'static str]) -> impl Strategy<Value = Vec<String>> + use<> {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let whole =
-        (lines(), words(&["", "--field 1", "--field 2", "--field 2 --delimiter ,", "--field 3 --delimiter ::"]));
-    let json =
-        (documents(), words(&["--json-pointer /a", "--json-pointer /a", "--json-pointer /a/p", "--json-pointer /a/1"]));
+    let whole = words(&[
+        "",
+        "--field 1",
+        "--field 2",
+        "--field 2 --delimiter ,",
+        "--field 3 --delimiter ::",
+        "--field 2,1 --delimiter ,",
+        "--field 1-2",
+        "--field 2 --field 1 --delimiter :",
+        "--field 1 --delimiter \\0",
+    ]);
+    let csv = words(&[
+        "--csv --field 1",
+        "--csv --field 2",
+        "--csv --field 1,2",
+        "--csv --field 2-3 --field 1",
+        "--csv --field 2 --delimiter \\t",
+    ]);
+    let json = words(&[
+        "--json-pointer /a",
+        "--json-pointer /a",
+        "--json-pointer /a/p",
+        "--json-pointer /a/1",
+        "--json-pointer /b --json-pointer /a",
+    ]);
+    let keys = prop_oneof![3 => (lines(), whole), 2 => (csv_lines(), csv), 2 => (documents(), json)];
     // The help does not tell whether --invert keeps a line without a key; a test of its own tells how it is counted.
     let output = words(&[
         "--on-error keep",
@@ -79,7 +111,7 @@ fn case() -> impl Strategy<Value = Case> {
     ]);
     let folds = (maybe("--trim"), maybe("--ignore-case"), maybe("-z"));
     let shape = (prop::collection::vec(0..3usize, 1..4), any::<bool>(), any::<bool>());
-    (prop_oneof![2 => whole, 1 => json], folds, output, own, shape).prop_map(
+    (keys, folds, output, own, shape).prop_map(
         |((lines, key), (trim, lower, zero), output, own, (codings, unfinished, dupes))| Case {
             lines,
             dupes: dupes && !output.iter().any(|option| ["--annotate", "--invert"].contains(&option.as_str())),
