@@ -5,7 +5,7 @@ use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
 use crate::lines::Hashing;
 use crate::lines::chunks::Cut;
-use crate::values::{Delimiter, OnError, StatsFormat, delimiter, duration, fields, rate, size};
+use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, rate, size};
 use bloomline::KeyHasher;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
@@ -248,9 +248,9 @@ impl ReadOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Filter")]
 pub struct SizeOptions {
-    /// The number of distinct lines to plan for [default: the number of lines in the files, estimated from samples; should that
-    /// be too low, the filter takes more memory, and its rate stays]
-    #[arg(short = 'n', long, value_name = "KEYS", value_parser = value_parser!(u64).range(1..))]
+    /// The number of distinct lines to plan for, such as 5000000, 5M or 5e6. k, M, G and T are powers of 1000 [default: the number
+    /// of lines in the files, estimated from samples; should that be too low, the filter takes more memory, and its rate stays]
+    #[arg(short = 'n', long, value_name = "KEYS", value_parser = count)]
     pub expected_keys: Option<u64>,
 
     /// The false-positive rate once the expected lines are in: the chance that a new line is taken for one seen before
@@ -326,8 +326,9 @@ pub struct DedupOptions {
     #[command(flatten)]
     pub writing: SharedWriteOptions,
 
-    /// Memory for the filter instead of -n: bytes, or a number with K, M, G or T for powers of 1024. The rate is that of
-    /// -p. Without -p it is the best for the lines of the inputs, if their number can be estimated
+    /// Memory for the filter instead of -n: bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024, such
+    /// as 16M or 1.5GiB. The rate is that of -p. Without -p it is the best for the lines of the inputs, if their number can be
+    /// estimated
     #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "expected_keys", help_heading = "Filter")]
     pub memory: Option<usize>,
 
@@ -379,7 +380,8 @@ pub struct DedupOptions {
     #[arg(long, requires = "state", help_heading = "Remembering")]
     pub shrink: bool,
 
-    /// Save the output and then the state each time this duration has passed, such as 50ms, 10s or 5m
+    /// Save the output and then the state each time this duration has passed, such as 50ms, 10s or 5m. The units
+    /// are ms, s, m (minutes), h and d
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state", help_heading = "Remembering")]
     pub checkpoint: Option<Duration>,
 
@@ -396,7 +398,7 @@ pub struct DedupOptions {
     pub stats: Option<StatsFormat>,
 
     /// Measure the false-positive rate with SAMPLE keys that are not in the filter, and print it with the statistics
-    #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = value_parser!(u64).range(1..), help_heading = "Reporting")]
+    #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, help_heading = "Reporting")]
     pub verify: Option<u64>,
 
     /// Print no progress bar and no warnings
@@ -540,15 +542,16 @@ pub struct MergeOptions {
 /// Options of `bloomline plan`.
 #[derive(Args)]
 pub struct PlanOptions {
-    /// The number of distinct keys to plan for
-    #[arg(short = 'n', long, value_name = "KEYS", value_parser = value_parser!(u64).range(1..))]
+    /// The number of distinct keys to plan for, such as 5000000, 5M or 5e6. k, M, G and T are powers of 1000
+    #[arg(short = 'n', long, value_name = "KEYS", value_parser = count)]
     pub expected_keys: Option<u64>,
 
     /// The false-positive rate once the expected keys are in
     #[arg(short = 'p', long, value_name = "RATE", value_parser = rate)]
     pub fpr: Option<f64>,
 
-    /// Memory for the filter: bytes, or a number with K, M, G or T for powers of 1024
+    /// Memory for the filter: bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024, such as 16M or
+    /// 1.5GiB
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<usize>,
 

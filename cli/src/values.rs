@@ -1,6 +1,7 @@
 //! Values of the command line that other parts of the command use, and how they are read.
 
 use clap::ValueEnum;
+use parse_size::{ByteSuffix, Config};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -56,9 +57,12 @@ pub fn fields(text: &str) -> Result<RangeInclusive<usize>, &'static str> {
 }
 
 /// A duration that is not zero.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if duration.is_zero() { Err("it must be longer than zero".to_owned()) } else { Ok(duration) }
+pub fn duration(text: &str) -> Result<Duration, &'static str> {
+    // humantime takes M for months, which nobody means here.
+    let mut units = text.split(|character: char| !character.is_alphabetic()).filter(|unit| !unit.is_empty());
+    let known = units.all(|unit| ["ms", "s", "m", "min", "h", "d"].contains(&unit));
+    let duration = humantime::parse_duration(text).ok().filter(|duration| known && !duration.is_zero());
+    duration.ok_or("not a duration longer than zero: give a number with ms, s, m (minutes), h or d, such as 10s or 5m")
 }
 
 /// A false-positive rate.
@@ -67,18 +71,27 @@ pub fn rate(text: &str) -> Result<f64, String> {
     if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err("not between 0 and 1 (both excluded)".to_owned()) }
 }
 
+/// A number of keys, as they are counted: in powers of 1000.
+pub fn count(text: &str) -> Result<u64, String> {
+    let config = Config::new().with_decimal().with_byte_suffix(ByteSuffix::Deny);
+    number(text, &config).filter(|&count| count > 0).ok_or_else(|| {
+        format!("not a whole number from 1 to {}: give digits, or a number with k, M, G or T for powers of 1000, such as 10M or 1e7", u64::MAX)
+    })
+}
+
 /// A size from one block of a filter to what a process can address.
 pub fn size(text: &str) -> Result<usize, String> {
     const LEAST: usize = 64;
     const MOST: usize = isize::MAX as usize;
-    let units = ["K", "M", "G", "T"];
-    let unit = units.into_iter().zip(1..).find_map(|(unit, power)| Some((text.strip_suffix(unit)?, power)));
-    let (number, power) = unit.unwrap_or((text, 0));
-    // Not `parse` alone, which takes a sign.
-    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << (10 * power)));
+    let bytes = number(text.strip_suffix(" bytes").unwrap_or(text), &Config::new().with_binary());
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    bytes.filter(|bytes| digits && (LEAST..=MOST).contains(bytes)).ok_or_else(|| {
-        format!("not a size from {LEAST} to {MOST} bytes: give bytes, or a whole number with K, M, G or T, such as 16M")
+    bytes.filter(|bytes| (LEAST..=MOST).contains(bytes)).ok_or_else(|| {
+        format!("not a size from {LEAST} to {MOST} bytes: give bytes, or a number with K, M, G or T for powers of 1024, such as 16M or 1.5GiB")
     })
+}
+
+/// A number, with a unit or without. A point without a unit may stand for thousands, and is refused.
+fn number(text: &str, units: &Config) -> Option<u64> {
+    let number = units.parse_size(text).ok()?;
+    (!text.contains('.') || text.contains(char::is_alphabetic)).then_some(number)
 }

@@ -27,7 +27,8 @@ pub struct Options {
     #[arg(long)]
     pub full: bool,
 
-    /// Sizes of the filters: bytes, or numbers with K, M, G or T for powers of 1024 [default: 256K,4M,64M; full: 256K,16M,256M,1G]
+    /// Sizes of the filters: bytes, or numbers with K, M, G or T (or KB, KiB and so on) for powers of 1024
+    /// [default: 256K,4M,64M; full: 256K,16M,256M,1G]
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size)]
     pub sizes: Vec<usize>,
 

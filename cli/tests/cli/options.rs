@@ -1,6 +1,6 @@
 //! Options: what is refused, and what the help tells.
 
-use crate::common::{Bench, tells, text};
+use crate::common::{Bench, clean, tells, text};
 
 #[test]
 fn values_out_of_range_are_refused() {
@@ -8,9 +8,16 @@ fn values_out_of_range_are_refused() {
     for (option, values, why) in [
         ("--fpr", &["0", "1", "2", "-0.1", "NaN", "inf"][..], "between 0 and 1"),
         ("--fpr", &["x", ""], "not a number"),
-        ("--expected-keys", &["0"], "not in 1.."),
-        ("--expected-keys", &["-1", "1.5"], "invalid digit"),
-        ("--expected-keys", &["99999999999999999999"], "too large"),
+        (
+            "--expected-keys",
+            &["0", "-1", "+1", "1.5", "10.000", "1,000", "x", "", "M", "1Y", "1MB", "1e-3", "1e20"],
+            "a whole number from 1 to 18446744073709551615: give digits, or a number with k, M, G or T",
+        ),
+        (
+            "--expected-keys",
+            &["99999999999999999999", "18446744073709551616", "18446745T"],
+            "from 1 to 18446744073709551615",
+        ),
         ("--threads", &["0", "1025"], "not in 1..=1024"),
         ("--threads", &["x"], "invalid digit"),
         ("--stats", &["xml"], "text, json"),
@@ -24,6 +31,44 @@ fn values_out_of_range_are_refused() {
     tells(&bench.refused("dedup -n 18446744073709551615 a"), &["rate 1e-6", "64-bit hashes"]);
     tells(&bench.refused("dedup -n 1000000000000000 -p 0.1 a"), &["bytes of memory", "rate", "fewer keys"]);
     tells(&bench.refused("dedup --unknown"), &["unexpected", "--unknown"]);
+    for value in ["0", "0s", "5", "5M", "1y", "1month", "1w", "5sec", "5us", "s", "-5s", "1s2", "x", ""] {
+        let message = bench.refused(&format!("dedup --state s --checkpoint={value} a"));
+        tells(&message, &["--checkpoint", &format!("'{value}'"), "ms, s, m (minutes), h or d", "5m"]);
+    }
+}
+
+#[test]
+fn numbers_of_keys_have_units() {
+    let bench = Bench::new(&[]);
+    let keys = |number: &str| bench.json(&format!("plan --json -p 0.5 -n={number}"))[0]["keys"].as_u64().unwrap();
+    for (number, expected) in [
+        ("1", 1),
+        ("1e9", 1_000_000_000),
+        ("1.5e6", 1_500_000),
+        ("2E3", 2000),
+        ("10M", 10_000_000),
+        ("1.5M", 1_500_000),
+        ("7k", 7000),
+        ("7K", 7000),
+        ("2g", 2_000_000_000),
+        ("1T", 1_000_000_000_000),
+        // A whole number is none that a float has.
+        ("1234567890123457", 1_234_567_890_123_457),
+        ("1.234567890123457e15", 1_234_567_890_123_457),
+    ] {
+        assert_eq!(keys(number), expected, "{number}");
+    }
+    // As statistics print them.
+    let output = bench.command("plan --json -p 0.5 -n").arg("1.2 k").output().unwrap();
+    assert!(text(&clean(output)).contains("\"keys\":1200,"));
+}
+
+#[test]
+fn durations_have_units() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    for value in ["50ms", "10s", "5m", "5min", "2h", "1d", "1h30m"] {
+        assert_eq!(bench.clean(&format!("dedup --checkpoint {value} --state s{value} a")), "a\n", "{value}");
+    }
 }
 
 #[test]

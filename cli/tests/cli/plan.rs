@@ -1,6 +1,6 @@
 //! `bloomline plan`, against the exact model of the rate.
 
-use crate::common::{Bench, number, tells};
+use crate::common::{Bench, clean, number, tells};
 use serde_json::Value;
 
 /// Rows of tests/data/fpr.csv of one kind: probes, bits a key, rate.
@@ -94,13 +94,49 @@ fn the_table_is_that_of_the_model() {
 #[test]
 fn sizes_have_units() {
     let bench = Bench::new(&[]);
-    let memory = |size: &str| bench.json(&format!("plan --json -p 0.01 --memory {size}"))[0]["memory_bytes"].as_u64();
-    for (size, bytes) in
-        [("64", 64), ("1000", 960), ("64K", 64 << 10), ("16M", 16 << 20), ("4G", 4 << 30), ("2T", 2 << 40)]
-    {
-        assert_eq!(memory(size), Some(bytes), "{size}");
+    let memory = |size: &str| {
+        let output = bench.command("plan --json -p 0.01 --memory").arg(size).output().unwrap();
+        let plan: Value = serde_json::from_slice(&clean(output)).unwrap();
+        plan[0]["memory_bytes"].as_u64().unwrap()
+    };
+    for (size, bytes) in [
+        ("64", 64),
+        ("1000", 960),
+        ("960 bytes", 960),
+        ("64K", 64 << 10),
+        ("64k", 64 << 10),
+        ("64KB", 64 << 10),
+        ("64 KiB", 64 << 10),
+        ("16M", 16 << 20),
+        ("512MiB", 512 << 20),
+        ("1GiB", 1 << 30),
+        ("1g", 1 << 30),
+        ("1.5G", 3 << 29),
+        ("1.5 gib", 3 << 29),
+        ("4G", 4 << 30),
+        ("2T", 2 << 40),
+        ("1e9", 1_000_000_000),
+    ] {
+        assert_eq!(memory(size), bytes, "{size}");
     }
-    for size in ["0", "63", "-1", "+100", "x", "", "1.5G", "4g", "4GB", "K", "99999999999999999999", "99999999T"] {
+    // 1.23 * 2^30 bytes, in blocks of 64.
+    assert_eq!(memory("1.23 GiB"), 1_320_702_443 / 64 * 64);
+    for size in [
+        "0",
+        "63",
+        "-1",
+        "+100",
+        "x",
+        "",
+        "100.5",
+        "10.000",
+        "1,5G",
+        "4X",
+        "4GBB",
+        "K",
+        "99999999999999999999",
+        "99999999T",
+    ] {
         let message = bench.refused(&format!("plan -p 0.01 --memory={size}"));
         assert!(message.contains(&format!("'{size}'")) && message.contains("--memory"), "{message}");
         assert!(size.is_empty() || message.contains("from 64 to"), "{message}");
@@ -114,7 +150,7 @@ fn plans_of_nothing_are_refused() {
         assert!(bench.refused(line).contains("two of -n KEYS, -p RATE and --memory SIZE"), "{line}");
     }
     for (line, parts) in [
-        ("plan -n 0 -p 0.1", ["--expected-keys", "'0'", "1.."]),
+        ("plan -n 0 -p 0.1", ["--expected-keys", "'0'", "from 1 to"]),
         ("plan -n 5 -p 1", ["--fpr", "'1'", "between 0 and 1"]),
         ("plan -n 5 -p 1e-30", ["1e-30", "64-bit hashes", "higher rate"]),
         ("plan --table -n 5", ["--table", "cannot be used with", "--expected-keys"]),

@@ -358,7 +358,7 @@ fn checkpoints_that_are_always_due_do_not_stop_the_run() {
     let job = plain();
     let expected = job.expected();
     job.clear();
-    let mut child = job.command(&["--checkpoint", "1us", "--chunk-size", "20000"]).spawn().unwrap();
+    let mut child = job.command(&["--checkpoint", "0.001ms", "--chunk-size", "20000"]).spawn().unwrap();
     let start = Instant::now();
     while child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(20) {
         thread::sleep(Duration::from_millis(10));
