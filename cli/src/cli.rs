@@ -15,7 +15,12 @@ use std::time::Duration;
 
 /// Large sets of keys in little memory, with Bloom filters.
 #[derive(Parser)]
-#[command(name = "bloomline", version, arg_required_else_help = false)]
+#[command(
+    name = "bloomline",
+    version,
+    arg_required_else_help = true,
+    after_help = "The help of each command tells its exit codes."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -48,32 +53,53 @@ impl Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// Print each distinct line once: its first occurrence, in input order.
-    #[command(after_help = DEDUP_EXAMPLES)]
+    #[command(after_help = format!("{DEDUP_EXAMPLES}\n\n{READING_CODES}"))]
     Dedup(DedupOptions),
     /// Build a filter from lines, or add lines to one.
-    #[command(after_help = BUILD_EXAMPLES)]
+    #[command(after_help = format!("{BUILD_EXAMPLES}\n\n{READING_CODES}"))]
     Build(BuildOptions),
     /// Print the lines that are in a filter, in input order.
-    #[command(after_help = CHECK_EXAMPLES)]
+    #[command(after_help = format!("{CHECK_EXAMPLES}\n\n{CHECK_CODES}"))]
     Check(CheckOptions),
     /// Describe a filter: its size, how full it is, and whether its file is intact.
-    #[command(after_help = INFO_EXAMPLES)]
+    #[command(after_help = format!("{INFO_EXAMPLES}\n\n{CODES}"))]
     Info(InfoOptions),
     /// Merge filters into one that holds the keys of all.
-    #[command(after_help = MERGE_EXAMPLES)]
+    #[command(after_help = format!("{MERGE_EXAMPLES}\n\n{CODES}"))]
     Merge(MergeOptions),
     /// Compute the memory, the number of probes and the rates of a filter before it is built.
-    #[command(after_help = PLAN_EXAMPLES)]
+    #[command(after_help = format!("{PLAN_EXAMPLES}\n\n{CODES}"))]
     Plan(PlanOptions),
     /// Measure filter layouts and other crates' filters beside each other.
     #[cfg(feature = "compare")]
-    #[command(after_help = crate::compare::EXAMPLES)]
+    #[command(after_help = format!("{}\n\n{CODES}", crate::compare::EXAMPLES))]
     Compare(crate::compare::Options),
     /// Print a script that completes the command line in a shell.
+    #[command(after_help = CODES)]
     Completions(CompletionsOptions),
     /// Write the manual pages to a folder.
+    #[command(after_help = CODES)]
     Manual(ManualOptions),
 }
+
+const CODES: &str = "\
+Exit codes:
+  0      done
+  2      an error";
+
+const READING_CODES: &str = "\
+Exit codes:
+  0      done
+  1      done, but an input or a part of one was left out by --on-error skip or keep
+  2      an error
+  128+n  ended by the signal n, such as 130 by Ctrl-C";
+
+const CHECK_CODES: &str = "\
+Exit codes:
+  0      lines were selected
+  1      no line was selected
+  2      an error, or an input could not be read
+  128+n  ended by the signal n, such as 130 by Ctrl-C";
 
 const DEDUP_EXAMPLES: &str = "\
 A new line is dropped by mistake at the false-positive rate. A key that was seen is never taken for new. Each distinct line takes \
@@ -97,8 +123,7 @@ Examples:
 
 const CHECK_EXAMPLES: &str = "\
 All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. Give the key \
-options that the filter was built with; others are refused. The exit code is that of grep: 0 if lines were selected, 1 if none \
-were, 2 after an error.
+options that the filter was built with; others are refused.
 
 Examples:
   bloomline check -f seen.bloom urls.txt > seen.txt

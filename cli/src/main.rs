@@ -26,6 +26,7 @@ mod plan;
 mod set;
 mod values;
 
+use clap::error::ErrorKind;
 use cli::{Cli, Command};
 use error::Error;
 use std::process::ExitCode;
@@ -44,6 +45,11 @@ fn main() -> ExitCode {
             Command::Completions(options) => manual::completions(&options),
             Command::Manual(options) => manual::manual(&options),
         },
+        Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // Whoever gives no command has made a mistake: standard output stays empty, and a script stops.
+            let _ = help.print();
+            return ExitCode::from(2);
+        }
         Err(error) if error.use_stderr() => return fail(&cli::one_line(&error)),
         Err(help) => {
             // Help that nobody reads to its end is no failure.

@@ -1,6 +1,6 @@
 //! Options: what is refused, and what the help tells.
 
-use crate::common::{Bench, clean, tells, text};
+use crate::common::{Bench, bloomline, clean, tells, text};
 
 #[test]
 fn values_out_of_range_are_refused() {
@@ -68,6 +68,41 @@ fn durations_have_units() {
     let bench = Bench::new(&[("a", b"a\n")]);
     for value in ["50ms", "10s", "5m", "5min", "2h", "1d", "1h30m"] {
         assert_eq!(bench.clean(&format!("dedup --checkpoint {value} --state s{value} a")), "a\n", "{value}");
+    }
+}
+
+#[test]
+fn without_a_command_there_is_help() {
+    let bench = Bench::new(&[]);
+    let output = bloomline().output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
+    let help = bench.clean("--help");
+    assert_eq!(text(&output.stderr), help);
+    tells(&help, &["Usage: bloomline <COMMAND>", "dedup", "manual", "exit codes"]);
+}
+
+#[test]
+fn help_and_manual_tell_the_exit_codes() {
+    let bench = Bench::new(&[]);
+    bench.clean("manual pages");
+    let all = ["  0      ", "  2      an error"];
+    let skipped = ["  1      done, but an input or a part of one was left out by --on-error skip or keep", "  128+n  "];
+    for (command, codes) in [
+        ("dedup", &skipped[..]),
+        ("build", &skipped),
+        ("check", &["  1      no line was selected", "an input could not be read", "  128+n  "]),
+        ("info", &[]),
+        ("merge", &[]),
+        ("plan", &[]),
+        ("completions", &[]),
+        ("manual", &[]),
+    ] {
+        let help = bench.clean(&format!("{command} --help"));
+        let page = text(&bench.read(&format!("pages/bloomline-{command}.1"))).replace('\\', "");
+        for code in all.iter().chain(codes) {
+            tells(&help, &["Exit codes:", code]);
+            tells(&page, &["Exit codes:", code.trim()]);
+        }
     }
 }
 
