@@ -84,7 +84,7 @@ errors! {
          file";
     Emptied { output: String, known: String, resume: &'static str } =>
         "refusing to empty {output}: it holds lines, and this run prints no line again that {known} knows; {resume}write to \
-         another file, or give --force to lose these lines";
+         another file, append with >>, or give --force to lose these lines";
     NoState { state: PathBuf, output: String } =>
         "cannot resume: there is no state {state:?}, and {output} holds lines that a run from the beginning would empty; check \
          the name of the state, or give --force to lose these lines";
