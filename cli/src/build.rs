@@ -4,12 +4,13 @@ use crate::cli::BuildOptions;
 use crate::error::{Error, Stop};
 use crate::files;
 use crate::lines::chunks::Chunks;
-use crate::lines::input::Input;
-use crate::lines::pipeline;
+use crate::lines::input::{Input, Inputs};
+use crate::lines::pipeline::{self, Event};
 use crate::lock::Lock;
 use crate::messages::print;
-use crate::set::inserter::Inserter;
+use crate::set::inserter::{Counts, Inserter};
 use crate::set::{report, sizing};
+use crate::values::OnError;
 use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -18,26 +19,28 @@ use std::time::Instant;
 pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let reading = &options.reading;
-    let inputs = Input::check_all(&reading.files)?;
+    let Inputs { found: inputs, left_out, .. } = Inputs::check(&reading.files, reading.on_error != OnError::Fail)?;
     files::check_target(&options.output, inputs.iter().map(|input| &input.origin))?;
     let _lock = Lock::of(&options.output, options.wait)?;
     // A number of lines that is estimated too low has them read again, so that the file has one filter of the right size.
     let again: io::Result<Vec<Input>> = inputs.iter().map(Input::again).collect();
     let mut inserter = sizing::of_build(options, &inputs)?;
     inserter.begin();
-    if let Err(stop) = read(options, &mut inserter, inputs) {
+    left_out.iter().for_each(|why| inserter.leave_out(why));
+    if let Err(stop) = read(options, &mut inserter, inputs, false) {
         return stop.end();
     }
     inserter.end();
-    let keys = inserter.counts.inserted;
+    let Counts { inserted: keys, left_out, .. } = inserter.counts;
     let mut inserter = match inserter.into_sized() {
         Some(inserter) => inserter,
         None => {
             let mut inserter = sizing::of_counted(options, keys)?;
             let inputs = again.map_err(|source| Error::Again { source })?;
-            if let Err(stop) = read(options, &mut inserter, inputs) {
+            if let Err(stop) = read(options, &mut inserter, inputs, true) {
                 return stop.end();
             }
+            inserter.counts.left_out = left_out;
             inserter
         }
     };
@@ -48,20 +51,27 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     if let Some(format) = options.stats {
         print(&report::of_build(&inserter, &options.output, started.elapsed())?.format(format));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(inserter.exit_code())
 }
 
-fn read(options: &BuildOptions, inserter: &mut Inserter, inputs: Vec<Input>) -> Result<(), Stop> {
+/// Inserts the lines of the inputs. Those that are read `again` were told of.
+fn read(options: &BuildOptions, inserter: &mut Inserter, inputs: Vec<Input>, again: bool) -> Result<(), Stop> {
     let reading = &options.reading;
     let hashing = reading.hashing(inserter.set.hasher());
     pipeline::run_alone(
         reading.threads,
-        false,
         Chunks::new(inputs, 0, reading.cut()),
         move |lines| {
             lines.hash(&hashing);
             Ok(())
         },
-        |lines, position| inserter.insert(lines, position, reading.on_error, true),
+        |event| match event {
+            Event::Lines(lines, position) => inserter.insert(lines, position, reading.on_error, true),
+            Event::Broken(why) if !again => {
+                inserter.leave_out(&why);
+                Ok(())
+            }
+            _ => Ok(()),
+        },
     )
 }

@@ -5,43 +5,44 @@ use crate::error::{Error, Stop};
 use crate::files::Origin;
 use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
-use crate::lines::input::Input;
-use crate::lines::pipeline;
-use crate::messages::warn;
+use crate::lines::input::{Input, Inputs};
+use crate::lines::pipeline::{self, Event};
+use crate::messages::{tell, warn};
 use crate::output::Output;
 use crate::set::KeySet;
 use crate::set::inserter::warn_of_faults;
 use crate::set::shared::{Address, Shared};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
-    let files = &options.reading.files;
-    let inputs = Input::check_all(files)?;
+    let Inputs { found: inputs, left_out, .. } = Inputs::check(&options.reading.files, true)?;
+    left_out.iter().for_each(|why| tell(why));
     let origin = options.filter.as_deref().map(Origin::of);
     let filter = filter(options)?;
     let excess = filter.made_for().filter(|_| !options.quiet).and_then(|(keys, _)| filter.excess(keys));
     if let Some(excess) = excess {
         warn(&format!("{excess}; build a larger one with -n"));
     }
-    let search = Search { options, filter: Arc::new(filter) };
-    let selected = if options.quiet {
-        search.run(inputs, |_, selected| if selected > 0 { Err(Stop::Enough) } else { Ok(()) })?
+    let incomplete = !left_out.is_empty();
+    let mut search =
+        Search { options, filter: Arc::new(filter), selected: 0, faults: 0, first_fault: None, incomplete };
+    if options.quiet {
+        search.run(inputs, |_, selected| if selected > 0 { Err(Stop::Enough) } else { Ok(()) })?;
     } else {
         let mut output = Output::create(None, inputs.iter().map(|input| &input.origin).chain(&origin))?;
-        let selected = if options.count {
-            search.count(inputs, files, &mut output)?
+        if options.count {
+            search.count(inputs, &mut output)?;
         } else {
-            search.print(inputs, &mut output)?
-        };
+            search.print(inputs, &mut output)?;
+        }
         output.finish()?;
-        selected
-    };
-    // 1 is what grep says when it selects nothing.
-    Ok(if selected > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        warn_of_faults(search.faults, search.first_fault.as_deref());
+    }
+    Ok(search.exit_code())
 }
 
 fn filter(options: &CheckOptions) -> Result<KeySet, Error> {
@@ -54,6 +55,14 @@ fn filter(options: &CheckOptions) -> Result<KeySet, Error> {
 struct Search<'a> {
     options: &'a CheckOptions,
     filter: Arc<KeySet>,
+    /// Lines that are selected.
+    selected: u64,
+    /// Lines without a key.
+    faults: u64,
+    /// The first of them, and why.
+    first_fault: Option<String>,
+    /// Whether an input or the rest of one is left out.
+    incomplete: bool,
 }
 
 impl Search<'_> {
@@ -62,12 +71,12 @@ impl Search<'_> {
         !self.options.invert_match
     }
 
-    /// Calls `consume` with lines, in order, and the number of those that are selected. Returns the sum of these.
+    /// Calls `consume` with lines, in order, and the number of those that are selected.
     fn run(
-        &self,
+        &mut self,
         inputs: Vec<Input>,
         mut consume: impl FnMut(&Lines, usize) -> Result<(), Stop>,
-    ) -> Result<u64, Error> {
+    ) -> Result<(), Error> {
         let reading = &self.options.reading;
         let (filter, on_error, wanted) = (self.filter.clone(), reading.on_error, self.wanted());
         let hashing = reading.hashing(filter.hasher());
@@ -75,41 +84,54 @@ impl Search<'_> {
             lines.hash(&hashing);
             lines.mark(on_error, wanted, |hashes, _, found| filter.contains_hashes(hashes, found).map(|_| hashes.len()))
         };
-        let (mut sum, mut faults) = (0, 0);
         let chunks = Chunks::new(inputs, 0, reading.cut());
-        let read = pipeline::run_alone(reading.threads, self.options.quiet, chunks, work, |lines, position| {
-            let selected = lines.marked(wanted);
-            sum += selected as u64;
-            faults += lines.faults() as u64;
-            consume(lines, selected)?;
-            position.check(lines)
+        let read = pipeline::run_alone(reading.threads, chunks, work, |event| match event {
+            Event::Lines(lines, position) => {
+                let selected = lines.marked(wanted);
+                self.selected += selected as u64;
+                self.faults += lines.faults() as u64;
+                if self.first_fault.is_none() {
+                    self.first_fault = position.first_fault(lines);
+                }
+                consume(lines, selected)?;
+                position.check(lines)
+            }
+            Event::Broken(why) => {
+                self.incomplete = true;
+                tell(&why);
+                Ok(())
+            }
+            _ => Ok(()),
         });
-        if let Err(stop) = read {
-            stop.end()?;
-        }
-        if !self.options.quiet {
-            warn_of_faults(faults);
-        }
-        Ok(sum)
+        read.or_else(|stop| stop.end().map(drop))
     }
 
-    fn print(&self, inputs: Vec<Input>, output: &mut Output) -> Result<u64, Error> {
-        self.run(inputs, |lines, _| Ok(lines.pieces(self.wanted()).try_for_each(|piece| output.write(piece))?))
+    fn print(&mut self, inputs: Vec<Input>, output: &mut Output) -> Result<(), Error> {
+        let wanted = self.wanted();
+        self.run(inputs, |lines, _| Ok(lines.pieces(wanted).try_for_each(|piece| output.write(piece))?))
     }
 
     /// Inputs run one by one here, for chunks do not end where a file does.
-    fn count(&self, inputs: Vec<Input>, files: &[PathBuf], output: &mut Output) -> Result<u64, Error> {
-        let mut sum = 0;
-        for (i, input) in inputs.into_iter().enumerate() {
-            let selected = self.run(vec![input], |_, _| Ok(()))?;
-            if files.len() > 1 {
-                let stdin = files[i] == Path::new("-");
-                output.write(if stdin { b"(standard input)" } else { files[i].as_os_str().as_bytes() })?;
+    fn count(&mut self, inputs: Vec<Input>, output: &mut Output) -> Result<(), Error> {
+        for input in inputs {
+            let (path, before) = (input.path.clone(), self.selected);
+            self.run(vec![input], |_, _| Ok(()))?;
+            if self.options.reading.files.len() > 1 {
+                let stdin = path == Path::new("-");
+                output.write(if stdin { b"(standard input)" } else { path.as_os_str().as_bytes() })?;
                 output.write(b":")?;
             }
-            output.write(format!("{selected}\n").as_bytes())?;
-            sum += selected;
+            output.write(format!("{}\n", self.selected - before).as_bytes())?;
         }
-        Ok(sum)
+        Ok(())
+    }
+
+    /// That of grep: 0 if a line is selected, and 1 if none is; 2 if inputs are left out, unless only one line was asked for.
+    fn exit_code(&self) -> ExitCode {
+        match self.selected {
+            1.. if self.options.quiet || !self.incomplete => ExitCode::SUCCESS,
+            0 if !self.incomplete => ExitCode::from(1),
+            _ => ExitCode::from(2),
+        }
     }
 }

@@ -123,7 +123,7 @@ Examples:
 
 const CHECK_EXAMPLES: &str = "\
 All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. Give the key \
-options that the filter was built with; others are refused.
+options that the filter was built with; others are refused. A file that cannot be opened stops no other.
 
 Examples:
   bloomline check -f seen.bloom urls.txt > seen.txt
@@ -157,8 +157,9 @@ Examples:
 /// Options of the commands that read lines. Here and below, groups with a heading come last: all that follows stands under it.
 #[derive(Args)]
 pub struct ReadOptions {
-    /// Files to read one after another, plain or compressed by gzip or zstd. "-" is standard input, which is also read if no file
-    /// is named
+    /// Files to read one after another, plain or compressed by gzip, zstd, xz or bzip2, as their first bytes tell. "-" is standard
+    /// input, which is also read if no file is named. zstd takes memory for the window of the file, up to 2 GiB for --long=31,
+    /// and xz up to 4 GiB
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -166,7 +167,7 @@ pub struct ReadOptions {
     #[arg(short, long)]
     pub zero_terminated: bool,
 
-    /// What to do with a line that has no key, and with an input that is broken
+    /// What to do with a line that has no key, and with an input that is broken or cannot be opened
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Fail)]
     pub on_error: OnError,
 
@@ -370,7 +371,7 @@ pub struct DedupOptions {
     #[arg(long, help_heading = "Filter", conflicts_with = "state")]
     pub exact: bool,
 
-    /// Write to FILE instead of standard output ("-"), compressed if its name ends in .gz or .zst. It must not be an input
+    /// Write to FILE instead of standard output ("-"), compressed if its name ends in .gz, .zst, .xz or .bz2. It must not be an input
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 

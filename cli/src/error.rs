@@ -28,6 +28,10 @@ macro_rules! errors {
 errors! {
     Open { input: String, source: io::Error } => "cannot open {input}: {source}";
     Directory { input: String } => "cannot read {input}: it is a directory; name the files in it";
+    ForeignInput { format: &'static str } =>
+        "it is in the format of {format}, which is not supported; decompress it, or compress it with gzip, zstd, xz or bzip2";
+    Padding => "after the zeros that end a gzip file comes something else";
+    LongLine { bytes: usize } => "the next line has more than {bytes} bytes, and memory for more cannot be had";
     Estimate { input: String, source: io::Error } =>
         "cannot estimate how many lines {input} has: {source}; give the number of distinct lines with -n";
     KeysUnknown { input: String } =>
@@ -73,6 +77,9 @@ errors! {
     Busy { filter: PathBuf } =>
         "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
+    ForeignOutput { output: String, ending: String } =>
+        "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz or .bz2, or another ending \
+         for plain lines";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";
     ReaderGone => "cannot write to standard output: its reader is gone";
@@ -160,6 +167,9 @@ impl From<Error> for Stop {
         Self::Failed(error)
     }
 }
+
+/// The exit code of a run that is done, and left out an input or the rest of one.
+pub const INCOMPLETE: u8 = 1;
 
 /// The exit code of a process that a signal ended, as shells tell it.
 pub fn exit_code(signal: i32) -> u8 {

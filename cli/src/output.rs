@@ -3,8 +3,10 @@
 use crate::error::Error;
 use crate::files::Origin;
 use crate::lines::decode::Coding;
-use flate2::Compression;
+use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
+use liblzma::stream::{Check, Stream};
+use liblzma::write::XzEncoder;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Seek, Write};
 use std::mem;
@@ -29,6 +31,8 @@ enum Writer {
     Plain(BufWriter<File>),
     Gzip(GzEncoder<BufWriter<File>>),
     Zstd(zstd::Encoder<'static, BufWriter<File>>),
+    Xz(XzEncoder<BufWriter<File>>),
+    Bzip2(BzEncoder<BufWriter<File>>),
     /// After a failure.
     Closed,
 }
@@ -39,6 +43,7 @@ pub struct Target {
     pub origin: Origin,
     file: File,
     path: Option<PathBuf>,
+    coding: Coding,
     /// Its length.
     length: u64,
     /// There was no such file before, so it goes again if nothing begins.
@@ -54,6 +59,7 @@ impl Target {
     ) -> Result<Self, Error> {
         let path = path.filter(|path| *path != Path::new("-"));
         let name = name(path);
+        let coding = path.map_or(Ok(Coding::Plain), Coding::of_name)?;
         let open = || {
             let Some(path) = path else { return Ok((io::stdout().as_fd().try_clone_to_owned()?.into(), None)) };
             let there = path.exists();
@@ -65,7 +71,7 @@ impl Target {
         let (file, made, metadata) = opened.map_err(|source| Error::Create { output: name.clone(), source })?;
         let length = if path.is_some() && metadata.is_file() { metadata.len() } else { 0 };
         let origin = Origin::new(name, &metadata);
-        let target = Self { origin, file, path: path.map(Path::to_owned), length, made };
+        let target = Self { origin, file, path: path.map(Path::to_owned), coding, length, made };
         target.origin.check_apart(read, written)?;
         // The lock goes with the descriptor. Where there are no locks, nothing tells of others.
         if target.path.is_some()
@@ -102,7 +108,7 @@ impl Target {
             begun.map_err(|source| Error::Create { output: name.clone(), source })?;
         }
         self.made = None;
-        let coding = self.path.as_deref().map_or(Coding::Plain, Coding::of_name);
+        let coding = self.coding;
         // Not `Stdout`, which would look for the last newline in every piece.
         let writer = Writer::Plain(BufWriter::with_capacity(GATHERED, file));
         Ok(Output { name, coding, writer, standard: self.path.is_none(), regular })
@@ -134,6 +140,8 @@ impl Output {
                 Writer::Plain(writer) => writer.write_all(bytes),
                 Writer::Gzip(writer) => writer.write_all(bytes),
                 Writer::Zstd(writer) => writer.write_all(bytes),
+                Writer::Xz(writer) => writer.write_all(bytes),
+                Writer::Bzip2(writer) => writer.write_all(bytes),
                 Writer::Closed => Err(io::ErrorKind::NotConnected.into()),
             }
         };
@@ -190,8 +198,11 @@ impl Output {
         if let Writer::Plain(writer) = mem::replace(&mut self.writer, Writer::Closed) {
             self.writer = match self.coding {
                 Coding::Plain => Writer::Plain(writer),
-                Coding::Gzip => Writer::Gzip(GzEncoder::new(writer, Compression::default())),
+                Coding::Gzip => Writer::Gzip(GzEncoder::new(writer, flate2::Compression::default())),
                 Coding::Zstd => Writer::Zstd(zstd::Encoder::new(writer, zstd::DEFAULT_COMPRESSION_LEVEL)?),
+                // The levels that xz and bzip2 have by default.
+                Coding::Xz => Writer::Xz(XzEncoder::new_stream(writer, Stream::new_easy_encoder(6, Check::Crc64)?)),
+                Coding::Bzip2 => Writer::Bzip2(BzEncoder::new(writer, bzip2::Compression::best())),
             };
         }
         Ok(())
@@ -203,6 +214,8 @@ impl Output {
             Writer::Plain(writer) => writer,
             Writer::Gzip(writer) => writer.finish()?,
             Writer::Zstd(writer) => writer.finish()?,
+            Writer::Xz(writer) => writer.finish()?,
+            Writer::Bzip2(writer) => writer.finish()?,
             Writer::Closed => return Err(io::ErrorKind::NotConnected.into()),
         });
         let Writer::Plain(writer) = &mut self.writer else { unreachable!("it was made plain above") };

@@ -14,9 +14,9 @@ pub struct Delimiter(pub Vec<u8>);
 pub enum OnError {
     /// End with an error; `dedup` and `check` first finish all lines before it
     Fail,
-    /// Leave out the line, or the rest of a broken input
+    /// Leave out the line, the input, or the rest of it. If an input is left out, `dedup` and `build` end with the exit code 1
     Skip,
-    /// Select the line as it is, and keep what can be read of a broken input
+    /// Select the line as it is, and keep what can be read of the inputs. The exit code is that of skip
     Keep,
 }
 

@@ -106,6 +106,12 @@ def lines_of(path, end):
     return lines if lines[-1] else lines[:-1]
 
 
+def texts_of(path, end):
+    """The lines, and of each what its key is made from: a byte order mark at the start of a file is no part of it."""
+    for number, line in enumerate(lines_of(path, end)):
+        yield line, line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--field", action="append")
@@ -123,9 +129,9 @@ def main():
     end = b"\0" if options.z else b"\n"
     known = options.keys and iter(lines_of(options.keys, b"\n"))
     seen, printed, dropped, code = set(), [], [], 0
-    for line in (line for path in options.files for line in lines_of(path, end)):
+    for line, text in (pair for path in options.files for pair in texts_of(path, end)):
         try:
-            key = key_of(line, options, known)
+            key = key_of(text, options, known)
             new = key not in seen
             seen.add(key)
         except NoKey:

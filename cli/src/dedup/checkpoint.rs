@@ -63,7 +63,7 @@ impl Job {
     /// The job of a run with these options and inputs.
     pub fn new(options: &DedupOptions, inputs: &[Input]) -> Self {
         let of_input = |input: &Input| JobInput {
-            name: input.path().map_or_else(|| input.origin.name().to_owned(), |path| output::name(Some(&whole(path)))),
+            name: output::name(Some(&whole(&input.path))),
             size: input.size,
             modified: input.modified,
         };

@@ -14,7 +14,7 @@ use crate::error::{Error, Stop};
 use crate::files;
 use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
-use crate::lines::input::Input;
+use crate::lines::input::{Input, Inputs};
 use crate::lines::pipeline::{self, Event};
 use crate::lines::position::Position;
 use crate::lock::Lock;
@@ -39,7 +39,8 @@ const SETTLING: Duration = Duration::from_secs(1);
 pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let reading = &options.reading;
-    let mut inputs = Input::check_all(&reading.files)?;
+    let go_on = reading.on_error != OnError::Fail;
+    let Inputs { found: mut inputs, left_out, read } = Inputs::check(&reading.files, go_on)?;
     let _lock = match &options.state {
         Some(state) => {
             let origins = || inputs.iter().map(|input| &input.origin);
@@ -64,7 +65,6 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     };
     let outputs = targets.begin(start)?;
     let position = start.map_or_else(Position::default, |start| Position::new(start.input, start.offset, start.lines));
-    let read = inputs[0].read.clone();
     inputs.drain(..position.input.min(inputs.len()));
     let mut progress = Progress::new(&inputs, read, options.quiet, options.output().is_none() && !options.count);
     let mut hashing = reading.hashing(inserter.set.hasher());
@@ -73,6 +73,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         inserter.exact = Some(Exact::new(&env::temp_dir()));
     }
     inserter.begin();
+    left_out.iter().for_each(|why| inserter.leave_out(why));
     let wakes = signals::receive(options.checkpoint)?;
     let mut work = Work {
         options,
@@ -93,11 +94,15 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         lines.hash(&hashing);
         Ok(())
     };
-    let read = pipeline::run(reading.threads, options.quiet, chunks, position, hash, &wakes, |event| match event {
+    let read = pipeline::run(reading.threads, chunks, position, hash, &wakes, |event| match event {
         Event::Lines(lines, position) => {
             let taken = work.take(lines, position);
             progress.show(&work.inserter);
             taken
+        }
+        Event::Broken(why) => {
+            work.inserter.leave_out(&why);
+            Ok(())
         }
         Event::Wake(Wake::Checkpoint) => Ok(work.checkpoint_in_time()?),
         Event::Wake(Wake::End(signal)) => Err(Stop::Signal(signal)),
@@ -119,7 +124,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         }
         print(&report::of_dedup(&work.inserter, options, started.elapsed())?.format(format));
     }
-    stop.map_or(Ok(ExitCode::SUCCESS), Stop::end)
+    stop.map_or(Ok(work.inserter.exit_code()), Stop::end)
 }
 
 /// Refuses outputs that hold lines which this run would not print again, since they are known.

@@ -1,11 +1,15 @@
 //! Chunks: pieces of the inputs that end where a line ends.
 
+use crate::error::Error;
 use crate::lines::input::{Input, Opened};
 use crate::values::OnError;
 use std::io::{self, Read};
 use std::mem;
 use std::sync::Arc;
 use std::vec;
+
+/// A byte order mark: the first bytes of many text files in UTF-8, and no part of the text.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Whole lines in a buffer that is filled again and again.
 #[derive(Default)]
@@ -14,6 +18,8 @@ pub struct Chunk {
     len: usize,
     /// What happens between the lines, in order, each at an offset in the bytes where a line starts.
     pub events: Vec<(usize, InputEvent)>,
+    /// Where lines start with the byte order mark of their input, in order.
+    pub marked: Vec<usize>,
 }
 
 /// What happens between two lines.
@@ -50,6 +56,8 @@ pub struct Chunks {
     start: u64,
     /// The start of the line that the chunk before was too short for.
     tail: Vec<u8>,
+    /// Where in the buffer inputs start, as far as their first lines are not handed on.
+    starts: Vec<usize>,
     cut: Cut,
     /// Where in the buffer the lines before a broken input end, until that is taken note of.
     broken_at: Option<usize>,
@@ -60,17 +68,21 @@ pub struct Chunks {
 impl Chunks {
     /// Begins at the byte `start` of the contents of the first input.
     pub fn new(inputs: Vec<Input>, start: u64, cut: Cut) -> Self {
-        Self { inputs: inputs.into_iter(), current: None, start, tail: Vec::new(), cut, broken_at: None, failure: None }
+        let (tail, starts) = (Vec::new(), Vec::new());
+        Self { inputs: inputs.into_iter(), current: None, start, tail, starts, cut, broken_at: None, failure: None }
     }
 
     /// Puts the next lines into `chunk`; `false` at the end of the last input. After an error there are no more.
     pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
         chunk.events.clear();
+        chunk.marked.clear();
         let buffer = &mut chunk.buffer;
-        let room = self.cut.size.max(self.tail.len() + 1);
+        // One byte stays free for the end of a last line.
+        let room = self.cut.size.max(self.tail.len() + 1) + 1;
         if buffer.len() != room {
             // A buffer that grew for a long line is given back to the system.
-            *buffer = vec![0; room];
+            *buffer = Vec::new();
+            grow(buffer, room, self.tail.len())?;
         }
         buffer[..self.tail.len()].copy_from_slice(&self.tail);
         let mut searched = 0;
@@ -86,12 +98,25 @@ impl Chunks {
                 break searched + end + 1;
             }
             searched = filled;
-            if filled == buffer.len() {
-                buffer.resize(filled + self.cut.size, 0);
+            if filled + 1 == buffer.len()
+                && let Err(error) = grow(buffer, self.cut.size, filled)
+            {
+                self.broken(error, buffer, &mut filled, &mut chunk.events);
             }
         };
         self.tail.clear();
         self.tail.extend_from_slice(&buffer[chunk.len..filled]);
+        self.starts.retain_mut(|start| {
+            let waits = *start == chunk.len;
+            if waits {
+                *start = 0;
+            } else if buffer[*start..].starts_with(BYTE_ORDER_MARK) {
+                chunk.marked.push(*start);
+            }
+            waits
+        });
+        // Inputs without a line start where the next one does.
+        chunk.marked.dedup();
         match self.failure.take_if(|_| chunk.len == 0 && chunk.events.is_empty()) {
             Some(error) => Err(error),
             None => Ok(chunk.len > 0 || !chunk.events.is_empty()),
@@ -100,20 +125,25 @@ impl Chunks {
 
     /// Reads until the buffer is full or there is nothing to read at once, or `true` until the inputs end.
     fn read(&mut self, buffer: &mut [u8], filled: &mut usize, events: &mut Vec<(usize, InputEvent)>) -> bool {
-        while *filled < buffer.len() {
+        while *filled + 1 < buffer.len() {
             if self.failure.is_some() {
                 return true;
             }
             let Some(open) = &mut self.current else {
                 let Some(input) = self.inputs.next() else { return true };
                 events.push((*filled, InputEvent::Start(Arc::from(input.origin.name()))));
-                match input.open(mem::take(&mut self.start)) {
+                let start = mem::take(&mut self.start);
+                if start == 0 {
+                    self.starts.push(*filled);
+                }
+                match input.open(start) {
                     Ok(open) => self.current = Some(open),
                     Err(source) => self.broken(source, buffer, filled, events),
                 }
                 continue;
             };
-            match open.contents.read(&mut buffer[*filled..]) {
+            let room = buffer.len() - 1;
+            match open.contents.read(&mut buffer[*filled..room]) {
                 Ok(0) => self.next(buffer, filled),
                 Ok(n) => {
                     *filled += n;
@@ -158,4 +188,14 @@ impl Chunks {
         self.next(buffer, filled);
         events.push((*filled, InputEvent::Broken(source)));
     }
+}
+
+/// Makes a buffer larger by so many bytes, for a line that has `had` bytes and goes on.
+fn grow(buffer: &mut Vec<u8>, by: usize, had: usize) -> io::Result<()> {
+    // At twice the size it seldom moves, but less may be all there is.
+    if buffer.try_reserve(by).or_else(|_| buffer.try_reserve_exact(by)).is_err() {
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, Error::LongLine { bytes: had }));
+    }
+    buffer.resize(buffer.len() + by, 0);
+    Ok(())
 }

@@ -1,19 +1,16 @@
-//! Compressed inputs, known by their first bytes and not by their names.
+//! Compressed files: known by their first bytes where they are read, and by their names where they are written.
 
-use flate2::read::MultiGzDecoder;
-use std::ffi::OsStr;
+use crate::error::Error;
+use bzip2::bufread::MultiBzDecoder;
+use flate2::bufread::GzDecoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// What a gzip member starts with.
-const GZIP: [u8; 2] = [0x1F, 0x8B];
-
-/// What a Zstandard frame starts with.
-const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
-
-/// A skippable frame starts with this, but for the low four bits of its first byte.
-const ZSTD_SKIPPABLE: [u8; 4] = [0x50, 0x2A, 0x4D, 0x18];
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How a file is compressed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,61 +18,277 @@ pub enum Coding {
     Plain,
     Gzip,
     Zstd,
+    Xz,
+    Bzip2,
 }
 
+/// What a compressed file starts with: its coding, or a format that is not supported; the bytes; and which of them has four low
+/// bits that differ from file to file.
+type Magic = (Result<Coding, &'static str>, &'static [u8], Option<usize>);
+
+const MAGICS: [Magic; 12] = [
+    (Ok(Coding::Gzip), b"\x1F\x8B", None),
+    (Ok(Coding::Zstd), b"\x28\xB5\x2F\xFD", None),
+    // A skippable frame.
+    (Ok(Coding::Zstd), b"\x50\x2A\x4D\x18", Some(0)),
+    (Ok(Coding::Xz), b"\xFD7zXZ\0", None),
+    // The level, and a first block or the end. The level alone could be text.
+    (Ok(Coding::Bzip2), b"BZh0\x31\x41\x59\x26\x53\x59", Some(3)),
+    (Ok(Coding::Bzip2), b"BZh0\x17\x72\x45\x38\x50\x90", Some(3)),
+    (Err("compress"), b"\x1F\x9D", None),
+    (Err("zip"), b"PK\x03\x04", None),
+    (Err("zip"), b"PK\x05\x06", None),
+    (Err("7z"), b"7z\xBC\xAF\x27\x1C", None),
+    (Err("lz4"), b"\x04\x22\x4D\x18", None),
+    (Err("lz4"), b"\x02\x21\x4C\x18", None),
+];
+
+/// The length of the longest of them.
+const HEAD: usize = 10;
+
+/// A file that ends inside of its magic is known by so many bytes, and is then truncated.
+const ENOUGH: usize = 4;
+
+/// Endings of names, in lower case.
+const ENDINGS: [(&str, Coding); 7] = [
+    ("gz", Coding::Gzip),
+    ("gzip", Coding::Gzip),
+    ("zst", Coding::Zstd),
+    ("zstd", Coding::Zstd),
+    ("xz", Coding::Xz),
+    ("bz2", Coding::Bzip2),
+    ("bzip2", Coding::Bzip2),
+];
+
+/// Those of other compressors.
+const FOREIGN: [&str; 11] = ["7z", "br", "bz", "lz", "lz4", "lzma", "lzo", "rar", "sz", "z", "zip"];
+
 impl Coding {
-    /// That of a file with these first bytes, four of them if it has as many.
-    pub fn of(head: &[u8]) -> Self {
-        let skippable = || head.len() == ZSTD.len() && [&[head[0] & 0xF0], &head[1..]].concat() == ZSTD_SKIPPABLE;
-        if head.starts_with(&GZIP) {
-            Self::Gzip
-        } else if head == ZSTD || skippable() {
-            Self::Zstd
-        } else {
-            Self::Plain
-        }
+    /// That of a file with these first bytes, [`HEAD`] of them if it has as many.
+    fn of(head: &[u8]) -> Result<Self, Error> {
+        let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len().min(ENOUGH) && agree(head, magic, loose);
+        let found = MAGICS.iter().find(fits).map_or(Ok(Self::Plain), |(format, ..)| *format);
+        found.map_err(|format| Error::ForeignInput { format })
     }
 
-    /// Whether the first bytes leave it open.
-    fn may_be_compressed(head: &[u8]) -> bool {
-        let magics = [&GZIP[..], &ZSTD, &ZSTD_SKIPPABLE];
-        let agree =
-            |magic: &[u8]| head.iter().zip(magic).all(|(byte, of)| byte == of || byte & 0xF0 == 0x50 && *of == 0x50);
-        magics.iter().any(|magic| head.len() < magic.len() && agree(magic))
+    /// That of a regular file, from its position on, which stays where it is.
+    pub fn of_file(mut file: &File) -> io::Result<Self> {
+        let start = file.stream_position()?;
+        let mut head = [0; HEAD];
+        let length = file.read_at(&mut head, start)?;
+        Self::of(&head[..length]).map_err(refused)
     }
 
     /// That of a file that is written under this name.
-    pub fn of_name(path: &Path) -> Self {
-        match path.extension().and_then(OsStr::to_str) {
-            Some("gz") => Self::Gzip,
-            Some("zst") => Self::Zstd,
-            _ => Self::Plain,
+    pub fn of_name(path: &Path) -> Result<Self, Error> {
+        let ending = path.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase());
+        if FOREIGN.contains(&&*ending) {
+            return Err(Error::ForeignOutput { output: format!("{path:?}"), ending });
         }
+        Ok(ENDINGS.iter().find(|(known, _)| *known == ending).map_or(Self::Plain, |(_, coding)| *coding))
     }
 }
 
-/// The contents of `file`, decompressed, from the byte `start` on. `raw` sees the bytes of the file as they are read.
+fn agree(head: &[u8], magic: &[u8], loose: Option<usize>) -> bool {
+    let same = |(i, (a, b)): (usize, (&u8, &u8))| a == b || loose == Some(i) && a & 0xF0 == b & 0xF0;
+    head.iter().zip(magic).enumerate().all(same)
+}
+
+fn refused(error: Error) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, error)
+}
+
+/// A file that counts what is read of it.
+struct Counted {
+    file: File,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        // For a display that may lag behind.
+        self.read.fetch_add(n as u64, Relaxed);
+        Ok(n)
+    }
+}
+
+/// The contents of a file, decompressed, from the byte `start` on. `read` counts the bytes of the file.
 ///
 /// A compressed file is decompressed up to `start`, and this part is thrown away.
-pub fn contents<R: Read + Send + 'static>(
-    mut file: File,
-    start: u64,
-    raw: impl FnOnce(File) -> R,
-) -> io::Result<Box<dyn Read + Send>> {
+pub fn contents(file: File, start: u64, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
+    let mut file = Counted { file, read };
     let mut head = Vec::new();
+    let open =
+        |head: &[u8]| MAGICS.iter().any(|(_, magic, loose)| head.len() < magic.len() && agree(head, magic, *loose));
     // One byte after another, for the writer of a pipe may wait after any.
-    while Coding::may_be_compressed(&head) && (&file).take(1).read_to_end(&mut head)? > 0 {}
-    let coding = Coding::of(&head);
+    while open(&head) && (&file.file).take(1).read_to_end(&mut head)? > 0 {}
+    let coding = Coding::of(&head).map_err(refused)?;
     if start > 0 && coding == Coding::Plain {
-        file.seek(SeekFrom::Start(start))?;
-        return Ok(Box::new(raw(file)));
+        file.file.seek(SeekFrom::Start(start))?;
+        // What is skipped counts as read.
+        file.read.fetch_add(start, Relaxed);
+        return Ok(Box::new(file));
     }
-    let whole = Cursor::new(head).chain(raw(file));
+    file.read.fetch_add(head.len() as u64, Relaxed);
+    let whole = Cursor::new(head).chain(file);
+    let buffered = |whole| BufReader::with_capacity(1 << 17, whole);
     let mut contents: Box<dyn Read + Send> = match coding {
         Coding::Plain => Box::new(whole),
-        Coding::Gzip => Box::new(MultiGzDecoder::new(whole)),
-        Coding::Zstd => Box::new(zstd::Decoder::new(whole)?),
+        Coding::Gzip => Box::new(Members(Some(GzDecoder::new(buffered(whole))))),
+        Coding::Zstd => {
+            let mut decoder = zstd::Decoder::with_buffer(buffered(whole))?;
+            // The longest window there is. A frame takes the memory that its own asks for.
+            decoder.window_log_max(31)?;
+            Box::new(decoder)
+        }
+        Coding::Xz => {
+            let stream = Stream::new_stream_decoder(u64::MAX, CONCATENATED)?;
+            Box::new(Streams { decoder: XzDecoder::new_stream(buffered(whole), stream), failure: None })
+        }
+        Coding::Bzip2 => Box::new(MultiBzDecoder::new(buffered(whole))),
     };
     io::copy(&mut (&mut contents).take(start), &mut io::sink())?;
     Ok(contents)
+}
+
+/// The members of a gzip file, one after another; `None` at the end. Zeros may follow the last one, as gzip has it: they fill
+/// the last block of a tape.
+struct Members<R>(Option<GzDecoder<R>>);
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let n = member.read(buffer)?;
+            if n > 0 {
+                return Ok(n);
+            }
+            let rest = member.get_mut();
+            let mut padded = false;
+            while let zeros @ 1.. = rest.fill_buf()?.iter().take_while(|&&byte| byte == 0).count() {
+                rest.consume(zeros);
+                padded = true;
+            }
+            let ended = rest.fill_buf()?.is_empty();
+            if padded && !ended {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, Error::Padding));
+            }
+            self.0 = self.0.take().filter(|_| !ended).map(|member| GzDecoder::new(member.into_inner()));
+        }
+        Ok(0)
+    }
+}
+
+/// The streams of an xz file. The decoder's own `read` takes what comes before an error with it.
+struct Streams<R> {
+    decoder: XzDecoder<R>,
+    failure: Option<io::Error>,
+}
+
+impl<R: BufRead> Read for Streams<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        let before = self.decoder.total_out();
+        self.decoder.read(buffer).or_else(|error| match (self.decoder.total_out() - before) as usize {
+            0 => Err(error),
+            n => {
+                self.failure = Some(error);
+                Ok(n)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn coding(head: &[u8]) -> Result<Coding, String> {
+        Coding::of(head).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn first_bytes_tell_the_coding() {
+        for (head, expected) in [
+            (&b"\x1F\x8B\x08"[..], Coding::Gzip),
+            (b"\x28\xB5\x2F\xFD\0", Coding::Zstd),
+            (b"\x50\x2A\x4D\x18", Coding::Zstd),
+            (b"\x5F\x2A\x4D\x18", Coding::Zstd),
+            (b"\xFD7zXZ\0", Coding::Xz),
+            (b"BZh1\x31\x41\x59\x26\x53\x59", Coding::Bzip2),
+            (b"BZh9\x17\x72\x45\x38\x50\x90", Coding::Bzip2),
+            // Truncated.
+            (b"\xFD7zX", Coding::Xz),
+            (b"BZh9", Coding::Bzip2),
+            (b"BZh9\x31\x41", Coding::Bzip2),
+            (b"", Coding::Plain),
+            (b"\x1F", Coding::Plain),
+            (b"BZh", Coding::Plain),
+            (b"BZh9\n", Coding::Plain),
+            (b"BZh9 \x41\x59\x26\x53\x59", Coding::Plain),
+            (b"PK\n", Coding::Plain),
+            (b"7z is", Coding::Plain),
+        ] {
+            assert!(coding(head) == Ok(expected), "{head:?}");
+        }
+        for (head, format) in [
+            (&b"\x1F\x9D\x90"[..], "compress"),
+            (b"PK\x03\x04", "zip"),
+            (b"PK\x05\x06", "zip"),
+            (b"7z\xBC\xAF\x27\x1C", "7z"),
+            (b"\x04\x22\x4D\x18", "lz4"),
+        ] {
+            let message = coding(head).err().unwrap();
+            assert!(message.contains(&format!("format of {format}, which is not supported")), "{message}");
+        }
+    }
+
+    #[test]
+    fn names_tell_the_coding() {
+        for (name, expected) in [
+            ("a", Coding::Plain),
+            ("gz", Coding::Plain),
+            ("a.txt", Coding::Plain),
+            ("a.gz.txt", Coding::Plain),
+            ("a.gz", Coding::Gzip),
+            ("a.GZ", Coding::Gzip),
+            ("a.gzip", Coding::Gzip),
+            ("a.Zst", Coding::Zstd),
+            ("a.zstd", Coding::Zstd),
+            ("a.XZ", Coding::Xz),
+            ("a.bz2", Coding::Bzip2),
+        ] {
+            assert!(Coding::of_name(Path::new(name)).is_ok_and(|coding| coding == expected), "{name}");
+        }
+        for name in ["a.zip", "a.Z", "a.LZ4", "a.br", "a.lzma", "a.7z"] {
+            assert!(matches!(Coding::of_name(Path::new(name)), Err(Error::ForeignOutput { .. })), "{name}");
+        }
+    }
+
+    /// Whether it is read from its start or from the middle.
+    #[test]
+    fn the_bytes_of_the_file_are_counted() {
+        let lines: Vec<u8> = (0..100_000).flat_map(|i| format!("line {i}\n").into_bytes()).collect();
+        let gzip = {
+            let mut encoder = flate2::read::GzEncoder::new(&lines[..], flate2::Compression::fast());
+            let mut bytes = Vec::new();
+            encoder.read_to_end(&mut bytes).unwrap();
+            bytes
+        };
+        let like_bzip2 = [b"BZh9\n", &lines[..]].concat();
+        for (bytes, length) in [(&lines, lines.len()), (&gzip, lines.len()), (&like_bzip2, lines.len() + 5)] {
+            for start in [0, 3, length as u64 / 2] {
+                let mut file = tempfile::tempfile().unwrap();
+                io::Write::write_all(&mut file, bytes).unwrap();
+                file.rewind().unwrap();
+                let read = Arc::default();
+                let mut rest = Vec::new();
+                contents(file, start, Arc::clone(&read)).unwrap().read_to_end(&mut rest).unwrap();
+                assert_eq!(rest.len() as u64, length as u64 - start);
+                assert_eq!(read.load(Relaxed), bytes.len() as u64);
+            }
+        }
+    }
 }

@@ -17,9 +17,7 @@ pub fn lines(mut file: &File, end: u8) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
     let mut buffer = vec![0; WHOLE];
-    let head = &mut [0; 4];
-    let length = read_at(file, head, start)?;
-    if Coding::of(&head[..length]) != Coding::Plain {
+    if Coding::of_file(file)? != Coding::Plain {
         return Ok(None);
     }
     if size <= WHOLE as u64 {

@@ -10,7 +10,7 @@ pub mod split;
 
 use crate::error::Error;
 use crate::key::{Fault, KeyRule, Scratch};
-use crate::lines::chunks::{Chunk, Chunks, InputEvent};
+use crate::lines::chunks::{BYTE_ORDER_MARK, Chunk, Chunks, InputEvent};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use std::io;
@@ -55,7 +55,7 @@ impl Lines {
         chunks.fill(&mut self.chunk)
     }
 
-    /// Splits the lines and hashes the key of each.
+    /// Splits the lines and hashes the key of each. A byte order mark at the start of an input is no part of a key.
     pub fn hash(&mut self, hashing: &Hashing) {
         let Self { chunk, ends, hashes, fingerprints, faults, scratch, .. } = self;
         ends.clear();
@@ -65,7 +65,13 @@ impl Lines {
         let bytes = chunk.bytes();
         split::ends(bytes, hashing.end, |end| ends.push(end + 1));
         let mut start = 0;
+        let mut marked = chunk.marked.iter().copied();
+        let mut mark = marked.next();
         let lines = ends.iter().map(|&end| {
+            if mark == Some(start) {
+                start += BYTE_ORDER_MARK.len();
+                mark = marked.next();
+            }
             let line = &bytes[start..end - 1];
             start = end;
             line
@@ -131,6 +137,11 @@ impl Lines {
     /// How many of the lines that passed have no key.
     pub fn faults(&self) -> usize {
         self.faults.iter().take_while(|(line, _)| *line < self.passed).count()
+    }
+
+    /// The first of them, and why it has none.
+    pub fn first_fault(&self) -> Option<(usize, &Fault)> {
+        self.faults.first().filter(|(line, _)| *line < self.passed).map(|(line, fault)| (*line, fault))
     }
 
     /// The fault of the line at which the marks end, if it is for that.

@@ -9,8 +9,8 @@ use crate::error::{Error, Stop};
 use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
 use crate::lines::position::Position;
-use crate::messages::warn;
 use crossbeam::channel::{self, Receiver, Sender};
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::{io, panic, thread};
 
@@ -27,6 +27,8 @@ struct Feed {
 pub enum Event<'a, W> {
     /// The next lines, and where in the inputs they start.
     Lines(&'a mut Lines, &'a Position),
+    /// What failed of an input whose rest is left out.
+    Broken(String),
     /// Something from outside.
     Wake(W),
     /// The next lines are not there yet.
@@ -35,10 +37,9 @@ pub enum Event<'a, W> {
 
 /// Lets workers take lines from `chunks`, which begin at `position`, and do `work` on them. Calls `consume` with the lines in
 /// input order, and in between with what comes through `wakes`, until `consume` stops or something fails. The lines that were
-/// consumed by then are a prefix of the inputs. Unless `quiet`, a warning tells of each input that is broken and given up.
+/// consumed by then are a prefix of the inputs.
 pub fn run<W>(
     threads: Option<u16>,
-    quiet: bool,
     chunks: Chunks,
     mut position: Position,
     work: impl Fn(&mut Lines) -> Result<(), Error> + Send + Sync + 'static,
@@ -80,11 +81,11 @@ pub fn run<W>(
         let failed = |source| Stop::After(Error::Read { position: position.to_string(), source });
         let mut lines = result.map_err(failed)??;
         consume(Event::Lines(&mut lines, &position))?;
+        let mut broken = Vec::new();
         position.advance(&lines, lines.count(), |position, error| {
-            if !quiet {
-                warn(&format!("cannot read {position}: {error}; continued without the rest of it"));
-            }
+            broken.push(format!("cannot read {position}: {error}; continued without the rest of it"));
         });
+        broken.into_iter().try_for_each(|why| consume(Event::Broken(why)))?;
         let _ = recycle.send(lines);
     }
     drop(recycle);
@@ -98,15 +99,11 @@ pub fn run<W>(
 /// Runs from the start of the inputs, without anything from outside.
 pub fn run_alone(
     threads: Option<u16>,
-    quiet: bool,
     chunks: Chunks,
     work: impl Fn(&mut Lines) -> Result<(), Error> + Send + Sync + 'static,
-    mut consume: impl FnMut(&mut Lines, &Position) -> Result<(), Stop>,
+    consume: impl FnMut(Event<Infallible>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    run(threads, quiet, chunks, Position::default(), work, &channel::never::<()>(), |event| match event {
-        Event::Lines(lines, position) => consume(lines, position),
-        Event::Wake(()) | Event::Idle => Ok(()),
-    })
+    run(threads, chunks, Position::default(), work, &channel::never(), consume)
 }
 
 /// Waits for the next slot, or what comes from outside before it; `None` at the end of the slots. After a wake a slot that is

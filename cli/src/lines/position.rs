@@ -42,6 +42,11 @@ impl Position {
         }
     }
 
+    /// What the first without a key is called among the lines that passed and start here, and why it has none.
+    pub fn first_fault(&self, lines: &Lines) -> Option<String> {
+        lines.first_fault().map(|(line, fault)| format!("{}: {fault}", self.of_line(lines, line).line()))
+    }
+
     /// The position before one of `lines`, which start here.
     pub fn of_line(&self, lines: &Lines, line: usize) -> Self {
         let mut position = self.clone();

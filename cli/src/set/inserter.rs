@@ -1,6 +1,6 @@
 //! Inserting the keys of lines into a set, in order, and counting them.
 
-use crate::error::{Error, Stop};
+use crate::error::{Error, INCOMPLETE, Stop};
 use crate::figures::readable;
 use crate::lines::Lines;
 use crate::lines::position::Position;
@@ -10,6 +10,7 @@ use crate::set::estimated::Estimated;
 use crate::set::exact::Exact;
 use crate::values::OnError;
 use bloomline::Plan;
+use std::process::ExitCode;
 
 /// A set of keys and what went into it.
 pub struct Inserter {
@@ -29,6 +30,8 @@ pub struct Inserter {
     told: bool,
     /// What was counted.
     pub counts: Counts,
+    /// The first line without a key, and why.
+    first_fault: Option<String>,
 }
 
 /// What was counted.
@@ -44,6 +47,8 @@ pub struct Counts {
     pub rescued: u64,
     /// The length of the lines with their ends.
     pub bytes: u64,
+    /// Inputs that are left out, or the rest of which is.
+    pub left_out: u64,
 }
 
 impl Counts {
@@ -88,7 +93,17 @@ impl Inserter {
     /// Goes on with a set.
     pub fn new(set: KeySet, limit: Option<Limit>, quiet: bool) -> Self {
         let (keys_before, plan) = (set.keys(), set.plan());
-        Self { set, limit, exact: None, keys_before, plan, quiet, told: quiet, counts: Counts::default() }
+        Self {
+            set,
+            limit,
+            exact: None,
+            keys_before,
+            plan,
+            quiet,
+            told: quiet,
+            counts: Counts::default(),
+            first_fault: None,
+        }
     }
 
     /// Tells the user of a filter that is too full before the first line.
@@ -122,7 +137,7 @@ impl Inserter {
         on_error: OnError,
         kept: bool,
     ) -> Result<(), Stop> {
-        let Self { set, limit, exact, counts, told, .. } = self;
+        let Self { set, limit, exact, counts, told, first_fault, .. } = self;
         let before = counts.inserted;
         let (mut full, mut failure) = (false, None);
         lines.mark(on_error, kept, |hashes, fingerprints, new| {
@@ -165,6 +180,9 @@ impl Inserter {
         }
         counts.bytes += lines.bytes(lines.passed()) as u64;
         counts.faults += lines.faults() as u64;
+        if first_fault.is_none() {
+            *first_fault = position.first_fault(lines);
+        }
         if let Some(limit) = limit.as_ref().filter(|limit| !limit.stop && !*told)
             && (before..counts.inserted).contains(&limit.keys)
         {
@@ -189,8 +207,21 @@ impl Inserter {
     /// Tells the user of lines without a key, if there were any.
     pub fn end(&self) {
         if !self.quiet {
-            warn_of_faults(self.counts.faults);
+            warn_of_faults(self.counts.faults, self.first_fault.as_deref());
         }
+    }
+
+    /// Counts an input that is left out, or the rest of which is, and tells the user why.
+    pub fn leave_out(&mut self, why: &str) {
+        self.counts.left_out += 1;
+        if !self.quiet {
+            warn(why);
+        }
+    }
+
+    /// What the command ends with once the inputs end.
+    pub fn exit_code(&self) -> ExitCode {
+        if self.counts.left_out > 0 { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS }
     }
 
     /// Tells the user what there is to know about a set on a server; `alive` if it can be asked.
@@ -213,9 +244,9 @@ impl Inserter {
     }
 }
 
-/// Tells the user of lines without a key, if there were any.
-pub fn warn_of_faults(faults: u64) {
-    if faults > 0 {
-        warn(&format!("lines without a key: {faults}"));
+/// Tells the user of lines without a key, if there were any, and of the first one.
+pub fn warn_of_faults(faults: u64, first: Option<&str>) {
+    if let Some(first) = first {
+        warn(&format!("lines without a key: {faults}; the first is {first}"));
     }
 }

@@ -20,6 +20,7 @@ pub fn of_dedup(done: &Inserter, options: &DedupOptions, elapsed: Duration) -> R
     if counts.faults > 0 {
         figures.row("without a key", counts.faults);
     }
+    left_out(&mut figures, done);
     if let Some(exact) = &done.exact {
         figures.both(
             "taken back",
@@ -46,8 +47,17 @@ pub fn of_build(done: &Inserter, file: &Path, elapsed: Duration) -> Result<Figur
     figures.both("lines read", done.counts.lines, "lines", done.counts.lines);
     figures.both("new", done.counts.inserted, "new", done.counts.inserted);
     figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
+    left_out(&mut figures, done);
     state_and_speed(&mut figures, done, None, Some(file), elapsed)?;
     Ok(figures)
+}
+
+fn left_out(figures: &mut Figures, done: &Inserter) {
+    let inputs = done.counts.left_out;
+    figures.field("inputs_left_out", inputs);
+    if inputs > 0 {
+        figures.row("inputs left out", inputs);
+    }
 }
 
 fn state_and_speed(

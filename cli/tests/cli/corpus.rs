@@ -1,9 +1,13 @@
 //! Inputs, the model of what must come of them, and compression.
 
 use crate::common::Bench;
+use bzip2::read::MultiBzDecoder;
+use bzip2::write::BzEncoder;
 use flate2::Compression;
 use flate2::read::{GzDecoder, MultiGzDecoder};
 use flate2::write::GzEncoder;
+use liblzma::read::XzDecoder;
+use liblzma::write::XzEncoder;
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
 
@@ -51,6 +55,18 @@ pub fn zstd(contents: &[u8]) -> Vec<u8> {
     zstd::encode_all(contents, 0).unwrap()
 }
 
+pub fn xz(contents: &[u8]) -> Vec<u8> {
+    let mut encoder = XzEncoder::new(Vec::new(), 0);
+    encoder.write_all(contents).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn bzip2(contents: &[u8]) -> Vec<u8> {
+    let mut encoder = BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(contents).unwrap();
+    encoder.finish().unwrap()
+}
+
 /// What stands in the one gzip member that the bytes are.
 pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut contents = Vec::new();
@@ -69,6 +85,8 @@ pub fn decode(name: &str, bytes: &[u8]) -> (Vec<u8>, io::Result<usize>) {
     let end = match name.rsplit_once('.') {
         Some((_, "gz")) => MultiGzDecoder::new(bytes).read_to_end(&mut contents),
         Some((_, "zst")) => zstd::Decoder::new(bytes).unwrap().read_to_end(&mut contents),
+        Some((_, "xz")) => XzDecoder::new_multi_decoder(bytes).read_to_end(&mut contents),
+        Some((_, "bz2")) => MultiBzDecoder::new(bytes).read_to_end(&mut contents),
         _ => (&mut &*bytes).read_to_end(&mut contents),
     };
     (contents, end)

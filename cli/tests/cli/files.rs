@@ -1,6 +1,6 @@
 //! The commands that keep filters in files: `build`, `check`, `merge` and `info`.
 
-use crate::common::{Bench, blocks, clean, ended, number, numbers, ones, refused, tells};
+use crate::common::{Bench, blocks, clean, ended, failed, number, numbers, ones, refused, tells, text};
 use bloomline::{BloomFilter, ScalableBloomFilter};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -84,16 +84,51 @@ fn counts_look_like_those_of_grep() {
     }
     assert_eq!(ended(bench.run_with("check -cf f", "a"), 0), "3\n");
     assert_eq!(ended(bench.run("check -cf f b c"), 1), "b:0\nc:0\n");
-    // And like grep itself, where there is one.
-    for files in ["a", "a b c"] {
-        for options in ["-c", "-vc"] {
-            let arguments = format!("{options} -F -x -f keys {files}");
+}
+
+/// With `-h`, for lines are printed without the names of their files.
+#[test]
+fn outputs_and_exit_codes_are_those_of_grep() {
+    let bench = Bench::new(&[("a", b"x\ny\nz\nx"), ("b", b"q\n"), ("c", b""), ("keys", b"x\ny\n")]);
+    bench.clean("build -o f keys");
+    for files in ["a", "a b c", "missing", "missing a", "a missing b", "b missing", "missing gone"] {
+        for (options, of_grep) in
+            [("-c", "-c"), ("-vc", "-vc"), ("-j1", "-h"), ("-v", "-vh"), ("-q", "-q"), ("-vq", "-vq")]
+        {
+            let arguments = format!("{of_grep} -F -x -f keys {files}");
             let grep = Command::new("grep").args(arguments.split(' ')).current_dir(bench.0.path()).output();
-            if let Ok(grep) = grep {
-                let ours = bench.run(&format!("check {options} -f f {files}"));
-                assert_eq!((ours.stdout, ours.status.code()), (grep.stdout, grep.status.code()), "{arguments}");
+            let Ok(grep) = grep else {
+                eprintln!("SKIPPED: no grep here");
+                return;
+            };
+            let ours = bench.run(&format!("check {options} -f f {files}"));
+            assert_eq!((ours.stdout, ours.status.code()), (grep.stdout, grep.status.code()), "{arguments}");
+            let (ours, grep) = (text(&ours.stderr), text(&grep.stderr));
+            for name in ["missing", "gone"] {
+                // One that is asked for no more than a line may end before it comes to the file.
+                assert!(
+                    !grep.contains(name) || ours.contains(&format!("cannot open \"{name}\"")),
+                    "{arguments}: {ours}"
+                );
             }
         }
+    }
+}
+
+#[test]
+fn one_file_that_cannot_be_read_stops_no_other() {
+    let bench = Bench::new(&[("a", b"x\nn\n"), ("b", b"y\n"), ("keys", b"x\ny\n"), ("zip", b"PK\x03\x04\n")]);
+    bench.clean("build -o f keys");
+    for (bad, why) in [("missing", "No such file"), (".", "directory"), ("zip", "format of zip")] {
+        for (options, expected) in
+            [("-j2", "x\ny\n"), ("-j 1 --chunk-size 1", "x\ny\n"), ("-c", "a:1\nb:1\n"), ("-v", "n\n")]
+        {
+            let output = bench.run(&format!("check -f f {options} a {bad} b"));
+            assert_eq!(text(&output.stdout), expected);
+            tells(&failed(&output), &[&format!("\"{bad}\""), why, "continued without it"]);
+        }
+        assert_eq!(bench.run(&format!("check -q -f f {bad} a")).status.code(), Some(0));
+        tells(&bench.refused(&format!("check -qv -f f {bad} keys")), &[why]);
     }
 }
 
@@ -113,8 +148,6 @@ fn quiet_tells_by_its_exit_code() {
     ] {
         assert_eq!(ended(bench.run(&format!("check -q -f f {arguments}")), code), "", "{arguments}");
     }
-    tells(&bench.refused("check -q -f f some missing"), &["\"missing\"", "No such file"]);
-
     // The first line found ends it, though the pipe stays open.
     let mut child = bench.command("check -q --chunk-size 1 -f f").stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -379,7 +412,7 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
     for (line, parts) in [
         ("build -o new b missing", ["\"missing\"", "No such file"]),
         ("build -o new folder", ["\"folder\"", "directory"]),
-        ("check -f f a missing", ["\"missing\"", "No such file"]),
+        ("check -f f missing", ["\"missing\"", "No such file"]),
         ("check -f f folder", ["\"folder\"", "directory"]),
         ("build b", ["required", "--output"]),
         ("check b", ["required", "--filter"]),

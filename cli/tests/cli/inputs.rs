@@ -1,38 +1,201 @@
 //! What lines are read from: files, pipes and standard input, compressed or not, whole or broken.
 
 use crate::common::{Bench, clean, ended, failed, fed, number, refused, stats, tells, text};
-use crate::corpus::{gzip, large, model, zstd};
+use crate::corpus::{bzip2, gzip, large, model, xz, zstd};
 use crate::live::Live;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
+
+/// `printf 'a\\nb\\nc\\na\\nd\\n' | bzip2`
+const BY_BZIP2: &[u8] = &[
+    0x42, 0x5A, 0x68, 0x39, 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, 0x7E, 0xAA, 0xBE, 0xA2, 0x00, 0x00, 0x02, 0xC1, 0x00,
+    0x00, 0x10, 0x3C, 0x00, 0x20, 0x00, 0x21, 0x83, 0x41, 0x9A, 0x00, 0xC4, 0x1A, 0xE2, 0xEE, 0x48, 0xA7, 0x0A, 0x12,
+    0x0F, 0xD5, 0x57, 0xD4, 0x40,
+];
 
 #[test]
 fn compressed_inputs_are_known_by_their_contents() {
     let skippable = |magic: u8| [&[magic, 0x2A, 0x4D, 0x18, 3, 0, 0, 0][..], b"a\nx"].concat();
     let members = [gzip(b"a\nb"), gzip(b"\nc\n"), gzip(b""), gzip(b"a\nd")].concat();
     let frames = [skippable(0x50), zstd(b"a\nb"), zstd(b"\nc\n"), skippable(0x5F), zstd(b""), zstd(b"a\nd")].concat();
+    let streams = [&xz(b"a\nb")[..], &xz(b"\nc\n"), &[0; 4], &xz(b""), &xz(b"a\nd"), &[0; 8]].concat();
     let bench = Bench::new(&[
         ("members.txt", &members),
         ("frames.gz", &frames),
+        ("streams.gz", &streams),
+        ("streams.xz", &[bzip2(b"a\nb"), bzip2(b"\nc\n"), bzip2(b""), bzip2(b"a\nd")].concat()),
+        ("by_bzip2", BY_BZIP2),
         ("plain.zst", b"a\nb\nc\na\nd"),
         ("empty.gz", &gzip(b"")),
         ("empty.zst", &zstd(b"")),
+        ("empty.xz", &xz(b"")),
+        ("empty.bz2", &bzip2(b"")),
     ]);
-    for name in ["members.txt", "frames.gz", "plain.zst"] {
+    for name in ["members.txt", "frames.gz", "streams.gz", "streams.xz", "by_bzip2", "plain.zst"] {
         for options in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 4 "] {
             assert_eq!(bench.clean(&format!("dedup {options}{name}")), "a\nb\nc\nd\n", "{options}{name}");
             assert_eq!(ended(bench.run_with(&format!("dedup {options}-"), name), 0), "a\nb\nc\nd\n");
         }
         assert_eq!(clean(fed(bench.command("dedup"), &bench.read(name))), b"a\nb\nc\nd\n");
     }
-    assert_eq!(bench.clean("dedup members.txt empty.gz frames.gz empty.zst plain.zst"), "a\nb\nc\nd\n");
-    assert_eq!(bench.clean("dedup empty.gz"), "");
+    let all = "members.txt empty.gz frames.gz empty.zst streams.gz empty.xz streams.xz empty.bz2 plain.zst";
+    assert_eq!(bench.clean(&format!("dedup {all}")), "a\nb\nc\nd\n");
+    for name in ["empty.gz", "empty.zst", "empty.xz", "empty.bz2"] {
+        assert_eq!(bench.clean(&format!("dedup {name}")), "", "{name}");
+    }
+}
+
+/// A frame of zstd with a window of 2 GiB (RFC 8878, 3.1.1), as `zstd --long=31` makes it of large inputs.
+#[test]
+fn the_longest_window_of_zstd_is_read() {
+    let (contents, window) = (b"a\nb\na\n", (31 - 10) << 3);
+    let block = (contents.len() << 3 | 1).to_le_bytes();
+    let frame = [&[0x28, 0xB5, 0x2F, 0xFD, 0, window], &block[..3], contents].concat();
+    let bench = Bench::new(&[("a", &frame)]);
+    assert_eq!(bench.clean("dedup -n 10 a"), "a\nb\n");
+}
+
+/// What a tape drive adds.
+#[test]
+fn zeros_after_gzip_are_no_lines() {
+    let padded = |zeros: usize| [&gzip(b"a\n")[..], &gzip(b"b\na\n"), &vec![0; zeros]].concat();
+    for zeros in [1, 10_000, 300_000] {
+        let bench = Bench::new(&[("padded", &padded(zeros)), ("b", b"c\n")]);
+        assert_eq!(bench.clean("dedup -n 10 padded b"), "a\nb\nc\n", "{zeros}");
+        assert_eq!(clean(fed(bench.command("dedup -n 10"), &bench.read("padded"))), b"a\nb\n", "{zeros}");
+    }
+    for (after, why) in [
+        ([&padded(512)[..], &gzip(b"c\n")].concat(), "after the zeros"),
+        ([&padded(512)[..], b"c\n"].concat(), "after the zeros"),
+        ([&gzip(b"a\nb\na\n")[..], b"no gzip at all"].concat(), "invalid gzip header"),
+    ] {
+        let output = Bench::new(&[("a", &after)]).run("dedup -n 10 a");
+        assert_eq!(output.stdout, b"a\nb\n");
+        tells(&failed(&output), &["cannot read \"a\" after line 3: ", why]);
+    }
+}
+
+#[test]
+fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
+    for (format, head) in [
+        ("zip", &b"PK\x03\x04\n"[..]),
+        ("7z", b"7z\xBC\xAF\x27\x1C\n"),
+        ("compress", b"\x1F\x9D\x90\n"),
+        ("lz4", b"\x04\x22\x4D\x18\n"),
+    ] {
+        let bench = Bench::new(&[("a", b"a\n"), ("bad", head), ("o", b"what was there\n")]);
+        let why = format!("it is in the format of {format}, which is not supported");
+        tells(&bench.refused("dedup -o o a bad"), &["\"bad\": ", &why, "gzip, zstd, xz or bzip2"]);
+        assert_eq!(bench.read("o"), b"what was there\n");
+        let output = fed(bench.command("dedup -n 10 a -"), head);
+        assert_eq!(text(&output.stdout), "a\n");
+        tells(&failed(&output), &["standard input after line 0: ", &why]);
+        let output = bench.run("dedup --on-error skip bad a");
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\n"));
+        tells(&text(&output.stderr), &["warning: cannot open \"bad\": ", &why, "continued without it"]);
+    }
+}
+
+#[test]
+fn inputs_that_cannot_be_opened_are_left_out_on_request() {
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\na\n")]);
+    for on_error in ["skip", "keep"] {
+        let output = bench.run(&format!("dedup --on-error {on_error} --stats a missing . b"));
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\nb\n"));
+        let said = text(&output.stderr);
+        tells(
+            &said,
+            &["warning: cannot open \"missing\": No such file", "warning: cannot read \".\": it is a directory"],
+        );
+        tells(&said, &["\ninputs left out  2\n"]);
+        let output = bench.run(&format!("dedup -q --on-error {on_error} --stats=json a missing"));
+        assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 1.0));
+        assert!(!text(&output.stderr).contains("missing"));
+        let output = bench.run(&format!("build --on-error {on_error} --stats=json -o f a missing"));
+        assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 1.0));
+        tells(&text(&output.stderr), &["warning: cannot open \"missing\""]);
+        assert_eq!(bench.clean("check -f f a"), "a\n");
+        // With nothing left to read.
+        let output = bench.run(&format!("dedup --on-error {on_error} missing"));
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b""[..]));
+    }
+    let whole = bench.run("dedup --on-error skip --stats=json a b");
+    assert_eq!((whole.status.code(), number(&stats(&whole), "inputs_left_out")), (Some(0), 0.0));
+    // Lines without a key are left out as asked.
+    assert_eq!(bench.run("dedup --on-error skip --field 2 a b").status.code(), Some(0));
+    tells(&bench.refused("build -o new a missing"), &["\"missing\""]);
+    assert!(!bench.path("new").exists());
+}
+
+/// A run goes on with the inputs that it began with.
+#[test]
+fn an_input_that_was_left_out_is_missed_when_the_run_is_resumed() {
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
+    let line = "dedup -q --on-error skip --state s -o o a late b";
+    assert_eq!(bench.run(line).status.code(), Some(1));
+    assert_eq!(bench.run(&format!("{line} --resume")).status.code(), Some(1));
+    bench.write("late", b"late\n");
+    tells(&bench.refused(&format!("{line} --resume")), &["cannot resume", "/b\"", "/late\""]);
+    assert_eq!(text(&bench.read("o")), "a\nb\n");
+}
+
+/// The command in a shell that limits its memory to so many KiB.
+fn limited(bench: &Bench, kibibytes: u32, line: &str) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -v {kibibytes}; exec \"$0\" \"$@\"");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).args(line.split(' ')).current_dir(bench.0.path());
+    command
+}
+
+#[test]
+fn a_line_that_is_larger_than_the_memory_is_told() {
+    const LIMIT: u32 = 300_000;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    io::copy(&mut io::repeat(0).take(400 << 20), &mut encoder).unwrap();
+    let bench = Bench::new(&[("first", b"a\nb\na\n"), ("long", &encoder.finish().unwrap()), ("last", b"c\n")]);
+    let why = ["the next line has more than ", " bytes, and memory for more cannot be had"];
+    for options in ["-n 100 -j 2", "-j 1", "-j 2 --field 1"] {
+        let run = |on_error: &str| {
+            let line = format!("dedup {options} --on-error {on_error} first long last");
+            limited(&bench, LIMIT, &line).output().unwrap()
+        };
+        let output = run("fail");
+        assert_eq!(text(&output.stdout), "a\nb\n", "{options}");
+        let message = failed(&output);
+        tells(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
+        let bytes = message.split_once(why[0]).unwrap().1.split_once(' ').unwrap().0.parse::<u64>().unwrap();
+        assert!((50 << 20..u64::from(LIMIT) << 10).contains(&bytes), "{message}");
+
+        let output = run("skip");
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\nb\nc\n"));
+        tells(&text(&output.stderr), &["warning: cannot read \"long\" after line 0: ", why[0], why[1]]);
+        // As much of the line as there is memory for.
+        let output = run("keep");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(output.stdout.len() > 50 << 20 && output.stdout.ends_with(b"\0\nc\n"), "{}", output.stdout.len());
+    }
+    let message = failed(&limited(&bench, LIMIT, "build -n 100 -o f first long").output().unwrap());
+    tells(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
+    assert!(!bench.path("f").exists());
+}
+
+#[test]
+fn a_filter_that_is_larger_than_the_memory_is_told() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    let message = failed(&limited(&bench, 300_000, "dedup -n 100000000 a").output().unwrap());
+    tells(&message, &["memory for the filter", "keys"]);
+    bench.clean("build --no-shrink -n 100000000 -o f a");
+    for line in ["dedup --state f a", "check -f f a", "build --append -o f a", "info f"] {
+        let message = failed(&limited(&bench, 300_000, line).output().unwrap());
+        tells(&message, &["cannot load the filter \"f\": ", "memory"]);
+    }
 }
 
 #[test]
@@ -109,7 +272,7 @@ fn an_input_that_fails_midway_is_an_error_after_what_is_right() {
 }
 
 /// Inputs that break after `a`, `b`, `a` and a piece of a line, `part`, and how.
-fn broken_inputs() -> [(&'static str, Vec<u8>, &'static str); 5] {
+fn broken_inputs() -> [(&'static str, Vec<u8>, &'static str); 9] {
     const READABLE: &[u8] = b"a\nb\na\npart";
     const REST: &[u8] = b"of a line\nthat\nis\nlost\n";
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -135,12 +298,24 @@ fn broken_inputs() -> [(&'static str, Vec<u8>, &'static str); 5] {
     let mut wrong_sum = gzip(READABLE);
     let length = wrong_sum.len();
     wrong_sum[length - 8] ^= 1;
+
+    // In the header of the first block, before any line. It begins at the byte 12 in xz, and at 4 in bzip2.
+    let damaged = |compress: fn(&[u8]) -> Vec<u8>, at: usize| {
+        let mut stream = compress(REST);
+        stream[at] ^= 1;
+        [compress(READABLE), stream].concat()
+    };
+    let truncated = |compress: fn(&[u8]) -> Vec<u8>| [compress(READABLE), compress(REST)[..20].to_vec()].concat();
     [
         ("truncated gzip", truncated_gzip, "incomplete"),
         ("truncated zstd", truncated_zstd, "incomplete"),
         ("corrupt member", corrupt_member, "corrupt"),
         ("second member without its header", [gzip(READABLE), gzip(REST)[..5].to_vec()].concat(), "unexpected end"),
         ("wrong checksum", wrong_sum, "checksum"),
+        ("truncated xz", truncated(xz), "premature eof"),
+        ("damaged xz", damaged(xz, 14), "lzma data error"),
+        ("truncated bzip2", truncated(bzip2), "EOF reached"),
+        ("damaged bzip2", damaged(bzip2, 14), "invalid data"),
     ]
 }
 
@@ -157,7 +332,7 @@ fn broken_inputs_end_the_run_or_are_read_as_far_as_they_go() {
             // The piece that is kept is the fourth line.
             for (on_error, expected, line) in [("skip", "x\na\nb\nc\n", 3), ("keep", "x\na\nb\npart\nc\n", 4)] {
                 let output = run(on_error);
-                assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), expected), "{what}");
+                assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), expected), "{what}");
                 let warning = text(&output.stderr);
                 assert_eq!((warning.matches("warning").count(), warning.matches('\n').count()), (1, 1), "{warning}");
                 tells(&warning, &[&format!("\"bad\" after line {line}: "), why]);
@@ -173,27 +348,29 @@ fn broken_inputs_end_the_run_or_are_read_as_far_as_they_go() {
         assert_eq!(bench.read("f"), b"whatever was there");
         let output = bench.run("build -n 100 --on-error skip -o f first bad last");
         tells(&text(&output.stderr), &["warning", "\"bad\" after line 3: ", why]);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
         assert_eq!(bench.clean("check -f f first last"), "x\na\nb\nc\n");
         let output = bench.run("check -f f first bad last");
         assert_eq!(text(&output.stdout), "x\na\na\nb\na\n", "{what}");
         assert!(failed(&output).contains("\"bad\" after line 3: "));
         let output = bench.run("check -f f --on-error skip first bad last");
-        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "x\na\na\nb\na\nb\nc\n"));
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), "x\na\na\nb\na\nb\nc\n"));
         assert!(text(&output.stderr).contains("\"bad\" after line 3: "));
     }
 }
 
 #[test]
 fn inputs_that_are_broken_from_the_start_have_no_line() {
-    for bytes in [&gzip(b"a\n")[..2], &gzip(b"a\n")[..9], &zstd(b"a\n")[..4], &zstd(b"a\n")[..6]] {
+    let [xz, bzip2] = [xz(b"a\n"), bzip2(b"a\n")];
+    let starts = [&gzip(b"a\n")[..2], &gzip(b"a\n")[..9], &zstd(b"a\n")[..4], &zstd(b"a\n")[..6]];
+    for bytes in starts.into_iter().chain([&xz[..5], &xz[..20], &bzip2[..4], &bzip2[..20]]) {
         let bench = Bench::new(&[("bad", bytes), ("last", b"b\n")]);
         let output = bench.run("dedup -n 10 bad last");
         assert!(failed(&output).contains("\"bad\" after line 0: "), "{bytes:?}");
         assert_eq!(output.stdout, b"");
         for on_error in ["skip", "keep"] {
             let output = bench.run(&format!("dedup -n 10 --on-error {on_error} bad last"));
-            assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"b\n"[..]), "{bytes:?}");
+            assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"b\n"[..]), "{bytes:?}");
             assert!(text(&output.stderr).contains("\"bad\" after line 0: "));
         }
     }
@@ -205,14 +382,14 @@ fn a_live_input_after_a_broken_one_is_read_to_its_end() {
     let bench = Bench::new(&[("broken", &gzip(b"a long first piece")[..30])]);
     for (input, expected) in [("a\n", "a\n"), ("b\na\nb\n", "b\na\n"), ("", "")] {
         let output = fed(bench.command("dedup --on-error skip broken -"), input.as_bytes());
-        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), expected));
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), expected));
         tells(&text(&output.stderr), &["\"broken\" after line 0: "]);
     }
 }
 
 #[test]
 fn an_input_that_vanishes_is_broken_from_the_start() {
-    for (on_error, code, rest) in [("fail", 2, &[][..]), ("skip", 0, &["c"]), ("keep", 0, &["c"])] {
+    for (on_error, code, rest) in [("fail", 2, &[][..]), ("skip", 1, &["c"]), ("keep", 1, &["c"])] {
         let bench = Bench::new(&[("gone", b"b\n"), ("last", b"a\nc\n")]);
         let mut live = Live::new(bench.command(&format!("dedup --on-error {on_error} - gone last")));
         live.say(b"a\n");

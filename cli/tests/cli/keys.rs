@@ -165,7 +165,7 @@ fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
         for what in ["skip", "keep"] {
             let output = bench.run(&format!("build {options} -n 100 --on-error {what} -o f bad"));
             assert_eq!(output.status.code(), Some(0));
-            assert_eq!(text(&output.stderr), "bloomline: warning: lines without a key: 2\n");
+            tells(&text(&output.stderr), &["without a key: 2; the first is \"bad\", line 4: "]);
         }
         let output = bench.run(&format!("check {options} -f f bad"));
         assert_eq!(output.stdout, whole(&[1, 2, 3]));
@@ -179,7 +179,7 @@ fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
         ] {
             let output = check(what);
             assert_eq!((output.status.code(), output.stdout), (Some(code), expected), "{options} {what}");
-            assert_eq!(text(&output.stderr), "bloomline: warning: lines without a key: 2\n");
+            tells(&text(&output.stderr), &["without a key: 2; the first is \"bad\", line 4: "]);
         }
     }
 }
@@ -225,7 +225,8 @@ fn check_tells_of_lines_without_a_key() {
     bench.run("build --field 2 --on-error skip -o f a");
     let output = bench.run("check --field 2 --on-error skip -f f a");
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "1\tx\n"));
-    assert_eq!(text(&output.stderr), "bloomline: warning: lines without a key: 1\n");
+    let first = "\"a\", line 2: there is no field 2: the line has 1 field";
+    assert_eq!(text(&output.stderr), format!("bloomline: warning: lines without a key: 1; the first is {first}\n"));
 }
 
 /// The normal form as the help tells it, for plain addresses such as the homepages.

@@ -1,9 +1,9 @@
 //! Which lines come out: the bytes against a plain model, for all sizes of chunks and numbers of threads.
 
-use crate::common::{Bench, clean, number, refused, stats, tells};
-use crate::corpus::{HOMEPAGES, count, large, model};
+use crate::common::{Bench, clean, fed, number, refused, stats, tells};
+use crate::corpus::{HOMEPAGES, count, gzip, large, model};
 use proptest::prelude::*;
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::process::Command;
 
@@ -32,6 +32,53 @@ fn awkward_lines_in_chunks_of_any_size() {
                 assert_eq!(output, model(&[input]), "{:?} in chunks of {size}", &input[..input.len().min(30)]);
             }
         }
+    }
+}
+
+/// It is no part of the key, and printed as it stands.
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    let compressed = gzip(b"\xEF\xBB\xBFa\nz\n");
+    let bench = Bench::new(&[
+        ("marked", b"\xEF\xBB\xBFa\nb\n"),
+        ("plain", b"a\nb\nc\n"),
+        ("twice", b"\xEF\xBB\xBF\xEF\xBB\xBFa\n\xEF\xBB\xBFb\n"),
+        ("none", b""),
+        ("alone", b"\xEF\xBB\xBF"),
+        ("piece", b"\xEF\xBB\n"),
+        ("compressed", &compressed),
+        ("json", b"\xEF\xBB\xBF{\"a\":1}\n{\"a\":1}\n"),
+    ]);
+    const MARK: &str = "\u{feff}";
+    for options in ["", "-j 1 --chunk-size 1 ", "-j 3 --chunk-size 4 ", "--field 1 ", "--exact "] {
+        let dedup =
+            |files: &str| String::from_utf8_lossy(&clean(bench.run(&format!("dedup {options}{files}")))).into_owned();
+        assert_eq!(dedup("marked marked plain"), format!("{MARK}a\nb\nc\n"), "{options}");
+        assert_eq!(dedup("plain none none marked compressed"), "a\nb\nc\nz\n", "{options}");
+        // Only at the start, and once.
+        assert_eq!(dedup("plain twice"), format!("a\nb\nc\n{MARK}{MARK}a\n{MARK}b\n"), "{options}");
+        // The key of the one is empty.
+        assert_eq!(dedup("alone"), format!("{MARK}\n"), "{options}");
+        assert_eq!(dedup("piece piece"), "\u{fffd}\n", "{options}");
+        assert_eq!(clean(fed(bench.command(&format!("dedup {options}plain -")), &bench.read("marked"))), b"a\nb\nc\n");
+    }
+    assert_eq!(bench.clean("dedup --json-pointer /a json"), format!("{MARK}{{\"a\":1}}\n"));
+    bench.clean("build -o f marked");
+    assert_eq!(bench.clean("check -f f plain marked"), format!("a\nb\n{MARK}a\nb\n"));
+}
+
+#[test]
+fn a_resumed_run_knows_where_a_byte_order_mark_counts() {
+    let bench = Bench::new(&[("a", b"\xEF\xBB\xBF{\"b\":1}\n\xEF\xBB\xBF{\"a\":2}\n")]);
+    let line = "dedup -n 10 --json-pointer /a --state s -o o a";
+    tells(&bench.refused(line), &["\"a\", line 1: there is no value"]);
+    // It goes on with a file of the same size and time.
+    let time = fs::metadata(bench.path("a")).unwrap().modified().unwrap();
+    bench.write("a", b"\xEF\xBB\xBF{\"a\":1}\n\xEF\xBB\xBF{\"a\":2}\n");
+    File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
+    for _ in 0..2 {
+        tells(&bench.refused(&format!("{line} --resume")), &["\"a\", line 2: ", "JSON"]);
+        assert_eq!(bench.read("o"), b"\xEF\xBB\xBF{\"a\":1}\n");
     }
 }
 

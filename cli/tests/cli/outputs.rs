@@ -68,6 +68,40 @@ fn outputs_are_compressed_by_their_names() {
 }
 
 #[test]
+fn outputs_of_every_coding_are_read_again() {
+    let input = [numbers(0..20_000), numbers(10_000..30_000)].concat();
+    let bench = Bench::new(&[("a", &input), ("empty", b"")]);
+    let (first, repeats) = (numbers(0..30_000), numbers(10_000..20_000));
+    for (name, dupes, magic) in [
+        ("o.xz", "d.bz2", &b"\xFD7zXZ\0"[..]),
+        ("o.bz2", "d.xz", b"BZh9"),
+        ("o.GZ", "d.Zst", b"\x1F\x8B"),
+        ("o.zstd", "d.gzip", b"\x28\xB5\x2F\xFD"),
+    ] {
+        assert_eq!(bench.clean(&format!("dedup -o {name} --dupes {dupes} a")), "");
+        assert!(bench.read(name).starts_with(magic) && bench.read(name).len() < first.len() / 2, "{name}");
+        assert!(clean(bench.run(&format!("dedup {name}"))) == first, "{name}");
+        assert!(clean(bench.run(&format!("dedup {dupes}"))) == repeats, "{dupes}");
+        bench.clean(&format!("dedup -o {name} empty"));
+        assert!(bench.read(name).starts_with(magic), "{name}");
+        assert_eq!(bench.clean(&format!("dedup {name}")), "", "{name}");
+    }
+}
+
+#[test]
+fn names_of_other_codings_are_refused() {
+    let bench = Bench::new(&[("a", b"a\n"), ("there.zip", b"what was there")]);
+    for name in ["o.zip", "o.lz4", "o.LZMA", "o.Z", "o.7z", "o.br", "there.zip"] {
+        let ending = name.rsplit_once('.').unwrap().1.to_lowercase();
+        let parts = [&format!("cannot write to \"{name}\""), &*format!("format of .{ending} is not supported"), ".bz2"];
+        tells(&bench.refused(&format!("dedup -o {name} a")), &parts);
+        tells(&bench.refused(&format!("dedup --dupes {name} a")), &parts);
+        assert_eq!(bench.path(name).exists(), name == "there.zip");
+    }
+    assert_eq!(bench.read("there.zip"), b"what was there");
+}
+
+#[test]
 fn lines_of_a_slow_pipe_do_not_wait_for_its_end() {
     for (options, new, last) in [
         ("", "", &["unfinished"][..]),

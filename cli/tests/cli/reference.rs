@@ -1,7 +1,7 @@
 //! Random lines and options, against a reference in Python.
 
 use crate::common::Bench;
-use crate::corpus::{gzip, zstd};
+use crate::corpus::{bzip2, gzip, xz, zstd};
 use proptest::prelude::*;
 use std::process::Command;
 
@@ -15,6 +15,8 @@ struct Case {
     /// How many files the lines make, and how each is compressed.
     codings: Vec<usize>,
     unfinished: bool,
+    /// Whether the files start with a byte order mark.
+    marked: bool,
     dupes: bool,
 }
 
@@ -110,15 +112,16 @@ fn case() -> impl Strategy<Value = Case> {
         "--exact --when-full grow -p 0.3 -n 1",
     ]);
     let folds = (maybe("--trim"), maybe("--ignore-case"), maybe("-z"));
-    let shape = (prop::collection::vec(0..3usize, 1..4), any::<bool>(), any::<bool>());
+    let shape = (prop::collection::vec(0..5usize, 1..4), any::<bool>(), any::<bool>(), any::<bool>());
     (keys, folds, output, own, shape).prop_map(
-        |((lines, key), (trim, lower, zero), output, own, (codings, unfinished, dupes))| Case {
+        |((lines, key), (trim, lower, zero), output, own, (codings, unfinished, marked, dupes))| Case {
             lines,
             dupes: dupes && !output.iter().any(|option| ["--annotate", "--invert"].contains(&option.as_str())),
             options: [key, trim, lower, zero, output].concat(),
             own,
             codings,
             unfinished,
+            marked,
         },
     )
 }
@@ -140,13 +143,14 @@ fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2
     let parts = case.lines.len().div_ceil(case.codings.len()).max(1);
     let (mut ours, mut theirs) = (case.own.clone(), vec![]);
     for (i, lines) in case.lines.chunks(parts).enumerate() {
-        let mut bytes: Vec<u8> = lines.iter().flat_map(|line| [line, &[end][..]].concat()).collect();
+        let mut bytes = if case.marked { "\u{feff}".into() } else { Vec::new() };
+        bytes.extend(lines.iter().flat_map(|line| [line, &[end][..]].concat()));
         // A last line that is empty is none without its end.
         if case.unfinished && lines.last().is_some_and(|line| !line.is_empty()) {
             bytes.pop();
         }
         bench.write(&format!("plain{i}"), &bytes);
-        bench.write(&format!("ours{i}"), &[<[u8]>::to_vec, gzip, zstd][case.codings[i]](&bytes));
+        bench.write(&format!("ours{i}"), &[<[u8]>::to_vec, gzip, zstd, xz, bzip2][case.codings[i]](&bytes));
         ours.push(format!("ours{i}"));
         theirs.push(format!("plain{i}"));
     }
@@ -254,6 +258,7 @@ fn random_urls_are_those_of_the_reference() {
             own: vec!["--exact".to_owned()],
             codings,
             unfinished: false,
+            marked: true,
             dupes: true,
         };
         let [ours, theirs] = both(&case, Some(keys.as_bytes()));

@@ -1,7 +1,7 @@
 //! A job that is killed at any moment, and what it leaves.
 
 use crate::common::{Bench, bloomline, failed, refused, tells, text};
-use crate::corpus::{decode, gzip, zstd};
+use crate::corpus::{bzip2, decode, gzip, xz, zstd};
 use bloomline::{BloomFilter, FileErrorKind, ScalableBloomFilter};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -361,6 +361,14 @@ pub fn zstandards() -> Job {
         ("c", in_parts(&ended(&lines(6, 30_000), b'\n'), zstd)),
     ];
     Job::new("zstd", &inputs, SMALL, "out.zst").dupes("dupes.gz")
+}
+
+pub fn xz_and_bzip2() -> Job {
+    let inputs = [
+        ("a", in_parts(&ended(&lines(15, 20_000), b'\n'), xz)),
+        ("b", in_parts(&ended(&lines(16, 20_000), b'\n'), bzip2)),
+    ];
+    Job::new("xz and bzip2", &inputs, SMALL, "out.xz").dupes("dupes.bz2")
 }
 
 pub fn json() -> Job {

@@ -30,8 +30,8 @@ impl Kills {
     }
 }
 
-const JOBS: [fn() -> Job; 10] =
-    [plain, several, gzipped, zstandards, json, lossy_growing, lossy_sized, faulty, repeats, fails];
+const JOBS: [fn() -> Job; 11] =
+    [plain, several, gzipped, zstandards, xz_and_bzip2, json, lossy_growing, lossy_sized, faulty, repeats, fails];
 
 /// Kills and resumes each job again and again.
 fn resume_after_kills(tries: u32) {
@@ -214,13 +214,13 @@ fn run_again_after_kills(tries: u32) {
 
 #[test]
 fn a_resumed_run_ends_as_if_it_had_not_been_killed() {
-    resume_after_kills(20);
+    resume_after_kills(22);
 }
 
 #[test]
 #[ignore = "takes a minute"]
-fn a_resumed_run_ends_as_if_it_had_not_been_killed_200_times() {
-    resume_after_kills(200);
+fn a_resumed_run_ends_as_if_it_had_not_been_killed_220_times() {
+    resume_after_kills(220);
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn a_run_that_failed_goes_on_where_it_ended() {
     let mut bad = whole.clone();
     bad[tab] = b' ';
     let bad_line = count(&whole[..tab]) + 1;
-    for (output, dupes) in [("o", "d"), ("o.gz", "d.zst")] {
+    for (output, dupes) in [("o", "d"), ("o.gz", "d.zst"), ("o.xz", "d.bz2"), ("o.bz2", "d.xz")] {
         // Compressed, the two contents would differ in size; only stored, they do not.
         let store = |contents: &[u8]| {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
