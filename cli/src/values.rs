@@ -14,9 +14,9 @@ pub struct Delimiter(pub Vec<u8>);
 pub enum OnError {
     /// End with an error; `dedup` and `check` first finish all lines before it
     Fail,
-    /// Leave out the line, the input, or the rest of it. If an input is left out, `dedup` and `build` end with the exit code 1
+    /// Leave out such a line. Leave out such an input, or the rest of it; the exit code is then 1, and 2 of `check`
     Skip,
-    /// Select the line as it is, and keep what can be read of the inputs. The exit code is that of skip
+    /// Select such a line as it is. Keep what can be read of such an input; the exit code is that of skip
     Keep,
 }
 

@@ -74,6 +74,8 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     }
     inserter.begin();
     left_out.iter().for_each(|why| inserter.leave_out(why));
+    let counts = &mut inserter.counts;
+    counts.left_out = start.map_or(0, |start| start.left_out).max(counts.left_out);
     let wakes = signals::receive(options.checkpoint)?;
     let mut work = Work {
         options,
@@ -233,7 +235,9 @@ impl Work<'_> {
             let Position { input, offset, lines, .. } = self.position;
             let (set, room) = (&self.inserter.set, self.inserter.room());
             let (ones, memory) = (set.ones(), set.memory_bytes());
-            checkpoints.add(Checkpoint { ones, memory, input, offset, lines, output, dupes, room }, finished)?;
+            let left_out = self.inserter.counts.left_out;
+            checkpoints
+                .add(Checkpoint { ones, memory, input, offset, lines, output, dupes, room, left_out }, finished)?;
         }
         self.inserter.set.save(path)
     }

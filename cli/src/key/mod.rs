@@ -29,6 +29,10 @@ pub struct KeyRule {
 /// The most bytes of a name, which the files of filters have room for.
 const NAME_BYTES: usize = 1024;
 
+/// From this length of a line on, memory for a key that has to be made is asked for before: the libraries that make it end the
+/// process if they get none.
+const LONG: usize = 1 << 24;
+
 /// Parts of a line.
 #[derive(Clone)]
 pub enum Part {
@@ -57,6 +61,8 @@ pub enum Fault {
     NoString { pointer: String },
     /// Not an absolute URL.
     Url(ParseError),
+    /// A line of so many bytes, whose key cannot be made.
+    Memory { bytes: usize },
 }
 
 /// Memory for keys that have to be made, used again and again.
@@ -112,9 +118,23 @@ impl KeyRule {
         name
     }
 
+    /// Whether there is memory for what is made of a line with so many bytes: texts that double their size as they grow, and for a
+    /// URL more of them, in which a byte takes up to three.
+    fn has_memory(&self, bytes: usize) -> bool {
+        let copies = match self.part {
+            _ if self.url => 16,
+            Part::Line if !self.ignore_case => 0,
+            _ => 8,
+        };
+        Vec::<u8>::new().try_reserve_exact(bytes.saturating_mul(copies)).is_ok()
+    }
+
     /// The key of a line without its end: a part of the line where possible. Several parts stand one after another, each after
     /// its length, so that other parts make another key.
     pub fn key<'a>(&self, line: &'a [u8], scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
+        if line.len() >= LONG && !self.has_memory(line.len()) {
+            return Err(Fault::Memory { bytes: line.len() });
+        }
         let Scratch { fields, json, form, whole } = scratch;
         whole.clear();
         match &self.part {
@@ -261,6 +281,7 @@ impl fmt::Display for Fault {
             Self::NoValue { pointer } => write!(f, "there is no value at {pointer:?}"),
             Self::NoString { pointer } => write!(f, "the value at {pointer:?} is no string, and so no URL"),
             Self::Url(error) => write!(f, "not an absolute URL: {error}"),
+            Self::Memory { bytes } => write!(f, "memory for a key of a line of {bytes} bytes cannot be had"),
         }
     }
 }

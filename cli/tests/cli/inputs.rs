@@ -146,6 +146,17 @@ fn an_input_that_was_left_out_is_missed_when_the_run_is_resumed() {
     assert_eq!(text(&bench.read("o")), "a\nb\n");
 }
 
+/// The exit code is that of the whole run.
+#[test]
+fn a_broken_input_before_a_checkpoint_counts_when_the_run_is_resumed() {
+    let bench = Bench::new(&[("broken", &gzip(b"a\n")[..12]), ("b", b"b\n")]);
+    let line = "dedup -q -n 10 --on-error skip --stats=json --state s -o o broken missing b";
+    for resume in ["", " --resume"] {
+        let output = bench.run(&format!("{line}{resume}"));
+        assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 2.0), "{resume}");
+    }
+}
+
 /// The command in a shell that limits its memory to so many KiB.
 fn limited(bench: &Bench, kibibytes: u32, line: &str) -> Command {
     let mut command = Command::new("sh");
@@ -184,6 +195,35 @@ fn a_line_that_is_larger_than_the_memory_is_told() {
     let message = failed(&limited(&bench, LIMIT, "build -n 100 -o f first long").output().unwrap());
     tells(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
     assert!(!bench.path("f").exists());
+}
+
+#[test]
+fn a_key_that_is_larger_than_the_memory_is_told() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(b"{\"a\":\"b\"}\n{\"a\":\"\\n").unwrap();
+    io::copy(&mut io::repeat(b'A').take(130 << 20), &mut encoder).unwrap();
+    encoder.write_all(b"\"}\n{\"a\":\"c\"}\n").unwrap();
+    let bench = Bench::new(&[("long", &encoder.finish().unwrap())]);
+    for options in ["--ignore-case", "--json-pointer /a", "--json-pointer /a --normalize url"] {
+        let run = |on_error: &str| {
+            let line = format!("dedup -j 1 -n 100 {options} --on-error {on_error} long");
+            limited(&bench, 450_000, &line).output().unwrap()
+        };
+        if !options.contains("url") {
+            let output = run("fail");
+            assert_eq!(text(&output.stdout), "{\"a\":\"b\"}\n", "{options}");
+            tells(
+                &failed(&output),
+                &["no key in \"long\", line 2: ", "memory for a key of a line of 136314890 bytes cannot be had"],
+            );
+            let output = run("skip");
+            assert_eq!(
+                (output.status.code(), text(&output.stdout).as_str()),
+                (Some(0), "{\"a\":\"b\"}\n{\"a\":\"c\"}\n")
+            );
+        }
+        assert_eq!(run("keep").status.code(), Some(0), "{options}");
+    }
 }
 
 #[test]
