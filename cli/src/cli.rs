@@ -158,8 +158,7 @@ Examples:
 #[derive(Args)]
 pub struct ReadOptions {
     /// Files to read one after another, plain or compressed by gzip, zstd, xz or bzip2, as their first bytes tell. "-" is standard
-    /// input, which is also read if no file is named. zstd takes memory for the window of the file, up to 2 GiB for --long=31,
-    /// and xz up to 4 GiB
+    /// input, which is also read if no file is named. zstd takes memory for the window of a file, up to 2 GiB, and xz up to 4 GiB
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 

@@ -52,6 +52,8 @@ errors! {
     GrowInMemory => "a filter with --memory cannot grow; leave out --memory, or choose --when-full warn or stop";
     PlanOfTwo => "plan needs two of -n KEYS, -p RATE and --memory SIZE and computes the third; --table needs none of them";
     Build { error: BuildError } => "{error}";
+    NoMemory { bytes: usize } =>
+        "the system has no {bytes} bytes of memory for the filter; choose a larger rate -p, or a smaller -n or --memory";
     Full { line: String, keys: u64, fpr: f64 } =>
         "stopped at {line}: the filter is full with {keys} distinct lines, at a false-positive rate of {fpr}; make it larger \
          with -n or --memory, or let it grow with --when-full grow";
@@ -134,7 +136,10 @@ fn name(error: &FileError) -> String {
 
 impl From<BuildError> for Error {
     fn from(error: BuildError) -> Self {
-        Self::Build { error }
+        match error {
+            BuildError::OutOfMemory { bytes } => Self::NoMemory { bytes },
+            error => Self::Build { error },
+        }
     }
 }
 

@@ -229,8 +229,10 @@ fn a_key_that_is_larger_than_the_memory_is_told() {
 #[test]
 fn a_filter_that_is_larger_than_the_memory_is_told() {
     let bench = Bench::new(&[("a", b"a\n")]);
-    let message = failed(&limited(&bench, 300_000, "dedup -n 100000000 a").output().unwrap());
-    tells(&message, &["memory for the filter", "keys"]);
+    for line in ["dedup -n 100000000 a", "dedup --memory 5G a", "build -n 100000000 -o f a"] {
+        let message = failed(&limited(&bench, 300_000, line).output().unwrap());
+        tells(&message, &[" bytes of memory for the filter", "-p", "-n", "--memory"]);
+    }
     bench.clean("build --no-shrink -n 100000000 -o f a");
     for line in ["dedup --state f a", "check -f f a", "build --append -o f a", "info f"] {
         let message = failed(&limited(&bench, 300_000, line).output().unwrap());

@@ -29,7 +29,7 @@ fn values_out_of_range_are_refused() {
         }
     }
     tells(&bench.refused("dedup -n 18446744073709551615 a"), &["rate 1e-6", "64-bit hashes"]);
-    tells(&bench.refused("dedup -n 1000000000000000 -p 0.1 a"), &["bytes of memory", "rate", "fewer keys"]);
+    tells(&bench.refused("dedup -n 1000000000000000 -p 0.1 a"), &["bytes of memory", "rate", "a smaller -n"]);
     tells(&bench.refused("dedup --unknown"), &["unexpected", "--unknown"]);
     for value in ["0", "0s", "5", "5M", "1y", "1month", "1w", "5sec", "5us", "s", "-5s", "1s2", "x", ""] {
         let message = bench.refused(&format!("dedup --state s --checkpoint={value} a"));
