@@ -110,6 +110,10 @@ pub use error::FrontierFull;
 pub use error::{BuildError, MergeError};
 #[cfg(feature = "file")]
 pub use file::{FileError, FileErrorKind};
+// For the command, which keeps files of its own beside filters: no part of the interface.
+#[cfg(feature = "file")]
+#[doc(hidden)]
+pub use file::{replace, temporaries};
 pub use filter::Filter;
 #[cfg(feature = "frontier")]
 pub use frontier::{Frontier, WhenFull};

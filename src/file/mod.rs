@@ -25,6 +25,7 @@ use std::path::Path;
 pub use error::{FileError, FileErrorKind};
 #[cfg(feature = "mmap")]
 pub(crate) use header::{HEADER_BYTES, Head, TRAILER_BYTES};
+pub use replace::{replace, temporaries};
 pub(crate) use scalable::{LoadedScalable, read as read_scalable, write as write_scalable};
 pub(crate) use stream::{Loaded, Parts, read, write};
 #[cfg(feature = "mmap")]
@@ -55,5 +56,5 @@ pub(crate) fn regular_length(file: &File) -> io::Result<Option<u64>> {
 
 /// Saves what `write` writes.
 pub(crate) fn save(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
-    replace::replace(path, write).map_err(|error| FileError::at(path, error.into()))
+    replace(path, write).map_err(|error| FileError::at(path, error.into()))
 }

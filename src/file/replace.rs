@@ -1,30 +1,36 @@
 //! A file put in the place of another one: the old or the new one is there at every moment, whole.
+//!
+//! What is written goes to a temporary file first. Its name tells whose it is, so that whoever knows that nobody writes to the
+//! target can remove what a killed process left.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::Builder;
+use twox_hash::XxHash3_64;
+
+/// What the name of a temporary file ends with, after `RANDOM` letters and digits.
+const SUFFIX: &str = ".tmp";
+const RANDOM: usize = 6;
+
+/// Longer names of targets are told by a hash: some file systems take names of 143 bytes.
+const LONGEST: usize = 100;
 
 /// Puts what `write` writes in the place of `path`, or leaves what is there.
-pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    // A rename would replace a symbolic link, not what it points to.
-    let (target, old) = match fs::canonicalize(path) {
-        Ok(target) => {
-            let old = fs::metadata(&target)?;
-            (target, Some(old))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (path.to_path_buf(), None),
+pub fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let target = target(path)?;
+    let old = match fs::metadata(&target) {
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: open it and use write_to"));
     }
-    let folder = match target.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let (folder, prefix) = (folder(&target), prefix(&target));
     let mut builder = Builder::new();
-    builder.prefix(".bloomline-").suffix(".tmp");
+    builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
     if let Some(permissions) = new_file_permissions() {
         builder.permissions(permissions);
     }
@@ -39,6 +45,44 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) 
     temporary.as_file().sync_all()?;
     temporary.persist(&target).map_err(|error| error.error)?;
     sync_folder(folder)
+}
+
+/// The temporary files of calls of [`replace`] that are under way, or were cut off.
+pub fn temporaries(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let target = target(path)?;
+    let prefix = prefix(&target);
+    let is_temporary = |name: &OsStr| {
+        let rest = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
+        let random = rest.and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
+        random.is_some_and(|random| random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric))
+    };
+    let paths = fs::read_dir(folder(&target))?.map(|entry| entry.map(|entry| entry.path()));
+    paths.filter(|path| path.as_ref().map_or(true, |path| path.file_name().is_some_and(is_temporary))).collect()
+}
+
+/// The file that a rename is to replace: not a symbolic link, but what it points to.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_path_buf()),
+        target => target,
+    }
+}
+
+fn folder(target: &Path) -> &Path {
+    target.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// What the names of a target's temporary files begin with.
+fn prefix(target: &Path) -> OsString {
+    let name = target.file_name().unwrap_or_default();
+    let mut prefix = OsString::from(".bloomline-");
+    if name.len() > LONGEST {
+        prefix.push(format!("{:016x}", XxHash3_64::oneshot(name.as_encoded_bytes())));
+    } else {
+        prefix.push(name);
+    }
+    prefix.push("-");
+    prefix
 }
 
 /// Those of any new file, of which the system takes the user's mask away: temporary files are private otherwise.

@@ -15,7 +15,8 @@ impl<L: Query<A>, A> Filter<L, A> {
     /// temporary file in the same folder, which is flushed to the disk and then renamed. A file that was there
     /// before passes on its permissions (and its owner, where the system allows it). A symbolic link is
     /// followed; one that leads nowhere is replaced. A process that is killed while saving leaves its temporary file
-    /// behind, `.bloomline-….tmp`.
+    /// behind, `.bloomline-NAME-RANDOM.tmp`: the name of the file (or, if that has more than 100 bytes, a hash of it), and six
+    /// letters and digits. Once nobody saves to `path`, it can be removed.
     ///
     /// Takes the disk's time, and 1 MiB of memory. Where other threads insert meanwhile, a key whose insert this thread
     /// knows to have returned is in. A key that races with the call may have all, some or none of its bits in the file,
