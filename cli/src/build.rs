@@ -8,6 +8,7 @@ use crate::lines::input::{Input, Inputs};
 use crate::lines::pipeline::{self, Event};
 use crate::lock::Lock;
 use crate::messages::print;
+use crate::progress::Progress;
 use crate::set::inserter::{Counts, Inserter};
 use crate::set::{report, sizing};
 use crate::values::OnError;
@@ -19,7 +20,8 @@ use std::time::Instant;
 pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let reading = &options.reading;
-    let Inputs { found: inputs, left_out, .. } = Inputs::check(&reading.files, reading.on_error != OnError::Fail)?;
+    let Inputs { found: inputs, left_out, read: bytes } =
+        Inputs::check(&reading.files, reading.on_error != OnError::Fail)?;
     files::check_target(&options.output, inputs.iter().map(|input| &input.origin))?;
     let _lock = Lock::of(&options.output, options.wait)?;
     // A number of lines that is estimated too low has them read again, so that the file has one filter of the right size.
@@ -27,7 +29,8 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let mut inserter = sizing::of_build(options, &inputs)?;
     inserter.begin();
     left_out.iter().for_each(|why| inserter.leave_out(why));
-    if let Err(stop) = read(options, &mut inserter, inputs, false) {
+    let progress = Progress::new(&inputs, bytes.clone(), options.quiet, false);
+    if let Err(stop) = read(options, &mut inserter, inputs, false, progress) {
         return stop.end();
     }
     inserter.end();
@@ -37,7 +40,8 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
         None => {
             let mut inserter = sizing::of_counted(options, keys)?;
             let inputs = again.map_err(|source| Error::Again { source })?;
-            if let Err(stop) = read(options, &mut inserter, inputs, true) {
+            let progress = Progress::new(&inputs, bytes, options.quiet, false);
+            if let Err(stop) = read(options, &mut inserter, inputs, true, progress) {
                 return stop.end();
             }
             inserter.counts.left_out = left_out;
@@ -55,7 +59,13 @@ pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
 }
 
 /// Inserts the lines of the inputs. Those that are read `again` were told of.
-fn read(options: &BuildOptions, inserter: &mut Inserter, inputs: Vec<Input>, again: bool) -> Result<(), Stop> {
+fn read(
+    options: &BuildOptions,
+    inserter: &mut Inserter,
+    inputs: Vec<Input>,
+    again: bool,
+    mut progress: Progress,
+) -> Result<(), Stop> {
     let reading = &options.reading;
     let hashing = reading.hashing(inserter.set.hasher());
     pipeline::run_alone(
@@ -66,7 +76,11 @@ fn read(options: &BuildOptions, inserter: &mut Inserter, inputs: Vec<Input>, aga
             Ok(())
         },
         |event| match event {
-            Event::Lines(lines, position) => inserter.insert(lines, position, reading.on_error, true),
+            Event::Lines(lines, position) => {
+                let inserted = inserter.insert(lines, position, reading.on_error, true);
+                progress.show_set(inserter);
+                inserted
+            }
             Event::Broken(why) if !again => {
                 inserter.leave_out(&why);
                 Ok(())

@@ -2,6 +2,7 @@
 
 use crate::cli::CheckOptions;
 use crate::error::{Error, Stop};
+use crate::figures::readable_count;
 use crate::files::Origin;
 use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
@@ -9,6 +10,7 @@ use crate::lines::input::{Input, Inputs};
 use crate::lines::pipeline::{self, Event};
 use crate::messages::{tell, warn};
 use crate::output::Output;
+use crate::progress::Progress;
 use crate::set::KeySet;
 use crate::set::inserter::warn_of_faults;
 use crate::set::shared::{Address, Shared};
@@ -19,7 +21,7 @@ use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
-    let Inputs { found: inputs, left_out, .. } = Inputs::check(&options.reading.files, true)?;
+    let Inputs { found: inputs, left_out, read } = Inputs::check(&options.reading.files, true)?;
     left_out.iter().for_each(|why| tell(why));
     let origin = options.filter.as_deref().map(Origin::of);
     let filter = filter(options)?;
@@ -28,8 +30,10 @@ pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
         warn(&format!("{excess}; build a larger one with -n"));
     }
     let incomplete = !left_out.is_empty();
+    let progress = Progress::new(&inputs, read, options.quiet, !options.count || options.reading.files.len() > 1);
+    let filter = Arc::new(filter);
     let mut search =
-        Search { options, filter: Arc::new(filter), selected: 0, faults: 0, first_fault: None, incomplete };
+        Search { options, filter, progress, lines: 0, selected: 0, faults: 0, first_fault: None, incomplete };
     if options.quiet {
         search.run(inputs, |_, selected| if selected > 0 { Err(Stop::Enough) } else { Ok(()) })?;
     } else {
@@ -39,6 +43,7 @@ pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
         } else {
             search.print(inputs, &mut output)?;
         }
+        search.progress.end();
         output.finish()?;
         warn_of_faults(search.faults, search.first_fault.as_deref());
     }
@@ -55,6 +60,9 @@ fn filter(options: &CheckOptions) -> Result<KeySet, Error> {
 struct Search<'a> {
     options: &'a CheckOptions,
     filter: Arc<KeySet>,
+    progress: Progress,
+    /// Lines that are read.
+    lines: u64,
     /// Lines that are selected.
     selected: u64,
     /// Lines without a key.
@@ -88,11 +96,13 @@ impl Search<'_> {
         let read = pipeline::run_alone(reading.threads, chunks, work, |event| match event {
             Event::Lines(lines, position) => {
                 let selected = lines.marked(wanted);
+                self.lines += lines.passed() as u64;
                 self.selected += selected as u64;
                 self.faults += lines.faults() as u64;
                 if self.first_fault.is_none() {
                     self.first_fault = position.first_fault(lines);
                 }
+                self.progress.show(self.lines, || vec![format!("{} selected", readable_count(self.selected as f64))]);
                 consume(lines, selected)?;
                 position.check(lines)
             }

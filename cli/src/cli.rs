@@ -396,7 +396,7 @@ pub struct DedupOptions {
     pub count: bool,
 
     /// Remember the lines in FILTER for the next run. Lines that it holds at the start are repeats. It is saved at the end, and on
-    /// SIGINT and SIGTERM. It keeps what its keys are and how many lines it is made for
+    /// SIGINT, SIGTERM and SIGHUP. It keeps what its keys are and how many lines it is made for
     #[arg(long, value_name = "FILTER", help_heading = "Remembering")]
     pub state: Option<PathBuf>,
 
@@ -482,6 +482,10 @@ pub struct BuildOptions {
     /// Print counts, how full the filter is and the speed to standard error at the end
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub stats: Option<StatsFormat>,
+
+    /// Print no progress bar and no warnings
+    #[arg(short, long)]
+    pub quiet: bool,
 
     #[command(flatten)]
     pub reading: ReadOptions,

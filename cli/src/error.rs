@@ -88,6 +88,9 @@ errors! {
 
     State { path: PathBuf, reason: String } =>
         "cannot use the state {path:?}: {reason}; leave out the option that differs, or choose another state";
+    Unsaved { state: PathBuf } =>
+        "ended before the state {state:?} was saved: it is that of the last checkpoint, so the next run may print lines twice, and \
+         loses none";
     Resume { path: PathBuf, reason: String } =>
         "cannot resume from {path:?}: {reason}; to start another run with this state, leave out --resume and write to another \
          file";
@@ -111,6 +114,8 @@ errors! {
         "-p alone does not size a shared filter; give -n too to create one, or neither to use an existing one";
     Unprinted { lines: usize, source: Box<Error> } =>
         "{source}; up to {lines} new lines are in the shared filter and were not printed";
+    UnprintedAtEnd =>
+        "ended before all was printed: lines that are in the shared filter may be missing in the output, and no run will print them";
     NotReset => "the filter was not removed, and nothing was done";
     NoTerminal { source: io::Error } =>
         "cannot ask before --reset, because there is no terminal: {source}; give --yes if you are sure";

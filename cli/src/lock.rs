@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::files::{appended, whole};
+use crate::leftovers;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +20,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Locks a filter's file, whether it is there or not. If another run holds the lock, waits for it or refuses.
+    /// Locks a filter's file, whether it is there or not. If another run holds the lock, waits for it or refuses. Removes what a
+    /// killed run left.
     pub fn of(target: &Path, wait: bool) -> Result<Self, Error> {
         // However the path is spelled.
         let path = appended(&target.canonicalize().unwrap_or_else(|_| whole(target)), ".lock");
@@ -40,6 +42,8 @@ impl Lock {
             let named = fs::metadata(&path).map(|metadata| (metadata.dev(), metadata.ino()));
             let held = file.metadata().map(|metadata| (metadata.dev(), metadata.ino())).map_err(failed)?;
             if named.is_ok_and(|named| named == held) {
+                leftovers::own_lock(&path);
+                leftovers::own(target);
                 return Ok(Self { path, file: Some(file) });
             }
         }
@@ -48,6 +52,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        leftovers::disown();
         if self.file.is_some() {
             // While it is held, so that nobody else's is removed. One that stays is no harm.
             let _ = fs::remove_file(&self.path);

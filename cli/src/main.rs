@@ -4,6 +4,7 @@
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: it reads files by descriptor and position");
 
+mod bar;
 mod build;
 mod check;
 mod classic;
@@ -16,6 +17,7 @@ mod figures;
 mod files;
 mod info;
 mod key;
+mod leftovers;
 mod lines;
 mod lock;
 mod manual;
@@ -23,7 +25,10 @@ mod merge;
 mod messages;
 mod output;
 mod plan;
+mod progress;
 mod set;
+mod signals;
+mod stall;
 mod values;
 
 use clap::error::ErrorKind;
@@ -33,18 +38,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let result = match Cli::read() {
-        Ok(cli) => match cli.command {
-            Command::Dedup(options) => dedup::run(&options),
-            Command::Build(options) => build::run(&options),
-            Command::Check(options) => check::run(&options),
-            Command::Info(options) => info::run(&options),
-            Command::Merge(options) => merge::run(&options),
-            Command::Plan(options) => plan::run(&options),
-            #[cfg(feature = "compare")]
-            Command::Compare(options) => compare::run(&options),
-            Command::Completions(options) => manual::completions(&options),
-            Command::Manual(options) => manual::manual(&options),
-        },
+        Ok(cli) => signals::receive().and_then(|()| run(&cli.command)),
         Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // Whoever gives no command has made a mistake: standard output stays empty, and a script stops.
             let _ = help.print();
@@ -57,11 +51,27 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+    signals::give_way();
     match result {
         Ok(code) => code,
         // The reader has enough, as `head` has.
         Err(Error::ReaderGone) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string()),
+    }
+}
+
+fn run(command: &Command) -> Result<ExitCode, Error> {
+    match command {
+        Command::Dedup(options) => dedup::run(options),
+        Command::Build(options) => build::run(options),
+        Command::Check(options) => check::run(options),
+        Command::Info(options) => info::run(options),
+        Command::Merge(options) => merge::run(options),
+        Command::Plan(options) => plan::run(options),
+        #[cfg(feature = "compare")]
+        Command::Compare(options) => compare::run(options),
+        Command::Completions(options) => manual::completions(options),
+        Command::Manual(options) => manual::manual(options),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Messages on standard error. If that is closed, they are dropped.
 
+use crate::bar;
+use crate::stall;
 use std::io::{self, Write};
 
 /// Prints a text as it is.
 pub fn print(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    stall::watch(|| bar::without(|| drop(writeln!(io::stderr(), "{text}"))));
 }
 
 /// Tells the user something.

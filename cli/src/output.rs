@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::files::Origin;
 use crate::lines::decode::Coding;
+use crate::stall::Watched;
 use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use liblzma::stream::{Check, Stream};
@@ -28,11 +29,11 @@ pub struct Output {
 }
 
 enum Writer {
-    Plain(BufWriter<File>),
-    Gzip(GzEncoder<BufWriter<File>>),
-    Zstd(zstd::Encoder<'static, BufWriter<File>>),
-    Xz(XzEncoder<BufWriter<File>>),
-    Bzip2(BzEncoder<BufWriter<File>>),
+    Plain(BufWriter<Watched>),
+    Gzip(GzEncoder<BufWriter<Watched>>),
+    Zstd(zstd::Encoder<'static, BufWriter<Watched>>),
+    Xz(XzEncoder<BufWriter<Watched>>),
+    Bzip2(BzEncoder<BufWriter<Watched>>),
     /// After a failure.
     Closed,
 }
@@ -110,7 +111,7 @@ impl Target {
         self.made = None;
         let coding = self.coding;
         // Not `Stdout`, which would look for the last newline in every piece.
-        let writer = Writer::Plain(BufWriter::with_capacity(GATHERED, file));
+        let writer = Writer::Plain(BufWriter::with_capacity(GATHERED, Watched { file, regular }));
         Ok(Output { name, coding, writer, standard: self.path.is_none(), regular })
     }
 }
@@ -220,7 +221,7 @@ impl Output {
         });
         let Writer::Plain(writer) = &mut self.writer else { unreachable!("it was made plain above") };
         writer.flush()?;
-        Ok(writer.get_mut())
+        Ok(&mut writer.get_mut().file)
     }
 
     fn failed(&self, source: io::Error) -> Error {

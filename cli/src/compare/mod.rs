@@ -110,7 +110,7 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
     let asked: &[f64] = if options.full { &[0.05, 1e-2, 1e-3, 1e-4, 1e-5] } else { &[0.05, 1e-2, 1e-3, 1e-4] };
     let rates = rates::measured(&kinds, asked, method.round_keys / 8, method.round_keys)?;
     let models = rates::models(&kinds)?;
-    progress.end();
+    drop(progress);
 
     Ok(Comparison {
         version: env!("CARGO_PKG_VERSION").to_owned(),

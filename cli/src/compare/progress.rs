@@ -1,6 +1,7 @@
 //! The progress bar: on standard error, if that is a terminal.
 
 use super::harness::turns::Side;
+use crate::bar;
 use crate::figures::readable_size;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
@@ -11,9 +12,13 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// `keys` keys pass in all.
     pub fn new(keys: u64) -> Self {
-        let bar = if io::stderr().is_terminal() { ProgressBar::new(keys) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{bar:24} {percent} %  {elapsed}  {wide_msg}");
+        let shown = io::stderr().is_terminal();
+        let bar = if shown { ProgressBar::new(keys) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{bar:10} {percent} %  {elapsed}  {wide_msg}");
         bar.set_style(style.expect("the template is right"));
+        if shown {
+            bar::begin(&bar);
+        }
         Self(bar)
     }
 
@@ -35,9 +40,10 @@ impl Progress {
         side.play();
         self.done(side.keys as u64);
     }
+}
 
-    /// Removes the bar.
-    pub fn end(&self) {
-        self.0.finish_and_clear();
+impl Drop for Progress {
+    fn drop(&mut self) {
+        bar::end();
     }
 }

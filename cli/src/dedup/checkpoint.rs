@@ -7,13 +7,13 @@
 
 use crate::cli::DedupOptions;
 use crate::error::Error;
-use crate::files::{appended, folder, whole};
+use crate::files::{appended, whole};
 use crate::lines::input::Input;
 use crate::output;
 use crate::set::KeySet;
 use crate::values::OnError;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -202,15 +202,8 @@ impl Checkpoints {
         let checkpoints = &mut self.contents.checkpoints;
         checkpoints.insert(0, checkpoint);
         checkpoints.truncate(2);
-        self.save().map_err(|source| Error::Create { output: format!("{:?}", self.path), source })
-    }
-
-    fn save(&self) -> io::Result<()> {
-        let folder = folder(&self.path);
-        let mut file = tempfile::Builder::new().prefix(".bloomline-").suffix(".tmp").tempfile_in(folder)?;
-        file.write_all(&serde_json::to_vec(&self.contents)?)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path)?;
-        File::open(folder)?.sync_all()
+        let contents = serde_json::to_vec(&self.contents).expect("all keys are strings");
+        let saved = bloomline::replace(&self.path, |mut file| file.write_all(&contents));
+        saved.map_err(|source| Error::Create { output: format!("{:?}", self.path), source })
     }
 }

@@ -2,16 +2,15 @@
 
 mod checkpoint;
 mod outputs;
-mod progress;
-mod signals;
+mod wakes;
 
 use crate::cli::DedupOptions;
 use crate::dedup::checkpoint::{Checkpoint, Checkpoints, Job};
 use crate::dedup::outputs::{Outputs, Targets};
-use crate::dedup::progress::Progress;
-use crate::dedup::signals::Wake;
+use crate::dedup::wakes::Wake;
 use crate::error::{Error, Stop};
 use crate::files;
+use crate::leftovers;
 use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
 use crate::lines::input::{Input, Inputs};
@@ -19,9 +18,11 @@ use crate::lines::pipeline::{self, Event};
 use crate::lines::position::Position;
 use crate::lock::Lock;
 use crate::messages::print;
+use crate::progress::Progress;
 use crate::set::exact::Exact;
 use crate::set::inserter::Inserter;
 use crate::set::{report, sizing};
+use crate::signals;
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use std::env;
@@ -46,7 +47,9 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
             let origins = || inputs.iter().map(|input| &input.origin);
             files::check_target(state, origins())?;
             files::check_target(&Checkpoints::beside(state), origins())?;
-            Some(Lock::of(state, options.wait)?)
+            let lock = Lock::of(state, options.wait)?;
+            leftovers::own(&Checkpoints::beside(state));
+            Some(lock)
         }
         None => None,
     };
@@ -76,7 +79,9 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     left_out.iter().for_each(|why| inserter.leave_out(why));
     let counts = &mut inserter.counts;
     counts.left_out = start.map_or(0, |start| start.left_out).max(counts.left_out);
-    let wakes = signals::receive(options.checkpoint)?;
+    let unsaved = options.state.clone().map(|state| Error::Unsaved { state });
+    let undone = unsaved.or(inserter.set.is_shared().then_some(Error::UnprintedAtEnd));
+    let wakes = wakes::receive(options.checkpoint, undone)?;
     let mut work = Work {
         options,
         inserter,
@@ -99,7 +104,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let read = pipeline::run(reading.threads, chunks, position, hash, &wakes, |event| match event {
         Event::Lines(lines, position) => {
             let taken = work.take(lines, position);
-            progress.show(&work.inserter);
+            progress.show_set(&work.inserter);
             taken
         }
         Event::Broken(why) => {
@@ -110,13 +115,14 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         Event::Wake(Wake::End(signal)) => Err(Stop::Signal(signal)),
         Event::Idle => Ok(work.outputs.flush()?),
     });
-    progress.end();
+    drop(progress);
     work.inserter.end();
     let stop = match read {
         Err(Stop::Failed(error)) => return Err(error),
         read => read.err(),
     };
     work.finish(stop.is_none())?;
+    signals::in_order();
     // A server that failed would be waited for once more.
     let alive = !matches!(stop, Some(Stop::After(_)));
     work.inserter.tell_shared(alive);
@@ -126,7 +132,8 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         }
         print(&report::of_dedup(&work.inserter, options, started.elapsed())?.format(format));
     }
-    stop.map_or(Ok(work.inserter.exit_code()), Stop::end)
+    // A signal may have cut the statistics short.
+    stop.or(signals::first().map(Stop::Signal)).map_or(Ok(work.inserter.exit_code()), Stop::end)
 }
 
 /// Refuses outputs that hold lines which this run would not print again, since they are known.

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::set::KeySet;
 use crate::set::inserter::Inserter;
+use crate::signals;
 use bloomline::Plan;
 use std::path::Path;
 use std::time::Duration;
@@ -74,10 +75,10 @@ fn state_and_speed(
     let speed = done.counts.bytes as f64 / 1e6 / seconds;
     figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
     figures.both("rate now", readable(fpr), "fpr", fpr);
-    if let Some(sample) = sample {
-        let found = false_positives(set, sample)?;
-        let (rate, sigma) = (found as f64 / sample as f64, (found.max(1) as f64).sqrt() / sample as f64);
-        let text = format!("{} ± {}: {found} of {sample} keys", readable(rate), readable(sigma));
+    let measured = sample.map_or(Ok((0, 0)), |sample| false_positives(set, sample))?;
+    if let (found, keys @ 1..) = measured {
+        let (rate, sigma) = (found as f64 / keys as f64, (found.max(1) as f64).sqrt() / keys as f64);
+        let text = format!("{} ± {}: {found} of {keys} keys", readable(rate), readable(sigma));
         figures.both("rate measured", text, "measured_fpr", rate);
         figures.field("measured_fpr_sigma", sigma);
     }
@@ -100,20 +101,23 @@ fn state_and_speed(
     Ok(())
 }
 
-/// How many of `sample` keys that were never inserted are in the filter.
-fn false_positives(set: &KeySet, sample: u64) -> Result<u64, Error> {
+/// How many of `sample` keys that were never inserted are in the filter, and of how many if a signal ends the search.
+fn false_positives(set: &KeySet, sample: u64) -> Result<(u64, u64), Error> {
     const PORTION: u64 = 1 << 16;
     let hasher = set.hasher();
     let (mut hashes, mut found) = (Vec::new(), vec![false; PORTION as usize]);
     let mut positives = 0;
     for start in (0..sample).step_by(PORTION as usize) {
+        if signals::first().is_some() {
+            return Ok((positives, start));
+        }
         hashes.clear();
         // No line has both line ends in it.
         let key = |i: u64| [&b"\n\0never a line"[..], &i.to_le_bytes()].concat();
         hashes.extend((start..sample.min(start + PORTION)).map(|i| hasher.bytes(&key(i))));
         positives += set.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
     }
-    Ok(positives)
+    Ok((positives, sample))
 }
 
 /// The expected number of distinct lines that were taken for repeats.

@@ -32,21 +32,21 @@ pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<Inserter, Er
     if options.append {
         let set = KeySet::load_for(&options.output, reading.key_name())?;
         let limit = set.made_for().map(|(keys, fpr)| Limit::of_loaded(&set, keys, fpr, false));
-        return Ok(Inserter::new(set, limit, false));
+        return Ok(Inserter::new(set, limit, options.quiet));
     }
     let choice = match size.expected_keys {
         Some(keys) => for_keys(size, Ok(keys), None, false),
         None => for_estimate(size, estimate(inputs, reading.end())?.map_err(|input| Error::KeysUnknown { input })?),
     };
     let (set, limit) = choice?.build(size.seed(), &reading.key_name())?;
-    Ok(Inserter::new(set, limit, false))
+    Ok(Inserter::new(set, limit, options.quiet))
 }
 
 /// The set of `build` for keys that were counted: it has room for them, and nothing is left to warn of.
 pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<Inserter, Error> {
     let (set, _) =
         for_keys(&options.size, Ok(keys), None, false)?.build(options.size.seed(), &options.reading.key_name())?;
-    Ok(Inserter::new(set, None, false))
+    Ok(Inserter::new(set, None, options.quiet))
 }
 
 /// The set of `dedup`: the one on a server, that of the state, or a new one.

@@ -22,3 +22,4 @@ mod signals;
 mod sizing;
 mod state;
 mod statistics;
+mod terminal;

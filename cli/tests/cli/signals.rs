@@ -1,15 +1,69 @@
-//! Signals and kills while standard input is silent: what was printed is remembered.
+//! Signals and kills: what was printed is remembered, and no temporary file stays behind.
 
-use crate::common::{Bench, clean, fed, tells, text};
+use crate::common::{Bench, bloomline, clean, fed, number, numbers, tells, text};
 use crate::corpus::decoded;
 use crate::live::{Live, wait_for};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// The signals that ask to end, and the exit codes.
+const ASKING: [(&str, i32); 3] = [("INT", 130), ("TERM", 143), ("HUP", 129)];
+
+/// A filter of 103 MB, whose save takes a while.
+const LARGE: &str = "-n 20000000 -p .000001";
+
+/// The command after a piece of shell script. No other signal is ignored, however the tests were started.
+fn shell(bench: &Bench, script: &str, line: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,TERM,HUP", "sh", "-c", &format!("{script} exec \"$0\" \"$@\"")]);
+    command.arg(bloomline().get_program()).args(line.split(' ')).current_dir(bench.0.path());
+    command
+}
+
+fn live(bench: &Bench, line: &str) -> Live {
+    Live::new(shell(bench, "", line))
+}
+
+/// So many lines that whoever takes them in is awake.
+fn many() -> Vec<u8> {
+    b"many\n".repeat(1 << 18)
+}
+
+/// The temporary files and locks in the folder.
+fn leftovers(bench: &Bench) -> Vec<String> {
+    let names = fs::read_dir(bench.0.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".tmp") || name.ends_with(".lock")).collect();
+    names.sort();
+    names
+}
+
+/// A command that is stopped while it saves a large filter, long before it is done.
+fn stopped_in_save(bench: &Bench, start: impl Fn() -> Live) -> Live {
+    let saved = || leftovers(bench).iter().map(|name| bench.path(name).metadata().map_or(0, |file| file.len())).max();
+    for _ in 0..20 {
+        let live = start();
+        // Another temporary file may come first, and is small.
+        wait_for(|| saved().is_some_and(|bytes| bytes > 1 << 20));
+        live.signal("STOP");
+        if saved().is_some_and(|bytes| bytes < 60 << 20) {
+            return live;
+        }
+        drop(live);
+        leftovers(bench).iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
+    }
+    panic!("saves are over too soon");
+}
 
 #[test]
 fn signals_save_what_was_printed() {
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+    for (signal, code) in ASKING {
         for options in ["", "-n 100 ", "--checkpoint 1h "] {
             let bench = Bench::new(&[]);
-            let mut live = Live::new(bench.command(&format!("dedup {options}--state s -")));
+            let mut live = live(&bench, &format!("dedup {options}--state s -"));
             live.say(b"a\nb\na\npart of a line");
             assert_eq!((live.line(), live.line()), ("a".to_owned(), "b".to_owned()));
             live.signal(signal);
@@ -20,13 +74,194 @@ fn signals_save_what_was_printed() {
         }
         // An output that is compressed has its end.
         let bench = Bench::new(&[]);
-        let mut live = Live::new(bench.command("dedup -n 10 --checkpoint 10ms --state s -o o.gz --dupes d -"));
+        let mut live = live(&bench, "dedup -n 10 --checkpoint 10ms --state s -o o.gz --dupes d -");
         live.say(b"a\nb\na\n");
         // Only its state tells that the lines have come.
         wait_for(|| bench.path("s").exists() && fed(bench.command("check -c -f s"), b"a\nb\n").stdout == b"2\n");
         live.signal(signal);
         assert_eq!(live.end().0, Some(code));
         assert_eq!((text(&decoded(&bench, "o.gz")), text(&bench.read("d"))), ("a\nb\n".to_owned(), "a\n".to_owned()));
+    }
+}
+
+/// As `nohup` ignores one. Only there the command can tell.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_that_was_ignored_stays_so() {
+    for (signal, _) in ASKING {
+        for (line, printed) in [("dedup -c --state s -", "2"), ("check -c -f f", "1")] {
+            let bench = Bench::new(&[("a", b"a\n")]);
+            bench.clean("build -o f a");
+            let mut live = Live::new(shell(&bench, &format!("trap '' {signal};"), line));
+            live.say(&many());
+            live.signal(signal);
+            live.say(&many());
+            live.say(b"a\n");
+            live.hang_up();
+            assert_eq!(live.end(), (Some(0), vec![printed.to_owned()], String::new()), "{signal} {line}");
+        }
+    }
+}
+
+#[test]
+fn other_commands_end_at_once() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    bench.clean("build -n 10 --no-shrink -o f a");
+    let before = bench.read("f");
+    for (signal, code) in ASKING {
+        for line in ["build -n 10 -o new -", "build --append -o f -", "check -c -f f -"] {
+            let mut live = live(&bench, line);
+            live.say(&many());
+            live.signal(signal);
+            assert_eq!(live.end(), (Some(code), vec![], String::new()), "{line}");
+            assert!(!bench.path("new").exists() && bench.read("f") == before, "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_removes_what_was_half_saved() {
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
+    bench.clean(&format!("build {LARGE} --no-shrink -o first a"));
+    bench.clean(&format!("build {LARGE} --no-shrink -o second b"));
+    let new = format!("build {LARGE} --no-shrink -o new a");
+    for ((signal, code), line) in ASKING.iter().zip(["build --append -o first b", "merge first second -o merged", &new])
+    {
+        let live = stopped_in_save(&bench, || live(&bench, line));
+        live.signal(signal);
+        live.signal("CONT");
+        assert_eq!(live.end(), (Some(*code), vec![], String::new()), "{line}");
+        assert_eq!(leftovers(&bench), [""; 0], "{line}");
+        assert!(!bench.path("new").exists() && !bench.path("merged").exists());
+        assert_eq!(bench.run("check -c -f first b").stdout, b"0\n", "{line}");
+    }
+}
+
+/// The first signal lets the state be saved, the second does not wait for that.
+#[test]
+fn a_second_signal_ends_a_save() {
+    for signals in [1, 2] {
+        let bench = Bench::new(&[]);
+        let live = stopped_in_save(&bench, || {
+            let mut live = live(&bench, &format!("dedup {LARGE} --state s -"));
+            live.say(b"a\n");
+            assert_eq!(live.line(), "a");
+            live.signal("INT");
+            live
+        });
+        if signals == 2 {
+            live.signal("HUP");
+        }
+        live.signal("CONT");
+        let (code, _, said) = live.end();
+        assert_eq!((code, leftovers(&bench)), (Some(if signals == 2 { 129 } else { 130 }), vec![]));
+        if signals == 2 {
+            tells(&said, &["\"s\"", "last checkpoint"]);
+        } else {
+            assert_eq!(said, "");
+        }
+        // It is saved once at the start.
+        assert_eq!(fed(bench.command("check -c -f s"), b"a\n").stdout, if signals == 2 { b"0\n" } else { b"1\n" });
+    }
+}
+
+/// Those that are nobody else's.
+#[test]
+fn the_next_run_removes_what_a_kill_left() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    let long = "l".repeat(250);
+    for line in [
+        format!("build {LARGE} --no-shrink -o target a"),
+        format!("dedup {LARGE} --state target a"),
+        "merge target -o merged".to_owned(),
+        format!("build {LARGE} --no-shrink -o {long} a"),
+    ] {
+        let live = stopped_in_save(&bench, || live(&bench, &line));
+        live.signal("KILL");
+        assert_eq!(live.end().0, None);
+        // It and the lock.
+        assert_eq!(leftovers(&bench).len(), 2, "{line}");
+        assert_eq!(bench.run(&line).status.code(), Some(0), "{line}");
+        assert_eq!(leftovers(&bench), [""; 0], "{line}");
+    }
+    // Of the checkpoints too, and of a target that is named by a link.
+    symlink("target", bench.path("link")).unwrap();
+    bench.write(".bloomline-target-a1B2c3.tmp", b"");
+    bench.write(".bloomline-link.resume-a1B2c3.tmp", b"");
+    let others = [
+        ".bloomline-target-a1B2c.tmp",
+        ".bloomline-target-a1B2c3-d4E5f6.tmp",
+        ".bloomline-target-a1B2c3.tmp.tmp",
+        ".bloomline-target.resume-a1B2c3.tmp",
+        ".bloomline-targeta1B2c3.tmp",
+        ".bloomline-targets-a1B2c3.tmp",
+        "bloomline-target-a1B2c3.tmp",
+    ];
+    others.iter().for_each(|name| bench.write(name, b""));
+    bench.clean("dedup --state link a");
+    assert_eq!(leftovers(&bench), others);
+}
+
+/// Nobody reads on: what is not printed is not remembered.
+#[test]
+fn a_signal_ends_a_run_whose_output_is_blocked() {
+    let bench = Bench::new(&[]);
+    bench.write("lines", &numbers(0..300_000));
+    // A command that has printed its first line, and who reads it. The pipe is new: one of another run may still be open in a
+    // process that another test starts.
+    let begun = |options: &str, pipe: &str| {
+        let pipe = bench.fifo(pipe);
+        let live = live(&bench, &format!("dedup {options}"));
+        let mut reader = BufReader::new(File::open(&pipe).unwrap());
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert_eq!(line, "https://example.org/0\n", "{options}");
+        (live, reader)
+    };
+    for (signal, code) in ASKING {
+        for (options, state) in
+            [("--state s -o PIPE", true), ("--state s -o out --dupes PIPE", true), ("-o PIPE", false)]
+        {
+            let pipe = format!("{signal}{}", options.len());
+            let (live, reader) = begun(&format!("{options} lines lines").replace("PIPE", &pipe), &pipe);
+            live.signal(signal);
+            let (ended, _, said) = live.end();
+            assert_eq!((ended, leftovers(&bench)), (Some(code), vec![]), "{options}");
+            if state {
+                tells(&said, &["\"s\"", "last checkpoint"]);
+                // It is that of the start.
+                assert_eq!(bench.run("check -c -f s lines").stdout, b"0\n", "{options}");
+                fs::remove_file(bench.path("s")).unwrap();
+            }
+            assert_eq!(said.matches('\n').count(), usize::from(state), "{said}");
+            drop(reader);
+        }
+    }
+    // One who reads slowly gets all that was printed.
+    let (live, reader) = begun("--state s -o pipe lines", "pipe");
+    live.signal("TERM");
+    sleep(Duration::from_millis(500));
+    let printed = 1 + reader.lines().count();
+    assert_eq!(live.end(), (Some(143), vec![], String::new()));
+    assert_eq!(bench.clean("dedup -c --state s lines"), format!("{}\n", 300_000 - printed));
+}
+
+#[test]
+fn a_signal_ends_the_measurement() {
+    let bench = Bench::new(&[("a", b"a\nb\na\n")]);
+    for (signal, code) in ASKING {
+        let live = live(&bench, "dedup --state s --stats=json --verify 1000000000000000 a");
+        assert_eq!((live.line(), live.line()), ("a".to_owned(), "b".to_owned()));
+        wait_for(|| bench.run("check -c -f s a").stdout == b"3\n");
+        live.signal(signal);
+        let (ended, lines, said) = live.end();
+        assert_eq!((ended, lines), (Some(code), vec![]));
+        let figures: serde_json::Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(number(&figures, "unique"), 2.0);
+        // Of what was looked up; nothing, if the signal came first.
+        let rate = figures.get("measured_fpr");
+        assert!(rate.is_none_or(|rate| rate.as_f64().unwrap() < 1e-3), "{said}");
+        fs::remove_file(bench.path("s")).unwrap();
     }
 }
 
@@ -44,5 +279,15 @@ fn checkpoints_outlive_a_kill() {
         [("--checkpoint 1m a", ["required", "--state"]), ("--checkpoint 0s --state s a", ["--checkpoint", "'0s'"])]
     {
         tells(&bench.refused(&format!("dedup {line}")), &parts);
+    }
+}
+
+#[test]
+fn files_of_one_run_have_one_mode() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    let run = shell(&bench, "umask 027;", "dedup --state s -o o --dupes d --checkpoint 1h a").status().unwrap();
+    assert!(run.success());
+    for name in ["s", "s.resume", "o", "d"] {
+        assert_eq!(bench.path(name).metadata().unwrap().permissions().mode() & 0o777, 0o640, "{name}");
     }
 }

@@ -1,0 +1,31 @@
+//! What comes to `dedup` from outside: signals that ask it to end, and the times of checkpoints.
+
+use crate::error::Error;
+use crate::signals;
+use crossbeam::channel::{Receiver, bounded, tick};
+use std::thread;
+use std::time::Duration;
+
+/// What comes from outside.
+pub enum Wake {
+    /// A checkpoint is due.
+    Checkpoint,
+    /// A signal asks to end; this is its number.
+    End(i32),
+}
+
+/// Receives from now on: the first signal, and a checkpoint each time `every` has passed. If the process ends before all is in
+/// order, `undone` is told.
+pub fn receive(every: Option<Duration>, undone: Option<Error>) -> Result<Receiver<Wake>, Error> {
+    // Room for one of each, so that neither waits for the other.
+    let (send, wakes) = bounded(2);
+    let ends = send.clone();
+    // Fails only if the command is about to end.
+    signals::end_in_order(move |signal| drop(ends.send(Wake::End(signal))), undone);
+    if let Some(every) = every {
+        let due = move |_: &_| !send.is_empty() || send.send(Wake::Checkpoint).is_ok();
+        let ticks = thread::Builder::new().spawn(move || tick(every).into_iter().take_while(due).for_each(drop));
+        ticks.map_err(|source| Error::Thread { source })?;
+    }
+    Ok(wakes)
+}

@@ -1,0 +1,123 @@
+//! How far a command is, on standard error.
+
+use crate::bar;
+use crate::figures::readable_count;
+use crate::lines::input::Input;
+use crate::set::inserter::Inserter;
+use crate::stall;
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How often it is drawn.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// The columns of the bar and the space after it.
+const BAR: usize = 11;
+
+/// Shows the progress if standard error is a terminal, and lines do not go to one.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    read: Arc<AtomicU64>,
+    /// What was read before.
+    before: u64,
+    started: Instant,
+    drawn: Instant,
+}
+
+impl Progress {
+    /// Of the work on these inputs; `read` counts their bytes.
+    pub fn new(inputs: &[Input], read: Arc<AtomicU64>, quiet: bool, to_stdout: bool) -> Self {
+        let shown = !quiet && io::stderr().is_terminal() && !(to_stdout && io::stdout().is_terminal());
+        let bar = shown.then(|| {
+            let total: Option<u64> = inputs.iter().map(|input| input.size).sum();
+            // The message is cut where the screen ends.
+            let (bar, style) = match total {
+                Some(bytes) => (ProgressBar::new(bytes), "{bar:10} {wide_msg}"),
+                None => (ProgressBar::new_spinner(), "{spinner} {wide_msg}"),
+            };
+            bar.with_style(ProgressStyle::with_template(style).expect("the template is right"))
+        });
+        bar.iter().for_each(bar::begin);
+        let now = Instant::now();
+        let before = read.load(Relaxed);
+        Self { bar, read, before, started: now, drawn: now }
+    }
+
+    /// Shows how far the work is, what else there is to tell, and how fast lines are read: as much as fits the terminal.
+    pub fn show(&mut self, lines: u64, more: impl FnOnce() -> Vec<String>) {
+        let Some(bar) = self.bar.as_ref().filter(|_| self.drawn.elapsed() >= PERIOD) else { return };
+        self.drawn = Instant::now();
+        let read = self.read.load(Relaxed) - self.before;
+        let mut parts = match bar.length() {
+            Some(bytes) => {
+                let percent = 100 * read.min(bytes) / bytes.max(1);
+                vec![format!("{percent} %"), format!("{:#} left", HumanDuration(bar.eta()))]
+            }
+            None => vec![HumanBytes(read).to_string(), format!("{:#}", HumanDuration(bar.elapsed()))],
+        };
+        parts.extend(more());
+        parts.push(format!("{} lines/s", readable_count(lines as f64 / self.started.elapsed().as_secs_f64())));
+        parts.extend(bar.length().map(|bytes| format!("{} in all", HumanBytes(bytes))));
+        let text = fitting(&parts, usize::from(bar::columns()).saturating_sub(BAR));
+        stall::watch(|| bar::draw(read, text));
+    }
+
+    /// Shows what went into a set, and how full it is.
+    pub fn show_set(&mut self, done: &Inserter) {
+        self.show(done.counts.lines, || {
+            let unique = readable_count(done.counts.unique() as f64);
+            let full = match &done.limit {
+                Some(limit) => format!("{:.0} % full", 100.0 * done.counts.inserted as f64 / limit.keys.max(1) as f64),
+                None => match done.set.stages().count() {
+                    0 => "shared".to_owned(),
+                    stages => format!("filter {stages}"),
+                },
+            };
+            vec![format!("{unique} unique"), full]
+        });
+    }
+
+    /// Removes it from the screen.
+    pub fn end(&mut self) {
+        if self.bar.take().is_some() {
+            bar::end();
+        }
+    }
+}
+
+/// The first parts that fit into so many columns, two spaces apart.
+fn fitting(parts: &[String], columns: usize) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let space = if text.is_empty() { "" } else { "  " };
+        if text.len() + space.len() + part.len() > columns {
+            break;
+        }
+        text += &format!("{space}{part}");
+    }
+    text
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_shown_whole_or_not_at_all() {
+        let parts = ["50 %", "1m left", "of 3 MiB"].map(str::to_owned);
+        for (columns, expected) in
+            [(0, ""), (3, ""), (4, "50 %"), (12, "50 %"), (13, "50 %  1m left"), (99, "50 %  1m left  of 3 MiB")]
+        {
+            assert_eq!(fitting(&parts, columns), expected, "{columns}");
+        }
+    }
+}

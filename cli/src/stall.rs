@@ -1,0 +1,54 @@
+//! Writes that may wait for somebody: a pipe's reader, or a terminal that is stopped.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// The most that is written at once, so that a slow reader does not look like none.
+const PIECE: usize = 1 << 16;
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// When the write that is under way began, in milliseconds from `START`, or 0. Only one thread writes what others wait for.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+
+fn now() -> u64 {
+    START.elapsed().as_millis() as u64 + 1
+}
+
+/// Does a write that may wait.
+pub fn watch<T>(write: impl FnOnce() -> T) -> T {
+    BEGUN.store(now(), Relaxed);
+    let done = write();
+    BEGUN.store(0, Relaxed);
+    done
+}
+
+/// Whether a write has waited for so long.
+pub fn has_lasted(time: Duration) -> bool {
+    let begun = BEGUN.load(Relaxed);
+    begun > 0 && u128::from(now().saturating_sub(begun)) >= time.as_millis()
+}
+
+/// A file, watched unless it is a regular one: a disk may be slow, but waits for nobody.
+pub struct Watched {
+    /// The file.
+    pub file: File,
+    /// Whether it is a regular one.
+    pub regular: bool,
+}
+
+impl Write for Watched {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.regular {
+            return self.file.write(bytes);
+        }
+        watch(|| self.file.write(&bytes[..bytes.len().min(PIECE)]))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,194 @@
+//! What a user sees in a terminal: tmux shows it. Skipped where that cannot be run and BLOOMLINE_REQUIRE_TERMINAL is not 1.
+
+use crate::common::{Bench, bloomline, numbers};
+use crate::corpus::gzip;
+use crate::live::wait_for;
+use std::env;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A terminal in which a line of shell runs, and says at its end what the exit code is. It is closed when dropped.
+struct Terminal<'a> {
+    bench: &'a Bench,
+    socket: String,
+}
+
+impl<'a> Terminal<'a> {
+    /// `None` where there is no tmux.
+    fn open(bench: &'a Bench, columns: u16, line: &str) -> Option<Self> {
+        if let Err(error) = Command::new("tmux").arg("-V").output() {
+            assert!(env::var_os("BLOOMLINE_REQUIRE_TERMINAL").is_none_or(|value| value != "1"), "tmux: {error}");
+            eprintln!("skipped: tmux cannot be run, so the terminal was not looked at: {error}");
+            return None;
+        }
+        static TERMINALS: AtomicU32 = AtomicU32::new(0);
+        let terminal = Self { bench, socket: format!("tmux{}", TERMINALS.fetch_add(1, Relaxed)) };
+        // The shell outlives ^C.
+        let script = format!(
+            "trap : INT; bloomline() {{ {:?} \"$@\"; }}; {line}; echo ended $?; exec cat",
+            bloomline().get_program()
+        );
+        let columns = columns.to_string();
+        let output = terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", "24", &script]);
+        assert!(output.status.success(), "{output:?}");
+        Some(terminal)
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Output {
+        let mut tmux = Command::new("env");
+        // However the tests were started, ^C is heard.
+        tmux.args(["--default-signal=INT", "tmux", "-S", &self.socket]).args(arguments);
+        tmux.env_remove("TMUX").env("SHELL", "/bin/sh").env("LC_ALL", "C.UTF-8");
+        tmux.current_dir(self.bench.0.path()).output().unwrap()
+    }
+
+    /// The lines on the screen. With `-J` those that the terminal broke are whole.
+    fn see(&self, option: &str) -> Vec<String> {
+        let output = self.tmux(&["capture-pane", "-p", option]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// Waits for an end with this exit code, and returns the lines before, whole.
+    #[track_caller]
+    fn ended(&self, code: i32) -> Vec<String> {
+        wait_for(|| self.see("-J").iter().any(|line| line.contains("ended ") && !line.contains("bloomline")));
+        let mut lines = self.see("-J");
+        let end = lines.pop().unwrap();
+        // What the user typed may stand before it.
+        assert_eq!(end.trim_start_matches("^C"), format!("ended {code}"), "{lines:?}");
+        lines
+    }
+
+    /// Reads slowly what the command writes, until this is seen.
+    #[track_caller]
+    fn read_until(&self, pipe: &mut File, seen: impl Fn(&[String]) -> bool) {
+        let start = Instant::now();
+        while !seen(&self.see("-J")) {
+            assert!(start.elapsed() < Duration::from_secs(20), "it is not seen: {:?}", self.see("-J"));
+            assert!(pipe.read(&mut [0; 1 << 16]).unwrap() > 0, "it is not seen before the end: {:?}", self.see("-J"));
+            sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+fn is_bar(line: &str) -> bool {
+    line.contains('░') && line.contains('%')
+}
+
+/// A folder with lines, and two pipes to hold a command up.
+fn bench() -> Bench {
+    let bench = Bench::new(&[("lines", &numbers(0..300_000))]);
+    bench.fifo("in");
+    bench.fifo("out");
+    bench
+}
+
+#[test]
+fn the_bar_fits_and_is_removed() {
+    for columns in [80, 40, 20] {
+        let bench = bench();
+        let Some(terminal) = Terminal::open(&bench, columns, "bloomline dedup lines > out") else { return };
+        let mut out = File::open(bench.path("out")).unwrap();
+        terminal.read_until(&mut out, |lines| lines.iter().any(|line| is_bar(line)));
+        let bar = terminal.see("-N");
+        assert_eq!(bar.len(), 1, "{bar:?}");
+        // Only as much as there is room for, and room for what the user types.
+        assert_eq!(bar[0].contains("unique"), columns == 80, "{bar:?}");
+        assert!(bar[0].chars().count() <= usize::from(columns) - 3, "{bar:?}");
+        io::copy(&mut out, &mut io::sink()).unwrap();
+        assert_eq!(terminal.ended(0), [""; 0]);
+    }
+}
+
+#[test]
+fn messages_stand_above_the_bar() {
+    for columns in [80, 40] {
+        let bench = bench();
+        let line = "bloomline dedup -n 200000 lines > out";
+        let Some(terminal) = Terminal::open(&bench, columns, line) else { return };
+        let mut out = File::open(bench.path("out")).unwrap();
+        terminal.read_until(&mut out, |lines| lines.iter().any(|line| is_bar(line)));
+        assert_eq!(terminal.see("-J").len(), 1, "the warning came too soon");
+        let warned = |line: &String| {
+            line.starts_with("bloomline: warning: the filter has more than the 200000")
+                && line.ends_with("-n or --memory")
+        };
+        terminal.read_until(&mut out, |lines| lines.iter().any(warned));
+        let lines = terminal.see("-J");
+        assert!(lines.len() == 2 && warned(&lines[0]) && is_bar(&lines[1]), "{lines:?}");
+        io::copy(&mut out, &mut io::sink()).unwrap();
+        let lines = terminal.ended(0);
+        assert!(lines.len() == 1 && warned(&lines[0]), "{lines:?}");
+    }
+}
+
+#[test]
+fn errors_and_signals_remove_the_bar() {
+    for columns in [80, 40] {
+        let bench = bench();
+        let whole = gzip(&numbers(300_000..600_000));
+        bench.write("cut.gz", &whole[..whole.len() / 2]);
+        let Some(terminal) = Terminal::open(&bench, columns, "bloomline dedup lines cut.gz > out") else { return };
+        let mut out = File::open(bench.path("out")).unwrap();
+        terminal.read_until(&mut out, |lines| lines.iter().any(|line| is_bar(line)));
+        io::copy(&mut out, &mut io::sink()).unwrap();
+        let lines = terminal.ended(2);
+        assert!(lines.len() == 1 && lines[0].starts_with("bloomline: cannot read \"cut.gz\""), "{lines:?}");
+        drop(terminal);
+
+        // Nobody reads on, so the command cannot end in good order. The terminal itself shows what is typed.
+        let terminal = Terminal::open(&bench, columns, "bloomline dedup --state s lines > out").unwrap();
+        let mut out = File::open(bench.path("out")).unwrap();
+        terminal.read_until(&mut out, |lines| lines.iter().any(|line| is_bar(line)));
+        terminal.tmux(&["send-keys", "C-c"]);
+        let lines = terminal.ended(130);
+        assert!(lines.len() == 1 && lines[0].starts_with("bloomline: ended before the state"), "{lines:?}");
+        drop(terminal);
+
+        let terminal = Terminal::open(&bench, columns, "bloomline build -n 10 -q -o f in").unwrap();
+        let mut input = OpenOptions::new().write(true).open(bench.path("in")).unwrap();
+        input.write_all(&numbers(0..1000)).unwrap();
+        terminal.tmux(&["send-keys", "C-c"]);
+        assert_eq!(terminal.ended(130), [""; 0]);
+    }
+}
+
+#[test]
+fn commands_that_read_lines_have_a_bar_unless_quiet() {
+    let bench = bench();
+    bench.clean("build -o f lines");
+    for (line, shown, printed) in [
+        ("bloomline build -n 1000000 -o new in", true, 0),
+        ("bloomline build -q -n 1000000 -o new in", false, 0),
+        ("bloomline check -f f in > found", true, 0),
+        ("bloomline check -c -f f in", true, 1),
+        ("bloomline dedup -c in", true, 1),
+        ("bloomline dedup -q in > found", false, 0),
+        // Lines that go to the terminal are in the way of a bar.
+        ("bloomline dedup in", false, 1),
+    ] {
+        let Some(terminal) = Terminal::open(&bench, 80, line) else { return };
+        let mut input = OpenOptions::new().write(true).open(bench.path("in")).unwrap();
+        let (mut seen, start) = (false, Instant::now());
+        while !seen && start.elapsed() < Duration::from_secs(if shown { 20 } else { 1 }) {
+            input.write_all(b"https://example.org/0\n").unwrap();
+            sleep(Duration::from_millis(5));
+            seen = terminal.see("-J").iter().any(|line| line.contains("lines/s"));
+        }
+        assert_eq!(seen, shown, "{line}: {:?}", terminal.see("-J"));
+        drop(input);
+        let lines = terminal.ended(0);
+        assert!(lines.len() == printed && !lines.iter().any(|line| line.contains("lines/s")), "{line}: {lines:?}");
+    }
+}
