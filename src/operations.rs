@@ -15,7 +15,7 @@ use crate::block::BLOCK_BYTES;
 use crate::error::BuildError;
 use crate::format::Format;
 use crate::fpr;
-use crate::kernel::{self, Isa, Task};
+use crate::kernel::{self, Isa, Selected, Single, Task};
 use crate::params::{Params, Size, Sizing};
 use crate::storage::{AtomicBlocks, Memory, MemoryMut};
 
@@ -77,6 +77,14 @@ pub(crate) trait Query<A>: Shape {
         size.share(Self::FORMAT, ones)
     }
 
+    /// [`contains_one`]; see [`contains_many`](Self::contains_many).
+    fn contains_one(params: &Params, memory: &Self::Memory, hash: u64) -> bool
+    where
+        Self: Sized,
+    {
+        contains_one::<Self, A>(params, memory, hash)
+    }
+
     /// [`contains_many`], for a layout to write out: then it is compiled here, with this crate's optimisations, and not in
     /// each crate that uses it.
     fn contains_many(params: &Params, memory: &Self::Memory, hashes: &[u64], found: &mut [bool]) -> usize
@@ -95,6 +103,14 @@ pub(crate) trait Insert: Query<Exclusive, Memory: MemoryMut> {
     /// A word that holds what two filters have in it.
     fn united(ours: u64, theirs: u64) -> u64 {
         ours | theirs
+    }
+
+    /// [`insert_one`]; see [`Query::contains_many`].
+    fn insert_one(params: &Params, memory: &mut Self::Memory, hash: u64) -> bool
+    where
+        Self: Sized,
+    {
+        insert_one::<Self>(params, memory, hash)
     }
 
     /// [`insert_many`]; see [`Query::contains_many`].
@@ -120,25 +136,44 @@ pub(crate) trait InsertShared: Query<Shared, Memory = AtomicBlocks> {
     }
 }
 
-/// One query, inlined into the caller.
+/// One query: inlined into the caller where the compiler was told of the CPU, else a call of the filter's kernel.
 #[inline(always)]
 pub(crate) fn contains<L: Query<A>, A>(params: &Params, memory: &L::Memory, hash: u64) -> bool {
-    let size = params.size();
-    kernel::run_inline(L::kernel_probes(size), One { probe: Querying::<L, A> { size, memory }, hash })
+    match Selected::TOLD {
+        Some(kernel) => {
+            kernel.run_single(L::kernel_probes(params.size()), One(Querying::<L, A> { params, memory }), hash)
+        }
+        None => L::contains_one(params, memory, hash),
+    }
 }
 
-/// One insert by one writer, inlined into the caller.
+/// One insert by one writer; see [`contains`].
 #[inline(always)]
 pub(crate) fn insert<L: Insert>(params: &Params, memory: &mut L::Memory, hash: u64) -> bool {
-    let size = params.size();
-    kernel::run_inline(L::kernel_probes(size), One { probe: Inserting::<L> { size, memory }, hash })
+    match Selected::TOLD {
+        Some(kernel) => {
+            kernel.run_single(L::kernel_probes(params.size()), One(Inserting::<L> { params, memory }), hash)
+        }
+        None => L::insert_one(params, memory, hash),
+    }
 }
 
-/// One insert by one of many writers, inlined into the caller.
+/// One insert by one of many writers, inlined into the caller: its atomic operations are the same for all kernels.
 #[inline(always)]
 pub(crate) fn insert_shared<L: InsertShared>(params: &Params, memory: &L::Memory, hash: u64) -> bool {
-    let size = params.size();
-    kernel::run_inline(L::kernel_probes(size), One { probe: Sharing::<L> { size, memory }, hash })
+    kernel::run_inline(L::kernel_probes(params.size()), One(Sharing::<L> { params, memory }), hash)
+}
+
+/// One query on the filter's kernel.
+#[inline(always)]
+pub(crate) fn contains_one<L: Query<A>, A>(params: &Params, memory: &L::Memory, hash: u64) -> bool {
+    params.kernel.run_single(L::kernel_probes(params.size()), One(Querying::<L, A> { params, memory }), hash)
+}
+
+/// One insert by one writer on the filter's kernel.
+#[inline(always)]
+pub(crate) fn insert_one<L: Insert>(params: &Params, memory: &mut L::Memory, hash: u64) -> bool {
+    params.kernel.run_single(L::kernel_probes(params.size()), One(Inserting::<L> { params, memory }), hash)
 }
 
 /// Many queries: `found[i]` = whether `hashes[i]` is in. Returns how many are.
@@ -149,8 +184,7 @@ pub(crate) fn contains_many<L: Query<A>, A>(
     hashes: &[u64],
     found: &mut [bool],
 ) -> usize {
-    let size = params.size();
-    many(params, L::kernel_probes(size), Querying::<L, A> { size, memory }, hashes, found)
+    many(params, L::kernel_probes(params.size()), Querying::<L, A> { params, memory }, hashes, found)
 }
 
 /// Many inserts by one writer, in order: `new[i]` = whether `hashes[i]` was new. Returns how many were.
@@ -161,8 +195,7 @@ pub(crate) fn insert_many<L: Insert>(
     hashes: &[u64],
     new: &mut [bool],
 ) -> usize {
-    let size = params.size();
-    many(params, L::kernel_probes(size), Inserting::<L> { size, memory }, hashes, new)
+    many(params, L::kernel_probes(params.size()), Inserting::<L> { params, memory }, hashes, new)
 }
 
 /// Many inserts by one of many writers, in order: `new[i]` = whether this call made `hashes[i]` seen. Returns how many it
@@ -174,8 +207,7 @@ pub(crate) fn insert_many_shared<L: InsertShared>(
     hashes: &[u64],
     new: &mut [bool],
 ) -> usize {
-    let size = params.size();
-    many(params, L::kernel_probes(size), Sharing::<L> { size, memory }, hashes, new)
+    many(params, L::kernel_probes(params.size()), Sharing::<L> { params, memory }, hashes, new)
 }
 
 /// Runs a batch on the filter's kernel: one dispatch for all of it.
@@ -191,16 +223,12 @@ pub(crate) fn many<P: Probe>(
     params.kernel.run(kernel_probes, Many { probe, memory_bytes, hashes, answers })
 }
 
-struct One<P> {
-    probe: P,
-    hash: u64,
-}
+struct One<P>(P);
 
-impl<P: Probe> Task for One<P> {
-    type Output = bool;
+impl<P: Probe> Single for One<P> {
     #[inline(always)]
-    fn run<I: Isa, const B: usize>(mut self, isa: I) -> bool {
-        self.probe.probe::<I, B>(isa, self.hash)
+    fn run<I: Isa, const B: usize>(mut self, isa: I, hash: u64) -> bool {
+        self.0.probe::<I, B>(isa, hash)
     }
 }
 
@@ -220,7 +248,7 @@ impl<P: Probe> Task for Many<'_, P> {
 }
 
 struct Querying<'a, L: Query<A>, A> {
-    size: Size,
+    params: &'a Params,
     memory: &'a L::Memory,
 }
 
@@ -229,17 +257,17 @@ impl<L: Query<A>, A> Probe for Querying<'_, L, A> {
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
-        L::prefetch(self.size, self.memory, hash);
+        L::prefetch(self.params.size(), self.memory, hash);
     }
 
     #[inline(always)]
     fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
-        L::contains::<I, B>(self.size, isa, self.memory, hash)
+        L::contains::<I, B>(self.params.size(), isa, self.memory, hash)
     }
 }
 
 struct Inserting<'a, L: Insert> {
-    size: Size,
+    params: &'a Params,
     memory: &'a mut L::Memory,
 }
 
@@ -248,17 +276,17 @@ impl<L: Insert> Probe for Inserting<'_, L> {
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
-        L::prefetch(self.size, self.memory, hash);
+        L::prefetch(self.params.size(), self.memory, hash);
     }
 
     #[inline(always)]
     fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
-        L::insert::<I, B>(self.size, isa, self.memory, hash)
+        L::insert::<I, B>(self.params.size(), isa, self.memory, hash)
     }
 }
 
 struct Sharing<'a, L: InsertShared> {
-    size: Size,
+    params: &'a Params,
     memory: &'a L::Memory,
 }
 
@@ -267,11 +295,11 @@ impl<L: InsertShared> Probe for Sharing<'_, L> {
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
-        L::prefetch(self.size, self.memory, hash);
+        L::prefetch(self.params.size(), self.memory, hash);
     }
 
     #[inline(always)]
     fn probe<I: Isa, const B: usize>(&mut self, _: I, hash: u64) -> bool {
-        L::insert::<B>(self.size, self.memory, hash)
+        L::insert::<B>(self.params.size(), self.memory, hash)
     }
 }

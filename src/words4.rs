@@ -119,6 +119,10 @@ impl Query<Exclusive> for Words4 {
         isa.contains::<B>(blocks.locate(hash), Pattern::new(hash))
     }
 
+    fn contains_one(params: &Params, blocks: &Blocks, hash: u64) -> bool {
+        operations::contains_one::<Self, Exclusive>(params, blocks, hash)
+    }
+
     fn contains_many(params: &Params, blocks: &Blocks, hashes: &[u64], found: &mut [bool]) -> usize {
         operations::contains_many::<Self, Exclusive>(params, blocks, hashes, found)
     }
@@ -128,6 +132,10 @@ impl Insert for Words4 {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(_: Size, isa: I, blocks: &mut Blocks, hash: u64) -> bool {
         isa.insert::<B>(blocks.locate_mut(hash), Pattern::new(hash))
+    }
+
+    fn insert_one(params: &Params, blocks: &mut Blocks, hash: u64) -> bool {
+        operations::insert_one::<Self>(params, blocks, hash)
     }
 
     fn insert_many(params: &Params, blocks: &mut Blocks, hashes: &[u64], new: &mut [bool]) -> usize {

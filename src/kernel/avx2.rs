@@ -3,7 +3,7 @@
 //! A pattern word is broadcast, each lane shifts its own 16 bits to the bottom, and a shift of 1 makes the bit. The
 //! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
-use super::{Isa, Task};
+use super::{Isa, Single, Task};
 use crate::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
@@ -18,6 +18,16 @@ pub(crate) struct Avx2(());
 #[target_feature(enable = "avx2,bmi2")]
 pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
     task.run::<Avx2, B>(Avx2(()))
+}
+
+/// Runs the task for a single key compiled for AVX2.
+///
+/// # Safety
+/// - The CPU must have AVX2 and BMI2.
+#[inline]
+#[target_feature(enable = "avx2,bmi2")]
+pub(crate) unsafe fn run_single<T: Single, const B: usize>(task: T, hash: u64) -> bool {
+    task.run::<Avx2, B>(Avx2(()), hash)
 }
 
 /// The choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.

@@ -5,7 +5,7 @@
 //! words in 256 bits, which three vector units share on Intel's cores; an insert on the whole block in 512 bits, to
 //! write it with one store.
 
-use super::{Isa, Task};
+use super::{Isa, Single, Task};
 use crate::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
@@ -20,6 +20,16 @@ pub(crate) struct Avx512(());
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
 pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
     task.run::<Avx512, B>(Avx512(()))
+}
+
+/// Runs the task for a single key compiled for AVX-512.
+///
+/// # Safety
+/// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
+pub(crate) unsafe fn run_single<T: Single, const B: usize>(task: T, hash: u64) -> bool {
+    task.run::<Avx512, B>(Avx512(()), hash)
 }
 
 /// The bits of the first pattern word that choose the lanes' words.

@@ -152,7 +152,7 @@ fn answers(length: usize, batch: impl FnOnce(&mut [bool]) -> usize) -> Vec<bool>
 }
 
 #[test]
-fn insert_batches_follow_the_specification() {
+fn inserts_follow_the_specification() {
     for_each_batch(|kernel, probes, blocks, hashes| {
         let mut specified = vec![Block::default(); blocks];
         let expected: Vec<bool> =
@@ -160,6 +160,11 @@ fn insert_batches_follow_the_specification() {
 
         let mut filter = build(kernel, probes, blocks);
         assert_eq!(answers(hashes.len(), |new| filter.insert_hashes(hashes, new)), expected);
+        assert!(filter.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+
+        let mut filter = build(kernel, probes, blocks);
+        let single: Vec<bool> = hashes.iter().map(|&hash| filter.insert_hash(hash)).collect();
+        assert_eq!(single, expected);
         assert!(filter.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
 
         let atomic = AtomicBloomFilter::from(build(kernel, probes, blocks));
@@ -170,11 +175,11 @@ fn insert_batches_follow_the_specification() {
 }
 
 #[test]
-fn contains_batches_follow_the_specification() {
+fn queries_follow_the_specification() {
     for_each_batch(|kernel, probes, blocks, hashes| {
         let mut specified = vec![Block::default(); blocks];
         let mut filter = build(kernel, probes, blocks);
-        // Every other key is in, by single calls: `insert_batches_follow_the_specification` sees to the batches.
+        // Every other key is in.
         for &hash in hashes.iter().step_by(2) {
             specified_hash(&mut specified, probes, hash, true);
             filter.insert_hash(hash);
@@ -183,7 +188,9 @@ fn contains_batches_follow_the_specification() {
             hashes.iter().map(|&hash| specified_hash(&mut specified, probes, hash, false)).collect();
 
         assert_eq!(answers(hashes.len(), |found| filter.contains_hashes(hashes, found)), expected);
+        assert!(hashes.iter().map(|&hash| filter.contains_hash(hash)).eq(expected.iter().copied()));
         let atomic = AtomicBloomFilter::from(filter);
         assert_eq!(answers(hashes.len(), |found| atomic.contains_hashes(hashes, found)), expected);
+        assert!(hashes.iter().map(|&hash| atomic.contains_hash(hash)).eq(expected.iter().copied()));
     });
 }

@@ -112,6 +112,11 @@ pub(crate) trait Task {
     fn run<I: Isa, const B: usize>(self, isa: I) -> Self::Output;
 }
 
+/// Work on one key, which is called instead of inlined: with the hash beside it, two words more fit the registers of a call.
+pub(crate) trait Single {
+    fn run<I: Isa, const B: usize>(self, isa: I, hash: u64) -> bool;
+}
+
 /// This CPU, or this build, lacks the kernel.
 pub(crate) struct Unavailable;
 
@@ -134,6 +139,22 @@ impl Selected {
         self.0
     }
 
+    /// The best kernel of the instructions that the compiler was told of, if it was told of more than the baseline. The whole
+    /// program may consist of them, so a single call needs no dispatch and is inlined.
+    pub(crate) const TOLD: Option<Self> = if cfg!(all(
+        target_arch = "x86_64",
+        target_feature = "avx512f",
+        target_feature = "avx512vl",
+        target_feature = "avx512dq",
+        target_feature = "bmi2"
+    )) {
+        Some(Self(Kernel::Avx512))
+    } else if cfg!(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "bmi2")) {
+        Some(Self(Kernel::Avx2))
+    } else {
+        None
+    };
+
     /// Runs a task on this kernel, with `probes` (4, 8, 12 or 16) a key. One dispatch, of two jumps.
     #[inline]
     pub(crate) fn run<T: Task>(self, probes: u32, task: T) -> T::Output {
@@ -142,6 +163,32 @@ impl Selected {
             8 => self.run_lanes::<T, 2>(task),
             12 => self.run_lanes::<T, 3>(task),
             _ => self.run_lanes::<T, 4>(task),
+        }
+    }
+
+    /// Runs a task for a single key on this kernel.
+    #[inline(always)]
+    pub(crate) fn run_single<T: Single>(self, probes: u32, task: T, hash: u64) -> bool {
+        match probes {
+            4 => self.run_lanes_single::<T, 1>(task, hash),
+            8 => self.run_lanes_single::<T, 2>(task, hash),
+            12 => self.run_lanes_single::<T, 3>(task, hash),
+            _ => self.run_lanes_single::<T, 4>(task, hash),
+        }
+    }
+
+    #[inline(always)]
+    fn run_lanes_single<T: Single, const B: usize>(self, task: T, hash: u64) -> bool {
+        match self.0 {
+            Kernel::Portable => run_portable::<T, B>(task, hash),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `Selected::new` saw the CPU features of this kernel, or the compiler was told of them: `TOLD`.
+            Kernel::Avx2 => unsafe { avx2::run_single::<T, B>(task, hash) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Kernel::Avx512 => unsafe { avx512::run_single::<T, B>(task, hash) },
+            #[cfg(not(target_arch = "x86_64"))]
+            Kernel::Avx2 | Kernel::Avx512 => run_portable::<T, B>(task, hash),
         }
     }
 
@@ -160,13 +207,19 @@ impl Selected {
     }
 }
 
-/// Runs a task for a single key, inlined into the caller: a call into a kernel's function costs more than it gains there.
+/// Not inlined: its many registers would be saved for the other kernels as well.
+#[inline(never)]
+fn run_portable<T: Single, const B: usize>(task: T, hash: u64) -> bool {
+    task.run::<Portable, B>(Portable, hash)
+}
+
+/// Runs a task for a single key, inlined into the caller: for operations that use no vectors.
 #[inline(always)]
-pub(crate) fn run_inline<T: Task>(probes: u32, task: T) -> T::Output {
+pub(crate) fn run_inline<T: Single>(probes: u32, task: T, hash: u64) -> bool {
     match probes {
-        4 => task.run::<Portable, 1>(Portable),
-        8 => task.run::<Portable, 2>(Portable),
-        12 => task.run::<Portable, 3>(Portable),
-        _ => task.run::<Portable, 4>(Portable),
+        4 => task.run::<Portable, 1>(Portable, hash),
+        8 => task.run::<Portable, 2>(Portable, hash),
+        12 => task.run::<Portable, 3>(Portable, hash),
+        _ => task.run::<Portable, 4>(Portable, hash),
     }
 }
