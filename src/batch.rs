@@ -18,6 +18,9 @@ const BURST: usize = 4;
 /// Keys that are hashed together, to be probed as one batch: 4 KiB of hashes.
 const PORTION: usize = 512;
 
+/// A call for so few keys takes less memory, for to clear that of a portion would cost more than the keys.
+pub(crate) const FEW: usize = 16;
+
 /// Filters up to this size are probed without prefetches: they stay in the cache that is a few cycles away, and the
 /// prefetch costs more than it gains. docs/BENCHMARKS.md has the measurement.
 pub(crate) const CACHED_BYTES: usize = 1 << 20;
@@ -90,6 +93,18 @@ pub(crate) fn hashed<K: Key>(
 
 /// [`hashed`], which ends at the first error.
 pub(crate) fn try_hashed<K: Key, E>(
+    hasher: &KeyHasher,
+    keys: &[K],
+    answers: &mut [bool],
+    run: impl FnMut(&[u64], &mut [bool]) -> Result<usize, E>,
+) -> Result<usize, E> {
+    match keys.len() {
+        0..=FEW => portions::<K, E, FEW>(hasher, keys, answers, run),
+        _ => portions::<K, E, PORTION>(hasher, keys, answers, run),
+    }
+}
+
+fn portions<K: Key, E, const PORTION: usize>(
     hasher: &KeyHasher,
     keys: &[K],
     answers: &mut [bool],

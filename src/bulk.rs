@@ -1,104 +1,99 @@
-//! Bulk loads on all cores: partitioned by ranges of blocks, so that every task writes blocks of its own.
+//! Bulk loads on all cores: every thread writes a range of blocks of its own.
 //!
 //! ```text
-//! a portion of the keys, in chunks     each chunk: hash, count by range, sort by range      one task a chunk
-//! the filter, in ranges of blocks      each range: gather its run of every chunk, insert    one task a range
+//! a portion of the hashes      shared by all threads, which read all of it
+//! the filter, in ranges        each thread: picks the hashes of its range, inserts them in batches
 //! ```
 //!
 //! There are no atomics and no locks, and each bit ends up as if the keys had come one by one, because an insert only sets
-//! bits. It is the first half of a radix sort (one pass), and it pays twice: a range is small, so its
-//! pages stay in the TLB and much of it in a cache.
+//! bits. A hash is in a range if it is between two numbers, since the block's index rises with it. So a thread passes by the hashes
+//! of others in less than a nanosecond each, and they need no sorting.
 
 use crate::batch::{self, Probe};
-use crate::block::{self, Block, Pattern, WORDS};
+use crate::block::{self, Block, Pattern};
 use crate::filter::Filter;
 use crate::kernel::Isa;
 use crate::key::Key;
 use crate::operations::{self, Query};
 use crate::params::Params;
-use crate::storage::{self, Blocks};
+use crate::storage;
 use crate::words4::{BloomFilter, Words4};
 use alloc::{vec, vec::Vec};
 use rayon::prelude::*;
 use std::sync::Mutex;
 
-/// Keys that one task partitions at a time: 1 MiB of hashes, to be read twice out of a cache.
-const CHUNK: usize = 1 << 17;
-/// Keys that wait partitioned for the second half: 32 MiB of hashes. More would not insert faster, and fresh memory takes
-/// time to touch.
-const PORTION: usize = 32 * CHUNK;
-/// Keys of a range that are gathered before they are inserted as one batch: the runs of single chunks are too short for
-/// prefetches to run ahead.
-const GATHERED: usize = 1 << 16;
-/// Keys that a thread takes from a parallel iterator before it inserts them: 8 MiB of hashes.
-const TAKEN: usize = 1 << 20;
-/// Most ranges: as many write streams as one pass of partitioning keeps fast.
-const MAX_RANGES: usize = 512;
+/// Hashes that all threads pass over before they go on together: 4 MiB, which stay in the cache that they share.
+const PORTION: usize = 1 << 19;
+/// Hashes that a thread looks at before it inserts those of its range: long enough for prefetches to run ahead.
+const PICKED: usize = 1 << 12;
+/// Fewer keys are inserted by one thread: to wake the others takes as long.
+const FEW: usize = 1 << 16;
+/// Keys that a thread takes from a parallel iterator before it inserts them: 1 MiB of hashes.
+const TAKEN: usize = 1 << 17;
 
-/// Equal ranges of a filter's blocks, the last one shorter.
-#[derive(Clone, Copy)]
-struct Ranges {
-    blocks: usize,
-    /// log2 of the blocks in a range.
-    shift: u32,
+/// A range of a filter's blocks, to be written by one thread.
+struct Range<'a> {
+    params: Params,
+    blocks: &'a mut [Block],
+    /// The number of blocks before it.
+    first: usize,
+    /// The least hash whose block is in it, and how many hashes more there are.
+    least: u64,
+    more: u64,
 }
 
-impl Ranges {
-    fn new(blocks: usize) -> Self {
-        Self { blocks, shift: blocks.div_ceil(MAX_RANGES).next_power_of_two().trailing_zeros() }
-    }
-
-    fn count(self) -> usize {
-        self.blocks.div_ceil(self.len())
-    }
-
-    /// Blocks in a range.
-    fn len(self) -> usize {
-        1 << self.shift
-    }
-
-    fn of(self, hash: u64) -> usize {
-        block::locate(hash, self.blocks) >> self.shift
-    }
-
-    /// Sorts the hashes by range into `sorted`, of the same length.
-    fn partition<'a>(self, hashes: &[u64], sorted: &'a mut [u64]) -> Partition<'a> {
-        let mut ends = vec![0usize; self.count()];
-        for &hash in hashes {
-            ends[self.of(hash)] += 1;
-        }
-        let mut start = 0;
-        for end in &mut ends {
-            start += core::mem::replace(end, start);
-        }
-        // Each entry is where the range's next hash goes, and its end once all are placed.
-        for &hash in hashes {
-            let next = &mut ends[self.of(hash)];
-            sorted[*next] = hash;
-            *next += 1;
-        }
-        Partition { sorted, ends }
-    }
+/// Divides the blocks of a filter into at most so many ranges of equal length, the last one shorter.
+fn ranges<'a>(params: &Params, blocks: &'a mut [Block], count: usize) -> impl Iterator<Item = Range<'a>> {
+    let (params, all) = (*params, blocks.len());
+    let len = all.div_ceil(count);
+    blocks.chunks_mut(len).enumerate().map(move |(i, blocks)| {
+        let (first, next) = (i * len, i * len + blocks.len());
+        let least = least_hash(first, all);
+        // Below 2^64 at the end of the filter, too.
+        let last = if next == all { u64::MAX } else { least_hash(next, all) - 1 };
+        Range { params, blocks, first, least, more: last - least }
+    })
 }
 
-/// Hashes sorted by range, and where each range ends.
-struct Partition<'a> {
-    sorted: &'a [u64],
-    ends: Vec<usize>,
+/// The least hash whose block is not before this one: the ceiling of `block × 2^64 / blocks`. See [`block::locate`].
+fn least_hash(block: usize, blocks: usize) -> u64 {
+    // Below 2^64, since the block is one of the filter's.
+    ((block as u128) << 64).div_ceil(blocks as u128) as u64
 }
 
-impl Partition<'_> {
-    fn range(&self, range: usize) -> &[u64] {
-        let start = if range == 0 { 0 } else { self.ends[range - 1] };
-        &self.sorted[start..self.ends[range]]
+impl Range<'_> {
+    /// Inserts those of the hashes whose blocks are here.
+    fn insert(&mut self, hashes: &[u64]) {
+        const ROOM: usize = 2 * PICKED;
+        let mut picked = vec![0; ROOM];
+        let picked: &mut [u64; ROOM] = picked.first_chunk_mut().expect("it is as long");
+        let mut new = vec![false; ROOM];
+        let (least, more, mut len) = (self.least, self.more, 0);
+        for hashes in hashes.chunks(PICKED) {
+            for &hash in hashes {
+                // Without a branch, which would be mispredicted often. The place is overwritten if the hash is not here.
+                picked[len % ROOM] = hash;
+                len += usize::from(hash.wrapping_sub(least) <= more);
+            }
+            if len > PICKED {
+                self.insert_picked(&picked[..len], &mut new[..len]);
+                len = 0;
+            }
+        }
+        self.insert_picked(&picked[..len], &mut new[..len]);
+    }
+
+    fn insert_picked(&mut self, hashes: &[u64], new: &mut [bool]) {
+        let Self { params, blocks, first, .. } = self;
+        let probe = InsertingInRange { total: params.blocks, blocks, first: *first };
+        operations::many(params, params.probes, probe, hashes, new);
     }
 }
 
 impl BloomFilter {
     /// Inserts many keys on all cores of the current rayon pool. Bit by bit the same as inserting them one by one.
     ///
-    /// Needs 32 MiB beside the filter for any number of keys, and 2 MiB for each thread; less for fewer than four
-    /// million keys. O(keys).
+    /// Needs 4 MiB beside the filter for any number of keys. O(keys), and each thread passes over all of the hashes.
     ///
     /// # Examples
     /// ```
@@ -108,15 +103,21 @@ impl BloomFilter {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn par_insert<K: Key + Sync>(&mut self, keys: &[K]) {
+        if alone(keys.len()) {
+            let mut new = vec![false; keys.len().min(PORTION)];
+            return keys.chunks(PORTION).for_each(|keys| _ = self.insert_batch(keys, &mut new[..keys.len()]));
+        }
         let hasher = self.hasher.clone();
-        self.insert_portions(keys, |ranges, keys, sorted| {
-            let hashes: Vec<u64> = keys.iter().map(|key| key.hash(&hasher)).collect();
-            ranges.partition(&hashes, sorted)
-        });
+        let mut hashes = vec![0; keys.len().min(PORTION)];
+        for keys in keys.chunks(PORTION) {
+            let hashes = &mut hashes[..keys.len()];
+            hashes.par_iter_mut().with_min_len(PICKED).zip(keys).for_each(|(hash, key)| *hash = key.hash(&hasher));
+            self.par_insert_hashes(hashes);
+        }
     }
 
     /// [`par_insert`](Self::par_insert) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
-    /// It needs the 32 MiB, and 1 to 2 MiB for each thread.
+    /// It needs 80 KiB for each thread.
     ///
     /// # Examples
     /// ```
@@ -127,41 +128,21 @@ impl BloomFilter {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) {
-        self.insert_portions(hashes, Ranges::partition);
-    }
-
-    fn insert_portions<T: Sync>(
-        &mut self,
-        items: &[T],
-        partition: impl for<'a> Fn(Ranges, &[T], &'a mut [u64]) -> Partition<'a> + Sync,
-    ) {
-        let params = self.params;
-        let ranges = Ranges::new(params.blocks);
-        // Storage as a filter's own: in huge pages, for the scattered writes.
-        let mut sorted = Blocks::zeroed_or_abort(items.len().min(PORTION).div_ceil(WORDS).max(1));
-        let sorted = sorted.as_mut_words();
-        for portion in items.chunks(PORTION) {
-            let partitions: Vec<Partition> = portion
-                .par_chunks(CHUNK)
-                .zip(sorted.par_chunks_mut(CHUNK))
-                .map(|(chunk, sorted)| partition(ranges, chunk, sorted))
-                .collect();
-            self.blocks.as_mut_slice().par_chunks_mut(ranges.len()).enumerate().for_each(|(range, blocks)| {
-                let mut insert = |hashes: &mut Vec<u64>| {
-                    insert_range(&params, blocks, range * ranges.len(), hashes);
-                    hashes.clear();
-                };
-                let mut gathered = Vec::new();
-                for partition in &partitions {
-                    gathered.extend_from_slice(partition.range(range));
-                    if gathered.len() >= GATHERED {
-                        insert(&mut gathered);
-                    }
-                }
-                insert(&mut gathered);
-            });
+        if alone(hashes.len()) {
+            let mut new = vec![false; hashes.len().min(PORTION)];
+            return hashes.chunks(PORTION).for_each(|hashes| _ = self.insert_hashes(hashes, &mut new[..hashes.len()]));
+        }
+        let mut ranges: Vec<Range> =
+            ranges(&self.params, self.blocks.as_mut_slice(), rayon::current_num_threads()).collect();
+        for hashes in hashes.chunks(PORTION) {
+            ranges.par_iter_mut().for_each(|range| range.insert(hashes));
         }
     }
+}
+
+/// Whether one thread inserts as fast as all.
+fn alone(keys: usize) -> bool {
+    keys < FEW || rayon::current_num_threads() == 1
 }
 
 impl<A> Filter<Words4, A>
@@ -196,12 +177,6 @@ where
     }
 }
 
-/// Inserts hashes whose blocks are all among `blocks`, which start at the filter's block `first`.
-fn insert_range(params: &Params, blocks: &mut [Block], first: usize, hashes: &[u64]) {
-    let mut new = vec![false; hashes.len()];
-    operations::many(params, params.probes, InsertingInRange { total: params.blocks, blocks, first }, hashes, &mut new);
-}
-
 struct InsertingInRange<'a> {
     total: usize,
     blocks: &'a mut [Block],
@@ -225,25 +200,21 @@ impl Probe for InsertingInRange<'_> {
     }
 }
 
-/// Inserts the keys of a parallel iterator. Each thread gathers and partitions 2^20 hashes (16 MiB a thread), then
-/// inserts range by range; ranges are locked one at a time, once for some thousand keys.
+/// Inserts the keys of a parallel iterator. Each thread gathers 2^17 hashes (1 MiB a thread), then inserts them range by range.
+/// Ranges are locked one at a time, once for some thousand keys.
 impl<K: Key + Send> ParallelExtend<K> for BloomFilter {
     fn par_extend<I: IntoParallelIterator<Item = K>>(&mut self, keys: I) {
-        let params = self.params;
         let hasher = &self.hasher;
-        let ranges = Ranges::new(params.blocks);
-        let locked: Vec<Mutex<&mut [Block]>> =
-            self.blocks.as_mut_slice().chunks_mut(ranges.len()).map(Mutex::new).collect();
+        // Some are free while each thread writes to one.
+        let count = 4 * rayon::current_num_threads();
+        let ranges: Vec<Mutex<Range>> =
+            ranges(&self.params, self.blocks.as_mut_slice(), count).map(Mutex::new).collect();
         let insert = |hashes: &[u64]| {
-            let mut sorted = vec![0; hashes.len()];
-            let partition = ranges.partition(hashes, &mut sorted);
-            for (range, blocks) in locked.iter().enumerate() {
-                let hashes = partition.range(range);
-                if !hashes.is_empty() {
-                    // A poisoned lock: another thread panicked between two inserts, which leaves valid blocks.
-                    let mut blocks = blocks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                    insert_range(&params, &mut blocks, range * ranges.len(), hashes);
-                }
+            let start = rayon::current_thread_index().unwrap_or(0) * 4;
+            for i in 0..ranges.len() {
+                let range = &ranges[(start + i) % ranges.len()];
+                // A poisoned lock: another thread panicked between two inserts, which leaves valid blocks.
+                range.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(hashes);
             }
         };
         keys.into_par_iter()

@@ -149,14 +149,6 @@ impl Blocks {
         })
     }
 
-    /// All words of all blocks.
-    #[cfg(feature = "rayon")]
-    pub(crate) fn as_mut_words(&mut self) -> &mut [u64] {
-        let blocks = self.as_mut_slice();
-        // SAFETY: a `Block` is its eight words and nothing else, so the blocks are as many words in a row.
-        unsafe { core::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), blocks.len() * WORDS) }
-    }
-
     /// The block of a hash.
     #[inline(always)]
     pub(crate) fn locate(&self, hash: u64) -> &Block {
@@ -195,7 +187,9 @@ impl Memory for Blocks {
     }
 
     fn clear(&mut self) {
-        self.as_mut_slice().fill(Block::default());
+        // Reads first: memory that nobody has written to is not there yet, and to write to it would make the system provide it.
+        let set = self.as_mut_slice().iter_mut().filter(|block| **block != Block::default());
+        set.for_each(|block| *block = Block::default());
     }
 }
 
@@ -310,8 +304,10 @@ impl Memory for AtomicBlocks {
 
     fn clear(&mut self) {
         for word in self.as_slice().iter().flat_map(|block| &block.0) {
-            // Relaxed: `&mut self` rules out racing callers.
-            word.store(0, Ordering::Relaxed);
+            // Relaxed: `&mut self` rules out racing callers. Reads first, as the blocks of one writer do.
+            if word.load(Ordering::Relaxed) != 0 {
+                word.store(0, Ordering::Relaxed);
+            }
         }
     }
 }

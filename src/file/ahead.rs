@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{Builder, Scope};
 
 /// Bytes of a read, large enough to make system calls cheap.
-const READ: usize = 1 << 20;
+pub(super) const READ: usize = 1 << 20;
 
 /// Reads that may wait for their consumer.
 const READS: usize = 4;

@@ -40,6 +40,8 @@ pub(crate) fn load<T>(
         let file = File::open(path)?;
         let length = regular_length(&file)?;
         match length {
+            // Not worth a thread.
+            Some(length) if length <= ahead::READ as u64 => read(&mut &file, Some(length)),
             Some(_) => std::thread::scope(|scope| read(&mut ahead::Ahead::new(scope, &file)?, length)),
             // A thread that waits for a pipe could not be told to stop.
             None => read(&mut &file, None),

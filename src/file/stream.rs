@@ -157,7 +157,7 @@ pub(super) fn read_body(
 ) -> Result<Loaded, FileErrorKind> {
     let room = |filled| if vouched { params.blocks } else { justified(params.blocks, filled) };
     let mut sums = Sums::new(params.kernel);
-    let mut chunk = vec![[[0; 8]; WORDS]; CHUNK];
+    let mut chunk = vec![[[0; 8]; WORDS]; CHUNK.min(params.blocks)];
     let mut blocks = Blocks::zeroed(room(0)).map_err(out_of_memory)?;
     let mut filled = 0;
     loop {

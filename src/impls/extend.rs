@@ -1,5 +1,6 @@
 //! Filters from iterators.
 
+use crate::batch::FEW;
 use crate::hash::KeyHasher;
 use crate::key::Key;
 use crate::params::Builder;
@@ -20,22 +21,24 @@ const COLLECTED_RATE: f64 = 0.01;
 /// ```
 impl<K: Key> Extend<K> for BloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        // A few KiB: long enough for prefetches to run ahead, and on the stack.
-        const BATCH: usize = 1024;
-        let (mut hashes, mut new) = ([0; BATCH], [false; BATCH]);
         let mut keys = keys.into_iter();
-        loop {
-            let mut filled = 0;
-            for (slot, key) in hashes.iter_mut().zip(&mut keys) {
-                *slot = key.hash(self.hasher());
-                filled += 1;
-            }
-            self.insert_hashes(&hashes[..filled], &mut new[..filled]);
-            if filled < BATCH {
-                return;
-            }
+        // For few keys little memory has to be cleared. Then a few KiB: long enough for prefetches to run ahead, and on the stack.
+        if extend_by::<K, FEW>(self, &mut keys) {
+            while extend_by::<K, 1024>(self, &mut keys) {}
         }
     }
+}
+
+/// Inserts the next `BATCH` keys; whether there were as many.
+fn extend_by<K: Key, const BATCH: usize>(filter: &mut BloomFilter, keys: &mut impl Iterator<Item = K>) -> bool {
+    let (mut hashes, mut new) = ([0; BATCH], [false; BATCH]);
+    let mut filled = 0;
+    for (slot, key) in hashes.iter_mut().zip(keys) {
+        *slot = key.hash(filter.hasher());
+        filled += 1;
+    }
+    filter.insert_hashes(&hashes[..filled], &mut new[..filled]);
+    filled == BATCH
 }
 
 /// A filter of the iterator's keys, sized for as many keys as it yields at a false-positive rate of 1 %, with seed 0.

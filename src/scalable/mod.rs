@@ -1,6 +1,6 @@
 //! `ScalableBloomFilter`: for when nobody knows how many keys will come.
 
-use crate::batch::{self, PENDING, Pending};
+use crate::batch::{self, FEW, PENDING, Pending};
 use crate::error::BuildError;
 use crate::growth::{Growth, combined};
 use crate::hash::KeyHasher;
@@ -195,6 +195,13 @@ impl ScalableBloomFilter {
             return Ok(count);
         }
         new.fill(false);
+        if hashes.len() <= FEW {
+            for (&hash, new) in hashes.iter().zip(new) {
+                *new = self.insert_hash(hash)?;
+                count += usize::from(*new);
+            }
+            return Ok(count);
+        }
         let mut pending = Pending::new();
         for (hashes, new) in hashes.chunks(PENDING).zip(new.chunks_mut(PENDING)) {
             pending.take(hashes);
@@ -212,6 +219,10 @@ impl ScalableBloomFilter {
         batch::check_lengths(hashes.len(), found.len());
         if let [only] = &self.stages[..] {
             return only.contains_hashes(hashes, found);
+        }
+        if hashes.len() <= FEW {
+            hashes.iter().zip(&mut *found).for_each(|(&hash, found)| *found = self.contains_hash(hash));
+            return found.iter().filter(|found| **found).count();
         }
         let mut pending = Pending::new();
         let mut count = 0;

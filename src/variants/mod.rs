@@ -55,6 +55,7 @@ use crate::hash::KeyHasher;
 use crate::operations::{Exclusive, Insert, InsertShared, Keyed, Query, Shared};
 use crate::params::{FromParams, Sizing};
 use crate::purpose::Purpose;
+use crate::storage::{Blocks, Memory};
 
 pub use classic::{AtomicClassicBloomFilter, ClassicBloomFilter};
 pub use counting::CountingBloomFilter;
@@ -148,12 +149,15 @@ impl<L: Query<A> + Variant, A> Filter<L, A> {
     }
 
     /// For the types of this module: the same filter with another seed of the hash, empty, since keys that are in would not
-    /// be found again. The seed is 0 at first. Only filters with the same seed can be merged. O(memory).
+    /// be found again. The seed is 0 at first. Only filters with the same seed can be merged. O(1), in fresh memory.
+    ///
+    /// # Panics
+    /// If the system does not have the memory.
     pub fn with_seed(mut self, seed: u64) -> Self
     where
         L: Keyed,
     {
-        self.clear();
+        self.blocks = L::Memory::empty(Blocks::zeroed_or_abort(self.params.blocks));
         self.params.seed = seed;
         self.hasher = KeyHasher::new(seed);
         self
