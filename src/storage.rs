@@ -187,9 +187,14 @@ impl Memory for Blocks {
     }
 
     fn clear(&mut self) {
-        // Reads first: memory that nobody has written to is not there yet, and to write to it would make the system provide it.
-        let set = self.as_mut_slice().iter_mut().filter(|block| **block != Block::default());
-        set.for_each(|block| *block = Block::default());
+        /// Blocks of a small page.
+        const PAGE: usize = 4096 / BLOCK_BYTES;
+        // Reads first: a page that nobody has written to is not there yet, and to write to it would make the system provide it.
+        for page in self.as_mut_slice().chunks_mut(PAGE) {
+            if page.iter().any(|block| *block != Block::default()) {
+                page.fill(Block::default());
+            }
+        }
     }
 }
 
