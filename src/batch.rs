@@ -21,9 +21,9 @@ const PORTION: usize = 512;
 /// A call for so few keys takes less memory, for to clear that of a portion would cost more than the keys.
 pub(crate) const FEW: usize = 16;
 
-/// Filters up to this size are probed without prefetches: they stay in the cache that is a few cycles away, and the
-/// prefetch costs more than it gains. docs/BENCHMARKS.md has the measurement.
-pub(crate) const CACHED_BYTES: usize = 1 << 20;
+/// Filters up to this size are probed without prefetches: they are soon in the cache that is a few cycles away, where a
+/// prefetch costs more than it gains. Larger ones may have left it between two batches. docs/DESIGN.md has the measurement.
+pub(crate) const CACHED_BYTES: usize = 1 << 18;
 
 /// One operation on the block of a hash.
 pub(crate) trait Probe {
