@@ -19,7 +19,13 @@ pub(crate) trait Memory: From<Blocks> {
 
     /// Unsets all bits.
     fn clear(&mut self);
+
+    /// Makes the system provide all of it, on all cores where there is rayon.
+    fn populate(&mut self);
 }
+
+/// Blocks of a small page.
+const PAGE: usize = 4096 / BLOCK_BYTES;
 
 /// Memory that one owner writes.
 pub(crate) trait MemoryMut: Memory + Clone + PartialEq {
@@ -187,14 +193,28 @@ impl Memory for Blocks {
     }
 
     fn clear(&mut self) {
-        /// Blocks of a small page.
-        const PAGE: usize = 4096 / BLOCK_BYTES;
         // Reads first: a page that nobody has written to is not there yet, and to write to it would make the system provide it.
         for page in self.as_mut_slice().chunks_mut(PAGE) {
             if page.iter().any(|block| *block != Block::default()) {
                 page.fill(Block::default());
             }
         }
+    }
+
+    fn populate(&mut self) {
+        let touch = |block: &mut Block| {
+            let word = &mut block.0[0];
+            // SAFETY: a reference is valid for both. Volatile, for a write of what is there already would be left out.
+            unsafe { core::ptr::write_volatile(word, core::ptr::read_volatile(word)) }
+        };
+        #[cfg(feature = "rayon")]
+        {
+            use rayon::prelude::*;
+            let pages = self.as_mut_slice().par_chunks_mut(HUGE_PAGE / BLOCK_BYTES);
+            pages.for_each(|page| page.iter_mut().step_by(PAGE).for_each(touch));
+        }
+        #[cfg(not(feature = "rayon"))]
+        self.as_mut_slice().iter_mut().step_by(PAGE).for_each(touch);
     }
 }
 
@@ -314,6 +334,12 @@ impl Memory for AtomicBlocks {
                 word.store(0, Ordering::Relaxed);
             }
         }
+    }
+
+    fn populate(&mut self) {
+        // Under loom the words are a vector that was filled one by one.
+        #[cfg(not(loom))]
+        self.0.populate();
     }
 }
 

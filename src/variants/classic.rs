@@ -122,6 +122,10 @@ impl Memory for Counted {
         self.blocks.clear();
         self.ones = 0;
     }
+
+    fn populate(&mut self) {
+        self.blocks.populate();
+    }
 }
 
 impl MemoryMut for Counted {
