@@ -1,7 +1,5 @@
 //! From bytes to 64 bits: wyhash with a secret of the filter's own.
 
-use wyhash::final3::{wyhash, wyrng};
-
 /// Hashes keys for one filter: [wyhash] (final version 3) with a secret made from the filter's seed.
 ///
 /// The result depends on the seed and the bytes alone: it is the same on every platform, in every process and in
@@ -36,7 +34,50 @@ impl KeyHasher {
     /// The hash of a byte string. O(length), about 16 bytes a nanosecond.
     #[inline]
     pub fn bytes(&self, bytes: &[u8]) -> u64 {
-        wyhash(bytes, self.seed, self.secret)
+        let length = bytes.len();
+        let (a, b) = if length > 16 {
+            return self.long(bytes);
+        } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+            match length {
+                16 => (first << 32 | last & 0xFFFF_FFFF, last >> 32 << 32 | first >> 32),
+                _ => (first.rotate_left(32), last),
+            }
+        } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            let twice = |half| u64::from(u32::from_le_bytes(half)) * 0x1_0000_0001;
+            (twice(*first), twice(*last))
+        } else if let (Some(&first), Some(&last)) = (bytes.first(), bytes.last()) {
+            (u64::from(first) << 16 | u64::from(bytes[length / 2]) << 8 | u64::from(last), 0)
+        } else {
+            (0, 0)
+        };
+        self.finish(a, b, length as u64)
+    }
+
+    /// The hash of more than 16 bytes.
+    fn long(&self, bytes: &[u8]) -> u64 {
+        let [secret0, secret1, secret2, secret3] = self.secret;
+        let fold = |pair: &[u8; 16], secret, seed| {
+            let (pair, _) = pair.as_chunks();
+            multiply_fold(u64::from_le_bytes(pair[0]) ^ secret, u64::from_le_bytes(pair[1]) ^ seed)
+        };
+        let (mut seed, mut rest) = (self.seed ^ secret0, bytes);
+        let (mut second, mut third) = (seed, seed);
+        while let Some((block, after)) = rest.split_first_chunk::<48>().filter(|(_, after)| !after.is_empty()) {
+            let (pairs, _) = block.as_chunks();
+            seed = fold(&pairs[0], secret1, seed);
+            second = fold(&pairs[1], secret2, second);
+            third = fold(&pairs[2], secret3, third);
+            rest = after;
+        }
+        // They cancel out where there was no block.
+        seed ^= second ^ third;
+        while let Some((pair, after)) = rest.split_first_chunk().filter(|(_, after)| !after.is_empty()) {
+            seed = fold(pair, secret1, seed);
+            rest = after;
+        }
+        let last = bytes.last_chunk().expect("it is longer than 16 bytes");
+        multiply_fold(secret1 ^ bytes.len() as u64, fold(last, secret1, seed))
     }
 
     /// One hash from two, for keys of several parts: the hash of their 16 bytes, so the order counts.
@@ -107,10 +148,14 @@ impl KeyHasher {
     }
 }
 
+/// wyhash's random numbers.
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0xA076_1D64_78BD_642F);
+    multiply_fold(*seed, *seed ^ 0xE703_7ED1_A0B4_28DB)
+}
+
 /// wyhash's secret for a seed: four odd words of bytes with four ones each, which differ in 32 bits from one another.
 ///
-/// The hash crate's own `make_secret` takes a 64-bit random number modulo 70 after cutting it to `usize`, so it gives
-/// another secret where that has 32 bits. This one is the same everywhere.
 fn make_secret(mut seed: u64) -> [u64; 4] {
     let mut bytes = [0; 70];
     let four_ones = (0..=255u8).filter(|byte| byte.count_ones() == 4);
@@ -118,7 +163,7 @@ fn make_secret(mut seed: u64) -> [u64; 4] {
     let mut secret = [0; 4];
     for i in 0..4 {
         secret[i] = loop {
-            let word = u64::from_le_bytes([0; 8].map(|_: u8| bytes[(wyrng(&mut seed) % 70) as usize]));
+            let word = u64::from_le_bytes([0; 8].map(|_: u8| bytes[(random(&mut seed) % 70) as usize]));
             if word % 2 == 1 && secret[..i].iter().all(|other: &u64| (other ^ word).count_ones() == 32) {
                 break word;
             }
@@ -163,7 +208,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_length_hashes_as_the_crate_does() {
+        let bytes: Vec<u8> = (0..300).map(|i| (i * 151 >> 3) as u8).collect();
+        for seed in [0, 1, u64::MAX, 0x9E37_79B9_7F4A_7C15] {
+            let hasher = KeyHasher::new(seed);
+            for start in 0..3 {
+                for end in start..bytes.len() {
+                    let bytes = &bytes[start..end];
+                    assert_eq!(hasher.bytes(bytes), wyhash::final3::wyhash(bytes, seed, hasher.secret), "{bytes:?}");
+                }
+            }
+        }
+    }
+
     proptest! {
+        #[test]
+        fn bytes_hash_as_the_crate_hashes_them(seed: u64, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let hasher = KeyHasher::new(seed);
+            prop_assert_eq!(hasher.bytes(&bytes), wyhash::final3::wyhash(&bytes, seed, hasher.secret));
+        }
+
         #[test]
         fn an_integer_hashes_as_its_little_endian_bytes(seed: u64, x: u128) {
             let hasher = KeyHasher::new(seed);

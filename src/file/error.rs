@@ -170,7 +170,7 @@ impl fmt::Display for FileErrorKind {
             }
             Self::OtherHash => write!(
                 f,
-                "keys were hashed in another way than this build does (its golden hash differs): build without the feature mum32bit of the crate wyhash"
+                "keys were hashed in another way than bloomline does (its golden hash differs): read it with the program that wrote it"
             ),
             Self::OutOfMemory { bytes } => {
                 write!(f, "the system has no {bytes} bytes of memory for the filter")
