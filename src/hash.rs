@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_length_hashes_as_the_crate_does() {
-        let bytes: Vec<u8> = (0..300).map(|i| (i * 151 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..300).map(|i| ((i * 151) >> 3) as u8).collect();
         for seed in [0, 1, u64::MAX, 0x9E37_79B9_7F4A_7C15] {
             let hasher = KeyHasher::new(seed);
             for start in 0..3 {
