@@ -40,6 +40,8 @@ fn a_run_that_is_refused_leaves_all_files_as_they_are() {
         ("-o new --dupes missing/d a", &["\"missing/d\""]),
         ("-o link --dupes nowhere a", &["\"nowhere\"", "another output"]),
         ("-o new --state new a", &["\"new\"", "another output"]),
+        ("-o s.lock --state s a", &["\"s.lock\"", "another output"]),
+        ("-o d --dupes s.lock --state s a", &["\"s.lock\"", "another output"]),
         ("-o out --state missing/s a", &["\"missing/s\""]),
         ("-o out --state d a", &["\"d\"", "not a bloomline file"]),
         ("-o out -n 1 -p 1e-30 a", &["1e-30"]),
@@ -167,6 +169,20 @@ fn one_run_at_a_time_writes_to_a_filter() {
     bench.write("f.lock", b"");
     bench.clean("build --append -o f a");
     assert!(!bench.path("f.lock").exists());
+}
+
+/// The name beside the filter may be taken.
+#[test]
+fn a_file_that_is_no_lock_stays() {
+    let bench = Bench::new(&[("a", b"a\n"), ("f.lock", b"precious\n")]);
+    bench.clean("build -o g a");
+    for line in
+        ["dedup --state f a", "dedup --state f f.lock", "build -o f a", "build --wait -o f f.lock", "merge g -o f"]
+    {
+        let message = bench.refused(line);
+        tells(&message, &["cannot use \"f\"", "/f.lock\"", "something else"]);
+        assert!(bench.read("f.lock") == b"precious\n" && !bench.path("f").exists(), "{line}");
+    }
 }
 
 fn finish(mut live: Live) -> (Option<i32>, Vec<String>, String) {
