@@ -230,6 +230,14 @@ fn one_run_at_a_time_writes_to_an_output() {
     assert_eq!(fed(bench.command("dedup -o /dev/stdout"), b"a\n").stdout, b"a\n");
 }
 
+#[test]
+fn a_folder_that_takes_no_temporary_file_is_refused_before_an_output_is_emptied() {
+    let bench = Bench::new(&[("a", b"a\n"), ("out", b"precious\n")]);
+    let message = refused(bench.command("dedup --exact -o out a").env("TMPDIR", "missing").output().unwrap());
+    tells(&message, &["--exact", "No such file", "TMPDIR"]);
+    assert_eq!(bench.read("out"), b"precious\n");
+}
+
 /// The message of a command, if it is refused.
 fn refusal(mut command: Command) -> Option<String> {
     let output = command.output().unwrap();
