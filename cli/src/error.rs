@@ -78,6 +78,8 @@ errors! {
         "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";
     Busy { filter: PathBuf } =>
         "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
+    NotLock { filter: PathBuf, path: PathBuf } =>
+        "cannot use {filter:?}: its lock would be the file {path:?}, which holds something else; move that, or choose another file";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
     ForeignOutput { output: String, ending: String } =>
         "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz or .bz2, or another ending \

@@ -77,6 +77,11 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin
     tempfile::tempfile_in(folder(path)).map(drop).map_err(|source| Error::Create { output, source })
 }
 
+/// Whether a path still leads to the file that was opened by it.
+pub fn is_named(path: &Path, opened: &Metadata) -> bool {
+    fs::metadata(path).is_ok_and(|named| (named.dev(), named.ino()) == (opened.dev(), opened.ino()))
+}
+
 /// The folder that a file is in.
 pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))

@@ -4,12 +4,16 @@
 //! its place.
 
 use crate::error::Error;
-use crate::files::{appended, whole};
+use crate::files::{self, appended, whole};
 use crate::leftovers;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// The file of the lock on a filter's file, however that is spelled.
+pub fn beside(target: &Path) -> PathBuf {
+    appended(&target.canonicalize().unwrap_or_else(|_| whole(target)), ".lock")
+}
 
 /// Held until it is dropped.
 #[derive(Debug)]
@@ -23,11 +27,15 @@ impl Lock {
     /// Locks a filter's file, whether it is there or not. If another run holds the lock, waits for it or refuses. Removes what a
     /// killed run left.
     pub fn of(target: &Path, wait: bool) -> Result<Self, Error> {
-        // However the path is spelled.
-        let path = appended(&target.canonicalize().unwrap_or_else(|_| whole(target)), ".lock");
+        let path = beside(target);
         let failed = |source| Error::Create { output: format!("{path:?}"), source };
         loop {
             let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            let opened = file.metadata().map_err(failed)?;
+            if !opened.is_file() || opened.len() > 0 {
+                // It would be removed in the end.
+                return Err(Error::NotLock { filter: target.into(), path });
+            }
             let locked = if wait { file.lock().map_err(TryLockError::Error) } else { file.try_lock() };
             match locked {
                 Ok(()) => {}
@@ -39,9 +47,7 @@ impl Lock {
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
             // The run that held it removed it in the end, perhaps after it was opened here: then it locks nothing.
-            let named = fs::metadata(&path).map(|metadata| (metadata.dev(), metadata.ino()));
-            let held = file.metadata().map(|metadata| (metadata.dev(), metadata.ino())).map_err(failed)?;
-            if named.is_ok_and(|named| named == held) {
+            if files::is_named(&path, &opened) {
                 leftovers::own_lock(&path);
                 leftovers::own(target);
                 return Ok(Self { path, file: Some(file) });

@@ -1,7 +1,7 @@
 //! An output: a file or standard output, written in large pieces, compressed if its name asks for it.
 
 use crate::error::Error;
-use crate::files::Origin;
+use crate::files::{self, Origin};
 use crate::lines::decode::Coding;
 use crate::stall::Watched;
 use bzip2::write::BzEncoder;
@@ -72,14 +72,16 @@ impl Target {
         let (file, made, metadata) = opened.map_err(|source| Error::Create { output: name.clone(), source })?;
         let length = if path.is_some() && metadata.is_file() { metadata.len() } else { 0 };
         let origin = Origin::new(name, &metadata);
-        let target = Self { origin, file, path: path.map(Path::to_owned), coding, length, made };
+        let mut target = Self { origin, file, path: path.map(Path::to_owned), coding, length, made };
         target.origin.check_apart(read, written)?;
-        // The lock goes with the descriptor. Where there are no locks, nothing tells of others.
-        if target.path.is_some()
-            && target.origin.is_regular()
-            && matches!(target.file.try_lock(), Err(TryLockError::WouldBlock))
-        {
-            return Err(Error::Locked { file: target.origin.name().to_owned() });
+        if let Some(path) = target.path.as_ref().filter(|_| target.origin.is_regular()) {
+            // The lock goes with the descriptor. Where there are no locks, nothing tells of others.
+            let taken = matches!(target.file.try_lock(), Err(TryLockError::WouldBlock));
+            // A run that made it and did not begin may have removed it since it was opened here.
+            if taken || !files::is_named(path, &metadata) {
+                target.made = None;
+                return Err(Error::Locked { file: target.origin.name().to_owned() });
+            }
         }
         Ok(target)
     }
@@ -235,4 +237,38 @@ impl Output {
 /// What an output is called, for the user to read.
 pub fn name(path: Option<&Path>) -> String {
     path.map_or_else(|| "standard output".to_owned(), |path| format!("{path:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::thread;
+
+    /// The others are refused, and remove nothing.
+    #[test]
+    fn of_runs_that_begin_at_once_one_makes_the_output() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..500 {
+            let path = folder.path().join(round.to_string());
+            let (start, end) = (Barrier::new(4), Barrier::new(4));
+            let run = || {
+                start.wait();
+                let opened = Target::open(Some(&path), [], []);
+                let refused = opened.as_ref().err().map(|error| matches!(error, Error::Locked { .. }));
+                assert!(refused.unwrap_or(true));
+                let begun = opened.is_ok();
+                let output = opened.and_then(|target| target.begin(0));
+                // Locks are held until all have tried.
+                end.wait();
+                drop(output);
+                begun
+            };
+            let begun = thread::scope(|scope| {
+                let runs = [(); 4].map(|()| scope.spawn(run));
+                runs.map(|run| run.join().unwrap()).iter().filter(|begun| **begun).count()
+            });
+            assert_eq!((begun, path.exists()), (1, true), "round {round}");
+        }
+    }
 }

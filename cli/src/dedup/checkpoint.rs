@@ -37,7 +37,8 @@ pub struct Checkpoint {
     pub dupes: u64,
     /// New keys that still fit, where the filter is limited.
     pub room: Option<u64>,
-    /// Inputs that are left out so far, or the rest of which is.
+    /// Inputs that are left out so far, or the rest of which is. Older files do not tell.
+    #[serde(default)]
     pub left_out: u64,
 }
 

@@ -62,6 +62,9 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         check_full(options, &targets, "the shared filter", "")?;
     }
     let mut inserter = sizing::of_dedup(options, &inputs)?;
+    if options.exact {
+        inserter.exact = Some(Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?);
+    }
     let (checkpoints, start) = match &options.state {
         Some(state) => begin(options, state, &inputs, &targets, &mut inserter)?,
         None => (None, None),
@@ -73,7 +76,6 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let mut hashing = reading.hashing(inserter.set.hasher());
     if options.exact {
         hashing.second = Some(KeyHasher::new(options.size.seed() ^ SECOND));
-        inserter.exact = Some(Exact::new(&env::temp_dir()));
     }
     inserter.begin();
     left_out.iter().for_each(|why| inserter.leave_out(why));

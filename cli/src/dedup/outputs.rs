@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::lines::Lines;
 use crate::lines::input::Input;
+use crate::lock;
 use crate::output::{self, Output, Target};
 use std::fs::File;
 use std::path::PathBuf;
@@ -19,8 +20,11 @@ pub struct Targets {
 impl Targets {
     /// Opens them. None of them may be an input, the state or the other one.
     pub fn open(options: &DedupOptions, inputs: &[Input]) -> Result<Self, Error> {
-        let states: Vec<PathBuf> =
-            options.state.iter().flat_map(|path| [path.clone(), Checkpoints::beside(path)]).collect();
+        let states: Vec<PathBuf> = options
+            .state
+            .iter()
+            .flat_map(|path| [path.clone(), Checkpoints::beside(path), lock::beside(path)])
+            .collect();
         let taken: Vec<Origin> = states.iter().map(|path| Origin::of(path)).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
         let kept = Target::open(options.output(), taken(), [])?;

@@ -102,6 +102,9 @@ impl Chunks {
                 && let Err(error) = grow(buffer, self.cut.size, filled)
             {
                 self.broken(error, buffer, &mut filled, &mut chunk.events);
+                // What comes next needs memory too.
+                buffer.truncate(room.max(filled + 1));
+                buffer.shrink_to_fit();
             }
         };
         self.tail.clear();

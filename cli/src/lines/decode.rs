@@ -60,8 +60,9 @@ const ENDINGS: [(&str, Coding); 7] = [
     ("bzip2", Coding::Bzip2),
 ];
 
-/// Those of other compressors.
-const FOREIGN: [&str; 11] = ["7z", "br", "bz", "lz", "lz4", "lzma", "lzo", "rar", "sz", "z", "zip"];
+/// Those of other compressors, and of compressed archives.
+const FOREIGN: [&str; 15] =
+    ["7z", "br", "bz", "lz", "lz4", "lzma", "lzo", "rar", "sz", "tbz2", "tgz", "txz", "tzst", "z", "zip"];
 
 impl Coding {
     /// That of a file with these first bytes, [`HEAD`] of them if it has as many.

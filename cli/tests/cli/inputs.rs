@@ -197,6 +197,22 @@ fn a_line_that_is_larger_than_the_memory_is_told() {
     assert!(!bench.path("f").exists());
 }
 
+/// Whatever is left of the memory when the line has taken its part.
+#[test]
+fn a_line_that_is_left_out_gives_its_memory_back() {
+    let bench = Bench::new(&[("last", b"c\n")]);
+    File::create(bench.path("long")).unwrap().set_len(400 << 20).unwrap();
+    for kibibytes in (100_000..200_000).step_by(10_000) {
+        let output = limited(&bench, kibibytes, "dedup -j 1 -n 100 --on-error skip long last").output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(
+            (output.status.code(), &*output.stdout, said.matches('\n').count()),
+            (Some(1), &b"c\n"[..], 1),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn a_key_that_is_larger_than_the_memory_is_told() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());

@@ -91,7 +91,7 @@ fn outputs_of_every_coding_are_read_again() {
 #[test]
 fn names_of_other_codings_are_refused() {
     let bench = Bench::new(&[("a", b"a\n"), ("there.zip", b"what was there")]);
-    for name in ["o.zip", "o.lz4", "o.LZMA", "o.Z", "o.7z", "o.br", "there.zip"] {
+    for name in ["o.zip", "o.lz4", "o.tgz", "o.txz", "o.LZMA", "o.Z", "o.7z", "o.br", "there.zip"] {
         let ending = name.rsplit_once('.').unwrap().1.to_lowercase();
         let parts = [&format!("cannot write to \"{name}\""), &*format!("format of .{ending} is not supported"), ".bz2"];
         tells(&bench.refused(&format!("dedup -o {name} a")), &parts);

@@ -40,6 +40,8 @@ fn a_run_that_is_refused_leaves_all_files_as_they_are() {
         ("-o new --dupes missing/d a", &["\"missing/d\""]),
         ("-o link --dupes nowhere a", &["\"nowhere\"", "another output"]),
         ("-o new --state new a", &["\"new\"", "another output"]),
+        ("-o s.lock --state s a", &["\"s.lock\"", "another output"]),
+        ("-o d --dupes s.lock --state s a", &["\"s.lock\"", "another output"]),
         ("-o out --state missing/s a", &["\"missing/s\""]),
         ("-o out --state d a", &["\"d\"", "not a bloomline file"]),
         ("-o out -n 1 -p 1e-30 a", &["1e-30"]),
@@ -169,6 +171,20 @@ fn one_run_at_a_time_writes_to_a_filter() {
     assert!(!bench.path("f.lock").exists());
 }
 
+/// The name beside the filter may be taken.
+#[test]
+fn a_file_that_is_no_lock_stays() {
+    let bench = Bench::new(&[("a", b"a\n"), ("f.lock", b"precious\n")]);
+    bench.clean("build -o g a");
+    for line in
+        ["dedup --state f a", "dedup --state f f.lock", "build -o f a", "build --wait -o f f.lock", "merge g -o f"]
+    {
+        let message = bench.refused(line);
+        tells(&message, &["cannot use \"f\"", "/f.lock\"", "something else"]);
+        assert!(bench.read("f.lock") == b"precious\n" && !bench.path("f").exists(), "{line}");
+    }
+}
+
 fn finish(mut live: Live) -> (Option<i32>, Vec<String>, String) {
     live.hang_up();
     live.end()
@@ -212,6 +228,14 @@ fn one_run_at_a_time_writes_to_an_output() {
     bench.clean("dedup -o o a");
     // A pipe may have many writers.
     assert_eq!(fed(bench.command("dedup -o /dev/stdout"), b"a\n").stdout, b"a\n");
+}
+
+#[test]
+fn a_folder_that_takes_no_temporary_file_is_refused_before_an_output_is_emptied() {
+    let bench = Bench::new(&[("a", b"a\n"), ("out", b"precious\n")]);
+    let message = refused(bench.command("dedup --exact -o out a").env("TMPDIR", "missing").output().unwrap());
+    tells(&message, &["--exact", "No such file", "TMPDIR"]);
+    assert_eq!(bench.read("out"), b"precious\n");
 }
 
 /// The message of a command, if it is refused.

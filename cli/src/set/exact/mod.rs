@@ -48,9 +48,10 @@ struct Limits {
 }
 
 impl Exact {
-    /// Remembers nothing yet. The first temporary file is made in `folder` when the memory is full.
-    pub fn new(folder: &Path) -> Self {
-        Self::limited(folder, Limits { recent_bits: 20, confirmed_bits: 19, fan_in: 16 })
+    /// Remembers nothing yet. The first temporary file is made in `folder` when the memory is full. Fails if none can be made.
+    pub fn new(folder: &Path) -> io::Result<Self> {
+        tempfile::tempfile_in(folder)?;
+        Ok(Self::limited(folder, Limits { recent_bits: 20, confirmed_bits: 19, fan_in: 16 }))
     }
 
     fn limited(folder: &Path, limits: Limits) -> Self {

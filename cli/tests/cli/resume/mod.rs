@@ -370,6 +370,17 @@ fn checkpoints_that_are_always_due_do_not_stop_the_run() {
 }
 
 #[test]
+fn checkpoints_of_a_version_that_left_nothing_out_are_resumed() {
+    let (job, expected) = crashed(plain());
+    let text = fs::read_to_string(job.path(CHECKPOINTS)).unwrap();
+    let older = text.replace(",\"left_out\":0", "");
+    assert_ne!(older, text);
+    fs::write(job.path(CHECKPOINTS), older).unwrap();
+    job.complete(true);
+    job.check_results(&expected);
+}
+
+#[test]
 fn an_output_that_is_the_state_is_refused() {
     let job = plain();
     for (arguments, output) in [
