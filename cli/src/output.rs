@@ -70,9 +70,8 @@ impl Target {
         };
         let opened = open().and_then(|(file, made): (File, _)| file.metadata().map(|metadata| (file, made, metadata)));
         let (file, made, metadata) = opened.map_err(|source| Error::Create { output: name.clone(), source })?;
-        let length = if path.is_some() && metadata.is_file() { metadata.len() } else { 0 };
         let origin = Origin::new(name, &metadata);
-        let mut target = Self { origin, file, path: path.map(Path::to_owned), coding, length, made };
+        let mut target = Self { origin, file, path: path.map(Path::to_owned), coding, length: 0, made };
         target.origin.check_apart(read, written)?;
         if let Some(path) = target.path.as_ref().filter(|_| target.origin.is_regular()) {
             // The lock goes with the descriptor. Where there are no locks, nothing tells of others.
@@ -82,6 +81,10 @@ impl Target {
                 target.made = None;
                 return Err(Error::Locked { file: target.origin.name().to_owned() });
             }
+            // From the lock on it is this run's alone.
+            let metadata = target.file.metadata();
+            target.length =
+                metadata.map_err(|source| Error::Create { output: target.origin.name().to_owned(), source })?.len();
         }
         Ok(target)
     }

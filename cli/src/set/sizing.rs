@@ -183,7 +183,6 @@ fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<
         return refused(format!("its seed is {seed}, and not {asked}"));
     }
     check_rates(*max_fpr, size.fpr)?;
-    let given = max_fpr.or(size.fpr);
     let filter = match set {
         KeySet::Estimated(_) | KeySet::Shared(_) => unreachable!("a state is a file"),
         KeySet::Scalable(filter) => {
@@ -192,7 +191,7 @@ fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<
                 refused("it grows, and -n and --memory ask for a fixed size".to_owned())
             } else if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
                 refused("it grows and is never full".to_owned())
-            } else if given.is_some_and(|wanted| wanted != rate) {
+            } else if size.fpr.is_some_and(|wanted| wanted != rate) {
                 refused(format!("it keeps a false-positive rate of {}", readable(rate)))
             } else {
                 Ok(None)
@@ -202,6 +201,10 @@ fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<
     };
     if *when_full == Some(WhenFull::Grow) {
         return refused("its size is fixed, so it cannot grow".to_owned());
+    }
+    let rate = filter.false_positive_rate();
+    if let Some((has, asked)) = rate.zip(size.fpr).filter(|(has, asked)| has != asked) {
+        return refused(format!("it is made for a false-positive rate of {has}, and not {asked}"));
     }
     // A run that shrank its state is at its end. It may be resumed, to do nothing.
     let folded = |blocks: usize| {
@@ -216,14 +219,15 @@ fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<
         let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(size.fpr()).plan()?;
         if differs(plan.block_count()) || plan.probes() != filter.probes() {
             let (asked, has) = (plan.memory_bytes(), filter.memory_bytes());
-            return refused(format!("-n and -p ask for {asked} bytes, and it has {has}"));
+            let options = if size.fpr.is_some() { "-n and -p ask" } else { "-n asks" };
+            return refused(format!("{options} for {asked} bytes, and it has {has}"));
         }
     }
     // What the options say goes before what the file tells. If neither tells, options that ask for a limit have the default rate.
-    let keys_at = |fpr| size.expected_keys.filter(|_| max_fpr.is_none()).unwrap_or_else(|| filter.capacity(fpr));
-    let asked = given.or(size.expected_keys.map(|_| size.fpr())).map(|fpr| (keys_at(fpr), fpr));
-    let limited = (memory.is_some() || when_full.is_some()).then(|| (keys_at(size.fpr()), size.fpr()));
-    let full = asked.or(set.made_for()).or(limited);
+    let at_rate = |fpr| (filter.capacity(fpr), fpr);
+    let limited = size.fpr.is_some() || memory.is_some() || when_full.is_some();
+    let full = max_fpr.map(at_rate).or(size.expected_keys.map(|keys| (keys, size.fpr()))).or(set.made_for());
+    let full = full.or_else(|| limited.then(|| at_rate(size.fpr())));
     Ok(full.map(|(keys, fpr)| Limit::of_loaded(set, keys, fpr, *when_full == Some(WhenFull::Stop))))
 }
 
@@ -371,7 +375,7 @@ mod tests {
             ("-n 1000 -p 0.01", limit(1000, 0.01, false)),
             ("-n 1000 -p 0.01 --when-full stop", limit(1000, 0.01, true)),
             ("-n 1000 -p 0.01 --max-fpr 0.02", limit(capacity(0.02), 0.02, false)),
-            ("-p 0.02", limit(capacity(0.02), 0.02, false)),
+            ("--max-fpr 0.02", limit(capacity(0.02), 0.02, false)),
             ("--when-full stop --max-fpr 0.02", limit(capacity(0.02), 0.02, true)),
         ];
         // One whose file does not tell is full at the default rate, if the options ask for an end.

@@ -62,8 +62,8 @@ fn a_file_keeps_what_its_filter_is_for() {
     assert_eq!(told("dedup -q --count --memory 64K -p 0.25 --state f -o o a"), (None, Some(0.25)));
     let plan = &bench.json("plan --json -p 0.25 --memory 64K")[0];
     assert_eq!(bench.json("info --json f")["expected_keys"], plan["keys"]);
-    // A larger -p, a plan for fewer lines: each run keeps the plan of the first.
-    bench.clean("dedup -q -p 0.5 --count --state f -o p a");
+    // A limit at a larger rate: each run keeps the plan of the first.
+    bench.clean("dedup -q --max-fpr 0.5 --count --state f -o p a");
     assert_eq!(load(&bench, "f").false_positive_rate(), Some(0.25));
 }
 
@@ -217,7 +217,7 @@ fn a_filter_with_more_keys_than_planned_is_warned_of_once() {
     // Repeats add nothing, and the filter is too full for them as well.
     assert!(told("dedup --force --state sized -o o a").contains("rises with every new line"));
     // The plan of the options goes before that of the file.
-    assert_eq!(told("dedup -p 0.3 --force --state sized -o o b"), "");
+    assert_eq!(told("dedup --max-fpr 0.3 --force --state sized -o o b"), "");
     let full = load(&bench, "sized").capacity(0.02);
     assert!(told("dedup --max-fpr 0.02 --force --state sized -o o b").contains(&format!(" is made for {full}: ")));
     // Where the file does not tell, there is no plan.

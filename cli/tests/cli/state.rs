@@ -56,12 +56,14 @@ fn a_state_of_another_filter_is_refused_before_any_output() {
     bench.clean("dedup -q -p 0.01 --seed 3 --state growing a");
     bench.write("short", &bench.read("sized")[..100]);
     let size = |options: &str| format!(" {} ", bench.json(&format!("plan --json {options}"))[0]["memory_bytes"]);
-    let [sized, more_keys, lower_rate] = ["-n 1000 -p 0.01", "-n 5000 -p 0.01", "-n 1000 -p 0.0001"].map(size);
+    let [sized, more_keys, lower_rate] = ["-n 1000 -p 0.01", "-n 5000 -p 0.01", "-n 1000 -p 1e-6"].map(size);
     for (state, options, parts) in [
         ("sized", "-n 1000 -p 0.01 --seed 0", &["seed is 3", " 0"][..]),
         ("sized", "-n 1000 -p 0.01 --seed 4", &["seed is 3", " 4"]),
         ("sized", "-n 5000 -p 0.01 --seed 3", &["-n", &more_keys, sized.trim_end()]),
-        ("sized", "-n 1000 -p 0.0001 --seed 3", &["-p", &lower_rate, sized.trim_end()]),
+        ("sized", "-n 1000 -p 0.0001 --seed 3", &["rate of 0.01", " 0.0001"]),
+        ("sized", "-p 0.1", &["rate of 0.01", " 0.1"]),
+        ("sized", "-n 1000", &["-n asks", &lower_rate, sized.trim_end()]),
         ("sized", "--memory 1M --seed 3", &[&sized, "bytes"]),
         ("sized", "--when-full grow --seed 3", &["fixed", "cannot grow"]),
         ("growing", "--seed 0", &["seed is 3", " 0"]),

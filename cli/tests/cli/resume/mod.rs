@@ -160,8 +160,8 @@ fn other_options_are_not_resumed() {
         job.refused(&mut bloomline_like(&command, |argument| if argument == from { to } else { argument }))
     };
     let size = |options: &str| job.bench.json(&format!("plan --json {options}"))[0]["memory_bytes"].to_string();
-    let [had, lower, more] = ["-n 60000 -p 1e-9", "-n 60000 -p 1e-3", "-n 70000 -p 1e-9"].map(size);
-    tells(&swap("1e-9", "1e-3"), &["\"state\"", "-p", &lower, &had]);
+    let [had, more] = ["-n 60000 -p 1e-9", "-n 70000 -p 1e-9"].map(size);
+    tells(&swap("1e-9", "1e-3"), &["\"state\"", "rate of 0.000000001", " 0.001"]);
     tells(&swap("60000", "70000"), &["\"state\"", "-n", &more, &had]);
     tells(&swap("out.txt", "other.txt"), &["cannot resume", "the outputs ", "/out.txt\", and not ", "/other.txt\""]);
     assert!(!job.path("other.txt").exists());
@@ -487,7 +487,7 @@ fn a_state_is_shrunk_at_the_end_alone() {
     job.check_results(&expected);
     // Another run would need the planned size.
     let message = job.refused(&mut job.command(&[]));
-    tells(&message, &["\"state\"", &format!("-n and -p ask for {planned} bytes, and it has {small}")]);
+    tells(&message, &["\"state\"", &format!("-n asks for {planned} bytes, and it has {small}")]);
 
     // The last checkpoint is written before the state, and belongs to the one that is shrunk. So it does even if as many bits
     // are set in the other.
