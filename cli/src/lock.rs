@@ -4,11 +4,10 @@
 //! its place.
 
 use crate::error::Error;
-use crate::files::{appended, whole};
+use crate::files::{Identity, appended, name, whole};
 use crate::leftovers;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Held until it is dropped.
@@ -25,7 +24,7 @@ impl Lock {
     pub fn of(target: &Path, wait: bool) -> Result<Self, Error> {
         // However the path is spelled.
         let path = appended(&target.canonicalize().unwrap_or_else(|_| whole(target)), ".lock");
-        let failed = |source| Error::Create { output: format!("{path:?}"), source };
+        let failed = |source| Error::Create { output: name(&path), source };
         loop {
             let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
             let locked = if wait { file.lock().map_err(TryLockError::Error) } else { file.try_lock() };
@@ -39,9 +38,8 @@ impl Lock {
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
             // The run that held it removed it in the end, perhaps after it was opened here: then it locks nothing.
-            let named = fs::metadata(&path).map(|metadata| (metadata.dev(), metadata.ino()));
-            let held = file.metadata().map(|metadata| (metadata.dev(), metadata.ino())).map_err(failed)?;
-            if named.is_ok_and(|named| named == held) {
+            let held = file.metadata().map_err(failed)?;
+            if fs::metadata(&path).is_ok_and(|named| Identity::of(&named) == Identity::of(&held)) {
                 leftovers::own_lock(&path);
                 leftovers::own(target);
                 return Ok(Self { path, file: Some(file) });

@@ -1,7 +1,7 @@
 //! An output: a file or standard output, written in large pieces, compressed if its name asks for it.
 
 use crate::error::Error;
-use crate::files::Origin;
+use crate::files::{self, Origin};
 use crate::lines::decode::Coding;
 use crate::stall::Watched;
 use bzip2::write::BzEncoder;
@@ -58,8 +58,8 @@ impl Target {
         read: impl IntoIterator<Item = &'a Origin>,
         written: impl IntoIterator<Item = &'a Origin>,
     ) -> Result<Self, Error> {
-        let path = path.filter(|path| *path != Path::new("-"));
-        let name = name(path);
+        let path = path.filter(|path| !files::is_standard(path));
+        let name = path.map_or_else(|| "standard output".to_owned(), files::name);
         let coding = path.map_or(Ok(Coding::Plain), Coding::of_name)?;
         let open = || {
             let Some(path) = path else { return Ok((io::stdout().as_fd().try_clone_to_owned()?.into(), None)) };
@@ -230,9 +230,4 @@ impl Output {
         }
         Error::Write { output: self.name.clone(), source }
     }
-}
-
-/// What an output is called, for the user to read.
-pub fn name(path: Option<&Path>) -> String {
-    path.map_or_else(|| "standard output".to_owned(), |path| format!("{path:?}"))
 }
