@@ -80,7 +80,7 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin
         Err(source) => Err(Error::Create { output: output.clone(), source }),
     }?;
     // Saving goes through a temporary file there.
-    tempfile::tempfile_in(folder(path)).map(drop).map_err(|source| Error::Create { output, source })
+    tempfile::tempfile_in(folder(&resolved(path))).map(drop).map_err(|source| Error::Create { output, source })
 }
 
 /// What a file is called for the user to read: on one line, whatever is in the name.
@@ -102,6 +102,11 @@ pub fn folder(path: &Path) -> &Path {
 pub fn whole(path: &Path) -> PathBuf {
     let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
     path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+}
+
+/// The file that a path leads to, however that is spelled, whether it is there or not.
+pub fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| whole(path))
 }
 
 /// The path with something after it.

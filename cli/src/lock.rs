@@ -4,7 +4,7 @@
 //! its place.
 
 use crate::error::Error;
-use crate::files::{Identity, appended, name, whole};
+use crate::files::{Identity, appended, name, resolved};
 use crate::leftovers;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -22,8 +22,7 @@ impl Lock {
     /// Locks a filter's file, whether it is there or not. If another run holds the lock, waits for it or refuses. Removes what a
     /// killed run left.
     pub fn of(target: &Path, wait: bool) -> Result<Self, Error> {
-        // However the path is spelled.
-        let path = appended(&target.canonicalize().unwrap_or_else(|_| whole(target)), ".lock");
+        let path = appended(&resolved(target), ".lock");
         let failed = |source| Error::Create { output: name(&path), source };
         loop {
             let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
