@@ -86,7 +86,8 @@ pub enum Command {
 const CODES: &str = "\
 Exit codes:
   0      done
-  2      an error";
+  2      an error
+  128+n  ended by the signal n, such as 130 by Ctrl-C";
 
 const READING_CODES: &str = "\
 Exit codes:
