@@ -126,11 +126,8 @@ impl Search<'_> {
             let (path, before) = (input.path.clone(), self.selected);
             self.run(vec![input], |_, _| Ok(()))?;
             if self.options.reading.files.len() > 1 {
-                output.write(if files::is_standard(&path) {
-                    b"(standard input)"
-                } else {
-                    path.as_os_str().as_bytes()
-                })?;
+                let stdin = files::is_standard(&path);
+                output.write(if stdin { b"(standard input)" } else { path.as_os_str().as_bytes() })?;
                 output.write(b":")?;
             }
             output.write(format!("{}\n", self.selected - before).as_bytes())?;
