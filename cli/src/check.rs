@@ -3,7 +3,7 @@
 use crate::cli::CheckOptions;
 use crate::error::{Error, Stop};
 use crate::figures::readable_count;
-use crate::files::Origin;
+use crate::files::{self, Origin};
 use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
 use crate::lines::input::{Input, Inputs};
@@ -15,7 +15,6 @@ use crate::set::KeySet;
 use crate::set::inserter::warn_of_faults;
 use crate::set::shared::{Address, Shared};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -127,7 +126,7 @@ impl Search<'_> {
             let (path, before) = (input.path.clone(), self.selected);
             self.run(vec![input], |_, _| Ok(()))?;
             if self.options.reading.files.len() > 1 {
-                let stdin = path == Path::new("-");
+                let stdin = files::is_standard(&path);
                 output.write(if stdin { b"(standard input)" } else { path.as_os_str().as_bytes() })?;
                 output.write(b":")?;
             }

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::files::is_standard;
 use crate::key::fields::Split;
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
@@ -85,7 +86,8 @@ pub enum Command {
 const CODES: &str = "\
 Exit codes:
   0      done
-  2      an error";
+  2      an error
+  128+n  ended by the signal n, such as 130 by Ctrl-C";
 
 const READING_CODES: &str = "\
 Exit codes:
@@ -434,7 +436,7 @@ pub struct DedupOptions {
 impl DedupOptions {
     /// The file that lines go to; `None` is standard output.
     pub fn output(&self) -> Option<&Path> {
-        self.output.as_deref().filter(|path| *path != Path::new("-"))
+        self.output.as_deref().filter(|path| !is_standard(path))
     }
 
     /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
@@ -444,7 +446,7 @@ impl DedupOptions {
 
     /// The files that are written, but for the state.
     pub fn outputs(&self) -> impl Iterator<Item = &Path> {
-        [self.output(), self.dupes()].into_iter().flatten().filter(|path| *path != Path::new("-"))
+        [self.output(), self.dupes()].into_iter().flatten().filter(|path| !is_standard(path))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which file an input or output is, so that no output overwrites an input, and where filters can be saved.
+//! What files are called, which of them are the same, and where filters can be saved.
 
 use crate::error::Error;
 use std::ffi::OsString;
@@ -20,21 +20,27 @@ pub struct Origin {
 #[derive(Clone, PartialEq)]
 struct Identity(u64, u64);
 
+impl Identity {
+    /// That of the file with this metadata.
+    fn of(metadata: &Metadata) -> Self {
+        Self(metadata.dev(), metadata.ino())
+    }
+}
+
 impl Origin {
     /// A file that is open, under the name for the user.
     pub fn new(name: String, metadata: &Metadata) -> Self {
         let kind = metadata.file_type();
         let device = kind.is_char_device() || kind.is_block_device();
-        let identity = (!device).then(|| Identity(metadata.dev(), metadata.ino()));
+        let identity = (!device).then(|| Identity::of(metadata));
         Self { name, identity, regular: metadata.is_file() }
     }
 
     /// A file that is opened later; opening tells whether it is there.
     pub fn of(path: &Path) -> Self {
-        let name = format!("{path:?}");
         match fs::metadata(path) {
-            Ok(metadata) => Self::new(name, &metadata),
-            Err(_) => Self { name, identity: None, regular: false },
+            Ok(metadata) => Self::new(name(path), &metadata),
+            Err(_) => Self { name: name(path), identity: None, regular: false },
         }
     }
 
@@ -66,7 +72,7 @@ impl Origin {
 
 /// Refuses a path that no filter can be saved to, or that is one of the inputs, before hours of reading are spent on it.
 pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<(), Error> {
-    let output = format!("{path:?}");
+    let output = name(path);
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(Error::NotRegular { output: output.clone() }),
         Ok(metadata) => Origin::new(output.clone(), &metadata).check_apart(inputs, []),
@@ -74,12 +80,22 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin
         Err(source) => Err(Error::Create { output: output.clone(), source }),
     }?;
     // Saving goes through a temporary file there.
-    tempfile::tempfile_in(folder(path)).map(drop).map_err(|source| Error::Create { output, source })
+    tempfile::tempfile_in(folder(&resolved(path))).map(drop).map_err(|source| Error::Create { output, source })
+}
+
+/// What a file is called for the user to read: on one line, whatever is in the name.
+pub fn name(path: &Path) -> String {
+    format!("{path:?}")
+}
+
+/// Whether the path stands for standard input or output.
+pub fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// Whether a path still leads to the file that was opened by it.
 pub fn is_named(path: &Path, opened: &Metadata) -> bool {
-    fs::metadata(path).is_ok_and(|named| (named.dev(), named.ino()) == (opened.dev(), opened.ino()))
+    fs::metadata(path).is_ok_and(|named| Identity::of(&named) == Identity::of(opened))
 }
 
 /// The folder that a file is in.
@@ -91,6 +107,11 @@ pub fn folder(path: &Path) -> &Path {
 pub fn whole(path: &Path) -> PathBuf {
     let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).into());
     path.file_name().map_or_else(|| path.into(), |name| folder.join(name))
+}
+
+/// The file that a path leads to, however that is spelled, whether it is there or not.
+pub fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| whole(path))
 }
 
 /// The path with something after it.

@@ -4,7 +4,7 @@
 //! its place.
 
 use crate::error::Error;
-use crate::files::{self, appended, whole};
+use crate::files::{self, appended, name, resolved};
 use crate::leftovers;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The file of the lock on a filter's file, however that is spelled.
 pub fn beside(target: &Path) -> PathBuf {
-    appended(&target.canonicalize().unwrap_or_else(|_| whole(target)), ".lock")
+    appended(&resolved(target), ".lock")
 }
 
 /// Held until it is dropped.
@@ -28,7 +28,7 @@ impl Lock {
     /// killed run left.
     pub fn of(target: &Path, wait: bool) -> Result<Self, Error> {
         let path = beside(target);
-        let failed = |source| Error::Create { output: format!("{path:?}"), source };
+        let failed = |source| Error::Create { output: name(&path), source };
         loop {
             let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
             let opened = file.metadata().map_err(failed)?;

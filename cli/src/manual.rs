@@ -2,7 +2,8 @@
 
 use crate::cli::{Cli, CompletionsOptions, ManualOptions};
 use crate::error::Error;
-use crate::output::{Output, name};
+use crate::files::name;
+use crate::output::Output;
 use clap::CommandFactory;
 use std::fs;
 use std::process::ExitCode;
@@ -24,6 +25,6 @@ pub fn manual(options: &ManualOptions) -> Result<ExitCode, Error> {
         fs::create_dir_all(folder)?;
         clap_mangen::generate_to(Cli::command(), folder)
     };
-    pages().map_err(|source| Error::Create { output: name(Some(folder)), source })?;
+    pages().map_err(|source| Error::Create { output: name(folder), source })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -58,8 +58,8 @@ impl Target {
         read: impl IntoIterator<Item = &'a Origin>,
         written: impl IntoIterator<Item = &'a Origin>,
     ) -> Result<Self, Error> {
-        let path = path.filter(|path| *path != Path::new("-"));
-        let name = name(path);
+        let path = path.filter(|path| !files::is_standard(path));
+        let name = path.map_or_else(|| "standard output".to_owned(), files::name);
         let coding = path.map_or(Ok(Coding::Plain), Coding::of_name)?;
         let open = || {
             let Some(path) = path else { return Ok((io::stdout().as_fd().try_clone_to_owned()?.into(), None)) };
@@ -235,11 +235,6 @@ impl Output {
         }
         Error::Write { output: self.name.clone(), source }
     }
-}
-
-/// What an output is called, for the user to read.
-pub fn name(path: Option<&Path>) -> String {
-    path.map_or_else(|| "standard output".to_owned(), |path| format!("{path:?}"))
 }
 
 #[cfg(test)]

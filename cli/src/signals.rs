@@ -8,7 +8,7 @@ use crate::error::{Error, exit_code};
 use crate::leftovers;
 use crate::messages::tell;
 use crate::stall;
-use crossbeam::channel::bounded;
+use crossbeam_channel::bounded;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Mutex;

@@ -21,8 +21,8 @@ pub use options::{EXAMPLES, Options};
 
 use crate::error::Error;
 use crate::figures::readable_size;
-use crate::files::Origin;
-use crate::output::{Target, name};
+use crate::files::{Origin, name};
+use crate::output::Target;
 use kinds::{KINDS, Kind};
 use loads::{LOADS, LoadKind};
 use machine::Machine;
@@ -50,7 +50,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
         None => measure(options)?,
     };
     if let Some(folder) = &options.svg {
-        let failed = |source| Error::Create { output: name(Some(folder)), source };
+        let failed = |source| Error::Create { output: name(folder), source };
         fs::create_dir_all(folder).map_err(failed)?;
         for plot in plots::all(&comparison)? {
             let path = folder.join(plot.name).with_extension("svg");

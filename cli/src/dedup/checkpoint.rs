@@ -7,9 +7,8 @@
 
 use crate::cli::DedupOptions;
 use crate::error::Error;
-use crate::files::{appended, whole};
+use crate::files::{appended, is_standard, name, whole};
 use crate::lines::input::Input;
-use crate::output;
 use crate::set::KeySet;
 use crate::values::OnError;
 use serde::{Deserialize, Serialize};
@@ -65,11 +64,8 @@ struct JobInput {
 impl Job {
     /// The job of a run with these options and inputs.
     pub fn new(options: &DedupOptions, inputs: &[Input]) -> Self {
-        let of_input = |input: &Input| JobInput {
-            name: output::name(Some(&whole(&input.path))),
-            size: input.size,
-            modified: input.modified,
-        };
+        let of_input =
+            |input: &Input| JobInput { name: name(&whole(&input.path)), size: input.size, modified: input.modified };
         let flags = [
             (options.reading.end() == 0, ", NUL-terminated"),
             (options.invert, ", inverted"),
@@ -78,7 +74,7 @@ impl Job {
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
         Self {
             inputs: inputs.iter().map(of_input).collect(),
-            outputs: options.outputs().map(|path| output::name(Some(&whole(path)))).collect(),
+            outputs: options.outputs().map(|path| name(&whole(path))).collect(),
             options: flags.fold(options.reading.key_name(), |options, flag| options + flag),
             on_error: match options.reading.on_error {
                 OnError::Fail => None,
@@ -123,10 +119,10 @@ impl Job {
 
 /// Whether all inputs can be read and all outputs written from the middle.
 pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
-    let is_file = |path: &Path| path != Path::new("-") && path.metadata().map_or(true, |metadata| metadata.is_file());
+    let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
     let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size.is_some());
     from_files
-        && !options.reading.files.iter().any(|path| path == Path::new("-"))
+        && !options.reading.files.iter().any(|path| is_standard(path))
         && !options.count
         && options.output().is_some_and(is_file)
         && options.dupes().is_none_or(is_file)
@@ -172,7 +168,7 @@ impl Checkpoints {
                 Some(serde_json::from_slice(&text).map_err(foreign)?)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(Error::Open { input: format!("{path:?}"), source }),
+            Err(source) => return Err(Error::Open { input: name(&path), source }),
         };
         Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new(), finished: false } })
     }
@@ -205,6 +201,6 @@ impl Checkpoints {
         checkpoints.truncate(2);
         let contents = serde_json::to_vec(&self.contents).expect("all keys are strings");
         let saved = bloomline::replace(&self.path, |mut file| file.write_all(&contents));
-        saved.map_err(|source| Error::Create { output: format!("{:?}", self.path), source })
+        saved.map_err(|source| Error::Create { output: name(&self.path), source })
     }
 }

@@ -25,6 +25,7 @@ use crate::set::{report, sizing};
 use crate::signals;
 use crate::values::OnError;
 use bloomline::KeyHasher;
+use crossbeam_channel::Receiver;
 use std::env;
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,87 +40,21 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// Runs the command.
 pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
-    let reading = &options.reading;
-    let go_on = reading.on_error != OnError::Fail;
-    let Inputs { found: mut inputs, left_out, read } = Inputs::check(&reading.files, go_on)?;
-    let _lock = match &options.state {
-        Some(state) => {
-            let origins = || inputs.iter().map(|input| &input.origin);
-            files::check_target(state, origins())?;
-            files::check_target(&Checkpoints::beside(state), origins())?;
-            let lock = Lock::of(state, options.wait)?;
-            leftovers::own(&Checkpoints::beside(state));
-            Some(lock)
-        }
-        None => None,
-    };
-    if options.resume && !checkpoint::can_resume(options, &inputs) {
-        return Err(Error::ResumeStream);
-    }
-    // All that can fail comes before an output is emptied, and before the first line is claimed of a shared set.
-    let targets = Targets::open(options, &inputs)?;
-    if options.shared.redis.is_some() {
-        check_full(options, &targets, "the shared filter", "")?;
-    }
-    let mut inserter = sizing::of_dedup(options, &inputs)?;
-    if options.exact {
-        inserter.exact = Some(Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?);
-    }
-    let (checkpoints, start) = match &options.state {
-        Some(state) => begin(options, state, &inputs, &targets, &mut inserter)?,
-        None => (None, None),
-    };
-    let outputs = targets.begin(start)?;
-    let position = start.map_or_else(Position::default, |start| Position::new(start.input, start.offset, start.lines));
-    inputs.drain(..position.input.min(inputs.len()));
-    let mut progress = Progress::new(&inputs, read, options.quiet, options.output().is_none() && !options.count);
-    let mut hashing = reading.hashing(inserter.set.hasher());
-    if options.exact {
-        hashing.second = Some(KeyHasher::new(options.size.seed() ^ SECOND));
-    }
-    inserter.begin();
-    left_out.iter().for_each(|why| inserter.leave_out(why));
-    let counts = &mut inserter.counts;
+    let inputs = Inputs::check(&options.reading.files, options.reading.on_error != OnError::Fail)?;
+    let _lock = options.state.as_deref().map(|state| lock(options, state, &inputs.found)).transpose()?;
+    let (mut work, start) = Work::new(options, &inputs.found)?;
+    work.inserter.begin();
+    inputs.left_out.iter().for_each(|why| work.inserter.leave_out(why));
+    let counts = &mut work.inserter.counts;
     counts.left_out = start.map_or(0, |start| start.left_out).max(counts.left_out);
     let unsaved = options.state.clone().map(|state| Error::Unsaved { state });
-    let undone = unsaved.or(inserter.set.is_shared().then_some(Error::UnprintedAtEnd));
+    let undone = unsaved.or(work.inserter.set.is_shared().then_some(Error::UnprintedAtEnd));
     let wakes = wakes::receive(options.checkpoint, undone)?;
-    let mut work = Work {
-        options,
-        inserter,
-        outputs,
-        checkpoints,
-        position: position.clone(),
-        saved: started,
-        saving: Duration::ZERO,
-        settled: started,
-    };
     if work.checkpoints.is_some() && start.is_none() {
         // The checkpoints of an earlier run end here.
         work.checkpoint(false)?;
     }
-    let chunks = Chunks::new(inputs, position.offset, reading.cut());
-    let hash = move |lines: &mut Lines| {
-        lines.hash(&hashing);
-        Ok(())
-    };
-    let read = pipeline::run(reading.threads, chunks, position, hash, &wakes, |event| match event {
-        Event::Lines(lines, position) => {
-            let taken = work.take(lines, position);
-            progress.show_set(&work.inserter);
-            taken
-        }
-        Event::Broken(why) => {
-            work.inserter.leave_out(&why);
-            Ok(())
-        }
-        Event::Wake(Wake::Checkpoint) => Ok(work.checkpoint_in_time()?),
-        Event::Wake(Wake::End(signal)) => Err(Stop::Signal(signal)),
-        Event::Idle => Ok(work.outputs.flush()?),
-    });
-    drop(progress);
-    work.inserter.end();
-    let stop = match read {
+    let stop = match work.read(inputs, &wakes) {
         Err(Stop::Failed(error)) => return Err(error),
         read => read.err(),
     };
@@ -136,6 +71,17 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     }
     // A signal may have cut the statistics short.
     stop.or(signals::first().map(Stop::Signal)).map_or(Ok(work.inserter.exit_code()), Stop::end)
+}
+
+/// Locks the state and its checkpoints, which must be none of the inputs.
+fn lock(options: &DedupOptions, state: &Path, inputs: &[Input]) -> Result<Lock, Error> {
+    let checkpoints = Checkpoints::beside(state);
+    for path in [state, &checkpoints] {
+        files::check_target(path, inputs.iter().map(|input| &input.origin))?;
+    }
+    let lock = Lock::of(state, options.wait)?;
+    leftovers::own(&checkpoints);
+    Ok(lock)
 }
 
 /// Refuses outputs that hold lines which this run would not print again, since they are known.
@@ -192,7 +138,65 @@ struct Work<'a> {
     settled: Instant,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    /// Opens what is written, and the set. Returns the checkpoint to go on at, too. All that can fail comes before an output is
+    /// emptied, and before the first line is claimed of a shared set.
+    fn new(options: &'a DedupOptions, inputs: &[Input]) -> Result<(Self, Option<Checkpoint>), Error> {
+        if options.resume && !checkpoint::can_resume(options, inputs) {
+            return Err(Error::ResumeStream);
+        }
+        let targets = Targets::open(options, inputs)?;
+        if options.shared.redis.is_some() {
+            check_full(options, &targets, "the shared filter", "")?;
+        }
+        let mut inserter = sizing::of_dedup(options, inputs)?;
+        if options.exact {
+            inserter.exact = Some(Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?);
+        }
+        let (checkpoints, start) = match &options.state {
+            Some(state) => begin(options, state, inputs, &targets, &mut inserter)?,
+            None => (None, None),
+        };
+        let outputs = targets.begin(start)?;
+        let position =
+            start.map_or_else(Position::default, |start| Position::new(start.input, start.offset, start.lines));
+        let (saved, saving) = (Instant::now(), Duration::ZERO);
+        Ok((Self { options, inserter, outputs, checkpoints, position, saved, saving, settled: saved }, start))
+    }
+
+    /// Takes the lines of the inputs from the position on.
+    fn read(&mut self, mut inputs: Inputs, wakes: &Receiver<Wake>) -> Result<(), Stop> {
+        let (options, position) = (self.options, self.position.clone());
+        let reading = &options.reading;
+        inputs.found.drain(..position.input.min(inputs.found.len()));
+        let to_stdout = options.output().is_none() && !options.count;
+        let mut progress = Progress::new(&inputs.found, inputs.read, options.quiet, to_stdout);
+        let mut hashing = reading.hashing(self.inserter.set.hasher());
+        hashing.second = options.exact.then(|| KeyHasher::new(options.size.seed() ^ SECOND));
+        let hash = move |lines: &mut Lines| {
+            lines.hash(&hashing);
+            Ok(())
+        };
+        let chunks = Chunks::new(inputs.found, position.offset, reading.cut());
+        let read = pipeline::run(reading.threads, chunks, position, hash, wakes, |event| match event {
+            Event::Lines(lines, position) => {
+                let taken = self.take(lines, position);
+                progress.show_set(&self.inserter);
+                taken
+            }
+            Event::Broken(why) => {
+                self.inserter.leave_out(&why);
+                Ok(())
+            }
+            Event::Wake(Wake::Checkpoint) => Ok(self.checkpoint_in_time()?),
+            Event::Wake(Wake::End(signal)) => Err(Stop::Signal(signal)),
+            Event::Idle => Ok(self.outputs.flush()?),
+        });
+        drop(progress);
+        self.inserter.end();
+        read
+    }
+
     /// Inserts and prints lines that start at this position.
     fn take(&mut self, lines: &mut Lines, position: &Position) -> Result<(), Stop> {
         let inserted = self.inserter.insert(lines, position, self.options.reading.on_error, !self.options.invert);

@@ -7,7 +7,7 @@ use crate::files::{self, Origin};
 use crate::lines::Lines;
 use crate::lines::input::Input;
 use crate::lock;
-use crate::output::{self, Output, Target};
+use crate::output::{Output, Target};
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ impl Targets {
             // A crash must not leave a state that knows of an output which the folder does not.
             for path in options.outputs() {
                 let synced = File::open(files::folder(path)).and_then(|folder| folder.sync_all());
-                synced.map_err(|source| Error::Create { output: output::name(Some(path)), source })?;
+                synced.map_err(|source| Error::Create { output: files::name(path), source })?;
             }
         }
         // A state that is not there yet is told from the outputs by where they are.

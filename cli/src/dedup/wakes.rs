@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::signals;
-use crossbeam::channel::{Receiver, bounded, tick};
+use crossbeam_channel::{Receiver, bounded, tick};
 use std::thread;
 use std::time::Duration;
 

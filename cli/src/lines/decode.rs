@@ -1,6 +1,7 @@
 //! Compressed files: known by their first bytes where they are read, and by their names where they are written.
 
 use crate::error::Error;
+use crate::files;
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
@@ -84,7 +85,7 @@ impl Coding {
     pub fn of_name(path: &Path) -> Result<Self, Error> {
         let ending = path.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase());
         if FOREIGN.contains(&&*ending) {
-            return Err(Error::ForeignOutput { output: format!("{path:?}"), ending });
+            return Err(Error::ForeignOutput { output: files::name(path), ending });
         }
         Ok(ENDINGS.iter().find(|(known, _)| *known == ending).map_or(Self::Plain, |(_, coding)| *coding))
     }

@@ -1,7 +1,7 @@
 //! Inputs: opened and checked all at once, before the first byte is read.
 
 use crate::error::Error;
-use crate::files::Origin;
+use crate::files::{self, Origin};
 use crate::lines::{decode, estimate};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -65,8 +65,8 @@ impl Inputs {
 impl Input {
     /// Checks that a file can be opened, and is no directory and of no format that is not supported.
     fn check(path: &Path, read: &Arc<AtomicU64>) -> Result<Self, Error> {
-        let stdin = path == Path::new("-");
-        let name = if stdin { "standard input".to_owned() } else { format!("{path:?}") };
+        let stdin = files::is_standard(path);
+        let name = if stdin { "standard input".to_owned() } else { files::name(path) };
         let open = || {
             let file = if stdin { io::stdin().as_fd().try_clone_to_owned()?.into() } else { File::open(path)? };
             let metadata = file.metadata()?;

@@ -9,7 +9,7 @@ use crate::error::{Error, Stop};
 use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
 use crate::lines::position::Position;
-use crossbeam::channel::{self, Receiver, Sender};
+use crossbeam_channel::{self as channel, Receiver, Sender};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::{io, panic, thread};

@@ -3,6 +3,7 @@
 use crate::cli::{SharedOptions, SharedWriteOptions};
 use crate::error::Error;
 use crate::figures::readable;
+use crate::files;
 use bloomline::redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};
 use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
 use std::fs::{self, File};
@@ -22,8 +23,9 @@ impl<'a> Address<'a> {
         let Some((url, name)) = options.redis.as_deref().zip(options.name.as_deref()) else { return Ok(None) };
         // Or a file that has it, so that a password need not be on the command line. Not read by the parser of the command
         // line, whose errors repeat the text.
-        let read =
-            |path: &str| fs::read_to_string(path).map_err(|source| Error::Open { input: format!("{path:?}"), source });
+        let read = |path: &str| {
+            fs::read_to_string(path).map_err(|source| Error::Open { input: files::name(path.as_ref()), source })
+        };
         let file = url.strip_prefix('@').map(read).transpose()?;
         let server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?;
         Ok(Some(Self { server, name }))

@@ -85,12 +85,12 @@ fn without_a_command_there_is_help() {
 fn help_and_manual_tell_the_exit_codes() {
     let bench = Bench::new(&[]);
     bench.clean("manual pages");
-    let all = ["  0      ", "  2      an error"];
-    let skipped = ["  1      done, but an input or a part of one was left out by --on-error skip or keep", "  128+n  "];
+    let all = ["  0      ", "  2      an error", "  128+n  "];
+    let skipped = ["  1      done, but an input or a part of one was left out by --on-error skip or keep"];
     for (command, codes) in [
         ("dedup", &skipped[..]),
         ("build", &skipped),
-        ("check", &["  1      no line was selected", "an input could not be read", "  128+n  "]),
+        ("check", &["  1      no line was selected", "an input could not be read"]),
         ("info", &[]),
         ("merge", &[]),
         ("plan", &[]),

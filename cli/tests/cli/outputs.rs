@@ -34,16 +34,6 @@ fn every_line_goes_where_the_options_say() {
         tells(&bench.refused(&format!("dedup {one}{value} {other} a")), &[one, "cannot be used with", other]);
     }
     assert!(!bench.path("e").exists());
-    for (line, parts) in [
-        ("--dupes a a", ["\"a\"", "input"]),
-        ("--dupes o -o o a", ["\"o\"", "another output"]),
-        ("--dupes new -o new a", ["\"new\"", "another output"]),
-        ("--dupes . a", ["\".\"", "directory"]),
-        ("-o . a", ["\".\"", "directory"]),
-    ] {
-        tells(&bench.refused(&format!("dedup {line}")), &parts);
-    }
-    assert_eq!(text(&bench.read("a")), "x\ny\nx\n\nx\ny\n");
 }
 
 #[test]

@@ -36,6 +36,8 @@ fn a_run_that_is_refused_leaves_all_files_as_they_are() {
         ("-o out --dupes out a", &["\"out\"", "another output"]),
         ("-o out --dupes alias a", &["\"alias\"", "another output"]),
         ("-o d --dupes . a", &["\".\"", "directory"]),
+        ("-o . a", &["\".\"", "directory"]),
+        ("--dupes a a", &["\"a\"", "input"]),
         ("-o new --dupes new a", &["\"new\"", "another output"]),
         ("-o new --dupes missing/d a", &["\"missing/d\""]),
         ("-o link --dupes nowhere a", &["\"nowhere\"", "another output"]),

@@ -218,24 +218,21 @@ fn a_signal_ends_a_run_whose_output_is_blocked() {
         assert_eq!(line, "https://example.org/0\n", "{options}");
         (live, reader)
     };
-    for (signal, code) in ASKING {
-        for (options, state) in
-            [("--state s -o PIPE", true), ("--state s -o out --dupes PIPE", true), ("-o PIPE", false)]
-        {
-            let pipe = format!("{signal}{}", options.len());
-            let (live, reader) = begun(&format!("{options} lines lines").replace("PIPE", &pipe), &pipe);
-            live.signal(signal);
-            let (ended, _, said) = live.end();
-            assert_eq!((ended, leftovers(&bench)), (Some(code), vec![]), "{options}");
-            if state {
-                tells(&said, &["\"s\"", "last checkpoint"]);
-                // It is that of the start.
-                assert_eq!(bench.run("check -c -f s lines").stdout, b"0\n", "{options}");
-                fs::remove_file(bench.path("s")).unwrap();
-            }
-            assert_eq!(said.matches('\n').count(), usize::from(state), "{said}");
-            drop(reader);
+    let cases = [("--state s -o PIPE", true), ("--state s -o out --dupes PIPE", true), ("-o PIPE", false)];
+    // Each takes the second after which nobody is waited for.
+    for ((signal, code), (options, state)) in ASKING.into_iter().zip(cases) {
+        let (live, reader) = begun(&format!("{options} lines lines").replace("PIPE", signal), signal);
+        live.signal(signal);
+        let (ended, _, said) = live.end();
+        assert_eq!((ended, leftovers(&bench)), (Some(code), vec![]), "{options}");
+        if state {
+            tells(&said, &["\"s\"", "last checkpoint"]);
+            // It is that of the start.
+            assert_eq!(bench.run("check -c -f s lines").stdout, b"0\n", "{options}");
+            fs::remove_file(bench.path("s")).unwrap();
         }
+        assert_eq!(said.matches('\n').count(), usize::from(state), "{said}");
+        drop(reader);
     }
     // One who reads slowly gets all that was printed.
     let (live, reader) = begun("--state s -o pipe lines", "pipe");
