@@ -31,6 +31,8 @@ impl Progress {
     /// Of the work on these inputs; `read` counts their bytes.
     pub fn new(inputs: &[Input], read: Arc<AtomicU64>, quiet: bool, to_stdout: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal() && !(to_stdout && io::stdout().is_terminal());
+        // A bar that is wider than the screen could not be removed from it.
+        let shown = shown && usize::from(bar::columns()) >= BAR;
         let bar = shown.then(|| {
             let total: Option<u64> = inputs.iter().map(|input| input.size).sum();
             // The message is cut where the screen ends.
