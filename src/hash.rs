@@ -182,6 +182,7 @@ pub(crate) fn multiply_fold(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
 
     #[cfg(target_pointer_width = "64")]

@@ -45,7 +45,7 @@ errors! {
 
     NeverFull { max_fpr: f64 } =>
         "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out \
-         --max-fpr, or choose --when-full warn or stop";
+         --max-fpr, or plan a size with -n or --memory";
     MaxFprBelow { max_fpr: f64, fpr: f64 } =>
         "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before the lines are in that it is made \
          for; give -p {max_fpr} or a lower rate";

@@ -82,11 +82,12 @@ fn choose(options: &DedupOptions, lines: Result<u64, String>) -> Result<Choice, 
     // A number of the user is a plan. One of the inputs is a guess.
     let planned = size.expected_keys.is_some() || memory.is_some() || max_fpr.is_some();
     let grows = when_full.map_or(!planned, |when| when == WhenFull::Grow);
-    if let (true, Some(max_fpr)) = (grows, max_fpr) {
+    let keys = size.expected_keys.map_or(lines, Ok);
+    let unknown = keys.is_err() && memory.is_none() && when_full.is_none();
+    if let (true, Some(max_fpr)) = (grows || unknown, max_fpr) {
         return Err(Error::NeverFull { max_fpr: *max_fpr });
     }
     check_rates(*max_fpr, Some(size.fpr()))?;
-    let keys = size.expected_keys.map_or(lines, Ok);
     match (*memory, grows) {
         (None, false) => for_keys(size, keys, *max_fpr, stop),
         // A state outlives the inputs that are known, and is a file of one kind from its beginning.
@@ -294,7 +295,8 @@ mod tests {
         ] {
             assert_eq!(chosen(text, lines).unwrap(), expected, "{text:?} {lines:?}");
         }
-        for text in ["--when-full warn", "--when-full stop", "--max-fpr 0.1"] {
+        assert!(matches!(chosen("--max-fpr 0.1", None), Err(Error::NeverFull { max_fpr: 0.1 })));
+        for text in ["--when-full warn", "--when-full stop", "--when-full stop --max-fpr 0.1"] {
             assert!(matches!(chosen(text, None), Err(Error::KeysUnknown { input }) if input == "a pipe"), "{text}");
         }
         assert!(matches!(chosen("-p 1e-30", Some(500)), Err(Error::Build { .. })));

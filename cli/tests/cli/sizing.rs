@@ -204,7 +204,7 @@ fn full_is_where_the_rate_is_reached() {
     assert!(count(&output.stdout) > 99_000 - 5 * 32, "{figures}");
     // What grows is never full, and no filter is full before its plan.
     let pipe = |line: &str| refused(fed(bench.command(line), b"a\n"));
-    tells(&pipe("dedup -p 1e-6 --max-fpr 0.1"), &["standard input", "-n"]);
+    tells(&pipe("dedup -p 1e-6 --max-fpr 0.1"), &["--max-fpr 0.1", "grows", "-p", "-n"]);
     tells(&pipe("dedup -p 1e-6 --max-fpr 0.1 --when-full grow"), &["--max-fpr 0.1", "grows", "-p"]);
     tells(&pipe("dedup -n 1000 --max-fpr 1e-7"), &["--max-fpr 0.0000001", "0.000001", "-p"]);
 }
