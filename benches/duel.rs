@@ -2,7 +2,7 @@
 //! table quotes medians and ratios. docs/BENCHMARKS.md is made with it.
 //!
 //! ```text
-//! cargo bench --bench duel                 all sizes (about six minutes, 17 GiB of memory)
+//! cargo bench --bench duel                 all sizes (about nine minutes, 17 GiB of memory)
 //! cargo bench --bench duel -- 256K 16M     some sizes (a minute)
 //! ```
 //!
@@ -23,7 +23,8 @@ fn main() {
             let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
             duel(&format!("{name}, query, {kind}"), rivals.queries(&hashes));
         }
-        duel(&format!("{name}, insert, fresh keys"), rivals.inserts());
+        duel(&format!("{name}, insert, fresh keys"), rivals.inserts(0));
+        duel(&format!("{name}, insert, half of the keys seen"), Rivals::new(bytes).inserts(50));
         duel(&format!("{name}, atomic insert, fresh keys, one thread"), atomic_inserts(bytes));
     }
 }

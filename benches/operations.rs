@@ -30,7 +30,7 @@ fn main() {
             let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
             measure(&mut criterion, &format!("{name}, query, {kind}"), &mut rivals.queries(&hashes));
         }
-        measure(&mut criterion, &format!("{name}, insert, fresh"), &mut rivals.inserts());
+        measure(&mut criterion, &format!("{name}, insert, fresh"), &mut rivals.inserts(0));
         hashed_queries(&mut criterion, name, bytes);
         measure(&mut criterion, &format!("{name}, atomic insert, fresh"), &mut atomic_inserts(bytes));
         atomic_on_load(&mut criterion, name, bytes);

@@ -4,7 +4,7 @@ use crate::block::{LANES, Pattern};
 use crate::error::MergeError;
 use crate::filter::Filter;
 use crate::kernel::Isa;
-use crate::operations::{self, InsertShared, Query, Shared};
+use crate::operations::{self, Operations, Shared};
 use crate::params::{Params, Size};
 use crate::storage::{AtomicBlock, AtomicBlocks};
 use crate::sync::Ordering;
@@ -75,7 +75,7 @@ impl AtomicBloomFilter {
     }
 }
 
-impl Query<Shared> for Words4 {
+impl Operations<Shared> for Words4 {
     const NAME: &'static str = "AtomicBloomFilter";
     type Memory = AtomicBlocks;
 
@@ -92,16 +92,14 @@ impl Query<Shared> for Words4 {
     fn contains_many(params: &Params, blocks: &AtomicBlocks, hashes: &[u64], found: &mut [bool]) -> usize {
         operations::contains_many::<Self, Shared>(params, blocks, hashes, found)
     }
-}
 
-impl InsertShared for Words4 {
     #[inline(always)]
-    fn insert<const B: usize>(_: Size, blocks: &AtomicBlocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(_: Size, _: I, blocks: &AtomicBlocks, hash: u64) -> bool {
         blocks.locate(hash).insert::<B>(Pattern::new(hash))
     }
 
-    fn insert_many(params: &Params, blocks: &AtomicBlocks, hashes: &[u64], new: &mut [bool]) -> usize {
-        operations::insert_many_shared::<Self>(params, blocks, hashes, new)
+    fn insert_many<'a>(params: &'a Params, blocks: &'a AtomicBlocks, hashes: &[u64], new: &mut [bool]) -> usize {
+        operations::insert_many::<Self, Shared>(params, blocks, hashes, new)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::block::{self, Block, Pattern};
 use crate::filter::Filter;
 use crate::kernel::Isa;
 use crate::key::Key;
-use crate::operations::{self, Query};
+use crate::operations::{self, Access, Operations};
 use crate::params::Params;
 use crate::storage;
 use crate::words4::{BloomFilter, Words4};
@@ -145,9 +145,9 @@ fn alone(keys: usize) -> bool {
     keys < FEW || rayon::current_num_threads() == 1
 }
 
-impl<A> Filter<Words4, A>
+impl<A: Access> Filter<Words4, A>
 where
-    Words4: Query<A>,
+    Words4: Operations<A>,
     Self: Sync,
 {
     /// Queries many keys on all cores of the current rayon pool: `found[i]` is what `contains_hash` says of `hashes[i]`.

@@ -5,10 +5,10 @@ use crate::error::{BuildError, MergeError};
 use crate::fpr;
 use crate::hash::KeyHasher;
 use crate::key::Key;
-use crate::operations::{self, Exclusive, Insert, InsertShared, Keyed, Query, Shared};
+use crate::operations::{Access, Calls, Exclusive, Keyed, Operations, Shared};
 use crate::params::{FromParams, Params, Sizing};
 use crate::purpose::Purpose;
-use crate::storage::{self, Blocks, Memory, MemoryMut};
+use crate::storage::{self, AtomicBlocks, Blocks, Memory, MemoryMut};
 use core::fmt;
 
 /// The methods of all filter types, which are aliases of this one: [`BloomFilter`](crate::BloomFilter) and
@@ -16,15 +16,31 @@ use core::fmt;
 ///
 /// `L` is the layout, which says where the bits of a key are. `A` is the access: one writer, who inserts with `&mut
 /// self`, or many, who insert with `&self`.
-pub struct Filter<L: Query<A>, A> {
+pub struct Filter<L: Operations<A>, A: Access> {
     pub(crate) params: Params,
     pub(crate) hasher: KeyHasher,
     pub(crate) purpose: Purpose,
     pub(crate) blocks: L::Memory,
+    calls: Calls<L, A>,
+}
+
+impl<L: Operations<A>, A: Access> Filter<L, A> {
+    /// A filter of its parts.
+    pub(crate) fn of(params: Params, hasher: KeyHasher, purpose: Purpose, blocks: L::Memory) -> Self {
+        let calls = Calls::new(&params);
+        Self { params, hasher, purpose, blocks, calls }
+    }
+
+    /// Inserts a hash, for whoever has the filter alone.
+    #[cfg(feature = "variants")]
+    #[inline]
+    pub(crate) fn insert_alone(&mut self, hash: u64) -> bool {
+        self.calls.insert(&self.params, A::place(&mut self.blocks), hash)
+    }
 }
 
 /// Sizes, queries, and what a filter says about itself.
-impl<L: Query<A>, A> Filter<L, A> {
+impl<L: Operations<A>, A: Access> Filter<L, A> {
     /// A filter for `expected_keys` distinct keys, empty.
     ///
     /// The size is the least that keeps the rate. It comes from the exact model of the layout, not from the classic
@@ -51,7 +67,7 @@ impl<L: Query<A>, A> Filter<L, A> {
     /// not. All 64 bits of a hash must be well mixed, for the high ones choose the block.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        operations::contains::<L, A>(&self.params, &self.blocks, hash)
+        self.calls.contains(&self.params, &self.blocks, hash)
     }
 
     /// Queries many hashes: `found[i]` is what [`contains_hash`](Self::contains_hash) says of `hashes[i]`. Returns how many
@@ -151,7 +167,7 @@ impl<L: Query<A>, A> Filter<L, A> {
 }
 
 /// Keys in place of hashes.
-impl<L: Query<A> + Keyed, A> Filter<L, A> {
+impl<L: Operations<A> + Keyed, A: Access> Filter<L, A> {
     /// The seed of the hash.
     pub fn seed(&self) -> u64 {
         self.params.seed
@@ -192,7 +208,7 @@ impl<L: Query<A> + Keyed, A> Filter<L, A> {
 }
 
 /// One writer.
-impl<L: Insert> Filter<L, Exclusive> {
+impl<L: Operations<Exclusive, Memory: MemoryMut>> Filter<L, Exclusive> {
     /// Inserts a hash, made by [`hasher`](Self::hasher) or by a hash function of your own. Returns whether it was new, like
     /// `HashSet::insert`. All 64 bits of a hash must be well mixed, for the high ones choose the block.
     ///
@@ -206,7 +222,7 @@ impl<L: Insert> Filter<L, Exclusive> {
     /// ```
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
-        operations::insert::<L>(&self.params, &mut self.blocks, hash)
+        self.calls.insert(&self.params, &mut self.blocks, hash)
     }
 
     /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new, also where hashes repeat within the batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
@@ -248,7 +264,7 @@ impl<L: Insert> Filter<L, Exclusive> {
 }
 
 /// One writer, and keys in place of hashes.
-impl<L: Insert + Keyed> Filter<L, Exclusive> {
+impl<L: Operations<Exclusive, Memory: MemoryMut> + Keyed> Filter<L, Exclusive> {
     /// Inserts a key. Returns whether it was new, like `HashSet::insert`.
     ///
     /// `false` means seen before, or a false positive: all bits of the key were set already. O(length of the key).
@@ -279,13 +295,13 @@ impl<L: Insert + Keyed> Filter<L, Exclusive> {
 }
 
 /// Many writers.
-impl<L: InsertShared> Filter<L, Shared> {
+impl<L: Operations<Shared, Memory = AtomicBlocks>> Filter<L, Shared> {
     /// Inserts a hash. Returns whether this call made it seen. What racing callers are told is the type's promise:
     /// [`AtomicBloomFilter`](crate::AtomicBloomFilter) has one claim for each key. See
     /// [`contains_hash`](Self::contains_hash) for what hashes must be.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
-        operations::insert_shared::<L>(&self.params, &self.blocks, hash)
+        self.calls.insert(&self.params, &self.blocks, hash)
     }
 
     /// Inserts many hashes in order. `new[i]` is `true` if this call made `hashes[i]` seen. Of equal hashes in the batch only
@@ -318,7 +334,7 @@ impl<L: InsertShared> Filter<L, Shared> {
 }
 
 /// Many writers, and keys in place of hashes.
-impl<L: InsertShared + Keyed> Filter<L, Shared> {
+impl<L: Operations<Shared, Memory = AtomicBlocks> + Keyed> Filter<L, Shared> {
     /// Inserts a key. Returns whether this call made it seen. What racing callers are told is the type's promise: of all threads
     /// that insert a key into an [`AtomicBloomFilter`](crate::AtomicBloomFilter), at most one gets `true`.
     ///
@@ -350,37 +366,36 @@ impl<L: InsertShared + Keyed> Filter<L, Shared> {
     }
 }
 
-impl<L: Query<A>, A> FromParams for Filter<L, A> {
+impl<L: Operations<A>, A: Access> FromParams for Filter<L, A> {
     fn from_params(params: Params, purpose: Purpose) -> Result<Self, BuildError> {
         let blocks = L::Memory::empty(Blocks::zeroed(params.blocks)?);
-        Ok(Self { hasher: KeyHasher::new(params.seed), purpose, blocks, params })
+        Ok(Self::of(params, KeyHasher::new(params.seed), purpose, blocks))
     }
 }
 
-impl<L: Insert> Clone for Filter<L, Exclusive> {
+impl<L: Operations<Exclusive, Memory: MemoryMut>> Clone for Filter<L, Exclusive> {
     fn clone(&self) -> Self {
-        let Self { params, hasher, purpose, blocks } = self;
-        Self { params: *params, hasher: hasher.clone(), purpose: purpose.clone(), blocks: blocks.clone() }
+        Self::of(self.params, self.hasher.clone(), self.purpose.clone(), self.blocks.clone())
     }
 }
 
 /// Equal geometry, seed and bits. The kernel does not count, nor what the filter is made for.
-impl<L: Insert> PartialEq for Filter<L, Exclusive> {
+impl<L: Operations<Exclusive, Memory: MemoryMut>> PartialEq for Filter<L, Exclusive> {
     fn eq(&self, other: &Self) -> bool {
         self.params.check_same(&other.params).is_ok() && self.blocks == other.blocks
     }
 }
 
-impl<L: Insert> Eq for Filter<L, Exclusive> {}
+impl<L: Operations<Exclusive, Memory: MemoryMut>> Eq for Filter<L, Exclusive> {}
 
 /// Shares a filter among writers, without copying.
 impl<L> From<Filter<L, Exclusive>> for Filter<L, Shared>
 where
-    L: Query<Exclusive, Memory: Into<Blocks>> + Query<Shared>,
+    L: Operations<Exclusive, Memory: Into<Blocks>> + Operations<Shared>,
 {
-    fn from(Filter { params, hasher, purpose, blocks }: Filter<L, Exclusive>) -> Self {
+    fn from(Filter { params, hasher, purpose, blocks, .. }: Filter<L, Exclusive>) -> Self {
         let blocks: Blocks = blocks.into();
-        Self { params, hasher, purpose, blocks: blocks.into() }
+        Self::of(params, hasher, purpose, blocks.into())
     }
 }
 
@@ -388,15 +403,15 @@ where
 /// counted, O(memory).
 impl<L> From<Filter<L, Shared>> for Filter<L, Exclusive>
 where
-    L: Query<Exclusive> + Query<Shared, Memory: Into<Blocks>>,
+    L: Operations<Exclusive> + Operations<Shared, Memory: Into<Blocks>>,
 {
-    fn from(Filter { params, hasher, purpose, blocks }: Filter<L, Shared>) -> Self {
+    fn from(Filter { params, hasher, purpose, blocks, .. }: Filter<L, Shared>) -> Self {
         let blocks: Blocks = blocks.into();
-        Self { params, hasher, purpose, blocks: blocks.into() }
+        Self::of(params, hasher, purpose, blocks.into())
     }
 }
 
-impl<L: Query<A>, A> fmt::Debug for Filter<L, A> {
+impl<L: Operations<A>, A: Access> fmt::Debug for Filter<L, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Params { blocks, probes, seed, kernel, .. } = self.params;
         f.debug_struct(L::NAME)

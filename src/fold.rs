@@ -5,9 +5,9 @@
 
 use crate::filter::Filter;
 use crate::fpr;
-use crate::operations::{Exclusive, Insert};
+use crate::operations::{Exclusive, Operations};
 use crate::stats;
-use crate::storage::{self, Blocks};
+use crate::storage::{self, Blocks, MemoryMut};
 use crate::words4::BloomFilter;
 
 impl BloomFilter {
@@ -79,7 +79,7 @@ impl BloomFilter {
     }
 }
 
-impl<L: Insert> Filter<L, Exclusive> {
+impl<L: Operations<Exclusive, Memory: MemoryMut>> Filter<L, Exclusive> {
     /// For a layout that [folds](crate::operations::Shape::FOLDS), and a number of blocks that does.
     pub(crate) fn fold_times(&mut self, times: u32) {
         if times == 0 {

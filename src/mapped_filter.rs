@@ -82,7 +82,7 @@ impl BloomFilter {
             // SAFETY: the caller keeps the file as it is, and its length was checked. `MappedBloomFilter` hands out
             // shared references only.
             let blocks = unsafe { Blocks::mapped(&file, HEADER_BYTES + fields, params.blocks)? };
-            let filter = Self { params, hasher, purpose, blocks };
+            let filter = Self::of(params, hasher, purpose, blocks);
             Ok(MappedBloomFilter { filter, trailer, path: path.to_path_buf() })
         };
         map().map_err(|kind| FileError::at(path, kind))

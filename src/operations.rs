@@ -7,23 +7,77 @@
 //! kernel/         … and asks it with vectors
 //! ```
 //!
-//! A layout implements [`Shape`] with its mathematics, [`Query`] for the memory of one writer, of many, or both, and
-//! [`Insert`] or [`InsertShared`] beside it.
+//! A layout implements [`Shape`] with its mathematics, and [`Operations`] for the memory of one writer, of many, or both.
 
 use crate::batch::{self, Probe};
 use crate::block::BLOCK_BYTES;
 use crate::error::BuildError;
 use crate::format::Format;
 use crate::fpr;
-use crate::kernel::{self, Isa, Selected, Single, Task};
+use crate::kernel::{Call, Isa, Selected, Single, Task};
 use crate::params::{Params, Size, Sizing};
-use crate::storage::{AtomicBlocks, Memory, MemoryMut};
+use crate::storage::Memory;
+use core::marker::PhantomData;
 
 /// The access of filters with one writer: inserting takes `&mut self`.
 pub struct Exclusive(());
 
 /// The access of filters with many writers: inserting takes `&self`, from any thread.
 pub struct Shared(());
+
+/// Who writes, and so what an insert takes of the memory.
+pub(crate) trait Access {
+    /// `&mut M` or `&M`.
+    type Place<'a, M: 'a>;
+
+    /// The place for an owner's insert.
+    #[cfg_attr(not(feature = "variants"), expect(dead_code))]
+    fn place<M>(memory: &mut M) -> Self::Place<'_, M>;
+
+    /// The memory, to read.
+    fn memory<'a, M>(place: &'a Self::Place<'_, M>) -> &'a M;
+
+    /// The place for a shorter time, to give away.
+    fn reborrow<'a, M>(place: &'a mut Self::Place<'_, M>) -> Self::Place<'a, M>;
+}
+
+impl Access for Exclusive {
+    type Place<'a, M: 'a> = &'a mut M;
+
+    #[inline(always)]
+    fn place<M>(memory: &mut M) -> &mut M {
+        memory
+    }
+
+    #[inline(always)]
+    fn memory<'a, M>(place: &'a &mut M) -> &'a M {
+        place
+    }
+
+    #[inline(always)]
+    fn reborrow<'a, M>(place: &'a mut &mut M) -> &'a mut M {
+        place
+    }
+}
+
+impl Access for Shared {
+    type Place<'a, M: 'a> = &'a M;
+
+    #[inline(always)]
+    fn place<M>(memory: &mut M) -> &M {
+        memory
+    }
+
+    #[inline(always)]
+    fn memory<'a, M>(place: &'a &M) -> &'a M {
+        place
+    }
+
+    #[inline(always)]
+    fn reborrow<'a, M>(place: &'a mut &M) -> &'a M {
+        place
+    }
+}
 
 /// What a layout is, whoever writes: its names, its sizes and its rates. Sizes count units, of which a key's bits are in
 /// one. A block holds a whole number of units, or a unit a whole number of blocks.
@@ -45,6 +99,11 @@ pub(crate) trait Shape {
         4
     }
 
+    /// A word that holds what two filters have in it.
+    fn united(ours: u64, theirs: u64) -> u64 {
+        ours | theirs
+    }
+
     /// Whether a key's bits are the same in half as many blocks, and its block half of the index: see fold.rs.
     const FOLDS: bool = false;
 
@@ -57,8 +116,8 @@ pub(crate) trait Shape {
 /// A layout that hashes keys as the crate does.
 pub(crate) trait Keyed: Shape {}
 
-/// A layout in the memory of an access: the queries.
-pub(crate) trait Query<A>: Shape {
+/// A layout in the memory of an access.
+pub(crate) trait Operations<A: Access>: Shape {
     /// The filter type's name.
     const NAME: &'static str;
 
@@ -71,18 +130,13 @@ pub(crate) trait Query<A>: Shape {
     /// Whether a hash is in.
     fn contains<I: Isa, const B: usize>(size: Size, isa: I, memory: &Self::Memory, hash: u64) -> bool;
 
+    /// Inserts a hash. Whether this call made it seen.
+    fn insert<I: Isa, const B: usize>(size: Size, isa: I, place: A::Place<'_, Self::Memory>, hash: u64) -> bool;
+
     /// The share of bits that are set.
     fn fill(size: Size, memory: &Self::Memory) -> f64 {
         let ones = memory.words().flatten().map(|word| u64::from(word.count_ones())).sum();
         size.share(Self::FORMAT, ones)
-    }
-
-    /// [`contains_one`]; see [`contains_many`](Self::contains_many).
-    fn contains_one(params: &Params, memory: &Self::Memory, hash: u64) -> bool
-    where
-        Self: Sized,
-    {
-        contains_one::<Self, A>(params, memory, hash)
     }
 
     /// [`contains_many`], for a layout to write out: then it is compiled here, with this crate's optimisations, and not in
@@ -93,92 +147,58 @@ pub(crate) trait Query<A>: Shape {
     {
         contains_many::<Self, A>(params, memory, hashes, found)
     }
-}
 
-/// Inserts by one writer.
-pub(crate) trait Insert: Query<Exclusive, Memory: MemoryMut> {
-    /// Inserts a hash; whether it was new.
-    fn insert<I: Isa, const B: usize>(size: Size, isa: I, memory: &mut Self::Memory, hash: u64) -> bool;
-
-    /// A word that holds what two filters have in it.
-    fn united(ours: u64, theirs: u64) -> u64 {
-        ours | theirs
-    }
-
-    /// [`insert_one`]; see [`Query::contains_many`].
-    fn insert_one(params: &Params, memory: &mut Self::Memory, hash: u64) -> bool
+    /// [`insert_many`]; see [`contains_many`](Self::contains_many).
+    fn insert_many<'a>(params: &'a Params, place: A::Place<'a, Self::Memory>, hashes: &[u64], new: &mut [bool]) -> usize
     where
         Self: Sized,
     {
-        insert_one::<Self>(params, memory, hash)
-    }
-
-    /// [`insert_many`]; see [`Query::contains_many`].
-    fn insert_many(params: &Params, memory: &mut Self::Memory, hashes: &[u64], new: &mut [bool]) -> usize
-    where
-        Self: Sized,
-    {
-        insert_many::<Self>(params, memory, hashes, new)
+        insert_many::<Self, A>(params, place, hashes, new)
     }
 }
 
-/// Inserts by many writers.
-pub(crate) trait InsertShared: Query<Shared, Memory = AtomicBlocks> {
-    /// Inserts a hash; whether this call made it seen.
-    fn insert<const B: usize>(size: Size, memory: &Self::Memory, hash: u64) -> bool;
-
-    /// [`insert_many_shared`]; see [`Query::contains_many`].
-    fn insert_many(params: &Params, memory: &Self::Memory, hashes: &[u64], new: &mut [bool]) -> usize
-    where
-        Self: Sized,
-    {
-        insert_many_shared::<Self>(params, memory, hashes, new)
-    }
+/// The functions for single keys.
+pub(crate) struct Calls<L: Operations<A>, A: Access> {
+    contains: Call<Query<L, A>>,
+    insert: Call<Insert<L, A>>,
 }
 
-/// One query: inlined into the caller where the compiler was told of the CPU, else a call of the filter's kernel.
-#[inline(always)]
-pub(crate) fn contains<L: Query<A>, A>(params: &Params, memory: &L::Memory, hash: u64) -> bool {
-    match Selected::TOLD {
-        Some(kernel) => {
-            kernel.run_single(L::kernel_probes(params.size()), One(Querying::<L, A> { params, memory }), hash)
+impl<L: Operations<A>, A: Access> Calls<L, A> {
+    pub(crate) fn new(params: &Params) -> Self {
+        let probes = L::kernel_probes(params.size());
+        Self { contains: Call::new(params.kernel, probes), insert: Call::new(params.kernel, probes) }
+    }
+
+    /// One query: inlined into the caller where the compiler was told of the CPU, else a call of the filter's kernel.
+    #[inline(always)]
+    pub(crate) fn contains(&self, params: &Params, memory: &L::Memory, hash: u64) -> bool {
+        match Selected::TOLD {
+            Some(kernel) => kernel.run_single::<Query<L, A>>(L::kernel_probes(params.size()), params, memory, hash),
+            None => self.contains.run(params, memory, hash),
         }
-        None => L::contains_one(params, memory, hash),
     }
-}
 
-/// One insert by one writer; see [`contains`].
-#[inline(always)]
-pub(crate) fn insert<L: Insert>(params: &Params, memory: &mut L::Memory, hash: u64) -> bool {
-    match Selected::TOLD {
-        Some(kernel) => {
-            kernel.run_single(L::kernel_probes(params.size()), One(Inserting::<L> { params, memory }), hash)
+    /// One insert; see [`contains`](Self::contains).
+    #[inline(always)]
+    pub(crate) fn insert<'a>(&self, params: &'a Params, place: A::Place<'a, L::Memory>, hash: u64) -> bool {
+        match Selected::TOLD {
+            Some(kernel) => kernel.run_single::<Insert<L, A>>(L::kernel_probes(params.size()), params, place, hash),
+            None => self.insert.run(params, place, hash),
         }
-        None => L::insert_one(params, memory, hash),
     }
 }
 
-/// One insert by one of many writers, inlined into the caller: its atomic operations are the same for all kernels.
-#[inline(always)]
-pub(crate) fn insert_shared<L: InsertShared>(params: &Params, memory: &L::Memory, hash: u64) -> bool {
-    kernel::run_inline(L::kernel_probes(params.size()), One(Sharing::<L> { params, memory }), hash)
+impl<L: Operations<A>, A: Access> Clone for Calls<L, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }
 
-/// One query on the filter's kernel.
-#[inline(always)]
-pub(crate) fn contains_one<L: Query<A>, A>(params: &Params, memory: &L::Memory, hash: u64) -> bool {
-    params.kernel.run_single(L::kernel_probes(params.size()), One(Querying::<L, A> { params, memory }), hash)
-}
-
-/// One insert by one writer on the filter's kernel.
-#[inline(always)]
-pub(crate) fn insert_one<L: Insert>(params: &Params, memory: &mut L::Memory, hash: u64) -> bool {
-    params.kernel.run_single(L::kernel_probes(params.size()), One(Inserting::<L> { params, memory }), hash)
-}
+impl<L: Operations<A>, A: Access> Copy for Calls<L, A> {}
 
 /// Many queries: `found[i]` = whether `hashes[i]` is in. Returns how many are.
 #[inline(always)]
-pub(crate) fn contains_many<L: Query<A>, A>(
+pub(crate) fn contains_many<L: Operations<A>, A: Access>(
     params: &Params,
     memory: &L::Memory,
     hashes: &[u64],
@@ -187,27 +207,15 @@ pub(crate) fn contains_many<L: Query<A>, A>(
     many(params, L::kernel_probes(params.size()), Querying::<L, A> { params, memory }, hashes, found)
 }
 
-/// Many inserts by one writer, in order: `new[i]` = whether `hashes[i]` was new. Returns how many were.
+/// Many inserts, in order: `new[i]` = whether this call made `hashes[i]` seen. Returns how many it made seen.
 #[inline(always)]
-pub(crate) fn insert_many<L: Insert>(
-    params: &Params,
-    memory: &mut L::Memory,
+pub(crate) fn insert_many<'a, L: Operations<A>, A: Access>(
+    params: &'a Params,
+    place: A::Place<'a, L::Memory>,
     hashes: &[u64],
     new: &mut [bool],
 ) -> usize {
-    many(params, L::kernel_probes(params.size()), Inserting::<L> { params, memory }, hashes, new)
-}
-
-/// Many inserts by one of many writers, in order: `new[i]` = whether this call made `hashes[i]` seen. Returns how many it
-/// made seen.
-#[inline(always)]
-pub(crate) fn insert_many_shared<L: InsertShared>(
-    params: &Params,
-    memory: &L::Memory,
-    hashes: &[u64],
-    new: &mut [bool],
-) -> usize {
-    many(params, L::kernel_probes(params.size()), Sharing::<L> { params, memory }, hashes, new)
+    many(params, L::kernel_probes(params.size()), Inserting::<L, A> { params, place }, hashes, new)
 }
 
 /// Runs a batch on the filter's kernel: one dispatch for all of it.
@@ -223,12 +231,27 @@ pub(crate) fn many<P: Probe>(
     params.kernel.run(kernel_probes, Many { probe, memory_bytes, hashes, answers })
 }
 
-struct One<P>(P);
+struct Query<L, A>(PhantomData<(L, A)>);
 
-impl<P: Probe> Single for One<P> {
+impl<L: Operations<A>, A: Access> Single for Query<L, A> {
+    type Context = Params;
+    type Place<'a> = &'a L::Memory;
+
     #[inline(always)]
-    fn run<I: Isa, const B: usize>(mut self, isa: I, hash: u64) -> bool {
-        self.0.probe::<I, B>(isa, hash)
+    fn run<I: Isa, const B: usize>(isa: I, params: &Params, memory: &L::Memory, hash: u64) -> bool {
+        L::contains::<I, B>(params.size(), isa, memory, hash)
+    }
+}
+
+struct Insert<L, A>(PhantomData<(L, A)>);
+
+impl<L: Operations<A>, A: Access> Single for Insert<L, A> {
+    type Context = Params;
+    type Place<'a> = A::Place<'a, L::Memory>;
+
+    #[inline(always)]
+    fn run<I: Isa, const B: usize>(isa: I, params: &Params, place: A::Place<'_, L::Memory>, hash: u64) -> bool {
+        L::insert::<I, B>(params.size(), isa, place, hash)
     }
 }
 
@@ -247,12 +270,12 @@ impl<P: Probe> Task for Many<'_, P> {
     }
 }
 
-struct Querying<'a, L: Query<A>, A> {
+struct Querying<'a, L: Operations<A>, A: Access> {
     params: &'a Params,
     memory: &'a L::Memory,
 }
 
-impl<L: Query<A>, A> Probe for Querying<'_, L, A> {
+impl<L: Operations<A>, A: Access> Probe for Querying<'_, L, A> {
     const WRITES: bool = false;
 
     #[inline(always)]
@@ -266,40 +289,21 @@ impl<L: Query<A>, A> Probe for Querying<'_, L, A> {
     }
 }
 
-struct Inserting<'a, L: Insert> {
+struct Inserting<'a, L: Operations<A>, A: Access> {
     params: &'a Params,
-    memory: &'a mut L::Memory,
+    place: A::Place<'a, L::Memory>,
 }
 
-impl<L: Insert> Probe for Inserting<'_, L> {
+impl<L: Operations<A>, A: Access> Probe for Inserting<'_, L, A> {
     const WRITES: bool = true;
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
-        L::prefetch(self.params.size(), self.memory, hash);
+        L::prefetch(self.params.size(), A::memory(&self.place), hash);
     }
 
     #[inline(always)]
     fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
-        L::insert::<I, B>(self.params.size(), isa, self.memory, hash)
-    }
-}
-
-struct Sharing<'a, L: InsertShared> {
-    params: &'a Params,
-    memory: &'a L::Memory,
-}
-
-impl<L: InsertShared> Probe for Sharing<'_, L> {
-    const WRITES: bool = true;
-
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        L::prefetch(self.params.size(), self.memory, hash);
-    }
-
-    #[inline(always)]
-    fn probe<I: Isa, const B: usize>(&mut self, _: I, hash: u64) -> bool {
-        L::insert::<B>(self.params.size(), self.memory, hash)
+        L::insert::<I, B>(self.params.size(), isa, A::reborrow(&mut self.place), hash)
     }
 }

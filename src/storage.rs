@@ -8,7 +8,7 @@ use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use core::ptr::NonNull;
 
 /// Where a filter's bits are.
-pub(crate) trait Memory: From<Blocks> {
+pub(crate) trait Memory: From<Blocks> + 'static {
     /// Blocks that are known to be zero.
     fn empty(blocks: Blocks) -> Self {
         blocks.into()

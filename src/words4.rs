@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::format::{Format, WORDS4};
 use crate::fpr::{self, BlockRates, Lanes};
 use crate::kernel::{Isa, Kernel};
-use crate::operations::{self, Exclusive, Insert, Keyed, Query, Shape};
+use crate::operations::{self, Access, Exclusive, Keyed, Operations, Shape};
 use crate::params::{Builder, Params, Size, Sizing};
 use crate::stats;
 use crate::storage::{Blocks, MemoryMut};
@@ -32,9 +32,9 @@ pub type BloomFilter = Filter<Words4, Exclusive>;
 /// The layout of [`BloomFilter`] and [`AtomicBloomFilter`](crate::AtomicBloomFilter).
 pub struct Words4(());
 
-impl<A> Filter<Words4, A>
+impl<A: Access> Filter<Words4, A>
 where
-    Words4: Query<A>,
+    Words4: Operations<A>,
 {
     /// A [`Builder`] for a filter of this type: for a size in bytes, a number of probes or a seed.
     pub fn builder() -> Builder<Self> {
@@ -105,7 +105,7 @@ impl Shape for Words4 {
 
 impl Keyed for Words4 {}
 
-impl Query<Exclusive> for Words4 {
+impl Operations<Exclusive> for Words4 {
     const NAME: &'static str = "BloomFilter";
     type Memory = Blocks;
 
@@ -119,26 +119,16 @@ impl Query<Exclusive> for Words4 {
         isa.contains::<B>(blocks.locate(hash), Pattern::new(hash))
     }
 
-    fn contains_one(params: &Params, blocks: &Blocks, hash: u64) -> bool {
-        operations::contains_one::<Self, Exclusive>(params, blocks, hash)
-    }
-
     fn contains_many(params: &Params, blocks: &Blocks, hashes: &[u64], found: &mut [bool]) -> usize {
         operations::contains_many::<Self, Exclusive>(params, blocks, hashes, found)
     }
-}
 
-impl Insert for Words4 {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(_: Size, isa: I, blocks: &mut Blocks, hash: u64) -> bool {
         isa.insert::<B>(blocks.locate_mut(hash), Pattern::new(hash))
     }
 
-    fn insert_one(params: &Params, blocks: &mut Blocks, hash: u64) -> bool {
-        operations::insert_one::<Self>(params, blocks, hash)
-    }
-
-    fn insert_many(params: &Params, blocks: &mut Blocks, hashes: &[u64], new: &mut [bool]) -> usize {
-        operations::insert_many::<Self>(params, blocks, hashes, new)
+    fn insert_many<'a>(params: &'a Params, blocks: &'a mut Blocks, hashes: &[u64], new: &mut [bool]) -> usize {
+        operations::insert_many::<Self, Exclusive>(params, blocks, hashes, new)
     }
 }

@@ -9,7 +9,7 @@ pub mod harness;
 pub mod paired;
 pub mod rivals;
 
-pub use harness::hashes::{PRESENT, hash, probe_keys};
+pub use harness::hashes::{PRESENT, hash, mixed_keys, probe_keys};
 pub use harness::{BITS_PER_KEY, HITS, ROUND_KEYS};
 
 /// Bits set for each key, in all filters.

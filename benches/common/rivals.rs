@@ -50,27 +50,28 @@ impl Rivals {
         sides
     }
 
-    /// Takes the filters, so that they need not be built again.
-    pub fn inserts(self) -> Vec<Side<'static>> {
+    /// Inserts of keys of which `seen` percent are in. Takes the filters, so that memory holds them once.
+    pub fn inserts(self, seen: u64) -> Vec<Side<'static>> {
         let Self { bytes, ours, fastbloom, sbbf, raw } = self;
         drop(raw);
         let single = ours[0].clone();
         let batch = |filter: BloomFilter| {
             let mut new = vec![false; ROUND_KEYS];
-            fresh(format!("insert_hashes {}", filter.kernel()), bytes, filter, identity, move |filter, hashes| {
+            let name = format!("insert_hashes {}", filter.kernel());
+            inserts(seen, name, bytes, filter, identity, move |filter, hashes| {
                 filter.insert_hashes(hashes, &mut new[..hashes.len()])
             })
         };
         let mut sides: Vec<_> = ours.into_iter().map(batch).collect();
         sides.extend([
-            fresh("insert_hash", bytes, single, identity, |filter, hashes| {
+            inserts(seen, "insert_hash", bytes, single, identity, |filter, hashes| {
                 each(hashes, |hash| filter.insert_hash(hash))
             }),
             // The peers answer whether the key was there.
-            fresh("fastbloom insert_hash", bytes, fastbloom, identity, |filter, hashes| {
+            inserts(seen, "fastbloom insert_hash", bytes, fastbloom, identity, |filter, hashes| {
                 each(hashes, |hash| !filter.insert_hash(hash))
             }),
-            fresh("sbbf-rs insert_hash", bytes, sbbf, identity, |filter, hashes| {
+            inserts(seen, "sbbf-rs insert_hash", bytes, sbbf, identity, |filter, hashes| {
                 each(hashes, |hash| !filter.insert_hash(hash))
             }),
         ]);
@@ -94,9 +95,22 @@ pub fn atomic_inserts(bytes: usize) -> Vec<Side<'static>> {
     ]
 }
 
-/// Inserts fresh keys, different ones each round, into what `make` makes of a filter at its planned load. Once they
-/// are an eighth of that load, they go into a new copy, so that the load stays near the planned one.
+/// [`inserts`] of keys none of which is in.
 pub fn fresh<S: Clone + 'static, F: 'static>(
+    name: impl Into<String>,
+    bytes: usize,
+    loaded: S,
+    make: impl Fn(S) -> F + 'static,
+    insert: impl FnMut(&mut F, &[u64]) -> usize + 'static,
+) -> Side<'static> {
+    inserts(0, name, bytes, loaded, make, insert)
+}
+
+/// Inserts keys of which `seen` percent are in and the others fresh, different ones each round, into what `make` makes of a
+/// filter at its planned load. Once they are an eighth of that load, they go into a new copy, so that the load stays near
+/// the planned one.
+pub fn inserts<S: Clone + 'static, F: 'static>(
+    seen: u64,
     name: impl Into<String>,
     bytes: usize,
     loaded: S,
@@ -111,7 +125,7 @@ pub fn fresh<S: Clone + 'static, F: 'static>(
     let mut added = 0;
     Side::new(name, ROUND_KEYS, move |round| {
         let mut total = Round { time: Duration::ZERO, trues: 0 };
-        for hashes in hashes(FRESH + round, ROUND_KEYS).chunks(room.min(ROUND_KEYS)) {
+        for hashes in mixed_keys(FRESH + round, ROUND_KEYS, held(bytes), seen).chunks(room.min(ROUND_KEYS)) {
             if let Some(saved) = &saved
                 && added + hashes.len() > room
             {

@@ -3,12 +3,12 @@
 use crate::block::WORDS;
 use crate::file::{self, FileError, Loaded, Parts};
 use crate::filter::Filter;
-use crate::operations::Query;
+use crate::operations::{Access, Operations};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Files. (docs/FORMAT.md has the format.)
-impl<L: Query<A>, A> Filter<L, A> {
+impl<L: Operations<A>, A: Access> Filter<L, A> {
     /// Saves the filter to a file, in the format of docs/FORMAT.md, which every later version reads.
     ///
     /// The file at `path` is the old or the new one at every moment, whole, whatever fails: the filter goes to a
@@ -93,14 +93,14 @@ impl<L: Query<A>, A> Filter<L, A> {
     }
 }
 
-impl<L: Query<A>, A> Filter<L, A> {
+impl<L: Operations<A>, A: Access> Filter<L, A> {
     pub(crate) fn parts(&self) -> Parts<'_, impl Iterator<Item = [u64; WORDS]> + Clone> {
         Parts { params: &self.params, hasher: &self.hasher, purpose: &self.purpose, words: self.words() }
     }
 }
 
-impl<L: Query<A>, A> From<Loaded> for Filter<L, A> {
+impl<L: Operations<A>, A: Access> From<Loaded> for Filter<L, A> {
     fn from(Loaded { params, hasher, purpose, blocks }: Loaded) -> Self {
-        Self { params, hasher, purpose, blocks: blocks.into() }
+        Self::of(params, hasher, purpose, blocks.into())
     }
 }

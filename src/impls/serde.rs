@@ -2,7 +2,7 @@
 
 use crate::file::{FileError, FileErrorKind};
 use crate::filter::Filter;
-use crate::operations::Query;
+use crate::operations::{Access, Operations};
 use crate::words4::{BloomFilter, Words4};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
@@ -10,9 +10,9 @@ use std::fmt;
 
 /// A byte string with the contents of the filter's file, which takes as much memory again. Formats that know no byte
 /// strings make it a sequence of numbers. Other threads may insert meanwhile, as in [`write_to`](Self::write_to).
-impl<A> Serialize for Filter<Words4, A>
+impl<A: Access> Serialize for Filter<Words4, A>
 where
-    Words4: Query<A>,
+    Words4: Operations<A>,
 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::new();
@@ -22,13 +22,13 @@ where
 }
 
 /// With all the checks of [`load`](Self::load).
-impl<'de, A> Deserialize<'de> for Filter<Words4, A>
+impl<'de, A: Access> Deserialize<'de> for Filter<Words4, A>
 where
-    Words4: Query<A>,
+    Words4: Operations<A>,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let BloomFilter { params, hasher, purpose, blocks } = deserializer.deserialize_byte_buf(FileVisitor)?;
-        Ok(Self { params, hasher, purpose, blocks: blocks.into() })
+        let BloomFilter { params, hasher, purpose, blocks, .. } = deserializer.deserialize_byte_buf(FileVisitor)?;
+        Ok(Self::of(params, hasher, purpose, blocks.into()))
     }
 }
 

@@ -20,14 +20,18 @@ pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
     task.run::<Avx2, B>(Avx2(()))
 }
 
-/// Runs the task for a single key compiled for AVX2.
+/// Runs the work on one key compiled for AVX2.
 ///
 /// # Safety
 /// - The CPU must have AVX2 and BMI2.
 #[inline]
 #[target_feature(enable = "avx2,bmi2")]
-pub(crate) unsafe fn run_single<T: Single, const B: usize>(task: T, hash: u64) -> bool {
-    task.run::<Avx2, B>(Avx2(()), hash)
+pub(crate) unsafe fn run_single<'a, S: Single, const B: usize>(
+    context: &'a S::Context,
+    place: S::Place<'a>,
+    hash: u64,
+) -> bool {
+    S::run::<Avx2, B>(Avx2(()), context, place, hash)
 }
 
 /// The choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.
@@ -74,16 +78,13 @@ fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
     let halves: *mut __m256i = block.0.as_mut_ptr().cast();
     // SAFETY: a block is 64 bytes aligned to 64, so both halves are in bounds and aligned to 32.
     let (lower, upper) = unsafe { (_mm256_load_si256(halves), _mm256_load_si256(halves.add(1))) };
-    let lacking = _mm256_or_si256(_mm256_andnot_si256(lower, lower_masks), _mm256_andnot_si256(upper, upper_masks));
-    if _mm256_testz_si256(lacking, lacking) == 1 {
-        return false;
-    }
     // SAFETY: as for the loads; the block is borrowed exclusively.
     unsafe {
         _mm256_store_si256(halves, _mm256_or_si256(lower, lower_masks));
         _mm256_store_si256(halves.add(1), _mm256_or_si256(upper, upper_masks));
     }
-    true
+    let lacking = _mm256_or_si256(_mm256_andnot_si256(lower, lower_masks), _mm256_andnot_si256(upper, upper_masks));
+    _mm256_testz_si256(lacking, lacking) == 0
 }
 
 impl Isa for Avx2 {

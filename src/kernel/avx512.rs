@@ -22,14 +22,18 @@ pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
     task.run::<Avx512, B>(Avx512(()))
 }
 
-/// Runs the task for a single key compiled for AVX-512.
+/// Runs the work on one key compiled for AVX-512.
 ///
 /// # Safety
 /// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-pub(crate) unsafe fn run_single<T: Single, const B: usize>(task: T, hash: u64) -> bool {
-    task.run::<Avx512, B>(Avx512(()), hash)
+pub(crate) unsafe fn run_single<'a, S: Single, const B: usize>(
+    context: &'a S::Context,
+    place: S::Place<'a>,
+    hash: u64,
+) -> bool {
+    S::run::<Avx512, B>(Avx512(()), context, place, hash)
 }
 
 /// The bits of the first pattern word that choose the lanes' words.
@@ -84,13 +88,10 @@ fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
     let words: *mut __m512i = block.0.as_mut_ptr().cast();
     // SAFETY: a block is 64 bytes aligned to 64.
     let before = unsafe { _mm512_load_si512(words) };
-    let lacking = _mm512_andnot_si512(before, masks);
-    if _mm512_test_epi64_mask(lacking, lacking) == 0 {
-        return false;
-    }
+    let after = _mm512_or_si512(before, masks);
     // SAFETY: as for the load; the block is borrowed exclusively.
-    unsafe { _mm512_store_si512(words, _mm512_or_si512(before, masks)) };
-    true
+    unsafe { _mm512_store_si512(words, after) };
+    _mm512_cmpneq_epi64_mask(before, after) != 0
 }
 
 impl Isa for Avx512 {

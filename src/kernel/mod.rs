@@ -99,7 +99,8 @@ impl fmt::Display for Kernel {
 pub(crate) trait Isa: Copy {
     /// Whether all bits of the pattern are set.
     fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool;
-    /// Sets the bits of the pattern; whether one of them was lacking. A block that lacks none is not written to.
+    /// Sets the bits of the pattern; whether one of them was lacking. It writes without a branch, for where new keys and seen
+    /// ones are mixed, a guess that fails costs several inserts. docs/BENCHMARKS.md has the measurement.
     fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool;
 }
 
@@ -112,9 +113,14 @@ pub(crate) trait Task {
     fn run<I: Isa, const B: usize>(self, isa: I) -> Self::Output;
 }
 
-/// Work on one key, which is called instead of inlined: with the hash beside it, two words more fit the registers of a call.
+/// Work on one key, to be compiled once for each kernel and number of probes, and called by its address: [`Call`].
 pub(crate) trait Single {
-    fn run<I: Isa, const B: usize>(self, isa: I, hash: u64) -> bool;
+    /// What stands beside the place, to read.
+    type Context;
+    /// Where the work is done: a reference to read, or to write.
+    type Place<'a>;
+    /// See [`Task::run`].
+    fn run<I: Isa, const B: usize>(isa: I, context: &Self::Context, place: Self::Place<'_>, hash: u64) -> bool;
 }
 
 /// This CPU, or this build, lacks the kernel.
@@ -166,30 +172,22 @@ impl Selected {
         }
     }
 
-    /// Runs a task for a single key on this kernel.
+    /// Runs the work on one key, inlined. For [`TOLD`](Self::TOLD).
     #[inline(always)]
-    pub(crate) fn run_single<T: Single>(self, probes: u32, task: T, hash: u64) -> bool {
-        match probes {
-            4 => self.run_lanes_single::<T, 1>(task, hash),
-            8 => self.run_lanes_single::<T, 2>(task, hash),
-            12 => self.run_lanes_single::<T, 3>(task, hash),
-            _ => self.run_lanes_single::<T, 4>(task, hash),
-        }
-    }
-
-    #[inline(always)]
-    fn run_lanes_single<T: Single, const B: usize>(self, task: T, hash: u64) -> bool {
-        match self.0 {
-            Kernel::Portable => run_portable::<T, B>(task, hash),
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Selected::new` saw the CPU features of this kernel, or the compiler was told of them: `TOLD`.
-            Kernel::Avx2 => unsafe { avx2::run_single::<T, B>(task, hash) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            Kernel::Avx512 => unsafe { avx512::run_single::<T, B>(task, hash) },
-            #[cfg(not(target_arch = "x86_64"))]
-            Kernel::Avx2 | Kernel::Avx512 => run_portable::<T, B>(task, hash),
-        }
+    pub(crate) fn run_single<'a, S: Single>(
+        self,
+        probes: u32,
+        context: &'a S::Context,
+        place: S::Place<'a>,
+        hash: u64,
+    ) -> bool {
+        let call = match probes {
+            4 => Call::<S>::of::<1>(self),
+            8 => Call::of::<2>(self),
+            12 => Call::of::<3>(self),
+            _ => Call::of::<4>(self),
+        };
+        call.run(context, place, hash)
     }
 
     fn run_lanes<T: Task, const B: usize>(self, task: T) -> T::Output {
@@ -207,19 +205,46 @@ impl Selected {
     }
 }
 
-/// Not inlined: its many registers would be saved for the other kernels as well.
-#[inline(never)]
-fn run_portable<T: Single, const B: usize>(task: T, hash: u64) -> bool {
-    task.run::<Portable, B>(Portable, hash)
-}
+/// The address of the work on one key, compiled for one kernel and number of probes: one call, and nothing to decide.
+pub(crate) struct Call<S: Single>(Function<S>);
 
-/// Runs a task for a single key, inlined into the caller: for operations that use no vectors.
-#[inline(always)]
-pub(crate) fn run_inline<T: Single>(probes: u32, task: T, hash: u64) -> bool {
-    match probes {
-        4 => task.run::<Portable, 1>(Portable, hash),
-        8 => task.run::<Portable, 2>(Portable, hash),
-        12 => task.run::<Portable, 3>(Portable, hash),
-        _ => task.run::<Portable, 4>(Portable, hash),
+type Function<S> = for<'a> unsafe fn(&'a <S as Single>::Context, <S as Single>::Place<'a>, u64) -> bool;
+
+impl<S: Single> Call<S> {
+    /// For `probes` (4, 8, 12 or 16) a key.
+    pub(crate) fn new(kernel: Selected, probes: u32) -> Self {
+        match probes {
+            4 => Self::of::<1>(kernel),
+            8 => Self::of::<2>(kernel),
+            12 => Self::of::<3>(kernel),
+            _ => Self::of::<4>(kernel),
+        }
+    }
+
+    #[inline(always)]
+    fn of<const B: usize>(kernel: Selected) -> Self {
+        let function: Function<S> = match kernel.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => avx2::run_single::<S, B>,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => avx512::run_single::<S, B>,
+            _ => portable::run_single::<S, B> as Function<S>,
+        };
+        Self(function)
+    }
+
+    #[inline(always)]
+    pub(crate) fn run<'a>(self, context: &'a S::Context, place: S::Place<'a>, hash: u64) -> bool {
+        // SAFETY: the function is that of a `Selected`, and `Selected::new` saw the CPU features of that kernel, or the
+        // compiler was told of them: `TOLD`.
+        unsafe { (self.0)(context, place, hash) }
     }
 }
+
+impl<S: Single> Clone for Call<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Single> Copy for Call<S> {}

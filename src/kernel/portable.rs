@@ -1,11 +1,21 @@
 //! The kernel for any CPU, on `wide`: SSE2 or NEON where that is the baseline, AVX2 where the compiler was told so.
 
-use super::Isa;
+use super::{Isa, Single};
 use crate::block::{Block, LANES, Pattern};
 use wide::u64x4;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
+
+/// Runs the work on one key.
+#[inline]
+pub(crate) fn run_single<'a, S: Single, const B: usize>(
+    context: &'a S::Context,
+    place: S::Place<'a>,
+    hash: u64,
+) -> bool {
+    S::run::<Portable, B>(Portable, context, place, hash)
+}
 
 /// The words of the block that the pattern chooses, and its bits in them.
 ///
@@ -31,13 +41,10 @@ impl Isa for Portable {
     #[inline(always)]
     fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool {
         let (chosen, words, masks) = words_and_masks::<B>(block, pattern);
-        let lacking = masks & !words != u64x4::ZERO;
-        if lacking {
-            let words = (words | masks).to_array();
-            for lane in 0..LANES {
-                block.0[chosen[lane]] = words[lane];
-            }
+        let after = (words | masks).to_array();
+        for lane in 0..LANES {
+            block.0[chosen[lane]] = after[lane];
         }
-        lacking
+        masks & !words != u64x4::ZERO
     }
 }

@@ -7,7 +7,7 @@ use crate::filter::Filter;
 use crate::format::{CLASSIC, Format};
 use crate::hash::multiply_fold;
 use crate::kernel::Isa;
-use crate::operations::{Exclusive, Insert, InsertShared, Keyed, Query, Shape, Shared};
+use crate::operations::{Access, Exclusive, Keyed, Operations, Shape, Shared};
 use crate::params::{FromParams, Params, Size, Sizing};
 use crate::purpose::Purpose;
 use crate::storage::{AtomicBlocks, Blocks, Memory, MemoryMut, prefetch};
@@ -56,9 +56,9 @@ pub type AtomicClassicBloomFilter = Filter<Classic, Shared>;
 /// The layout of [`ClassicBloomFilter`] and [`AtomicClassicBloomFilter`].
 pub struct Classic(());
 
-impl<A> Filter<Classic, A>
+impl<A: Access> Filter<Classic, A>
 where
-    Classic: Query<A>,
+    Classic: Operations<A>,
 {
     /// A filter of exactly `bits` bits, at least 1, with `probes` probes, 1 to 32. It takes whole blocks of 64 bytes.
     ///
@@ -182,7 +182,7 @@ impl Shape for Classic {
 
 impl Keyed for Classic {}
 
-impl Query<Exclusive> for Classic {
+impl Operations<Exclusive> for Classic {
     const NAME: &'static str = "ClassicBloomFilter";
     type Memory = Counted;
 
@@ -201,9 +201,7 @@ impl Query<Exclusive> for Classic {
         let blocks = memory.blocks.as_slice();
         positions(size, hash).all(|(block, word, mask)| blocks[block].0[word] & mask != 0)
     }
-}
 
-impl Insert for Classic {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Counted, hash: u64) -> bool {
         let blocks = memory.blocks.as_mut_slice();
@@ -217,7 +215,7 @@ impl Insert for Classic {
     }
 }
 
-impl Query<Shared> for Classic {
+impl Operations<Shared> for Classic {
     const NAME: &'static str = "AtomicClassicBloomFilter";
     type Memory = AtomicBlocks;
 
@@ -233,11 +231,9 @@ impl Query<Shared> for Classic {
         // Relaxed: an insert that the caller knows of happened before this load, so by coherence it is seen.
         positions(size, hash).all(|(block, word, mask)| blocks[block].0[word].load(Ordering::Relaxed) & mask != 0)
     }
-}
 
-impl InsertShared for Classic {
     #[inline(always)]
-    fn insert<const B: usize>(size: Size, memory: &AtomicBlocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &AtomicBlocks, hash: u64) -> bool {
         let blocks = memory.as_slice();
         positions(size, hash).fold(false, |new, (block, word, mask)| {
             let word = &blocks[block].0[word];

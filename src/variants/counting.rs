@@ -8,7 +8,7 @@ use crate::format::{COUNTING, Format};
 use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
 use crate::key::Key;
-use crate::operations::{Exclusive, Insert, Keyed, Query, Shape};
+use crate::operations::{Exclusive, Keyed, Operations, Shape};
 use crate::params::{FromParams, Params, Size, Sizing};
 use crate::purpose::Purpose;
 use crate::storage::{Blocks, Memory, prefetch};
@@ -172,6 +172,10 @@ impl Shape for Counting {
         lanes(size.probes).touched() / size.units as f64
     }
 
+    fn united(ours: u64, theirs: u64) -> u64 {
+        add(ours, theirs)
+    }
+
     /// So that `B` is k / 4, which makes it a constant.
     fn kernel_probes(size: Size) -> u32 {
         size.probes
@@ -180,7 +184,7 @@ impl Shape for Counting {
 
 impl Keyed for Counting {}
 
-impl Query<Exclusive> for Counting {
+impl Operations<Exclusive> for Counting {
     const NAME: &'static str = "CountingBloomFilter";
     type Memory = Blocks;
 
@@ -203,9 +207,7 @@ impl Query<Exclusive> for Counting {
         // All of them, for a CPU cannot guess at which one a query ends.
         counters.fold(true, |seen, counter| seen & (counter.of(group) != 0))
     }
-}
 
-impl Insert for Counting {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Blocks, hash: u64) -> bool {
         let (group, counters) = locate_mut(Size { probes: 4 * B as u32, ..size }, memory, hash);
@@ -214,9 +216,5 @@ impl Insert for Counting {
             *counter.word(group) += u64::from(count < STUCK) << counter.shift;
             new | (count == 0)
         })
-    }
-
-    fn united(ours: u64, theirs: u64) -> u64 {
-        add(ours, theirs)
     }
 }

@@ -49,10 +49,11 @@ mod split_block;
 mod tests;
 mod two_block;
 
+use crate::batch;
 use crate::error::BuildError;
 use crate::filter::Filter;
 use crate::hash::KeyHasher;
-use crate::operations::{Exclusive, Insert, InsertShared, Keyed, Query, Shared};
+use crate::operations::{Access, Keyed, Operations};
 use crate::params::{FromParams, Sizing};
 use crate::purpose::Purpose;
 use crate::storage::{Blocks, Memory};
@@ -133,12 +134,12 @@ impl Variant for register::Register {}
 impl Variant for split_block::SplitBlock {}
 impl Variant for two_block::TwoBlocks {}
 
-fn for_memory<L: Query<A>, A>(bytes: usize, keys: u64) -> Result<Filter<L, A>, BuildError> {
+fn for_memory<L: Operations<A>, A: Access>(bytes: usize, keys: u64) -> Result<Filter<L, A>, BuildError> {
     let purpose = Purpose { keys: Some(keys), ..Purpose::default() };
     Filter::from_params(L::params(Sizing::Memory { bytes, keys })?, purpose)
 }
 
-impl<L: Query<A> + Variant, A> Filter<L, A> {
+impl<L: Operations<A> + Variant, A: Access> Filter<L, A> {
     /// For the types of this module: a filter of at most `bytes` bytes, in whole blocks of 64, empty, with the number of probes that has the
     /// lowest rate for `expected_keys` distinct keys.
     ///
@@ -164,34 +165,7 @@ impl<L: Query<A> + Variant, A> Filter<L, A> {
     }
 }
 
-/// Inserts by whoever has the filter alone, whatever its access. The implementations name the filter's own methods by path:
-/// a call by a dot would find those of [`Layout`], which call these.
-trait InsertAlone<A>: Query<A> + Sized {
-    fn insert_hash(filter: &mut Filter<Self, A>, hash: u64) -> bool;
-    fn insert_hashes(filter: &mut Filter<Self, A>, hashes: &[u64], new: &mut [bool]) -> usize;
-}
-
-impl<L: Insert> InsertAlone<Exclusive> for L {
-    fn insert_hash(filter: &mut Filter<L, Exclusive>, hash: u64) -> bool {
-        Filter::<L, Exclusive>::insert_hash(filter, hash)
-    }
-
-    fn insert_hashes(filter: &mut Filter<L, Exclusive>, hashes: &[u64], new: &mut [bool]) -> usize {
-        Filter::<L, Exclusive>::insert_hashes(filter, hashes, new)
-    }
-}
-
-impl<L: InsertShared> InsertAlone<Shared> for L {
-    fn insert_hash(filter: &mut Filter<L, Shared>, hash: u64) -> bool {
-        Filter::<L, Shared>::insert_hash(filter, hash)
-    }
-
-    fn insert_hashes(filter: &mut Filter<L, Shared>, hashes: &[u64], new: &mut [bool]) -> usize {
-        Filter::<L, Shared>::insert_hashes(filter, hashes, new)
-    }
-}
-
-impl<L: InsertAlone<A>, A> Layout for Filter<L, A>
+impl<L: Operations<A>, A: Access> Layout for Filter<L, A>
 where
     Self: Send + Sync,
 {
@@ -206,7 +180,7 @@ where
     }
 
     fn insert_hash(&mut self, hash: u64) -> bool {
-        L::insert_hash(self, hash)
+        self.insert_alone(hash)
     }
 
     fn contains_hash(&self, hash: u64) -> bool {
@@ -214,7 +188,8 @@ where
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
-        L::insert_hashes(self, hashes, new)
+        batch::check_lengths(hashes.len(), new.len());
+        L::insert_many(&self.params, A::place(&mut self.blocks), hashes, new)
     }
 
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {

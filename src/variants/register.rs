@@ -10,7 +10,7 @@ use crate::filter::Filter;
 use crate::format::{Format, REGISTER};
 use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
-use crate::operations::{InsertShared, Keyed, Query, Shape, Shared};
+use crate::operations::{Keyed, Operations, Shape, Shared};
 use crate::params::{FromParams, Params, Size, Sizing};
 use crate::purpose::Purpose;
 use crate::storage::{AtomicBlocks, prefetch};
@@ -95,7 +95,7 @@ impl Shape for Register {
 
 impl Keyed for Register {}
 
-impl Query<Shared> for Register {
+impl Operations<Shared> for Register {
     const NAME: &'static str = "RegisterBloomFilter";
     type Memory = AtomicBlocks;
 
@@ -110,11 +110,9 @@ impl Query<Shared> for Register {
         // Acquire: a key that is seen has with it what its inserter did before.
         word.load(Ordering::Acquire) & mask == mask
     }
-}
 
-impl InsertShared for Register {
     #[inline(always)]
-    fn insert<const B: usize>(size: Size, memory: &AtomicBlocks, hash: u64) -> bool {
+    fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &AtomicBlocks, hash: u64) -> bool {
         let (word, mask) = locate(size, memory, hash);
         // Reading first spares the line's owner a repeat. Bits are only ever set, so what is complete stays so.
         word.load(Ordering::Acquire) & mask != mask && word.fetch_or(mask, Ordering::AcqRel) & mask != mask

@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::format::{Format, SPLIT_BLOCK};
 use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
-use crate::operations::{Exclusive, Insert, Query, Shape};
+use crate::operations::{Exclusive, Operations, Shape};
 use crate::params::{FromParams, Params, Size, Sizing};
 use crate::purpose::Purpose;
 use crate::storage::{Blocks, prefetch};
@@ -135,7 +135,7 @@ impl Shape for SplitBlock {
     }
 }
 
-impl Query<Exclusive> for SplitBlock {
+impl Operations<Exclusive> for SplitBlock {
     const NAME: &'static str = "SplitBlockBloomFilter";
     type Memory = Blocks;
 
@@ -151,9 +151,7 @@ impl Query<Exclusive> for SplitBlock {
         let mask = mask(hash);
         (0..4).fold(0, |lacking, i| lacking | mask[i] & !words[i]) == 0
     }
-}
 
-impl Insert for SplitBlock {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Blocks, hash: u64) -> bool {
         let (line, half) = locate(size, hash);

@@ -8,7 +8,7 @@ use crate::format::{Format, TWO_BLOCKS};
 use crate::fpr::{BlockRates, Lanes};
 use crate::hash::multiply_fold;
 use crate::kernel::Isa;
-use crate::operations::{Exclusive, Insert, Keyed, Query, Shape};
+use crate::operations::{Exclusive, Keyed, Operations, Shape};
 use crate::params::{FromParams, Params, Size, Sizing};
 use crate::purpose::Purpose;
 use crate::storage::Blocks;
@@ -79,7 +79,7 @@ impl Shape for TwoBlocks {
 
 impl Keyed for TwoBlocks {}
 
-impl Query<Exclusive> for TwoBlocks {
+impl Operations<Exclusive> for TwoBlocks {
     const NAME: &'static str = "TwoBlockBloomFilter";
     type Memory = Blocks;
 
@@ -95,9 +95,7 @@ impl Query<Exclusive> for TwoBlocks {
         // Both, without a branch: at half hits, a guess at the first takes longer than the second.
         half(hash) & half(second(hash))
     }
-}
 
-impl Insert for TwoBlocks {
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(_: Size, isa: I, memory: &mut Blocks, hash: u64) -> bool {
         [hash, second(hash)]
