@@ -103,29 +103,34 @@ impl Operations<Shared> for Words4 {
     }
 }
 
+/// The ordering of an insert's loads. Acquire: whoever reads a word as complete that another thread's claim completed has
+/// that thread's earlier words complete before its own writes.
+pub(crate) const SCAN: Ordering = Ordering::Acquire;
+/// The ordering of its writes before the decider. Relaxed would do, as the decider's Release covers them. AcqRel costs the same
+/// on x86-64, and keeps each word readable as "complete" by itself.
+pub(crate) const BEFORE: Ordering = Ordering::AcqRel;
+/// The ordering of the decider. Release: the words before it are complete for whoever reads this one. Acquire: who loses here
+/// has the winner's words before its return.
+pub(crate) const DECIDER: Ordering = Ordering::AcqRel;
+
 impl AtomicBlock {
     /// Sets the bits of the pattern; whether this call claimed the key. See "Consistency".
     #[inline(always)]
     pub(crate) fn insert<const B: usize>(&self, pattern: Pattern) -> bool {
         let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<B>(lane));
-        // All loads come before the first write, in any order. Acquire: whoever reads a word as complete that another
-        // thread's claim completed has that thread's earlier words complete before its own writes.
-        let lacking = chosen.map(|(word, mask)| self.0[word].load(Ordering::Acquire) & mask != mask);
+        // All loads come before the first write, in any order.
+        let lacking = chosen.map(|(word, mask)| self.0[word].load(SCAN) & mask != mask);
         let Some(decider) = lacking.iter().rposition(|&lacking| lacking) else {
             return false;
         };
         for lane in 0..decider {
             if lacking[lane] {
                 let (word, mask) = chosen[lane];
-                // Relaxed would do, as the decider's Release covers it; AcqRel costs the same on x86-64 and keeps this
-                // word readable as "complete" by itself.
-                self.0[word].fetch_or(mask, Ordering::AcqRel);
+                self.0[word].fetch_or(mask, BEFORE);
             }
         }
         let (word, mask) = chosen[decider];
-        // Release: the words before it are complete for whoever reads this one. Acquire: who loses here has the
-        // winner's words before its return.
-        self.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask
+        self.0[word].fetch_or(mask, DECIDER) & mask != mask
     }
 
     /// Whether all bits of the pattern are set.

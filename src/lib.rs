@@ -73,6 +73,8 @@ mod block;
 #[cfg(feature = "rayon")]
 mod bulk;
 mod error;
+#[cfg(test)]
+mod executions;
 #[cfg(feature = "file")]
 mod file;
 mod filter;
