@@ -184,6 +184,9 @@ pub(crate) fn best_for_size(blocks: u64, keys: u64) -> u32 {
 
 /// The most keys that `blocks` blocks take before the rate passes `target`; 0 if one key is too many.
 pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
+    if target >= 1.0 {
+        return u64::MAX;
+    }
     let mut rates = BlockRates::new(Lanes::words4(probes));
     most(blocks.saturating_mul(64), |keys| rates.mixture(blocks, keys) + collision_floor(keys) <= target)
 }
@@ -264,6 +267,14 @@ mod tests {
             let bits = blocks as f64 * 512.0 / keys as f64;
             assert_eq!(best, probes, "k for {target}");
             assert!((bits / bits_per_key - 1.0).abs() < 1e-4, "{target}: {bits} bits a key, model {bits_per_key}");
+        }
+    }
+
+    #[test]
+    fn rates_that_are_none_have_capacities() {
+        for probes in [4, 16] {
+            assert_eq!([1.0, 7.0, f64::INFINITY].map(|rate| keys_for(3, probes, rate)), [u64::MAX; 3]);
+            assert_eq!([0.0, -1.0, f64::NAN].map(|rate| keys_for(3, probes, rate)), [0; 3]);
         }
     }
 

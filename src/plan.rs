@@ -33,7 +33,8 @@ impl Plan {
     }
 
     /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) stays at or below
-    /// `false_positive_rate`; 0 if one key is too many.
+    /// `false_positive_rate`; 0 if one key is too many, and `u64::MAX` for a rate of 1 and more, which any number keeps.
+    /// Takes microseconds.
     pub fn capacity(&self, false_positive_rate: f64) -> u64 {
         fpr::keys_for(self.blocks as u64, self.probes, false_positive_rate)
     }

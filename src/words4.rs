@@ -52,7 +52,8 @@ where
     }
 
     /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) stays at or below
-    /// `false_positive_rate`; 0 if one key is too many.
+    /// `false_positive_rate`; 0 if one key is too many, and `u64::MAX` for a rate of 1 and more, which any number keeps.
+    /// Takes microseconds.
     pub fn capacity(&self, false_positive_rate: f64) -> u64 {
         fpr::keys_for(self.params.units, self.params.probes, false_positive_rate)
     }

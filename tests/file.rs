@@ -166,6 +166,38 @@ fn streams_may_trickle_and_follow_one_another() {
     assert_eq!(reader.rest, b"rest");
 }
 
+/// Notes the longest read or write.
+struct Longest<T>(T, usize);
+
+impl<R: Read> Read for Longest<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.1 = self.1.max(buffer.len());
+        self.0.read(buffer)
+    }
+}
+
+impl<W: Write> Write for Longest<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1 = self.1.max(bytes.len());
+        self.0.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// As documented: without a buffer around the stream.
+#[test]
+fn streams_are_passed_a_mebibyte_at_a_time() {
+    let filter = filter(40_000, 8, 1, 1000);
+    let mut writer = Longest(Vec::new(), 0);
+    filter.write_to(&mut writer).unwrap();
+    assert_eq!(writer.1, 1 << 20);
+    let mut reader = Longest(&writer.0[..], 0);
+    assert!(BloomFilter::read_from(&mut reader).unwrap() == filter);
+    assert_eq!(reader.1, 1 << 20);
+}
+
 /// Fails once so many bytes have passed.
 struct Failing(usize);
 
@@ -401,7 +433,7 @@ fn paths_that_cannot_be_saved_to() {
 #[cfg(unix)]
 mod unix {
     use super::*;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
     use std::process::Command;
 
     fn mode(path: &Path) -> u32 {
@@ -438,10 +470,27 @@ mod unix {
     }
 
     #[test]
-    fn a_device_is_not_replaced() {
-        let error = filter(1, 8, 0, 1).save("/dev/null").unwrap_err();
-        assert!(error.to_string().starts_with("/dev/null: not a regular file"), "{error}");
-        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    fn what_is_no_file_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let error = filter(1, 8, 0, 1).save(&path).unwrap_err();
+        assert!(error.to_string().contains("/pipe: not a regular file"), "{error}");
+        assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_followed_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (circle, file) = (folder.path().join("circle"), folder.path().join("file"));
+        symlink("circle", &circle).unwrap();
+        File::create(&file).unwrap();
+        for path in [&circle, &file.join("f")] {
+            let error = filter(1, 8, 0, 1).save(path).unwrap_err();
+            assert_eq!(io_kind(&error), fs::metadata(path).unwrap_err().kind());
+        }
+        assert!(fs::symlink_metadata(&circle).unwrap().is_symlink());
+        assert_eq!(fs::metadata(&file).unwrap().len(), 0);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!
 //! The tests marked `ignore` are for release builds: `cargo test --release --test rates -- --ignored`.
 
-use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key};
+use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key, ScalableBloomFilter};
 use std::ops::Range;
 
 /// False positives to expect in a measurement.
@@ -268,6 +268,26 @@ fn expected_current_and_measured_rates_agree() {
         let atomic = AtomicBloomFilter::from(filter);
         assert_eq!((atomic.current_fpr(), atomic.estimated_keys()), (current, estimate));
     }
+}
+
+/// Of a series of filters: the rate that it says its bits have, and the rate that keys meet.
+#[test]
+fn the_current_rate_of_a_scalable_filter_is_measured() {
+    let mut filter = ScalableBloomFilter::new(10_000, 0.05).unwrap();
+    let mut keys = 0;
+    for more in [8_000, 25_000, 140_000] {
+        in_batches(keys..more, |i| i, |keys, new| _ = filter.insert_batch(keys, new));
+        keys = more;
+        let current = filter.current_fpr();
+        let trials = (HITS / current) as u64;
+        let mut found = 0;
+        in_batches(keys..keys + trials, |i| i, |keys, answers| found += filter.contains_batch(keys, answers));
+        // Of given bits only the hits are left to chance: five deviations.
+        let expected = trials as f64 * current;
+        let deviation = (expected * (1.0 - current)).sqrt();
+        assert!((found as f64 - expected).abs() < 5.0 * deviation, "{keys} keys: {found} hits, not {expected:.0}");
+    }
+    assert_eq!(filter.stages().len(), 4);
 }
 
 /// The documented deviation: below 0.2 % from a million keys on.

@@ -342,7 +342,7 @@ mod frontier {
                 let each = 20_000 / threads;
                 (thread * each..(thread + 1) * each).for_each(|key| _ = frontier.try_push(key));
             });
-            assert_eq!((frontier.seen(), frontier.len()), (10_000, 10_000));
+            assert_eq!((frontier.seen(), frontier.len(), frontier.is_empty()), (10_000, 10_000, false));
         }
     }
 

@@ -29,6 +29,8 @@ pub fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: open it and use write_to"));
     }
     let (folder, prefix) = (folder(&target), prefix(&target));
+    // Before anything is replaced: it fails where the folder cannot be read.
+    let sync = open_folder(folder)?;
     let mut builder = Builder::new();
     builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(RANDOM);
     if let Some(permissions) = new_file_permissions() {
@@ -44,7 +46,8 @@ pub fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::
     // Before the rename: else a crash could leave the name with a file whose data never reached the disk.
     temporary.as_file().sync_all()?;
     temporary.persist(&target).map_err(|error| error.error)?;
-    sync_folder(folder)
+    // Makes the rename itself last.
+    sync.map_or(Ok(()), |folder| folder.sync_all())
 }
 
 /// The temporary files of calls of [`replace`] that are under way, or were cut off.
@@ -103,11 +106,29 @@ fn keep_owner_and_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
 }
 
-/// Makes the rename itself last.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    File::open(folder)?.sync_all()?;
-    #[cfg(not(unix))]
-    let _ = folder;
-    Ok(())
+/// The folder, where the system can sync one.
+fn open_folder(folder: &Path) -> io::Result<Option<File>> {
+    if cfg!(unix) { File::open(folder).map(Some) } else { Ok(None) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_temporary_file_is_beside_its_target() {
+        assert_eq!(folder(Path::new("name")), Path::new("."));
+        assert_eq!(folder(Path::new("a/b/name")), Path::new("a/b"));
+        assert_eq!(folder(Path::new("/name")), Path::new("/"));
+
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("name");
+        replace(&target, |_| {
+            let found = temporaries(&target)?;
+            assert_eq!(found.iter().map(|path| path.parent()).collect::<Vec<_>>(), [Some(home.path())]);
+            Ok(())
+        })
+        .unwrap();
+        assert!(target.is_file() && temporaries(&target).unwrap().is_empty());
+    }
 }

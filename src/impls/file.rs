@@ -24,7 +24,8 @@ impl<L: Operations<A>, A: Access> Filter<L, A> {
     ///
     /// # Errors
     /// [`FileError`] for what the system refuses, and for a `path` that is there but not a
-    /// regular file, such as a folder or a device: [`write_to`](Self::write_to) serves those.
+    /// regular file, such as a folder or a device: [`write_to`](Self::write_to) serves those. The old file is still there then,
+    /// but for one error: that the disk fails at the very end, as it is asked to keep the new name.
     ///
     /// # Examples
     /// ```
