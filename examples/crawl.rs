@@ -14,7 +14,7 @@ use std::{env, fs, io, thread};
 struct Page(PathBuf);
 
 impl Key for Page {
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
         hasher.bytes(self.0.as_os_str().as_encoded_bytes())
     }
 }

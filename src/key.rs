@@ -17,8 +17,8 @@ use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 /// struct Page { host: String, path: String }
 ///
 /// impl Key for Page {
-///     fn hash(&self, hasher: &KeyHasher) -> u64 {
-///         (&self.host, &self.path).hash(hasher)
+///     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+///         (&self.host, &self.path).hash_with(hasher)
 ///     }
 /// }
 ///
@@ -30,14 +30,14 @@ use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 /// ```
 pub trait Key {
     /// The key's 64-bit hash under `hasher`. Equal keys must have equal hashes.
-    fn hash(&self, hasher: &KeyHasher) -> u64;
+    fn hash_with(&self, hasher: &KeyHasher) -> u64;
 }
 
 macro_rules! bytes_key {
     ($($type:ty => $as_bytes:expr),* $(,)?) => {$(
         impl Key for $type {
             #[inline]
-            fn hash(&self, hasher: &KeyHasher) -> u64 {
+            fn hash_with(&self, hasher: &KeyHasher) -> u64 {
                 let as_bytes: fn(&Self) -> &[u8] = $as_bytes;
                 hasher.bytes(as_bytes(self))
             }
@@ -54,7 +54,7 @@ bytes_key! {
 
 impl<const N: usize> Key for [u8; N] {
     #[inline]
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
         hasher.bytes(self)
     }
 }
@@ -63,7 +63,7 @@ macro_rules! integer_key {
     ($($type:ty as $same:ident),* $(,)?) => {$(
         impl Key for $type {
             #[inline(always)]
-            fn hash(&self, hasher: &KeyHasher) -> u64 {
+            fn hash_with(&self, hasher: &KeyHasher) -> u64 {
                 hasher.$same(*self as $same)
             }
         }
@@ -79,8 +79,8 @@ macro_rules! pointer_key {
     ($($type:ty),*) => {$(
         impl<K: Key + ?Sized> Key for $type {
             #[inline(always)]
-            fn hash(&self, hasher: &KeyHasher) -> u64 {
-                (**self).hash(hasher)
+            fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+                (**self).hash_with(hasher)
             }
         }
     )*};
@@ -90,23 +90,23 @@ pointer_key!(&K, &mut K, Box<K>);
 
 impl<K: Key + alloc::borrow::ToOwned + ?Sized> Key for Cow<'_, K> {
     #[inline]
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
-        (**self).hash(hasher)
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        (**self).hash_with(hasher)
     }
 }
 
 impl<A: Key, B: Key> Key for (A, B) {
     #[inline]
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
-        hasher.combine(self.0.hash(hasher), self.1.hash(hasher))
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        hasher.combine(self.0.hash_with(hasher), self.1.hash_with(hasher))
     }
 }
 
 impl<A: Key, B: Key, C: Key> Key for (A, B, C) {
     #[inline]
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
         let (a, b, c) = self;
-        hasher.combine((a, b).hash(hasher), c.hash(hasher))
+        hasher.combine((a, b).hash_with(hasher), c.hash_with(hasher))
     }
 }
 
@@ -120,14 +120,14 @@ mod tests {
     fn one_key_in_many_types() {
         let hasher = KeyHasher::new(1);
         let expected = hasher.bytes(b"bloom");
-        assert_eq!("bloom".hash(&hasher), expected);
-        assert_eq!("bloom".to_string().hash(&hasher), expected);
-        assert_eq!(b"bloom".hash(&hasher), expected);
-        assert_eq!(b"bloom".to_vec().hash(&hasher), expected);
-        assert_eq!(Cow::Borrowed("bloom").hash(&hasher), expected);
-        assert_eq!("bloom".to_owned().into_boxed_str().hash(&hasher), expected);
-        assert_eq!(1u64.hash(&hasher), 1i64.hash(&hasher));
-        assert_eq!(1usize.hash(&hasher), 1u64.hash(&hasher));
+        assert_eq!("bloom".hash_with(&hasher), expected);
+        assert_eq!("bloom".to_string().hash_with(&hasher), expected);
+        assert_eq!(b"bloom".hash_with(&hasher), expected);
+        assert_eq!(b"bloom".to_vec().hash_with(&hasher), expected);
+        assert_eq!(Cow::Borrowed("bloom").hash_with(&hasher), expected);
+        assert_eq!("bloom".to_owned().into_boxed_str().hash_with(&hasher), expected);
+        assert_eq!(1u64.hash_with(&hasher), 1i64.hash_with(&hasher));
+        assert_eq!(1usize.hash_with(&hasher), 1u64.hash_with(&hasher));
     }
 
     /// What the hash crate's `Hasher` merges: every short string, and tuples with the same last field.
@@ -137,16 +137,16 @@ mod tests {
         let mut hashes = HashSet::new();
         let mut keys = 0;
         for a in 0..=255u8 {
-            assert!(hashes.insert([a].hash(&hasher)));
+            assert!(hashes.insert([a].hash_with(&hasher)));
             keys += 1;
             for b in 0..=255u8 {
-                assert!(hashes.insert([a, b].hash(&hasher)));
-                assert!(hashes.insert((a, b).hash(&hasher)));
-                assert!(hashes.insert(([a], [b], [0u8]).hash(&hasher)));
+                assert!(hashes.insert([a, b].hash_with(&hasher)));
+                assert!(hashes.insert((a, b).hash_with(&hasher)));
+                assert!(hashes.insert(([a], [b], [0u8]).hash_with(&hasher)));
                 keys += 3;
             }
         }
-        assert!(hashes.insert("".hash(&hasher)));
+        assert!(hashes.insert("".hash_with(&hasher)));
         assert_eq!(hashes.len(), keys + 1);
     }
 
@@ -161,8 +161,8 @@ mod tests {
                 let mut key = i.to_le_bytes().to_vec();
                 key.extend(public);
                 key.extend((i % 100).to_le_bytes());
-                assert_ne!(key.hash(&hasher), 0);
-                assert!(hashes.insert(key.hash(&hasher)));
+                assert_ne!(key.hash_with(&hasher), 0);
+                assert!(hashes.insert(key.hash_with(&hasher)));
             }
         }
     }

@@ -99,8 +99,9 @@ fn follow(operations: Vec<Operation>, mut filter: Filter, blocks: usize, probes:
     };
     let mut set = HashSet::new();
     let mut single = of(&[]);
-    let hashes =
-        |single: &BloomFilter, keys: &[u16]| -> Vec<u64> { keys.iter().map(|key| key.hash(single.hasher())).collect() };
+    let hashes = |single: &BloomFilter, keys: &[u16]| -> Vec<u64> {
+        keys.iter().map(|key| key.hash_with(single.hasher())).collect()
+    };
     for operation in operations {
         match operation {
             Operation::Insert(key) => {

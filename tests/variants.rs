@@ -33,7 +33,7 @@ macro_rules! for_each_layout {
 
 fn hashes(keys: std::ops::Range<u64>) -> Vec<u64> {
     let hasher = KeyHasher::new(0);
-    keys.map(|key| key.hash(&hasher)).collect()
+    keys.map(|key| key.hash_with(&hasher)).collect()
 }
 
 /// Inserts the hashes in batches cut at `cut`, and one by one into a second filter: answers and bits agree with each
@@ -41,7 +41,7 @@ fn hashes(keys: std::ops::Range<u64>) -> Vec<u64> {
 fn agrees_with_a_set<L: Layout>(keys: &[u64], cut: usize, bytes: usize) {
     let name = L::NAME;
     let hasher = KeyHasher::new(0);
-    let hashes: Vec<u64> = keys.iter().map(|key| key.hash(&hasher)).collect();
+    let hashes: Vec<u64> = keys.iter().map(|key| key.hash_with(&hasher)).collect();
     let mut batch = L::for_memory(bytes, 500).unwrap();
     let mut single = L::for_memory(bytes, 500).unwrap();
     let mut set = HashSet::new();
@@ -59,7 +59,7 @@ fn agrees_with_a_set<L: Layout>(keys: &[u64], cut: usize, bytes: usize) {
     }
     let mut found = vec![false; hashes.len()];
     assert_eq!(batch.contains_hashes(&hashes, &mut found), hashes.len(), "{name} lost a key");
-    let others: Vec<u64> = (0..1000u64).map(|i| (i, "other").hash(&hasher)).collect();
+    let others: Vec<u64> = (0..1000u64).map(|i| (i, "other").hash_with(&hasher)).collect();
     let mut found = vec![false; others.len()];
     batch.contains_hashes(&others, &mut found);
     for (&hash, found) in others.iter().zip(found) {
