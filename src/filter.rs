@@ -411,13 +411,13 @@ where
     }
 }
 
+/// Without the seed, which may be a secret.
 impl<L: Operations<A>, A: Access> fmt::Debug for Filter<L, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Params { blocks, probes, seed, kernel, .. } = self.params;
+        let Params { blocks, probes, kernel, .. } = self.params;
         f.debug_struct(L::NAME)
             .field("block_count", &blocks)
             .field("probes", &probes)
-            .field("seed", &seed)
             .field("kernel", &kernel.kernel())
             .finish_non_exhaustive()
     }

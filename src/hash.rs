@@ -14,7 +14,7 @@
 /// ```
 ///
 /// [wyhash]: https://github.com/wangyi-fudan/wyhash
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct KeyHasher {
     seed: u64,
     secret: [u64; 4],
@@ -145,6 +145,13 @@ impl KeyHasher {
     fn finish(&self, a: u64, b: u64, length: u64) -> u64 {
         let [secret0, secret1, ..] = self.secret;
         multiply_fold(secret1 ^ length, multiply_fold(a ^ secret1, b ^ self.seed ^ secret0))
+    }
+}
+
+/// Without the seed and the secret: whoever knows them can make keys that collide.
+impl core::fmt::Debug for KeyHasher {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("KeyHasher").finish_non_exhaustive()
     }
 }
 

@@ -199,12 +199,11 @@ impl<T: Transport> SharedFilter<T> {
 
     /// Writes the filter as the public type of this name.
     pub(super) fn fmt(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Params { blocks, probes, seed, .. } = self.shards.params;
+        let Params { blocks, probes, .. } = self.shards.params;
         f.debug_struct(name)
             .field("name", &self.shards.name)
             .field("block_count", &blocks)
             .field("probes", &probes)
-            .field("seed", &seed)
             .field("mirror", &self.mirror.is_some())
             .field("uncertain", &self.uncertain)
             .finish_non_exhaustive()
