@@ -1,5 +1,7 @@
 //! The hashes of keys, held to docs/FORMAT.md by the crate `wyhash`; and what keys promise beside.
 
+#[cfg(feature = "file")]
+use bloomline::BloomFilter;
 use bloomline::{Key, KeyHasher};
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -184,6 +186,33 @@ fn paths() {
     let same = Path::new("/größer/a/b");
     assert!(same == Path::new(path) && hash(same) != expected);
     assert_eq!(hash(&Path::new(path).components().collect::<PathBuf>()), hash(same));
+}
+
+/// A file that is written from the specification has keys of all types but those of tests/file.rs.
+#[cfg(feature = "file")]
+#[test]
+fn keys_in_a_file_are_found() {
+    let mut filter: BloomFilter = BloomFilter::builder().memory(40 * 64).probes(8).seed(2).build().unwrap();
+    filter.extend([false, true]);
+    filter.insert(&None::<String>);
+    filter.insert(&[0i32; 0]);
+    for i in 0..100u8 {
+        let (text, wide) = (i.to_string(), [0, 1, 2].map(|more| u16::from(i) + more));
+        filter.insert(&char::from_u32(0x20AC + u32::from(i)).unwrap());
+        filter.insert(&Ipv4Addr::new(192, 0, 2, i));
+        filter.insert(&IpAddr::from(Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, i.into())));
+        filter.insert(std::path::Path::new(&format!("/größer//{i}")));
+        filter.insert(&(i, i, i, i));
+        filter.insert(&(i, i, i, i, i, i, i, i, i, i, i, &text));
+        filter.insert(&wide);
+        filter.insert(&vec![&text; usize::from(i) % 5]);
+        filter.insert(&Some(&text));
+        filter.insert(&[&wide[..1], &wide[1..]]);
+        filter.insert(&(&wide[..2], &wide[2..]));
+        filter.insert(&[Some(i), None]);
+    }
+    let loaded = BloomFilter::load(format!("{}/tests/data/keys.bloom", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    assert!(loaded == filter);
 }
 
 /// The hashes of a key behind every kind of pointer.
