@@ -1,23 +1,15 @@
 //! Crawls a folder tree on several threads, as one would the pages of a web site: `crawl FOLDER [THREADS]`.
 //!
-//! Folders are the pages with links. A symbolic link is followed to its canonical path, so a loop of links leads to
-//! a path that was seen; and a path outside of the folder is left alone, as another site would be.
+//! Folders are the pages with links, and a page's address is its canonical path: one for each file and folder. A symbolic
+//! link is followed to it, so a loop of links leads to a path that was seen; and a path outside of the folder is left
+//! alone, as another site would be.
 
-use bloomline::{Frontier, Key, KeyHasher};
+use bloomline::Frontier;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
-
-/// A canonical path: one for each file and folder, however many links lead there.
-struct Page(PathBuf);
-
-impl Key for Page {
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
-        hasher.bytes(self.0.as_os_str().as_encoded_bytes())
-    }
-}
 
 #[derive(Default)]
 struct Counts {
@@ -38,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let frontier = Frontier::new(1_000_000, 1e-6)?;
     let counts = Counts::default();
     let start = Instant::now();
-    frontier.push(Page(root.clone()));
+    frontier.push(root.clone());
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| crawl(&root, &frontier, &counts));
@@ -66,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Visits pages until all that were seen are visited.
-fn crawl(root: &Path, frontier: &Frontier<Page>, counts: &Counts) {
+fn crawl(root: &Path, frontier: &Frontier<PathBuf>, counts: &Counts) {
     // Acquire: with the visits come the pushes that were made during them, so equality means that none is under way.
     while counts.visited.load(Ordering::Acquire) != frontier.seen() {
         let Some(page) = frontier.pop() else {
@@ -74,7 +66,7 @@ fn crawl(root: &Path, frontier: &Frontier<Page>, counts: &Counts) {
             thread::sleep(Duration::from_micros(100));
             continue;
         };
-        if visit(&page.0, root, frontier, counts).is_err() {
+        if visit(&page, root, frontier, counts).is_err() {
             counts.failed.fetch_add(1, Ordering::Relaxed);
         }
         // Release: see above.
@@ -83,7 +75,7 @@ fn crawl(root: &Path, frontier: &Frontier<Page>, counts: &Counts) {
 }
 
 /// Pushes what a folder holds, or weighs a file.
-fn visit(page: &Path, root: &Path, frontier: &Frontier<Page>, counts: &Counts) -> io::Result<()> {
+fn visit(page: &Path, root: &Path, frontier: &Frontier<PathBuf>, counts: &Counts) -> io::Result<()> {
     let metadata = fs::symlink_metadata(page)?;
     if !metadata.is_dir() {
         counts.bytes.fetch_add(metadata.len(), Ordering::Relaxed);
@@ -95,7 +87,7 @@ fn visit(page: &Path, root: &Path, frontier: &Frontier<Page>, counts: &Counts) -
         if entry.file_type()?.is_symlink() {
             match fs::canonicalize(entry.path()) {
                 Ok(target) if target.starts_with(root) => {
-                    frontier.push(Page(target));
+                    frontier.push(target);
                 }
                 Ok(_) => {}
                 Err(_) => {
@@ -104,7 +96,7 @@ fn visit(page: &Path, root: &Path, frontier: &Frontier<Page>, counts: &Counts) -
             }
         } else {
             // Canonical, as the folder is.
-            frontier.push(Page(entry.path()));
+            frontier.push(entry.path());
         }
     }
     Ok(())

@@ -48,7 +48,7 @@ impl Request {
 
 /// The fingerprint: method, URL and body, each hashed whole, so that no two requests run into each other.
 impl Key for Request {
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
         let parts = [self.method.as_bytes(), self.url.as_str().as_bytes(), &self.body];
         parts.map(|part| hasher.bytes(part)).into_iter().fold(0, |hash, part| hasher.combine(hash, part))
     }

@@ -111,7 +111,7 @@ impl BloomFilter {
         let mut hashes = vec![0; keys.len().min(PORTION)];
         for keys in keys.chunks(PORTION) {
             let hashes = &mut hashes[..keys.len()];
-            hashes.par_iter_mut().with_min_len(PICKED).zip(keys).for_each(|(hash, key)| *hash = key.hash(&hasher));
+            hashes.par_iter_mut().with_min_len(PICKED).zip(keys).for_each(|(hash, key)| *hash = key.hash_with(&hasher));
             self.par_insert_hashes(hashes);
         }
     }
@@ -219,7 +219,7 @@ impl<K: Key + Send> ParallelExtend<K> for BloomFilter {
         };
         keys.into_par_iter()
             .fold(Vec::new, |mut hashes, key| {
-                hashes.push(key.hash(hasher));
+                hashes.push(key.hash_with(hasher));
                 if hashes.len() == TAKEN {
                     insert(&hashes);
                     hashes.clear();

@@ -182,7 +182,7 @@ impl<L: Operations<A> + Keyed, A: Access> Filter<L, A> {
     /// was not. O(length of the key).
     #[inline]
     pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_hash(key.hash(&self.hasher))
+        self.contains_hash(key.hash_with(&self.hasher))
     }
 
     /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were
@@ -270,7 +270,7 @@ impl<L: Operations<Exclusive, Memory: MemoryMut> + Keyed> Filter<L, Exclusive> {
     /// `false` means seen before, or a false positive: all bits of the key were set already. O(length of the key).
     #[inline]
     pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> bool {
-        self.insert_hash(key.hash(&self.hasher))
+        self.insert_hash(key.hash_with(&self.hasher))
     }
 
     /// Inserts many keys in order. `new[i]` is `true` if `keys[i]` was new, also where keys repeat within the batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
@@ -341,7 +341,7 @@ impl<L: Operations<Shared, Memory = AtomicBlocks> + Keyed> Filter<L, Shared> {
     /// `false` means seen before, being inserted by another thread, or a false positive. O(length of the key).
     #[inline]
     pub fn insert<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.insert_hash(key.hash(&self.hasher))
+        self.insert_hash(key.hash_with(&self.hasher))
     }
 
     /// Inserts many keys in order. `new[i]` is `true` if this call made `keys[i]` seen. Of equal keys in the batch only the
@@ -411,13 +411,13 @@ where
     }
 }
 
+/// Without the seed, which may be a secret.
 impl<L: Operations<A>, A: Access> fmt::Debug for Filter<L, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Params { blocks, probes, seed, kernel, .. } = self.params;
+        let Params { blocks, probes, kernel, .. } = self.params;
         f.debug_struct(L::NAME)
             .field("block_count", &blocks)
             .field("probes", &probes)
-            .field("seed", &seed)
             .field("kernel", &kernel.kernel())
             .finish_non_exhaustive()
     }

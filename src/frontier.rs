@@ -190,7 +190,7 @@ impl<T> Frontier<T> {
     where
         T: Key,
     {
-        let hash = item.hash(self.filter.hasher());
+        let hash = item.hash_with(self.filter.hasher());
         match self.when_full {
             WhenFull::Warn => {
                 if !self.filter.insert_hash(hash) {

@@ -1,15 +1,33 @@
 //! What can be put into a filter.
 
 use crate::hash::KeyHasher;
-use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, rc::Rc, string::String, sync::Arc, vec::Vec};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::num::NonZero;
 
-/// A key: something with a stable byte representation.
+/// A key: something with a stable hash.
 ///
-/// Byte strings, text, integers (as their little-endian bytes; `usize` and `isize` as 64 bits) and pairs and triples
-/// of keys. A string and its UTF-8 bytes are the same key, and so are an integer and its bytes.
 /// Unlike [`core::hash::Hash`], the hash of a key is the same on every platform and in every version.
 ///
-/// Implement it for a type of your own by hashing its bytes in one call, or its parts by [`KeyHasher::combine`]:
+/// | key | it is hashed as |
+/// |---|---|
+/// | a byte string: a slice, array or [`Vec`] of `u8` | its bytes |
+/// | text | its UTF-8 |
+/// | an integer, [`NonZero`] or not | its bytes, little-endian; `usize` and `isize` have 8 |
+/// | `bool`, `char` | the `u8` 0 or 1; the code point as a `u32` |
+/// | an IP address | its 4 or 16 bytes, in the order in which they are written |
+/// | a path, an [`OsStr`](std::ffi::OsStr) (feature `std`) | its bytes, as it is written |
+/// | a tuple of 1 to 12 keys | its members, from the left, by [`KeyHasher::combine`] |
+/// | a slice, array or [`Vec`] of other keys than `u8` | the tuple of its length as a `u64` and all members |
+/// | an [`Option`] | `None` the `u8` 0; `Some(key)` the pair `(1u8, key)` |
+/// | a reference, [`Box`], [`Rc`], [`Arc`], [`Cow`] | what it points to |
+///
+/// So keys of different types can be one: a string and its UTF-8, an integer and its bytes, `(a, b, c)` and
+/// `((a, b), c)`. A sequence of `i8`, `bool` or `&u8` is no byte string. Floats are no keys; `to_bits` makes them some.
+/// docs/FORMAT.md has the rules for other implementations.
+///
+/// # Examples
+/// [`impl_key!`](crate::impl_key) makes a key of a struct. By hand, hash the bytes in one call, or a tuple of the parts:
 ///
 /// ```
 /// use bloomline::{BloomFilter, Key, KeyHasher};
@@ -17,8 +35,8 @@ use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 /// struct Page { host: String, path: String }
 ///
 /// impl Key for Page {
-///     fn hash(&self, hasher: &KeyHasher) -> u64 {
-///         (&self.host, &self.path).hash(hasher)
+///     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+///         (&self.host, &self.path).hash_with(hasher)
 ///     }
 /// }
 ///
@@ -28,107 +46,251 @@ use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 /// assert!(!seen.insert(&page));
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
+///
+/// **The width of an integer counts.** If the two sides of a join have different types, the filter finds nothing. Widen
+/// both to one type first:
+///
+/// ```
+/// use bloomline::BloomFilter;
+///
+/// let (build, probe): ([i32; 3], [i64; 3]) = ([7, 8, 9], [7, 8, 9]);
+/// let mut filter = BloomFilter::new(1000, 1e-6)?;
+/// filter.insert(&7i32);
+/// assert!(filter.contains(&7i32) && !filter.contains(&7i64)); // 4 bytes and 8 bytes: two keys
+///
+/// let mut filter = BloomFilter::new(1000, 1e-6)?;
+/// filter.extend(build.map(i64::from));
+/// assert!(probe.iter().all(|key| filter.contains(key)));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
 pub trait Key {
     /// The key's 64-bit hash under `hasher`. Equal keys must have equal hashes.
-    fn hash(&self, hasher: &KeyHasher) -> u64;
-}
+    ///
+    /// It is not called `hash`, so that `key.hash(…)` remains the standard library's wherever both traits are in scope.
+    fn hash_with(&self, hasher: &KeyHasher) -> u64;
 
-macro_rules! bytes_key {
-    ($($type:ty => $as_bytes:expr),* $(,)?) => {$(
-        impl Key for $type {
-            #[inline]
-            fn hash(&self, hasher: &KeyHasher) -> u64 {
-                let as_bytes: fn(&Self) -> &[u8] = $as_bytes;
-                hasher.bytes(as_bytes(self))
-            }
-        }
-    )*};
-}
-
-bytes_key! {
-    [u8] => |key| key,
-    Vec<u8> => |key| key,
-    str => |key| key.as_bytes(),
-    String => |key| key.as_bytes(),
-}
-
-impl<const N: usize> Key for [u8; N] {
+    /// The hash of a slice. For `u8` alone it is not that of a sequence: a trait cannot have one implementation for `[u8]`
+    /// and another one for all other slices, but the member of the slice can tell them apart.
+    #[doc(hidden)]
     #[inline]
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
-        hasher.bytes(self)
+    fn hash_slice_with(keys: &[Self], hasher: &KeyHasher) -> u64
+    where
+        Self: Sized,
+    {
+        // The length, so that ([1], [2, 3]) and ([1, 2], [3]) are two keys.
+        let length = hasher.u64(keys.len() as u64);
+        keys.iter().fold(length, |hash, key| hasher.combine(hash, key.hash_with(hasher)))
+    }
+}
+
+impl Key for u8 {
+    #[inline(always)]
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        hasher.u8(*self)
+    }
+
+    #[inline(always)]
+    fn hash_slice_with(bytes: &[u8], hasher: &KeyHasher) -> u64 {
+        hasher.bytes(bytes)
     }
 }
 
 macro_rules! integer_key {
-    ($($type:ty as $same:ident),* $(,)?) => {$(
+    ($($type:ident),*) => {$(
         impl Key for $type {
             #[inline(always)]
-            fn hash(&self, hasher: &KeyHasher) -> u64 {
-                hasher.$same(*self as $same)
+            fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+                hasher.$type(*self)
             }
         }
     )*};
 }
 
-integer_key! {
-    u8 as u8, u16 as u16, u32 as u32, u64 as u64, u128 as u128, usize as u64,
-    i8 as u8, i16 as u16, i32 as u32, i64 as u64, i128 as u128, isize as u64,
+integer_key!(u16, u32, u64, u128);
+
+/// Keys that are hashed as another key is.
+macro_rules! same_key {
+    ($($(#[$attribute:meta])* $type:ty => |$key:ident| $same:expr),* $(,)?) => {$(
+        $(#[$attribute])*
+        impl Key for $type {
+            #[inline(always)]
+            fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+                let $key = self;
+                $same.hash_with(hasher)
+            }
+        }
+    )*};
+}
+
+same_key! {
+    i8 => |key| (*key as u8),
+    i16 => |key| (*key as u16),
+    i32 => |key| (*key as u32),
+    i64 => |key| (*key as u64),
+    i128 => |key| (*key as u128),
+    usize => |key| (*key as u64),
+    isize => |key| (*key as u64),
+    bool => |key| u8::from(*key),
+    char => |key| u32::from(*key),
+    str => |key| key.as_bytes(),
+    String => |key| key.as_bytes(),
+    Ipv4Addr => |key| key.octets(),
+    Ipv6Addr => |key| key.octets(),
+}
+
+macro_rules! nonzero_key {
+    ($($type:ident),*) => { same_key! { $(NonZero<$type> => |key| key.get()),* } };
+}
+
+nonzero_key!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
+
+/// As the address that it is: an IPv4 address and the IPv6 address that it maps to are two keys.
+impl Key for IpAddr {
+    #[inline]
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        match self {
+            Self::V4(address) => address.hash_with(hasher),
+            Self::V6(address) => address.hash_with(hasher),
+        }
+    }
+}
+
+/// The bytes that the system has: on Unix any, elsewhere UTF-8. A Windows name that is no Unicode text is hashed as its
+/// 16-bit units, little-endian.
+#[cfg(feature = "std")]
+impl Key for std::ffi::OsStr {
+    #[inline]
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        #[cfg(windows)]
+        if self.to_str().is_none() {
+            // Their encoding in memory is promised for one version of Rust.
+            use std::os::windows::ffi::OsStrExt;
+            let units: Vec<u8> = self.encode_wide().flat_map(u16::to_le_bytes).collect();
+            return hasher.bytes(&units);
+        }
+        hasher.bytes(self.as_encoded_bytes())
+    }
+}
+
+#[cfg(feature = "std")]
+same_key! {
+    std::ffi::OsString => |key| key.as_os_str(),
+    /// The path as it is written: `a/b` and `a//b` are equal as `Path`s, but two keys. `path.components().collect()` writes
+    /// both in one way. `canonicalize` follows links too.
+    std::path::Path => |key| key.as_os_str(),
+    /// As [`Path`](std::path::Path).
+    std::path::PathBuf => |key| key.as_os_str(),
 }
 
 macro_rules! pointer_key {
     ($($type:ty),*) => {$(
         impl<K: Key + ?Sized> Key for $type {
             #[inline(always)]
-            fn hash(&self, hasher: &KeyHasher) -> u64 {
-                (**self).hash(hasher)
+            fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+                (**self).hash_with(hasher)
             }
         }
     )*};
 }
 
-pointer_key!(&K, &mut K, Box<K>);
+pointer_key!(&K, &mut K, Box<K>, Rc<K>, Arc<K>);
 
 impl<K: Key + alloc::borrow::ToOwned + ?Sized> Key for Cow<'_, K> {
     #[inline]
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
-        (**self).hash(hasher)
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        (**self).hash_with(hasher)
     }
 }
 
-impl<A: Key, B: Key> Key for (A, B) {
-    #[inline]
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
-        hasher.combine(self.0.hash(hasher), self.1.hash(hasher))
+impl<K: Key> Key for [K] {
+    #[inline(always)]
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        K::hash_slice_with(self, hasher)
     }
 }
 
-impl<A: Key, B: Key, C: Key> Key for (A, B, C) {
-    #[inline]
-    fn hash(&self, hasher: &KeyHasher) -> u64 {
-        let (a, b, c) = self;
-        hasher.combine((a, b).hash(hasher), c.hash(hasher))
+impl<K: Key> Key for Vec<K> {
+    #[inline(always)]
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        K::hash_slice_with(self, hasher)
     }
+}
+
+impl<K: Key, const N: usize> Key for [K; N] {
+    #[inline(always)]
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        K::hash_slice_with(self, hasher)
+    }
+}
+
+impl<K: Key> Key for Option<K> {
+    #[inline]
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        match self {
+            None => hasher.u8(0),
+            Some(key) => (1u8, key).hash_with(hasher),
+        }
+    }
+}
+
+macro_rules! tuple_key {
+    ($First:ident $($Next:ident)*) => {
+        impl<$First: Key, $($Next: Key),*> Key for ($First, $($Next,)*) {
+            #[inline]
+            #[allow(non_snake_case)]
+            fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+                let ($First, $($Next,)*) = self;
+                let hash = $First.hash_with(hasher);
+                $(let hash = hasher.combine(hash, $Next.hash_with(hasher));)*
+                hash
+            }
+        }
+        tuple_key!($($Next)*);
+    };
+    () => {};
+}
+
+tuple_key!(A B C D E F G H I J K L);
+
+/// Makes a struct a [`Key`]: its named fields are hashed as the tuple of them. Up to twelve fields; those that are not named
+/// are no part of the key. The fields of a tuple struct are numbers.
+///
+/// Equal keys must have equal hashes, and files keep what the hashes say. So name the fields that decide whether two values
+/// are the same, and keep their order.
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, impl_key};
+///
+/// struct Page { host: String, path: String, fetched: u64 }
+/// impl_key!(Page { host, path });
+///
+/// struct Cell(i32, i32);
+/// impl_key!(Cell { 0, 1 });
+///
+/// let mut seen = BloomFilter::new(1000, 1e-6)?;
+/// seen.insert(&Page { host: "example.org".into(), path: "/".into(), fetched: 1 });
+/// assert!(seen.contains(&Page { host: "example.org".into(), path: "/".into(), fetched: 2 }));
+/// assert!(seen.contains(&("example.org", "/")));
+/// assert!(seen.insert(&Cell(-1, 2)));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+#[macro_export]
+macro_rules! impl_key {
+    ($type:ty { $($field:tt),+ $(,)? }) => {
+        impl $crate::Key for $type {
+            #[inline]
+            fn hash_with(&self, hasher: &$crate::KeyHasher) -> u64 {
+                $crate::Key::hash_with(&($(&self.$field,)+), hasher)
+            }
+        }
+    };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::{borrow::ToOwned, string::ToString};
     use std::collections::HashSet;
-
-    #[test]
-    fn one_key_in_many_types() {
-        let hasher = KeyHasher::new(1);
-        let expected = hasher.bytes(b"bloom");
-        assert_eq!("bloom".hash(&hasher), expected);
-        assert_eq!("bloom".to_string().hash(&hasher), expected);
-        assert_eq!(b"bloom".hash(&hasher), expected);
-        assert_eq!(b"bloom".to_vec().hash(&hasher), expected);
-        assert_eq!(Cow::Borrowed("bloom").hash(&hasher), expected);
-        assert_eq!("bloom".to_owned().into_boxed_str().hash(&hasher), expected);
-        assert_eq!(1u64.hash(&hasher), 1i64.hash(&hasher));
-        assert_eq!(1usize.hash(&hasher), 1u64.hash(&hasher));
-    }
 
     /// What the hash crate's `Hasher` merges: every short string, and tuples with the same last field.
     #[test]
@@ -137,16 +299,16 @@ mod tests {
         let mut hashes = HashSet::new();
         let mut keys = 0;
         for a in 0..=255u8 {
-            assert!(hashes.insert([a].hash(&hasher)));
+            assert!(hashes.insert([a].hash_with(&hasher)));
             keys += 1;
             for b in 0..=255u8 {
-                assert!(hashes.insert([a, b].hash(&hasher)));
-                assert!(hashes.insert((a, b).hash(&hasher)));
-                assert!(hashes.insert(([a], [b], [0u8]).hash(&hasher)));
+                assert!(hashes.insert([a, b].hash_with(&hasher)));
+                assert!(hashes.insert((a, b).hash_with(&hasher)));
+                assert!(hashes.insert(([a], [b], [0u8]).hash_with(&hasher)));
                 keys += 3;
             }
         }
-        assert!(hashes.insert("".hash(&hasher)));
+        assert!(hashes.insert("".hash_with(&hasher)));
         assert_eq!(hashes.len(), keys + 1);
     }
 
@@ -161,8 +323,8 @@ mod tests {
                 let mut key = i.to_le_bytes().to_vec();
                 key.extend(public);
                 key.extend((i % 100).to_le_bytes());
-                assert_ne!(key.hash(&hasher), 0);
-                assert!(hashes.insert(key.hash(&hasher)));
+                assert_ne!(key.hash_with(&hasher), 0);
+                assert!(hashes.insert(key.hash_with(&hasher)));
             }
         }
     }

@@ -39,8 +39,8 @@
 #![cfg_attr(feature = "variants", doc = "| [`variants`] | other layouts behind one trait | `variants` |")]
 //!
 //! [`Filter`] has the methods that these types share. Keys are whatever implements [`Key`]: text, byte strings, integers,
-//! and pairs of these. Their hashes are the same on every platform and in every version. [`Builder`] finds a size by keys
-//! and rate, by memory, or by a number of probes.
+//! addresses, paths, and tuples and sequences of these. Their hashes are the same on every platform and in every version.
+//! [`impl_key!`] makes keys of your structs. [`Builder`] finds a size by keys and rate, by memory, or by a number of probes.
 //!
 //! # Features
 //! | feature | what it adds |
@@ -104,6 +104,7 @@ mod storage;
 mod sync;
 #[cfg(feature = "variants")]
 pub mod variants;
+mod within_build;
 mod words4;
 
 pub use atomic_filter::AtomicBloomFilter;
@@ -127,6 +128,7 @@ pub use mapped_filter::MappedBloomFilter;
 pub use params::Builder;
 pub use plan::Plan;
 pub use scalable::ScalableBloomFilter;
+pub use within_build::WithinBuild;
 pub use words4::BloomFilter;
 
 /// The code of the README, for the tests.

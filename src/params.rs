@@ -9,6 +9,7 @@ use crate::plan::Plan;
 use crate::purpose::{self, Purpose};
 use crate::storage::MAX_BLOCKS;
 use alloc::string::String;
+use core::fmt;
 use core::marker::PhantomData;
 
 /// A size in units of a layout, and the probes: what tells which bits are a hash's.
@@ -42,7 +43,8 @@ pub(crate) enum Sizing {
 }
 
 /// The geometry of a filter. Filters of equal blocks, units, probes and seed put a key in the same bits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Debug))] // It has the seed, which no program is to print.
 pub(crate) struct Params {
     pub(crate) blocks: usize,
     pub(crate) units: u64,
@@ -84,7 +86,7 @@ impl Params {
             return Err(MergeError::Probes { ours: self.probes, theirs: other.probes });
         }
         if self.seed != other.seed {
-            return Err(MergeError::Seed { ours: self.seed, theirs: other.seed });
+            return Err(MergeError::Seed);
         }
         if self.units != other.units {
             return Err(MergeError::Units { ours: self.units, theirs: other.units });
@@ -126,7 +128,7 @@ impl Params {
 /// assert!(by_memory.capacity(0.01) > 53_000_000);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder<F> {
     keys: Option<u64>,
@@ -217,7 +219,10 @@ impl<F> Builder<F> {
 
     /// Builds the filter, empty.
     ///
-    /// Takes well under a millisecond whatever the size: memory is claimed from the system as it is written.
+    /// Takes well under a millisecond whatever the size: memory is claimed from the system as it is written. Most of it is the
+    /// search for a size, up to 0.2 ms from a rate and 0.03 ms from keys and memory (on a core of an Intel Xeon). Memory and
+    /// probes need none. A [`KeyHasher`](crate::KeyHasher::new) is made too. For many small filters of one size, build one
+    /// and clone it while it is empty.
     ///
     /// # Errors
     /// [`BuildError`] for a value out of its range, for too few values, for a size that overflows, for memory that
@@ -329,6 +334,20 @@ impl<F> Builder<F> {
                 limit: fpr::bytes(limit),
             }),
         }
+    }
+}
+
+/// Without the seed, which may be a secret.
+impl<F> fmt::Debug for Builder<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("expected_keys", &self.keys)
+            .field("false_positive_rate", &self.rate)
+            .field("memory", &self.memory)
+            .field("probes", &self.probes)
+            .field("kernel", &self.kernel)
+            .field("key_name", &self.key_name)
+            .finish_non_exhaustive()
     }
 }
 

@@ -63,7 +63,7 @@ fn sizes_that_do_not_fold_to_each_other_are_refused() {
     }
     assert_eq!(filter(8, 8, []).union(&filter(4, 12, [])), Err(MergeError::Probes { ours: 8, theirs: 12 }));
     let other: BloomFilter = BloomFilter::builder().memory(256).probes(8).seed(4).build().unwrap();
-    assert_eq!(filter(8, 8, []).union(&other), Err(MergeError::Seed { ours: 3, theirs: 4 }));
+    assert_eq!(filter(8, 8, []).union(&other), Err(MergeError::Seed));
 }
 
 #[test]

@@ -91,14 +91,14 @@ proptest! {
             match operation {
                 Operation::Insert(key) => {
                     let new = filter.insert(&key).unwrap();
-                    prop_assert_eq!(new, replay.insert(key.hash(&hasher)));
+                    prop_assert_eq!(new, replay.insert(key.hash_with(&hasher)));
                     prop_assert!(set.insert(key) || !new);
                 }
                 Operation::InsertBatch(keys) | Operation::InsertHashes(keys) if keys.is_empty() => {
                     prop_assert_eq!(filter.insert_batch(&keys, &mut []), Ok(0));
                 }
                 Operation::InsertBatch(ref keys) | Operation::InsertHashes(ref keys) => {
-                    let hashes: Vec<u64> = keys.iter().map(|&key| key.hash(&hasher)).collect();
+                    let hashes: Vec<u64> = keys.iter().map(|&key| key.hash_with(&hasher)).collect();
                     // Marks that are there already are not taken for answers.
                     let mut new = vec![true; keys.len()];
                     let count = match operation {
@@ -114,7 +114,7 @@ proptest! {
                 }
                 Operation::Contains => {
                     let keys: Vec<u16> = (0..8000).collect();
-                    let hashes: Vec<u64> = keys.iter().map(|&key| key.hash(&hasher)).collect();
+                    let hashes: Vec<u64> = keys.iter().map(|&key| key.hash_with(&hasher)).collect();
                     let expected: Vec<bool> = hashes.iter().map(|&hash| replay.contains(hash)).collect();
                     let count = expected.iter().filter(|found| **found).count();
                     let mut found = vec![false; keys.len()];
@@ -173,7 +173,7 @@ fn what_a_filter_says_of_itself() {
         }
         assert_eq!((filter.kernel(), filter.seed(), filter.stages().len()), (kernel, 7, 4));
         assert!(filter.stages().iter().all(|stage| (stage.kernel(), stage.seed()) == (kernel, 7)));
-        assert_eq!(1u64.hash(filter.hasher()), 1u64.hash(&KeyHasher::new(7)));
+        assert_eq!(1u64.hash_with(filter.hasher()), 1u64.hash_with(&KeyHasher::new(7)));
         assert_eq!(filter.false_positive_rate(), 0.01);
         let memory: usize = filter.stages().iter().map(BloomFilter::memory_bytes).sum();
         assert_eq!(filter.memory_bytes(), memory);
@@ -239,7 +239,7 @@ fn keys_before_one_that_needs_an_impossible_stage_are_in() {
     };
     by(|filter, keys, new| filter.insert_batch(keys, new));
     by(|filter, keys, new| {
-        let hashes: Vec<u64> = keys.iter().map(|&key| key.hash(filter.hasher())).collect();
+        let hashes: Vec<u64> = keys.iter().map(|&key| key.hash_with(filter.hasher())).collect();
         filter.insert_hashes(&hashes, new)
     });
 }
@@ -252,7 +252,7 @@ fn measured(first: u64, rate: f64, keys: u64, filters: u64, probes: u64) -> (f64
     for seed in 0..filters {
         let mut filter = scalable(first, rate, seed);
         let hasher = KeyHasher::new(seed);
-        let hashes_of = |range: Range<u64>| -> Vec<u64> { range.map(|key| key.hash(&hasher)).collect() };
+        let hashes_of = |range: Range<u64>| -> Vec<u64> { range.map(|key| key.hash_with(&hasher)).collect() };
         filter.insert_hashes(&hashes_of(0..keys), &mut answers[..keys as usize]).unwrap();
         expected += filter.expected_fpr() / filters as f64;
         let found = filter.contains_hashes(&hashes_of(keys..keys + probes), &mut answers[..probes as usize]);

@@ -34,7 +34,7 @@ fn extend_by<K: Key, const BATCH: usize>(filter: &mut BloomFilter, keys: &mut im
     let (mut hashes, mut new) = ([0; BATCH], [false; BATCH]);
     let mut filled = 0;
     for (slot, key) in hashes.iter_mut().zip(keys) {
-        *slot = key.hash(filter.hasher());
+        *slot = key.hash_with(filter.hasher());
         filled += 1;
     }
     filter.insert_hashes(&hashes[..filled], &mut new[..filled]);
@@ -57,7 +57,7 @@ fn extend_by<K: Key, const BATCH: usize>(filter: &mut BloomFilter, keys: &mut im
 impl<K: Key> FromIterator<K> for BloomFilter {
     fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
         let hasher = KeyHasher::new(0);
-        let hashes: Vec<u64> = keys.into_iter().map(|key| key.hash(&hasher)).collect();
+        let hashes: Vec<u64> = keys.into_iter().map(|key| key.hash_with(&hasher)).collect();
         let mut filter = sized_for(hashes.len());
         for hashes in hashes.chunks(1 << 16) {
             filter.insert_hashes(hashes, &mut alloc::vec![false; hashes.len()]);
@@ -75,7 +75,7 @@ impl<K: Key + Send> rayon::iter::FromParallelIterator<K> for BloomFilter {
     fn from_par_iter<I: rayon::iter::IntoParallelIterator<Item = K>>(keys: I) -> Self {
         use rayon::iter::ParallelIterator;
         let hasher = KeyHasher::new(0);
-        let hashes: Vec<u64> = keys.into_par_iter().map(|key| key.hash(&hasher)).collect();
+        let hashes: Vec<u64> = keys.into_par_iter().map(|key| key.hash_with(&hasher)).collect();
         let mut filter = sized_for(hashes.len());
         filter.par_insert_hashes(&hashes);
         filter

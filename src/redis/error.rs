@@ -35,7 +35,13 @@ pub enum RedisFilterError {
         /// The name.
         name: String,
     },
-    /// The filter of this name has another size or seed.
+    /// The filter of this name has another seed. Which one is not said, for a seed may be a secret:
+    /// [`seed`](crate::redis::RedisBloomFilter::seed) tells.
+    Seed {
+        /// The name.
+        name: String,
+    },
+    /// The filter of this name has another size.
     Differs {
         /// The name.
         name: String,
@@ -126,10 +132,15 @@ impl fmt::Display for RedisFilterError {
             Self::NotFound { name } => {
                 write!(f, "the server has no filter {name:?}: create it with expected keys and a false-positive rate")
             }
+            Self::Seed { name } => write!(
+                f,
+                "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with \
+                 which it was created, or choose another name"
+            ),
             Self::Differs { name, field, ours, theirs } => write!(
                 f,
                 "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the \
-                 expected keys, rate and seed with which it was created, or choose another name"
+                 expected keys and rate with which it was created, or choose another name"
             ),
             Self::NotBloomline { key } => {
                 write!(f, "the key {key:?} holds something that is not a bloomline filter: choose another name")

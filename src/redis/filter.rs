@@ -163,7 +163,7 @@ methods! {
     ///
     /// # Errors
     /// [`RedisFilterError`]: the size or the name is not valid, the server cannot be reached or denies access, or
-    /// ([`Differs`](RedisFilterError::Differs)) the name has a filter of another size or seed.
+    /// the name has a filter of another size ([`Differs`](RedisFilterError::Differs)) or seed ([`Seed`](RedisFilterError::Seed)).
     pub async fn create(
         server: &RedisServer,
         name: &str,

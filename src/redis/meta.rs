@@ -53,12 +53,10 @@ pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, Redis
 
 /// Refuses a filter that is not the one that was asked for.
 pub(super) fn check_same(name: &str, ours: &Params, theirs: &Params) -> Result<(), RedisFilterError> {
-    let fields = [
-        ("blocks", ours.blocks as u64, theirs.blocks as u64),
-        ("probes", ours.probes.into(), theirs.probes.into()),
-        ("seed", ours.seed, theirs.seed),
-    ];
+    let fields =
+        [("blocks", ours.blocks as u64, theirs.blocks as u64), ("probes", ours.probes.into(), theirs.probes.into())];
     match fields.into_iter().find(|(_, ours, theirs)| ours != theirs) {
+        None if ours.seed != theirs.seed => Err(RedisFilterError::Seed { name: name.to_owned() }),
         None => Ok(()),
         Some((field, ours, theirs)) => Err(RedisFilterError::Differs { name: name.to_owned(), field, ours, theirs }),
     }
@@ -83,7 +81,7 @@ mod tests {
         assert_eq!(check_same("n", &params(), &read), Ok(()));
         let other = Params { seed: 8, ..params() };
         let error = check_same("n", &other, &read).unwrap_err();
-        assert_eq!(error, RedisFilterError::Differs { name: "n".into(), field: "seed", ours: 8, theirs: 7 });
+        assert_eq!(error, RedisFilterError::Seed { name: "n".into() });
     }
 
     #[test]

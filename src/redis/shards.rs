@@ -36,7 +36,7 @@ pub(super) struct Key {
 }
 
 /// The name of a filter, its geometry and the keys of its shards.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Shards {
     pub(super) name: String,
     pub(super) params: Params,

@@ -90,7 +90,7 @@ impl<T: Transport> SharedFilter<T> {
 
     pub(super) async fn insert<K: crate::Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
         let mut new = [false];
-        let result = self.insert_hashes(&[key.hash(&self.hasher)], &mut new).await;
+        let result = self.insert_hashes(&[key.hash_with(&self.hasher)], &mut new).await;
         if new[0] {
             // The key is claimed whatever went wrong. If the error lasts, the next call meets it.
             return Ok(true);
@@ -100,17 +100,17 @@ impl<T: Transport> SharedFilter<T> {
 
     pub(super) async fn contains<K: crate::Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
         let mut found = [false];
-        self.contains_hashes(&[key.hash(&self.hasher)], &mut found).await?;
+        self.contains_hashes(&[key.hash_with(&self.hasher)], &mut found).await?;
         Ok(found[0])
     }
 
     pub(super) async fn insert_batch<K: crate::Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<usize> {
-        let hashes: Vec<u64> = keys.iter().map(|key| key.hash(&self.hasher)).collect();
+        let hashes: Vec<u64> = keys.iter().map(|key| key.hash_with(&self.hasher)).collect();
         self.insert_hashes(&hashes, new).await
     }
 
     pub(super) async fn contains_batch<K: crate::Key>(&mut self, keys: &[K], found: &mut [bool]) -> Result<usize> {
-        let hashes: Vec<u64> = keys.iter().map(|key| key.hash(&self.hasher)).collect();
+        let hashes: Vec<u64> = keys.iter().map(|key| key.hash_with(&self.hasher)).collect();
         self.contains_hashes(&hashes, found).await
     }
 
@@ -199,12 +199,11 @@ impl<T: Transport> SharedFilter<T> {
 
     /// Writes the filter as the public type of this name.
     pub(super) fn fmt(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Params { blocks, probes, seed, .. } = self.shards.params;
+        let Params { blocks, probes, .. } = self.shards.params;
         f.debug_struct(name)
             .field("name", &self.shards.name)
             .field("block_count", &blocks)
             .field("probes", &probes)
-            .field("seed", &seed)
             .field("mirror", &self.mirror.is_some())
             .field("uncertain", &self.uncertain)
             .finish_non_exhaustive()

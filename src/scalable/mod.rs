@@ -97,14 +97,14 @@ impl ScalableBloomFilter {
     /// ```
     #[inline]
     pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, BuildError> {
-        self.insert_hash(key.hash(self.hasher()))
+        self.insert_hash(key.hash_with(self.hasher()))
     }
 
     /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
     /// not. O(length of the key + stages).
     #[inline]
     pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_hash(key.hash(self.hasher()))
+        self.contains_hash(key.hash_with(self.hasher()))
     }
 
     /// [`insert`](Self::insert) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`]. O(stages).

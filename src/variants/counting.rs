@@ -57,7 +57,7 @@ impl CountingBloomFilter {
     /// Takes back one insert of a key. `false` if the key is not in: nothing is changed then. See the type for what must
     /// not be removed. O(length of the key).
     pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool {
-        self.remove_hash(key.hash(&self.hasher))
+        self.remove_hash(key.hash_with(&self.hasher))
     }
 
     /// [`remove`](Self::remove) of a key that was hashed elsewhere.
@@ -76,7 +76,7 @@ impl CountingBloomFilter {
     /// How often a key can have been inserted and not removed: never less than it was, but that 15 stands for 15 and more.
     /// More than it was, at about the false-positive rate. O(length of the key).
     pub fn count_at_most<K: Key + ?Sized>(&self, key: &K) -> u8 {
-        self.count_hash_at_most(key.hash(&self.hasher))
+        self.count_hash_at_most(key.hash_with(&self.hasher))
     }
 
     /// [`count_at_most`](Self::count_at_most) of a key that was hashed elsewhere.

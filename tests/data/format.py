@@ -1,7 +1,7 @@
 """Reads and writes bloomline's files. This module is written from docs/FORMAT.md alone, and shares no code with the Rust library.
 
-The functions `mum`, `bits`, `places`, `make_secret`, `wyhash` and `golden_hash` are those of the page itself: the module runs the
-Python that stands there. The module needs `xxhash` (Debian: python3-xxhash). Run as a program, it does the jobs that it reads from
+The functions `mum`, `bits`, `places`, `make_secret`, `wyhash`, `hash_tuple`, `hash_sequence` and `golden_hash` are those of the page
+itself: the module runs the Python that stands there. The module needs `xxhash` (Debian: python3-xxhash). Run as a program, it does the jobs that it reads from
 its standard input, one line of JSON each (see `work`).
 """
 

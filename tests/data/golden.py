@@ -3,11 +3,11 @@
 import pathlib
 import sys
 
-from format import Filter, Scalable, wyhash
+from format import Filter, Scalable, hash_sequence, hash_tuple
 
 
 def hashes(filter):
-    """Those of the function `hashes` in tests/file.rs: keys of every type."""
+    """Those of the function `hashes` in tests/file.rs: byte strings, text, integers and pairs."""
     for i in range(100):
         yield filter.hash(f"key {i}".encode())
         yield filter.hash(b"long " * i)
@@ -15,7 +15,37 @@ def hashes(filter):
             yield filter.hash(bytes([i]) * length)
         yield filter.hash((i << 100 | 7).to_bytes(16, "little"))
         pair = filter.hash(str(i).encode()), filter.hash(bytes([i]))
-        yield wyhash(b"".join(hash.to_bytes(8, "little") for hash in pair), filter.seed, filter.secret)
+        yield hash_tuple(pair, filter.seed, filter.secret)
+
+
+def other_hashes(filter):
+    """Those of the file's test in tests/keys.rs: keys of the other types."""
+    def of_tuple(*hashes):
+        return hash_tuple(hashes, filter.seed, filter.secret)
+
+    def of_sequence(*hashes):
+        return hash_sequence(list(hashes), filter.seed, filter.secret)
+
+    zero, one = filter.hash(b"\0"), filter.hash(b"\1")
+    yield zero  # false
+    yield one  # true
+    yield zero  # None
+    yield of_sequence()
+    for i in range(100):
+        byte, text = filter.hash(bytes([i])), filter.hash(str(i).encode())
+        wide = [filter.hash((i + more).to_bytes(2, "little")) for more in range(3)]
+        yield filter.hash((0x20AC + i).to_bytes(4, "little"))  # a character
+        yield filter.hash(bytes([192, 0, 2, i]))
+        yield filter.hash(bytes.fromhex("20010db8") + bytes(11) + bytes([i]))
+        yield filter.hash(f"/größer//{i}".encode())  # a path
+        yield of_tuple(*[byte] * 4)
+        yield of_tuple(*[byte] * 11, text)
+        yield of_sequence(*wide)
+        yield of_sequence(*[text] * (i % 5))
+        yield of_tuple(one, text)  # Some
+        yield of_sequence(of_sequence(wide[0]), of_sequence(*wide[1:]))
+        yield of_tuple(of_sequence(*wide[:2]), of_sequence(wide[2]))
+        yield of_sequence(of_tuple(one, byte), zero)
 
 
 def files():
@@ -29,6 +59,11 @@ def files():
         for hash in hashes(filter):
             filter.insert_hash(hash)
         yield f"probes{probes}", filter
+
+    keys = Filter.new("words4", 40, 8, 2)
+    for hash in other_hashes(keys):
+        keys.insert_hash(hash)
+    yield "keys", keys
 
     fields = Filter.new("words4", 20, 8, expected_keys=1000, rate=0.01, key_name="url")
     for key in "https://example.org/", "https://example.com/", "https://example.net/":

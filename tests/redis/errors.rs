@@ -2,7 +2,7 @@
 
 use crate::servers::Server;
 use crate::{Tally, create, failed, roomy, small};
-use bloomline::redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly};
+use bloomline::redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
 use bloomline::redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 
 /// Opens with both kinds of clients, which must say the same.
@@ -53,19 +53,19 @@ fn filters_are_told_apart() {
     assert_eq!(error, Name { name: "{f}".to_owned() });
 
     let filter = create(&address, "f", &small());
-    for (size, field, ours, theirs) in [
-        (small().memory(2 << 20), "blocks", 32768, 16384),
-        (small().probes(12), "probes", 12, 8),
-        (small().seed(1), "seed", 1, 6),
-    ] {
+    for (size, field, ours, theirs) in
+        [(small().memory(2 << 20), "blocks", 32768, 16384), (small().probes(12), "probes", 12, 8)]
+    {
         let told = format!("has {field} {theirs}, but {ours} was asked for");
         let error = failed(RedisBloomFilter::create(&address, "f", &size), &["choose another name", &told]);
         assert_eq!(error, Differs { name: "f".to_owned(), field, ours, theirs });
     }
+    let error =
+        failed(RedisBloomFilter::create(&address, "f", &small().seed(1)), &["another seed", "choose another name"]);
+    assert_eq!(error, Seed { name: "f".to_owned() });
     let opened = RedisBloomFilter::open(&address, "f").unwrap();
     assert_eq!((opened.plan(), opened.seed(), opened.name()), (filter.plan(), 6, "f"));
-    let told =
-        "RedisBloomFilter { name: \"f\", block_count: 16384, probes: 8, seed: 6, mirror: true, uncertain: 0, .. }";
+    let told = "RedisBloomFilter { name: \"f\", block_count: 16384, probes: 8, mirror: true, uncertain: 0, .. }";
     assert_eq!(format!("{:?}", opened.with_mirror().unwrap()), told);
 
     server.tell::<()>("LPUSH cbf:{list:meta} x");

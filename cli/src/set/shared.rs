@@ -101,9 +101,8 @@ impl Shared {
                 opened => opened?,
             },
         };
-        if let Some(ours) = seed.filter(|seed| *seed != filter.seed()) {
-            let (name, theirs) = (filter.name().to_owned(), filter.seed());
-            return Err(RedisFilterError::Differs { name, field: "seed", ours, theirs }.into());
+        if seed.is_some_and(|seed| seed != filter.seed()) {
+            return Err(RedisFilterError::Seed { name: filter.name().to_owned() }.into());
         }
         let mirrored = !options.no_mirror && filter.plan().memory_bytes() <= MIRRORED;
         Ok(Self::new(if mirrored { filter.with_mirror()? } else { filter }, rate))

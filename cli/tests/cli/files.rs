@@ -252,7 +252,7 @@ fn merge_refuses_filters_that_differ() {
     for options in ["-n 1000 -p 0.01 --seed 7", "-n 3000 -p 0.01", "-n 1000 -p 0.02"] {
         bench.clean(&format!("build {options} --no-shrink -o other a"));
         let difference = match options.contains("--seed") {
-            true => "seed: 0 and 7".to_owned(),
+            true => "differ in seed".to_owned(),
             false => format!("size: {} and {} blocks", blocks("f"), blocks("other")),
         };
         tells(&bench.refused("merge f f other -o merged"), &["\"other\"", "\"f\"", &difference]);
