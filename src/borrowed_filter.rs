@@ -163,6 +163,31 @@ impl<'a> BorrowedBloomFilter<'a> {
     }
 }
 
+/// What must not compile, for the tests: a filter that outlives its bytes, and one that is written to.
+///
+/// ```compile_fail,E0597
+/// use bloomline::BorrowedBloomFilter;
+/// let filter = {
+///     let file = vec![0u8; 1000];
+///     BorrowedBloomFilter::new(&file[..])
+/// };
+/// _ = filter.map(|filter| filter.contains("a"));
+/// ```
+///
+/// ```compile_fail,E0596
+/// fn insert(filter: &mut bloomline::BorrowedBloomFilter) {
+///     filter.insert("a");
+/// }
+/// ```
+///
+/// ```compile_fail,E0507
+/// fn own(filter: bloomline::BorrowedBloomFilter) -> bloomline::BloomFilter {
+///     *filter
+/// }
+/// ```
+#[cfg(doctest)]
+struct Refused;
+
 #[cfg(feature = "mmap")]
 impl BloomFilter {
     /// Maps a file that [`save`](Self::save) wrote: a filter to read from, ready in constant time whatever its size.

@@ -102,6 +102,7 @@ mod purpose;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod scalable;
+mod selection;
 mod stats;
 mod storage;
 mod sync;
