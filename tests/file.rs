@@ -598,6 +598,21 @@ mod borrowed {
         assert!(dropped.load(Ordering::Relaxed));
     }
 
+    /// `fill_ratio` rests on the trailer, which is not checked until `verify` does.
+    #[test]
+    fn more_bits_than_there_are_cannot_be_set() {
+        let mut bytes = bytes_of(&filter(3, 8, 7, 20));
+        let ones = bytes.len() - TRAILER;
+        let mut borrow = |claim: u64| {
+            bytes[ones..ones + 8].copy_from_slice(&claim.to_le_bytes());
+            BorrowedBloomFilter::new(Aligned::new(&bytes, 0))
+        };
+        let all = borrow(3 * 512).unwrap();
+        assert_eq!(all.fill_ratio(), 1.0);
+        assert!(matches!(all.verify().unwrap_err().kind(), FileErrorKind::DamagedBody));
+        assert!(matches!(borrow(3 * 512 + 1).unwrap_err().kind(), FileErrorKind::DamagedBody));
+    }
+
     #[test]
     fn a_place_that_blocks_cannot_have_is_named() {
         for filter in purposes() {
