@@ -16,7 +16,7 @@ const AHEAD: usize = 64;
 const BURST: usize = 4;
 
 /// Keys that are hashed together, to be probed as one batch: 4 KiB of hashes.
-const PORTION: usize = 512;
+pub(crate) const PORTION: usize = 512;
 
 /// A call for so few keys takes less memory, for to clear that of a portion would cost more than the keys.
 pub(crate) const FEW: usize = 16;

@@ -14,10 +14,10 @@ use crate::block::{self, Block, Pattern};
 use crate::filter::Filter;
 use crate::kernel::Isa;
 use crate::key::Key;
-use crate::operations::{self, Access, Operations};
+use crate::operations::{self, Access, Keyed, Operations};
 use crate::params::Params;
 use crate::storage;
-use crate::words4::{BloomFilter, Words4};
+use crate::words4::BloomFilter;
 use alloc::{vec, vec::Vec};
 use rayon::prelude::*;
 use std::sync::Mutex;
@@ -30,6 +30,9 @@ const PICKED: usize = 1 << 12;
 const FEW: usize = 1 << 16;
 /// Keys that a thread takes from a parallel iterator before it inserts them: 1 MiB of hashes.
 const TAKEN: usize = 1 << 17;
+/// Hashes or keys that a thread queries together: so many that prefetches run ahead of most probes, and few enough to
+/// balance the cores.
+const QUERIED: usize = 1 << 14;
 
 /// A range of a filter's blocks, to be written by one thread.
 struct Range<'a> {
@@ -145,13 +148,13 @@ fn alone(keys: usize) -> bool {
     keys < FEW || rayon::current_num_threads() == 1
 }
 
-impl<A: Access> Filter<Words4, A>
+/// Queries on all cores.
+impl<L: Operations<A>, A: Access> Filter<L, A>
 where
-    Words4: Operations<A>,
     Self: Sync,
 {
-    /// Queries many keys on all cores of the current rayon pool: `found[i]` is what `contains_hash` says of `hashes[i]`.
-    /// Returns how many were found.
+    /// [`par_contains`](Self::par_contains) of keys that were hashed elsewhere: `found[i]` is what `contains_hash` says of
+    /// `hashes[i]`. Returns how many were found.
     ///
     /// # Panics
     /// If `found` is not as long as `hashes`.
@@ -167,13 +170,36 @@ where
     #[track_caller]
     pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
-        // Long enough that prefetches run ahead of most probes, short enough to balance the cores.
-        const BATCH: usize = 1 << 14;
-        hashes
-            .par_chunks(BATCH)
-            .zip(found.par_chunks_mut(BATCH))
-            .map(|(hashes, found)| self.contains_hashes(hashes, found))
-            .sum()
+        let batches = hashes.par_chunks(QUERIED).zip(found.par_chunks_mut(QUERIED));
+        batches.map(|(hashes, found)| self.contains_hashes(hashes, found)).sum()
+    }
+}
+
+/// Queries on all cores, with keys in place of hashes.
+impl<L: Operations<A> + Keyed, A: Access> Filter<L, A>
+where
+    Self: Sync,
+{
+    /// Queries many keys on all cores of the current rayon pool: `found[i]` is what [`contains`](Self::contains) says of
+    /// `keys[i]`. Returns how many were found. Allocates nothing for the hashes.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `keys`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.0001)?;
+    /// filter.par_insert(&["a", "b"]);
+    /// let mut found = [false; 3];
+    /// assert_eq!(filter.par_contains(&["a", "b", "c"], &mut found), 2);
+    /// assert_eq!(found, [true, true, false]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn par_contains<K: Key + Sync>(&self, keys: &[K], found: &mut [bool]) -> usize {
+        batch::check_lengths(keys.len(), found.len());
+        let batches = keys.par_chunks(QUERIED).zip(found.par_chunks_mut(QUERIED));
+        batches.map(|(keys, found)| self.contains_batch(keys, found)).sum()
     }
 }
 

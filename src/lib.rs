@@ -30,7 +30,10 @@
 //! | [`BloomFilter`] | one writer, any number of readers | |
 //! | [`AtomicBloomFilter`] | many writers and readers, one claim for each key | |
 //! | [`ScalableBloomFilter`] | a number of keys that nobody knows: it grows and keeps the rate | |
-#![cfg_attr(feature = "mmap", doc = "| [`MappedBloomFilter`] | queries of a filter that stays in its file | `mmap` |")]
+#![cfg_attr(
+    feature = "file",
+    doc = "| [`BorrowedBloomFilter`] | queries of a filter in a slice, in a section of a file, or in a file of its own | `file`, `mmap` |"
+)]
 #![cfg_attr(
     feature = "frontier",
     doc = "| [`Frontier`] | the queue of a crawler that visits nothing twice | `frontier` |"
@@ -70,6 +73,8 @@ extern crate std;
 mod atomic_filter;
 mod batch;
 mod block;
+#[cfg(feature = "file")]
+mod borrowed_filter;
 #[cfg(feature = "rayon")]
 mod bulk;
 mod error;
@@ -88,8 +93,6 @@ mod hash;
 mod impls;
 mod kernel;
 mod key;
-#[cfg(feature = "mmap")]
-mod mapped_filter;
 #[cfg(all(test, loom))]
 mod models;
 mod operations;
@@ -99,6 +102,7 @@ mod purpose;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod scalable;
+mod selection;
 mod stats;
 mod storage;
 mod sync;
@@ -108,6 +112,8 @@ mod within_build;
 mod words4;
 
 pub use atomic_filter::AtomicBloomFilter;
+#[cfg(feature = "file")]
+pub use borrowed_filter::BorrowedBloomFilter;
 #[cfg(feature = "frontier")]
 pub use error::FrontierFull;
 pub use error::{BuildError, MergeError};
@@ -123,8 +129,6 @@ pub use frontier::{Frontier, WhenFull};
 pub use hash::KeyHasher;
 pub use kernel::Kernel;
 pub use key::Key;
-#[cfg(feature = "mmap")]
-pub use mapped_filter::MappedBloomFilter;
 pub use params::Builder;
 pub use plan::Plan;
 pub use scalable::ScalableBloomFilter;

@@ -55,18 +55,8 @@ pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - 2 * HUGE_PAGE) / BLO
 pub(crate) struct Blocks {
     first: NonNull<Block>,
     len: usize,
-    _owner: Owner,
-}
-
-/// What `Blocks` keeps alive.
-enum Owner {
-    Heap {
-        _allocation: Allocation,
-    },
-    #[cfg(feature = "mmap")]
-    File {
-        _mapping: memmap2::Mmap,
-    },
+    /// None where the memory is another's.
+    _allocation: Option<Allocation>,
 }
 
 struct Allocation {
@@ -74,7 +64,7 @@ struct Allocation {
     layout: Layout,
 }
 
-// SAFETY: `Blocks` owns its memory, as a `Vec<Block>` does.
+// SAFETY: `Blocks` owns its memory, as a `Vec<Block>` does, or only reads it, as a `&[Block]` does.
 unsafe impl Send for Blocks {}
 // SAFETY: shared references to `Blocks` only read, and `AtomicBlocks` reaches the memory through atomics alone.
 unsafe impl Sync for Blocks {}
@@ -97,7 +87,7 @@ impl Blocks {
         if align == HUGE_PAGE {
             advise_huge_pages(first.cast(), bytes);
         }
-        Ok(Self { first, len, _owner: Owner::Heap { _allocation: allocation } })
+        Ok(Self { first, len, _allocation: Some(allocation) })
     }
 
     /// These blocks and zero ones after them, `len` in all. Copies, so that the memory written to is at most that of
@@ -109,24 +99,22 @@ impl Blocks {
         Ok(grown)
     }
 
-    /// `len` ≥ 1 blocks of a file that start `offset` bytes into it, a multiple of 64.
+    /// The blocks that these bytes are, one at least.
     ///
     /// # Errors
-    /// What the system says of the mapping.
+    /// By how many bytes they begin past a multiple of 64, if they do.
     ///
     /// # Safety
-    /// - The file holds `offset + 64 × len` bytes, and as long as the result lives nobody changes or shortens it.
+    /// - As long as the result lives, the bytes stay where they are, and nobody changes them.
     /// - The result is only ever reached through shared references: its memory is read-only.
-    #[cfg(feature = "mmap")]
-    pub(crate) unsafe fn mapped(file: &std::fs::File, offset: usize, len: usize) -> std::io::Result<Self> {
-        assert!(len >= 1 && offset.is_multiple_of(BLOCK_BYTES));
-        let bytes = offset + len * BLOCK_BYTES;
-        // SAFETY: the caller keeps the file as it is.
-        let mapping = unsafe { memmap2::MmapOptions::new().len(bytes).map(file)? };
-        let start = NonNull::from(&mapping[offset..]).cast::<Block>();
-        // A mapping starts on a page, of which 64 is a divisor.
-        assert!(start.is_aligned());
-        Ok(Self { first: start, len, _owner: Owner::File { _mapping: mapping } })
+    #[cfg(feature = "file")]
+    pub(crate) unsafe fn borrowed(bytes: &[u8]) -> Result<Self, usize> {
+        assert!(!bytes.is_empty() && bytes.len().is_multiple_of(BLOCK_BYTES));
+        let first = NonNull::from(bytes).cast::<Block>();
+        match first.addr().get() % BLOCK_BYTES {
+            0 => Ok(Self { first, len: bytes.len() / BLOCK_BYTES, _allocation: None }),
+            remainder => Err(remainder),
+        }
     }
 
     #[cfg(feature = "file")]
@@ -136,13 +124,13 @@ impl Blocks {
 
     #[inline(always)]
     pub(crate) fn as_slice(&self) -> &[Block] {
-        // SAFETY: `zeroed` or `mapped` placed `len` aligned blocks at `first`; any bits are a valid `Block`.
+        // SAFETY: `zeroed` or `borrowed` found `len` aligned blocks at `first`; any bits are a valid `Block`.
         unsafe { core::slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
 
     #[inline(always)]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [Block] {
-        // SAFETY: as in `as_slice`; `self` is borrowed exclusively, which the caller of `mapped` ruled out for memory
+        // SAFETY: as in `as_slice`; `self` is borrowed exclusively, which the caller of `borrowed` ruled out for memory
         // that is read-only.
         unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
     }

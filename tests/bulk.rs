@@ -168,14 +168,17 @@ fn bulk_queries_answer_as_single_ones() {
             for threads in [1, 2, 8] {
                 // Around the length of a task, 2^14.
                 for keys in [0, 1, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 50_000] {
-                    let Case { full: filter, hashes, .. } = Case::new(build(kernel, blocks, 8), keys / 2);
-                    let others = (keys / 2..keys).map(|key: u64| filter.hasher().bytes(&key.to_le_bytes()));
-                    let hashes: Vec<u64> = hashes.into_iter().chain(others).collect();
+                    let filter = Case::new(build(kernel, blocks, 8), keys / 2).full;
+                    let keys: Vec<u64> = (0..keys).collect();
+                    let hashes: Vec<u64> = keys.iter().map(|key| filter.hasher().bytes(&key.to_le_bytes())).collect();
                     let expected: Vec<bool> = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
                     let mut found = vec![false; hashes.len()];
                     let count = in_pool(threads, || filter.par_contains_hashes(&hashes, &mut found));
                     assert!(found == expected);
                     assert_eq!(count, expected.iter().filter(|&&found| found).count());
+                    found.iter_mut().for_each(|found| *found = !*found);
+                    assert_eq!(in_pool(threads, || filter.par_contains(&keys, &mut found)), count);
+                    assert!(found == expected);
                 }
             }
         }
@@ -187,11 +190,14 @@ fn bulk_queries_of_unequal_lengths_panic() {
     let filter = build(Kernel::detect(), 2, 8);
     for length in [0, 2, 4] {
         let mut found = vec![false; length];
-        let query = AssertUnwindSafe(|| filter.par_contains_hashes(&[1, 2, 3], &mut found));
-        let panic = catch_unwind(query).unwrap_err();
-        let message = panic.downcast_ref::<String>().unwrap();
-        assert_eq!(*message, format!("a batch of 3 keys needs as many answers, not {length}"));
-        assert_eq!(found, vec![false; length]);
+        let by_hash: &dyn Fn(&mut [bool]) -> usize = &|found| filter.par_contains_hashes(&[1, 2, 3], found);
+        let by_key: &dyn Fn(&mut [bool]) -> usize = &|found| filter.par_contains(&[1u64, 2, 3], found);
+        for query in [by_hash, by_key] {
+            let panic = catch_unwind(AssertUnwindSafe(|| query(&mut found))).unwrap_err();
+            let message = panic.downcast_ref::<String>().unwrap();
+            assert_eq!(*message, format!("a batch of 3 keys needs as many answers, not {length}"));
+            assert_eq!(found, vec![false; length]);
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Filters as files: what is saved is loaded, and what is not sound is refused by its name.
 #![cfg(feature = "file")]
 
-use bloomline::{AtomicBloomFilter, BloomFilter, FileError, FileErrorKind};
+use bloomline::{AtomicBloomFilter, BloomFilter, BorrowedBloomFilter, FileError, FileErrorKind, ScalableBloomFilter};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use twox_hash::XxHash3_64;
 
 const HEADER: usize = 64;
@@ -62,6 +63,9 @@ fn refused(bytes: &[u8]) -> FileErrorKind {
     assert_eq!(error.to_string(), format!("{}: {read}", path.display()));
     let atomic = AtomicBloomFilter::load(&path).unwrap_err();
     assert_eq!(atomic.to_string(), error.to_string());
+    let aligned = Aligned::new(bytes, 0);
+    let borrowed = BorrowedBloomFilter::new(aligned.as_ref()).and_then(|filter| filter.verify()).unwrap_err();
+    assert_eq!(borrowed.to_string(), read.to_string());
     // Boxing shows that it is an error as any other.
     let error: Box<dyn std::error::Error + Send + Sync> = error.into();
     assert!(error.is::<FileError>());
@@ -506,13 +510,180 @@ mod unix {
     }
 }
 
+/// Bytes in memory that begin so many bytes past a multiple of 64.
+struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Aligned {
+    fn new(bytes: &[u8], past: usize) -> Self {
+        let mut memory = vec![0; bytes.len() + 128];
+        let start = memory.as_ptr().align_offset(64) + past;
+        memory.truncate(start);
+        memory.extend(bytes);
+        Self { bytes: memory, start }
+    }
+}
+
+impl AsRef<[u8]> for Aligned {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
+
+mod borrowed {
+    use super::*;
+
+    #[test]
+    fn a_borrowed_filter_answers_as_its_own() {
+        let keys: Vec<u64> = (0..20_000).collect();
+        for filter in
+            [filter(1, 4, 0, 10), filter(1000, 8, 5, 3000), filter(40_001, 12, 5, 3000)].iter().chain(&purposes())
+        {
+            // As in a stream, what follows is left alone.
+            let aligned = Aligned::new(&[&bytes_of(filter), &b"rest"[..]].concat(), 0);
+            let borrowed = BorrowedBloomFilter::new(aligned.as_ref()).unwrap();
+            borrowed.verify().unwrap();
+            assert!(*borrowed == *filter);
+            assert_eq!(purpose(&borrowed), purpose(filter));
+            assert_eq!(borrowed.fill_ratio(), filter.fill_ratio());
+            assert_eq!(borrowed.estimated_keys(), filter.estimated_keys());
+            let mut found = [vec![false; keys.len()], vec![true; keys.len()]];
+            let [ours, theirs] = &mut found;
+            assert_eq!(borrowed.contains_batch(&keys, ours), filter.contains_batch(&keys, theirs));
+            assert_eq!(found[0], found[1]);
+            assert!(keys.iter().zip(&found[0]).all(|(key, found)| borrowed.contains(key) == *found));
+            assert_eq!(bytes_of(&borrowed), bytes_of(filter));
+        }
+    }
+
+    /// Tells when it is dropped.
+    struct Owner(Aligned, Arc<AtomicBool>);
+
+    impl AsRef<[u8]> for Owner {
+        fn as_ref(&self) -> &[u8] {
+            self.0.as_ref()
+        }
+    }
+
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn an_owner_lives_as_long_as_its_filter() {
+        let filter = filter(1000, 8, 5, 3000);
+        let dropped = Arc::new(AtomicBool::new(false));
+        let owner = Owner(Aligned::new(&bytes_of(&filter), 0), dropped.clone());
+        let borrowed: BorrowedBloomFilter<'static> = BorrowedBloomFilter::new(owner).unwrap();
+        // It moves, goes to other threads, and is asked by them.
+        let (borrowed, copy) = std::thread::spawn(move || {
+            let mut copy = BloomFilter::clone(&borrowed);
+            assert!(copy.insert("key") && !borrowed.contains("key"));
+            (Box::new(borrowed), copy)
+        })
+        .join()
+        .unwrap();
+        assert!(!dropped.load(Ordering::Relaxed));
+        assert!((0..3000u64).all(|key| borrowed.contains(&key)));
+        drop(borrowed);
+        assert!(dropped.load(Ordering::Relaxed));
+        assert!(copy.contains("key") && copy.contains(&7u64));
+        // A filter that is refused keeps nothing.
+        let dropped = Arc::new(AtomicBool::new(false));
+        BorrowedBloomFilter::new(Owner(Aligned::new(b"#!", 0), dropped.clone())).unwrap_err();
+        assert!(dropped.load(Ordering::Relaxed));
+    }
+
+    /// `fill_ratio` rests on the trailer, which is not checked until `verify` does.
+    #[test]
+    fn more_bits_than_there_are_cannot_be_set() {
+        let mut bytes = bytes_of(&filter(3, 8, 7, 20));
+        let ones = bytes.len() - TRAILER;
+        let mut borrow = |claim: u64| {
+            bytes[ones..ones + 8].copy_from_slice(&claim.to_le_bytes());
+            BorrowedBloomFilter::new(Aligned::new(&bytes, 0))
+        };
+        let all = borrow(3 * 512).unwrap();
+        assert_eq!(all.fill_ratio(), 1.0);
+        assert!(matches!(all.verify().unwrap_err().kind(), FileErrorKind::DamagedBody));
+        assert!(matches!(borrow(3 * 512 + 1).unwrap_err().kind(), FileErrorKind::DamagedBody));
+    }
+
+    #[test]
+    fn a_place_that_blocks_cannot_have_is_named() {
+        for filter in purposes() {
+            let bytes = bytes_of(&filter);
+            for past in 0..64 {
+                let aligned = Aligned::new(&bytes, past);
+                let borrowed = BorrowedBloomFilter::new(aligned.as_ref());
+                if past == 0 {
+                    assert!(*borrowed.unwrap() == filter);
+                    continue;
+                }
+                let error = borrowed.unwrap_err();
+                let named = matches!(error.kind(), &FileErrorKind::Misaligned { remainder, alignment: 64 } if remainder == past);
+                assert!(named, "{error:?}");
+                assert_eq!(
+                    error.to_string(),
+                    format!(
+                        "the filter begins {past} bytes past a multiple of 64 in memory: \
+                         place its section at a multiple of 64, or load a copy with read_from"
+                    )
+                );
+                assert!(BloomFilter::read_from(aligned.as_ref()).unwrap() == filter);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_has_the_bytes_that_it_says_and_goes_into_a_slice() {
+    let written = |bytes: &[u8], size: usize, write: &dyn Fn(&mut [u8]) -> Result<usize, FileError>| {
+        assert_eq!(size, bytes.len());
+        for more in [0, 1, 1000] {
+            let mut slice = vec![0xA5; size + more];
+            assert_eq!(write(&mut slice).unwrap(), size);
+            assert_eq!(&slice[..size], bytes);
+            assert!(slice[size..].iter().all(|&byte| byte == 0xA5), "it wrote beyond its end");
+        }
+        for short in [0, 1, 64, size - 1] {
+            let mut slice = vec![0xA5; short];
+            let error = write(&mut slice).unwrap_err();
+            let named =
+                matches!(error.kind(), &FileErrorKind::SliceTooShort { have, want } if (have, want) == (short, size));
+            assert!(named, "{error:?}");
+            let message = format!(
+                "a slice of {short} bytes for a filter whose file takes {size}: give as many as file_bytes() says"
+            );
+            assert_eq!(error.to_string(), message);
+            assert!(slice.iter().all(|&byte| byte == 0xA5), "it wrote to a slice that is too short");
+        }
+    };
+    for filter in [filter(1, 4, 0, 10), filter(CHUNK + 1, 12, 5, 3000)].into_iter().chain(purposes()) {
+        let bytes = bytes_of(&filter);
+        written(&bytes, filter.file_bytes(), &|slice| filter.write_to_slice(slice));
+        let atomic = AtomicBloomFilter::from(filter);
+        written(&bytes, atomic.file_bytes(), &|slice| atomic.write_to_slice(slice));
+    }
+    for keys in [0, 10, 1000u64] {
+        let mut filter = ScalableBloomFilter::new(10, 0.01).unwrap();
+        (0..keys).for_each(|key| _ = filter.insert(&key).unwrap());
+        let mut bytes = Vec::new();
+        filter.write_to(&mut bytes).unwrap();
+        written(&bytes, filter.file_bytes(), &|slice| filter.write_to_slice(slice));
+    }
+}
+
 #[cfg(feature = "mmap")]
 #[allow(unsafe_code)] // Mapping is unsafe to call, and this is where it is tested.
 mod map {
     use super::*;
-    use bloomline::MappedBloomFilter;
 
-    fn map(path: &Path) -> Result<MappedBloomFilter, FileError> {
+    fn map(path: &Path) -> Result<BorrowedBloomFilter<'static>, FileError> {
         // SAFETY: the tests change files only when no mapping of them is left, in folders of their own.
         unsafe { BloomFilter::map(path) }
     }

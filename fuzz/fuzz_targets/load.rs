@@ -2,7 +2,9 @@
 //! `-rss_limit_mb=256 -malloc_limit_mb=64`, which no header's claims may exceed.
 #![no_main]
 
-use bloomline::{AtomicBloomFilter, BloomFilter, FileErrorKind, KeyHasher, ScalableBloomFilter};
+use bloomline::{
+    AtomicBloomFilter, BloomFilter, BorrowedBloomFilter, FileError, FileErrorKind, KeyHasher, ScalableBloomFilter,
+};
 use libfuzzer_sys::fuzz_target;
 use std::io::{self, Read};
 use twox_hash::XxHash3_64;
@@ -124,6 +126,20 @@ fn check_series(data: &[u8]) {
     }
 }
 
+/// The same filter or the same error as from a reader, without a copy of the blocks.
+fn check_borrowed(data: &[u8], read: &Result<BloomFilter, FileError>) {
+    let mut memory = vec![0; data.len() + 128];
+    memory.truncate(memory.as_ptr().align_offset(64));
+    let start = memory.len();
+    memory.extend(data);
+    let borrowed = BorrowedBloomFilter::new(&memory[start..]).and_then(|filter| filter.verify().map(|()| filter));
+    match (read, borrowed) {
+        (Ok(filter), Ok(borrowed)) => assert!(*filter == *borrowed),
+        (Err(error), Err(borrowed)) => assert_eq!(error.to_string(), borrowed.to_string()),
+        (one, other) => panic!("{one:?} {other:?}"),
+    }
+}
+
 fuzz_target!(|input: (u8, u16, &[u8])| {
     let (repairs, part, data) = input;
     check_series(data);
@@ -133,6 +149,7 @@ fuzz_target!(|input: (u8, u16, &[u8])| {
     check_series(&series(&data, first, last));
     let mut rest = &data[..];
     let read = BloomFilter::read_from(&mut rest);
+    check_borrowed(&data, &read);
     let in_parts = BloomFilter::read_from(Parts { rest: &data, part: 1 + usize::from(part) });
     match (read, in_parts) {
         (Ok(filter), Ok(in_parts)) => {

@@ -133,6 +133,21 @@ pub enum FileErrorKind {
         /// Bytes of the filter.
         bytes: u64,
     },
+    /// Bytes that a filter was to be read from without a copy do not begin where a block can: see
+    /// [`BorrowedBloomFilter`](crate::BorrowedBloomFilter).
+    Misaligned {
+        /// By how many bytes their address is past a multiple of the alignment.
+        remainder: usize,
+        /// The alignment of a block, in bytes.
+        alignment: usize,
+    },
+    /// A slice is too short to write the filter to.
+    SliceTooShort {
+        /// Bytes of the slice.
+        have: usize,
+        /// Bytes of the filter's file.
+        want: usize,
+    },
     /// The system refused to read or write.
     Io(io::Error),
 }
@@ -174,6 +189,16 @@ impl fmt::Display for FileErrorKind {
             ),
             Self::OutOfMemory { bytes } => {
                 write!(f, "the system has no {bytes} bytes of memory for the filter")
+            }
+            Self::Misaligned { remainder, alignment } => write!(
+                f,
+                "the filter begins {remainder} bytes past a multiple of {alignment} in memory: place its section at a multiple of {alignment}, or load a copy with read_from"
+            ),
+            Self::SliceTooShort { have, want } => {
+                write!(
+                    f,
+                    "a slice of {have} bytes for a filter whose file takes {want}: give as many as file_bytes() says"
+                )
             }
             Self::Io(error) => error.fmt(f),
         }

@@ -23,13 +23,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 pub use error::{FileError, FileErrorKind};
-#[cfg(feature = "mmap")]
-pub(crate) use header::{HEADER_BYTES, Head, TRAILER_BYTES};
+pub(crate) use header::{Head, TRAILER_BYTES};
 pub use replace::{replace, temporaries};
-pub(crate) use scalable::{LoadedScalable, read as read_scalable, write as write_scalable};
-pub(crate) use stream::{Loaded, Parts, read, write};
-#[cfg(feature = "mmap")]
-pub(crate) use stream::{Trailer, copy_body, read_header};
+pub(crate) use scalable::{
+    LoadedScalable, file_bytes as scalable_bytes, read as read_scalable, write as write_scalable,
+};
+pub(crate) use stream::{Loaded, Parts, Trailer, copy_body, read, read_header, write};
 
 /// Loads what `read` reads from a file, or from a pipe that has a path.
 pub(crate) fn load<T>(
@@ -54,6 +53,18 @@ pub(crate) fn load<T>(
 pub(crate) fn regular_length(file: &File) -> io::Result<Option<u64>> {
     let metadata = file.metadata()?;
     Ok(metadata.is_file().then_some(metadata.len()))
+}
+
+/// Writes a file of `want` bytes by `write` to the start of a slice; `want`.
+pub(crate) fn write_to_slice(
+    slice: &mut [u8],
+    want: usize,
+    write: impl FnOnce(&mut [u8]) -> io::Result<()>,
+) -> Result<usize, FileError> {
+    let have = slice.len();
+    let file = slice.get_mut(..want).ok_or(FileErrorKind::SliceTooShort { have, want })?;
+    write(file).map_err(FileErrorKind::Io)?;
+    Ok(want)
 }
 
 /// Saves what `write` writes.

@@ -1,7 +1,6 @@
 //! A scalable filter on a stream: a header of its own, and every stage as a whole filter.
 
 use super::error::FileErrorKind;
-use super::fields;
 use super::header::{self, HEADER_BYTES, Kind, check, u32_at, u64_at};
 use super::stream::{self, Loaded, Parts, Rest};
 use crate::block::WORDS;
@@ -64,15 +63,19 @@ impl Header {
     }
 }
 
+/// Bytes of the file of a filter of these stages.
+pub(crate) fn file_bytes<'a, W: 'a>(stages: impl Iterator<Item = Parts<'a, W>>) -> u64 {
+    HEADER_BYTES as u64 + stages.map(|stage| stage.file_bytes()).sum::<u64>()
+}
+
 /// Writes the filter and flushes the writer.
-pub(crate) fn write<'a, W: Iterator<Item = [u64; WORDS]>>(
+pub(crate) fn write<'a, W: Iterator<Item = [u64; WORDS]> + 'a>(
     growth: Growth,
     in_last: u64,
     stages: impl ExactSizeIterator<Item = Parts<'a, W>> + Clone,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    let bytes = |stage: Parts<'a, W>| header::file_bytes(fields::encode(stage.purpose).len(), stage.params);
-    let length = stages.clone().map(bytes).sum::<u64>() + HEADER_BYTES as u64;
+    let length = file_bytes(stages.clone());
     writer.write_all(&Header { stages: stages.len(), growth, in_last, length }.encode())?;
     for stage in stages {
         stream::write(&WORDS4, stage, &mut writer)?;

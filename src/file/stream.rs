@@ -30,6 +30,13 @@ pub(crate) struct Parts<'a, W> {
     pub(crate) words: W,
 }
 
+impl<W> Parts<'_, W> {
+    /// Bytes of the file.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        header::file_bytes(fields::encode(self.purpose).len(), self.params)
+    }
+}
+
 /// What a file held.
 pub(crate) struct Loaded {
     pub(crate) params: Params,

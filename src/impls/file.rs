@@ -80,6 +80,38 @@ impl<L: Operations<A>, A: Access> Filter<L, A> {
         file::write(L::FORMAT, self.parts(), writer)
     }
 
+    /// Writes the filter as [`save`](Self::save) does, to the start of a slice, such as a section of a file that is mapped
+    /// or in the making; returns how many bytes it wrote, which is [`file_bytes`](Self::file_bytes). Takes 1 MiB of memory.
+    ///
+    /// # Errors
+    /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is written then.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    ///
+    /// let mut seen = BloomFilter::new(1000, 0.01)?;
+    /// seen.insert("a");
+    /// let mut table = b"data".to_vec();
+    /// let start = table.len().next_multiple_of(64); // there `BorrowedBloomFilter` reads it without a copy
+    /// table.resize(start + seen.file_bytes(), 0);
+    /// seen.write_to_slice(&mut table[start..])?;
+    ///
+    /// let seen = BloomFilter::read_from(&table[start..])?;
+    /// assert!(seen.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, FileError> {
+        file::write_to_slice(slice, self.file_bytes(), |file| self.write_to(file))
+    }
+
+    /// Bytes of the filter's file, exactly: what [`save`](Self::save) and [`write_to`](Self::write_to) write. Does not depend
+    /// on the keys that are in. O(1).
+    pub fn file_bytes(&self) -> usize {
+        // Little more than the blocks, which are in memory.
+        self.parts().file_bytes() as usize
+    }
+
     /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what
     /// follows stays in `reader`. Reads are of up to 1 MiB, so that no buffer is needed around it.
     ///

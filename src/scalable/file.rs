@@ -66,6 +66,22 @@ impl ScalableBloomFilter {
         file::write_scalable(self.growth, self.in_last, self.stages.iter().map(BloomFilter::parts), writer)
     }
 
+    /// Writes the filter as [`save`](Self::save) does, to the start of a slice; returns how many bytes it wrote, which is
+    /// [`file_bytes`](Self::file_bytes). See [`BloomFilter::write_to_slice`].
+    ///
+    /// # Errors
+    /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is written then.
+    pub fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, FileError> {
+        file::write_to_slice(slice, self.file_bytes(), |file| self.write_to(file))
+    }
+
+    /// Bytes of the filter's file, exactly, with the stages that it has: what [`save`](Self::save) and
+    /// [`write_to`](Self::write_to) write. O(stages).
+    pub fn file_bytes(&self) -> usize {
+        // Little more than the blocks, which are in memory.
+        file::scalable_bytes(self.stages.iter().map(BloomFilter::parts)) as usize
+    }
+
     /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what
     /// follows stays in `reader`. Memory grows with the data that arrive, as with [`BloomFilter::read_from`].
     ///

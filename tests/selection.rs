@@ -1,0 +1,136 @@
+//! Queries of selected rows: the rows that are left are those that were selected and that single calls find.
+
+use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key, KeyHasher, ScalableBloomFilter};
+use proptest::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Rows that are asked for together.
+const PORTION: usize = 512;
+
+/// Checks the four calls of a filter with keys 0, 1, 2, … against what `expected` says of each.
+macro_rules! check {
+    ($filter:expr, $keys:expr, $bitmap:expr, $indices:expr) => {{
+        let (filter, keys) = (&$filter, &$keys[..]);
+        let hashes: Vec<u64> = keys.iter().map(|key| key.hash(filter.hasher())).collect();
+        let selected = |row: usize| $bitmap[row / 64] >> (row % 64) & 1 == 1;
+        let mut expected = vec![0; keys.len().div_ceil(64)];
+        let rows = (0..keys.len()).filter(|&row| selected(row) && filter.contains(&keys[row]));
+        let count = rows.map(|row| expected[row / 64] |= 1 << (row % 64)).count();
+
+        let mut bitmap = $bitmap.clone();
+        assert_eq!(filter.prune_bitmap(keys, &mut bitmap), count);
+        assert_eq!(bitmap, expected);
+        let mut bitmap = $bitmap.clone();
+        assert_eq!(filter.prune_bitmap_by_hashes(&hashes, &mut bitmap), count);
+        assert_eq!(bitmap, expected);
+
+        let mut expected: Vec<u32> = $indices.clone();
+        expected.retain(|&row| filter.contains(&keys[row as usize]));
+        let mut indices = $indices.clone();
+        filter.prune_indices(keys, &mut indices);
+        assert_eq!(indices, expected);
+        let mut indices = $indices.clone();
+        filter.prune_indices_by_hashes(&hashes, &mut indices);
+        assert_eq!(indices, expected);
+    }};
+}
+
+/// Words with all bits, none, some, and few of them.
+fn words() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        3 => Just(!0),
+        1 => Just(0),
+        2 => any::<u64>(),
+        1 => (0..64u32).prop_map(|bit| 1 << bit),
+    ]
+}
+
+/// The rows of a batch, a bitmap of them, and indices: in any order, and some of them twice.
+fn batches() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, Vec<u32>)> {
+    let rows = prop_oneof![8 => 0..300usize, 1 => PORTION - 1..=PORTION + 1, 1 => 2 * PORTION..2 * PORTION + 100];
+    rows.prop_flat_map(|rows| {
+        let index = any::<prop::sample::Index>().prop_map(move |index| index.index(rows.max(1)) as u32);
+        let indices = prop_oneof![Just((0..rows as u32).collect()), prop::collection::vec(index, 0..=2 * rows)];
+        (prop::collection::vec(0..1000u64, rows), prop::collection::vec(words(), rows.div_ceil(64)), indices)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_is_left_was_selected_and_is_found(
+        (keys, bitmap, indices) in batches(),
+        inserted in prop::collection::vec(0..1000u64, 0..700),
+        // The last size is above those whose batches run without prefetches.
+        blocks in prop::sample::select(vec![1usize, 10, 5001]),
+    ) {
+        for kernel in Kernel::available() {
+            let builder = BloomFilter::builder().memory(64 * blocks).probes(8).kernel(kernel);
+            let mut filter: BloomFilter = builder.build().unwrap();
+            filter.extend(&inserted);
+            check!(filter, keys, bitmap, indices);
+            check!(AtomicBloomFilter::from(filter), keys, bitmap, indices);
+        }
+        // One stage and several.
+        for first in [1000, 10] {
+            let mut scalable = ScalableBloomFilter::new(first, 0.01).unwrap();
+            inserted.iter().for_each(|key| _ = scalable.insert(key).unwrap());
+            check!(scalable, keys, bitmap, indices);
+        }
+        #[cfg(feature = "variants")]
+        {
+            let mut classic = bloomline::variants::ClassicBloomFilter::new(500, 0.01).unwrap();
+            inserted.iter().for_each(|key| _ = classic.insert(key));
+            check!(classic, keys, bitmap, indices);
+        }
+    }
+}
+
+/// A key that must not be looked at.
+struct Null;
+
+impl Key for Null {
+    fn hash(&self, _: &KeyHasher) -> u64 {
+        panic!("a row that is not selected was asked for")
+    }
+}
+
+#[test]
+fn rows_that_are_not_selected_are_not_asked_for() {
+    let mut filter = BloomFilter::new(1000, 0.01).unwrap();
+    filter.extend(0..1000u64);
+    let keys = [const { Null }; 100];
+    let mut bitmap = [0, 0];
+    assert_eq!(filter.prune_bitmap(&keys, &mut bitmap), 0);
+    // Beyond the last row.
+    let mut bitmap = [0, !0 << 36];
+    assert_eq!(filter.prune_bitmap(&keys, &mut bitmap), 0);
+    assert_eq!(bitmap, [0, 0]);
+    filter.prune_indices(&keys, &mut Vec::new());
+}
+
+/// The message of a panic.
+fn panics(call: impl FnOnce()) -> String {
+    *catch_unwind(AssertUnwindSafe(call)).unwrap_err().downcast().unwrap()
+}
+
+#[test]
+fn a_bitmap_of_another_length_and_an_index_without_a_row_panic() {
+    let filter = BloomFilter::new(1000, 0.01).unwrap();
+    let scalable = ScalableBloomFilter::new(1000, 0.01).unwrap();
+    for (rows, words) in [(0, 1), (1, 0), (64, 2), (65, 1), (65, 3)] {
+        let keys = vec![7u64; rows];
+        let message = format!("a batch of {rows} keys needs a bitmap of {} words, not {words}", rows.div_ceil(64));
+        let mut bitmap = vec![!0; words];
+        assert_eq!(panics(|| _ = filter.prune_bitmap(&keys, &mut bitmap)), message);
+        assert_eq!(panics(|| _ = filter.prune_bitmap_by_hashes(&keys, &mut bitmap)), message);
+        assert_eq!(panics(|| _ = scalable.prune_bitmap(&keys, &mut bitmap)), message);
+        assert_eq!(panics(|| _ = scalable.prune_bitmap_by_hashes(&keys, &mut bitmap)), message);
+        assert!(bitmap.iter().all(|&word| word == !0));
+    }
+    let message = panics(|| filter.prune_indices(&[1u64, 2, 3], &mut vec![0, 3]));
+    assert!(message.contains("len is 3") && message.contains("index is 3"), "{message}");
+    let message = panics(|| scalable.prune_indices_by_hashes(&[1, 2, 3], &mut vec![0, 4]));
+    assert!(message.contains("len is 3") && message.contains("index is 4"), "{message}");
+}
