@@ -66,7 +66,7 @@ impl<L: Operations<A> + Keyed, A: Access> Filter<L, A> {
     /// ```
     #[track_caller]
     pub fn prune_bitmap<K: Key>(&self, keys: &[K], bitmap: &mut [u64]) -> usize {
-        let hash = |row: usize| keys[row].hash(&self.hasher);
+        let hash = |row: usize| keys[row].hash_with(&self.hasher);
         prune_bitmap(keys.len(), bitmap, hash, |hashes, found| self.contains_hashes(hashes, found))
     }
 
@@ -88,7 +88,7 @@ impl<L: Operations<A> + Keyed, A: Access> Filter<L, A> {
     /// ```
     #[track_caller]
     pub fn prune_indices<K: Key>(&self, keys: &[K], indices: &mut Vec<u32>) {
-        let hash = |row: usize| keys[row].hash(&self.hasher);
+        let hash = |row: usize| keys[row].hash_with(&self.hasher);
         prune_indices(indices, hash, |hashes, found| self.contains_hashes(hashes, found));
     }
 }
@@ -102,7 +102,7 @@ impl ScalableBloomFilter {
     /// If `bitmap` has not as many words as `keys` need.
     #[track_caller]
     pub fn prune_bitmap<K: Key>(&self, keys: &[K], bitmap: &mut [u64]) -> usize {
-        let hash = |row: usize| keys[row].hash(self.hasher());
+        let hash = |row: usize| keys[row].hash_with(self.hasher());
         prune_bitmap(keys.len(), bitmap, hash, |hashes, found| self.contains_hashes(hashes, found))
     }
 
@@ -113,7 +113,7 @@ impl ScalableBloomFilter {
     /// If there is no key at an index.
     #[track_caller]
     pub fn prune_indices<K: Key>(&self, keys: &[K], indices: &mut Vec<u32>) {
-        let hash = |row: usize| keys[row].hash(self.hasher());
+        let hash = |row: usize| keys[row].hash_with(self.hasher());
         prune_indices(indices, hash, |hashes, found| self.contains_hashes(hashes, found));
     }
 

@@ -11,7 +11,7 @@ const PORTION: usize = 512;
 macro_rules! check {
     ($filter:expr, $keys:expr, $bitmap:expr, $indices:expr) => {{
         let (filter, keys) = (&$filter, &$keys[..]);
-        let hashes: Vec<u64> = keys.iter().map(|key| key.hash(filter.hasher())).collect();
+        let hashes: Vec<u64> = keys.iter().map(|key| key.hash_with(filter.hasher())).collect();
         let selected = |row: usize| $bitmap[row / 64] >> (row % 64) & 1 == 1;
         let mut expected = vec![0; keys.len().div_ceil(64)];
         let rows = (0..keys.len()).filter(|&row| selected(row) && filter.contains(&keys[row]));
@@ -91,7 +91,7 @@ proptest! {
 struct Null;
 
 impl Key for Null {
-    fn hash(&self, _: &KeyHasher) -> u64 {
+    fn hash_with(&self, _: &KeyHasher) -> u64 {
         panic!("a row that is not selected was asked for")
     }
 }
