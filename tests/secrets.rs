@@ -61,7 +61,7 @@ fn no_mapped_filter_prints_its_seed() {
     #[allow(unsafe_code)]
     // SAFETY: nobody else knows the file.
     let mapped = unsafe { BloomFilter::map(file.path()) }.unwrap();
-    debug(&mapped, &["MappedBloomFilter", "block_count"]);
+    debug(&mapped, &["BorrowedBloomFilter", "block_count"]);
 }
 
 #[cfg(feature = "frontier")]
