@@ -316,12 +316,7 @@ impl Memory for AtomicBlocks {
     }
 
     fn clear(&mut self) {
-        for word in self.as_slice().iter().flat_map(|block| &block.0) {
-            // Relaxed: `&mut self` rules out racing callers. Reads first, as the blocks of one writer do.
-            if word.load(Ordering::Relaxed) != 0 {
-                word.store(0, Ordering::Relaxed);
-            }
-        }
+        self.wipe();
     }
 
     fn populate(&mut self) {
@@ -332,6 +327,17 @@ impl Memory for AtomicBlocks {
 }
 
 impl AtomicBlocks {
+    /// Unsets all bits, each at some moment during the call. To do so while others read or set them is for callers who tell
+    /// them.
+    pub(crate) fn wipe(&self) {
+        for word in self.as_slice().iter().flat_map(|block| &block.0) {
+            // Relaxed: who tells others orders it. Reads first, as the blocks of one writer do.
+            if word.load(Ordering::Relaxed) != 0 {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Sets the bits that are set in `theirs`, while other threads write to both.
     pub(crate) fn unite(&self, theirs: impl Iterator<Item = [u64; WORDS]>) {
         for (ours, theirs) in self.as_slice().iter().zip(theirs) {
