@@ -2,18 +2,18 @@
 
 use crate::batch::{FEW, PENDING, Pending};
 use crate::filter::Filter;
-use crate::operations::Query;
+use crate::operations::{Access, Operations};
 use crate::words4::Words4;
 
 /// `found[i]` = whether a filter has `hashes[i]`; the count of `true`. The filters, of one hasher, come in the order of the
 /// search. Each gets a batch of the hashes that no filter before it has.
-pub(crate) fn contains_many<'a, A: 'a>(
+pub(crate) fn contains_many<'a, A: Access + 'a>(
     filters: impl Iterator<Item = &'a Filter<Words4, A>> + Clone,
     hashes: &[u64],
     found: &mut [bool],
 ) -> usize
 where
-    Words4: Query<A>,
+    Words4: Operations<A>,
 {
     let mut others = filters.clone();
     if let (Some(only), None) = (others.next(), others.next()) {

@@ -308,6 +308,20 @@ impl From<AtomicBlocks> for Blocks {
     }
 }
 
+/// Each word is that of some moment during the call.
+impl Clone for AtomicBlocks {
+    fn clone(&self) -> Self {
+        Blocks::from_words(self.as_slice().len(), self.words()).into()
+    }
+}
+
+/// Each word is that of some moment during the call.
+impl PartialEq for AtomicBlocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.words().eq(other.words())
+    }
+}
+
 /// The words are each those of some moment during the walk.
 impl Memory for AtomicBlocks {
     fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {

@@ -60,7 +60,7 @@ use std::sync::{OnceLock, PoisonError};
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 pub struct AtomicScalableBloomFilter {
-    growth: Growth,
+    pub(super) growth: Growth,
     /// Those up to the one whose turn it is. All before it are full.
     stages: Box<[OnceLock<AtomicBloomFilter>]>,
     turn: Turn,
@@ -289,6 +289,15 @@ impl AtomicScalableBloomFilter {
         (last, self.growth.capacity(last as usize).saturating_sub(self.room.free(last)))
     }
 
+    /// The stages, oldest first, and the keys in the last one, as one writer would have them.
+    pub(super) fn frozen(&self) -> (impl ExactSizeIterator<Item = &AtomicBloomFilter> + Clone, u64) {
+        let (last, in_last) = self.filled();
+        let stages =
+            self.stages[..=last as usize].iter().map(|stage| stage.get().expect("a stage is built before its turn"));
+        // A stage that was begun for a key whose claim another thread won in the stage before may have none: it counts as one.
+        (stages, in_last.max(last.min(1)))
+    }
+
     /// Inserts a hash that no stage before `from` has from another thread whose claim counts.
     fn insert_from(&self, mut from: u64, hash: u64) -> Result<bool, BuildError> {
         loop {
@@ -397,12 +406,30 @@ impl From<ScalableBloomFilter> for AtomicScalableBloomFilter {
 /// Freezes a shared filter without copying. Owning it proves that every insert has finished.
 impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
     fn from(shared: AtomicScalableBloomFilter) -> Self {
-        let (last, in_last) = shared.filled();
+        let (_, in_last) = shared.frozen();
         let stages = shared.stages.into_iter().map_while(OnceLock::into_inner).map(BloomFilter::from).collect();
-        // A stage that was begun for a key whose claim another thread won in the stage before may have none: it counts as one.
-        Self { growth: shared.growth, stages, in_last: in_last.max(last.min(1)) }
+        Self { growth: shared.growth, stages, in_last }
     }
 }
+
+/// Each word is copied at some moment during the call, as in [`AtomicBloomFilter`]. O(memory).
+impl Clone for AtomicScalableBloomFilter {
+    fn clone(&self) -> Self {
+        let (stages, in_last) = self.frozen();
+        let stages = stages.cloned().map(BloomFilter::from).collect();
+        ScalableBloomFilter { growth: self.growth, stages, in_last }.into()
+    }
+}
+
+/// Equal stages, keys and rate, each word at some moment during the call; the kernel does not count.
+impl PartialEq for AtomicScalableBloomFilter {
+    fn eq(&self, other: &Self) -> bool {
+        let ((ours, in_last), (theirs, in_their_last)) = (self.frozen(), other.frozen());
+        self.growth == other.growth && in_last == in_their_last && ours.eq(theirs)
+    }
+}
+
+impl Eq for AtomicScalableBloomFilter {}
 
 impl fmt::Debug for AtomicScalableBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,6 +16,8 @@ use core::fmt;
 mod atomic;
 #[cfg(feature = "file")]
 mod file;
+#[cfg(feature = "rayon")]
+mod parallel;
 
 #[cfg(feature = "std")]
 pub use atomic::AtomicScalableBloomFilter;
@@ -30,6 +32,10 @@ pub use atomic::AtomicScalableBloomFilter;
 /// also reads a cache line in each stage that it visits, instead of one. Where a bound on the keys is known
 /// within some 50 %, [`BloomFilter`] is the better choice. docs/DESIGN.md has the figures, and the source of the
 /// scheme: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.
+///
+/// There is no `union`: two full stages in one would have twice the keys that the stage keeps its rate with. Build filters that
+/// are to be merged as [`BloomFilter`]s of the size that all keys need. Nor can a file be mapped: the blocks of its later stages are
+/// not aligned in it.
 ///
 /// # Examples
 /// ```
