@@ -48,8 +48,8 @@ pub enum BuildError {
     },
     /// Neither expected keys nor a rate to size by.
     Underspecified,
-    /// A [`ScalableBloomFilter`](crate::ScalableBloomFilter) without expected keys or without a rate, or with memory or
-    /// probes.
+    /// A [`ScalableBloomFilter`](crate::ScalableBloomFilter), or another filter of several parts, without expected keys or
+    /// without a rate, or with memory or probes.
     NotKeysAndRate,
     /// The rate is below what 64-bit hashes can tell apart at this number of keys.
     RateUnreachable {
@@ -105,7 +105,7 @@ impl fmt::Display for BuildError {
             }
             Self::NotKeysAndRate => write!(
                 f,
-                "a scalable filter needs the expected keys of its first stage and a false-positive rate: give these two, without memory or probes"
+                "a scalable or rotating filter needs the expected keys of its first part and a false-positive rate: give these two, without memory or probes"
             ),
             Self::RateUnreachable { value, floor } => write!(
                 f,

@@ -373,20 +373,34 @@ impl<L: Operations<A>, A: Access> FromParams for Filter<L, A> {
     }
 }
 
-impl<L: Operations<Exclusive, Memory: MemoryMut>> Clone for Filter<L, Exclusive> {
+/// Of a filter that other threads write to meanwhile, each word is copied at some moment during the call: a key whose insert this
+/// thread knows to have returned is in the copy, and one that races with the call may be in it with all, some or none of its bits.
+/// O(memory).
+///
+/// # Examples
+/// ```
+/// let seen = bloomline::AtomicBloomFilter::new(1000, 0.01)?;
+/// seen.insert("a");
+/// let copy = seen.clone();
+/// assert!(copy == seen);
+/// assert!(seen.insert("b") && !copy.contains("b") && copy != seen);
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+impl<L: Operations<A, Memory: Clone>, A: Access> Clone for Filter<L, A> {
     fn clone(&self) -> Self {
         Self::of(self.params, self.hasher.clone(), self.purpose.clone(), self.blocks.clone())
     }
 }
 
-/// Equal geometry, seed and bits. The kernel does not count, nor what the filter is made for.
-impl<L: Operations<Exclusive, Memory: MemoryMut>> PartialEq for Filter<L, Exclusive> {
+/// Equal geometry, seed and bits. The kernel does not count, nor what the filter is made for. While other threads insert, each word is
+/// compared at some moment during the call: so "equal" is certain only of filters that nobody writes to.
+impl<L: Operations<A, Memory: PartialEq>, A: Access> PartialEq for Filter<L, A> {
     fn eq(&self, other: &Self) -> bool {
         self.params.check_same(&other.params).is_ok() && self.blocks == other.blocks
     }
 }
 
-impl<L: Operations<Exclusive, Memory: MemoryMut>> Eq for Filter<L, Exclusive> {}
+impl<L: Operations<A, Memory: PartialEq>, A: Access> Eq for Filter<L, A> {}
 
 /// Shares a filter among writers, without copying.
 impl<L> From<Filter<L, Exclusive>> for Filter<L, Shared>

@@ -9,7 +9,7 @@
 const TIGHTENING: f64 = 0.875;
 
 /// More stages than any filter can have: from the 53rd on, 64-bit hashes cannot keep the stage's rate.
-#[cfg(any(feature = "file", test))]
+#[cfg(any(feature = "std", test))]
 pub(crate) const MAX_STAGES: usize = 64;
 
 /// What a scalable filter is made from.

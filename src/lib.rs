@@ -30,6 +30,8 @@
 //! | [`BloomFilter`] | one writer, any number of readers | |
 //! | [`AtomicBloomFilter`] | many writers and readers, one claim for each key | |
 //! | [`ScalableBloomFilter`] | a number of keys that nobody knows: it grows and keeps the rate | |
+#![cfg_attr(feature = "std", doc = "| [`AtomicScalableBloomFilter`] | the same, filled by many threads | `std` |")]
+#![cfg_attr(feature = "std", doc = "| [`RotatingBloomFilter`] | a window of the last keys, or of a time | `std` |")]
 #![cfg_attr(
     feature = "file",
     doc = "| [`BorrowedBloomFilter`] | queries of a filter in a slice, in a section of a file, or in a file of its own | `file`, `mmap` |"
@@ -101,11 +103,18 @@ mod plan;
 mod purpose;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "std")]
+mod room;
+#[cfg(feature = "std")]
+mod rotating;
+mod row;
 mod scalable;
 mod selection;
 mod stats;
 mod storage;
 mod sync;
+#[cfg(feature = "std")]
+mod turn;
 #[cfg(feature = "variants")]
 pub mod variants;
 mod within_build;
@@ -131,6 +140,10 @@ pub use kernel::Kernel;
 pub use key::Key;
 pub use params::Builder;
 pub use plan::Plan;
+#[cfg(feature = "std")]
+pub use rotating::RotatingBloomFilter;
+#[cfg(feature = "std")]
+pub use scalable::AtomicScalableBloomFilter;
 pub use scalable::ScalableBloomFilter;
 pub use within_build::WithinBuild;
 pub use words4::BloomFilter;

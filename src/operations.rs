@@ -31,7 +31,6 @@ pub(crate) trait Access {
     type Place<'a, M: 'a>;
 
     /// The place for an owner's insert.
-    #[cfg_attr(not(feature = "variants"), expect(dead_code))]
     fn place<M>(memory: &mut M) -> Self::Place<'_, M>;
 
     /// The memory, to read.

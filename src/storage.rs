@@ -308,6 +308,20 @@ impl From<AtomicBlocks> for Blocks {
     }
 }
 
+/// Each word is that of some moment during the call.
+impl Clone for AtomicBlocks {
+    fn clone(&self) -> Self {
+        Blocks::from_words(self.as_slice().len(), self.words()).into()
+    }
+}
+
+/// Each word is that of some moment during the call.
+impl PartialEq for AtomicBlocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.words().eq(other.words())
+    }
+}
+
 /// The words are each those of some moment during the walk.
 impl Memory for AtomicBlocks {
     fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {
@@ -316,12 +330,7 @@ impl Memory for AtomicBlocks {
     }
 
     fn clear(&mut self) {
-        for word in self.as_slice().iter().flat_map(|block| &block.0) {
-            // Relaxed: `&mut self` rules out racing callers. Reads first, as the blocks of one writer do.
-            if word.load(Ordering::Relaxed) != 0 {
-                word.store(0, Ordering::Relaxed);
-            }
-        }
+        self.wipe();
     }
 
     fn populate(&mut self) {
@@ -332,6 +341,17 @@ impl Memory for AtomicBlocks {
 }
 
 impl AtomicBlocks {
+    /// Unsets all bits, each at some moment during the call. To do so while others read or set them is for callers who tell
+    /// them.
+    pub(crate) fn wipe(&self) {
+        for word in self.as_slice().iter().flat_map(|block| &block.0) {
+            // Relaxed: who tells others orders it. Reads first, as the blocks of one writer do.
+            if word.load(Ordering::Relaxed) != 0 {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Sets the bits that are set in `theirs`, while other threads write to both.
     pub(crate) fn unite(&self, theirs: impl Iterator<Item = [u64; WORDS]>) {
         for (ours, theirs) in self.as_slice().iter().zip(theirs) {

@@ -1,6 +1,7 @@
 //! A scalable filter as a file.
 
-use super::ScalableBloomFilter;
+use super::{AtomicScalableBloomFilter, ScalableBloomFilter};
+use crate::atomic_filter::AtomicBloomFilter;
 use crate::file::{self, FileError, LoadedScalable};
 use crate::words4::BloomFilter;
 use std::io::{self, Read, Write};
@@ -89,6 +90,58 @@ impl ScalableBloomFilter {
     /// [`FileError`] says what is wrong; see [`FileErrorKind`](crate::FileErrorKind).
     pub fn read_from(reader: impl Read) -> Result<Self, FileError> {
         Ok(file::read_scalable(reader, None)?.into())
+    }
+}
+
+/// Files: the same ones, of one format.
+impl AtomicScalableBloomFilter {
+    /// Saves the filter with all its stages to one file, as [`ScalableBloomFilter::save`] does, while other threads insert.
+    ///
+    /// A key whose insert this thread knows to have returned is in the file. A key that races with the call may be in it with all,
+    /// some or none of its bits, and does not count towards the keys of the last stage.
+    ///
+    /// # Errors
+    /// As [`BloomFilter::save`].
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::AtomicScalableBloomFilter;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("seen.bloom");
+    ///
+    /// let seen = AtomicScalableBloomFilter::new(1000, 0.01)?;
+    /// seen.insert("a")?;
+    /// seen.save(&path)?;
+    /// assert!(AtomicScalableBloomFilter::load(&path)?.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        file::save(path.as_ref(), |file| self.write_to(file))
+    }
+
+    /// Loads a filter from a file of a scalable filter of either kind; see [`ScalableBloomFilter::load`].
+    ///
+    /// # Errors
+    /// As [`ScalableBloomFilter::load`].
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        ScalableBloomFilter::load(path).map(Self::from)
+    }
+
+    /// Writes the filter as [`save`](Self::save) does, to a pipe, a socket or an object store, and flushes the writer.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
+        let (stages, in_last) = self.frozen();
+        file::write_scalable(self.growth, in_last, stages.map(AtomicBloomFilter::parts), writer)
+    }
+
+    /// Reads a filter that a scalable filter of either kind wrote, as [`ScalableBloomFilter::read_from`] does.
+    ///
+    /// # Errors
+    /// As [`ScalableBloomFilter::read_from`].
+    pub fn read_from(reader: impl Read) -> Result<Self, FileError> {
+        ScalableBloomFilter::read_from(reader).map(Self::from)
     }
 }
 

@@ -7,12 +7,20 @@ use crate::hash::KeyHasher;
 use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::params::{Builder, FromBuilder, Params};
+use crate::row;
 use crate::words4::BloomFilter;
 use alloc::vec::Vec;
 use core::fmt;
 
+#[cfg(feature = "std")]
+mod atomic;
 #[cfg(feature = "file")]
 mod file;
+#[cfg(feature = "rayon")]
+mod parallel;
+
+#[cfg(feature = "std")]
+pub use atomic::AtomicScalableBloomFilter;
 
 /// A filter that grows with its keys and keeps the false-positive rate, however many come.
 ///
@@ -24,6 +32,10 @@ mod file;
 /// also reads a cache line in each stage that it visits, instead of one. Where a bound on the keys is known
 /// within some 50 %, [`BloomFilter`] is the better choice. docs/DESIGN.md has the figures, and the source of the
 /// scheme: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.
+///
+/// There is no `union`: two full stages in one would have twice the keys that the stage keeps its rate with. Build filters that
+/// are to be merged as [`BloomFilter`]s of the size that all keys need. Nor can a file be mapped: the blocks of its later stages are
+/// not aligned in it.
 ///
 /// # Examples
 /// ```
@@ -217,25 +229,7 @@ impl ScalableBloomFilter {
     #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
-        if let [only] = &self.stages[..] {
-            return only.contains_hashes(hashes, found);
-        }
-        if hashes.len() <= FEW {
-            hashes.iter().zip(&mut *found).for_each(|(&hash, found)| *found = self.contains_hash(hash));
-            return found.iter().filter(|found| **found).count();
-        }
-        let mut pending = Pending::new();
-        let mut count = 0;
-        for (hashes, found) in hashes.chunks(PENDING).zip(found.chunks_mut(PENDING)) {
-            pending.take(hashes);
-            for stage in self.stages.iter().rev() {
-                pending.drop_seen(|hashes, seen| stage.contains_hashes(hashes, seen));
-            }
-            found.fill(true);
-            pending.places().for_each(|place| found[place] = false);
-            count += hashes.len() - pending.hashes().len();
-        }
-        count
+        row::contains_many(self.stages.iter().rev(), hashes, found)
     }
 
     /// The stages, oldest first: at least one, and all full but the last.
@@ -364,14 +358,19 @@ fn stage(growth: &Growth, stage: usize, seed: u64, kernel: Kernel, key_name: &st
     builder.seed(seed).kernel(kernel).key_name(key_name).build()
 }
 
+/// How a filter grows, and its first stage.
+fn first_stage<F>(builder: &Builder<F>) -> Result<(Growth, BloomFilter), BuildError> {
+    let (first, rate) = builder.keys_and_rate().ok_or(BuildError::NotKeysAndRate)?;
+    // Names what is wrong with the values as they were given, before they are divided among stages.
+    let Params { seed, kernel, .. } = builder.params()?;
+    let growth = Growth { first, rate };
+    Ok((growth, stage(&growth, 0, seed, kernel.kernel(), &builder.purpose().key_name)?))
+}
+
 impl FromBuilder for ScalableBloomFilter {
     fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
-        let (first, rate) = builder.keys_and_rate().ok_or(BuildError::NotKeysAndRate)?;
-        // Names what is wrong with the values as they were given, before they are divided among stages.
-        let Params { seed, kernel, .. } = builder.params()?;
-        let growth = Growth { first, rate };
-        let stages = alloc::vec![stage(&growth, 0, seed, kernel.kernel(), &builder.purpose().key_name)?];
-        Ok(Self { growth, stages, in_last: 0 })
+        let (growth, first) = first_stage(&builder)?;
+        Ok(Self { growth, stages: alloc::vec![first], in_last: 0 })
     }
 }
 

@@ -1,0 +1,400 @@
+//! `RotatingBloomFilter`: a window of the last keys, by filters that take turns.
+
+use crate::atomic_filter::AtomicBloomFilter;
+use crate::batch::{self, FEW, PENDING, Pending};
+use crate::error::BuildError;
+use crate::growth::combined;
+use crate::hash::KeyHasher;
+use crate::key::Key;
+use crate::params::{Builder, FromBuilder, Params};
+use crate::room::Room;
+use crate::row;
+use crate::sync::Mutex;
+use crate::turn::Turn;
+use core::fmt;
+use std::sync::PoisonError;
+
+/// A filter that forgets: a window of the last *n* distinct keys, or of a time, that any number of threads share.
+///
+/// It is for a stream without an end, such as the doorkeeper of a cache, which admits a key that comes a second time, or a log
+/// whose repeats come soon. Filters take turns: the *current generation* takes keys until it has n of them. Then an empty one
+/// takes its place, it becomes the *previous generation*, and the one before it is forgotten. Queries ask both.
+///
+/// - **The last n distinct keys are always found**, and at most 2 n are remembered. A key that comes again is as good as a key
+///   that comes for the first time: it stays for n further keys at least.
+/// - **The rate** of both full generations together is at most the one asked for. Each has p' with 1 - (1 - p')² = p.
+/// - **Memory** is that of three filters for n keys each, as the third is emptied while the others are in use. At 1 %, that is 34
+///   bits for each key of the window.
+///
+/// # Consistency
+/// What racing callers may see:
+///
+/// - **No false negative.** Once `insert` has returned, `contains` is `true` in every thread that learned of it, until n other keys
+///   came or [`rotate`](Self::rotate) was called twice.
+/// - **At most one claim in a window.** Of any number of threads that insert the same key, at most one gets `true`, also over a
+///   rotation, and none does again until a whole generation came and went. One does, unless other keys set the bits that the key
+///   lacks. Where two threads insert a new key just as the generations rotate, and only there, it may also be that neither does.
+/// - Nobody waits for a rotation, but for a thread that needs the next one while the last one is not done with emptying: that
+///   takes as long as to write the memory of a generation, which n keys took to fill.
+/// - A thread that is stopped in the middle of an insert for as long as it takes to fill more than a generation may leave bits
+///   of its key in a later one. This reads like any false positive. It may also hold one in 1024 of the places.
+///
+/// # A window of time
+/// Make it for the most keys that come in the time T, and call [`rotate`](Self::rotate) once in T. Keys of the last T are found, and
+/// none that is older than 2 T. If more keys come than it was made for, it rotates by itself, so that the rate stays.
+///
+/// ```
+/// use bloomline::RotatingBloomFilter;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use std::time::Duration;
+///
+/// let seen = RotatingBloomFilter::new(100_000, 0.01)?; // the most keys in 10 ms
+/// let done = AtomicBool::new(false);
+/// std::thread::scope(|threads| {
+///     threads.spawn(|| {
+///         while !done.load(Ordering::Relaxed) {
+///             std::thread::sleep(Duration::from_millis(10));
+///             seen.rotate();
+///         }
+///     });
+///     // … other threads insert meanwhile …
+///     seen.insert("10.0.0.7");
+///     done.store(true, Ordering::Relaxed);
+/// });
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+///
+/// # Examples
+/// ```
+/// use bloomline::RotatingBloomFilter;
+///
+/// let seen = RotatingBloomFilter::new(1000, 1e-6)?; // keys of the window, and the rate
+/// assert!(seen.insert("a"));
+/// assert!(!seen.insert("a"));
+/// for key in 0..999u32 {
+///     seen.insert(&key);
+/// }
+/// assert!(seen.contains("a")); // the oldest of the last thousand
+/// for key in 0..3000u32 {
+///     seen.insert(&key);
+/// }
+/// assert!(!seen.contains("a")); // forgotten
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+pub struct RotatingBloomFilter {
+    window: u64,
+    rate: f64,
+    /// The current one, the previous one, and one that is empty or being emptied.
+    generations: [AtomicBloomFilter; 3],
+    turn: Turn,
+    /// For keys in the current generation.
+    room: Room,
+    /// Held while the turn passes on.
+    rotating: Mutex<()>,
+    /// Held while a generation is emptied, which the next rotation waits for.
+    emptying: Mutex<()>,
+}
+
+impl RotatingBloomFilter {
+    /// A filter for a window of the last `window` distinct keys, empty.
+    ///
+    /// # Errors
+    /// [`BuildError`], as from [`AtomicBloomFilter::new`].
+    ///
+    /// # Examples
+    /// ```
+    /// let filter = bloomline::RotatingBloomFilter::new(1_000_000, 0.01)?;
+    /// assert_eq!((filter.window(), filter.false_positive_rate()), (1_000_000, 0.01));
+    /// assert!(filter.expected_fpr() <= 0.01);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn new(window: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
+        Self::builder().expected_keys(window).false_positive_rate(false_positive_rate).build()
+    }
+
+    /// A [`Builder`] for a filter of this type. It needs the keys of the window and the rate, takes a seed and a kernel, and
+    /// refuses memory and probes ([`BuildError::NotKeysAndRate`]).
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::RotatingBloomFilter;
+    /// let filter: RotatingBloomFilter =
+    ///     RotatingBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).random_seed().build()?;
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn builder() -> Builder<Self> {
+        Builder::new()
+    }
+
+    /// Inserts a key. Returns whether it is new to the window: of all threads that insert it, at most one gets `true`. A key that
+    /// was there stays for n further keys. O(length of the key); the insert that rotates also empties a generation, O(memory).
+    #[inline]
+    pub fn insert<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.insert_hash(key.hash_with(self.hasher()))
+    }
+
+    /// Whether a key may be in the window: always `true` if it is, and `true` at the false-positive rate if it was never inserted.
+    /// O(length of the key).
+    #[inline]
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.contains_hash(key.hash_with(self.hasher()))
+    }
+
+    /// [`insert`](Self::insert) of a key that was hashed elsewhere; see [`AtomicBloomFilter::insert_hash`].
+    pub fn insert_hash(&self, hash: u64) -> bool {
+        self.insert_after(None, hash)
+    }
+
+    /// [`contains`](Self::contains) of a key that was hashed elsewhere; see [`AtomicBloomFilter::insert_hash`].
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        loop {
+            let turn = self.turn.current();
+            if self.newest_first(turn).any(|generation| generation.contains_hash(hash)) {
+                return true;
+            }
+            // Otherwise the previous generation may have been emptied meanwhile, and the key moved on.
+            if self.turn.stands(turn) {
+                return false;
+            }
+        }
+    }
+
+    /// Inserts many keys in order: `new[i]` is what [`insert`](Self::insert) says of `keys[i]`. Of equal keys in the batch only the
+    /// first can be new. Returns how many were. Several times faster than single calls.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// let mut new = [false; 4];
+    /// assert_eq!(seen.insert_batch(&["a", "b", "a", "c"], &mut new), 3);
+    /// assert_eq!(new, [true, true, false, true]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn insert_batch<K: Key>(&self, keys: &[K], new: &mut [bool]) -> usize {
+        batch::check_lengths(keys.len(), new.len());
+        batch::hashed(self.hasher(), keys, new, |hashes, new| self.insert_hashes(hashes, new))
+    }
+
+    /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were found.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `keys`.
+    #[track_caller]
+    pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
+        batch::check_lengths(keys.len(), found.len());
+        batch::hashed(self.hasher(), keys, found, |hashes, found| self.contains_hashes(hashes, found))
+    }
+
+    /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`AtomicBloomFilter::insert_hash`].
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    #[track_caller]
+    pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> usize {
+        batch::check_lengths(hashes.len(), new.len());
+        if hashes.len() <= FEW {
+            hashes.iter().zip(&mut *new).for_each(|(&hash, new)| *new = self.insert_hash(hash));
+            return new.iter().filter(|new| **new).count();
+        }
+        new.fill(false);
+        let mut pending = Pending::new();
+        let portions = hashes.chunks(PENDING).zip(new.chunks_mut(PENDING));
+        portions.map(|(hashes, new)| self.insert_pending(&mut pending, hashes, new)).sum()
+    }
+
+    /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`AtomicBloomFilter::insert_hash`].
+    ///
+    /// # Panics
+    /// If `found` is not as long as `hashes`.
+    #[track_caller]
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        batch::check_lengths(hashes.len(), found.len());
+        loop {
+            let turn = self.turn.current();
+            let count = row::contains_many(self.newest_first(turn), hashes, found);
+            // As in `contains_hash`.
+            if count == hashes.len() || self.turn.stands(turn) {
+                return count;
+            }
+        }
+    }
+
+    /// Forgets the previous generation, and begins an empty one. After two calls nothing is left of what came before. Calls that
+    /// race count as one. O(memory), while the other threads go on.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// seen.insert("a");
+    /// seen.rotate();
+    /// assert!(seen.contains("a"));
+    /// seen.rotate();
+    /// assert!(!seen.contains("a"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn rotate(&self) {
+        self.rotate_from(self.turn.current());
+    }
+
+    /// The keys of the window: so many of the last distinct ones are found.
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// The rate asked for, which both generations together do not pass.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The false-positive rate to expect when both generations are full: the model's. Takes microseconds.
+    pub fn expected_fpr(&self) -> f64 {
+        combined(self.newest_first(1).map(|generation| generation.expected_fpr(self.window)))
+    }
+
+    /// The false-positive rate of the bits as they are, each word at some moment during the call; see
+    /// [`AtomicBloomFilter::current_fpr`]. O(memory).
+    pub fn current_fpr(&self) -> f64 {
+        combined(self.newest_first(self.turn.current()).map(AtomicBloomFilter::current_fpr))
+    }
+
+    /// The size of the bits of all three generations in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.generations.iter().map(AtomicBloomFilter::memory_bytes).sum()
+    }
+
+    /// The seed of the hash.
+    pub fn seed(&self) -> u64 {
+        self.generations[0].seed()
+    }
+
+    /// The hasher in use, to hash keys once for several calls.
+    pub fn hasher(&self) -> &KeyHasher {
+        self.generations[0].hasher()
+    }
+
+    /// Removes all keys. O(memory).
+    pub fn clear(&mut self) {
+        self.generations.iter_mut().for_each(AtomicBloomFilter::clear);
+        self.room.begin(self.turn.current(), self.window);
+    }
+
+    fn generation(&self, turn: u64) -> &AtomicBloomFilter {
+        // Below 3.
+        &self.generations[(turn % 3) as usize]
+    }
+
+    /// The generations of the window. (The first turn is 1.)
+    fn newest_first(&self, turn: u64) -> impl Iterator<Item = &AtomicBloomFilter> + Clone {
+        [turn, turn - 1].into_iter().map(|turn| self.generation(turn))
+    }
+
+    /// Inserts a hash that this call has set in a generation already, in whose turn that did not count, if there is one: its
+    /// turn, and whether the generation before it had the key.
+    fn insert_after(&self, mut won: Option<(u64, bool)>, hash: u64) -> bool {
+        loop {
+            let turn = self.turn.current();
+            let current = self.generation(turn);
+            if current.contains_hash(hash) {
+                return false;
+            }
+            let seen = match won {
+                // The bits in the previous generation are this call's own.
+                Some((in_turn, seen)) if in_turn == turn - 1 => seen,
+                _ => self.generation(turn - 1).contains_hash(hash),
+            };
+            if self.room.take(turn, 1) == 0 {
+                self.rotate_from(turn);
+                continue;
+            }
+            let new = current.insert_hash(hash);
+            if !new {
+                self.room.put(turn, 1);
+            }
+            if self.turn.counts(turn) {
+                return new && !seen;
+            }
+            won = new.then_some((turn, seen));
+        }
+    }
+
+    /// Inserts a portion, whose marks in `new` are `false` yet, as single calls would.
+    fn insert_pending(&self, pending: &mut Pending, hashes: &[u64], new: &mut [bool]) -> usize {
+        pending.take(hashes);
+        let mut count = 0;
+        while !pending.hashes().is_empty() {
+            let turn = self.turn.current();
+            let (current, previous) = (self.generation(turn), self.generation(turn - 1));
+            let places = self.room.take(turn, pending.hashes().len());
+            if places == 0 {
+                // Singly: a repeat needs no place, and the first other key begins the next generation.
+                count += pending.pass(1, new, |hashes, new| {
+                    new[0] = self.insert_hash(hashes[0]);
+                    usize::from(new[0])
+                });
+                continue;
+            }
+            count += pending.pass(places, new, |hashes, new| {
+                let mut seen = [false; PENDING];
+                previous.contains_hashes(hashes, &mut seen[..hashes.len()]);
+                let won = current.insert_hashes(hashes, new);
+                self.room.put(turn, hashes.len() - won);
+                let counts = self.turn.counts(turn);
+                for ((&hash, new), seen) in hashes.iter().zip(&mut *new).zip(seen) {
+                    *new = match counts {
+                        true => *new && !seen,
+                        false => self.insert_after(new.then_some((turn, seen)), hash),
+                    };
+                }
+                new.iter().filter(|new| **new).count()
+            });
+        }
+        count
+    }
+
+    /// Begins the generation after `turn`, unless another thread did.
+    #[cold]
+    fn rotate_from(&self, turn: u64) {
+        // Poisoned locks: nothing here panics between the steps.
+        let rotating = self.rotating.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.turn.current() != turn {
+            return;
+        }
+        let _emptying = self.emptying.lock().unwrap_or_else(PoisonError::into_inner);
+        self.room.begin(turn + 1, self.window);
+        self.turn.pass_to(turn + 1);
+        drop(rotating);
+        // The one before `turn` is in no window from here on. It is the next to take keys.
+        self.generation(turn + 2).blocks.wipe();
+    }
+}
+
+impl FromBuilder for RotatingBloomFilter {
+    fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
+        let (window, rate) = builder.keys_and_rate().ok_or(BuildError::NotKeysAndRate)?;
+        // Names what is wrong with the values as they were given.
+        let Params { seed, kernel, .. } = builder.params()?;
+        // 1 - (1 - p')² = p, in a form that does not lose small rates beside 1.
+        let of_one = rate / (1.0 + libm::sqrt(1.0 - rate));
+        let generation = || {
+            let builder = AtomicBloomFilter::builder().expected_keys(window).false_positive_rate(of_one);
+            builder.seed(seed).kernel(kernel.kernel()).build()
+        };
+        let generations = [generation()?, generation()?, generation()?];
+        let (turn, room) = (Turn::new(1), Room::new(1, window));
+        Ok(Self { window, rate, generations, turn, room, rotating: Mutex::new(()), emptying: Mutex::new(()) })
+    }
+}
+
+impl fmt::Debug for RotatingBloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RotatingBloomFilter")
+            .field("window", &self.window)
+            .field("false_positive_rate", &self.rate)
+            .field("memory_bytes", &self.memory_bytes())
+            .finish_non_exhaustive()
+    }
+}

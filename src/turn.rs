@@ -1,0 +1,70 @@
+//! `Turn`: which of a row of filters takes keys, so that threads that race with a change agree on every claim.
+//!
+//! The filters 0, 1, 2, … take keys in turn. An insert begins with the current one. If it wins the key there, it asks whether
+//! the filter is closed by then: if so, the claim does not count, and the insert goes on in the filter that follows. Whoever
+//! begins there finds the keys whose claims do count. Nobody waits, and only a new key costs a fence. docs/DESIGN.md has the
+//! proof.
+
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// The turn of the filters in a row.
+pub(crate) struct Turn {
+    /// Filters before this one are closed: a claim there does not count unless it was seen to count already.
+    open: AtomicU64,
+    /// Where inserts begin: at most `open`.
+    current: AtomicU64,
+}
+
+impl Turn {
+    pub(crate) fn new(current: u64) -> Self {
+        Self { open: AtomicU64::new(current), current: AtomicU64::new(current) }
+    }
+
+    /// The filter where an insert begins, and the newest one for queries.
+    #[inline]
+    pub(crate) fn current(&self) -> u64 {
+        // Acquire: what was written before the turn came to this filter is seen, and so are the claims that count.
+        self.current.load(Ordering::Acquire)
+    }
+
+    /// Whether a claim counts that this thread made in the filter `turn` just now. If not, the turn has passed on.
+    #[inline]
+    pub(crate) fn counts(&self, turn: u64) -> bool {
+        // SeqCst, with the fence in `pass_to`: either this load sees that the filter is closed, or whoever begins in a later
+        // filter sees the key in this one.
+        fence(Ordering::SeqCst);
+        self.is_open(turn)
+    }
+
+    /// Whether the turn had not passed on when this thread read the bits of filters, of which one may have been emptied
+    /// since.
+    #[inline]
+    pub(crate) fn stands(&self, turn: u64) -> bool {
+        // Acquire: whoever read a word that was emptied sees that the turn passed on before.
+        fence(Ordering::Acquire);
+        self.is_open(turn)
+    }
+
+    fn is_open(&self, turn: u64) -> bool {
+        // Acquire: the filter that is open was made before.
+        let open = self.open.load(Ordering::Acquire);
+        if open == turn {
+            return true;
+        }
+        // The thread that closed the filter may be asleep in between; nobody waits for it.
+        self.pass_to(open);
+        false
+    }
+
+    /// Closes the filters before `turn`, which is ready to take keys. Any number of threads may do so at once.
+    pub(crate) fn pass_to(&self, turn: u64) {
+        // Release: the filter is ready for whoever reads this. `max`, for a thread that is late must not turn back.
+        self.open.fetch_max(turn, Ordering::AcqRel);
+        // Between the two: see `counts`.
+        fence(Ordering::SeqCst);
+        self.current.fetch_max(turn, Ordering::AcqRel);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models;

@@ -1,0 +1,190 @@
+//! What one filter type does, the others do too: copies and equality, iterators of keys, serde.
+
+use bloomline::{AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, RotatingBloomFilter, ScalableBloomFilter};
+
+const KEYS: u64 = 5000;
+
+#[test]
+fn a_shared_filter_is_copied_and_compared() {
+    let filter = AtomicBloomFilter::new(KEYS, 1e-6).unwrap();
+    (0..KEYS).for_each(|key| _ = filter.insert(&key));
+    let copy = filter.clone();
+    assert!(copy == filter);
+    // Neither writes to the other.
+    assert!(copy.insert(&KEYS) && !filter.contains(&KEYS));
+    assert!(copy != filter);
+    assert!(BloomFilter::from(filter.clone()) == BloomFilter::from(filter));
+    let other = AtomicBloomFilter::builder().expected_keys(KEYS).false_positive_rate(1e-6).seed(1).build().unwrap();
+    assert!(AtomicBloomFilter::new(KEYS, 1e-6).unwrap() != other);
+}
+
+#[test]
+fn a_copy_has_every_key_whose_insert_returned() {
+    let filter = AtomicBloomFilter::new(200_000, 1e-6).unwrap();
+    let scalable = AtomicScalableBloomFilter::new(10, 1e-6).unwrap();
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for key in 1_000_000..1_100_000u64 {
+                filter.insert(&key);
+                scalable.insert(&key).unwrap();
+            }
+        });
+        for key in 0..50u64 {
+            filter.insert(&key);
+            scalable.insert(&key).unwrap();
+            let (copy, copy_of_scalable) = (filter.clone(), scalable.clone());
+            assert!((0..=key).all(|key| copy.contains(&key) && copy_of_scalable.contains(&key)));
+        }
+    });
+}
+
+#[test]
+fn a_shared_scalable_filter_is_copied_and_compared() {
+    let filter = AtomicScalableBloomFilter::new(100, 1e-6).unwrap();
+    (0..KEYS).for_each(|key| _ = filter.insert(&key).unwrap());
+    let copy = filter.clone();
+    assert!(copy == filter && copy.keys() == KEYS);
+    assert!(copy.insert(&KEYS).unwrap() && !filter.contains(&KEYS));
+    assert!(copy != filter);
+    assert!(ScalableBloomFilter::from(filter.clone()) == ScalableBloomFilter::from(filter));
+}
+
+#[test]
+fn iterators_of_keys_make_what_batches_make() {
+    let keys: Vec<u64> = (0..KEYS).collect();
+    let mut new = vec![false; keys.len()];
+
+    let mut expected = BloomFilter::new(KEYS, 0.01).unwrap();
+    expected.insert_batch(&keys, &mut new);
+    let collected: AtomicBloomFilter = keys.iter().collect();
+    assert!(BloomFilter::from(collected) == expected);
+    let mut extended = AtomicBloomFilter::new(KEYS, 0.01).unwrap();
+    extended.extend(&keys);
+    assert!(BloomFilter::from(extended) == expected);
+
+    let mut expected = ScalableBloomFilter::new(KEYS, 0.01).unwrap();
+    expected.insert_batch(&keys, &mut new).unwrap();
+    assert!(keys.iter().collect::<ScalableBloomFilter>() == expected);
+    assert!(ScalableBloomFilter::from(keys.iter().collect::<AtomicScalableBloomFilter>()) == expected);
+    // Of an iterator that does not know how many come.
+    let mut expected = ScalableBloomFilter::new(1000, 0.01).unwrap();
+    expected.insert_batch(&keys, &mut new).unwrap();
+    assert!(keys.iter().filter(|_| true).collect::<ScalableBloomFilter>() == expected);
+    let (mut one, mut shared) =
+        (ScalableBloomFilter::new(1000, 0.01).unwrap(), AtomicScalableBloomFilter::new(1000, 0.01).unwrap());
+    one.extend(&keys);
+    shared.extend(&keys);
+    assert!(one == expected && ScalableBloomFilter::from(shared) == expected);
+
+    let mut window = RotatingBloomFilter::new(1000, 1e-9).unwrap();
+    window.extend(&keys);
+    assert!(keys[4000..].iter().all(|key| window.contains(key)) && !window.contains(&0u64));
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn parallel_iterators_insert_every_key() {
+    use rayon::prelude::*;
+    const KEYS: u64 = 300_000;
+    let keys: Vec<u64> = (0..KEYS).collect();
+
+    let collected: AtomicBloomFilter = keys.par_iter().collect();
+    assert!(BloomFilter::from(collected) == keys.par_iter().collect::<BloomFilter>());
+    let mut extended = AtomicBloomFilter::new(KEYS, 0.01).unwrap();
+    extended.par_extend(&keys);
+    assert!(BloomFilter::from(extended) == keys.iter().collect::<BloomFilter>());
+
+    let mut by_slice = ScalableBloomFilter::new(100, 0.01).unwrap();
+    by_slice.par_insert(&keys).unwrap();
+    let mut by_iterator = ScalableBloomFilter::new(100, 0.01).unwrap();
+    by_iterator.par_extend(&keys);
+    let mut shared = AtomicScalableBloomFilter::new(100, 0.01).unwrap();
+    shared.par_extend(&keys);
+    let collected: ScalableBloomFilter = keys.par_iter().filter(|_| true).collect();
+    for filter in [by_slice, by_iterator, shared.into(), collected, keys.par_iter().collect()] {
+        assert!(keys.iter().all(|key| filter.contains(key)));
+        assert!(filter.current_fpr() < 0.01 && filter.expected_fpr() < 0.01);
+        // Those that were taken for seen as they came are missing.
+        assert!((KEYS * 98 / 100..KEYS * 101 / 100).contains(&filter.keys()), "{}", filter.keys());
+    }
+}
+
+/// A series that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
+#[cfg(feature = "rayon")]
+#[test]
+fn a_parallel_insert_that_fails_leaves_a_sound_filter() {
+    let mut filter = ScalableBloomFilter::new(2000, 1.6e-15).unwrap();
+    let keys: Vec<u64> = (0..100_000).collect();
+    assert!(filter.par_insert(&keys).is_err());
+    assert_eq!((filter.keys(), filter.stages().len()), (2000, 1));
+    assert_eq!(keys.iter().filter(|key| filter.contains(*key)).count(), 2000);
+}
+
+#[cfg(feature = "file")]
+#[test]
+fn both_scalable_filters_have_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seen.bloom");
+    let shared = AtomicScalableBloomFilter::new(100, 0.01).unwrap();
+    for keys in [0..0u64, 0..50, 0..KEYS] {
+        keys.for_each(|key| _ = shared.insert(&key).unwrap());
+        let mut bytes = Vec::new();
+        shared.write_to(&mut bytes).unwrap();
+        let one = ScalableBloomFilter::read_from(&bytes[..]).unwrap();
+        assert!(one == ScalableBloomFilter::from(shared.clone()));
+        let mut again = Vec::new();
+        one.write_to(&mut again).unwrap();
+        assert!(again == bytes);
+        assert!(AtomicScalableBloomFilter::read_from(&bytes[..]).unwrap() == shared);
+        shared.save(&path).unwrap();
+        assert!(std::fs::read(&path).unwrap() == bytes && AtomicScalableBloomFilter::load(&path).unwrap() == shared);
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde {
+    use super::*;
+    use ::serde::{Serialize, de::DeserializeOwned};
+
+    fn there_and_back<F: Serialize + DeserializeOwned + PartialEq>(filter: &F, bytes: Vec<u8>) {
+        let json = serde_json::to_string(filter).unwrap();
+        assert_eq!(json, serde_json::to_string(&bytes).unwrap());
+        assert!(serde_json::from_str::<F>(&json).unwrap() == *filter);
+        let long = serde_json::to_string(&[&bytes[..], &[0]].concat()).unwrap();
+        let error = serde_json::from_str::<F>(&long).err().unwrap().to_string();
+        assert!(error.starts_with("too long"), "{error}");
+        let mut damaged = bytes;
+        damaged[70] ^= 1;
+        assert!(serde_json::from_str::<F>(&serde_json::to_string(&damaged).unwrap()).is_err());
+    }
+
+    #[test]
+    fn scalable_filters_are_the_bytes_of_their_file() {
+        let shared = AtomicScalableBloomFilter::new(100, 0.01).unwrap();
+        (0..1000u64).for_each(|key| _ = shared.insert(&key).unwrap());
+        let mut bytes = Vec::new();
+        shared.write_to(&mut bytes).unwrap();
+        there_and_back(&shared, bytes.clone());
+        there_and_back(&ScalableBloomFilter::from(shared), bytes);
+    }
+
+    #[cfg(feature = "variants")]
+    #[test]
+    fn variants_are_the_bytes_of_their_file() {
+        use bloomline::variants::*;
+        macro_rules! check {
+            ($($filter:ident),*) => {$({
+                let mut filter = $filter::new(1000, 0.01).unwrap();
+                for hash in 1..1000u64 {
+                    Layout::insert_hash(&mut filter, hash.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                }
+                let mut bytes = Vec::new();
+                filter.write_to(&mut bytes).unwrap();
+                there_and_back(&filter, bytes);
+                assert!(filter.clone() == filter);
+            })*};
+        }
+        check!(ClassicBloomFilter, AtomicClassicBloomFilter, TwoBlockBloomFilter, RegisterBloomFilter);
+        check!(SplitBlockBloomFilter, CountingBloomFilter);
+    }
+}
