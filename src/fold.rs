@@ -88,7 +88,7 @@ impl<L: Operations<Exclusive, Memory: MemoryMut>> Filter<L, Exclusive> {
         self.params = self.params.folded(times);
         self.blocks = Blocks::from_words(self.params.blocks, storage::folded(self.words(), times)).into();
         let size = self.params.size();
-        let capacity = |rate| fpr::most(size.units, |keys| L::expected_fpr(size, keys) <= rate);
+        let capacity = |rate| fpr::most(size.units, rate, |keys| L::expected_fpr(size, keys));
         self.purpose.keys = self.purpose.rate.map(capacity).filter(|&keys| keys > 0);
     }
 }

@@ -7,7 +7,13 @@
 //! "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009, section 3).
 
 use crate::block::{BLOCK_BYTES, LANES, PROBES};
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
+
+/// The most bits that a key throws into one word, in all layouts.
+const MOST_THROWS: usize = 10;
+
+/// A number for each r from 0 to the throws.
+type Terms = [f64; MOST_THROWS + 1];
 
 /// g(i) for i = 0, 1, 2, …: the false-positive rate of a block that holds `i` keys, computed once and kept.
 ///
@@ -24,11 +30,12 @@ use alloc::{vec, vec::Vec};
 /// of w = 64 bits; the variants have other numbers in the same formula.
 pub(crate) struct BlockRates {
     lanes: u32,
+    throws: usize,
     /// Factor of the r-th power in the sum.
-    factors: Vec<f64>,
+    factors: Terms,
     /// ((c - 1 + (1 - r/w)^b) / c), and its powers at the end of the table.
-    bases: Vec<f64>,
-    powers: Vec<f64>,
+    bases: Terms,
+    powers: Terms,
     rates: Vec<f64>,
 }
 
@@ -57,7 +64,7 @@ impl BlockRates {
         let (b, bits) = (throws as usize, f64::from(bits));
         let power = |x: f64, n: usize| (0..n).fold(1.0, |product, _| product * x);
         // Row by row: S(n, d) = d S(n-1, d) + S(n-1, d-1).
-        let mut stirling = vec![0.0; b + 1];
+        let mut stirling = Terms::default();
         stirling[0] = 1.0;
         for _ in 0..b {
             for d in (1..=b).rev() {
@@ -65,8 +72,8 @@ impl BlockRates {
             }
             stirling[0] = 0.0;
         }
-        let mut factors = vec![0.0; b + 1];
-        for (d, ways) in stirling.iter().enumerate().skip(1) {
+        let mut factors = Terms::default();
+        for (d, ways) in stirling.iter().enumerate().take(b + 1).skip(1) {
             let falling: f64 = (0..d).map(|i| bits - i as f64).product();
             let distinct = ways * falling / power(bits, b);
             let mut choose = 1.0;
@@ -76,21 +83,27 @@ impl BlockRates {
             }
         }
         let base = |r| (f64::from(choices) - 1.0 + power(1.0 - r as f64 / bits, b)) / f64::from(choices);
-        let bases: Vec<f64> = (0..=b).map(base).collect();
+        let bases: Terms = core::array::from_fn(base);
         // No key, no false positive: rounding would leave some, which counts where nearly all blocks are empty.
-        Self { lanes, factors, powers: bases.clone(), bases, rates: vec![0.0] }
+        let mut rates = Vec::with_capacity(256);
+        rates.push(0.0);
+        Self { lanes, throws: b, factors, powers: bases, bases, rates }
     }
 
     fn get(&mut self, load: u64) -> f64 {
         let load = load as usize;
         while self.rates.len() <= load {
-            let word: f64 = self.factors.iter().zip(&self.powers).map(|(f, p)| f * p).sum();
+            let terms = self.factors.iter().zip(&mut self.powers).zip(&self.bases).take(self.throws + 1);
+            let word: f64 = terms
+                .map(|((factor, power), base)| {
+                    let term = factor * *power;
+                    *power *= base;
+                    term
+                })
+                .sum();
             // Rounding leaves a few 1e-17 of either sign where the exact sum is 0.
             let word = word.clamp(0.0, 1.0);
             self.rates.push((0..self.lanes).fold(1.0, |product, _| product * word));
-            for (power, base) in self.powers.iter_mut().zip(&self.bases) {
-                *power *= base;
-            }
         }
         self.rates[load]
     }
@@ -143,43 +156,44 @@ pub(crate) fn rate(blocks: u64, probes: u32, keys: u64) -> f64 {
     (BlockRates::new(Lanes::words4(probes)).mixture(blocks, keys) + collision_floor(keys)).min(1.0)
 }
 
-/// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`.
-pub(crate) fn blocks_for(keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
-    let target = target - collision_floor(keys);
+/// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`; tries `start` first.
+fn blocks_from(start: u64, keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
     let mut rates = BlockRates::new(Lanes::words4(probes));
-    // A word of 64 bits for each key is above most answers.
-    least(keys / 8, limit, |blocks| rates.mixture(blocks, keys) <= target)
+    least(start, limit, target - collision_floor(keys), |blocks| rates.mixture(blocks, keys))
 }
 
-/// The least number from 1 to `limit` that fits, where all above it do: doubles from `start`, then halves.
-pub(crate) fn least(start: u64, limit: u64, mut fits: impl FnMut(u64) -> bool) -> Option<u64> {
-    let mut high = start.clamp(1, limit);
-    while !fits(high) {
-        if high == limit {
-            return None;
-        }
-        high = high.saturating_mul(2).min(limit);
-    }
-    let mut low = 0;
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if fits(middle) { high = middle } else { low = middle }
-    }
-    Some(high)
+/// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`.
+pub(crate) fn blocks_for(keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
+    blocks_from((keys as f64 * likely_blocks(target)) as u64, keys, probes, target, limit)
+}
+
+/// About the blocks for each key that the best number of probes takes, fitted to what it does at rates down to 1e-9.
+fn likely_blocks(target: f64) -> f64 {
+    let halvings = -libm::log2(target);
+    halvings * (1.45 + 0.0015 * halvings * halvings) / 512.0
 }
 
 /// The number of probes that takes the fewest blocks for a rate, and those blocks; the fewer probes of equals.
 pub(crate) fn best_for_rate(keys: u64, target: f64, limit: u64) -> Option<(u32, u64)> {
-    PROBES
-        .into_iter()
-        .filter_map(|probes| Some((probes, blocks_for(keys, probes, target, limit)?)))
-        .min_by_key(|&(_, blocks)| blocks)
+    // The likely best comes first. One look then tells that the others are not better.
+    let likely = (0.5 - libm::log2(target)) as u32;
+    let mut order = PROBES;
+    order.sort_by_key(|probes| probes.abs_diff(likely));
+    let mut best = None;
+    for probes in order {
+        let (start, limit) = match best {
+            None => ((keys as f64 * likely_blocks(target)) as u64, limit),
+            Some((better, blocks)) => [blocks - u64::from(probes > better); 2].into(),
+        };
+        best = blocks_from(start, keys, probes, target, limit).map(|blocks| (probes, blocks)).or(best);
+    }
+    best
 }
 
-/// The number of probes with the lowest rate for a size.
+/// The number of probes with the lowest rate for a size; the fewer probes of equals.
 pub(crate) fn best_for_size(blocks: u64, keys: u64) -> u32 {
-    let by_rate = |&a: &u32, &b: &u32| rate(blocks, a, keys).total_cmp(&rate(blocks, b, keys));
-    PROBES.into_iter().min_by(by_rate).unwrap_or(PROBES[0])
+    let rates = PROBES.map(|probes| (rate(blocks, probes, keys), probes));
+    rates.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map_or(PROBES[0], |(_, probes)| probes)
 }
 
 /// The most keys that `blocks` blocks take before the rate passes `target`; 0 if one key is too many.
@@ -188,20 +202,54 @@ pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
         return u64::MAX;
     }
     let mut rates = BlockRates::new(Lanes::words4(probes));
-    most(blocks.saturating_mul(64), |keys| rates.mixture(blocks, keys) + collision_floor(keys) <= target)
+    most((blocks as f64 / likely_blocks(target)) as u64, target, |keys| {
+        rates.mixture(blocks, keys) + collision_floor(keys)
+    })
 }
 
-/// The greatest number that fits, where all below it do: doubles from `start`, then halves; 0 if none does.
-pub(crate) fn most(start: u64, mut fits: impl FnMut(u64) -> bool) -> u64 {
-    let (mut low, mut high) = (0, start.max(1));
-    while fits(high) && high < u64::MAX {
-        (low, high) = (high, high.saturating_mul(2));
+/// The least number from 1 to `limit` whose rate is at most `target`, where the rate falls; tries `start` first.
+pub(crate) fn least(start: u64, limit: u64, target: f64, rate: impl FnMut(u64) -> f64) -> Option<u64> {
+    let end = limit.saturating_add(1);
+    Some(first(start, end, true, target, rate)).filter(|&found| found < end)
+}
+
+/// The greatest number whose rate is at most `target`, where the rate rises; 0 if none is. Tries `start` first.
+pub(crate) fn most(start: u64, target: f64, rate: impl FnMut(u64) -> f64) -> u64 {
+    first(start, u64::MAX, false, target, rate) - 1
+}
+
+/// The first number from 1 on that keeps the target, or that first fails to; `end` if there is none below it.
+///
+/// Rates are nearly powers of such numbers, so the line through the logarithms of the last two tries leads close to the
+/// target. Halving takes over where it does not: in the noise of rounding.
+fn first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnMut(u64) -> f64) -> u64 {
+    /// Tries along the line. Most searches take half a dozen.
+    const TRIES: u32 = 20;
+    let (mut low, mut high) = (0, end);
+    let (mut next, mut last) = (start, None);
+    for tries in 1.. {
+        if high - low <= 1 {
+            break;
+        }
+        let number = next.clamp(low + 1, high - 1);
+        let rate = rate(number);
+        let past = (rate <= target) == keeps;
+        if past {
+            high = number
+        } else {
+            low = number
+        }
+        let (x, y) = (libm::log(number as f64), libm::log(rate / target));
+        let step = match last.replace((x, y)) {
+            Some((x0, y0)) => y * (x0 - x) / (y - y0),
+            // The power is often about 4.
+            None => y.abs() / if past { -4.0 } else { 4.0 },
+        };
+        // At most to four times the number, or a quarter, since rates near 1 tell little.
+        let along = libm::ceil(number as f64 * libm::exp(step.clamp(-1.4, 1.4))) as u64;
+        next = if tries < TRIES { along } else { low + (high - low) / 2 };
     }
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if fits(middle) { low = middle } else { high = middle }
-    }
-    low
+    high
 }
 
 /// The chance that a key sets a given bit of a filter.
@@ -290,6 +338,35 @@ mod tests {
                     assert!(most >= keys);
                     assert!(rate(blocks, probes, most + 1) > target);
                 }
+            }
+        }
+    }
+
+    /// The same by halving alone, and with every number of probes looked at.
+    #[test]
+    fn the_search_finds_what_halving_finds() {
+        fn halved(end: u64, past: impl Fn(u64) -> bool) -> u64 {
+            let (mut low, mut high) = (0, end);
+            while high - low > 1 {
+                let middle = low + (high - low) / 2;
+                if past(middle) { high = middle } else { low = middle }
+            }
+            high
+        }
+        let limit = 1 << 50;
+        let targets = [0.99, 0.7, 0.3, 0.1, 0.03, 0.016, 0.01, 1e-3, 5e-4, 1e-5, 7e-6, 1e-7, 1e-9];
+        for keys in [1, 2, 3, 4, 7, 20, 63, 100, 1000, 12_345, 1_000_000, 1_000_000_000] {
+            for target in targets {
+                let rates = |blocks, probes| rate(blocks, probes, keys);
+                let fewest = PROBES.map(|probes| (halved(limit, |blocks| rates(blocks, probes) <= target), probes));
+                for (blocks, probes) in fewest {
+                    assert_eq!(blocks_for(keys, probes, target, limit), Some(blocks), "{keys} {target} {probes}");
+                    assert_eq!(blocks_for(keys, probes, target, blocks - 1), None, "{keys} {target} {probes}");
+                    let keys = halved(1 << 60, |keys| rate(blocks, probes, keys) > target) - 1;
+                    assert_eq!(keys_for(blocks, probes, target), keys, "{blocks} {target} {probes}");
+                }
+                let (blocks, probes) = fewest.into_iter().min().unwrap();
+                assert_eq!(best_for_rate(keys, target, limit), Some((probes, blocks)), "{keys} {target}");
             }
         }
     }

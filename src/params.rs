@@ -301,11 +301,11 @@ impl<F> Builder<F> {
                 (blocks, self.probes.unwrap_or_else(|| fpr::best_for_size(blocks, keys)))
             }
             (None, Some(rate), Some(blocks)) => {
-                let capacity = |&probes: &u32| fpr::keys_for(blocks, probes, rate);
+                let capacity = |probes: u32| (fpr::keys_for(blocks, probes, rate), probes);
                 let candidates = PROBES.into_iter().filter(|&probes| self.probes.is_none_or(|given| given == probes));
-                match candidates.max_by_key(capacity).filter(|probes| capacity(probes) > 0) {
-                    Some(probes) => (blocks, probes),
-                    None => self.size_for_rate(1, rate, Some(blocks))?,
+                match candidates.map(capacity).max() {
+                    Some((1.., probes)) => (blocks, probes),
+                    _ => self.size_for_rate(1, rate, Some(blocks))?,
                 }
             }
             (None, None, Some(blocks)) => (blocks, self.probes.ok_or(BuildError::Underspecified)?),

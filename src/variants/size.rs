@@ -37,8 +37,8 @@ pub(super) fn for_rate<S: Shape>(keys: u64, target: f64) -> Result<Size, BuildEr
     // Search past what memory there is, to say how much would be needed.
     let limit = S::FORMAT.most_units.min(u64::MAX / bits);
     let least = |&probes: &u32| {
-        let fits = |units| S::expected_fpr(Size { units, probes }, keys) <= target;
-        Some(Size { units: fpr::least(keys.saturating_mul(8) / bits, limit, fits)?, probes })
+        let rate = |units| S::expected_fpr(Size { units, probes }, keys);
+        Some(Size { units: fpr::least(keys.saturating_mul(8) / bits, limit, target, rate)?, probes })
     };
     let best = S::FORMAT.probes.iter().filter_map(least).min_by_key(|size| size.units);
     let blocks = best.map_or(u64::MAX, |size| S::FORMAT.blocks(size.units));
