@@ -145,16 +145,20 @@ fn write(area: &Area, text: &str, place: (i32, i32), h: HPos, v: VPos) -> Drawn<
     area.draw_text(text, &style.pos(Pos::new(h, v)), place)
 }
 
-/// Each hue has a shape. It is hollow where the line is not solid, and upside down where the line is dotted.
+/// Each hue has a shape, and each filter of fingerprints. It is hollow where the line is not solid, and upside down where
+/// the line is dotted.
 fn marker(area: &Area, (x, y): (i32, i32), stroke: Stroke) -> Drawn<()> {
     // The corners, the radius of every second corner as a share of the full one, and the rotation.
-    let (corners, inner, turn) = match stroke.hue {
-        0 => (24, 1.0, 0.0),
-        1 => (3, 1.0, -0.25),
-        2 => (4, 1.0, 0.125),
-        3 => (4, 1.0, 0.0),
-        4 => (10, 0.45, -0.25),
-        5 => (8, 0.4, 0.0),
+    let (corners, inner, turn) = match (stroke.hue, stroke.dash) {
+        (0, _) => (24, 1.0, 0.0),
+        (1, _) => (3, 1.0, -0.25),
+        (2, _) => (4, 1.0, 0.125),
+        (3, _) => (4, 1.0, 0.0),
+        (4, _) => (10, 0.45, -0.25),
+        (5, _) => (8, 0.4, 0.0),
+        (7, 1) => (3, 1.0, 0.0),
+        (7, 2) => (12, 0.45, 0.0),
+        (7, _) => (5, 1.0, -0.25),
         _ => (6, 1.0, 0.0),
     };
     let up = if stroke.dash == 2 { -1.0 } else { 1.0 };

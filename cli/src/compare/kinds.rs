@@ -1,20 +1,22 @@
 //! The kinds of filters that are compared: the layouts of the library, and the peers.
 
-use super::contender::Contender;
+use super::contender::{Contender, Made, made};
+use super::fingerprints::{
+    cuckoo_for_memory, fuse_build_bytes, fuse_for_memory, fuse_for_rate, quotient_for_memory, quotient_for_rate,
+};
 use super::paint::Stroke;
+use super::peers::{bloomcraft_for_memory, bloomcraft_for_rate};
 use bloomfilter::Bloom;
+use bloomline::BloomFilter;
 use bloomline::variants::{
     ClassicBloomFilter, CountingBloomFilter, Layout, RegisterBloomFilter, SplitBlockBloomFilter, TwoBlockBloomFilter,
 };
-use bloomline::{BloomFilter, BuildError};
 use fastbloom::BloomFilter as Fastbloom;
 
 /// The seeds of peers are fixed, so that the same keys get the same bits in every run.
 const FASTBLOOM_SEED: u128 = 1;
 /// Two keys of SipHash, which must differ.
 const BLOOMFILTER_SEED: [u8; 32] = *b"0123456789abcdef0011223344556677";
-
-type Made = Result<Box<dyn Contender>, BuildError>;
 
 /// A kind of filter: its name, its interface, and how to make one.
 pub struct Kind {
@@ -25,6 +27,8 @@ pub struct Kind {
     pub interface: &'static str,
     /// How plots draw it. The hue is that of the layout; the library's lines are solid.
     pub stroke: Stroke,
+    /// Of a static kind, which is built once of all keys: the memory that the build takes beside the filter.
+    pub build_bytes: Option<fn(keys: u64) -> u64>,
     /// Makes one of at most `bytes` bytes, with the number of probes that is best for `keys` keys.
     pub for_memory: fn(bytes: usize, keys: u64) -> Made,
     /// Makes one for a number of keys and a rate; `None` if the peer cannot be asked for a rate.
@@ -38,13 +42,15 @@ impl Kind {
             peer: None,
             interface: "insert_hashes, contains_hashes: batches",
             stroke: Stroke { hue, dash: 0 },
+            build_bytes: None,
             for_memory: |bytes, keys| made(Ours(L::for_memory(bytes, keys)?)),
             for_rate: Some(|keys, rate| made(Ours(L::for_rate(keys, rate)?))),
         }
     }
 }
 
-/// All kinds, in the order of the tables. A peer has the hue of the layout that it implements.
+/// All kinds, in the order of the tables. A peer has the hue of the layout that it implements. Other Bloom filters are grey,
+/// and filters of fingerprints have the colour of the text.
 pub const KINDS: &[Kind] = &[
     Kind::layout::<BloomFilter>(0),
     Kind::layout::<TwoBlockBloomFilter>(4),
@@ -57,6 +63,7 @@ pub const KINDS: &[Kind] = &[
         peer: Some("fastbloom 0.17"),
         interface: "insert_hash, contains_hash",
         stroke: Stroke { hue: 1, dash: 1 },
+        build_bytes: None,
         for_memory: |bytes, keys| {
             made(Fastbloom::with_num_bits(bytes * 8).seed(&FASTBLOOM_SEED).expected_items(keys as usize))
         },
@@ -69,6 +76,7 @@ pub const KINDS: &[Kind] = &[
         peer: Some("sbbf-rs-safe 0.3"),
         interface: "insert_hash, contains_hash; cannot be asked for a rate",
         stroke: Stroke { hue: 2, dash: 1 },
+        build_bytes: None,
         // It takes bits a key and keys: 8 bits for each of as many keys as there are bytes.
         for_memory: |bytes, _| made(sbbf_rs_safe::Filter::new(8, bytes)),
         for_rate: None,
@@ -78,6 +86,7 @@ pub const KINDS: &[Kind] = &[
         peer: Some("bloomfilter 3"),
         interface: "check_and_set, check; takes no hash, so its own SipHash of the u64 is in its times",
         stroke: Stroke { hue: 1, dash: 2 },
+        build_bytes: None,
         for_memory: |bytes, keys| {
             made(Bloom::new_with_seed(bytes, keys as usize, &BLOOMFILTER_SEED).expect("only random seeds can fail"))
         },
@@ -86,11 +95,43 @@ pub const KINDS: &[Kind] = &[
             made(filter.expect("only random seeds can fail"))
         }),
     },
+    Kind {
+        name: "bloomcraft",
+        peer: Some("bloomcraft 0.1"),
+        interface: "RegisterBlockedBloomFilter::insert, contains; blocks are a power of two; does not tell whether a key is new",
+        stroke: Stroke { hue: 6, dash: 1 },
+        build_bytes: None,
+        for_memory: bloomcraft_for_memory,
+        for_rate: Some(bloomcraft_for_rate),
+    },
+    Kind {
+        name: "quotient",
+        peer: Some("qfilter 0.3"),
+        interface: "insert_fingerprint, contains_fingerprint; slots are a power of two",
+        stroke: Stroke { hue: 7, dash: 1 },
+        build_bytes: None,
+        for_memory: quotient_for_memory,
+        for_rate: Some(quotient_for_rate),
+    },
+    Kind {
+        name: "cuckoo",
+        peer: Some("valkey-cuckoo 0.2"),
+        interface: "test_and_add, contains; fingerprints have 8 bits, so it cannot be asked for a rate; buckets are a power of two",
+        stroke: Stroke { hue: 7, dash: 2 },
+        build_bytes: None,
+        for_memory: cuckoo_for_memory,
+        for_rate: None,
+    },
+    Kind {
+        name: "binary fuse",
+        peer: Some("xorf 0.13"),
+        interface: "BinaryFuse8, BinaryFuse16 or BinaryFuse32: try_from, contains",
+        stroke: Stroke { hue: 7, dash: 3 },
+        build_bytes: Some(fuse_build_bytes),
+        for_memory: fuse_for_memory,
+        for_rate: Some(fuse_for_rate),
+    },
 ];
-
-fn made(contender: impl Contender + 'static) -> Made {
-    Ok(Box::new(contender))
-}
 
 /// A layout of the library. The wrapper lets peers implement [`Contender`] themselves.
 struct Ours<L>(L);
@@ -114,5 +155,43 @@ impl<L: Layout> Contender for Ours<L> {
 
     fn modelled_fpr(&self, keys: u64) -> f64 {
         self.0.expected_fpr(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::contender::or_left_out;
+    use super::super::harness::hashes::{self, ABSENT, PRESENT};
+    use super::*;
+
+    /// At sizes that are powers of two and others, few bits a key and many.
+    #[test]
+    fn every_kind_holds_its_keys_in_the_memory_that_it_is_given() {
+        for (bytes, keys) in [(4096, 2700), (65_536, 52_000), (100_000, 60_000), (1 << 20, 1 << 15), (300_032, 9)] {
+            let held = hashes::range(PRESENT, 0..keys);
+            let mut answers = vec![false; held.len()];
+            for kind in KINDS {
+                let Ok(mut filter) = or_left_out((kind.for_memory)(bytes, keys)).unwrap() else { continue };
+                let new = filter.insert(&held, &mut answers);
+                assert!(new as f64 >= keys as f64 * 0.6, "{}: {new} of {keys} in {bytes} bytes", kind.name);
+                assert_eq!(filter.contains(&held, &mut answers), held.len(), "{}: {keys} in {bytes} bytes", kind.name);
+                assert!(filter.memory_bytes() <= bytes && filter.memory_bytes() > 0, "{}: {bytes} bytes", kind.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_that_can_be_asked_for_a_rate_keeps_it() {
+        let (keys, absent) = (10_000, 200_000);
+        let (held, others) = (hashes::range(PRESENT, 0..keys), hashes::range(ABSENT, 0..absent));
+        for (kind, for_rate) in KINDS.iter().filter_map(|kind| Some((kind, kind.for_rate?))) {
+            for rate in [0.3, 0.02, 0.004, 0.001] {
+                let mut filter = or_left_out(for_rate(keys, rate)).unwrap().unwrap();
+                filter.insert(&held, &mut vec![false; held.len()]);
+                let found = filter.contains(&others, &mut vec![false; others.len()]) as f64 / absent as f64;
+                let sigma = (rate / absent as f64 + rate * rate / 100.0).sqrt();
+                assert!(found < rate + 5.0 * sigma, "{}: {found} for {rate}", kind.name);
+            }
+        }
     }
 }

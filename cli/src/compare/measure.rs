@@ -1,6 +1,6 @@
 //! Speeds: the contenders of one size take turns, so that a noisy machine is noisy for all.
 
-use super::contender::Contender;
+use super::contender::{Contender, or_left_out};
 use super::harness::HITS;
 use super::harness::hashes::{self, PRESENT};
 use super::harness::turns::{Side, per_key, take_turns, timed};
@@ -8,8 +8,9 @@ use super::kinds::Kind;
 use super::loads::{LoadKind, on_threads};
 use super::machine;
 use super::progress::Progress;
-use super::result::{LoadRow, OnThreads, Row, Time};
+use super::result::{LeftOut, LoadRow, OnThreads, Row, Time};
 use crate::error::Error;
+use crate::figures::readable_size;
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::time::Duration;
@@ -49,6 +50,13 @@ impl Method {
     }
 }
 
+/// The memory that a size needs: to take turns, all its filters are in memory at once.
+pub fn memory_needed(bytes: usize, filters: usize) -> u64 {
+    /// Keys, answers, and the room that a bulk load takes.
+    const BUFFERS: u64 = 256 << 20;
+    (bytes as u64).saturating_mul(filters as u64).saturating_add(BUFFERS)
+}
+
 /// A contender at its planned load.
 struct Filled<'a> {
     kind: &'a Kind,
@@ -58,11 +66,17 @@ struct Filled<'a> {
     inserts: Vec<f64>,
 }
 
-/// A row for each contender at one size.
-pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, progress: &Progress) -> Result<Vec<Row>, Error> {
+/// A row for each contender at one size, but for those that are left out.
+pub fn speeds(
+    method: &Method,
+    kinds: &[&Kind],
+    bytes: usize,
+    progress: &Progress,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Vec<Row>, Error> {
     /// The place of half hits in [`HITS`].
     const HALF: usize = 1;
-    let filled = fill(method, kinds, bytes, progress)?;
+    let filled = fill(method, kinds, bytes, progress, left_out)?;
     let probes = HITS.map(|(percent, _)| {
         let count = method.round_keys;
         hashes::probe_keys(count as usize, method.keys(bytes).min(count), percent)
@@ -116,7 +130,13 @@ pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, progress: &Progres
 }
 
 /// Contenders at their planned load, and the times that it took.
-fn fill<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, progress: &Progress) -> Result<Vec<Filled<'a>>, Error> {
+fn fill<'a>(
+    method: &Method,
+    kinds: &[&'a Kind],
+    bytes: usize,
+    progress: &Progress,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Vec<Filled<'a>>, Error> {
     let keys = method.keys(bytes);
     let small = keys < method.round_keys;
     let parts = if small { 1 } else { method.parts(bytes) };
@@ -127,25 +147,46 @@ fn fill<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, progress: &Progre
     let mut hashes = part(0);
     // Written before, so that its pages do not count as those of the first filter. A later part may be longer by one key.
     let mut new = vec![true; hashes.len() + 1];
-    let mut insert = |filter: &mut dyn Contender, hashes: &[u64]| {
+    let insert = |filter: &mut dyn Contender, hashes: &[u64], new: &mut [bool]| {
         let round = timed(|| filter.insert(hashes, &mut new[..hashes.len()]));
         progress.done(hashes.len() as u64);
         round.time
     };
+    let room = machine::available_bytes().unwrap_or(u64::MAX);
     let mut filled = Vec::new();
     for &kind in kinds {
         show(kind);
+        // A static filter is built of all keys at once: they, their answers and what the build takes are in memory too.
+        let build = kind.build_bytes.filter(|_| !small).map(|build_bytes| build_bytes(keys) + 9 * keys);
+        let made = match build {
+            Some(build) if memory_needed(bytes, kinds.len()).saturating_add(build) > room => {
+                Err(format!("its build takes {} more memory", readable_size(build as usize)))
+            }
+            _ => or_left_out((kind.for_memory)(bytes, keys))?,
+        };
+        let mut filter = match made {
+            Ok(filter) => filter,
+            Err(reason) => {
+                left_out.push(LeftOut { contender: kind.name.to_owned(), at: readable_size(bytes), reason });
+                continue;
+            }
+        };
+        let all = build.map(|_| (hashes::range(PRESENT, 0..keys), vec![true; keys as usize]));
         let before = machine::resident_bytes();
-        let mut filter = (kind.for_memory)(bytes, keys)?;
-        insert(&mut *filter, &hashes);
+        let mut inserts = Vec::new();
+        match all {
+            Some((hashes, mut new)) => inserts.push(per_key(insert(&mut *filter, &hashes, &mut new), hashes.len())),
+            None => _ = insert(&mut *filter, &hashes, &mut new),
+        }
         let grown = |after: u64| before.map(|before| after.saturating_sub(before));
-        filled.push(Filled { kind, filter, resident: machine::resident_bytes().and_then(grown), inserts: Vec::new() });
+        filled.push(Filled { kind, filter, resident: machine::resident_bytes().and_then(grown), inserts });
     }
     for i in 1..parts {
         hashes = part(i);
-        for Filled { kind, filter, inserts, .. } in &mut filled {
+        for Filled { kind, filter, inserts, .. } in filled.iter_mut().filter(|filled| filled.kind.build_bytes.is_none())
+        {
             show(kind);
-            inserts.push(per_key(insert(&mut **filter, &hashes), hashes.len()));
+            inserts.push(per_key(insert(&mut **filter, &hashes, &mut new), hashes.len()));
         }
     }
     if small {
@@ -155,8 +196,10 @@ fn fill<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, progress: &Progre
                 show(kind);
                 let mut time = Duration::ZERO;
                 for _ in 0..fills {
-                    *filter = (kind.for_memory)(bytes, keys)?;
-                    time += insert(&mut **filter, &hashes);
+                    if let Ok(empty) = or_left_out((kind.for_memory)(bytes, keys))? {
+                        *filter = empty;
+                    }
+                    time += insert(&mut **filter, &hashes, &mut new);
                 }
                 inserts.push(per_key(time, (fills * keys) as usize));
             }

@@ -2,6 +2,7 @@
 
 mod chart;
 mod contender;
+mod fingerprints;
 mod harness;
 mod kinds;
 mod loads;
@@ -12,6 +13,7 @@ mod page;
 mod paint;
 mod peers;
 mod plots;
+mod prehashed;
 mod progress;
 mod rates;
 mod result;
@@ -102,13 +104,13 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
         contender * kinds.len() as u64 + load * load_kinds.len() as u64
     };
     let progress = Progress::new(sizes.iter().map(work).sum());
-    let (mut rows, mut loads) = (Vec::new(), Vec::new());
+    let (mut rows, mut loads, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for &bytes in &sizes {
-        rows.extend(measure::speeds(&method, &kinds, bytes, &progress)?);
+        rows.extend(measure::speeds(&method, &kinds, bytes, &progress, &mut left_out)?);
         loads.extend(measure::loads(&method, &load_kinds, bytes, &progress)?);
     }
     let asked: &[f64] = if options.full { &[0.05, 1e-2, 1e-3, 1e-4, 1e-5] } else { &[0.05, 1e-2, 1e-3, 1e-4] };
-    let rates = rates::measured(&kinds, asked, method.round_keys / 8, method.round_keys)?;
+    let rates = rates::measured(&kinds, asked, method.round_keys / 6, method.round_keys, &mut left_out)?;
     let models = rates::models(&kinds)?;
     drop(progress);
 
@@ -122,6 +124,7 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
         rounds: method.rounds,
         seconds: started.elapsed().as_secs_f64(),
         contenders: kinds.iter().map(|kind| entry(kind)).collect(),
+        left_out,
         rows,
         loads,
         rates,
@@ -130,7 +133,12 @@ fn measure(options: &Options) -> Result<Comparison, Error> {
 }
 
 fn entry(kind: &Kind) -> Entry {
-    Entry { name: kind.name.to_owned(), peer: kind.peer.map(str::to_owned), interface: kind.interface.to_owned() }
+    Entry {
+        name: kind.name.to_owned(),
+        fixed: kind.build_bytes.is_some(),
+        peer: kind.peer.map(str::to_owned),
+        interface: kind.interface.to_owned(),
+    }
 }
 
 /// The kinds with these names. All if there are none.
@@ -148,11 +156,9 @@ fn thread_counts(most: usize) -> Vec<usize> {
     powers.take_while(|&threads| threads < most).chain([most]).collect()
 }
 
-/// Refuses sizes that do not fit: to take turns, all filters of a size are in memory at once.
+/// Refuses sizes that do not fit.
 fn check_memory(bytes: usize, filters: usize) -> Result<(), Error> {
-    /// Keys, answers, and the room that a bulk load takes.
-    const BUFFERS: u64 = 256 << 20;
-    let need = (bytes as u64).saturating_mul(filters as u64).saturating_add(BUFFERS);
+    let need = measure::memory_needed(bytes, filters);
     match machine::available_bytes() {
         Some(have) if have < need => Err(Error::ComparedMemory {
             size: readable_size(bytes),

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 /// The end of `bloomline compare --help`.
 pub const EXAMPLES: &str = "\
 All filters get the same memory and the same pre-hashed keys in the same order. They take turns in each round, and are called \
-through their fastest public interface. Read each speed beside the false-positive rate that was measured with it.
+through their fastest public interface. Read each speed beside the false-positive rate that was measured with it. Filters of \
+fingerprints come in steps of whole bits, and take the most that fits. A static filter is built once of all its keys. The notes \
+name what is left out, and why.
 
 Examples:
   bloomline compare
@@ -19,11 +21,11 @@ Examples:
 /// Options of `bloomline compare`.
 #[derive(Args)]
 pub struct Options {
-    /// Measure filters up to 64 MiB in three rounds, which takes less than two minutes [default]
+    /// Measure filters up to 64 MiB in three rounds, which takes some three minutes [default]
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
 
-    /// Measure filters up to 1 GiB in seven rounds and rates down to 1e-5, which takes about twenty minutes and 16 GiB of memory
+    /// Measure filters up to 1 GiB in seven rounds and rates down to 1e-5, which takes about half an hour and 16 GiB of memory
     #[arg(long)]
     pub full: bool,
 

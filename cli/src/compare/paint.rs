@@ -25,14 +25,15 @@ pub struct Stroke {
 
 /// Hues on a light and on a dark background. Most colour-blind people can tell them apart (after Okabe and Ito), and each
 /// has a contrast of at least 3 to its background.
-const HUES: [(&str, &str); 7] = [
+const HUES: [(&str, &str); 8] = [
     ("#c84e00", "#ff9447"),
     ("#0072b2", "#56b4e9"),
     ("#00805c", "#2fd3a0"),
     ("#b0528a", "#e79fc4"),
     ("#7d6300", "#f0e442"),
     ("#5b45a8", "#b7a3ff"),
-    ("#555555", "#bbbbbb"),
+    ("#666666", "#aaaaaa"),
+    ("#111111", "#ffffff"),
 ];
 
 /// The `stroke-dasharray` of each dash.

@@ -35,7 +35,7 @@ fn speed(comparison: &Comparison) -> Result<Plot, Error> {
         let of = |name: &str| {
             let own = rows.iter().filter(|row| row.contender == name);
             let points: Vec<_> = own.map(|row| ((row.size_bytes as f64).log2(), time(row).log10())).collect();
-            Series { name: name.to_owned(), stroke: stroke(name), line: points.clone(), markers: points }
+            Series { name: comparison.label(name), stroke: stroke(name), line: points.clone(), markers: points }
         };
         Panel {
             title: title.to_owned(),
@@ -55,8 +55,10 @@ fn speed(comparison: &Comparison) -> Result<Plot, Error> {
         &panels,
         format!(
             "Lower is faster. A filter that fits a cache (L1, L2, L3) is fast in any layout. Beyond the caches, a key costs one \
-             cache miss for each line that its bits are in, unless the lines are prefetched. All filters have {} bits a key \
-             and run on one thread. Peers are dashed, in the colour of the layout that they implement.",
+             cache miss for each line that its bits are in, unless the lines are prefetched. All filters have {} bits a key, \
+             or as many as fit where sizes come in steps, and run on one thread. Peers are dashed, in the colour of the layout \
+             that they implement. Grey is another Bloom filter. Filters of fingerprints have the colour of the text. A static filter's \
+             insert is its build.",
             comparison.bits_per_key
         ),
     )
@@ -74,7 +76,7 @@ fn rate(comparison: &Comparison) -> Result<Plot, Error> {
         let filled = comparison.rows.iter().rfind(|row| row.contender == name);
         let filled = filled.map(|row| (row.bits_per_key, row.measured_fpr.log10()));
         Series {
-            name: name.to_owned(),
+            name: comparison.label(name),
             stroke: stroke(name),
             line: line.filter(inside).collect(),
             markers: asked.chain(filled).filter(inside).collect(),
@@ -97,7 +99,7 @@ fn rate(comparison: &Comparison) -> Result<Plot, Error> {
         "False-positive rate by memory",
         &[panel],
         "Lower is better. Lines are the models of the layouts, each with its best number of probes. Markers are \
-         measured, and each should lie on the line of its colour.",
+         measured, and each should lie on the line of its colour. Grey ones and those in the colour of the text have no line.",
     )
 }
 

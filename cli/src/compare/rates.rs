@@ -1,9 +1,9 @@
 //! False-positive rates, requested, modelled and measured, and the curves of the models.
 
-use super::contender::Contender;
+use super::contender::{Contender, NotMade, or_left_out};
 use super::harness::hashes::{self, ABSENT, PRESENT};
 use super::kinds::Kind;
-use super::result::{Model, ModelPoint, RateRow};
+use super::result::{LeftOut, Model, ModelPoint, RateRow};
 use crate::error::Error;
 use bloomline::BuildError;
 
@@ -11,7 +11,13 @@ use bloomline::BuildError;
 const CURVE_KEYS: u64 = 1 << 18;
 
 /// Makes a filter of each kind for each rate, fills it with `keys` keys, and looks up at least `probes` absent ones.
-pub fn measured(kinds: &[&Kind], rates: &[f64], keys: u64, probes: u64) -> Result<Vec<RateRow>, Error> {
+pub fn measured(
+    kinds: &[&Kind],
+    rates: &[f64],
+    keys: u64,
+    probes: u64,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Vec<RateRow>, Error> {
     /// False positives to count. The standard deviation of their number is a twentieth.
     const COUNTED: f64 = 400.0;
     let hashes = hashes::range(PRESENT, 0..keys);
@@ -19,7 +25,13 @@ pub fn measured(kinds: &[&Kind], rates: &[f64], keys: u64, probes: u64) -> Resul
     let mut rows = Vec::new();
     for &rate in rates {
         for (kind, for_rate) in kinds.iter().filter_map(|kind| Some((kind, kind.for_rate?))) {
-            let mut filter = for_rate(keys, rate)?;
+            let mut filter = match or_left_out(for_rate(keys, rate))? {
+                Ok(filter) => filter,
+                Err(reason) => {
+                    left_out.push(LeftOut { contender: kind.name.to_owned(), at: format!("a rate of {rate}"), reason });
+                    continue;
+                }
+            };
             filter.insert(&hashes, &mut new);
             let absent_keys = probes.max((COUNTED / rate) as u64);
             rows.push(RateRow {
@@ -45,8 +57,9 @@ pub fn models(kinds: &[&Kind]) -> Result<Vec<Model>, Error> {
 fn model(kind: &Kind) -> Result<Model, Error> {
     let mut points = Vec::new();
     for bits in 4..=36 {
-        let filter = (kind.for_memory)(bits * CURVE_KEYS as usize / 8, CURVE_KEYS)?;
-        points.push(point(filter.memory_bytes(), filter.modelled_fpr(CURVE_KEYS)));
+        if let Ok(filter) = or_left_out((kind.for_memory)(bits * CURVE_KEYS as usize / 8, CURVE_KEYS))? {
+            points.push(point(filter.memory_bytes(), filter.modelled_fpr(CURVE_KEYS)));
+        }
     }
     let mut space = Vec::new();
     let for_rate = kind.for_rate.iter();
@@ -55,8 +68,9 @@ fn model(kind: &Kind) -> Result<Model, Error> {
         match for_rate(CURVE_KEYS, rate) {
             Ok(filter) => space.push(point(filter.memory_bytes(), rate)),
             // The curve ends where the layout does.
-            Err(BuildError::RateUnreachable { .. } | BuildError::TooLarge { .. }) => break,
-            Err(error) => return Err(error.into()),
+            Err(NotMade::LeftOut(_)) => break,
+            Err(NotMade::Failed(BuildError::RateUnreachable { .. } | BuildError::TooLarge { .. })) => break,
+            Err(NotMade::Failed(error)) => return Err(error.into()),
         }
     }
     Ok(Model { contender: kind.name.to_owned(), points, space })

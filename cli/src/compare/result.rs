@@ -19,19 +19,42 @@ pub struct Comparison {
     /// The duration of the comparison.
     pub seconds: f64,
     pub contenders: Vec<Entry>,
+    /// Rows that are missing.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
     pub rows: Vec<Row>,
     pub loads: Vec<LoadRow>,
     pub rates: Vec<RateRow>,
     pub models: Vec<Model>,
 }
 
+impl Comparison {
+    /// A contender's name for people.
+    pub fn label(&self, name: &str) -> String {
+        let fixed = self.contenders.iter().any(|entry| entry.fixed && entry.name == name);
+        if fixed { format!("{name}, static") } else { name.to_owned() }
+    }
+}
+
 /// A contender.
 #[derive(Serialize, Deserialize)]
 pub struct Entry {
     pub name: String,
+    /// Built once of all keys. None can be inserted later.
+    #[serde(default, rename = "static")]
+    pub fixed: bool,
     /// The crate of a peer.
     pub peer: Option<String>,
     pub interface: String,
+}
+
+/// Where a contender is missing, and why.
+#[derive(Serialize, Deserialize)]
+pub struct LeftOut {
+    pub contender: String,
+    /// The size or the rate.
+    pub at: String,
+    pub reason: String,
 }
 
 /// What was measured of a contender at one size, at its planned load.

@@ -51,6 +51,11 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
              with. Inserts fill an empty filter. Queries on several threads find half of their keys. The measured rate is \
              that of the queries without hits."
         ),
+        "k is the number of bits set for a key, or the bits of its fingerprint: the whole of it, or what a quotient filter \
+         stores of it. Fingerprints come in whole bits, and some sizes in powers of two. At equal memory such a filter takes \
+         the most that fits, and for a rate the least that keeps it. Sizes of powers of two suit some numbers of keys \
+         better than others; these are neither the best nor the worst."
+            .to_owned(),
         "Resident is how much memory the process took for the filter and its first keys. The allocator hides a part of it \
          for small filters."
             .to_owned(),
@@ -58,10 +63,23 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
     if *round_keys < ROUND_KEYS as u64 {
         notes.push(format!("Only {round_keys} distinct keys a round: the memory they touch may stay in a cache, and then all times are too good."));
     }
+    if let Some(fixed) = comparison.contenders.iter().find(|entry| entry.fixed) {
+        let label = comparison.label(&fixed.name);
+        notes.push(format!(
+            "{label}: it is built once of all keys, and none can be inserted later. Its insert is the build, for each key. A \
+             large one is built only once, so its span is none."
+        ));
+    }
     notes.extend(comparison.contenders.iter().map(|entry| match &entry.peer {
         Some(peer) => format!("{}: the crate {peer}; {}.", entry.name, entry.interface),
         None => format!("{}: {}.", entry.name, entry.interface),
     }));
+    notes.extend(
+        comparison
+            .left_out
+            .iter()
+            .map(|left| format!("{} is left out at {}: {}.", left.contender, left.at, left.reason)),
+    );
     notes
 }
 
@@ -69,15 +87,15 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
 pub fn tables(comparison: &Comparison) -> Vec<Table> {
     let mut tables = Vec::new();
     for rows in comparison.rows.chunk_by(|a, b| a.size_bytes == b.size_bytes) {
-        tables.push(speeds(rows));
+        tables.push(speeds(comparison, rows));
         let loads = comparison.loads.iter().filter(|load| load.size_bytes == rows[0].size_bytes);
         tables.extend(self::loads(&loads.collect::<Vec<_>>()));
     }
-    tables.extend(rates(&comparison.rates));
+    tables.extend(rates(comparison));
     tables
 }
 
-fn speeds(rows: &[Row]) -> Table {
+fn speeds(comparison: &Comparison, rows: &[Row]) -> Table {
     let mut head =
         texts(["contender", "k", "bits/key", "modelled", "measured", "query, miss", "half", "hit", "insert"]);
     let most = rows[0].query_threads.last().map_or(1, |last| last.threads);
@@ -87,7 +105,7 @@ fn speeds(rows: &[Row]) -> Table {
     head.push("resident".to_owned());
     let row = |row: &Row| {
         let mut cells = vec![
-            row.contender.clone(),
+            comparison.label(&row.contender),
             row.probes.to_string(),
             format!("{:.2}", row.bits_per_key),
             rate(row.modelled_fpr),
@@ -122,12 +140,13 @@ fn loads(loads: &[&LoadRow]) -> Option<Table> {
     })
 }
 
-fn rates(rates: &[RateRow]) -> Option<Table> {
+fn rates(comparison: &Comparison) -> Option<Table> {
+    let rates = &comparison.rates;
     let first = rates.first()?;
     let head = texts(["contender", "requested", "modelled", "measured", "measured/requested", "k", "bits/key"]);
     let row = |row: &RateRow| {
         vec![
-            row.contender.clone(),
+            comparison.label(&row.contender),
             rate(row.requested_fpr),
             rate(row.modelled_fpr),
             rate(row.measured_fpr),
