@@ -118,19 +118,20 @@ impl AtomicBlock {
     #[inline(always)]
     pub(crate) fn insert<const B: usize>(&self, pattern: Pattern) -> bool {
         let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<B>(lane));
-        // All loads come before the first write, in any order.
-        let lacking = chosen.map(|(word, mask)| self.0[word].load(SCAN) & mask != mask);
-        let Some(decider) = lacking.iter().rposition(|&lacking| lacking) else {
-            return false;
-        };
-        for lane in 0..decider {
-            if lacking[lane] {
-                let (word, mask) = chosen[lane];
-                self.0[word].fetch_or(mask, BEFORE);
+        // A bit for each word that lacks some. All loads come before the first write, in any order.
+        let mut lacking = 0u32;
+        for (lane, &(word, mask)) in chosen.iter().enumerate() {
+            lacking |= u32::from(self.0[word].load(SCAN) & mask != mask) << lane;
+        }
+        for (lane, &(word, mask)) in chosen.iter().enumerate() {
+            match lacking >> lane {
+                // The last one that lacks bits: the decider.
+                1 => return self.0[word].fetch_or(mask, DECIDER) & mask != mask,
+                rest if rest & 1 == 1 => _ = self.0[word].fetch_or(mask, BEFORE),
+                _ => {}
             }
         }
-        let (word, mask) = chosen[decider];
-        self.0[word].fetch_or(mask, DECIDER) & mask != mask
+        false
     }
 
     /// Whether all bits of the pattern are set.
