@@ -30,10 +30,10 @@ impl<L: Operations<A>, A: Access> Filter<L, A> {
     /// [`contains_hash`](Self::contains_hash).
     ///
     /// # Panics
-    /// If there is no hash at an index.
+    /// If there is no hash at an index. `indices` stay as they are then.
     #[track_caller]
     pub fn prune_indices_by_hashes(&self, hashes: &[u64], indices: &mut Vec<u32>) {
-        prune_indices(indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));
+        prune_indices(hashes.len(), indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));
     }
 }
 
@@ -71,11 +71,11 @@ impl<L: Operations<A> + Keyed, A: Access> Filter<L, A> {
     }
 
     /// Keeps the indices whose keys may have been inserted, in their order, and drops the others: `i` stays if
-    /// [`contains`](Self::contains) is `true` of `keys[i]`. What is called a selection vector. See
+    /// [`contains`](Self::contains) is `true` of `keys[i]`. Query engines call such indices a selection vector. See
     /// [`contains_hashes`](Self::contains_hashes) for the cost, which is that of the rows that are selected.
     ///
     /// # Panics
-    /// If there is no key at an index.
+    /// If there is no key at an index. `indices` stay as they are then.
     ///
     /// # Examples
     /// ```
@@ -89,7 +89,7 @@ impl<L: Operations<A> + Keyed, A: Access> Filter<L, A> {
     #[track_caller]
     pub fn prune_indices<K: Key>(&self, keys: &[K], indices: &mut Vec<u32>) {
         let hash = |row: usize| keys[row].hash_with(&self.hasher);
-        prune_indices(indices, hash, |hashes, found| self.contains_hashes(hashes, found));
+        prune_indices(keys.len(), indices, hash, |hashes, found| self.contains_hashes(hashes, found));
     }
 }
 
@@ -110,11 +110,11 @@ impl ScalableBloomFilter {
     /// [`BloomFilter::prune_indices`](crate::BloomFilter::prune_indices).
     ///
     /// # Panics
-    /// If there is no key at an index.
+    /// If there is no key at an index. `indices` stay as they are then.
     #[track_caller]
     pub fn prune_indices<K: Key>(&self, keys: &[K], indices: &mut Vec<u32>) {
         let hash = |row: usize| keys[row].hash_with(self.hasher());
-        prune_indices(indices, hash, |hashes, found| self.contains_hashes(hashes, found));
+        prune_indices(keys.len(), indices, hash, |hashes, found| self.contains_hashes(hashes, found));
     }
 
     /// [`prune_bitmap`](Self::prune_bitmap) of keys that were hashed elsewhere.
@@ -129,10 +129,10 @@ impl ScalableBloomFilter {
     /// [`prune_indices`](Self::prune_indices) of keys that were hashed elsewhere.
     ///
     /// # Panics
-    /// If there is no hash at an index.
+    /// If there is no hash at an index. `indices` stay as they are then.
     #[track_caller]
     pub fn prune_indices_by_hashes(&self, hashes: &[u64], indices: &mut Vec<u32>) {
-        prune_indices(indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));
+        prune_indices(hashes.len(), indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));
     }
 }
 
@@ -194,7 +194,20 @@ fn packed(answers: &[bool; BITS]) -> u64 {
     u64::from_le_bytes(core::array::from_fn(|i| byte(&core::array::from_fn(|bit| answers[8 * i + bit]))))
 }
 
-fn prune_indices(indices: &mut Vec<u32>, hash: impl Fn(usize) -> u64, contains: impl Fn(&[u64], &mut [bool]) -> usize) {
+#[track_caller]
+fn prune_indices(
+    rows: usize,
+    indices: &mut Vec<u32>,
+    hash: impl Fn(usize) -> u64,
+    contains: impl Fn(&[u64], &mut [bool]) -> usize,
+) {
+    // Beforehand, so that nothing is half done.
+    if let Some(&last) = indices.iter().max() {
+        assert!(
+            (last as usize) < rows,
+            "no key at index {last}: the batch has {rows} keys, so give indices below {rows}"
+        );
+    }
     let (mut hashes, mut found) = ([0; PORTION], [false; PORTION]);
     let mut kept = 0;
     for start in (0..indices.len()).step_by(PORTION) {

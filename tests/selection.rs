@@ -2,7 +2,8 @@
 
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key, KeyHasher, ScalableBloomFilter};
 use proptest::prelude::*;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 
 /// Rows that are asked for together.
 const PORTION: usize = 512;
@@ -129,8 +130,38 @@ fn a_bitmap_of_another_length_and_an_index_without_a_row_panic() {
         assert_eq!(panics(|| _ = scalable.prune_bitmap_by_hashes(&keys, &mut bitmap)), message);
         assert!(bitmap.iter().all(|&word| word == !0));
     }
-    let message = panics(|| filter.prune_indices(&[1u64, 2, 3], &mut vec![0, 3]));
-    assert!(message.contains("len is 3") && message.contains("index is 3"), "{message}");
-    let message = panics(|| scalable.prune_indices_by_hashes(&[1, 2, 3], &mut vec![0, 4]));
-    assert!(message.contains("len is 3") && message.contains("index is 4"), "{message}");
+    // The index without a row stands behind a whole portion.
+    let mut indices = vec![0; PORTION];
+    indices.extend([3, 1]);
+    let before = indices.clone();
+    let message = "no key at index 3: the batch has 3 keys, so give indices below 3";
+    let (keys, hashes) = ([1u64, 2, 3], [1, 2, 3]);
+    assert_eq!(panics(|| filter.prune_indices(&keys, &mut indices)), message);
+    assert_eq!(panics(|| filter.prune_indices_by_hashes(&hashes, &mut indices)), message);
+    assert_eq!(panics(|| scalable.prune_indices(&keys, &mut indices)), message);
+    assert_eq!(panics(|| scalable.prune_indices_by_hashes(&hashes, &mut indices)), message);
+    assert_eq!(indices, before);
+}
+
+/// A panic names the caller's line, and not one of the library.
+#[test]
+fn a_panic_names_the_caller() {
+    thread_local!(static FILE: RefCell<String> = const { RefCell::new(String::new()) });
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        FILE.set(info.location().map(|place| place.file().to_owned()).unwrap_or_default());
+        usual(info);
+    }));
+    let filter = BloomFilter::new(1000, 0.01).unwrap();
+    let scalable = ScalableBloomFilter::new(1000, 0.01).unwrap();
+    let calls: [&dyn Fn(); 4] = [
+        &|| filter.prune_indices(&[1u64], &mut vec![1]),
+        &|| scalable.prune_indices_by_hashes(&[1], &mut vec![1]),
+        &|| _ = filter.prune_bitmap(&[1u64], &mut []),
+        &|| _ = scalable.prune_bitmap_by_hashes(&[1], &mut []),
+    ];
+    for call in calls {
+        panics(call);
+        assert_eq!(FILE.take(), file!());
+    }
 }

@@ -99,8 +99,8 @@ impl fmt::Display for Kernel {
 pub(crate) trait Isa: Copy {
     /// Whether all bits of the pattern are set.
     fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool;
-    /// Sets the bits of the pattern; whether one of them was lacking. It writes without a branch, for where new keys and seen
-    /// ones are mixed, a guess that fails costs several inserts. docs/BENCHMARKS.md has the measurement.
+    /// Sets the bits of the pattern; whether one of them was lacking. It writes without a branch: in a mix of new and seen keys, a
+    /// wrong guess costs as much as several inserts. docs/DESIGN.md has the measurement.
     fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool;
 }
 
@@ -126,7 +126,7 @@ pub(crate) trait Single {
 /// This CPU, or this build, lacks the kernel.
 pub(crate) struct Unavailable;
 
-/// A kernel that is known to be available.
+/// A kernel that is known to be available: the CPU was asked, or the compiler was told of its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Selected(Kernel);
 
@@ -181,23 +181,17 @@ impl Selected {
         place: S::Place<'a>,
         hash: u64,
     ) -> bool {
-        let call = match probes {
-            4 => Call::<S>::of::<1>(self),
-            8 => Call::of::<2>(self),
-            12 => Call::of::<3>(self),
-            _ => Call::of::<4>(self),
-        };
-        call.run(context, place, hash)
+        Call::<S>::new(self, probes).run(context, place, hash)
     }
 
     fn run_lanes<T: Task, const B: usize>(self, task: T) -> T::Output {
         match self.0 {
             Kernel::Portable => task.run::<Portable, B>(Portable),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Selected::new` saw the CPU features of this kernel.
+            // SAFETY: a `Selected` exists only for a kernel that is available.
             Kernel::Avx2 => unsafe { avx2::run::<T, B>(task) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Selected::new` saw the CPU features of this kernel.
+            // SAFETY: a `Selected` exists only for a kernel that is available.
             Kernel::Avx512 => unsafe { avx512::run::<T, B>(task) },
             #[cfg(not(target_arch = "x86_64"))]
             Kernel::Avx2 | Kernel::Avx512 => task.run::<Portable, B>(Portable),
@@ -212,6 +206,7 @@ type Function<S> = for<'a> unsafe fn(&'a <S as Single>::Context, <S as Single>::
 
 impl<S: Single> Call<S> {
     /// For `probes` (4, 8, 12 or 16) a key.
+    #[inline(always)]
     pub(crate) fn new(kernel: Selected, probes: u32) -> Self {
         match probes {
             4 => Self::of::<1>(kernel),
@@ -235,8 +230,7 @@ impl<S: Single> Call<S> {
 
     #[inline(always)]
     pub(crate) fn run<'a>(self, context: &'a S::Context, place: S::Place<'a>, hash: u64) -> bool {
-        // SAFETY: the function is that of a `Selected`, and `Selected::new` saw the CPU features of that kernel, or the
-        // compiler was told of them: `TOLD`.
+        // SAFETY: the function is that of a `Selected`, which exists only for a kernel that is available.
         unsafe { (self.0)(context, place, hash) }
     }
 }
