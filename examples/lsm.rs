@@ -7,7 +7,7 @@
 //! records   16 bytes each, a key and a value, in the order of their keys
 //! padding   to a multiple of 64
 //! filter    as `BloomFilter::save` would write it
-//! footer    8 bytes: where the filter begins
+//! footer    16 bytes: the number of records, and where the filter begins
 //! ```
 
 use bloomline::{BloomFilter, BorrowedBloomFilter};
@@ -26,7 +26,7 @@ fn write(path: &Path, records: &[(u64, u64)]) -> Result<(), Box<dyn Error>> {
     let start = table.len().next_multiple_of(64);
     table.resize(start + filter.file_bytes(), 0);
     filter.write_to_slice(&mut table[start..])?;
-    table.extend((start as u64).to_le_bytes());
+    table.extend([records.len() as u64, start as u64].into_iter().flat_map(u64::to_le_bytes));
     Ok(fs::write(path, table)?)
 }
 
@@ -55,10 +55,14 @@ impl Table {
         // SAFETY: tables are written once, before they are opened, and nobody changes them.
         #[allow(unsafe_code)]
         let bytes = Arc::new(unsafe { Mmap::map(&File::open(path)?)? });
-        let start = u64::from_le_bytes(*bytes.last_chunk().ok_or("a table without a footer")?) as usize;
+        let footer: &[u8; 16] = bytes.last_chunk().ok_or("a table without a footer")?;
+        let [records, start] =
+            [0, 8].map(|i| u64::from_le_bytes(std::array::from_fn(|byte| footer[i + byte])) as usize);
+        if records > start.min(bytes.len()) / 16 {
+            return Err("a table whose footer has more records than there are".into());
+        }
         // Its header is checked. `verify` would check the rest, and read all of it.
         let filter = BorrowedBloomFilter::new(Section { table: bytes.clone(), start })?;
-        let records = filter.expected_keys().ok_or("a filter of another writer")? as usize;
         Ok(Self { filter, bytes, records, looks: Cell::new(0) })
     }
 

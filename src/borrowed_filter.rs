@@ -136,10 +136,24 @@ impl<'a> BorrowedBloomFilter<'a> {
         Ok(Self { filter, trailer, path: None, _lender: lender })
     }
 
-    /// Reads the whole filter and checks it, as [`BloomFilter::load`] does.
+    /// Reads the whole filter and checks it, as [`BloomFilter::load`] does. O(memory).
     ///
     /// # Errors
     /// [`FileErrorKind::DamagedBody`].
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{BloomFilter, BorrowedBloomFilter};
+    /// let seen = BloomFilter::new(1000, 0.01)?;
+    /// let mut file = vec![0; seen.file_bytes() + 63];
+    /// let start = file.as_ptr().align_offset(64);
+    /// seen.write_to_slice(&mut file[start..])?;
+    /// BorrowedBloomFilter::new(&file[start..])?.verify()?;
+    ///
+    /// file[start + 128] ^= 1; // a block
+    /// assert!(BorrowedBloomFilter::new(&file[start..])?.verify().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn verify(&self) -> Result<(), FileError> {
         let kind = match file::copy_body(self.params.kernel, self.words(), io::sink()) {
             Ok(trailer) if trailer == self.trailer => return Ok(()),
@@ -153,11 +167,34 @@ impl<'a> BorrowedBloomFilter<'a> {
     }
 
     /// The share of bits that are set, as the file's trailer has it: O(1).
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{BloomFilter, BorrowedBloomFilter};
+    /// let seen: BloomFilter = (0..1000u32).collect();
+    /// let mut file = vec![0; seen.file_bytes() + 63];
+    /// let start = file.as_ptr().align_offset(64);
+    /// seen.write_to_slice(&mut file[start..])?;
+    /// assert_eq!(BorrowedBloomFilter::new(&file[start..])?.fill_ratio(), seen.fill_ratio());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fill_ratio(&self) -> f64 {
         self.trailer.ones as f64 / (self.memory_bytes() as f64 * 8.0)
     }
 
     /// The estimate of [`BloomFilter::estimated_keys`], from what the file's trailer has: O(1).
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{BloomFilter, BorrowedBloomFilter};
+    /// let seen: BloomFilter = (0..100_000u32).collect();
+    /// let mut file = vec![0; seen.file_bytes() + 63];
+    /// let start = file.as_ptr().align_offset(64);
+    /// seen.write_to_slice(&mut file[start..])?;
+    /// let keys = BorrowedBloomFilter::new(&file[start..])?.estimated_keys();
+    /// assert!((98_000.0..102_000.0).contains(&keys));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn estimated_keys(&self) -> f64 {
         fpr::keys_from_zeros(self.fill_ratio(), fpr::touched(self.params.units, self.params.probes))
     }

@@ -12,6 +12,7 @@
 use crate::batch::{self, Probe};
 use crate::block::{self, Block, Pattern};
 use crate::filter::Filter;
+use crate::hash::KeyHasher;
 use crate::kernel::Isa;
 use crate::key::Key;
 use crate::operations::{self, Access, Keyed, Operations};
@@ -243,15 +244,25 @@ impl<K: Key + Send> ParallelExtend<K> for BloomFilter {
                 range.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(hashes);
             }
         };
-        keys.into_par_iter()
-            .fold(Vec::new, |mut hashes, key| {
-                hashes.push(key.hash_with(hasher));
-                if hashes.len() == TAKEN {
-                    insert(&hashes);
-                    hashes.clear();
-                }
-                hashes
-            })
-            .for_each(|rest| insert(&rest));
+        par_in_batches(hasher, keys, TAKEN, insert);
     }
+}
+
+/// Inserts the keys of a parallel iterator. Each thread takes `portion` of them, and then inserts their hashes.
+pub(crate) fn par_in_batches<K: Key + Send>(
+    hasher: &KeyHasher,
+    keys: impl IntoParallelIterator<Item = K>,
+    portion: usize,
+    insert: impl Fn(&[u64]) + Sync,
+) {
+    keys.into_par_iter()
+        .fold(Vec::new, |mut hashes, key| {
+            hashes.push(key.hash_with(hasher));
+            if hashes.len() == portion {
+                insert(&hashes);
+                hashes.clear();
+            }
+            hashes
+        })
+        .for_each(|rest| insert(&rest));
 }

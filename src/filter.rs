@@ -37,6 +37,11 @@ impl<L: Operations<A>, A: Access> Filter<L, A> {
     pub(crate) fn insert_alone(&mut self, hash: u64) -> bool {
         self.calls.insert(&self.params, A::place(&mut self.blocks), hash)
     }
+
+    /// Inserts as many hashes as `new` has places, for whoever has the filter alone.
+    pub(crate) fn insert_many_alone(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+        L::insert_many(&self.params, A::place(&mut self.blocks), hashes, new)
+    }
 }
 
 /// Sizes, queries, and what a filter says about itself.
@@ -45,7 +50,7 @@ impl<L: Operations<A>, A: Access> Filter<L, A> {
     ///
     /// The size is the least that keeps the rate. It comes from the exact model of the layout, not from the classic
     /// formula. A [`BloomFilter`](crate::BloomFilter) takes up to 1/128 more, so that it [folds](crate::BloomFilter::fold).
-    /// Takes some milliseconds at most.
+    /// Takes microseconds; see [`Builder::build`](crate::Builder::build).
     ///
     /// # Errors
     /// [`BuildError`]: no keys, a rate that is not between 0 and 1 or that 64-bit hashes cannot keep, or a size that the
@@ -225,7 +230,8 @@ impl<L: Operations<Exclusive, Memory: MemoryMut>> Filter<L, Exclusive> {
         self.calls.insert(&self.params, &mut self.blocks, hash)
     }
 
-    /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new, also where hashes repeat within the batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
+    /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new, also where hashes repeat within the batch.
+    /// Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
@@ -273,7 +279,8 @@ impl<L: Operations<Exclusive, Memory: MemoryMut> + Keyed> Filter<L, Exclusive> {
         self.insert_hash(key.hash_with(&self.hasher))
     }
 
-    /// Inserts many keys in order. `new[i]` is `true` if `keys[i]` was new, also where keys repeat within the batch. Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
+    /// Inserts many keys in order. `new[i]` is `true` if `keys[i]` was new, also where keys repeat within the batch.
+    /// Returns how many were new. See [`contains_hashes`](Self::contains_hashes) for the cost.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.

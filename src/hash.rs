@@ -172,7 +172,6 @@ fn random(seed: &mut u64) -> u64 {
 }
 
 /// wyhash's secret for a seed: four odd words of bytes with four ones each, which differ in 32 bits from one another.
-///
 fn make_secret(mut seed: u64) -> [u64; 4] {
     let mut bytes = [0; 70];
     let four_ones = (0..=255u8).filter(|byte| byte.count_ones() == 4);

@@ -219,10 +219,9 @@ impl<F> Builder<F> {
 
     /// Builds the filter, empty.
     ///
-    /// Takes well under a millisecond whatever the size: memory is claimed from the system as it is written. Most of it is the
-    /// search for a size, up to 0.2 ms from a rate and 0.03 ms from keys and memory (on a core of an Intel Xeon). Memory and
-    /// probes need none. A [`KeyHasher`](crate::KeyHasher::new) is made too. For many small filters of one size, build one
-    /// and clone it while it is empty.
+    /// Takes microseconds whatever the size: memory is claimed from the system as it is written. docs/DESIGN.md has the time that
+    /// the search for a size takes. Memory and probes need none. A [`KeyHasher`](crate::KeyHasher::new) is made too. For many
+    /// small filters of one size, build one and clone it while it is empty.
     ///
     /// # Errors
     /// [`BuildError`] for a value out of its range, for too few values, for a size that overflows, for memory that

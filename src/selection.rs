@@ -100,6 +100,14 @@ impl ScalableBloomFilter {
     ///
     /// # Panics
     /// If `bitmap` has not as many words as `keys` need.
+    ///
+    /// # Examples
+    /// ```
+    /// let filter: bloomline::ScalableBloomFilter = [10u64, 30].into_iter().collect();
+    /// let mut rows = [!0];
+    /// assert_eq!(filter.prune_bitmap(&[10u64, 20, 30], &mut rows), 2);
+    /// assert_eq!(rows, [0b101]);
+    /// ```
     #[track_caller]
     pub fn prune_bitmap<K: Key>(&self, keys: &[K], bitmap: &mut [u64]) -> usize {
         let hash = |row: usize| keys[row].hash_with(self.hasher());
@@ -111,6 +119,14 @@ impl ScalableBloomFilter {
     ///
     /// # Panics
     /// If there is no key at an index. `indices` stay as they are then.
+    ///
+    /// # Examples
+    /// ```
+    /// let filter: bloomline::ScalableBloomFilter = [10u64, 30].into_iter().collect();
+    /// let mut rows = vec![0, 1, 2];
+    /// filter.prune_indices(&[10u64, 20, 30], &mut rows);
+    /// assert_eq!(rows, [0, 2]);
+    /// ```
     #[track_caller]
     pub fn prune_indices<K: Key>(&self, keys: &[K], indices: &mut Vec<u32>) {
         let hash = |row: usize| keys[row].hash_with(self.hasher());
@@ -121,6 +137,13 @@ impl ScalableBloomFilter {
     ///
     /// # Panics
     /// If `bitmap` has not as many words as `hashes` need.
+    ///
+    /// # Examples
+    /// ```
+    /// let filter: bloomline::ScalableBloomFilter = ["a"].into_iter().collect();
+    /// let hashes = [b"a", b"b"].map(|key| filter.hasher().bytes(key));
+    /// assert_eq!(filter.prune_bitmap_by_hashes(&hashes, &mut [!0]), 1);
+    /// ```
     #[track_caller]
     pub fn prune_bitmap_by_hashes(&self, hashes: &[u64], bitmap: &mut [u64]) -> usize {
         prune_bitmap(hashes.len(), bitmap, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found))
@@ -130,6 +153,15 @@ impl ScalableBloomFilter {
     ///
     /// # Panics
     /// If there is no hash at an index. `indices` stay as they are then.
+    ///
+    /// # Examples
+    /// ```
+    /// let filter: bloomline::ScalableBloomFilter = ["a"].into_iter().collect();
+    /// let hashes = [b"a", b"b"].map(|key| filter.hasher().bytes(key));
+    /// let mut rows = vec![0, 1];
+    /// filter.prune_indices_by_hashes(&hashes, &mut rows);
+    /// assert_eq!(rows, [0]);
+    /// ```
     #[track_caller]
     pub fn prune_indices_by_hashes(&self, hashes: &[u64], indices: &mut Vec<u32>) {
         prune_indices(hashes.len(), indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));

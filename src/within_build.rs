@@ -11,7 +11,7 @@ use core::hash::{Hash, Hasher};
 /// its keys would not be found, and nothing would say so. Where a [`Key`] is possible, take it; see
 /// [`impl_key!`](crate::impl_key).
 ///
-/// The value of a key and the key are different keys: query with the same wrapper as you inserted. Values that are equal by
+/// `WithinBuild("a")` and `"a"` are two keys: query with the same wrapper as you inserted. Values that are equal by
 /// the standard hash, such as a `String` and its `&str`, are one key.
 ///
 /// Each part of the value costs a hash and a [`KeyHasher::combine`].

@@ -30,7 +30,7 @@ const FIRST_STAGE: usize = 1000;
 impl<L: Operations<A> + Keyed, A: Access, K: Key> Extend<K> for Filter<L, A> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let hasher = self.hasher().clone();
-        in_batches(&hasher, keys, |hashes, new| insert_alone(self, hashes, new));
+        in_batches(&hasher, keys, |hashes, new| _ = self.insert_many_alone(hashes, new));
     }
 }
 
@@ -112,17 +112,12 @@ impl<L: Operations<A> + Keyed, A: Access, K: Key> FromIterator<K> for Filter<L, 
     fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
         let hasher = KeyHasher::new(0);
         let hashes: Vec<u64> = keys.into_iter().map(|key| key.hash_with(&hasher)).collect();
-        let mut filter = sized_for(hashes.len());
+        let mut filter: Self = sized_for(hashes.len());
         for hashes in hashes.chunks(1 << 16) {
-            insert_alone(&mut filter, hashes, &mut alloc::vec![false; hashes.len()]);
+            filter.insert_many_alone(hashes, &mut alloc::vec![false; hashes.len()]);
         }
         filter
     }
-}
-
-/// A batch of inserts by whoever has the filter alone.
-fn insert_alone<L: Operations<A>, A: Access>(filter: &mut Filter<L, A>, hashes: &[u64], new: &mut [bool]) {
-    L::insert_many(&filter.params, A::place(&mut filter.blocks), hashes, new);
 }
 
 /// A filter of the iterator's keys at a false-positive rate of 1 %, with seed 0. It grows with the keys, so no hashes wait in memory
@@ -167,9 +162,11 @@ fn or_panic<T>(result: Result<T, crate::error::BuildError>) -> T {
 mod parallel {
     use super::*;
     use crate::atomic_filter::AtomicBloomFilter;
+    use crate::bulk::par_in_batches;
     use crate::operations::Shared;
     use crate::storage::AtomicBlocks;
     use crate::words4::BloomFilter;
+    use alloc::vec;
     use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
 
     /// Keys that a thread takes from a parallel iterator before it inserts them.
@@ -229,7 +226,8 @@ mod parallel {
         Self: Sync,
     {
         fn par_extend<I: IntoParallelIterator<Item = K>>(&mut self, keys: I) {
-            par_in_batches(self.hasher(), keys, |hashes, new| _ = self.insert_hashes(hashes, new));
+            let insert = |hashes: &[u64]| _ = self.insert_hashes(hashes, &mut vec![false; hashes.len()]);
+            par_in_batches(self.hasher(), keys, TAKEN, insert);
         }
     }
 
@@ -239,25 +237,8 @@ mod parallel {
     /// If the system does not have the memory for the next stage.
     impl<K: Key + Send> ParallelExtend<K> for AtomicScalableBloomFilter {
         fn par_extend<I: IntoParallelIterator<Item = K>>(&mut self, keys: I) {
-            par_in_batches(self.hasher(), keys, |hashes, new| _ = or_panic(self.insert_hashes(hashes, new)));
+            let insert = |hashes: &[u64]| _ = or_panic(self.insert_hashes(hashes, &mut vec![false; hashes.len()]));
+            par_in_batches(self.hasher(), keys, TAKEN, insert);
         }
-    }
-
-    fn par_in_batches<K: Key + Send>(
-        hasher: &KeyHasher,
-        keys: impl IntoParallelIterator<Item = K>,
-        insert: impl Fn(&[u64], &mut [bool]) + Sync,
-    ) {
-        let insert = |hashes: &[u64]| insert(hashes, &mut alloc::vec![false; hashes.len()]);
-        keys.into_par_iter()
-            .fold(Vec::new, |mut hashes, key| {
-                hashes.push(key.hash_with(hasher));
-                if hashes.len() == TAKEN {
-                    insert(&hashes);
-                    hashes.clear();
-                }
-                hashes
-            })
-            .for_each(|rest| insert(&rest));
     }
 }

@@ -72,12 +72,31 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is written then.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::ScalableBloomFilter;
+    /// let seen: ScalableBloomFilter = ["a"].into_iter().collect();
+    /// let mut bytes = vec![0; seen.file_bytes()];
+    /// assert_eq!(seen.write_to_slice(&mut bytes)?, bytes.len());
+    /// assert!(ScalableBloomFilter::read_from(&bytes[..])? == seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, FileError> {
         file::write_to_slice(slice, self.file_bytes(), |file| self.write_to(file))
     }
 
     /// Bytes of the filter's file, exactly, with the stages that it has: what [`save`](Self::save) and
     /// [`write_to`](Self::write_to) write. O(stages).
+    ///
+    /// # Examples
+    /// ```
+    /// let seen: bloomline::ScalableBloomFilter = ["a"].into_iter().collect();
+    /// let mut bytes = Vec::new();
+    /// seen.write_to(&mut bytes)?;
+    /// assert_eq!(seen.file_bytes(), bytes.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn file_bytes(&self) -> usize {
         // Little more than the blocks, which are in memory.
         file::scalable_bytes(self.stages.iter().map(BloomFilter::parts)) as usize

@@ -189,7 +189,7 @@ where
 
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());
-        L::insert_many(&self.params, A::place(&mut self.blocks), hashes, new)
+        self.insert_many_alone(hashes, new)
     }
 
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
