@@ -6,6 +6,8 @@ use crate::batch::PORTION;
 use crate::filter::Filter;
 use crate::key::Key;
 use crate::operations::{Access, Keyed, Operations};
+#[cfg(feature = "std")]
+use crate::scalable::AtomicScalableBloomFilter;
 use crate::scalable::ScalableBloomFilter;
 use alloc::vec::Vec;
 
@@ -162,6 +164,68 @@ impl ScalableBloomFilter {
     /// filter.prune_indices_by_hashes(&hashes, &mut rows);
     /// assert_eq!(rows, [0]);
     /// ```
+    #[track_caller]
+    pub fn prune_indices_by_hashes(&self, hashes: &[u64], indices: &mut Vec<u32>) {
+        prune_indices(hashes.len(), indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));
+    }
+}
+
+/// Queries of selected rows, while other threads insert.
+#[cfg(feature = "std")]
+impl AtomicScalableBloomFilter {
+    /// Keeps the bits of a bitmap whose keys may have been inserted; see
+    /// [`BloomFilter::prune_bitmap`](crate::BloomFilter::prune_bitmap). Returns how many are left.
+    ///
+    /// # Panics
+    /// If `bitmap` has not as many words as `keys` need.
+    ///
+    /// # Examples
+    /// ```
+    /// let filter: bloomline::AtomicScalableBloomFilter = [10u64, 30].into_iter().collect();
+    /// let mut rows = [!0];
+    /// assert_eq!(filter.prune_bitmap(&[10u64, 20, 30], &mut rows), 2);
+    /// assert_eq!(rows, [0b101]);
+    /// ```
+    #[track_caller]
+    pub fn prune_bitmap<K: Key>(&self, keys: &[K], bitmap: &mut [u64]) -> usize {
+        let hash = |row: usize| keys[row].hash_with(self.hasher());
+        prune_bitmap(keys.len(), bitmap, hash, |hashes, found| self.contains_hashes(hashes, found))
+    }
+
+    /// Keeps the indices whose keys may have been inserted; see
+    /// [`BloomFilter::prune_indices`](crate::BloomFilter::prune_indices).
+    ///
+    /// # Panics
+    /// If there is no key at an index. `indices` stay as they are then.
+    ///
+    /// # Examples
+    /// ```
+    /// let filter: bloomline::AtomicScalableBloomFilter = [10u64, 30].into_iter().collect();
+    /// let mut rows = vec![0, 1, 2];
+    /// filter.prune_indices(&[10u64, 20, 30], &mut rows);
+    /// assert_eq!(rows, [0, 2]);
+    /// ```
+    #[track_caller]
+    pub fn prune_indices<K: Key>(&self, keys: &[K], indices: &mut Vec<u32>) {
+        let hash = |row: usize| keys[row].hash_with(self.hasher());
+        prune_indices(keys.len(), indices, hash, |hashes, found| self.contains_hashes(hashes, found));
+    }
+
+    /// [`prune_bitmap`](Self::prune_bitmap) of keys that were hashed elsewhere, as
+    /// [`ScalableBloomFilter::prune_bitmap_by_hashes`].
+    ///
+    /// # Panics
+    /// If `bitmap` has not as many words as `hashes` need.
+    #[track_caller]
+    pub fn prune_bitmap_by_hashes(&self, hashes: &[u64], bitmap: &mut [u64]) -> usize {
+        prune_bitmap(hashes.len(), bitmap, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found))
+    }
+
+    /// [`prune_indices`](Self::prune_indices) of keys that were hashed elsewhere, as
+    /// [`ScalableBloomFilter::prune_indices_by_hashes`].
+    ///
+    /// # Panics
+    /// If there is no hash at an index. `indices` stay as they are then.
     #[track_caller]
     pub fn prune_indices_by_hashes(&self, hashes: &[u64], indices: &mut Vec<u32>) {
         prune_indices(hashes.len(), indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));

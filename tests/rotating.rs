@@ -1,11 +1,13 @@
 //! `RotatingBloomFilter`: against sets of keys and a queue of the last ones, against the model of its rate, and with threads.
 
+mod workers;
+
 use bloomline::{BuildError, Key, KeyHasher, RotatingBloomFilter};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use workers::on_threads;
 
 /// The definition, by sets.
 struct Replay {
@@ -139,15 +141,6 @@ fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
         assert!(error < 0.02 * expected, "too few keys to tell: {mean:e} ± {error:e}");
         assert!(expected <= rate && expected > 0.97 * rate, "{expected} {rate}");
     }
-}
-
-/// Runs `body` with each number below `threads`, on a thread each, and joins them one by one, which ThreadSanitizer sees.
-fn on_threads(threads: u32, body: impl Fn(u32) + Sync) {
-    let body = &body;
-    thread::scope(|scope| {
-        let threads: Vec<ScopedJoinHandle<()>> = (0..threads).map(|thread| scope.spawn(move || body(thread))).collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-    });
 }
 
 /// Threads insert the same keys at the same time, over many rotations. Once in a million runs a false positive is missing.

@@ -1,6 +1,8 @@
 //! Queries of selected rows: the rows that are left are those that were selected and that single calls find.
 
-use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key, KeyHasher, ScalableBloomFilter};
+use bloomline::{
+    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, Kernel, Key, KeyHasher, ScalableBloomFilter,
+};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
@@ -78,6 +80,7 @@ proptest! {
             let mut scalable = ScalableBloomFilter::new(first, 0.01).unwrap();
             inserted.iter().for_each(|key| _ = scalable.insert(key).unwrap());
             check!(scalable, keys, bitmap, indices);
+            check!(AtomicScalableBloomFilter::from(scalable), keys, bitmap, indices);
         }
         #[cfg(feature = "variants")]
         {

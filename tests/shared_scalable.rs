@@ -4,25 +4,18 @@
 //! Which keys are false positives depends on the order of the inserts, so tests with threads can fail by chance; each says how
 //! rarely.
 
+mod workers;
+
 use bloomline::{AtomicScalableBloomFilter, BuildError, Key, KeyHasher, ScalableBloomFilter};
 use proptest::prelude::*;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use workers::on_threads;
 
 const THREADS: [u32; 3] = [2, 4, 8];
 
 fn shared(first: u64, rate: f64) -> AtomicScalableBloomFilter {
     AtomicScalableBloomFilter::new(first, rate).unwrap()
-}
-
-/// Runs `body` with each number below `threads`, on a thread each, and joins them one by one, which ThreadSanitizer sees.
-fn on_threads(threads: u32, body: impl Fn(u32) + Sync) {
-    let body = &body;
-    thread::scope(|scope| {
-        let threads: Vec<ScopedJoinHandle<()>> = (0..threads).map(|thread| scope.spawn(move || body(thread))).collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-    });
 }
 
 proptest! {

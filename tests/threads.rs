@@ -3,13 +3,16 @@
 //! Which keys are false positives depends on the order of the inserts, so these tests can fail by chance; each says
 //! how rarely.
 
+mod workers;
+
 use bloomline::{AtomicBloomFilter, BloomFilter};
 use std::ops::Range;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 #[cfg(feature = "frontier")]
 use std::time::{Duration, Instant};
+use workers::on_threads;
 
 const THREADS: [u32; 3] = [2, 4, 8];
 
@@ -35,18 +38,6 @@ impl Streams {
         };
         (start..start + length).map(|i| i % keys).collect()
     }
-}
-
-/// Runs `body` with each number below `threads`, on a thread each.
-fn on_threads(threads: u32, body: impl Fn(u32) + Sync) {
-    let body = &body;
-    thread::scope(|scope| join((0..threads).map(|thread| scope.spawn(move || body(thread))).collect()));
-}
-
-/// Joins threads one by one: that is the end of a scope too, but not one that ThreadSanitizer sees without a standard
-/// library built for it.
-fn join(threads: Vec<ScopedJoinHandle<()>>) {
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 /// Runs `body` with each thread's stream, a step at a time on all threads. It must not panic: the other threads would

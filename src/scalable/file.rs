@@ -155,6 +155,41 @@ impl AtomicScalableBloomFilter {
         file::write_scalable(self.growth, in_last, stages.map(AtomicBloomFilter::parts), writer)
     }
 
+    /// Writes a copy of the filter to the start of a slice, as [`ScalableBloomFilter::write_to_slice`] does; returns how many bytes
+    /// it wrote. These are more than an earlier [`file_bytes`](Self::file_bytes) said if other threads began a stage since.
+    /// O(memory), which it takes once more.
+    ///
+    /// # Errors
+    /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is written then.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::AtomicScalableBloomFilter;
+    /// let seen: AtomicScalableBloomFilter = ["a"].into_iter().collect();
+    /// let mut bytes = vec![0; seen.file_bytes()];
+    /// assert_eq!(seen.write_to_slice(&mut bytes)?, bytes.len());
+    /// assert!(AtomicScalableBloomFilter::read_from(&bytes[..])? == seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, FileError> {
+        ScalableBloomFilter::from(self.clone()).write_to_slice(slice)
+    }
+
+    /// Bytes of the filter's file, exactly, with the stages that it has at this moment. O(stages).
+    ///
+    /// # Examples
+    /// ```
+    /// let seen: bloomline::AtomicScalableBloomFilter = ["a"].into_iter().collect();
+    /// let mut bytes = Vec::new();
+    /// seen.write_to(&mut bytes)?;
+    /// assert_eq!(seen.file_bytes(), bytes.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn file_bytes(&self) -> usize {
+        // Little more than the blocks, which are in memory.
+        file::scalable_bytes(self.frozen().0.map(AtomicBloomFilter::parts)) as usize
+    }
+
     /// Reads a filter that a scalable filter of either kind wrote, as [`ScalableBloomFilter::read_from`] does.
     ///
     /// # Errors
