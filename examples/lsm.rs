@@ -102,3 +102,16 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn runs() {
     main().unwrap();
 }
+
+#[test]
+fn a_footer_of_more_records_than_there_are_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    write(&path, &[(1, 2), (3, 4)]).unwrap();
+    assert_eq!(Table::open(&path).unwrap().get(3), Some(4));
+    let mut table = fs::read(&path).unwrap();
+    let footer = table.len() - 16;
+    table[footer] = 5; // the 64 bytes before the filter have room for four
+    fs::write(&path, table).unwrap();
+    assert!(Table::open(&path).is_err());
+}
