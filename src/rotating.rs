@@ -1,7 +1,7 @@
 //! `RotatingBloomFilter`: a window of the last keys, by filters that take turns.
 
 use crate::atomic_filter::AtomicBloomFilter;
-use crate::batch::{self, FEW, PENDING, Pending};
+use crate::batch::{self, FEW};
 use crate::error::BuildError;
 use crate::growth::combined;
 use crate::hash::KeyHasher;
@@ -13,6 +13,9 @@ use crate::sync::Mutex;
 use crate::turn::Turn;
 use core::fmt;
 use std::sync::PoisonError;
+
+/// Keys of a batch that are inserted together: so many places a batch holds at most, which a generation may lack while it does.
+const PORTION: usize = 64;
 
 /// A filter that forgets: a window of the last *n* distinct keys, or of a time, that any number of threads share.
 ///
@@ -197,13 +200,10 @@ impl RotatingBloomFilter {
     pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());
         if hashes.len() <= FEW {
-            hashes.iter().zip(&mut *new).for_each(|(&hash, new)| *new = self.insert_hash(hash));
-            return new.iter().filter(|new| **new).count();
+            return self.insert_singly(hashes, new);
         }
-        new.fill(false);
-        let mut pending = Pending::new();
-        let portions = hashes.chunks(PENDING).zip(new.chunks_mut(PENDING));
-        portions.map(|(hashes, new)| self.insert_pending(&mut pending, hashes, new)).sum()
+        let portions = hashes.chunks(PORTION).zip(new.chunks_mut(PORTION));
+        portions.map(|(hashes, new)| self.insert_portion(hashes, new)).sum()
     }
 
     /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`AtomicBloomFilter::insert_hash`].
@@ -296,63 +296,70 @@ impl RotatingBloomFilter {
     /// turn, and whether the generation before it had the key.
     fn insert_after(&self, mut won: Option<(u64, bool)>, hash: u64) -> bool {
         loop {
-            let turn = self.turn.current();
-            let current = self.generation(turn);
-            if current.contains_hash(hash) {
-                return false;
+            match self.insert_in(self.turn.current(), won, hash) {
+                Ok(new) => return new,
+                Err(set) => won = set,
             }
-            let seen = match won {
-                // The bits in the previous generation are this call's own.
-                Some((in_turn, seen)) if in_turn == turn - 1 => seen,
-                _ => self.generation(turn - 1).contains_hash(hash),
-            };
-            if self.room.take(turn, 1) == 0 {
-                self.rotate_from(turn);
-                continue;
-            }
-            let new = current.insert_hash(hash);
-            if !new {
-                self.room.put(turn, 1);
-            }
-            if self.turn.counts(turn) {
-                return new && !seen;
-            }
-            won = new.then_some((turn, seen));
         }
     }
 
-    /// Inserts a portion, whose marks in `new` are `false` yet, as single calls would.
-    fn insert_pending(&self, pending: &mut Pending, hashes: &[u64], new: &mut [bool]) -> usize {
-        pending.take(hashes);
-        let mut count = 0;
-        while !pending.hashes().is_empty() {
-            let turn = self.turn.current();
-            let (current, previous) = (self.generation(turn), self.generation(turn - 1));
-            let places = self.room.take(turn, pending.hashes().len());
-            if places == 0 {
-                // Singly: a repeat needs no place, and the first other key begins the next generation.
-                count += pending.pass(1, new, |hashes, new| {
-                    new[0] = self.insert_hash(hashes[0]);
-                    usize::from(new[0])
-                });
-                continue;
-            }
-            count += pending.pass(places, new, |hashes, new| {
-                let mut seen = [false; PENDING];
-                previous.contains_hashes(hashes, &mut seen[..hashes.len()]);
-                let won = current.insert_hashes(hashes, new);
-                self.room.put(turn, hashes.len() - won);
-                let counts = self.turn.counts(turn);
-                for ((&hash, new), seen) in hashes.iter().zip(&mut *new).zip(seen) {
-                    *new = match counts {
-                        true => *new && !seen,
-                        false => self.insert_after(new.then_some((turn, seen)), hash),
-                    };
-                }
-                new.iter().filter(|new| **new).count()
-            });
+    /// Inserts into the generation of `turn`: whether the key is new to the window. If the turn has passed on, what the next
+    /// attempt needs to know.
+    fn insert_in(&self, turn: u64, won: Option<(u64, bool)>, hash: u64) -> Result<bool, Option<(u64, bool)>> {
+        let current = self.generation(turn);
+        if current.contains_hash(hash) {
+            // In a generation that is not the current one any more, the key would leave the window too soon.
+            return if self.turn.stands(turn) { Ok(false) } else { Err(None) };
         }
-        count
+        let seen = match won {
+            // The bits in the previous generation are this call's own.
+            Some((in_turn, seen)) if in_turn == turn - 1 => seen,
+            _ => self.generation(turn - 1).contains_hash(hash),
+        };
+        if self.room.take(turn, 1) == 0 {
+            self.rotate_from(turn);
+            return Err(won);
+        }
+        let new = current.insert_hash(hash);
+        if !new {
+            self.room.put(turn, 1);
+        }
+        if self.turn.counts(turn) { Ok(new && !seen) } else { Err(new.then_some((turn, seen))) }
+    }
+
+    /// Inserts at most [`PORTION`] hashes, as single calls would.
+    fn insert_portion(&self, hashes: &[u64], new: &mut [bool]) -> usize {
+        let turn = self.turn.current();
+        let (current, previous) = (self.generation(turn), self.generation(turn - 1));
+        // Repeats need no places.
+        let lacking = hashes.len() - current.contains_hashes(hashes, new);
+        if lacking == 0 && self.turn.stands(turn) {
+            new.fill(false);
+            return 0;
+        }
+        let mut seen = [false; PORTION];
+        previous.contains_hashes(hashes, &mut seen[..hashes.len()]);
+        let places = self.room.take(turn, lacking);
+        if places < lacking {
+            self.room.put(turn, places);
+            return self.insert_singly(hashes, new);
+        }
+        let won = current.insert_hashes(hashes, new);
+        // More than lacked if the generation was emptied since, whose places are gone then.
+        self.room.put(turn, lacking.saturating_sub(won));
+        let counts = self.turn.counts(turn);
+        for ((&hash, new), seen) in hashes.iter().zip(&mut *new).zip(seen) {
+            *new = match counts {
+                true => *new && !seen,
+                false => self.insert_after(new.then_some((turn, seen)), hash),
+            };
+        }
+        new.iter().filter(|new| **new).count()
+    }
+
+    fn insert_singly(&self, hashes: &[u64], new: &mut [bool]) -> usize {
+        hashes.iter().zip(&mut *new).for_each(|(&hash, new)| *new = self.insert_hash(hash));
+        new.iter().filter(|new| **new).count()
     }
 
     /// Begins the generation after `turn`, unless another thread did.
@@ -396,5 +403,23 @@ impl fmt::Debug for RotatingBloomFilter {
             .field("false_positive_rate", &self.rate)
             .field("memory_bytes", &self.memory_bytes())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A thread that reads the turn, sleeps through a rotation, and finds its key in what is the previous generation by then.
+    #[test]
+    fn a_repeat_under_a_rotation_moves_on_to_the_current_generation() {
+        let filter = RotatingBloomFilter::new(1000, 1e-9).unwrap();
+        filter.insert_hash(1);
+        let turn = filter.turn.current();
+        filter.rotate();
+        let won = filter.insert_in(turn, None, 1).unwrap_err();
+        assert!(!filter.insert_after(won, 1));
+        filter.rotate();
+        assert!(filter.contains_hash(1));
     }
 }

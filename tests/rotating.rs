@@ -209,6 +209,33 @@ fn a_key_that_stays_in_the_window_is_found_at_every_moment() {
     assert_eq!(misses.into_inner(), 0);
 }
 
+/// Repeats ask for no places. A batch of them holds none that another thread needs.
+#[test]
+fn a_batch_of_repeats_does_not_make_others_rotate() {
+    const KEYS: u64 = 1900;
+    for round in 0..100 {
+        let filter = RotatingBloomFilter::new(2000, 1e-9).unwrap();
+        filter.insert("kept");
+        filter.insert("repeat");
+        let (meeting, done) = (Barrier::new(2), AtomicBool::new(false));
+        on_threads(2, |thread| {
+            meeting.wait();
+            if thread > 0 {
+                let hashes = ["repeat".hash_with(filter.hasher()); 1000];
+                while !done.load(Ordering::Relaxed) {
+                    filter.insert_hashes(&hashes, &mut [false; 1000]);
+                }
+                return;
+            }
+            (0..KEYS).for_each(|key| _ = filter.insert(&key));
+            done.store(true, Ordering::Relaxed);
+        });
+        // All of them are in one generation, so two rotations forget them, and one does not.
+        filter.rotate();
+        assert!(filter.contains("kept") && (0..KEYS).all(|key| filter.contains(&key)), "round {round}");
+    }
+}
+
 #[test]
 fn what_a_filter_says_of_itself() {
     let builder = || RotatingBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01);
