@@ -82,6 +82,18 @@ pub enum BuildError {
     },
 }
 
+impl BuildError {
+    /// As an error of the whole filter that was asked for at `rate`, if it is one of a part's rate.
+    pub(crate) fn of_whole(self, rate: f64) -> Self {
+        match self {
+            Self::RateUnreachable { value, floor } => {
+                Self::RateUnreachable { value: rate, floor: floor * (rate / value) }
+            }
+            error => error,
+        }
+    }
+}
+
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -105,7 +117,7 @@ impl fmt::Display for BuildError {
             }
             Self::NotKeysAndRate => write!(
                 f,
-                "a scalable or rotating filter needs the expected keys of its first part and a false-positive rate: give these two, without memory or probes"
+                "a scalable or rotating filter is sized by expected keys (of the first stage, or of the window) and a false-positive rate: give these two, without memory or probes"
             ),
             Self::RateUnreachable { value, floor } => write!(
                 f,

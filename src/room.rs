@@ -4,7 +4,7 @@
 //! would be a cache line that all of them wait for. So each thread takes many places at once, the more the more are left, and
 //! keeps them in a counter of its own. What one thread does not need is there for the others in the end.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 use core::cell::Cell;
 use std::sync::atomic::AtomicUsize;
 
@@ -35,7 +35,7 @@ impl Places {
     /// Takes what `some` says of the places there are; how many.
     fn take(&self, turn: u64, some: impl Fn(u64) -> u64) -> u64 {
         let mut taken = 0;
-        // Relaxed, as everywhere here: a counter orders nothing but itself.
+        // Relaxed, as most here: a counter orders nothing but itself.
         _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |places| {
             taken = Self::in_turn(places, turn).map_or(0, |count| some(count).min(count));
             (taken > 0).then(|| places - taken)
@@ -45,7 +45,8 @@ impl Places {
 
     fn put(&self, turn: u64, count: u64) {
         if count > 0 {
-            _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |places| {
+            // Release: see `Room::free`.
+            _ = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, |places| {
                 Self::in_turn(places, turn).map(|_| places + count)
             });
         }
@@ -111,9 +112,13 @@ impl Room {
         self.own().put(turn, places as u64);
     }
 
-    /// Places that are not taken.
+    /// Places that are not taken. While threads take leases, it is rather too low, and too high only by places that come back
+    /// unused.
     pub(crate) fn free(&self, turn: u64) -> u64 {
-        self.stripes.iter().fold(self.left.count(turn), |free, stripe| free + stripe.count(turn))
+        let leased: u64 = self.stripes.iter().map(|stripe| stripe.count(turn)).sum();
+        // Acquire, and after the stripes: what was counted there is seen to have left here. No lease counts twice.
+        fence(Ordering::Acquire);
+        leased + self.left.count(turn)
     }
 
     /// The calling thread's.

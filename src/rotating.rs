@@ -5,6 +5,7 @@ use crate::batch::{self, FEW};
 use crate::error::BuildError;
 use crate::growth::combined;
 use crate::hash::KeyHasher;
+use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::params::{Builder, FromBuilder, Params};
 use crate::room::Room;
@@ -276,6 +277,16 @@ impl RotatingBloomFilter {
         self.generations[0].hasher()
     }
 
+    /// The kernel in use.
+    pub fn kernel(&self) -> Kernel {
+        self.generations[0].kernel()
+    }
+
+    /// The name for the kind of keys, as [`Builder::key_name`] has it; empty if there is none.
+    pub fn key_name(&self) -> &str {
+        self.generations[0].key_name()
+    }
+
     /// Removes all keys. O(memory).
     pub fn clear(&mut self) {
         self.generations.iter_mut().for_each(AtomicBloomFilter::clear);
@@ -385,10 +396,15 @@ impl FromBuilder for RotatingBloomFilter {
         // Names what is wrong with the values as they were given.
         let Params { seed, kernel, .. } = builder.params()?;
         // 1 - (1 - p')² = p, in a form that does not lose small rates beside 1.
-        let of_one = rate / (1.0 + libm::sqrt(1.0 - rate));
+        let both_keep = rate / (1.0 + libm::sqrt(1.0 - rate));
+        // A key that a generation takes for seen, at its rate f, takes no place there, but sets bits. That raises f to less
+        // than f + f², which is below p' for f = p' / (1 + p').
+        let of_one = both_keep / (1.0 + both_keep);
+        let key_name = builder.purpose().key_name;
         let generation = || {
             let builder = AtomicBloomFilter::builder().expected_keys(window).false_positive_rate(of_one);
-            builder.seed(seed).kernel(kernel.kernel()).build()
+            let filter = builder.seed(seed).kernel(kernel.kernel()).key_name(&key_name).build();
+            filter.map_err(|error| error.of_whole(rate))
         };
         let generations = [generation()?, generation()?, generation()?];
         let (turn, room) = (Turn::new(1), Room::new(1, window));

@@ -38,6 +38,34 @@ fn a_copy_has_every_key_whose_insert_returned() {
     });
 }
 
+/// What a copy or a file has of keys that raced with the call, it counts: otherwise it would take more keys later than it
+/// was sized for. At 1e-9 a false positive is missing in one of a thousand runs.
+#[test]
+fn a_copy_counts_every_key_that_it_has() {
+    const KEYS: u64 = 600_000;
+    let filter = AtomicScalableBloomFilter::new(1_000_000, 1e-9).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let keys: Vec<u64> = (0..KEYS).collect();
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            keys.iter().for_each(|key| _ = filter.insert(key).unwrap());
+            done.store(true, std::sync::atomic::Ordering::Release);
+        });
+        let mut found = vec![false; keys.len()];
+        while !done.load(std::sync::atomic::Ordering::Acquire) {
+            let copy = filter.clone();
+            assert!(copy.contains_batch(&keys, &mut found) as u64 <= copy.keys(), "a copy");
+            #[cfg(feature = "file")]
+            {
+                let mut bytes = Vec::new();
+                filter.write_to(&mut bytes).unwrap();
+                let copy = ScalableBloomFilter::read_from(&bytes[..]).unwrap();
+                assert!(copy.contains_batch(&keys, &mut found) as u64 <= copy.keys(), "a file");
+            }
+        }
+    });
+}
+
 #[test]
 fn a_shared_scalable_filter_is_copied_and_compared() {
     let filter = AtomicScalableBloomFilter::new(100, 1e-6).unwrap();
@@ -104,8 +132,9 @@ fn parallel_iterators_insert_every_key() {
     for filter in [by_slice, by_iterator, shared.into(), collected, keys.par_iter().collect()] {
         assert!(keys.iter().all(|key| filter.contains(key)));
         assert!(filter.current_fpr() < 0.01 && filter.expected_fpr() < 0.01);
-        // Those that were taken for seen as they came are missing.
-        assert!((KEYS * 98 / 100..KEYS * 101 / 100).contains(&filter.keys()), "{}", filter.keys());
+        // Those that were taken for seen as they came are missing. A place that a thread held as a stage became full counts.
+        let held = (rayon::current_num_threads() * 1024 * filter.stages().len()) as u64;
+        assert!((KEYS * 98 / 100..=KEYS + held).contains(&filter.keys()), "{}", filter.keys());
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod workers;
 
-use bloomline::{BuildError, Key, KeyHasher, RotatingBloomFilter};
+use bloomline::{AtomicBloomFilter, BuildError, Kernel, Key, KeyHasher, RotatingBloomFilter};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::sync::Barrier;
@@ -112,9 +112,12 @@ proptest! {
 /// Fixed seeds. Both generations are full, which is the worst case: at all other times there are fewer keys.
 #[test]
 fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
-    for (window, rate, filters, probes) in
-        [(20_000u64, 0.1, 20, 100_000u64), (20_000, 0.01, 40, 200_000), (50_000, 1e-3, 40, 1_000_000)]
-    {
+    for (window, rate, filters, probes) in [
+        (20_000u64, 0.5, 20, 100_000u64),
+        (20_000, 0.1, 20, 100_000),
+        (20_000, 0.01, 40, 200_000),
+        (50_000, 1e-3, 40, 1_000_000),
+    ] {
         let (mut rates, mut expected, mut answers) = (Vec::new(), 0.0, vec![false; probes as usize]);
         for seed in 0..filters {
             let builder = RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(rate).seed(seed);
@@ -127,19 +130,22 @@ fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
             expected = filter.expected_fpr();
             let found = filter.contains_hashes(&hashes(2 * window..2 * window + probes), &mut answers);
             rates.push(found as f64 / probes as f64);
-            assert!((filter.current_fpr() / expected - 1.0).abs() < 0.1, "{} {expected}", filter.current_fpr());
+            let measured = found as f64 / probes as f64;
+            assert!((filter.current_fpr() / measured - 1.0).abs() < 0.3, "{} {measured}", filter.current_fpr());
         }
         let count = f64::from(filters as u32);
         let mean = rates.iter().sum::<f64>() / count;
         let variance = rates.iter().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / (count - 1.0);
         let error = (variance / count).sqrt();
         println!("{window} {rate}: measured {mean:e} ± {error:e}, model {expected:e}");
-        // A key that passes for seen in a generation takes no place there: as in scalable filters, the generations have
-        // a few bits more than as many keys set on average, by less than a share of the rate of one.
-        let sound = expected - 4.0 * error..expected * (1.0 + rate / 2.0) + 4.0 * error;
-        assert!(sound.contains(&mean), "measured {mean:e} ± {error:e}, model {expected:e}");
+        // A key that a generation takes for seen takes no place there, so the model is a little below what is measured.
+        assert!(mean >= expected - 4.0 * error, "measured {mean:e} ± {error:e}, model {expected:e}");
+        assert!(mean <= rate + 4.0 * error, "measured {mean:e} ± {error:e}, asked for {rate}");
         assert!(error < 0.02 * expected, "too few keys to tell: {mean:e} ± {error:e}");
-        assert!(expected <= rate && expected > 0.97 * rate, "{expected} {rate}");
+        // One generation has p' / (1 + p').
+        let both_keep = 1.0 - (1.0 - rate).sqrt();
+        let model = 1.0 - (1.0 / (1.0 + both_keep)).powi(2);
+        assert!(expected <= model && expected > 0.97 * model, "{expected} {model}");
     }
 }
 
@@ -248,4 +254,11 @@ fn what_a_filter_says_of_itself() {
     assert_eq!(RotatingBloomFilter::new(0, 0.01).unwrap_err(), BuildError::NoKeys);
     assert_eq!(RotatingBloomFilter::new(1, 1.0).unwrap_err(), BuildError::Rate { value: 1.0 });
     assert_eq!(builder().probes(8).build().unwrap_err(), BuildError::NotKeysAndRate);
+    assert_eq!(builder().key_name("url").build().unwrap().key_name(), "url");
+    assert_eq!(builder().kernel(Kernel::Portable).build().unwrap().kernel(), Kernel::Portable);
+    // An error names the rate that was asked for, which a single filter keeps.
+    AtomicBloomFilter::new(2000, 1.6e-16).unwrap();
+    let Err(BuildError::RateUnreachable { value, floor }) = RotatingBloomFilter::new(2000, 1.6e-16) else { panic!() };
+    assert!(value == 1.6e-16 && floor >= value, "{value:e} {floor:e}");
+    RotatingBloomFilter::new(2000, floor * 1.01).unwrap();
 }

@@ -11,7 +11,7 @@ use crate::key::Key;
 use crate::params::{Builder, FromBuilder};
 use crate::room::Room;
 use crate::row;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Ordering, fence};
 use crate::turn::Turn;
 use crate::words4::BloomFilter;
 use core::fmt;
@@ -32,7 +32,7 @@ use std::sync::{OnceLock, PoisonError};
 ///   To build one takes well under a millisecond, since memory is claimed from the system as it is written.
 ///
 /// A new key costs a fence more than in an [`AtomicBloomFilter`], and two steps on a counter that hardly any other thread uses. A
-/// batch costs them once for some thousand keys.
+/// batch costs them once for 512 keys, or for 1024 hashes.
 ///
 /// A claim counts only if its stage is still open when the key's bits are set. Otherwise the insert goes on in the next stage,
 /// where threads that saw the stage closed compete for the key. docs/DESIGN.md has the proof.
@@ -63,7 +63,7 @@ pub struct AtomicScalableBloomFilter {
     pub(super) growth: Growth,
     /// Those up to the one whose turn it is. All before it are full.
     stages: Box<[OnceLock<AtomicBloomFilter>]>,
-    turn: Turn,
+    pub(super) turn: Turn,
     /// For new keys, in the stage whose turn it is.
     room: Room,
     /// Held by the thread that builds a stage.
@@ -215,11 +215,11 @@ impl AtomicScalableBloomFilter {
         row::contains_many(self.stages_from(0, self.turn.current()), hashes, found)
     }
 
-    /// How many keys were new. While threads insert, and where they raced for the last places of a stage, it is a little too
-    /// high: a full stage counts as full.
+    /// How many keys were new. It is too high by the places that threads hold, and by those that they held as a stage became
+    /// full, for each stage: 1 for a thread that inserted a key, up to 1024 for one that inserted a batch.
     pub fn keys(&self) -> u64 {
-        let (last, in_last) = self.filled();
-        self.growth.keys(last as usize + 1, in_last)
+        let last = self.turn.current();
+        self.growth.keys(last as usize + 1, self.keys_in(last))
     }
 
     /// The rate asked for, which all stages together never pass.
@@ -229,9 +229,7 @@ impl AtomicScalableBloomFilter {
 
     /// The false-positive rate to expect with the keys that are in; see [`ScalableBloomFilter::expected_fpr`].
     pub fn expected_fpr(&self) -> f64 {
-        let (last, in_last) = self.filled();
-        let full = (0..last).map(|i| self.stage(i).expected_fpr(self.growth.capacity(i as usize)));
-        combined(full.chain([self.stage(last).expected_fpr(in_last)]))
+        combined((0..=self.turn.current()).map(|i| self.stage(i).expected_fpr(self.keys_in(i))))
     }
 
     /// The false-positive rate of the bits as they are, each word at some moment during the call; see
@@ -279,23 +277,29 @@ impl AtomicScalableBloomFilter {
     }
 
     /// The stages `from` to `last`, the newest first.
-    fn stages_from(&self, from: u64, last: u64) -> impl DoubleEndedIterator<Item = &AtomicBloomFilter> + Clone {
+    pub(super) fn stages_from(
+        &self,
+        from: u64,
+        last: u64,
+    ) -> impl DoubleEndedIterator<Item = &AtomicBloomFilter> + Clone {
         (from..=last).rev().map(|i| self.stage(i))
     }
 
-    /// The last stage, and the keys in it.
-    fn filled(&self) -> (u64, u64) {
-        let last = self.turn.current();
-        (last, self.growth.capacity(last as usize).saturating_sub(self.room.free(last)))
+    /// The keys in a stage up to the one whose turn it is, as one writer would have them.
+    fn keys_in(&self, i: u64) -> u64 {
+        // No places are free where the turn has passed on: such a stage is full.
+        let keys = self.growth.capacity(i as usize).saturating_sub(self.room.free(i));
+        // A stage that was begun for a key whose claim another thread won in the stage before may have none: it counts as one.
+        keys.max(i.min(1))
     }
 
-    /// The stages, oldest first, and the keys in the last one, as one writer would have them.
-    pub(super) fn frozen(&self) -> (impl ExactSizeIterator<Item = &AtomicBloomFilter> + Clone, u64) {
-        let (last, in_last) = self.filled();
-        let stages =
-            self.stages[..=last as usize].iter().map(|stage| stage.get().expect("a stage is built before its turn"));
-        // A stage that was begun for a key whose claim another thread won in the stage before may have none: it counts as one.
-        (stages, in_last.max(last.min(1)))
+    /// The full stages, oldest first, a copy of the last one, and the keys in the copy.
+    pub(super) fn snapshot(&self) -> (Vec<&AtomicBloomFilter>, AtomicBloomFilter, u64) {
+        let last = self.turn.current();
+        let copy = self.stage(last).clone();
+        // Counted after that: a key takes a place before it sets bits. So what the copy has of a key, the count has too.
+        fence(Ordering::Acquire);
+        ((0..last).map(|i| self.stage(i)).collect(), copy, self.keys_in(last))
     }
 
     /// Inserts a hash that no stage before `from` has from another thread whose claim counts.
@@ -328,26 +332,20 @@ impl AtomicScalableBloomFilter {
         let (mut from, mut count) = (0, 0);
         loop {
             let turn = self.turn.current();
-            let stage = self.stage(turn);
-            for i in (from..turn).rev() {
+            // The last stage too: repeats neither take up room nor ask for the next stage.
+            for i in (from..=turn).rev() {
                 pending.drop_seen(|hashes, seen| self.stage(i).contains_hashes(hashes, seen));
-            }
-            from = turn;
-            let mut places = self.room.take(turn, pending.hashes().len());
-            if places < pending.hashes().len() {
-                // Repeats neither take up room nor ask for the next stage.
-                pending.drop_seen(|hashes, seen| stage.contains_hashes(hashes, seen));
-                let unused = places.saturating_sub(pending.hashes().len());
-                self.room.put(turn, unused);
-                places -= unused;
             }
             if pending.hashes().is_empty() {
                 return Ok(count);
             }
+            from = turn;
+            let places = self.room.take(turn, pending.hashes().len());
             if places == 0 {
                 self.grow(turn)?;
                 continue;
             }
+            let stage = self.stage(turn);
             let mut result = Ok(());
             count += pending.pass(places, new, |hashes, new| {
                 let mut claimed = stage.insert_hashes(hashes, new);
@@ -406,7 +404,7 @@ impl From<ScalableBloomFilter> for AtomicScalableBloomFilter {
 /// Freezes a shared filter without copying. Owning it proves that every insert has finished.
 impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
     fn from(shared: AtomicScalableBloomFilter) -> Self {
-        let (_, in_last) = shared.frozen();
+        let in_last = shared.keys_in(shared.turn.current());
         let stages = shared.stages.into_iter().map_while(OnceLock::into_inner).map(BloomFilter::from).collect();
         Self { growth: shared.growth, stages, in_last }
     }
@@ -415,8 +413,8 @@ impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
 /// Each word is copied at some moment during the call, as in [`AtomicBloomFilter`]. O(memory).
 impl Clone for AtomicScalableBloomFilter {
     fn clone(&self) -> Self {
-        let (stages, in_last) = self.frozen();
-        let stages = stages.cloned().map(BloomFilter::from).collect();
+        let (full, last, in_last) = self.snapshot();
+        let stages = full.into_iter().cloned().chain([last]).map(BloomFilter::from).collect();
         ScalableBloomFilter { growth: self.growth, stages, in_last }.into()
     }
 }
@@ -424,8 +422,11 @@ impl Clone for AtomicScalableBloomFilter {
 /// Equal stages, keys and rate, each word at some moment during the call; the kernel does not count.
 impl PartialEq for AtomicScalableBloomFilter {
     fn eq(&self, other: &Self) -> bool {
-        let ((ours, in_last), (theirs, in_their_last)) = (self.frozen(), other.frozen());
-        self.growth == other.growth && in_last == in_their_last && ours.eq(theirs)
+        let last = self.turn.current();
+        self.growth == other.growth
+            && last == other.turn.current()
+            && self.keys_in(last) == other.keys_in(last)
+            && (0..=last).all(|i| self.stage(i) == other.stage(i))
     }
 }
 

@@ -117,7 +117,7 @@ impl AtomicScalableBloomFilter {
     /// Saves the filter with all its stages to one file, as [`ScalableBloomFilter::save`] does, while other threads insert.
     ///
     /// A key whose insert this thread knows to have returned is in the file. A key that races with the call may be in it with all,
-    /// some or none of its bits, and does not count towards the keys of the last stage.
+    /// some or none of its bits; where it has some, it counts. Needs memory for a copy of the last stage.
     ///
     /// # Errors
     /// As [`BloomFilter::save`].
@@ -151,8 +151,9 @@ impl AtomicScalableBloomFilter {
     /// # Errors
     /// Those of the writer.
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
-        let (stages, in_last) = self.frozen();
-        file::write_scalable(self.growth, in_last, stages.map(AtomicBloomFilter::parts), writer)
+        let (mut stages, last, in_last) = self.snapshot();
+        stages.push(&last);
+        file::write_scalable(self.growth, in_last, stages.into_iter().map(AtomicBloomFilter::parts), writer)
     }
 
     /// Writes a copy of the filter to the start of a slice, as [`ScalableBloomFilter::write_to_slice`] does; returns how many bytes
@@ -187,7 +188,7 @@ impl AtomicScalableBloomFilter {
     /// ```
     pub fn file_bytes(&self) -> usize {
         // Little more than the blocks, which are in memory.
-        file::scalable_bytes(self.frozen().0.map(AtomicBloomFilter::parts)) as usize
+        file::scalable_bytes(self.stages_from(0, self.turn.current()).map(AtomicBloomFilter::parts)) as usize
     }
 
     /// Reads a filter that a scalable filter of either kind wrote, as [`ScalableBloomFilter::read_from`] does.

@@ -364,7 +364,8 @@ fn first_stage<F>(builder: &Builder<F>) -> Result<(Growth, BloomFilter), BuildEr
     // Names what is wrong with the values as they were given, before they are divided among stages.
     let Params { seed, kernel, .. } = builder.params()?;
     let growth = Growth { first, rate };
-    Ok((growth, stage(&growth, 0, seed, kernel.kernel(), &builder.purpose().key_name)?))
+    let first = stage(&growth, 0, seed, kernel.kernel(), &builder.purpose().key_name);
+    Ok((growth, first.map_err(|error| error.of_whole(rate))?))
 }
 
 impl FromBuilder for ScalableBloomFilter {

@@ -15,7 +15,8 @@ impl ScalableBloomFilter {
     /// Inserts many keys on all cores of the current rayon pool. Needs 4 MiB beside the filter. O(keys × stages).
     ///
     /// Which key goes to which stage is left to chance, and so are the false positives. The rate is the same. The number of
-    /// [`keys`](Self::keys) may be a little too high, as in an [`AtomicScalableBloomFilter`].
+    /// [`keys`](Self::keys) may be too high by up to 1024 for each thread and stage, as in an
+    /// [`AtomicScalableBloomFilter`](AtomicScalableBloomFilter::keys).
     ///
     /// # Errors
     /// As [`insert`](Self::insert). Some of the keys are inserted then.
@@ -37,7 +38,7 @@ impl ScalableBloomFilter {
     }
 
     /// [`par_insert`](Self::par_insert) of keys that were hashed elsewhere; see
-    /// [`BloomFilter::insert_hash`](crate::BloomFilter::insert_hash). It needs no memory beside the filter.
+    /// [`BloomFilter::insert_hash`](crate::BloomFilter::insert_hash). Needs 8 KiB beside the filter, and 4 KiB a thread.
     ///
     /// # Errors
     /// As [`par_insert`](Self::par_insert).

@@ -1,4 +1,4 @@
-//! loom models of the turn: one claim for a key while its turn passes on, and the proof that the models bite: three wrong rules
+//! loom models of the turn: one claim for a key while its turn passes on, and the proof that the models bite: four wrong rules
 //! are caught. The filters are words, in which a key is one bit, so that loom tries every interleaving.
 
 use super::Turn;
