@@ -25,8 +25,9 @@ const PORTION: usize = 64;
 /// takes its place, it becomes the *previous generation*, and the one before it is forgotten. Queries ask both.
 ///
 /// - **The last n distinct keys are always found**, and at most 2 n are remembered. A key that comes again is as good as a key
-///   that comes for the first time: it stays for n further keys at least.
-/// - **The rate** of both full generations together is at most the one asked for. Each has p' with 1 - (1 - p')² = p.
+///   that comes for the first time: it stays for n further keys at least. Among threads that race, n is less by the places that
+///   others hold at that moment: 1 for an insert, up to 64 for a batch, and 1 in 1024 for a thread that fetches some.
+/// - **The rate** of both full generations together is at most the one asked for, p. Each keeps p' with 1 - (1 - p')² = p.
 /// - **Memory** is that of three filters for n keys each, as the third is emptied while the others are in use. At 1 %, that is 34
 ///   bits for each key of the window.
 ///
@@ -37,11 +38,14 @@ const PORTION: usize = 64;
 ///   came or [`rotate`](Self::rotate) was called twice.
 /// - **At most one claim in a window.** Of any number of threads that insert the same key, at most one gets `true`, also over a
 ///   rotation, and none does again until a whole generation came and went. One does, unless other keys set the bits that the key
-///   lacks. Where two threads insert a new key just as the generations rotate, and only there, it may also be that neither does.
-/// - Nobody waits for a rotation, but for a thread that needs the next one while the last one is not done with emptying: that
-///   takes as long as to write the memory of a generation, which n keys took to fill.
+///   lacks. It may also be that nobody does: where two threads insert a new key as the generations rotate, or where a thread is
+///   stopped as below.
+/// - Queries do not wait. The insert that rotates empties a generation, which takes as long as to write its memory. Only a thread
+///   that needs the next rotation before that is done waits for it.
 /// - A thread that is stopped in the middle of an insert for as long as it takes to fill more than a generation may leave bits
-///   of its key in a later one. This reads like any false positive. It may also hold one in 1024 of the places.
+///   in a later one: those of its key, or of up to 64 keys of its batch. They read like any false positive.
+///
+/// There is no file of it, no copy and no union: what it knows is out of date soon.
 ///
 /// # A window of time
 /// Make it for the most keys that come in the time T, and call [`rotate`](Self::rotate) once in T. Keys of the last T are found, and
@@ -116,8 +120,8 @@ impl RotatingBloomFilter {
         Self::builder().expected_keys(window).false_positive_rate(false_positive_rate).build()
     }
 
-    /// A [`Builder`] for a filter of this type. It needs the keys of the window and the rate, takes a seed and a kernel, and
-    /// refuses memory and probes ([`BuildError::NotKeysAndRate`]).
+    /// A [`Builder`] for a filter of this type. It needs the keys of the window and the rate, takes a seed, a kernel and a name
+    /// for the kind of keys, and refuses memory and probes ([`BuildError::NotKeysAndRate`]).
     ///
     /// # Examples
     /// ```
@@ -132,6 +136,14 @@ impl RotatingBloomFilter {
 
     /// Inserts a key. Returns whether it is new to the window: of all threads that insert it, at most one gets `true`. A key that
     /// was there stays for n further keys. O(length of the key); the insert that rotates also empties a generation, O(memory).
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// assert!(seen.insert("a"));
+    /// assert!(!seen.insert("a"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[inline]
     pub fn insert<K: Key + ?Sized>(&self, key: &K) -> bool {
         self.insert_hash(key.hash_with(self.hasher()))
@@ -139,6 +151,14 @@ impl RotatingBloomFilter {
 
     /// Whether a key may be in the window: always `true` if it is, and `true` at the false-positive rate if it was never inserted.
     /// O(length of the key).
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// seen.insert("a");
+    /// assert!(seen.contains("a") && !seen.contains("b"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[inline]
     pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         self.contains_hash(key.hash_with(self.hasher()))
@@ -187,6 +207,16 @@ impl RotatingBloomFilter {
     ///
     /// # Panics
     /// If `found` is not as long as `keys`.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// seen.insert("a");
+    /// let mut found = [false; 2];
+    /// assert_eq!(seen.contains_batch(&["a", "b"], &mut found), 1);
+    /// assert_eq!(found, [true, false]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[track_caller]
     pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
         batch::check_lengths(keys.len(), found.len());
@@ -197,6 +227,17 @@ impl RotatingBloomFilter {
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// use bloomline::Key;
+    /// let hashes = ["a", "b", "a"].map(|key| key.hash_with(seen.hasher()));
+    /// let mut new = [false; 3];
+    /// assert_eq!(seen.insert_hashes(&hashes, &mut new), 2);
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[track_caller]
     pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());
@@ -211,6 +252,18 @@ impl RotatingBloomFilter {
     ///
     /// # Panics
     /// If `found` is not as long as `hashes`.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// use bloomline::Key;
+    /// seen.insert("a");
+    /// let hashes = ["a", "b"].map(|key| key.hash_with(seen.hasher()));
+    /// let mut found = [false; 2];
+    /// assert_eq!(seen.contains_hashes(&hashes, &mut found), 1);
+    /// assert_eq!(found, [true, false]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
@@ -251,7 +304,8 @@ impl RotatingBloomFilter {
         self.rate
     }
 
-    /// The false-positive rate to expect when both generations are full: the model's. Takes microseconds.
+    /// The false-positive rate to expect when both generations are full: the model's. Takes microseconds. (At high rates it is
+    /// a little low, for a key that a generation takes for seen sets bits too; [`current_fpr`](Self::current_fpr) is exact.)
     pub fn expected_fpr(&self) -> f64 {
         combined(self.newest_first(1).map(|generation| generation.expected_fpr(self.window)))
     }
@@ -288,6 +342,15 @@ impl RotatingBloomFilter {
     }
 
     /// Removes all keys. O(memory).
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// seen.insert("a");
+    /// seen.clear();
+    /// assert!(!seen.contains("a"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     pub fn clear(&mut self) {
         self.generations.iter_mut().for_each(AtomicBloomFilter::clear);
         self.room.begin(self.turn.current(), self.window);

@@ -131,7 +131,7 @@ fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
             let found = filter.contains_hashes(&hashes(2 * window..2 * window + probes), &mut answers);
             rates.push(found as f64 / probes as f64);
             let measured = found as f64 / probes as f64;
-            assert!((filter.current_fpr() / measured - 1.0).abs() < 0.3, "{} {measured}", filter.current_fpr());
+            assert!((filter.current_fpr() / measured - 1.0).abs() < 0.1, "{} {measured}", filter.current_fpr());
         }
         let count = f64::from(filters as u32);
         let mean = rates.iter().sum::<f64>() / count;

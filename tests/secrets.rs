@@ -1,7 +1,10 @@
 //! `Debug` prints neither a seed nor what is made from it: whoever logs a filter does not tell strangers how to make keys
 //! that collide.
 
-use bloomline::{AtomicBloomFilter, BloomFilter, Builder, KeyHasher, ScalableBloomFilter};
+use bloomline::{
+    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, Builder, KeyHasher, RotatingBloomFilter,
+    ScalableBloomFilter,
+};
 use std::fmt::Debug;
 
 /// All of its figures are its own.
@@ -41,6 +44,8 @@ fn no_seed_is_printed() {
         scalable.insert(&i).unwrap();
     }
     debug(&scalable, &["ScalableBloomFilter", "stages"]);
+    debug(AtomicScalableBloomFilter::from(scalable), &["AtomicScalableBloomFilter", "keys"]);
+    debug(size(RotatingBloomFilter::builder()).build().unwrap(), &["RotatingBloomFilter", "window"]);
 }
 
 #[test]

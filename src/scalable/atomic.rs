@@ -122,6 +122,14 @@ impl AtomicScalableBloomFilter {
 
     /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
     /// not. O(length of the key + stages).
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
+    /// seen.insert("a")?;
+    /// assert!(seen.contains("a") && !seen.contains("b"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[inline]
     pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         self.contains_hash(key.hash_with(self.hasher()))
@@ -172,6 +180,16 @@ impl AtomicScalableBloomFilter {
     ///
     /// # Panics
     /// If `found` is not as long as `keys`.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
+    /// seen.insert("a")?;
+    /// let mut found = [false; 2];
+    /// assert_eq!(seen.contains_batch(&["a", "b"], &mut found), 1);
+    /// assert_eq!(found, [true, false]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[track_caller]
     pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
         batch::check_lengths(keys.len(), found.len());
@@ -185,6 +203,17 @@ impl AtomicScalableBloomFilter {
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
+    /// use bloomline::Key;
+    /// let hashes = ["a", "b", "a"].map(|key| key.hash_with(seen.hasher()));
+    /// let mut new = [false; 3];
+    /// assert_eq!(seen.insert_hashes(&hashes, &mut new)?, 2);
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[track_caller]
     pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         batch::check_lengths(hashes.len(), new.len());
@@ -209,6 +238,18 @@ impl AtomicScalableBloomFilter {
     ///
     /// # Panics
     /// If `found` is not as long as `hashes`.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
+    /// use bloomline::Key;
+    /// seen.insert("a")?;
+    /// let hashes = ["a", "b"].map(|key| key.hash_with(seen.hasher()));
+    /// let mut found = [false; 2];
+    /// assert_eq!(seen.contains_hashes(&hashes, &mut found), 1);
+    /// assert_eq!(found, [true, false]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
@@ -217,6 +258,15 @@ impl AtomicScalableBloomFilter {
 
     /// How many keys were new. It is too high by the places that threads hold, and by those that they held as a stage became
     /// full, for each stage: 1 for a thread that inserted a key, up to 1024 for one that inserted a batch.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
+    /// seen.insert("a")?;
+    /// seen.insert("b")?;
+    /// assert_eq!(seen.keys(), 2);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     pub fn keys(&self) -> u64 {
         let last = self.turn.current();
         self.growth.keys(last as usize + 1, self.keys_in(last))
@@ -228,6 +278,15 @@ impl AtomicScalableBloomFilter {
     }
 
     /// The false-positive rate to expect with the keys that are in; see [`ScalableBloomFilter::expected_fpr`].
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
+    /// assert_eq!(seen.expected_fpr(), 0.0);
+    /// seen.insert("a")?;
+    /// assert!(seen.expected_fpr() < 0.001);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     pub fn expected_fpr(&self) -> f64 {
         combined((0..=self.turn.current()).map(|i| self.stage(i).expected_fpr(self.keys_in(i))))
     }
@@ -264,6 +323,15 @@ impl AtomicScalableBloomFilter {
     }
 
     /// Removes all keys, and all stages but the first. O(memory of the first).
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
+    /// seen.insert("a")?;
+    /// seen.clear();
+    /// assert!(!seen.contains("a") && seen.keys() == 0);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     pub fn clear(&mut self) {
         self.stages[1..].iter_mut().for_each(|stage| _ = stage.take());
         self.stages[0].get_mut().expect("it has a first stage").clear();

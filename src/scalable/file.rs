@@ -142,6 +142,18 @@ impl AtomicScalableBloomFilter {
     ///
     /// # Errors
     /// As [`ScalableBloomFilter::load`].
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{AtomicScalableBloomFilter, ScalableBloomFilter};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("seen.bloom");
+    ///
+    /// ScalableBloomFilter::new(1000, 0.01)?.save(&path)?;
+    /// let seen = AtomicScalableBloomFilter::load(&path)?;
+    /// assert!(seen.insert("a")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
         ScalableBloomFilter::load(path).map(Self::from)
     }
@@ -150,6 +162,18 @@ impl AtomicScalableBloomFilter {
     ///
     /// # Errors
     /// Those of the writer.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::AtomicScalableBloomFilter;
+    ///
+    /// let seen = AtomicScalableBloomFilter::new(1000, 0.01)?;
+    /// seen.insert("a")?;
+    /// let mut bytes = Vec::new();
+    /// seen.write_to(&mut bytes)?;
+    /// assert!(AtomicScalableBloomFilter::read_from(&bytes[..])? == seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
         let (mut stages, last, in_last) = self.snapshot();
         stages.push(&last);
@@ -195,6 +219,18 @@ impl AtomicScalableBloomFilter {
     ///
     /// # Errors
     /// As [`ScalableBloomFilter::read_from`].
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::AtomicScalableBloomFilter;
+    ///
+    /// let seen = AtomicScalableBloomFilter::new(1000, 0.01)?;
+    /// seen.insert("a")?;
+    /// let mut bytes = Vec::new();
+    /// seen.write_to(&mut bytes)?;
+    /// assert!(AtomicScalableBloomFilter::read_from(&bytes[..])? == seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn read_from(reader: impl Read) -> Result<Self, FileError> {
         ScalableBloomFilter::read_from(reader).map(Self::from)
     }
