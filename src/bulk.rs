@@ -149,6 +149,18 @@ fn alone(keys: usize) -> bool {
     keys < FEW || rayon::current_num_threads() == 1
 }
 
+/// Queries batches of keys or hashes on all cores.
+#[track_caller]
+pub(crate) fn par_contains<T: Sync>(
+    keys: &[T],
+    found: &mut [bool],
+    contains: impl Fn(&[T], &mut [bool]) -> usize + Sync,
+) -> usize {
+    batch::check_lengths(keys.len(), found.len());
+    let batches = keys.par_chunks(QUERIED).zip(found.par_chunks_mut(QUERIED));
+    batches.map(|(keys, found)| contains(keys, found)).sum()
+}
+
 /// Queries on all cores.
 impl<L: Operations<A>, A: Access> Filter<L, A>
 where
@@ -170,9 +182,7 @@ where
     /// ```
     #[track_caller]
     pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        batch::check_lengths(hashes.len(), found.len());
-        let batches = hashes.par_chunks(QUERIED).zip(found.par_chunks_mut(QUERIED));
-        batches.map(|(hashes, found)| self.contains_hashes(hashes, found)).sum()
+        par_contains(hashes, found, |hashes, found| self.contains_hashes(hashes, found))
     }
 }
 
@@ -198,9 +208,7 @@ where
     /// ```
     #[track_caller]
     pub fn par_contains<K: Key + Sync>(&self, keys: &[K], found: &mut [bool]) -> usize {
-        batch::check_lengths(keys.len(), found.len());
-        let batches = keys.par_chunks(QUERIED).zip(found.par_chunks_mut(QUERIED));
-        batches.map(|(keys, found)| self.contains_batch(keys, found)).sum()
+        par_contains(keys, found, |keys, found| self.contains_batch(keys, found))
     }
 }
 

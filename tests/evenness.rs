@@ -138,6 +138,26 @@ fn parallel_iterators_insert_every_key() {
     }
 }
 
+#[cfg(feature = "rayon")]
+#[test]
+fn parallel_queries_of_scalable_filters_answer_as_batches_do() {
+    let mut filter = ScalableBloomFilter::new(100, 0.01).unwrap();
+    filter.extend((0..100_000u64).step_by(3));
+    let keys: Vec<u64> = (0..100_000).collect();
+    let hashes: Vec<u64> = keys.iter().map(|key| filter.hasher().bytes(&key.to_le_bytes())).collect();
+    let mut expected = vec![false; keys.len()];
+    let count = filter.contains_batch(&keys, &mut expected);
+    let shared = AtomicScalableBloomFilter::from(filter.clone());
+    let check = |answer: &dyn Fn(&mut [bool]) -> usize| {
+        let mut found = vec![false; keys.len()];
+        assert_eq!((answer(&mut found), &found), (count, &expected));
+    };
+    check(&|found| filter.par_contains(&keys, found));
+    check(&|found| filter.par_contains_hashes(&hashes, found));
+    check(&|found| shared.par_contains(&keys, found));
+    check(&|found| shared.par_contains_hashes(&hashes, found));
+}
+
 /// A series that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
 #[cfg(feature = "rayon")]
 #[test]
