@@ -12,6 +12,7 @@ mod cli;
 #[cfg(feature = "compare")]
 mod compare;
 mod dedup;
+mod encode;
 mod error;
 mod figures;
 mod files;
