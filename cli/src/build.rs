@@ -20,7 +20,7 @@ use std::time::Instant;
 pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let reading = &options.reading;
-    let Inputs { found: inputs, left_out, read: bytes } =
+    let Inputs { found: inputs, left_out, read: bytes, .. } =
         Inputs::check(&reading.files, reading.on_error != OnError::Fail)?;
     files::check_target(&options.output, inputs.iter().map(|input| &input.origin))?;
     let _lock = Lock::of(&options.output, options.wait)?;
@@ -69,7 +69,7 @@ fn read(
     let reading = &options.reading;
     let hashing = reading.hashing(inserter.set.hasher());
     pipeline::run_alone(
-        reading.threads,
+        reading.threads(),
         Chunks::new(inputs, 0, reading.cut()),
         move |lines| {
             lines.hash(&hashing);

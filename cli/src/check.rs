@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
-    let Inputs { found: inputs, left_out, read } = Inputs::check(&options.reading.files, true)?;
+    let Inputs { found: inputs, left_out, read, .. } = Inputs::check(&options.reading.files, true)?;
     left_out.iter().for_each(|why| tell(why));
     let origin = options.filter.as_deref().map(Origin::of);
     let filter = filter(options)?;
@@ -92,7 +92,7 @@ impl Search<'_> {
             lines.mark(on_error, wanted, |hashes, _, found| filter.contains_hashes(hashes, found).map(|_| hashes.len()))
         };
         let chunks = Chunks::new(inputs, 0, reading.cut());
-        let read = pipeline::run_alone(reading.threads, chunks, work, |event| match event {
+        let read = pipeline::run_alone(reading.threads(), chunks, work, |event| match event {
             Event::Lines(lines, position) => {
                 let selected = lines.marked(wanted);
                 self.lines += lines.passed() as u64;

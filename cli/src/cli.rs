@@ -9,9 +9,10 @@ use crate::lines::chunks::Cut;
 use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, rate, size};
 use bloomline::KeyHasher;
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, value_parser};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 /// Large sets of keys in little memory, with Bloom filters.
@@ -55,7 +56,7 @@ impl Cli {
 pub enum Command {
     /// Print each distinct line once: its first occurrence, in input order.
     #[command(after_help = format!("{DEDUP_EXAMPLES}\n\n{READING_CODES}"))]
-    Dedup(DedupOptions),
+    Dedup(Box<DedupOptions>),
     /// Build a filter from lines, or add lines to one.
     #[command(after_help = format!("{BUILD_EXAMPLES}\n\n{READING_CODES}"))]
     Build(BuildOptions),
@@ -239,6 +240,11 @@ pub enum Normalize {
 }
 
 impl ReadOptions {
+    /// How many threads read and hash.
+    pub fn threads(&self) -> usize {
+        self.threads.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
+    }
+
     /// How to cut the inputs.
     pub fn cut(&self) -> Cut {
         Cut { size: self.chunk_size as usize, end: self.end(), on_error: self.on_error }
@@ -337,8 +343,9 @@ pub struct SharedWriteOptions {
 
 /// Options of `bloomline dedup`.
 #[derive(Args)]
+#[command(group = ArgGroup::new("destination").args(["output", "output_dir"]))]
 #[command(mut_arg("redis", |arg| {
-    arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert"])
+    arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert", "output_dir"])
 }))]
 pub struct DedupOptions {
     #[command(flatten)]
@@ -375,6 +382,20 @@ pub struct DedupOptions {
     /// Write to FILE instead of standard output ("-"), compressed if its name ends in .gz, .zst, .xz or .bz2. It must not be an input
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
+
+    /// Write the lines of each input to a file of its own in FOLDER, with the path that the input has below the folder which all inputs
+    /// share, and compressed as its name says. Files are worked on side by side: each distinct line stays in one of them, and chance
+    /// decides in which. An output gets its name once it is whole; until then it ends in .part
+    #[arg(long, value_name = "FOLDER", help_heading = "Output", conflicts_with_all = ["output", "dupes", "count"])]
+    pub output_dir: Option<PathBuf>,
+
+    /// With --output-dir, keep the first of equal lines in the order of the inputs, and write the same bytes in every run
+    #[arg(long, requires = "output_dir", help_heading = "Output")]
+    pub in_order: bool,
+
+    /// With --output-dir, write a line of JSON to FILE for each output that is whole: its lines, what was dropped, and sizes
+    #[arg(long, value_name = "FILE", requires = "output_dir", help_heading = "Output")]
+    pub manifest: Option<PathBuf>,
 
     /// Write the dropped lines to FILE. "-" is standard output, if the others go to a file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -417,7 +438,7 @@ pub struct DedupOptions {
     pub wait: bool,
 
     /// Continue the same command from its last checkpoint. Only a run from files to files can be continued
-    #[arg(long, requires_all = ["state", "output"], conflicts_with = "count", help_heading = "Remembering")]
+    #[arg(long, requires_all = ["state", "destination"], conflicts_with = "count", help_heading = "Remembering")]
     pub resume: bool,
 
     /// Print counts, how full the filter is and the speed to standard error at the end
@@ -442,6 +463,11 @@ impl DedupOptions {
     /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
     pub fn dupes(&self) -> Option<&Path> {
         self.dupes.as_deref()
+    }
+
+    /// Whether inputs are read side by side.
+    pub fn is_side_by_side(&self) -> bool {
+        self.output_dir.is_some() && !self.in_order
     }
 
     /// The files that are written, but for the state.

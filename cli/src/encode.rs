@@ -29,6 +29,17 @@ impl Compression {
         Self { coding, level }
     }
 
+    /// What the names of such files end with, after a point.
+    pub fn ending(self) -> &'static str {
+        match self.coding {
+            Coding::Plain => "",
+            Coding::Gzip => "gz",
+            Coding::Zstd => "zst",
+            Coding::Xz => "xz",
+            Coding::Bzip2 => "bz2",
+        }
+    }
+
     /// The bytes that are compressed together: so many that one stream of all pieces would be hardly smaller.
     pub fn piece(self) -> usize {
         match self.coding {

@@ -80,6 +80,16 @@ errors! {
         "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
     NotLock { filter: PathBuf, path: PathBuf } =>
         "cannot use {filter:?}: its lock would be the file {path:?}, which holds something else; move that, or choose another file";
+    Existing { output: String, resume: &'static str } =>
+        "refusing to overwrite {output}: an earlier run wrote it; {resume}write to another folder, or give --force to lose it";
+    StopSideBySide =>
+        "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the filter grow \
+         with --when-full grow";
+    Meeting { first: String, second: String, output: String } =>
+        "cannot write to {output}: it would be the output of both {first} and {second}; name inputs whose outputs have names of \
+         their own, or run them apart";
+    Nameless { input: String } =>
+        "cannot write the lines of {input} to a folder: only regular files have outputs of their own; write to one file with -o";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
     ForeignOutput { output: String, ending: String } =>
         "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz or .bz2, or another ending \

@@ -72,13 +72,22 @@ impl Progress {
         self.show(done.counts.lines, || {
             let unique = readable_count(done.counts.unique() as f64);
             let full = match &done.limit {
-                Some(limit) => format!("{:.0} % full", 100.0 * done.counts.inserted as f64 / limit.keys.max(1) as f64),
+                Some(limit) => limit.full(&done.counts),
                 None => match done.set.stages().count() {
                     0 => "shared".to_owned(),
                     stages => format!("filter {stages}"),
                 },
             };
             vec![format!("{unique} unique"), full]
+        });
+    }
+
+    /// Shows how many files are done, and what went into the set.
+    pub fn show_files(&mut self, files: &str, done: &Inserter<()>) {
+        self.show(done.counts.lines, || {
+            let unique = format!("{} unique", readable_count(done.counts.unique() as f64));
+            let full = done.limit.as_ref().map(|limit| limit.full(&done.counts));
+            [Some(files.to_owned()), Some(unique), full].into_iter().flatten().collect()
         });
     }
 

@@ -6,6 +6,7 @@
 //! size with as many bits are the same state.
 
 use crate::cli::DedupOptions;
+use crate::dedup::shard::Mark;
 use crate::error::Error;
 use crate::files::{appended, is_standard, name, whole};
 use crate::lines::input::Input;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where an interrupted run goes on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Bits set in the state.
     pub ones: u64,
@@ -39,6 +40,9 @@ pub struct Checkpoint {
     /// Inputs that are left out so far, or the rest of which is. Older files do not tell.
     #[serde(default)]
     pub left_out: u64,
+    /// Where each input is, if they are read side by side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<Mark>,
 }
 
 /// What has to be the same when a run goes on.
@@ -70,11 +74,12 @@ impl Job {
             (options.reading.end() == 0, ", NUL-terminated"),
             (options.invert, ", inverted"),
             (options.annotate, ", annotated"),
+            (options.is_side_by_side(), ", side by side"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
         Self {
             inputs: inputs.iter().map(of_input).collect(),
-            outputs: options.outputs().map(|path| name(&whole(path))).collect(),
+            outputs: options.outputs().chain(options.output_dir.as_deref()).map(|path| name(&whole(path))).collect(),
             options: flags.fold(options.reading.key_name(), |options, flag| options + flag),
             on_error: match options.reading.on_error {
                 OnError::Fail => None,
@@ -124,7 +129,7 @@ pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
     from_files
         && !options.reading.files.iter().any(|path| is_standard(path))
         && !options.count
-        && options.output().is_some_and(is_file)
+        && (options.output_dir.is_some() || options.output().is_some_and(is_file))
         && options.dupes().is_none_or(is_file)
 }
 
@@ -181,8 +186,9 @@ impl Checkpoints {
             return Err(refused(difference));
         }
         let fitting = earlier.newest_of(state).map(|i| &earlier.checkpoints[i]);
-        let checkpoint = *fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
-        self.contents.checkpoints = vec![checkpoint];
+        let fitting = fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
+        let checkpoint = fitting.clone();
+        self.contents.checkpoints = vec![checkpoint.clone()];
         Ok(checkpoint)
     }
 

@@ -1,38 +1,46 @@
 //! `bloomline dedup`: each distinct line once, in input order.
 
 mod checkpoint;
+mod folder;
+mod ordered;
 mod outputs;
+mod shard;
+mod side_by_side;
 mod wakes;
 
 use crate::cli::DedupOptions;
 use crate::dedup::checkpoint::{Checkpoint, Checkpoints, Job};
+use crate::dedup::folder::Folder;
 use crate::dedup::outputs::{Outputs, Targets};
 use crate::dedup::wakes::Wake;
 use crate::error::{Error, Stop};
 use crate::files;
 use crate::leftovers;
-use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
 use crate::lines::input::{Input, Inputs};
 use crate::lines::pipeline::{self, Event};
 use crate::lines::position::Position;
-use crate::lock::Lock;
+use crate::lines::{Hashing, Lines};
+use crate::lock::{self, Lock};
 use crate::messages::print;
 use crate::progress::Progress;
 use crate::set::exact::Exact;
 use crate::set::inserter::Inserter;
-use crate::set::{report, sizing};
+use crate::set::{KeySet, report, sizing};
 use crate::signals;
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use crossbeam_channel::Receiver;
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// What makes the second hash of a fingerprint another one than the first.
 const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What to do instead of losing the outputs of an interrupted run.
+const CONTINUE: &str = "continue that run with --resume, ";
 
 /// How often the lines of a shared set are made safe from a crash of the machine.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -42,14 +50,29 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let inputs = Inputs::check(&options.reading.files, options.reading.on_error != OnError::Fail)?;
     let _lock = options.state.as_deref().map(|state| lock(options, state, &inputs.found)).transpose()?;
+    let (mut inserter, stop) = match &options.output_dir {
+        Some(folder) => side_by_side(options, inputs, folder)?,
+        None => in_order(options, inputs)?,
+    };
+    signals::in_order();
+    // A server that failed would be waited for once more.
+    let alive = !matches!(stop, Some(Stop::After(_)));
+    inserter.tell_shared(alive);
+    if let Some(format) = options.stats {
+        if alive {
+            inserter.set.refresh()?;
+        }
+        print(&report::of_dedup(&inserter, options, started.elapsed())?.format(format));
+    }
+    // A signal may have cut the statistics short.
+    stop.or(signals::first().map(Stop::Signal)).map_or(Ok(inserter.exit_code()), Stop::end)
+}
+
+/// Reads the inputs one after another. Returns what went in, and why it stopped before the end of the inputs.
+fn in_order(options: &DedupOptions, inputs: Inputs) -> Result<(Inserter, Option<Stop>), Error> {
     let (mut work, start) = Work::new(options, &inputs.found)?;
-    work.inserter.begin();
-    inputs.left_out.iter().for_each(|why| work.inserter.leave_out(why));
-    let counts = &mut work.inserter.counts;
-    counts.left_out = start.map_or(0, |start| start.left_out).max(counts.left_out);
-    let unsaved = options.state.clone().map(|state| Error::Unsaved { state });
-    let undone = unsaved.or(work.inserter.set.is_shared().then_some(Error::UnprintedAtEnd));
-    let wakes = wakes::receive(options.checkpoint, undone)?;
+    begin_counting(&mut work.inserter, &inputs, start.as_ref());
+    let wakes = receive_wakes(options, &work.inserter.set)?;
     if work.checkpoints.is_some() && start.is_none() {
         // The checkpoints of an earlier run end here.
         work.checkpoint(false)?;
@@ -59,18 +82,82 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
         read => read.err(),
     };
     work.finish(stop.is_none())?;
-    signals::in_order();
-    // A server that failed would be waited for once more.
-    let alive = !matches!(stop, Some(Stop::After(_)));
-    work.inserter.tell_shared(alive);
-    if let Some(format) = options.stats {
-        if alive {
-            work.inserter.set.refresh()?;
-        }
-        print(&report::of_dedup(&work.inserter, options, started.elapsed())?.format(format));
+    Ok((work.inserter, stop))
+}
+
+/// Reads the inputs side by side, each to an output of its own.
+fn side_by_side(options: &DedupOptions, inputs: Inputs, folder: &Path) -> Result<(Inserter, Option<Stop>), Error> {
+    if options.resume && !checkpoint::can_resume(options, &inputs.found) {
+        return Err(Error::ResumeStream);
     }
-    // A signal may have cut the statistics short.
-    stop.or(signals::first().map(Stop::Signal)).map_or(Ok(work.inserter.exit_code()), Stop::end)
+    let folder = Folder::open(folder, &inputs, None, &own_files(options))?;
+    if let Some(manifest) = &options.manifest {
+        files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
+    }
+    let mut inserter = sizing::of_dedup(options, &inputs.found)?;
+    if inserter.limit.as_ref().is_some_and(|limit| limit.stop) {
+        return Err(Error::StopSideBySide);
+    }
+    if options.exact {
+        inserter.exact = Some(Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?);
+    }
+    let (mut checkpoints, mut start, mut resume) = (None, None, "");
+    if let Some(state) = &options.state {
+        let mut earlier = Checkpoints::new(state, Job::new(options, &inputs.found))?;
+        match (state.exists(), options.resume) {
+            (true, true) => start = Some(earlier.find(&inserter.set)?),
+            (true, false) if earlier.is_interrupted(&inserter.set) => resume = CONTINUE,
+            _ => {}
+        }
+        checkpoints = Some(earlier);
+    }
+    match &start {
+        Some(start) => inserter.resume(start.room),
+        None if options.force => {}
+        None => folder.check_new(options.state.as_deref(), resume)?,
+    }
+    begin_counting(&mut inserter, &inputs, start.as_ref());
+    let wakes = receive_wakes(options, &inserter.set)?;
+    let progress = Progress::new(&inputs.found, inputs.read.clone(), options.quiet, false);
+    let hashing = hashing(options, &inserter);
+    let first = start.is_none();
+    let work = side_by_side::Work::new(options, hashing, inserter, inputs, folder, checkpoints, start);
+    if first {
+        work.checkpoint(false)?;
+    }
+    let stop = match work.run(&wakes, progress) {
+        // Lines of later chunks are claimed and not written. The state of the last checkpoint knows of none of them.
+        Err(Stop::Failed(error) | Stop::After(error)) => return Err(error),
+        run => run.err(),
+    };
+    work.checkpoint(stop.is_none())?;
+    Ok((work.into_inserter(), stop))
+}
+
+/// Tells the user of what is known before the first line.
+fn begin_counting(inserter: &mut Inserter, inputs: &Inputs, start: Option<&Checkpoint>) {
+    inserter.begin();
+    inputs.left_out.iter().for_each(|why| inserter.leave_out(why));
+    let counts = &mut inserter.counts;
+    counts.left_out = start.map_or(0, |start| start.left_out).max(counts.left_out);
+}
+
+/// Receives signals and the times of checkpoints from now on.
+fn receive_wakes(options: &DedupOptions, set: &KeySet) -> Result<Receiver<Wake>, Error> {
+    let unsaved = options.state.clone().map(|state| Error::Unsaved { state });
+    wakes::receive(options.checkpoint, unsaved.or(set.is_shared().then_some(Error::UnprintedAtEnd)))
+}
+
+/// How the keys of lines are hashed.
+fn hashing(options: &DedupOptions, inserter: &Inserter) -> Hashing {
+    let second = options.exact.then(|| KeyHasher::new(options.size.seed() ^ SECOND));
+    Hashing { second, ..options.reading.hashing(inserter.set.hasher()) }
+}
+
+/// The files that the run itself keeps.
+fn own_files(options: &DedupOptions) -> Vec<PathBuf> {
+    let of_state = |path: &PathBuf| [path.clone(), Checkpoints::beside(path), lock::beside(path)];
+    options.state.iter().flat_map(of_state).chain(options.manifest.clone()).collect()
 }
 
 /// Locks the state and its checkpoints, which must be none of the inputs.
@@ -109,7 +196,7 @@ fn begin(
         }
         (true, false) => {
             let interrupted = checkpoints.is_interrupted(&inserter.set);
-            let resume = if interrupted { "continue that run with --resume, " } else { "" };
+            let resume = if interrupted { CONTINUE } else { "" };
             check_full(options, targets, &format!("the state {state:?}"), resume)?;
         }
         // Without a state no checkpoint was reached, and nothing was printed.
@@ -157,9 +244,8 @@ impl<'a> Work<'a> {
             Some(state) => begin(options, state, inputs, &targets, &mut inserter)?,
             None => (None, None),
         };
-        let outputs = targets.begin(start)?;
-        let position =
-            start.map_or_else(Position::default, |start| Position::new(start.input, start.offset, start.lines));
+        let outputs = targets.begin(start.as_ref())?;
+        let position = start.as_ref().map_or_else(Position::default, |at| Position::new(at.input, at.offset, at.lines));
         let (saved, saving) = (Instant::now(), Duration::ZERO);
         Ok((Self { options, inserter, outputs, checkpoints, position, saved, saving, settled: saved }, start))
     }
@@ -171,14 +257,13 @@ impl<'a> Work<'a> {
         inputs.found.drain(..position.input.min(inputs.found.len()));
         let to_stdout = options.output().is_none() && !options.count;
         let mut progress = Progress::new(&inputs.found, inputs.read, options.quiet, to_stdout);
-        let mut hashing = reading.hashing(self.inserter.set.hasher());
-        hashing.second = options.exact.then(|| KeyHasher::new(options.size.seed() ^ SECOND));
+        let hashing = hashing(options, &self.inserter);
         let hash = move |lines: &mut Lines| {
             lines.hash(&hashing);
             Ok(())
         };
         let chunks = Chunks::new(inputs.found, position.offset, reading.cut());
-        let read = pipeline::run(reading.threads, chunks, position, hash, wakes, |event| match event {
+        let read = pipeline::run(reading.threads(), chunks, position, hash, wakes, |event| match event {
             Event::Lines(lines, position) => {
                 let taken = self.take(lines, position);
                 progress.show_set(&self.inserter);
@@ -249,8 +334,10 @@ impl<'a> Work<'a> {
             let (set, room) = (&self.inserter.set, self.inserter.room());
             let (ones, memory) = (set.ones(), set.memory_bytes());
             let left_out = self.inserter.counts.left_out;
-            checkpoints
-                .add(Checkpoint { ones, memory, input, offset, lines, output, dupes, room, left_out }, finished)?;
+            checkpoints.add(
+                Checkpoint { ones, memory, input, offset, lines, output, dupes, room, left_out, shards: Vec::new() },
+                finished,
+            )?;
         }
         self.inserter.set.save(path)
     }

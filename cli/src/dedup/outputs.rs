@@ -1,15 +1,14 @@
 //! Where the lines of `dedup` go to.
 
 use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::{Checkpoint, Checkpoints};
+use crate::dedup::checkpoint::Checkpoint;
+use crate::dedup::own_files;
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::lines::Lines;
 use crate::lines::input::Input;
-use crate::lock;
 use crate::output::{Output, Target};
 use std::fs::File;
-use std::path::PathBuf;
 
 /// The outputs before anything is written to them.
 pub struct Targets {
@@ -20,11 +19,7 @@ pub struct Targets {
 impl Targets {
     /// Opens them. None of them may be an input, the state or the other one.
     pub fn open(options: &DedupOptions, inputs: &[Input]) -> Result<Self, Error> {
-        let states: Vec<PathBuf> = options
-            .state
-            .iter()
-            .flat_map(|path| [path.clone(), Checkpoints::beside(path), lock::beside(path)])
-            .collect();
+        let states = own_files(options);
         let taken: Vec<Origin> = states.iter().map(|path| Origin::of(path)).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
         let kept = Target::open(options.output(), taken(), [])?;
@@ -53,7 +48,7 @@ impl Targets {
     }
 
     /// The outputs, to go on at a checkpoint if there is one.
-    pub fn begin(self, start: Option<Checkpoint>) -> Result<Outputs, Error> {
+    pub fn begin(self, start: Option<&Checkpoint>) -> Result<Outputs, Error> {
         let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
         if let Some(target) = &self.dropped {
             // Before anything is cut off the first.
@@ -80,13 +75,7 @@ impl Outputs {
         if options.count {
             return Ok(());
         }
-        if options.annotate {
-            return lines.annotated().try_for_each(|(line, new)| {
-                kept.write(if new { b"new\t" } else { b"dup\t" })?;
-                kept.write(line)
-            });
-        }
-        lines.pieces(!options.invert).try_for_each(|piece| kept.write(piece))
+        lines.print(options.annotate, !options.invert, |bytes| kept.write(bytes))
     }
 
     /// Prints a number.

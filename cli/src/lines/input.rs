@@ -15,6 +15,8 @@ use std::time::{Duration, UNIX_EPOCH};
 pub struct Inputs {
     /// Those that can be opened, in order.
     pub found: Vec<Input>,
+    /// The folders that they are in.
+    pub folders: Vec<PathBuf>,
     /// What failed of the others, which are left out.
     pub left_out: Vec<String>,
     /// Bytes read of all of them, as they stand in the files.
@@ -49,7 +51,8 @@ pub struct Opened {
 impl Inputs {
     /// Checks that all files can be opened; standard input if there are none. Fails where one cannot, unless `go_on`.
     pub fn check(files: &[PathBuf], go_on: bool) -> Result<Self, Error> {
-        let mut inputs = Self { found: Vec::new(), left_out: Vec::new(), read: Arc::default() };
+        let folders = files.iter().map(|file| crate::files::folder(file).to_owned()).collect();
+        let mut inputs = Self { found: Vec::new(), folders, left_out: Vec::new(), read: Arc::default() };
         let stdin = [PathBuf::from("-")];
         for path in if files.is_empty() { &stdin } else { files } {
             match Input::check(path, &inputs.read) {

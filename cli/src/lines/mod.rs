@@ -182,9 +182,15 @@ impl Lines {
         self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
     }
 
-    /// The lines that have a mark, each with its end, and their marks.
-    pub fn annotated(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        self.stretches(|_, _| false).filter_map(|(line, mark)| Some((line, mark?)))
+    /// Writes the lines that have the mark, or to `annotate` all lines with a mark, each with "new" or "dup" before it.
+    pub fn print<E>(&self, annotate: bool, mark: bool, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        if annotate {
+            return self.stretches(|_, _| false).try_for_each(|(line, mark)| match mark {
+                Some(new) => write(if new { b"new\t" } else { b"dup\t" }).and_then(|()| write(line)),
+                None => Ok(()),
+            });
+        }
+        self.pieces(mark).try_for_each(write)
     }
 
     /// Stretches of lines whose marks are the same.

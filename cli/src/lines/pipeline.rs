@@ -39,17 +39,13 @@ pub enum Event<'a, W> {
 /// input order, and in between with what comes through `wakes`, until `consume` stops or something fails. The lines that were
 /// consumed by then are a prefix of the inputs.
 pub fn run<W>(
-    threads: Option<u16>,
+    threads: usize,
     chunks: Chunks,
     mut position: Position,
     work: impl Fn(&mut Lines) -> Result<(), Error> + Send + Sync + 'static,
     wakes: &Receiver<W>,
     mut consume: impl FnMut(Event<W>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let threads = match threads {
-        Some(threads) => threads.into(),
-        None => thread::available_parallelism().map_or(1, usize::from),
-    };
     let spares = 2 * threads + 2;
     let (recycle, spare) = channel::bounded(spares);
     let (announce, slots) = channel::bounded(spares);
@@ -98,7 +94,7 @@ pub fn run<W>(
 
 /// Runs from the start of the inputs, without anything from outside.
 pub fn run_alone(
-    threads: Option<u16>,
+    threads: usize,
     chunks: Chunks,
     work: impl Fn(&mut Lines) -> Result<(), Error> + Send + Sync + 'static,
     consume: impl FnMut(Event<Infallible>) -> Result<(), Stop>,

@@ -10,12 +10,13 @@ use crate::set::estimated::Estimated;
 use crate::set::exact::Exact;
 use crate::values::OnError;
 use bloomline::Plan;
+use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
 /// A set of keys and what went into it.
-pub struct Inserter {
+pub struct Inserter<S = KeySet> {
     /// The set.
-    pub set: KeySet,
+    pub set: S,
     /// How much more may go into it; a scalable set has no limit.
     pub limit: Option<Limit>,
     /// The second look at lines that the filter takes for seen.
@@ -35,7 +36,7 @@ pub struct Inserter {
 }
 
 /// What was counted.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// Lines so far.
     pub lines: u64,
@@ -55,6 +56,17 @@ impl Counts {
     /// Lines whose keys were new.
     pub fn unique(&self) -> u64 {
         self.inserted + self.rescued
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        let Self { lines, faults, inserted, rescued, bytes, left_out } = other;
+        self.lines += lines;
+        self.faults += faults;
+        self.inserted += inserted;
+        self.rescued += rescued;
+        self.bytes += bytes;
+        self.left_out += left_out;
     }
 
     /// Lines whose keys were not.
@@ -80,6 +92,11 @@ impl Limit {
     /// For a filter without keys.
     pub fn new(keys: u64, fpr: f64, stop: bool) -> Self {
         Self { planned: keys, keys, fpr, stop }
+    }
+
+    /// How full the filter is, for people.
+    pub fn full(&self, counts: &Counts) -> String {
+        format!("{:.0} % full", 100.0 * counts.inserted as f64 / self.keys.max(1) as f64)
     }
 
     /// For a filter that has keys, and is full with so many in all.
@@ -137,14 +154,13 @@ impl Inserter {
         on_error: OnError,
         kept: bool,
     ) -> Result<(), Stop> {
-        let Self { set, limit, exact, counts, told, first_fault, .. } = self;
-        let before = counts.inserted;
-        let (mut full, mut failure) = (false, None);
+        let Self { set, limit, exact, counts: all, .. } = self;
+        let (mut full, mut failure, mut counts) = (false, None, Counts::default());
         lines.mark(on_error, kept, |hashes, fingerprints, new| {
             let mut done = 0;
             while done < hashes.len() && failure.is_none() {
-                let room =
-                    limit.as_ref().filter(|limit| limit.stop).map_or(u64::MAX, |limit| limit.keys - counts.inserted);
+                let stop = limit.as_ref().filter(|limit| limit.stop);
+                let room = stop.map_or(u64::MAX, |limit| limit.keys - all.inserted - counts.inserted);
                 if room == 0 {
                     // Repeats need no room.
                     set.contains_hashes(&hashes[done..], &mut new[done..])?;
@@ -173,34 +189,56 @@ impl Inserter {
             }
             Ok(done)
         })?;
-        counts.lines += lines.passed() as u64;
+        counts.lines = lines.passed() as u64;
         if failure.is_some() {
             // Nobody knows about the others.
             counts.lines -= lines.unmark(false) as u64;
         }
-        counts.bytes += lines.bytes(lines.passed()) as u64;
-        counts.faults += lines.faults() as u64;
-        if first_fault.is_none() {
-            *first_fault = position.first_fault(lines);
-        }
-        if let Some(limit) = limit.as_ref().filter(|limit| !limit.stop && !*told)
-            && (before..counts.inserted).contains(&limit.keys)
-        {
-            warn(&format!(
-                "the filter has more than the {} distinct lines it was planned for: its false-positive rate is {} and rises \
-                 with every new line; plan for more with -n or --memory",
-                limit.planned,
-                readable(set.current_fpr()),
-            ));
-            *told = true;
-        }
-        match (failure, limit) {
+        counts.bytes = lines.bytes(lines.passed()) as u64;
+        counts.faults = lines.faults() as u64;
+        self.count(&counts, position.first_fault(lines), KeySet::current_fpr);
+        match (failure, &self.limit) {
             (Some(error), _) => Err(Stop::After(error)),
             (None, Some(limit)) if full => {
                 let line = position.of_line(lines, lines.passed()).line();
                 Err(Stop::After(Error::Full { line, keys: limit.planned, fpr: limit.fpr }))
             }
             _ => position.check(lines),
+        }
+    }
+
+    /// Tells the user what there is to know about a set on a server; `alive` if it can be asked.
+    pub fn tell_shared(&mut self, alive: bool) {
+        if let (KeySet::Shared(filter), false) = (&mut self.set, self.quiet) {
+            filter.warnings(alive).iter().for_each(|warning| warn(warning));
+        }
+    }
+}
+
+impl<S> Inserter<S> {
+    /// With another set in the place of this one.
+    pub fn with_set<T>(self, set: T) -> (S, Inserter<T>) {
+        let Self { set: before, limit, exact, keys_before, plan, quiet, told, counts, first_fault } = self;
+        (before, Inserter { set, limit, exact, keys_before, plan, quiet, told, counts, first_fault })
+    }
+
+    /// Adds what was counted of some lines. Tells the user if the filter is full with them; `fpr` is its rate.
+    pub fn count(&mut self, counts: &Counts, first_fault: Option<String>, fpr: impl FnOnce(&S) -> f64) {
+        let before = self.counts.inserted;
+        self.counts.add(counts);
+        if self.first_fault.is_none() {
+            self.first_fault = first_fault;
+        }
+        if let Some(limit) = self.limit.as_ref().filter(|limit| !limit.stop && !self.told)
+            && (before..self.counts.inserted).contains(&limit.keys)
+        {
+            warn(&format!(
+                "the filter has more than the {} distinct lines it was planned for: its false-positive rate is {} and rises \
+                 with every new line; plan for more with -n or --memory",
+                limit.planned,
+                readable(fpr(&self.set)),
+            ));
+            self.told = true;
         }
     }
 
@@ -222,13 +260,6 @@ impl Inserter {
     /// What the command ends with once the inputs end.
     pub fn exit_code(&self) -> ExitCode {
         if self.counts.left_out > 0 { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS }
-    }
-
-    /// Tells the user what there is to know about a set on a server; `alive` if it can be asked.
-    pub fn tell_shared(&mut self, alive: bool) {
-        if let (KeySet::Shared(filter), false) = (&mut self.set, self.quiet) {
-            filter.warnings(alive).iter().for_each(|warning| warn(warning));
-        }
     }
 
     /// New keys that still fit, where the filter is limited.

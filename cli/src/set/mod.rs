@@ -1,5 +1,6 @@
 //! A set of keys in a filter of any kind: of a fixed size, one that grows, or one on a server.
 
+pub mod claims;
 pub mod estimated;
 pub mod exact;
 pub mod inserter;

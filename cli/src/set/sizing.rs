@@ -92,7 +92,8 @@ fn choose(options: &DedupOptions, lines: Result<u64, String>) -> Result<Choice, 
         (None, false) => for_keys(size, keys, *max_fpr, stop),
         // A state outlives the inputs that are known, and is a file of one kind from its beginning.
         (None, true) => match keys {
-            Ok(keys) if state.is_none() => for_estimate(size, keys),
+            // Many threads claim keys of filters that grow, and not of the two of an estimate.
+            Ok(keys) if state.is_none() && !options.is_side_by_side() => for_estimate(size, keys),
             keys => Ok(Choice::Scalable { keys: keys.unwrap_or(FIRST), fpr: size.fpr() }),
         },
         (Some(_), true) => Err(Error::GrowInMemory),
@@ -253,7 +254,7 @@ mod tests {
     fn options(text: &str) -> DedupOptions {
         let words = ["bloomline", "dedup"].into_iter().chain(text.split_whitespace());
         let Command::Dedup(options) = Cli::parse_from(words).command else { panic!("it is dedup") };
-        options
+        *options
     }
 
     fn chosen(text: &str, lines: Option<u64>) -> Result<Choice, Error> {

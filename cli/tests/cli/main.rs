@@ -18,6 +18,7 @@ mod reference;
 mod resume;
 mod safety;
 mod shrink;
+mod side_by_side;
 mod signals;
 mod sizing;
 mod state;

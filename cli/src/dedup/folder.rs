@@ -1,0 +1,214 @@
+//! A folder of outputs, one for each input.
+//!
+//! An output is written under another name, and gets its own once it is whole. So whoever sees it sees all of it.
+
+use crate::encode::Compression;
+use crate::error::Error;
+use crate::files::{self, Origin, appended, name};
+use crate::lines::decode::Coding;
+use crate::lines::input::{Input, Inputs};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// What follows the name of an output that is not whole.
+const PART: &str = ".part";
+
+/// Where an output is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// Its name.
+    pub whole: PathBuf,
+    /// Its name while it is written.
+    pub part: PathBuf,
+    /// How it is compressed.
+    pub compression: Compression,
+}
+
+/// A folder that one run at a time writes to.
+pub struct Folder {
+    /// Where the output of each input is, in the order of the inputs.
+    pub places: Vec<Place>,
+    /// Holds the lock until it is dropped. `None` where the file system has none.
+    _lock: Option<File>,
+}
+
+impl Folder {
+    /// Takes a folder, which is made if it is not there. The outputs of two inputs, or an output and one of the files that the run
+    /// keeps for `own` use, must not be the same.
+    pub fn open(
+        path: &Path,
+        inputs: &Inputs,
+        compression: Option<Compression>,
+        own: &[PathBuf],
+    ) -> Result<Self, Error> {
+        let places = places(path, &inputs.found, &inputs.folders, compression)?;
+        let own: Vec<PathBuf> = own.iter().map(|path| plain(path)).collect();
+        for path in places.iter().flat_map(Place::paths) {
+            if own.contains(&plain(path)) {
+                return Err(Error::Overwrite { input: name(path), output: name(path) });
+            }
+            match fs::metadata(path) {
+                Ok(metadata) => {
+                    let origin = Origin::new(name(path), &metadata);
+                    if !origin.is_regular() {
+                        return Err(Error::NotRegular { output: name(path) });
+                    }
+                    origin.check_apart(inputs.found.iter().map(|input| &input.origin), [])?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(Error::Create { output: name(path), source }),
+            }
+        }
+        fs::create_dir_all(path).map_err(|source| Error::Create { output: name(path), source })?;
+        Ok(Self { places, _lock: lock(path)? })
+    }
+
+    /// Refuses outputs that an earlier run wrote, or with a state began to: the state knows of their lines.
+    pub fn check_new(&self, state: Option<&Path>, resume: &'static str) -> Result<(), Error> {
+        for Place { whole, part, .. } in &self.places {
+            if whole.symlink_metadata().is_ok() {
+                return Err(Error::Existing { output: name(whole), resume });
+            }
+            if let (Some(state), Ok(1..)) = (state, part.metadata().map(|metadata| metadata.len()))
+                && state.exists()
+            {
+                return Err(Error::Emptied { output: name(part), known: format!("the state {state:?}"), resume });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    fn paths(&self) -> [&Path; 2] {
+        [&self.whole, &self.part]
+    }
+}
+
+/// The lock is the system's, on the folder itself, and goes with the process.
+fn lock(path: &Path) -> Result<Option<File>, Error> {
+    let folder = File::open(path).map_err(|source| Error::Create { output: name(path), source })?;
+    match folder.try_lock() {
+        Ok(()) => Ok(Some(folder)),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked { file: name(path) }),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
+        Err(TryLockError::Error(source)) => Err(Error::Create { output: name(path), source }),
+    }
+}
+
+/// Where the outputs are: below `path` as the inputs are below the folder that all of them share.
+fn places(
+    path: &Path,
+    inputs: &[Input],
+    folders: &[PathBuf],
+    compression: Option<Compression>,
+) -> Result<Vec<Place>, Error> {
+    let base = common(folders.iter().map(|folder| plain(folder)));
+    let mut names: HashMap<PathBuf, &Input> = HashMap::new();
+    let mut places = Vec::new();
+    for input in inputs {
+        if input.size.is_none() || files::is_standard(&input.path) {
+            return Err(Error::Nameless { input: input.origin.name().to_owned() });
+        }
+        let full = plain(&input.path);
+        let mut whole = path.join(full.strip_prefix(&base).unwrap_or(&full));
+        let of_name = Compression::of(Coding::of_name(&whole)?);
+        let compression = compression.unwrap_or(of_name);
+        if compression.coding != of_name.coding {
+            if of_name.coding != Coding::Plain {
+                whole.set_extension("");
+            }
+            if compression.coding != Coding::Plain {
+                whole = appended(&whole, &format!(".{}", compression.ending()));
+            }
+        }
+        let part = appended(&whole, PART);
+        for path in [&whole, &part] {
+            match names.entry(path.clone()) {
+                Entry::Vacant(free) => _ = free.insert(input),
+                Entry::Occupied(taken) => {
+                    let first = taken.get().origin.name().to_owned();
+                    return Err(Error::Meeting { first, second: input.origin.name().to_owned(), output: name(&whole) });
+                }
+            }
+        }
+        places.push(Place { whole, part, compression });
+    }
+    Ok(places)
+}
+
+/// The longest folder that all of them are in.
+fn common(mut folders: impl Iterator<Item = PathBuf>) -> PathBuf {
+    let first = folders.next().unwrap_or_default();
+    folders.fold(first, |base, folder| {
+        base.components().zip(folder.components()).take_while(|(a, b)| a == b).map(|(part, _)| part).collect()
+    })
+}
+
+/// A path from the root on, without `.` and `..`. Links stay as they are named.
+fn plain(path: &Path) -> PathBuf {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    full.components().fold(PathBuf::new(), |mut plain, part| {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+        plain
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(files: &[&str], folders: &[&str], compression: Option<Coding>) -> Result<Vec<String>, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> = files.iter().map(|file| folder.path().join(file)).collect();
+        for path in &paths {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let inputs = Inputs::check(&paths, false).unwrap();
+        let folders: Vec<PathBuf> = folders.iter().map(|name| folder.path().join(name)).collect();
+        let places = places(Path::new("out"), &inputs.found, &folders, compression.map(Compression::of))?;
+        Ok(places.iter().map(|place| place.whole.to_str().unwrap().to_owned()).collect())
+    }
+
+    #[test]
+    fn outputs_keep_the_paths_below_the_shared_folder() {
+        for (files, folders, expected) in [
+            (&["a/x", "a/y"][..], &["a", "a"][..], &["out/x", "out/y"][..]),
+            (&["a/x", "b/x"], &["a", "b"], &["out/a/x", "out/b/x"]),
+            (&["a/b/x", "a/y"], &["a"], &["out/b/x", "out/y"]),
+            // A folder that is named keeps what is in it apart, whatever else there is.
+            (&["a/b/x"], &["a"], &["out/b/x"]),
+            (&["a/b/../x", "a/./y"], &["a/b/..", "a/."], &["out/x", "out/y"]),
+        ] {
+            assert_eq!(placed(files, folders, None).unwrap(), expected, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn names_follow_the_compression() {
+        let names = |compression| placed(&["x.jsonl.gz", "y.ZST", "z"], &["."], compression).unwrap();
+        assert_eq!(names(None), ["out/x.jsonl.gz", "out/y.ZST", "out/z"]);
+        assert_eq!(names(Some(Coding::Zstd)), ["out/x.jsonl.zst", "out/y.ZST", "out/z.zst"]);
+        assert_eq!(names(Some(Coding::Plain)), ["out/x.jsonl", "out/y", "out/z"]);
+    }
+
+    #[test]
+    fn outputs_do_not_meet() {
+        for (files, compression) in [
+            (&["x", "x"][..], None),
+            (&["x.gz", "x.zst"], Some(Coding::Plain)),
+            (&["x.gz", "x"], Some(Coding::Gzip)),
+            (&["x", "x.part"], None),
+        ] {
+            assert!(matches!(placed(files, &["."], compression), Err(Error::Meeting { .. })), "{files:?}");
+        }
+        assert!(matches!(placed(&["x.zip"], &["."], None), Err(Error::ForeignOutput { .. })));
+    }
+}

@@ -1,0 +1,400 @@
+//! An input with an output of its own, on which several threads can work at once.
+//!
+//! ```text
+//! read      one thread at a time: the next chunk of lines gets a number
+//! claim     any number of threads: which lines are new
+//! gather    in the order of the numbers: what is printed, cut into pieces, which get numbers too
+//! encode    any number of threads: a piece is compressed
+//! write     in the order of these numbers
+//! ```
+//!
+//! A thread goes with a chunk from `read` to `write`. What has to wait for its turn is left behind, and goes on with whoever has
+//! the turn. So all threads can help with one large file.
+
+use crate::cli::DedupOptions;
+use crate::dedup::folder::Place;
+use crate::dedup::ordered::Ordered;
+use crate::error::{Error, Stop};
+use crate::files::name;
+use crate::lines::Lines;
+use crate::lines::chunks::{Chunks, Cut};
+use crate::lines::decode::Coding;
+use crate::lines::input::Input;
+use crate::lines::position::Position;
+use crate::set::inserter::Counts;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::mem;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
+
+/// How far a shard is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Mark {
+    /// Bytes of the input's contents that are read.
+    pub offset: u64,
+    /// The length of the output.
+    pub output: u64,
+    /// Whether that is all of it.
+    pub whole: bool,
+    /// What was counted.
+    pub counts: Counts,
+    /// What failed of the input, if its rest is left out.
+    pub broken: Option<String>,
+}
+
+/// An input and its output.
+pub struct Shard {
+    /// Its path.
+    input: PathBuf,
+    /// Bytes of the input as it stands in the file.
+    pub size: u64,
+    /// Where the output is.
+    pub place: Place,
+    reader: Mutex<Reader>,
+    gatherer: Mutex<Gatherer>,
+    writer: Mutex<Writer>,
+    /// Chunks and pieces between `read` and `write`.
+    in_flight: AtomicUsize,
+}
+
+struct Reader {
+    /// `None` once they are read.
+    chunks: Option<Chunks>,
+    next: u64,
+}
+
+struct Gatherer {
+    ordered: Ordered<Chunk>,
+    position: Position,
+    buffer: Vec<u8>,
+    /// The number of the next piece.
+    next: u64,
+    /// Whether there was a piece.
+    begun: bool,
+    counts: Counts,
+    broken: Option<String>,
+}
+
+struct Writer {
+    ordered: Ordered<Option<Vec<u8>>>,
+    /// While it is written.
+    file: Option<File>,
+    length: u64,
+    whole: bool,
+    /// Whether it has its name.
+    published: bool,
+}
+
+/// An input and its output in figures.
+#[derive(Serialize)]
+pub struct Summary<'a> {
+    /// Paths, with a sign in the place of what is not UTF-8.
+    input: Cow<'a, str>,
+    output: Cow<'a, str>,
+    lines: u64,
+    unique: u64,
+    dropped: u64,
+    without_key: u64,
+    /// Those of the lines.
+    bytes: u64,
+    input_bytes: u64,
+    output_bytes: u64,
+    fault: Option<String>,
+}
+
+/// What was read.
+pub enum Chunk {
+    /// Lines, and what was counted when they were claimed.
+    Lines(Box<Lines>, Counts),
+    /// The input failed, and that ends the run.
+    Failed(io::Error),
+    /// There are no more.
+    End,
+}
+
+/// What comes of reading.
+pub enum Taken {
+    /// The chunk with this number.
+    Chunk(u64, Chunk),
+    /// Nothing before others have caught up.
+    Later(Box<Lines>),
+    /// Nothing ever.
+    Ended(Box<Lines>),
+}
+
+/// Lines that are gathered.
+pub struct Done {
+    /// Their memory.
+    pub lines: Box<Lines>,
+    /// What was counted of them.
+    pub counts: Counts,
+    /// The first of them without a key, and why.
+    pub fault: Option<String>,
+    /// What failed of the input after them.
+    pub broken: Option<String>,
+}
+
+/// A piece of the output with its number, to be written in its turn; `None` is the end.
+pub type Piece = (u64, Option<Vec<u8>>);
+
+fn locked<T>(stage: &Mutex<T>) -> MutexGuard<'_, T> {
+    stage.lock().expect("no thread panics on a shard")
+}
+
+impl Shard {
+    /// From where it was at `mark`, the input of this number.
+    pub fn new(number: usize, input: Input, place: Place, mark: Mark, cut: Cut) -> Self {
+        let Mark { offset, output: length, whole, counts, broken } = mark;
+        let (path, size) = (input.path.clone(), input.size.unwrap_or(0));
+        let position = Position::new(number, offset, counts.lines);
+        let chunks = (!whole).then(|| Chunks::new(vec![input], offset, cut));
+        let reader = Reader { chunks, next: 0 };
+        let (ordered, buffer, begun) = (Ordered::default(), Vec::new(), length > 0);
+        let gatherer = Gatherer { ordered, position, buffer, next: 0, begun, counts, broken };
+        let writer = Writer { ordered: Ordered::default(), file: None, length, whole, published: false };
+        Self {
+            input: path,
+            size,
+            place,
+            reader: Mutex::new(reader),
+            gatherer: Mutex::new(gatherer),
+            writer: Mutex::new(writer),
+            in_flight: AtomicUsize::new(0),
+        }
+    }
+
+    /// Reads the next lines, unless `most` chunks and pieces are on their way already.
+    pub fn read(&self, mut lines: Box<Lines>, most: usize) -> Result<Taken, Error> {
+        let mut reader = locked(&self.reader);
+        let Reader { chunks: Some(chunks), next } = &mut *reader else { return Ok(Taken::Ended(lines)) };
+        // One too many does no harm.
+        if self.in_flight.load(Relaxed) >= most {
+            return Ok(Taken::Later(lines));
+        }
+        if *next == 0 {
+            self.begin()?;
+        }
+        let chunk = match lines.fill(chunks) {
+            Ok(true) => Chunk::Lines(lines, Counts::default()),
+            Ok(false) => Chunk::End,
+            Err(error) => Chunk::Failed(error),
+        };
+        let number = *next;
+        *next += 1;
+        if !matches!(chunk, Chunk::Lines(..)) {
+            reader.chunks = None;
+        }
+        self.in_flight.fetch_add(1, Relaxed);
+        Ok(Taken::Chunk(number, chunk))
+    }
+
+    /// Opens the output. What follows the length that it had at the mark is gone.
+    fn begin(&self) -> Result<(), Error> {
+        let Place { part, .. } = &self.place;
+        let mut writer = locked(&self.writer);
+        let length = writer.length;
+        let open = || {
+            if let Some(folder) = part.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            let mut file = File::options().write(true).create(true).truncate(false).open(part)?;
+            let have = file.metadata()?.len();
+            file.set_len(length.min(have))?;
+            file.seek(SeekFrom::Start(length))?;
+            Ok((file, have))
+        };
+        let (file, have) = open().map_err(|source| Error::Create { output: name(part), source })?;
+        if have < length {
+            return Err(Error::Shorter { output: name(part), have, want: length });
+        }
+        writer.file = Some(file);
+        Ok(())
+    }
+
+    /// Puts a chunk where it belongs. Returns the pieces that are due with it, and hands on the lines that are done.
+    pub fn gather(
+        &self,
+        number: u64,
+        chunk: Chunk,
+        options: &DedupOptions,
+        mut done: impl FnMut(Done),
+    ) -> Result<Vec<Piece>, Stop> {
+        let mut gatherer = locked(&self.gatherer);
+        let gatherer = &mut *gatherer;
+        gatherer.ordered.put(number, chunk);
+        let mut pieces = Vec::new();
+        while let Some(chunk) = gatherer.ordered.take() {
+            self.in_flight.fetch_sub(1, Relaxed);
+            match chunk {
+                Chunk::Lines(mut lines, mut counts) => {
+                    let fault = gatherer.add(&lines, &mut counts, options);
+                    gatherer.position.check(&mut lines)?;
+                    let Gatherer { position, broken, .. } = gatherer;
+                    let mut why = None;
+                    position.advance(&lines, lines.count(), |position, error| {
+                        why = Some(format!("cannot read {position}: {error}; continued without the rest of it"));
+                    });
+                    if why.is_some() {
+                        broken.clone_from(&why);
+                    }
+                    gatherer.counts.add(&counts);
+                    gatherer.cut(&self.place, false, &mut pieces);
+                    done(Done { lines, counts, fault, broken: why });
+                }
+                Chunk::Failed(source) => {
+                    return Err(Stop::After(Error::Read { position: gatherer.position.to_string(), source }));
+                }
+                Chunk::End => {
+                    gatherer.cut(&self.place, true, &mut pieces);
+                    pieces.push((gatherer.next, None));
+                    gatherer.next += 1;
+                }
+            }
+        }
+        self.in_flight.fetch_add(pieces.len(), Relaxed);
+        Ok(pieces)
+    }
+
+    /// Writes a piece in its turn. Returns whether the output is whole with it, and synced if `sync`.
+    pub fn write(&self, (number, piece): Piece, sync: bool) -> Result<bool, Error> {
+        let mut writer = locked(&self.writer);
+        let Writer { ordered, file, length, whole, .. } = &mut *writer;
+        ordered.put(number, piece);
+        let mut write = || {
+            while let Some(piece) = ordered.take() {
+                self.in_flight.fetch_sub(1, Relaxed);
+                let open = file.as_mut().expect("it was opened before the first chunk was read");
+                match piece {
+                    Some(bytes) => {
+                        open.write_all(&bytes)?;
+                        *length += bytes.len() as u64;
+                    }
+                    None => {
+                        if sync {
+                            open.sync_data()?;
+                        }
+                        *file = None;
+                        *whole = true;
+                    }
+                }
+            }
+            Ok(*whole)
+        };
+        write().map_err(|source| Error::Write { output: name(&self.place.part), source })
+    }
+
+    /// Writes and syncs all that was gathered. No thread may be at work on it.
+    pub fn settle(&self, encode: impl FnOnce(Vec<u8>) -> io::Result<Vec<u8>>) -> Result<Mark, Error> {
+        let mut gatherer = locked(&self.gatherer);
+        let failed = |source| Error::Write { output: name(&self.place.part), source };
+        if !gatherer.buffer.is_empty() {
+            let piece = encode(mem::take(&mut gatherer.buffer)).map_err(failed)?;
+            self.in_flight.fetch_add(1, Relaxed);
+            self.write((gatherer.next, Some(piece)), false)?;
+            gatherer.next += 1;
+            gatherer.begun = true;
+        }
+        let writer = locked(&self.writer);
+        writer.file.as_ref().map_or(Ok(()), File::sync_data).map_err(failed)?;
+        Ok(Mark {
+            offset: gatherer.position.offset,
+            output: writer.length,
+            whole: writer.whole,
+            counts: gatherer.counts.clone(),
+            broken: gatherer.broken.clone(),
+        })
+    }
+
+    /// Gives a whole output its name; `true` if it did not have it.
+    pub fn publish(&self) -> Result<bool, Error> {
+        let mut writer = locked(&self.writer);
+        if !writer.whole || mem::replace(&mut writer.published, true) {
+            return Ok(false);
+        }
+        let Place { whole, part, .. } = &self.place;
+        match fs::rename(part, whole) {
+            // An interrupted run did it, or somebody moved it away since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            renamed => renamed.map(|()| true).map_err(|source| Error::Create { output: name(whole), source }),
+        }
+    }
+
+    /// Removes an output that is not whole.
+    pub fn abandon(&self) {
+        if locked(&self.writer).file.take().is_some() {
+            // What cannot be removed is replaced by the next run.
+            let _ = fs::remove_file(&self.place.part);
+        }
+    }
+
+    /// Whether all of its input is read.
+    pub fn is_read(&self) -> bool {
+        locked(&self.reader).chunks.is_none()
+    }
+
+    /// Whether there is more to read, and fewer than `most` chunks and pieces are on their way.
+    pub fn has_room(&self, most: usize) -> bool {
+        !self.is_read() && self.in_flight.load(Relaxed) < most
+    }
+
+    /// What the manifest tells of it, once it is whole.
+    pub fn summary(&self) -> Option<Summary<'_>> {
+        let gatherer = locked(&self.gatherer);
+        let writer = locked(&self.writer);
+        writer.published.then(|| Summary {
+            input: self.input.to_string_lossy(),
+            output: self.place.whole.to_string_lossy(),
+            lines: gatherer.counts.lines,
+            unique: gatherer.counts.unique(),
+            dropped: gatherer.counts.dropped(),
+            without_key: gatherer.counts.faults,
+            bytes: gatherer.counts.bytes,
+            input_bytes: self.size,
+            output_bytes: writer.length,
+            fault: gatherer.broken.clone(),
+        })
+    }
+}
+
+impl Gatherer {
+    /// Gathers what is printed of some lines, and counts them. Returns the first fault.
+    fn add(&mut self, lines: &Lines, counts: &mut Counts, options: &DedupOptions) -> Option<String> {
+        let gathered = lines.print(options.annotate, !options.invert, |bytes| {
+            self.buffer.extend_from_slice(bytes);
+            Ok::<_, Infallible>(())
+        });
+        let Ok(()) = gathered;
+        counts.lines = lines.passed() as u64;
+        counts.faults = lines.faults() as u64;
+        counts.bytes = lines.bytes(lines.passed()) as u64;
+        self.position.first_fault(lines)
+    }
+
+    /// Cuts off what makes up pieces, and at the `end` all of it. A compressed output has at least one piece, even if that is
+    /// empty.
+    fn cut(&mut self, place: &Place, end: bool, pieces: &mut Vec<Piece>) {
+        // Plain bytes need no pieces of one size.
+        let size = if place.compression.coding == Coding::Plain { 1 } else { place.compression.piece() };
+        let due = if end { self.buffer.len() } else { self.buffer.len() - self.buffer.len() % size };
+        if due == 0 && (self.begun || !end) {
+            return;
+        }
+        let rest = self.buffer.split_off(due);
+        let due = mem::replace(&mut self.buffer, rest);
+        let mut push = |piece| {
+            pieces.push((self.next, Some(piece)));
+            self.next += 1;
+        };
+        if size == 1 || due.len() <= size {
+            push(due);
+        } else {
+            due.chunks(size).for_each(|piece| push(piece.to_vec()));
+        }
+        self.begun = true;
+    }
+}

@@ -1,0 +1,316 @@
+//! Many files at once: each input has an output of its own, and all threads claim lines of one set.
+//!
+//! A thread begins with the largest input that nobody has begun, and stays with it. Once all are begun it helps with one that is
+//! not at its end. A checkpoint waits until each thread is between two chunks, so all outputs, the set and the positions fit
+//! together.
+
+use crate::cli::DedupOptions;
+use crate::dedup::checkpoint::{Checkpoint, Checkpoints};
+use crate::dedup::folder::{Folder, Place};
+use crate::dedup::shard::{Chunk, Done, Mark, Shard, Taken};
+use crate::dedup::wakes::Wake;
+use crate::encode::{Compression, Encoder};
+use crate::error::{Error, Stop};
+use crate::files::{folder, name};
+use crate::lines::input::Inputs;
+use crate::lines::{Hashing, Lines};
+use crate::progress::Progress;
+use crate::set::claims::Claims;
+use crate::set::inserter::{Counts, Inserter};
+use crossbeam_channel::{Receiver, bounded, never, select};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::iter;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const UNPOISONED: &str = "no thread panics while it has this";
+
+/// How often the progress is shown.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long a thread waits for others to catch up where nothing else is left to do.
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// The work of all threads.
+pub struct Work<'a> {
+    options: &'a DedupOptions,
+    hashing: Hashing,
+    shards: Vec<Shard>,
+    /// Held until the end.
+    _folder: Folder,
+    /// Whoever claims lines is one of its readers. A checkpoint has it alone.
+    claims: RwLock<Claims>,
+    record: Mutex<Inserter<()>>,
+    /// Those that nobody has begun, the largest last.
+    fresh: Mutex<Vec<usize>>,
+    /// How many are whole.
+    whole: AtomicUsize,
+    /// Memory for chunks. It moves between threads, and is large.
+    #[expect(clippy::vec_box)]
+    spare: Mutex<Vec<Box<Lines>>>,
+    /// No thread takes another chunk.
+    ending: AtomicBool,
+    failure: Mutex<Option<Stop>>,
+    checkpoints: Option<Mutex<Checkpoints>>,
+    /// Chunks and pieces of one input that may be on their way.
+    most: usize,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect(UNPOISONED)
+}
+
+impl<'a> Work<'a> {
+    /// The work on these inputs, from where they were at the checkpoint if there is one.
+    pub fn new(
+        options: &'a DedupOptions,
+        hashing: Hashing,
+        inserter: Inserter,
+        inputs: Inputs,
+        mut folder: Folder,
+        checkpoints: Option<Checkpoints>,
+        start: Option<Checkpoint>,
+    ) -> Self {
+        let marks = start.map_or_else(Vec::new, |start| start.shards).into_iter();
+        let marks = marks.chain(iter::repeat_with(Mark::default));
+        let places: Vec<Place> = folder.places.drain(..).collect();
+        let mut shards = Vec::new();
+        for (number, ((input, place), mark)) in inputs.found.into_iter().zip(places).zip(marks).enumerate() {
+            if mark.whole {
+                // For a display that shows how far the run is.
+                inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
+            }
+            shards.push(Shard::new(number, input, place, mark, options.reading.cut()));
+        }
+        let whole = shards.iter().filter(|shard| shard.is_read()).count();
+        let mut fresh: Vec<usize> = (0..shards.len()).filter(|&i| !shards[i].is_read()).collect();
+        // Of equal ones the first comes first.
+        fresh.sort_by_key(|&i| (shards[i].size, Reverse(i)));
+        let (set, mut record) = inserter.with_set(());
+        let claims = Claims::new(set, record.exact.take());
+        Self {
+            options,
+            hashing,
+            shards,
+            _folder: folder,
+            claims: RwLock::new(claims),
+            record: Mutex::new(record),
+            fresh: Mutex::new(fresh),
+            whole: AtomicUsize::new(whole),
+            spare: Mutex::default(),
+            ending: AtomicBool::new(false),
+            failure: Mutex::default(),
+            checkpoints: checkpoints.map(Mutex::new),
+            most: 2 * options.reading.threads() + 2,
+        }
+    }
+
+    /// Works until the inputs end, a signal comes or something fails.
+    pub fn run(&self, wakes: &Receiver<Wake>, mut progress: Progress) -> Result<(), Stop> {
+        let mut signal = None;
+        thread::scope(|scope| {
+            let (alive, gone) = bounded::<()>(0);
+            for _ in 0..self.options.reading.threads() {
+                let alive = alive.clone();
+                let worker = move || {
+                    self.live();
+                    drop(alive);
+                };
+                let worker = thread::Builder::new().name("worker".into()).spawn_scoped(scope, worker);
+                if let Err(source) = worker {
+                    self.fail(Error::Thread { source }.into());
+                    break;
+                }
+            }
+            drop(alive);
+            let (mut wakes, mut saved, mut saving) = (wakes.clone(), Instant::now(), Duration::ZERO);
+            loop {
+                select! {
+                    recv(gone) -> _ => break,
+                    recv(wakes) -> wake => match wake {
+                        Ok(Wake::End(number)) => {
+                            signal = Some(number);
+                            self.ending.store(true, Relaxed);
+                        }
+                        // Lines get at least half of the time.
+                        Ok(Wake::Checkpoint) if saved.elapsed() >= saving => {
+                            let started = Instant::now();
+                            self.checkpoint(false).unwrap_or_else(|error| self.fail(error.into()));
+                            (saved, saving) = (Instant::now(), started.elapsed());
+                        }
+                        Ok(Wake::Checkpoint) => {}
+                        Err(_) => wakes = never(),
+                    },
+                    default(PERIOD) => self.show(&mut progress),
+                }
+            }
+        });
+        drop(progress);
+        locked(&self.record).end();
+        let failure = locked(&self.failure).take().or(signal.map(Stop::Signal));
+        if failure.is_some() && self.checkpoints.is_none() {
+            self.shards.iter().for_each(Shard::abandon);
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Gives back the set and what was counted.
+    pub fn into_inserter(self) -> Inserter {
+        let (set, exact) = self.claims.into_inner().expect(UNPOISONED).into_inner();
+        let ((), mut inserter) = self.record.into_inner().expect(UNPOISONED).with_set(set);
+        inserter.exact = exact;
+        inserter
+    }
+
+    fn show(&self, progress: &mut Progress) {
+        let files = format!("{} of {} files", self.whole.load(Relaxed), self.shards.len());
+        progress.show_files(&files, &locked(&self.record));
+    }
+
+    fn fail(&self, why: Stop) {
+        // The first failure may be the reason of those that follow.
+        locked(&self.failure).get_or_insert(why);
+        self.ending.store(true, Relaxed);
+    }
+
+    /// A thread's life.
+    fn live(&self) {
+        let mut encoder = None;
+        let mut shard = self.begin().or_else(|| self.help(0));
+        while let Some(at) = shard.filter(|_| !self.ending.load(Relaxed)) {
+            shard = match self.step(&self.shards[at], &mut encoder) {
+                Ok(true) => Some(at),
+                Ok(false) => self.begin().or_else(|| self.help(at)),
+                Err(why) => {
+                    self.fail(why);
+                    None
+                }
+            };
+        }
+    }
+
+    /// The largest input that nobody has begun.
+    fn begin(&self) -> Option<usize> {
+        locked(&self.fresh).pop()
+    }
+
+    /// An input after this one that can be helped with. Waits while there is none, and not all are at their ends.
+    fn help(&self, after: usize) -> Option<usize> {
+        let count = self.shards.len();
+        loop {
+            if self.ending.load(Relaxed) || self.shards.iter().all(Shard::is_read) {
+                return None;
+            }
+            let found = (1..=count).map(|i| (after + i) % count).find(|&i| self.shards[i].has_room(self.most));
+            if found.is_some() {
+                return found;
+            }
+            thread::sleep(MOMENT);
+        }
+    }
+
+    /// Takes a chunk from `read` to `write`; `false` if there is none.
+    fn step(&self, shard: &Shard, encoder: &mut Option<(Compression, Encoder)>) -> Result<bool, Stop> {
+        let claims = self.claims.read().expect(UNPOISONED);
+        let spare = || locked(&self.spare);
+        let lines = spare().pop().unwrap_or_default();
+        let (number, mut chunk) = match shard.read(lines, self.most)? {
+            Taken::Chunk(number, chunk) => (number, chunk),
+            Taken::Later(lines) | Taken::Ended(lines) => {
+                spare().push(lines);
+                return Ok(false);
+            }
+        };
+        if let Chunk::Lines(lines, counts) = &mut chunk {
+            lines.hash(&self.hashing);
+            lines.mark(self.options.reading.on_error, !self.options.invert, |hashes, fingerprints, new| {
+                let (inserted, rescued) = claims.insert_hashes(hashes, fingerprints, new)?;
+                *counts = Counts { inserted: inserted as u64, rescued: rescued as u64, ..Counts::default() };
+                Ok(hashes.len())
+            })?;
+        }
+        let done = |Done { lines, counts, fault, broken }| {
+            spare().push(lines);
+            let mut record = locked(&self.record);
+            record.count(&counts, fault, |()| claims.current_fpr());
+            broken.iter().for_each(|why| record.leave_out(why));
+        };
+        let pieces = shard.gather(number, chunk, self.options, done)?;
+        for (number, piece) in pieces {
+            let encode = |piece| encoder_of(encoder, shard.place.compression)?.encode(piece);
+            let piece = piece.map(encode).transpose();
+            let piece = piece.map_err(|source| Error::Write { output: name(&shard.place.part), source })?;
+            if shard.write((number, piece), self.checkpoints.is_some())? {
+                self.whole.fetch_add(1, Relaxed);
+                if self.checkpoints.is_none() {
+                    shard.publish()?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Saves the outputs, the set and where all inputs are, if there is a state. Outputs that are whole get their names then, for
+    /// no later run will write them anew. Writes the manifest.
+    pub fn checkpoint(&self, finished: bool) -> Result<(), Error> {
+        let mut claims = self.claims.write().expect(UNPOISONED);
+        if let (Some(checkpoints), Some(state)) = (&self.checkpoints, &self.options.state) {
+            let (mut encoder, mut shards) = (None, Vec::new());
+            for shard in &self.shards {
+                shards.push(shard.settle(|piece| encoder_of(&mut encoder, shard.place.compression)?.encode(piece))?);
+            }
+            let (room, left_out) = {
+                let record = locked(&self.record);
+                (record.room(), record.counts.left_out)
+            };
+            claims.with(|set| {
+                if finished && self.options.shrink {
+                    set.shrink();
+                }
+                let (ones, memory) = (set.ones(), set.memory_bytes());
+                let checkpoint = Checkpoint { ones, memory, room, left_out, shards, ..Checkpoint::default() };
+                locked(checkpoints).add(checkpoint, finished)?;
+                set.save(state)
+            })?;
+            let mut named = BTreeSet::new();
+            for shard in &self.shards {
+                if shard.publish()? {
+                    named.insert(folder(&shard.place.whole));
+                }
+            }
+            for folder in named {
+                let synced = File::open(folder).and_then(|folder| folder.sync_all());
+                synced.map_err(|source| Error::Create { output: name(folder), source })?;
+            }
+        }
+        match &self.options.manifest {
+            Some(path) => self.write_manifest(path).map_err(|source| Error::Create { output: name(path), source }),
+            None => Ok(()),
+        }
+    }
+
+    /// A line of JSON for each input whose output is whole, in the order of the inputs.
+    fn write_manifest(&self, path: &Path) -> io::Result<()> {
+        bloomline::replace(path, |file| {
+            let mut writer = BufWriter::new(file);
+            for summary in self.shards.iter().filter_map(Shard::summary) {
+                serde_json::to_writer(&mut writer, &summary)?;
+                writer.write_all(b"\n")?;
+            }
+            writer.flush()
+        })
+    }
+}
+
+/// The encoder of the thread, which is made anew for another compression.
+fn encoder_of(encoder: &mut Option<(Compression, Encoder)>, compression: Compression) -> io::Result<&mut Encoder> {
+    if encoder.as_ref().is_none_or(|(other, _)| *other != compression) {
+        *encoder = Some((compression, Encoder::new(compression)?));
+    }
+    Ok(&mut encoder.as_mut().expect("it was made above").1)
+}

@@ -1,0 +1,406 @@
+//! `bloomline dedup --output-dir`: many files at once, each distinct line in one of the outputs.
+
+use crate::common::{Bench, clean, failed, number, numbers, refused, stats, tells, text};
+use crate::corpus::{bzip2, count, decode, decoded, gzip, model, xz, zstd};
+use crate::live::wait_for;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A corpus: its files, without their compression.
+type Corpus = Vec<(String, Vec<u8>)>;
+
+/// Lines that repeat within and across files.
+fn lines(state: &mut u64, lines: u32, of: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..lines {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let number = (*state >> 33) % of;
+        writeln!(bytes, "https://example.org/{number}/{}", "path/".repeat((number % 7) as usize)).unwrap();
+    }
+    bytes
+}
+
+/// One large file, files of all kinds, and many small ones.
+fn corpus() -> Corpus {
+    let mut state = 7;
+    let mut corpus = vec![("large".to_owned(), lines(&mut state, 60_000, 40_000))];
+    for name in ["a/x.gz", "a/x.zst", "b/x.xz", "b/c/x.bz2", "b/y.jsonl"] {
+        corpus.push((name.to_owned(), lines(&mut state, 10_000, 50_000)));
+    }
+    corpus.extend((0..60).map(|i| (format!("small/{i:02}"), lines(&mut state, 20, 50_000))));
+    corpus.push(("empty".to_owned(), Vec::new()));
+    corpus.push(("empty.gz".to_owned(), Vec::new()));
+    corpus.push(("repeats.gz".to_owned(), corpus[0].1[..corpus[0].1.len() / 2].to_vec()));
+    let end = corpus[1].1.len() - 1;
+    corpus[1].1.truncate(end);
+    corpus
+}
+
+fn encode(name: &str, bytes: &[u8]) -> Vec<u8> {
+    match name.rsplit_once('.') {
+        Some((_, "gz")) => gzip(bytes),
+        Some((_, "zst")) => zstd(bytes),
+        Some((_, "xz")) => xz(bytes),
+        Some((_, "bz2")) => bzip2(bytes),
+        _ => bytes.to_vec(),
+    }
+}
+
+/// The corpus below `in`.
+fn bench(corpus: &Corpus) -> Bench {
+    let bench = Bench::new(&[]);
+    for (name, bytes) in corpus {
+        let path = bench.path("in").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, encode(name, bytes)).unwrap();
+    }
+    bench
+}
+
+/// A run over the files of the corpus.
+fn command(bench: &Bench, corpus: &Corpus, line: &str) -> Command {
+    let mut command = bench.command(line);
+    command.args(corpus.iter().map(|(name, _)| format!("in/{name}")));
+    command
+}
+
+/// All files below a folder, by their paths in it.
+fn found(folder: &Path) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            names.extend(found(&entry.path()).into_iter().map(|below| format!("{name}/{below}")));
+        } else {
+            names.insert(name);
+        }
+    }
+    names
+}
+
+/// What is in each of the files below a folder that may not be there.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let names = if folder.exists() { found(folder) } else { BTreeSet::new() };
+    names.into_iter().map(|name| (name.clone(), fs::read(folder.join(name)).unwrap())).collect()
+}
+
+fn sorted(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Each distinct line is in one of the outputs, once, and each output has lines of its own input, in their order.
+#[track_caller]
+fn check(bench: &Bench, folder: &str, corpus: &Corpus) {
+    let expected: BTreeSet<String> = corpus.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(found(&bench.path(folder)), expected);
+    let mut all = Vec::new();
+    for (name, bytes) in corpus {
+        // Not even one without lines is empty, if it is compressed.
+        assert!(
+            !name.contains('.') || name.ends_with("jsonl") || !bench.read(&format!("{folder}/{name}")).is_empty(),
+            "{name}"
+        );
+        let kept = decoded(bench, &format!("{folder}/{name}"));
+        let own = model(&[bytes]);
+        let mut lines = own.split(|&byte| byte == b'\n');
+        assert!(kept.split(|&byte| byte == b'\n').all(|line| lines.any(|own| own == line)), "{name}");
+        all.extend(kept);
+    }
+    let files: Vec<&[u8]> = corpus.iter().map(|(_, bytes)| &bytes[..]).collect();
+    assert!(sorted(&all) == sorted(&model(&files)), "{folder}: {} lines", count(&all));
+}
+
+#[test]
+fn each_line_stays_in_one_file() {
+    let corpus = corpus();
+    let bench = bench(&corpus);
+    for (i, options) in ["-j 1", "-j 2", "-j 8 --chunk-size 1000", "-n 60000 -p 1e-9 -j 3 --chunk-size 50", "--exact"]
+        .into_iter()
+        .enumerate()
+    {
+        let line = format!("dedup -p 1e-9 {options} --output-dir o{i} --manifest m{i} --stats=json");
+        let output = command(&bench, &corpus, &line.replacen("-p 1e-9 -n", "-n", 1)).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        check(&bench, &format!("o{i}"), &corpus);
+        // The manifest has each file, in the order of the inputs, and the statistics are their sums.
+        let manifest: Vec<Value> =
+            text(&bench.read(&format!("m{i}"))).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let totals = stats(&output);
+        for (total, field) in [("lines", "lines"), ("unique", "unique"), ("dropped", "dropped"), ("bytes", "bytes")] {
+            assert_eq!(manifest.iter().map(|file| number(file, field)).sum::<f64>(), number(&totals, total), "{field}");
+        }
+        assert_eq!(manifest.len(), corpus.len());
+        for ((name, bytes), file) in corpus.iter().zip(&manifest) {
+            assert_eq!((&file["input"], &file["fault"]), (&format!("in/{name}").into(), &Value::Null));
+            assert_eq!(file["output"], format!("o{i}/{name}"));
+            let output = bench.read(&format!("o{i}/{name}"));
+            assert_eq!(
+                number(file, "lines") as u64,
+                count(bytes) + u64::from(!bytes.is_empty() && bytes.last() != Some(&b'\n'))
+            );
+            assert_eq!(number(file, "unique") as u64, count(&decode(name, &output).0));
+            assert_eq!(number(file, "output_bytes") as usize, output.len());
+            assert_eq!(number(file, "input_bytes") as usize, bench.read(&format!("in/{name}")).len());
+        }
+    }
+}
+
+#[test]
+fn other_lines_of_each_file() {
+    let corpus = vec![("a".to_owned(), b"x\nx\ny\n".to_vec()), ("b".to_owned(), b"z\nz\n".to_vec())];
+    let bench = bench(&corpus);
+    for (option, a, b) in [("--invert", "x\n", "z\n"), ("--annotate", "new\tx\ndup\tx\nnew\ty\n", "new\tz\ndup\tz\n")] {
+        clean(command(&bench, &corpus, &format!("dedup --output-dir o --force {option}")).output().unwrap());
+        assert_eq!((text(&bench.read("o/a")), text(&bench.read("o/b"))), (a.to_owned(), b.to_owned()));
+    }
+}
+
+#[test]
+fn what_is_there_stays() {
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n"), ("a.part", b"p\n")]);
+    fs::create_dir(bench.path("o")).unwrap();
+    bench.write("o/b", b"precious\n");
+    tells(&bench.refused("dedup --output-dir o a b"), &["refusing to overwrite \"o/b\"", "--force"]);
+    assert_eq!(found(&bench.path("o")), BTreeSet::from(["b".to_owned()]));
+    bench.clean("dedup --output-dir o --force a b");
+    assert_eq!((bench.read("o/a"), bench.read("o/b")), (b"a\n".to_vec(), b"b\n".to_vec()));
+    for (line, parts) in [
+        ("a a", &["\"o2/a\"", "both \"a\" and \"a\""][..]),
+        ("a ./a", &["\"o2/a\"", "both \"a\" and \"./a\""]),
+        ("a a.part", &["both \"a\" and \"a.part\""]),
+        ("a /dev/null", &["/dev/null", "regular files", "-o"]),
+        ("a -", &["standard input", "regular files"]),
+        ("a missing", &["\"missing\"", "No such file"]),
+        ("--state o2/a a", &["o2/a"]),
+        ("--manifest o2/a a", &["o2/a"]),
+        ("--state s --when-full stop -n 100 a", &["--when-full stop", "--in-order", "grow"]),
+        ("-o x a", &["--output", "--output-dir"]),
+        ("--dupes x a", &["--dupes", "--output-dir"]),
+        ("-c a", &["--count", "--output-dir"]),
+    ] {
+        tells(&bench.refused(&format!("dedup --output-dir o2 {line}")), parts);
+        assert!(!bench.path("o2").exists() || found(&bench.path("o2")).is_empty(), "{line}");
+    }
+    // The input itself.
+    tells(&bench.refused("dedup --output-dir . --force a"), &["\"./a\"", "also an input"]);
+    tells(&bench.refused("dedup --manifest m a"), &["--output-dir"]);
+    tells(&bench.refused("dedup --in-order a"), &["--output-dir"]);
+    assert_eq!(bench.read("a"), b"a\n");
+}
+
+#[test]
+fn one_run_at_a_time_writes_to_a_folder() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    fs::create_dir(bench.path("o")).unwrap();
+    let folder = File::open(bench.path("o")).unwrap();
+    folder.lock().unwrap();
+    tells(&bench.refused("dedup --output-dir o a"), &["\"o\"", "another run is writing to it"]);
+    folder.unlock().unwrap();
+    bench.clean("dedup --output-dir o a");
+}
+
+#[test]
+fn lines_without_a_key_and_broken_files() {
+    let bench = Bench::new(&[("a", b"k\t1\nbad\nk\t2\n"), ("b", b"k\t1\nk\t3\n"), ("torn.gz", &gzip(b"k\t4\n")[..20])]);
+    let line = |more: &str| format!("dedup --field 2 -p 1e-9 -j 1 --output-dir o --force --manifest m {more}");
+    let message = bench.refused(&line("a b"));
+    tells(&message, &["\"a\", line 2:", "--on-error"]);
+    // What is not whole is gone.
+    assert!(!bench.path("o/a").exists() && !bench.path("o/a.part").exists());
+    tells(&bench.refused(&line("b torn.gz")), &["torn.gz", "--on-error"]);
+    for (on_error, a) in [("skip", "k\t1\nk\t2\n"), ("keep", "k\t1\nbad\nk\t2\n")] {
+        let output = bench.run(&line(&format!("--on-error {on_error} a torn.gz missing b")));
+        assert_eq!(output.status.code(), Some(1));
+        tells(&text(&output.stderr), &["torn.gz", "\"missing\"", "lines without a key: 1", "\"a\", line 2"]);
+        assert_eq!((text(&bench.read("o/a")), text(&bench.read("o/b"))), (a.to_owned(), "k\t3\n".to_owned()));
+        let manifest = text(&bench.read("m"));
+        let torn: Value = serde_json::from_str(manifest.lines().nth(1).unwrap()).unwrap();
+        tells(torn["fault"].as_str().unwrap(), &["torn.gz", "continued without the rest"]);
+    }
+}
+
+#[test]
+fn the_next_month_knows_the_last_one() {
+    let bench = Bench::new(&[("a", &numbers(0..1000)), ("b", &numbers(500..1500)), ("c", &numbers(1400..2000))]);
+    bench.clean("dedup --state s -p 1e-9 --output-dir o a b");
+    bench.clean("dedup --state s --output-dir o c");
+    assert_eq!(bench.read("o/c"), numbers(1500..2000));
+    tells(&bench.refused("dedup --state s --output-dir o c"), &["refusing to overwrite \"o/c\""]);
+    assert_eq!(found(&bench.path("o")).len(), 3);
+    // After the end nothing changes.
+    let before = bench.read("s");
+    bench.clean("dedup --state s --output-dir o --resume c");
+    assert!(bench.read("o/c") == numbers(1500..2000) && bench.read("s") == before);
+    tells(&bench.refused("dedup --state s --output-dir p --resume c"), &["the outputs ", "/o", "/p"]);
+    tells(&bench.refused("dedup --state s --output-dir o --resume a c"), &["cannot resume", "/c\", and not "]);
+}
+
+/// A run over the corpus with checkpoints all the time.
+fn job(bench: &Bench, corpus: &Corpus, resume: bool) -> Command {
+    let resume = if resume { " --resume" } else { "" };
+    let line = format!("dedup -p 1e-9 -j 3 --chunk-size 2000 --state s --checkpoint 1ms --output-dir o{resume}");
+    command(bench, corpus, &line)
+}
+
+/// Lets a run end in the middle again and again, and resumes it.
+fn interrupt(tries: u32, end: impl Fn(&mut Command, Duration) -> Output) {
+    let mut corpus = corpus();
+    for (_, bytes) in &mut corpus {
+        // So small that there are many checkpoints, and as many runs.
+        let end = bytes.iter().take(bytes.len() / 2).rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        bytes.truncate(end);
+    }
+    let mut interrupted = 0;
+    let mut resumed = 0;
+    while interrupted < tries {
+        let bench = bench(&corpus);
+        let started = Instant::now();
+        clean(job(&bench, &corpus, false).output().unwrap());
+        let duration = started.elapsed();
+        check(&bench, "o", &corpus);
+        fs::remove_file(bench.path("s")).unwrap();
+        fs::remove_dir_all(bench.path("o")).unwrap();
+        let before = interrupted;
+        let mut whole = BTreeMap::new();
+        for part in 0.. {
+            // From the start to past the end.
+            let moment = duration.mul_f64(f64::from((interrupted * 37 + part * 13) % 40 + 1) / 40.0);
+            let resume = bench.path("s.resume").exists();
+            let output = end(&mut job(&bench, &corpus, resume), moment);
+            if output.status.success() {
+                break;
+            }
+            interrupted += 1;
+            resumed += u32::from(resume);
+            assert!(part < 1000, "it never ends");
+            // An output with its name is whole, and a run that goes on does not touch it.
+            let there = files(&bench.path("o"));
+            assert!(whole.iter().all(|(name, bytes)| there.get(name) == Some(bytes)), "{moment:?}");
+            whole = there.into_iter().filter(|(name, _)| !name.ends_with(".part")).collect();
+        }
+        if interrupted == before {
+            continue;
+        }
+        check(&bench, "o", &corpus);
+        let left = found(bench.0.path());
+        let own = BTreeSet::from(["s".to_owned(), "s.resume".to_owned()]);
+        let others = left.iter().filter(|name| !name.starts_with("in/") && !name.starts_with("o/")).cloned();
+        assert_eq!(others.collect::<BTreeSet<_>>(), own);
+    }
+    assert!(2 * resumed > tries, "{resumed} of {interrupted} went on from a checkpoint");
+}
+
+fn killed(command: &mut Command, moment: Duration) -> Output {
+    let mut child = command.spawn().unwrap();
+    thread::sleep(moment);
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() || output.status.signal() == Some(9), "{}", text(&output.stderr));
+    output
+}
+
+fn signalled(command: &mut Command, moment: Duration) -> Output {
+    let child = command.spawn().unwrap();
+    thread::sleep(moment);
+    Command::new("kill").arg(child.id().to_string()).stderr(Stdio::null()).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let ended = output.status.success() || output.status.code() == Some(143) || output.status.signal() == Some(15);
+    assert!(ended, "{:?} {}", output.status, text(&output.stderr));
+    output
+}
+
+/// As a full disk: from a size of a file on, nothing can be written.
+fn limited(command: &mut Command, moment: Duration) -> Output {
+    let blocks = 1 + moment.as_millis() % 97;
+    let mut shell = Command::new("sh");
+    let script = format!(r#"ulimit -f {blocks}; trap '' XFSZ; exec "$0" "$@""#);
+    shell.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
+    let output = shell.current_dir(command.get_current_dir().unwrap()).output().unwrap();
+    if !output.status.success() {
+        tells(&failed(&output), &["File too large"]);
+        // There is room again.
+        return killed(command, moment);
+    }
+    output
+}
+
+#[test]
+fn resumed_after_kills() {
+    interrupt(20, killed);
+}
+
+#[test]
+fn resumed_after_signals() {
+    interrupt(10, signalled);
+}
+
+#[test]
+fn resumed_after_a_full_disk() {
+    interrupt(10, limited);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn resumed_after_200_kills() {
+    interrupt(200, killed);
+    interrupt(100, signalled);
+    interrupt(100, limited);
+}
+
+#[test]
+fn an_interrupted_run_is_not_begun_anew() {
+    let corpus = corpus();
+    let bench = bench(&corpus);
+    for moment in 1.. {
+        killed(&mut job(&bench, &corpus, bench.path("s.resume").exists()), Duration::from_millis(moment));
+        let parts = bench.path("o").exists() && found(&bench.path("o")).iter().any(|name| name.ends_with(".part"));
+        if parts && bench.path("s.resume").exists() {
+            break;
+        }
+    }
+    let before = found(&bench.path("o"));
+    let message = refused(job(&bench, &corpus, false).output().unwrap());
+    tells(&message, &["refusing to ", "\"o/", "continue that run with --resume"]);
+    assert_eq!(found(&bench.path("o")), before);
+    clean(job(&bench, &corpus, true).output().unwrap());
+    check(&bench, "o", &corpus);
+}
+
+#[test]
+fn a_signal_leaves_no_part_without_a_state() {
+    let corpus: Corpus = vec![("a".to_owned(), lines(&mut 3, 200_000, 150_000)), ("b".to_owned(), numbers(0..10))];
+    let bench = bench(&corpus);
+    for _ in 0..20 {
+        let child = command(&bench, &corpus, "dedup --chunk-size 100 --output-dir o --force").spawn().unwrap();
+        wait_for(|| bench.path("o/a.part").metadata().is_ok_and(|part| part.len() > 0) || bench.path("o/a").exists());
+        Command::new("kill").arg(child.id().to_string()).stderr(Stdio::null()).status().unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(!found(&bench.path("o")).iter().any(|name| name.ends_with(".part")));
+        if output.status.code() == Some(143) {
+            return;
+        }
+        assert!(output.status.success());
+    }
+    panic!("each run was faster than its signal");
+}
+
+#[test]
+fn descriptors_and_threads_are_few() {
+    let corpus: Corpus = (0..500).map(|i| (format!("{i}.zst"), numbers(i..i + 10))).collect();
+    let bench = bench(&corpus);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", r#"ulimit -n 40; exec "$0" "$@""#]);
+    let command = command(&bench, &corpus, "dedup -p 1e-9 -j 4 --output-dir o");
+    limited.arg(command.get_program()).args(command.get_args()).current_dir(bench.0.path());
+    clean(limited.output().unwrap());
+    check(&bench, "o", &corpus);
+}
