@@ -5,8 +5,9 @@ use crate::key::fields::Split;
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
 use crate::lines::Hashing;
+use crate::lines::ahead::Ahead;
 use crate::lines::chunks::Cut;
-use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, rate, size};
+use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, memory, rate, size};
 use bloomline::KeyHasher;
 use clap::error::ErrorKind;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, value_parser};
@@ -83,6 +84,9 @@ pub enum Command {
     #[command(after_help = CODES)]
     Manual(ManualOptions),
 }
+
+/// What is read ahead for each thread.
+const AHEAD: usize = 8 << 20;
 
 const CODES: &str = "\
 Exit codes:
@@ -177,6 +181,11 @@ pub struct ReadOptions {
     #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 
+    /// Memory for what is decompressed of the next inputs while one is read, such as 1GiB. Inputs of about this size are decompressed
+    /// on all cores. 0 reads nothing ahead [default: 8 MiB for each thread]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub read_ahead: Option<usize>,
+
     /// Bytes read at once
     #[arg(long, value_name = "BYTES", hide = true, default_value_t = 1 << 19, value_parser = value_parser!(u32).range(1..=1 << 30))]
     pub chunk_size: u32,
@@ -247,7 +256,9 @@ impl ReadOptions {
 
     /// How to cut the inputs.
     pub fn cut(&self) -> Cut {
-        Cut { size: self.chunk_size as usize, end: self.end(), on_error: self.on_error }
+        let memory = self.read_ahead.unwrap_or(self.threads() * AHEAD);
+        let ahead = Ahead { threads: self.threads(), memory };
+        Cut { size: self.chunk_size as usize, end: self.end(), on_error: self.on_error, apart: false, ahead }
     }
 
     /// What ends a line.

@@ -90,6 +90,11 @@ pub fn size(text: &str) -> Result<usize, String> {
     })
 }
 
+/// Memory that may be none at all.
+pub fn memory(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { size(text) }
+}
+
 /// A number, with a unit or without. A point without a unit may stand for thousands, and is refused.
 fn number(text: &str, units: &Config) -> Option<u64> {
     let number = units.parse_size(text).ok()?;

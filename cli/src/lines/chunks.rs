@@ -1,12 +1,11 @@
 //! Chunks: pieces of the inputs that end where a line ends.
 
 use crate::error::Error;
+use crate::lines::ahead::{Ahead, Turns};
 use crate::lines::input::{Input, Opened};
 use crate::values::OnError;
 use std::io::{self, Read};
-use std::mem;
 use std::sync::Arc;
-use std::vec;
 
 /// A byte order mark: the first bytes of many text files in UTF-8, and no part of the text.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -46,14 +45,16 @@ pub struct Cut {
     pub end: u8,
     /// What to do when an input fails.
     pub on_error: OnError,
+    /// A chunk has lines of one input alone.
+    pub apart: bool,
+    /// How far to read ahead.
+    pub ahead: Ahead,
 }
 
 /// Cuts the inputs, one after another, into chunks. A last line without an end gets one.
 pub struct Chunks {
-    inputs: vec::IntoIter<Input>,
+    inputs: Turns,
     current: Option<Opened>,
-    /// The byte at which the next input starts.
-    start: u64,
     /// The start of the line that the chunk before was too short for.
     tail: Vec<u8>,
     /// Where in the buffer inputs start, as far as their first lines are not handed on.
@@ -69,7 +70,8 @@ impl Chunks {
     /// Begins at the byte `start` of the contents of the first input.
     pub fn new(inputs: Vec<Input>, start: u64, cut: Cut) -> Self {
         let (tail, starts) = (Vec::new(), Vec::new());
-        Self { inputs: inputs.into_iter(), current: None, start, tail, starts, cut, broken_at: None, failure: None }
+        let inputs = Turns::new(inputs, start, cut.ahead);
+        Self { inputs, current: None, tail, starts, cut, broken_at: None, failure: None }
     }
 
     /// Puts the next lines into `chunk`; `false` at the end of the last input. After an error there are no more.
@@ -133,13 +135,16 @@ impl Chunks {
                 return true;
             }
             let Some(open) = &mut self.current else {
-                let Some(input) = self.inputs.next() else { return true };
-                events.push((*filled, InputEvent::Start(Arc::from(input.origin.name()))));
-                let start = mem::take(&mut self.start);
+                // The lines of one input are no part of another's chunk, where each has an output of its own.
+                if self.cut.apart && *filled > 0 {
+                    return true;
+                }
+                let Some((name, start, opened)) = self.inputs.open() else { return true };
+                events.push((*filled, InputEvent::Start(name)));
                 if start == 0 {
                     self.starts.push(*filled);
                 }
-                match input.open(start) {
+                match opened {
                     Ok(open) => self.current = Some(open),
                     Err(source) => self.broken(source, buffer, filled, events),
                 }

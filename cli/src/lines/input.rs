@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::files::{self, Origin};
+use crate::lines::decode::Coding;
 use crate::lines::{decode, estimate};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -34,6 +35,8 @@ pub struct Input {
     file: Option<(File, Option<u64>)>,
     /// Its size in bytes, if it is a regular file, that is, one which can be read again.
     pub size: Option<u64>,
+    /// Whether it is a regular file that is compressed, as far as its first bytes tell.
+    compressed: bool,
     /// When it was changed, since 1970, where the system tells.
     pub modified: Option<Duration>,
     /// Bytes read of all inputs.
@@ -73,23 +76,22 @@ impl Input {
         let open = || {
             let file = if stdin { io::stdin().as_fd().try_clone_to_owned()?.into() } else { File::open(path)? };
             let metadata = file.metadata()?;
-            if metadata.is_file() {
-                // Other errors may pass until it is read.
-                decode::Coding::of_file(&file).map(drop).or_else(|error| match error.kind() {
-                    io::ErrorKind::Unsupported => Err(error),
-                    _ => Ok(()),
-                })?;
-            }
-            Ok((file, metadata))
+            let compressed = metadata.is_file()
+                && match Coding::of_file(&file) {
+                    Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
+                    // Other errors may pass until it is read.
+                    coding => coding.is_ok_and(|coding| coding != Coding::Plain),
+                };
+            Ok((file, metadata, compressed))
         };
         match open() {
-            Ok((_, metadata)) if metadata.is_dir() => Err(Error::Directory { input: name }),
-            Ok((file, metadata)) => {
+            Ok((_, metadata, _)) if metadata.is_dir() => Err(Error::Directory { input: name }),
+            Ok((file, metadata, compressed)) => {
                 let file = (!metadata.is_file() || stdin).then_some((file, None));
                 let origin = Origin::new(name, &metadata);
                 let size = origin.is_regular().then_some(metadata.len());
                 let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-                Ok(Self { origin, path: path.to_owned(), file, size, modified, read: read.clone() })
+                Ok(Self { origin, path: path.to_owned(), file, size, compressed, modified, read: read.clone() })
             }
             Err(source) => Err(Error::Open { input: name, source }),
         }
@@ -102,9 +104,9 @@ impl Input {
             let start = file.stream_position()?;
             Ok::<_, io::Error>((file, Some(start)))
         };
-        let Self { origin, path, file, size, modified, read } = self;
+        let Self { origin, path, file, size, compressed, modified, read } = self;
         let (origin, path, file) = (origin.clone(), path.clone(), file.as_ref().map(again).transpose()?);
-        Ok(Self { origin, path, file, size: *size, modified: *modified, read: read.clone() })
+        Ok(Self { origin, path, file, size: *size, compressed: *compressed, modified: *modified, read: read.clone() })
     }
 
     /// An estimate of the number of lines that `end` ends, somewhat too high rather than too low; `None` where only
@@ -118,6 +120,11 @@ impl Input {
             None => File::open(&self.path).and_then(|file| estimate::lines(&file, end)),
         };
         count.map_err(|source| Error::Estimate { input: self.origin.name().to_owned(), source })
+    }
+
+    /// Whether it is a compressed file, whose reading takes a core. Standard input is none.
+    pub fn is_compressed(&self) -> bool {
+        self.compressed && self.file.is_none()
     }
 
     /// Opens it at the byte `start` of its contents.

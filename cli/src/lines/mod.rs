@@ -1,5 +1,6 @@
 //! The lines of a chunk, and what is found out about each.
 
+pub mod ahead;
 pub mod chunks;
 pub mod decode;
 pub mod estimate;
