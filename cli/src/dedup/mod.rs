@@ -157,7 +157,7 @@ impl<'a> Work<'a> {
             Some(state) => begin(options, state, inputs, &targets, &mut inserter)?,
             None => (None, None),
         };
-        let outputs = targets.begin(start)?;
+        let outputs = targets.begin(options.reading.threads, start)?;
         let position =
             start.map_or_else(Position::default, |start| Position::new(start.input, start.offset, start.lines));
         let (saved, saving) = (Instant::now(), Duration::ZERO);

@@ -35,6 +35,11 @@ pub enum Event<'a, W> {
     Idle,
 }
 
+/// How many threads share the work, if the user has not said it: one for each core.
+pub fn threads(asked: Option<u16>) -> usize {
+    asked.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
 /// Lets workers take lines from `chunks`, which begin at `position`, and do `work` on them. Calls `consume` with the lines in
 /// input order, and in between with what comes through `wakes`, until `consume` stops or something fails. The lines that were
 /// consumed by then are a prefix of the inputs.
@@ -46,10 +51,7 @@ pub fn run<W>(
     wakes: &Receiver<W>,
     mut consume: impl FnMut(Event<W>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let threads = match threads {
-        Some(threads) => threads.into(),
-        None => thread::available_parallelism().map_or(1, usize::from),
-    };
+    let threads = self::threads(threads);
     let spares = 2 * threads + 2;
     let (recycle, spare) = channel::bounded(spares);
     let (announce, slots) = channel::bounded(spares);
