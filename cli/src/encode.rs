@@ -1,20 +1,41 @@
-//! Compressing what is written, a piece at a time.
+//! Compressing what is written.
 //!
-//! Each piece becomes a member, a frame or a stream of its own, and a file is these one after another: every reader takes that.
-//! So pieces can be compressed by several threads at once, and the bytes of a file do not depend on how many there are.
+//! A file is made of pieces, each a member, a frame or a stream of its own, one after another: every reader takes that. So pieces
+//! can be compressed by several threads at once, and the bytes of a file do not depend on how many there are. Where matches reach
+//! back farther than a piece is worth, the file is one [`Stream`].
 
+use crate::error::Error;
+use crate::files;
 use crate::lines::decode::Coding;
 use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
-use liblzma::stream::{Check, Stream};
+use liblzma::stream::{self, Check};
 use liblzma::write::XzEncoder;
 use std::io::{self, Write};
+use std::path::Path;
+use std::str::FromStr;
+use std::{fmt, mem};
+
+/// Pieces, by the levels of zstd from 1 on and of xz from 0 on: powers of two. So one stream would be at most 2 % smaller where no
+/// line comes twice. They are as long as matches reach back at the quick levels of zstd, and twice as long at the others. At levels
+/// that are `WHOLE` they reach back more than 8 MiB.
+const GZIP_PIECE: u32 = 20;
+const BZIP2_PIECE: u32 = 21;
+const ZSTD_PIECES: [u32; 22] =
+    [20, 20, 21, 21, 21, 22, 22, 22, 23, 23, 23, 23, 23, 23, 23, 23, 24, 24, 24, WHOLE, WHOLE, WHOLE];
+const XZ_PIECES: [u32; 10] = [20, 21, 22, 23, 23, 24, 24, WHOLE, WHOLE, WHOLE];
+const WHOLE: u32 = u32::MAX;
+
+/// The window that zstd's own `--long` has if it tells none.
+const LONG: u32 = 27;
 
 /// How an output is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
     pub coding: Coding,
     pub level: i32,
+    /// A long window of zstd: the power of two.
+    pub long: Option<u32>,
 }
 
 impl Compression {
@@ -26,10 +47,26 @@ impl Compression {
             Coding::Zstd => zstd::DEFAULT_COMPRESSION_LEVEL,
             Coding::Bzip2 => 9,
         };
-        Self { coding, level }
+        Self { coding, level, long: None }
     }
 
-    /// What the names of such files end with, after a point.
+    /// That of a file that is written under this name.
+    pub fn of_name(path: &Path) -> Result<Self, Error> {
+        Coding::of_name(path).map(Self::of)
+    }
+
+    /// What was asked for, for a file of this name, which must not tell another coding. Without a wish the name decides.
+    pub fn of_output(path: Option<&Path>, asked: Option<Self>) -> Result<Self, Error> {
+        let named = path.map_or(Ok(Self::of(Coding::Plain)), Self::of_name)?;
+        match (path, asked) {
+            (Some(path), Some(asked)) if ![Coding::Plain, asked.coding].contains(&named.coding) => {
+                Err(Error::OtherCoding { output: files::name(path), ending: named.ending(), asked: asked.to_string() })
+            }
+            (_, asked) => Ok(asked.unwrap_or(named)),
+        }
+    }
+
+    /// The ending of the names of such files, without its dot. Empty for plain ones.
     pub fn ending(self) -> &'static str {
         match self.coding {
             Coding::Plain => "",
@@ -40,22 +77,81 @@ impl Compression {
         }
     }
 
-    /// The bytes that are compressed together: so many that one stream of all pieces would be hardly smaller.
+    /// Whether pieces would lose too much, or take too much memory: then an output is one stream, which one thread compresses.
+    pub fn is_stream(self) -> bool {
+        self.long.is_some() || self.piece_log() == WHOLE
+    }
+
+    /// The bytes that are compressed together, unless it is one stream.
     pub fn piece(self) -> usize {
+        1 << self.piece_log()
+    }
+
+    fn piece_log(self) -> u32 {
         match self.coding {
-            // Written as they come.
-            Coding::Plain => 1 << 16,
-            Coding::Gzip => 1 << 20,
-            Coding::Zstd => 1 << 22,
-            Coding::Bzip2 => 9 * 100_000,
-            Coding::Xz => 1 << 24,
+            Coding::Zstd => ZSTD_PIECES[self.level as usize - 1],
+            Coding::Xz => XZ_PIECES[self.level as usize],
+            Coding::Plain | Coding::Gzip => GZIP_PIECE,
+            Coding::Bzip2 => BZIP2_PIECE,
+        }
+    }
+}
+
+/// As [`Compression::from_str`] reads it.
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.coding {
+            Coding::Plain => write!(f, "none")?,
+            _ => write!(f, "{}:{}", self.ending(), self.level)?,
+        }
+        self.long.map_or(Ok(()), |long| write!(f, ":long={long}"))
+    }
+}
+
+/// `none`, `gzip`, `zstd:19` or `zstd:19:long=27`.
+impl FromStr for Compression {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(':').peekable();
+        let kind = parts.next().unwrap_or_default();
+        let coding = if kind == "none" { Some(Coding::Plain) } else { Coding::of_ending(kind) };
+        let coding = coding.ok_or("not a kind of compression: give gzip, zstd, xz, bzip2 or none")?;
+        let mut compression = Self::of(coding);
+        if let Some(level) = parts.next_if(|part| !part.starts_with("long")) {
+            let levels = match coding {
+                Coding::Plain => return Err("none has no level".to_owned()),
+                Coding::Gzip | Coding::Bzip2 => 1..=9,
+                Coding::Zstd => 1..=ZSTD_PIECES.len() as i32,
+                Coding::Xz => 0..=9,
+            };
+            let fitting = level.parse().ok().filter(|level| levels.contains(level));
+            let refused = || format!("{kind} has levels from {} to {}", levels.start(), levels.end());
+            compression.level = fitting.ok_or_else(refused)?;
+        }
+        if let Some(long) = parts.next().map(|part| part.strip_prefix("long")) {
+            let window = match long {
+                Some("") => Some(LONG),
+                Some(window) => window.strip_prefix('=').and_then(|window| window.parse().ok()),
+                None => None,
+            };
+            // As many as zstd knows.
+            let window = window.filter(|window| coding == Coding::Zstd && (10..=31).contains(window));
+            compression.long = Some(window.ok_or(
+                "after the level only zstd takes more: long, or long=N for a window of 2 to the power of N bytes, from 10 to 31",
+            )?);
+        }
+        match parts.next() {
+            Some(_) => Err("give a kind, a level and, for zstd, long or long=N, such as zstd:19:long=27".to_owned()),
+            None => Ok(compression),
         }
     }
 }
 
 /// Compresses pieces. Its memory is used again and again.
 pub struct Encoder {
-    compression: Compression,
+    /// How.
+    pub compression: Compression,
     zstd: Option<zstd::bulk::Compressor<'static>>,
 }
 
@@ -68,26 +164,86 @@ impl Encoder {
 
     /// Compresses a piece, which may be empty. Plain ones stay as they are.
     pub fn encode(&mut self, piece: Vec<u8>) -> io::Result<Vec<u8>> {
-        let level = self.compression.level as u32;
-        let room = Vec::with_capacity(piece.len() / 4);
-        match self.compression.coding {
-            Coding::Plain => Ok(piece),
-            Coding::Gzip => {
-                let mut encoder = GzEncoder::new(room, flate2::Compression::new(level));
-                encoder.write_all(&piece)?;
-                encoder.finish()
+        if let Some(zstd) = &mut self.zstd {
+            return zstd.compress(&piece);
+        }
+        if self.compression.coding == Coding::Plain {
+            return Ok(piece);
+        }
+        let mut stream = Stream::new(self.compression)?;
+        stream.write(&piece)?;
+        stream.finish()
+    }
+}
+
+/// Compresses a piece with the one of the encoders that does it like this, which is made if there is none.
+pub fn encode(encoders: &mut Vec<Encoder>, compression: Compression, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+    let known = encoders.iter().position(|encoder| encoder.compression == compression).unwrap_or(encoders.len());
+    if known == encoders.len() {
+        encoders.push(Encoder::new(compression)?);
+    }
+    encoders[known].encode(piece)
+}
+
+/// Compresses bytes as they come, into memory.
+pub enum Stream {
+    Plain(Vec<u8>),
+    Gzip(GzEncoder<Vec<u8>>),
+    Zstd(zstd::Encoder<'static, Vec<u8>>),
+    Xz(XzEncoder<Vec<u8>>),
+    Bzip2(BzEncoder<Vec<u8>>),
+}
+
+impl Stream {
+    /// For bytes that are compressed like this.
+    pub fn new(compression: Compression) -> io::Result<Self> {
+        let (level, out) = (compression.level as u32, Vec::new());
+        Ok(match compression.coding {
+            Coding::Plain => Self::Plain(out),
+            Coding::Gzip => Self::Gzip(GzEncoder::new(out, flate2::Compression::new(level))),
+            Coding::Zstd => {
+                let mut encoder = zstd::Encoder::new(out, compression.level)?;
+                if let Some(window) = compression.long {
+                    encoder.long_distance_matching(true)?;
+                    encoder.window_log(window)?;
+                }
+                Self::Zstd(encoder)
             }
-            Coding::Zstd => self.zstd.as_mut().expect("it was made for this coding").compress(&piece),
-            Coding::Xz => {
-                let mut encoder = XzEncoder::new_stream(room, Stream::new_easy_encoder(level, Check::Crc64)?);
-                encoder.write_all(&piece)?;
-                encoder.finish()
-            }
-            Coding::Bzip2 => {
-                let mut encoder = BzEncoder::new(room, bzip2::Compression::new(level));
-                encoder.write_all(&piece)?;
-                encoder.finish()
-            }
+            Coding::Xz => Self::Xz(XzEncoder::new_stream(out, stream::Stream::new_easy_encoder(level, Check::Crc64)?)),
+            Coding::Bzip2 => Self::Bzip2(BzEncoder::new(out, bzip2::Compression::new(level))),
+        })
+    }
+
+    /// Takes bytes in.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(out) => out.write_all(bytes),
+            Self::Gzip(encoder) => encoder.write_all(bytes),
+            Self::Zstd(encoder) => encoder.write_all(bytes),
+            Self::Xz(encoder) => encoder.write_all(bytes),
+            Self::Bzip2(encoder) => encoder.write_all(bytes),
+        }
+    }
+
+    /// What has come out since the last time.
+    pub fn take(&mut self) -> Vec<u8> {
+        mem::take(match self {
+            Self::Plain(out) => out,
+            Self::Gzip(encoder) => encoder.get_mut(),
+            Self::Zstd(encoder) => encoder.get_mut(),
+            Self::Xz(encoder) => encoder.get_mut(),
+            Self::Bzip2(encoder) => encoder.get_mut(),
+        })
+    }
+
+    /// Ends it. Returns the rest of what comes out.
+    pub fn finish(self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Plain(out) => Ok(out),
+            Self::Gzip(encoder) => encoder.finish(),
+            Self::Zstd(encoder) => encoder.finish(),
+            Self::Xz(encoder) => encoder.finish(),
+            Self::Bzip2(encoder) => encoder.finish(),
         }
     }
 }

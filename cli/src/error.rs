@@ -94,6 +94,12 @@ errors! {
     ForeignOutput { output: String, ending: String } =>
         "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz or .bz2, or another ending \
          for plain lines";
+    OtherCoding { output: String, ending: &'static str, asked: String } =>
+        "cannot write to {output} with --compress {asked}: its name ends as that of a .{ending} file does; choose another name, or \
+         leave out --compress";
+    Terminal { output: String } =>
+        "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
+    Encoder => "a thread that compresses has ended";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";
     ReaderGone => "cannot write to standard output: its reader is gone";

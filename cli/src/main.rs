@@ -25,6 +25,7 @@ mod manual;
 mod merge;
 mod messages;
 mod output;
+mod pieces;
 mod plan;
 mod progress;
 mod set;

@@ -1,15 +1,13 @@
-//! An output: a file or standard output, written in large pieces, compressed if its name asks for it.
+//! An output: a file or standard output, written in large pieces, compressed if its name or an option asks for it.
 
+use crate::encode::{Compression, Stream};
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::lines::decode::Coding;
+use crate::pieces::{Crew, Pieces};
 use crate::stall::Watched;
-use bzip2::write::BzEncoder;
-use flate2::write::GzEncoder;
-use liblzma::stream::{Check, Stream};
-use liblzma::write::XzEncoder;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::mem;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -20,22 +18,22 @@ const GATHERED: usize = 1 << 16;
 /// Where lines go to.
 pub struct Output {
     name: String,
-    coding: Coding,
-    writer: Writer,
+    coder: Coder,
+    file: BufWriter<Watched>,
     /// Standard output, whose reader may leave.
     standard: bool,
     /// A regular file: synced where others are only flushed.
     regular: bool,
+    /// Nothing was written so far, nor is anything before it.
+    empty: bool,
 }
 
-enum Writer {
-    Plain(BufWriter<Watched>),
-    Gzip(GzEncoder<BufWriter<Watched>>),
-    Zstd(zstd::Encoder<'static, BufWriter<Watched>>),
-    Xz(XzEncoder<BufWriter<Watched>>),
-    Bzip2(BzEncoder<BufWriter<Watched>>),
-    /// After a failure.
-    Closed,
+/// What bytes go through.
+enum Coder {
+    Plain,
+    Pieces(Pieces),
+    /// One that is under way, or none yet.
+    Stream(Compression, Option<Stream>),
 }
 
 /// A file or standard output that is open. What is in it stays until [`begin`](Self::begin), so all that can fail comes before.
@@ -44,7 +42,7 @@ pub struct Target {
     pub origin: Origin,
     file: File,
     path: Option<PathBuf>,
-    coding: Coding,
+    compression: Compression,
     /// Its length.
     length: u64,
     /// There was no such file before, so it goes again if nothing begins.
@@ -52,15 +50,17 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens `path`, or standard output, which "-" is too. Refuses a file that is read or written besides, by this run or another.
+    /// Opens `path`, or standard output, which "-" is too, to be compressed as is asked or as its name tells. Refuses a file that
+    /// is read or written besides, by this run or another, and compressed bytes for a terminal.
     pub fn open<'a>(
         path: Option<&Path>,
+        compression: Option<Compression>,
         read: impl IntoIterator<Item = &'a Origin>,
         written: impl IntoIterator<Item = &'a Origin>,
     ) -> Result<Self, Error> {
         let path = path.filter(|path| !files::is_standard(path));
         let name = path.map_or_else(|| "standard output".to_owned(), files::name);
-        let coding = path.map_or(Ok(Coding::Plain), Coding::of_name)?;
+        let compression = Compression::of_output(path, compression)?;
         let open = || {
             let Some(path) = path else { return Ok((io::stdout().as_fd().try_clone_to_owned()?.into(), None)) };
             let there = path.exists();
@@ -71,8 +71,11 @@ impl Target {
         let opened = open().and_then(|(file, made): (File, _)| file.metadata().map(|metadata| (file, made, metadata)));
         let (file, made, metadata) = opened.map_err(|source| Error::Create { output: name.clone(), source })?;
         let origin = Origin::new(name, &metadata);
-        let mut target = Self { origin, file, path: path.map(Path::to_owned), coding, length: 0, made };
+        let mut target = Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, made };
         target.origin.check_apart(read, written)?;
+        if compression.coding != Coding::Plain && target.file.is_terminal() {
+            return Err(Error::Terminal { output: target.origin.name().to_owned() });
+        }
         if let Some(path) = target.path.as_ref().filter(|_| target.origin.is_regular()) {
             // The lock goes with the descriptor. Where there are no locks, nothing tells of others.
             let taken = matches!(target.file.try_lock(), Err(TryLockError::WouldBlock));
@@ -94,6 +97,11 @@ impl Target {
         self.length > 0
     }
 
+    /// Whether it has work for a crew.
+    pub fn is_in_pieces(&self) -> bool {
+        self.compression.coding != Coding::Plain && !self.compression.is_stream()
+    }
+
     /// Refuses a file that is shorter than it was.
     pub fn check_length(&self, length: u64) -> Result<(), Error> {
         if self.origin.is_regular() && self.length < length {
@@ -103,8 +111,8 @@ impl Target {
         Ok(())
     }
 
-    /// The output after the first `length` bytes that are there. What follows them is gone.
-    pub fn begin(mut self, length: u64) -> Result<Output, Error> {
+    /// The output after the first `length` bytes that are there. What follows them is gone. Its pieces are the crew's work.
+    pub fn begin(mut self, length: u64, crew: Crew) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
         let mut file = self.file.try_clone().map_err(|source| Error::Create { output: name.clone(), source })?;
@@ -114,10 +122,14 @@ impl Target {
             begun.map_err(|source| Error::Create { output: name.clone(), source })?;
         }
         self.made = None;
-        let coding = self.coding;
+        let coder = match self.compression {
+            Compression { coding: Coding::Plain, .. } => Coder::Plain,
+            compression if compression.is_stream() => Coder::Stream(compression, None),
+            compression => Coder::Pieces(Pieces::new(compression, crew)),
+        };
         // Not `Stdout`, which would look for the last newline in every piece.
-        let writer = Writer::Plain(BufWriter::with_capacity(GATHERED, Watched { file, regular }));
-        Ok(Output { name, coding, writer, standard: self.path.is_none(), regular })
+        let file = BufWriter::with_capacity(GATHERED, Watched { file, regular });
+        Ok(Output { name, coder, file, standard: self.path.is_none(), regular, empty: length == 0 })
     }
 }
 
@@ -135,42 +147,48 @@ impl Drop for Target {
 impl Output {
     /// Opens `path`, or standard output, and empties it. Refuses a file that is also an input.
     pub fn create<'a>(path: Option<&Path>, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
-        Target::open(path, inputs, [])?.begin(0)
+        Target::open(path, None, inputs, [])?.begin(0, Crew::default())
     }
 
     /// Writes bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let write = |output: &mut Self| {
-            output.begin()?;
-            match &mut output.writer {
-                Writer::Plain(writer) => writer.write_all(bytes),
-                Writer::Gzip(writer) => writer.write_all(bytes),
-                Writer::Zstd(writer) => writer.write_all(bytes),
-                Writer::Xz(writer) => writer.write_all(bytes),
-                Writer::Bzip2(writer) => writer.write_all(bytes),
-                Writer::Closed => Err(io::ErrorKind::NotConnected.into()),
+        self.empty &= bytes.is_empty();
+        self.encode(bytes).map_err(|source| self.failed(source))
+    }
+
+    fn encode(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.coder {
+            Coder::Plain => self.file.write_all(bytes),
+            Coder::Pieces(pieces) => pieces.add(bytes, &mut self.file),
+            Coder::Stream(compression, under_way) => {
+                let stream = match under_way {
+                    Some(stream) => stream,
+                    None => under_way.insert(Stream::new(*compression)?),
+                };
+                stream.write(bytes)?;
+                self.file.write_all(&stream.take())
             }
-        };
-        write(self).map_err(|source| self.failed(source))
+        }
     }
 
     /// Lets a reader see what was written so far, unless that would make it compress less.
     pub fn flush(&mut self) -> Result<(), Error> {
-        match &mut self.writer {
-            Writer::Plain(writer) => writer.flush().map_err(|source| self.failed(source)),
+        let done = match &mut self.coder {
+            Coder::Pieces(pieces) => pieces.write_done(usize::MAX, &mut self.file),
             _ => Ok(()),
-        }
+        };
+        done.and_then(|()| self.file.flush()).map_err(|source| self.failed(source))
     }
 
     /// Writes all that was gathered and syncs a file, so that it can be read up to here whatever happens next. Returns its
     /// length.
     pub fn settle(&mut self) -> Result<u64, Error> {
         let settle = |output: &mut Self| {
-            let regular = output.regular;
-            let file = output.end()?;
-            if !regular {
+            output.end()?;
+            if !output.regular {
                 return Ok(0);
             }
+            let file = &mut output.file.get_mut().file;
             file.sync_data()?;
             file.stream_position()
         };
@@ -181,10 +199,13 @@ impl Output {
     pub fn finish(&mut self) -> Result<(), Error> {
         let finish = |output: &mut Self| {
             // A compressed file has at least one member, even if that is empty.
-            if output.regular && output.end()?.stream_position()? == 0 {
-                output.begin()?;
+            if mem::take(&mut output.empty) {
+                output.encode(b"")?;
+                if let Coder::Pieces(pieces) = &mut output.coder {
+                    pieces.hand_over(&mut output.file)?;
+                }
             }
-            output.end().map(drop)
+            output.end()
         };
         finish(self).map_err(|source| self.failed(source))
     }
@@ -196,37 +217,18 @@ impl Output {
         self.finish()
     }
 
-    /// Begins a compressed member, where one is due.
-    fn begin(&mut self) -> io::Result<()> {
-        if self.coding == Coding::Plain || !matches!(self.writer, Writer::Plain(_)) {
-            return Ok(());
+    /// Ends what is compressed, and writes all that was gathered.
+    fn end(&mut self) -> io::Result<()> {
+        match &mut self.coder {
+            Coder::Plain => {}
+            Coder::Pieces(pieces) => pieces.end(&mut self.file)?,
+            Coder::Stream(_, under_way) => {
+                if let Some(stream) = under_way.take() {
+                    self.file.write_all(&stream.finish()?)?;
+                }
+            }
         }
-        if let Writer::Plain(writer) = mem::replace(&mut self.writer, Writer::Closed) {
-            self.writer = match self.coding {
-                Coding::Plain => Writer::Plain(writer),
-                Coding::Gzip => Writer::Gzip(GzEncoder::new(writer, flate2::Compression::default())),
-                Coding::Zstd => Writer::Zstd(zstd::Encoder::new(writer, zstd::DEFAULT_COMPRESSION_LEVEL)?),
-                // The levels that xz and bzip2 have by default.
-                Coding::Xz => Writer::Xz(XzEncoder::new_stream(writer, Stream::new_easy_encoder(6, Check::Crc64)?)),
-                Coding::Bzip2 => Writer::Bzip2(BzEncoder::new(writer, bzip2::Compression::best())),
-            };
-        }
-        Ok(())
-    }
-
-    /// Ends a compressed member, if one is begun, and writes all that was gathered.
-    fn end(&mut self) -> io::Result<&mut File> {
-        self.writer = Writer::Plain(match mem::replace(&mut self.writer, Writer::Closed) {
-            Writer::Plain(writer) => writer,
-            Writer::Gzip(writer) => writer.finish()?,
-            Writer::Zstd(writer) => writer.finish()?,
-            Writer::Xz(writer) => writer.finish()?,
-            Writer::Bzip2(writer) => writer.finish()?,
-            Writer::Closed => return Err(io::ErrorKind::NotConnected.into()),
-        });
-        let Writer::Plain(writer) = &mut self.writer else { unreachable!("it was made plain above") };
-        writer.flush()?;
-        Ok(&mut writer.get_mut().file)
+        self.file.flush()
     }
 
     fn failed(&self, source: io::Error) -> Error {
@@ -252,11 +254,11 @@ mod tests {
             let (start, end) = (Barrier::new(4), Barrier::new(4));
             let run = || {
                 start.wait();
-                let opened = Target::open(Some(&path), [], []);
+                let opened = Target::open(Some(&path), None, [], []);
                 let refused = opened.as_ref().err().map(|error| matches!(error, Error::Locked { .. }));
                 assert!(refused.unwrap_or(true));
                 let begun = opened.is_ok();
-                let output = opened.and_then(|target| target.begin(0));
+                let output = opened.and_then(|target| target.begin(0, Crew::default()));
                 // Locks are held until all have tried.
                 end.wait();
                 drop(output);

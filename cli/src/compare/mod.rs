@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::figures::readable_size;
 use crate::files::{Origin, name};
 use crate::output::Target;
+use crate::pieces::Crew;
 use kinds::{KINDS, Kind};
 use loads::{LOADS, LoadKind};
 use machine::Machine;
@@ -44,8 +45,8 @@ const FULL_SIZES: [usize; 4] = [256 << 10, 16 << 20, 256 << 20, 1 << 30];
 pub fn run(options: &Options) -> Result<ExitCode, Error> {
     // Before minutes are spent on what cannot be written.
     let from = options.from.as_deref().map(Origin::of);
-    let html = options.html.as_deref().map(|path| Target::open(Some(path), &from, [])).transpose()?;
-    let table = Target::open(None, &from, html.iter().map(|html| &html.origin))?;
+    let html = options.html.as_deref().map(|path| Target::open(Some(path), None, &from, [])).transpose()?;
+    let table = Target::open(None, None, &from, html.iter().map(|html| &html.origin))?;
     let written: Vec<Origin> = html.iter().chain([&table]).map(|target| target.origin.clone()).collect();
     let comparison = match &options.from {
         Some(path) => read(path)?,
@@ -56,14 +57,16 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
         fs::create_dir_all(folder).map_err(failed)?;
         for plot in plots::all(&comparison)? {
             let path = folder.join(plot.name).with_extension("svg");
-            Target::open(Some(&path), &from, &written)?.begin(0)?.write_line(&paint::for_file(&plot.svg))?;
+            Target::open(Some(&path), None, &from, &written)?
+                .begin(0, Crew::default())?
+                .write_line(&paint::for_file(&plot.svg))?;
         }
     }
     if let Some(html) = html {
-        html.begin(0)?.write_line(&page::page(&comparison)?)?;
+        html.begin(0, Crew::default())?.write_line(&page::page(&comparison)?)?;
     }
     let text = if options.json { json(&comparison) } else { text::text(&comparison) };
-    table.begin(0)?.write_line(&text)?;
+    table.begin(0, Crew::default())?.write_line(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -76,11 +76,12 @@ impl Job {
             (options.annotate, ", annotated"),
             (options.is_side_by_side(), ", side by side"),
         ];
-        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
+        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
+        let flags = flags.chain(options.compress.map(|compression| format!(", compressed as {compression}")));
         Self {
             inputs: inputs.iter().map(of_input).collect(),
             outputs: options.outputs().chain(options.output_dir.as_deref()).map(|path| name(&whole(path))).collect(),
-            options: flags.fold(options.reading.key_name(), |options, flag| options + flag),
+            options: flags.fold(options.reading.key_name(), |options, flag| options + &flag),
             on_error: match options.reading.on_error {
                 OnError::Fail => None,
                 OnError::Skip => Some("skip".into()),

@@ -115,7 +115,7 @@ fn places(
         }
         let full = plain(&input.path);
         let mut whole = path.join(full.strip_prefix(&base).unwrap_or(&full));
-        let of_name = Compression::of(Coding::of_name(&whole)?);
+        let of_name = Compression::of_name(&whole)?;
         let compression = compression.unwrap_or(of_name);
         if compression.coding != of_name.coding {
             if of_name.coding != Coding::Plain {

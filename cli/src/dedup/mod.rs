@@ -90,7 +90,7 @@ fn side_by_side(options: &DedupOptions, inputs: Inputs, folder: &Path) -> Result
     if options.resume && !checkpoint::can_resume(options, &inputs.found) {
         return Err(Error::ResumeStream);
     }
-    let folder = Folder::open(folder, &inputs, None, &own_files(options))?;
+    let folder = Folder::open(folder, &inputs, options.compress, &own_files(options))?;
     if let Some(manifest) = &options.manifest {
         files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
     }
@@ -244,7 +244,7 @@ impl<'a> Work<'a> {
             Some(state) => begin(options, state, inputs, &targets, &mut inserter)?,
             None => (None, None),
         };
-        let outputs = targets.begin(start.as_ref())?;
+        let outputs = targets.begin(options.reading.threads(), start.as_ref())?;
         let position = start.as_ref().map_or_else(Position::default, |at| Position::new(at.input, at.offset, at.lines));
         let (saved, saving) = (Instant::now(), Duration::ZERO);
         Ok((Self { options, inserter, outputs, checkpoints, position, saved, saving, settled: saved }, start))

@@ -8,6 +8,7 @@ use crate::files::{self, Origin};
 use crate::lines::Lines;
 use crate::lines::input::Input;
 use crate::output::{Output, Target};
+use crate::pieces::Crew;
 use std::fs::File;
 
 /// The outputs before anything is written to them.
@@ -22,8 +23,11 @@ impl Targets {
         let states = own_files(options);
         let taken: Vec<Origin> = states.iter().map(|path| Origin::of(path)).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
-        let kept = Target::open(options.output(), taken(), [])?;
-        let dropped = options.dupes().map(|path| Target::open(Some(path), taken(), [&kept.origin])).transpose()?;
+        let kept = Target::open(options.output(), options.compress, taken(), [])?;
+        let dropped = options
+            .dupes()
+            .map(|path| Target::open(Some(path), options.compress, taken(), [&kept.origin]))
+            .transpose()?;
         let targets = Self { kept, dropped };
         if options.state.is_some() {
             // A crash must not leave a state that knows of an output which the folder does not.
@@ -47,15 +51,19 @@ impl Targets {
             .map(|target| target.origin.name())
     }
 
-    /// The outputs, to go on at a checkpoint if there is one.
-    pub fn begin(self, start: Option<&Checkpoint>) -> Result<Outputs, Error> {
+    /// The outputs, to go on at a checkpoint if there is one. So many threads compress them.
+    pub fn begin(self, threads: usize, start: Option<&Checkpoint>) -> Result<Outputs, Error> {
         let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
         if let Some(target) = &self.dropped {
             // Before anything is cut off the first.
             target.check_length(dropped)?;
         }
-        let kept = self.kept.begin(kept)?;
-        Ok(Outputs { kept, dropped: self.dropped.map(|target| target.begin(dropped)).transpose()? })
+        let crew = match self.kept.is_in_pieces() || self.dropped.as_ref().is_some_and(Target::is_in_pieces) {
+            true => Crew::new(threads)?,
+            false => Crew::default(),
+        };
+        let kept = self.kept.begin(kept, crew.clone())?;
+        Ok(Outputs { kept, dropped: self.dropped.map(|target| target.begin(dropped, crew)).transpose()? })
     }
 }
 

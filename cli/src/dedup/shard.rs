@@ -14,6 +14,7 @@
 use crate::cli::DedupOptions;
 use crate::dedup::folder::Place;
 use crate::dedup::ordered::Ordered;
+use crate::encode::{Encoder, Stream, encode};
 use crate::error::{Error, Stop};
 use crate::files::name;
 use crate::lines::Lines;
@@ -82,6 +83,8 @@ struct Gatherer {
 
 struct Writer {
     ordered: Ordered<Option<Vec<u8>>>,
+    /// What is under way, if the output is one stream.
+    stream: Option<Stream>,
     /// While it is written.
     file: Option<File>,
     length: u64,
@@ -156,7 +159,7 @@ impl Shard {
         let reader = Reader { chunks, next: 0 };
         let (ordered, buffer, begun) = (Ordered::default(), Vec::new(), length > 0);
         let gatherer = Gatherer { ordered, position, buffer, next: 0, begun, counts, broken };
-        let writer = Writer { ordered: Ordered::default(), file: None, length, whole, published: false };
+        let writer = Writer { ordered: Ordered::default(), stream: None, file: None, length, whole, published: false };
         Self {
             input: path,
             size,
@@ -260,47 +263,77 @@ impl Shard {
         Ok(pieces)
     }
 
+    /// Compresses a piece, unless the output is one stream.
+    pub fn encode(&self, piece: Vec<u8>, encoders: &mut Vec<Encoder>) -> Result<Vec<u8>, Error> {
+        match self.place.compression {
+            compression if compression.is_stream() => Ok(piece),
+            compression => encode(encoders, compression, piece).map_err(|source| self.failed(source)),
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Write { output: name(&self.place.part), source }
+    }
+
     /// Writes a piece in its turn. Returns whether the output is whole with it, and synced if `sync`.
     pub fn write(&self, (number, piece): Piece, sync: bool) -> Result<bool, Error> {
         let mut writer = locked(&self.writer);
-        let Writer { ordered, file, length, whole, .. } = &mut *writer;
+        let Writer { ordered, stream, file, length, whole, .. } = &mut *writer;
+        let compression = self.place.compression;
         ordered.put(number, piece);
         let mut write = || {
             while let Some(piece) = ordered.take() {
                 self.in_flight.fetch_sub(1, Relaxed);
                 let open = file.as_mut().expect("it was opened before the first chunk was read");
-                match piece {
-                    Some(bytes) => {
-                        open.write_all(&bytes)?;
-                        *length += bytes.len() as u64;
+                let ended = piece.is_none();
+                let bytes = match piece {
+                    Some(piece) if compression.is_stream() => {
+                        let stream = match stream {
+                            Some(stream) => stream,
+                            None => stream.insert(Stream::new(compression)?),
+                        };
+                        stream.write(&piece)?;
+                        stream.take()
                     }
-                    None => {
-                        if sync {
-                            open.sync_data()?;
-                        }
-                        *file = None;
-                        *whole = true;
+                    Some(piece) => piece,
+                    None => stream.take().map_or(Ok(Vec::new()), Stream::finish)?,
+                };
+                open.write_all(&bytes)?;
+                *length += bytes.len() as u64;
+                if ended {
+                    if sync {
+                        open.sync_data()?;
                     }
+                    *file = None;
+                    *whole = true;
                 }
             }
             Ok(*whole)
         };
-        write().map_err(|source| Error::Write { output: name(&self.place.part), source })
+        write().map_err(|source| self.failed(source))
     }
 
     /// Writes and syncs all that was gathered. No thread may be at work on it.
-    pub fn settle(&self, encode: impl FnOnce(Vec<u8>) -> io::Result<Vec<u8>>) -> Result<Mark, Error> {
+    pub fn settle(&self, encoders: &mut Vec<Encoder>) -> Result<Mark, Error> {
         let mut gatherer = locked(&self.gatherer);
-        let failed = |source| Error::Write { output: name(&self.place.part), source };
         if !gatherer.buffer.is_empty() {
-            let piece = encode(mem::take(&mut gatherer.buffer)).map_err(failed)?;
+            let piece = self.encode(mem::take(&mut gatherer.buffer), encoders)?;
             self.in_flight.fetch_add(1, Relaxed);
             self.write((gatherer.next, Some(piece)), false)?;
             gatherer.next += 1;
             gatherer.begun = true;
         }
-        let writer = locked(&self.writer);
-        writer.file.as_ref().map_or(Ok(()), File::sync_data).map_err(failed)?;
+        let mut writer = locked(&self.writer);
+        let Writer { stream, file, length, .. } = &mut *writer;
+        if let Some(file) = file {
+            let bytes = stream.take().map_or(Ok(Vec::new()), Stream::finish);
+            let settled = bytes.and_then(|bytes| {
+                file.write_all(&bytes)?;
+                *length += bytes.len() as u64;
+                file.sync_data()
+            });
+            settled.map_err(|source| self.failed(source))?;
+        }
         Ok(Mark {
             offset: gatherer.position.offset,
             output: writer.length,
@@ -378,8 +411,9 @@ impl Gatherer {
     /// Cuts off what makes up pieces, and at the `end` all of it. A compressed output has at least one piece, even if that is
     /// empty.
     fn cut(&mut self, place: &Place, end: bool, pieces: &mut Vec<Piece>) {
-        // Plain bytes need no pieces of one size.
-        let size = if place.compression.coding == Coding::Plain { 1 } else { place.compression.piece() };
+        // Plain bytes and those of a stream need no pieces of one size.
+        let any = place.compression.coding == Coding::Plain || place.compression.is_stream();
+        let size = if any { 1 } else { place.compression.piece() };
         let due = if end { self.buffer.len() } else { self.buffer.len() - self.buffer.len() % size };
         if due == 0 && (self.begun || !end) {
             return;

@@ -9,7 +9,7 @@ use crate::dedup::checkpoint::{Checkpoint, Checkpoints};
 use crate::dedup::folder::{Folder, Place};
 use crate::dedup::shard::{Chunk, Done, Mark, Shard, Taken};
 use crate::dedup::wakes::Wake;
-use crate::encode::{Compression, Encoder};
+use crate::encode::Encoder;
 use crate::error::{Error, Stop};
 use crate::files::{folder, name};
 use crate::lines::input::Inputs;
@@ -180,10 +180,10 @@ impl<'a> Work<'a> {
 
     /// A thread's life.
     fn live(&self) {
-        let mut encoder = None;
+        let mut encoders = Vec::new();
         let mut shard = self.begin().or_else(|| self.help(0));
         while let Some(at) = shard.filter(|_| !self.ending.load(Relaxed)) {
-            shard = match self.step(&self.shards[at], &mut encoder) {
+            shard = match self.step(&self.shards[at], &mut encoders) {
                 Ok(true) => Some(at),
                 Ok(false) => self.begin().or_else(|| self.help(at)),
                 Err(why) => {
@@ -215,7 +215,7 @@ impl<'a> Work<'a> {
     }
 
     /// Takes a chunk from `read` to `write`; `false` if there is none.
-    fn step(&self, shard: &Shard, encoder: &mut Option<(Compression, Encoder)>) -> Result<bool, Stop> {
+    fn step(&self, shard: &Shard, encoders: &mut Vec<Encoder>) -> Result<bool, Stop> {
         let claims = self.claims.read().expect(UNPOISONED);
         let spare = || locked(&self.spare);
         let lines = spare().pop().unwrap_or_default();
@@ -242,9 +242,7 @@ impl<'a> Work<'a> {
         };
         let pieces = shard.gather(number, chunk, self.options, done)?;
         for (number, piece) in pieces {
-            let encode = |piece| encoder_of(encoder, shard.place.compression)?.encode(piece);
-            let piece = piece.map(encode).transpose();
-            let piece = piece.map_err(|source| Error::Write { output: name(&shard.place.part), source })?;
+            let piece = piece.map(|piece| shard.encode(piece, encoders)).transpose()?;
             if shard.write((number, piece), self.checkpoints.is_some())? {
                 self.whole.fetch_add(1, Relaxed);
                 if self.checkpoints.is_none() {
@@ -260,9 +258,9 @@ impl<'a> Work<'a> {
     pub fn checkpoint(&self, finished: bool) -> Result<(), Error> {
         let mut claims = self.claims.write().expect(UNPOISONED);
         if let (Some(checkpoints), Some(state)) = (&self.checkpoints, &self.options.state) {
-            let (mut encoder, mut shards) = (None, Vec::new());
+            let (mut encoders, mut shards) = (Vec::new(), Vec::new());
             for shard in &self.shards {
-                shards.push(shard.settle(|piece| encoder_of(&mut encoder, shard.place.compression)?.encode(piece))?);
+                shards.push(shard.settle(&mut encoders)?);
             }
             let (room, left_out) = {
                 let record = locked(&self.record);
@@ -305,12 +303,4 @@ impl<'a> Work<'a> {
             writer.flush()
         })
     }
-}
-
-/// The encoder of the thread, which is made anew for another compression.
-fn encoder_of(encoder: &mut Option<(Compression, Encoder)>, compression: Compression) -> io::Result<&mut Encoder> {
-    if encoder.as_ref().is_none_or(|(other, _)| *other != compression) {
-        *encoder = Some((compression, Encoder::new(compression)?));
-    }
-    Ok(&mut encoder.as_mut().expect("it was made above").1)
 }

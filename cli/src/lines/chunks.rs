@@ -198,10 +198,14 @@ impl Chunks {
     }
 }
 
+/// Memory that no line may take.
+const LEFT: usize = 1 << 20;
+
 /// Makes a buffer larger by so many bytes, for a line that has `had` bytes and goes on.
 fn grow(buffer: &mut Vec<u8>, by: usize, had: usize) -> io::Result<()> {
-    // At twice the size it seldom moves, but less may be all there is.
-    if buffer.try_reserve(by).or_else(|_| buffer.try_reserve_exact(by)).is_err() {
+    // At twice the size it seldom moves, but less may be all there is. The rest of the work needs some too.
+    let reserved = buffer.try_reserve(by).or_else(|_| buffer.try_reserve_exact(by));
+    if reserved.and_then(|()| Vec::<u8>::new().try_reserve_exact(LEFT)).is_err() {
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, Error::LongLine { bytes: had }));
     }
     buffer.resize(buffer.len() + by, 0);

@@ -87,7 +87,12 @@ impl Coding {
         if FOREIGN.contains(&&*ending) {
             return Err(Error::ForeignOutput { output: files::name(path), ending });
         }
-        Ok(ENDINGS.iter().find(|(known, _)| *known == ending).map_or(Self::Plain, |(_, coding)| *coding))
+        Ok(Self::of_ending(&ending).unwrap_or(Self::Plain))
+    }
+
+    /// That which an ending in lower case stands for.
+    pub fn of_ending(ending: &str) -> Option<Self> {
+        ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, coding)| *coding)
     }
 }
 

@@ -6,6 +6,7 @@ mod common;
 mod corpus;
 mod live;
 
+mod compress;
 mod files;
 mod inputs;
 mod keys;

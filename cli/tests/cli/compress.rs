@@ -1,0 +1,284 @@
+//! Compressed outputs: in pieces, by all threads, and as `--compress` asks.
+
+use crate::common::{Bench, clean, failed, fed, numbers, tells, text};
+use crate::corpus::{count, decode, decoded, gunzip, unzstd};
+use crate::live::{Live, wait_for};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// Several pieces of each of these, and more than two threads have under way of most.
+const LINES: u32 = 250_000;
+
+const QUICK: [(&str, &str, &str); 4] =
+    [("gzip:1", "o.gz", "gzip"), ("zstd:1", "o.zst", "zstd"), ("xz:0", "o.xz", "xz"), ("bzip2:1", "o.bz2", "bzip2")];
+
+/// What the coding's own program reads, if it is here.
+#[track_caller]
+fn read_by(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .ok()?;
+    let mut command = Command::new(program);
+    command.arg("-dc");
+    Some(clean(fed(command, bytes)))
+}
+
+#[test]
+fn an_output_has_the_same_bytes_for_any_number_of_threads() {
+    let (first, repeats) = (numbers(0..LINES), numbers(0..LINES / 2));
+    let bench = Bench::new(&[("in", &[&first[..], &repeats].concat())]);
+    for (kind, name, program) in QUICK {
+        let run = |threads: u32| {
+            let to = format!("dedup -n 250000 -p 1e-9 -j {threads} --compress {kind} --dupes d");
+            assert_eq!(bench.clean(&format!("{to} -o {name} in")), "");
+            let written = (bench.read(name), bench.read("d"));
+            // Standard output, and a file of a name that tells nothing.
+            assert!(clean(bench.run(&format!("{to} in"))) == written.0 && bench.read("d") == written.1, "{kind}");
+            written
+        };
+        let one = run(1);
+        assert!([2, 8].into_iter().all(|threads| run(threads) == one), "{kind}");
+        for (bytes, expected) in [(&one.0, &first), (&one.1, &repeats)] {
+            assert!(bytes.len() < expected.len() / 3, "{kind}: {}", bytes.len());
+            assert!(decode(name, bytes).0 == *expected, "{kind}");
+            assert!(read_by(program, bytes).is_none_or(|read| read == *expected), "{kind}");
+        }
+        assert!(clean(bench.run(&format!("dedup -n 250000 -p 1e-9 {name}"))) == first, "{kind}");
+    }
+}
+
+/// Not even a pipe stays without one.
+#[test]
+fn an_empty_output_has_a_member() {
+    let bench = Bench::new(&[("empty", b"")]);
+    for (kind, name, program) in QUICK {
+        for options in ["-j 1", "-j 2", "--count --dupes d"] {
+            let output = clean(bench.run(&format!("dedup {options} --compress {kind} empty")));
+            let expected = if options.contains("count") { &b"0\n"[..] } else { b"" };
+            assert!(!output.is_empty() && decode(name, &output).0 == expected, "{kind} {options}");
+            assert!(read_by(program, &output).is_none_or(|read| read == expected), "{kind} {options}");
+        }
+        assert!(decode(name, &bench.read("d")).0.is_empty() && !bench.read("d").is_empty());
+    }
+    for whole in ["zstd:20", "zstd:1:long=20", "xz:7"] {
+        let output = clean(bench.run(&format!("dedup --compress {whole} empty")));
+        assert_eq!(clean(fed(bench.command("dedup"), &output)), b"", "{whole}");
+        assert!(!output.is_empty());
+    }
+}
+
+#[test]
+fn a_reader_may_be_slow_or_leave() {
+    let lines = numbers(0..LINES);
+    let bench = Bench::new(&[("in", &lines)]);
+    for threads in [1, 2, 3] {
+        let run = |to: &str| {
+            let mut command = bench.command(&format!("dedup -n 250000 -p 1e-9 -j {threads} --compress gzip:1 {to}in"));
+            let mut child = command.spawn().unwrap();
+            let stdout = child.stdout.take().unwrap();
+            (child, stdout)
+        };
+        let (child, mut stdout) = run("");
+        let mut bytes = Vec::new();
+        while (&mut stdout).take(1 << 17).read_to_end(&mut bytes).unwrap() > 0 {
+            thread::sleep(Duration::from_millis(50));
+        }
+        clean(child.wait_with_output().unwrap());
+        assert!(gunzip(&bytes) == lines);
+
+        let (child, mut stdout) = run("");
+        stdout.read_exact(&mut [0; 10]).unwrap();
+        drop(stdout);
+        clean(child.wait_with_output().unwrap());
+    }
+}
+
+#[test]
+fn a_full_output_ends_the_run() {
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: no /dev/full here");
+        return;
+    }
+    let bench = Bench::new(&[("in", &numbers(0..LINES))]);
+    for (kind, threads) in [("gzip:1", 1), ("gzip:1", 2), ("zstd:1", 8), ("zstd:1:long=20", 2)] {
+        let message = bench.refused(&format!("dedup -j {threads} --compress {kind} -o /dev/full in"));
+        tells(&message, &["cannot write to \"/dev/full\"", "No space left"]);
+        let message = bench.refused(&format!("dedup -j {threads} --compress {kind} -o o --dupes /dev/full in"));
+        tells(&message, &["cannot write to \"/dev/full\"", "No space left"]);
+    }
+}
+
+/// A disk that is full in the middle, and has room again.
+#[test]
+fn a_run_over_several_pieces_goes_on_where_it_ended() {
+    let lines: Vec<u8> = (0..LINES).flat_map(|i| format!("{}\t{i}\n", i % 200_000).into_bytes()).collect();
+    for (kind, output, dupes) in [("gzip:1", "o.gz", "d"), ("zstd:1", "o.zst", "d"), ("zstd:1:long=20", "o", "d.zst")] {
+        let bench = Bench::new(&[("in", &lines)]);
+        let line = format!("dedup --field 1 -n 250000 -p 0.01 -j 2 --compress {kind} -o {output} --dupes {dupes} in");
+        let ending = if kind == "gzip:1" { "o.gz" } else { "o.zst" };
+        let outputs = || [output, dupes].map(|name| decode(ending, &bench.read(name)).0);
+        bench.clean(&line);
+        let (expected, size) = (outputs(), bench.read(output).len());
+        [output, dupes].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
+
+        let stateful = line.replace("dedup", "dedup --state s --checkpoint 5ms --force");
+        // In blocks of 512 bytes. The state has 320 kB.
+        let script = format!("ulimit -f {}; trap '' XFSZ; exec \"$0\" \"$@\"", size * 3 / 4 / 512);
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).args(stateful.split(' '));
+        let message = failed(&limited.current_dir(bench.0.path()).output().unwrap());
+        tells(&message, &[&format!("write to \"{output}\": File too large")]);
+        assert!(bench.read(output).len() < size && bench.path("s").exists());
+
+        for other in ["gzip:2", "zstd:2", "zstd:1:long=21"] {
+            if output == "o" || other.starts_with(&kind[..4]) {
+                let message = bench.refused(&format!("{stateful} --resume").replace(kind, other));
+                tells(&message, &["cannot resume", "with the options \"field 1", "compressed as"]);
+            }
+        }
+        assert_eq!(bench.clean(&format!("{stateful} --resume")), "", "{kind}");
+        assert!(outputs() == expected, "{kind}");
+    }
+}
+
+#[test]
+fn a_signal_leaves_whole_members() {
+    for (kind, name) in [("gzip:1", "o.gz"), ("zstd:3", "o.zst"), ("zstd:1:long", "o.zst")] {
+        let bench = Bench::new(&[]);
+        let lines = numbers(0..LINES);
+        bench.write("in", &lines);
+        let fifo = bench.fifo("fifo");
+        let line = format!("dedup -n 250000 -p 1e-9 -j 2 --compress {kind} --state s -o {name} fifo");
+        let live = Live::new(bench.command(&line));
+        let mut writer = File::options().write(true).open(fifo).unwrap();
+        // The pipe takes the rest when most was read.
+        writer.write_all(&lines).unwrap();
+        live.signal("TERM");
+        let (code, ..) = live.end();
+        assert_eq!(code, Some(143));
+        let printed = decoded(&bench, name);
+        assert!(lines.starts_with(&printed) && printed.len() > 3 << 20, "{kind}: {}", printed.len());
+        // All that the state knows was printed.
+        let known = bench.clean("check -c -f s in").trim().parse::<u64>().unwrap();
+        assert_eq!(known, count(&printed), "{kind}");
+    }
+}
+
+/// Each takes memory, so there are none without work.
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_that_compress_are_there_only_for_pieces() {
+    for (options, expected) in [
+        ("-j 3", 0),
+        ("-j 3 --dupes d --compress none", 0),
+        ("-j 1 --compress gzip", 0),
+        ("-j 3 --compress gzip -o o", 3),
+        ("-j 3 --dupes d.zst", 3),
+        ("-j 3 -o o.gz --dupes d.zst", 3),
+        ("-j 3 --compress zstd:1:long -o o", 0),
+        ("-j 3 --compress xz:9 -o o", 0),
+    ] {
+        let bench = Bench::new(&[]);
+        let script = format!("dedup {options} --state s --checkpoint 5ms -");
+        let mut command = bench.command(&script);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let tasks = format!("/proc/{}/task", child.id());
+        let named = |name: &str| {
+            let tasks = fs::read_dir(&tasks).unwrap().map(|task| fs::read_to_string(task.unwrap().path().join("comm")));
+            tasks.filter(|comm| comm.as_ref().is_ok_and(|comm| comm.trim() == name)).count()
+        };
+        let workers = options[3..4].parse::<usize>().unwrap();
+        // The workers come last.
+        wait_for(|| named("worker") == workers);
+        let found = named("encoder");
+        drop(child.stdin.take());
+        clean(child.wait_with_output().unwrap());
+        assert_eq!(found, expected, "{options}");
+    }
+}
+
+#[test]
+fn an_option_tells_the_kind_and_the_level() {
+    // Random to all but a long window: each line comes twice, with another first letter, far apart.
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 20
+    };
+    let words: Vec<String> = (0..10_000).map(|_| (0..20).map(|_| format!("{:011x}", random())).collect()).collect();
+    let lines =
+        ["a", "b"].map(|letter| words.iter().map(|word| format!("{letter}{word}\n")).collect::<String>()).concat();
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    let compressed = |kind: &str| {
+        let output = clean(bench.run(&format!("dedup -n 20000 -p 1e-9 --compress {kind} in")));
+        assert!(clean(fed(bench.command("dedup -n 20000 -p 1e-9"), &output)) == lines.as_bytes(), "{kind}");
+        output
+    };
+    let long = compressed("zstd:1:long");
+    assert!(long.len() < compressed("zstd:1").len() * 6 / 10);
+    assert!(compressed("zstd:long").len() < compressed("zstd").len() * 6 / 10);
+    assert!(read_by("zstd", &long).is_none_or(|read| read == lines.as_bytes()));
+    // 2^10 bytes are no line's length from the other.
+    assert!(compressed("zstd:1:long=10").len() > compressed("zstd:1:long=23").len() * 3 / 2);
+    assert!(compressed("gzip:9").len() < compressed("gzip:1").len());
+    assert!(compressed("gzip") == compressed("gz:6") && compressed("zst") == compressed("zstd:3"));
+    assert!(compressed("none") == lines.as_bytes());
+
+    // The same as the name tells.
+    bench.clean("dedup -n 20000 -p 1e-9 -o o.gz in");
+    let named = bench.read("o.gz");
+    bench.clean("dedup -n 20000 -p 1e-9 --compress gz:6 -o o.gz in");
+    assert!(bench.read("o.gz") == named);
+    bench.clean("dedup -n 20000 -p 1e-9 --compress zstd -o any.txt in");
+    assert!(unzstd(&bench.read("any.txt")) == lines.as_bytes());
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let bench = Bench::new(&[("a", b"a\n"), ("there.gz", b"what was there")]);
+    for (value, parts) in [
+        ("zip", &["not a kind of compression", "gzip, zstd, xz, bzip2 or none"][..]),
+        ("", &["not a kind of compression"]),
+        ("GZIP", &["not a kind of compression"]),
+        ("gzip:0", &["gzip has levels from 1 to 9"]),
+        ("gz:10", &["gz has levels from 1 to 9"]),
+        ("bzip2:0", &["bzip2 has levels from 1 to 9"]),
+        ("xz:10", &["xz has levels from 0 to 9"]),
+        ("zstd:0", &["zstd has levels from 1 to 22"]),
+        ("zstd:23", &["zstd has levels from 1 to 22"]),
+        ("zstd:-1", &["zstd has levels from 1 to 22"]),
+        ("zstd:", &["zstd has levels from 1 to 22"]),
+        ("zstd:x", &["zstd has levels from 1 to 22"]),
+        ("none:1", &["none has no level"]),
+        ("zstd:3:long=9", &["from 10 to 31"]),
+        ("zstd:3:long=32", &["from 10 to 31"]),
+        ("zstd:3:long27", &["long=N"]),
+        ("zstd:3:19", &["long=N"]),
+        ("gzip:3:long", &["only zstd"]),
+        ("none:long", &["only zstd"]),
+        ("zstd:3:long:4", &["zstd:19:long=27"]),
+    ] {
+        let message = bench.refused(&format!("dedup --compress={value} -o new a"));
+        tells(&message, &["--compress", &format!("'{value}'")]);
+        tells(&message, parts);
+    }
+    for (options, parts) in [
+        ("--compress zstd -o there.gz", ["\"there.gz\"", "--compress zst:3", ".gz file"]),
+        ("--compress none -o there.gz", ["\"there.gz\"", "--compress none", ".gz file"]),
+        ("--compress gzip -o new --dupes new.BZ2", ["\"new.BZ2\"", "--compress gz:6", ".bz2 file"]),
+        ("--compress gzip -o new.zip", ["\"new.zip\"", "format of .zip", "not supported"]),
+        ("--compress gzip -o /dev/ptmx", ["\"/dev/ptmx\"", "it is a terminal", "leave out --compress"]),
+    ] {
+        tells(&bench.refused(&format!("dedup {options} a")), &parts);
+    }
+    assert_eq!(text(&bench.read("there.gz")), "what was there");
+    assert!(["new", "new.BZ2", "new.zip"].iter().all(|name| !bench.path(name).exists()));
+}
