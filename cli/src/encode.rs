@@ -82,6 +82,11 @@ impl Compression {
         self.long.is_some() || self.piece_log() == WHOLE
     }
 
+    /// Whether it is compressed, and not as one stream.
+    pub fn is_in_pieces(self) -> bool {
+        self.coding != Coding::Plain && !self.is_stream()
+    }
+
     /// The bytes that are compressed together, unless it is one stream.
     pub fn piece(self) -> usize {
         1 << self.piece_log()

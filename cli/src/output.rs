@@ -97,9 +97,9 @@ impl Target {
         self.length > 0
     }
 
-    /// Whether it has work for a crew.
-    pub fn is_in_pieces(&self) -> bool {
-        self.compression.coding != Coding::Plain && !self.compression.is_stream()
+    /// How it is compressed.
+    pub fn compression(&self) -> Compression {
+        self.compression
     }
 
     /// Refuses a file that is shorter than it was.
@@ -193,6 +193,23 @@ impl Output {
             file.stream_position()
         };
         settle(self).map_err(|source| self.failed(source))
+    }
+
+    /// Lets others compress all that was gathered. Then [`finish`](Self::finish) has little to wait for.
+    pub fn hand_over(&mut self) -> Result<(), Error> {
+        let done = match &mut self.coder {
+            Coder::Pieces(pieces) if !pieces.is_empty() || mem::take(&mut self.empty) => {
+                pieces.hand_over(&mut self.file)
+            }
+            _ => Ok(()),
+        };
+        done.map_err(|source| self.failed(source))
+    }
+
+    /// The length of a file that is finished.
+    pub fn length(&mut self) -> Result<u64, Error> {
+        let length = self.file.get_mut().file.stream_position();
+        length.map_err(|source| self.failed(source))
     }
 
     /// Writes all that was gathered. Without it nothing tells whether the last bytes arrived.

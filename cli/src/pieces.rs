@@ -38,6 +38,11 @@ impl Crew {
         }
         Ok(Self { threads, jobs: Some(send) })
     }
+
+    /// How many threads there are beside the calling one.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
 }
 
 /// The life of a thread of the crew.
@@ -81,6 +86,11 @@ impl Pieces {
         }
         self.gathered.extend_from_slice(bytes);
         Ok(())
+    }
+
+    /// Whether nothing is gathered.
+    pub fn is_empty(&self) -> bool {
+        self.gathered.is_empty()
     }
 
     /// Hands over what is gathered, even if that is nothing.

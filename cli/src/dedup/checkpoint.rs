@@ -6,11 +6,11 @@
 //! size with as many bits are the same state.
 
 use crate::cli::DedupOptions;
-use crate::dedup::shard::Mark;
 use crate::error::Error;
 use crate::files::{appended, is_standard, name, whole};
 use crate::lines::input::Input;
 use crate::set::KeySet;
+use crate::set::inserter::Counts;
 use crate::values::OnError;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -40,9 +40,24 @@ pub struct Checkpoint {
     /// Inputs that are left out so far, or the rest of which is. Older files do not tell.
     #[serde(default)]
     pub left_out: u64,
-    /// Where each input is, if they are read side by side.
+    /// Where each input is, if each has an output of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<Mark>,
+}
+
+/// How far an input is that has an output of its own.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Mark {
+    /// Bytes of the input's contents that are read.
+    pub offset: u64,
+    /// The length of the output.
+    pub output: u64,
+    /// Whether that is all of it.
+    pub whole: bool,
+    /// What was counted.
+    pub counts: Counts,
+    /// What failed of the input, if its rest is left out.
+    pub broken: Option<String>,
 }
 
 /// What has to be the same when a run goes on.

@@ -7,8 +7,8 @@ use crate::error::Error;
 use crate::files::{self, Origin, appended, name};
 use crate::lines::decode::Coding;
 use crate::lines::input::{Input, Inputs};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -82,7 +82,32 @@ impl Folder {
     }
 }
 
+impl Folder {
+    /// Gives whole outputs their names. Those that have theirs, or were moved away since, stay as they are.
+    pub fn publish<'a>(&self, whole: impl Iterator<Item = &'a Place>) -> Result<(), Error> {
+        let mut changed = BTreeSet::new();
+        for place in whole {
+            if place.publish()? {
+                changed.insert(files::folder(&place.whole));
+            }
+        }
+        for folder in changed {
+            let synced = File::open(folder).and_then(|folder| folder.sync_all());
+            synced.map_err(|source| Error::Create { output: name(folder), source })?;
+        }
+        Ok(())
+    }
+}
+
 impl Place {
+    /// Gives a whole output its name; `false` if it is not here by the other one.
+    pub fn publish(&self) -> Result<bool, Error> {
+        match fs::rename(&self.part, &self.whole) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            renamed => renamed.map(|()| true).map_err(|source| Error::Create { output: name(&self.whole), source }),
+        }
+    }
+
     fn paths(&self) -> [&Path; 2] {
         [&self.whole, &self.part]
     }

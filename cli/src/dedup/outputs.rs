@@ -1,14 +1,16 @@
 //! Where the lines of `dedup` go to.
 
 use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::Checkpoint;
-use crate::dedup::own_files;
+use crate::dedup::checkpoint::{Checkpoint, Mark};
+use crate::dedup::one_by_one::OneByOne;
+use crate::dedup::start::{self, own_files};
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::lines::Lines;
 use crate::lines::input::Input;
+use crate::lines::position::Position;
 use crate::output::{Output, Target};
-use crate::pieces::Crew;
+use crate::set::inserter::Counts;
 use std::fs::File;
 
 /// The outputs before anything is written to them.
@@ -51,32 +53,56 @@ impl Targets {
             .map(|target| target.origin.name())
     }
 
-    /// The outputs, to go on at a checkpoint if there is one. So many threads compress them.
-    pub fn begin(self, threads: usize, start: Option<&Checkpoint>) -> Result<Outputs, Error> {
+    /// The outputs, to go on at a checkpoint if there is one.
+    pub fn begin(self, options: &DedupOptions, start: Option<&Checkpoint>) -> Result<Outputs, Error> {
         let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
         if let Some(target) = &self.dropped {
             // Before anything is cut off the first.
             target.check_length(dropped)?;
         }
-        let crew = match self.kept.is_in_pieces() || self.dropped.as_ref().is_some_and(Target::is_in_pieces) {
-            true => Crew::new(threads)?,
-            false => Crew::default(),
-        };
+        let targets = [Some(&self.kept), self.dropped.as_ref()].into_iter().flatten();
+        let crew = start::crew(options, targets.map(Target::compression))?;
         let kept = self.kept.begin(kept, crew.clone())?;
-        Ok(Outputs { kept, dropped: self.dropped.map(|target| target.begin(dropped, crew)).transpose()? })
+        let dropped = self.dropped.map(|target| target.begin(dropped, crew)).transpose()?;
+        Ok(Outputs::Files { kept, dropped })
     }
 }
 
-/// The output, and the file for what is dropped.
-pub struct Outputs {
-    kept: Output,
-    dropped: Option<Output>,
+/// The outputs.
+// There is one of it.
+#[expect(clippy::large_enum_variant)]
+pub enum Outputs {
+    /// One for the lines, and one for what is dropped.
+    Files { kept: Output, dropped: Option<Output> },
+    /// One for each input.
+    Folder(OneByOne),
+}
+
+/// Where the outputs are once they are settled.
+#[derive(Default)]
+pub struct Settled {
+    /// The length of the one for the lines.
+    pub output: u64,
+    /// The length of the one for what is dropped.
+    pub dupes: u64,
+    /// Those in a folder.
+    pub shards: Vec<Mark>,
 }
 
 impl Outputs {
-    /// Prints lines by their marks: `true` if they are new.
-    pub fn print(&mut self, options: &DedupOptions, lines: &Lines) -> Result<(), Error> {
-        let Self { kept, dropped } = self;
+    /// Prints lines by their marks: `true` if they are new. `after` is the position after them, and `counts` is what was counted up
+    /// to there.
+    pub fn print(
+        &mut self,
+        options: &DedupOptions,
+        lines: &Lines,
+        after: &Position,
+        counts: &Counts,
+    ) -> Result<(), Error> {
+        let (kept, dropped) = match self {
+            Self::Files { kept, dropped } => (kept, dropped),
+            Self::Folder(outputs) => return outputs.print(options, lines, after, counts),
+        };
         if let Some(dropped) = dropped {
             lines.pieces(false).try_for_each(|piece| dropped.write(piece))?;
         }
@@ -86,27 +112,68 @@ impl Outputs {
         lines.print(options.annotate, !options.invert, |bytes| kept.write(bytes))
     }
 
+    /// What failed of the input whose lines came last.
+    pub fn broken(&mut self, why: &str) {
+        if let Self::Folder(outputs) = self {
+            outputs.broken(why);
+        }
+    }
+
     /// Prints a number.
     pub fn print_count(&mut self, count: u64) -> Result<(), Error> {
-        self.kept.write_line(&count.to_string())
+        match self {
+            Self::Files { kept, .. } => kept.write_line(&count.to_string()),
+            Self::Folder(_) => unreachable!("the options contradict each other"),
+        }
     }
 
-    /// Lets readers see what was printed so far.
+    /// Lets readers see what was printed so far. Nobody reads an output in a folder before it is whole.
     pub fn flush(&mut self) -> Result<(), Error> {
-        self.each(Output::flush).map(drop)
+        self.files().try_for_each(Output::flush)
     }
 
-    /// Makes what was printed so far safe from a crash. Returns the lengths of both.
-    pub fn settle(&mut self) -> Result<(u64, u64), Error> {
-        self.each(Output::settle)
+    /// Makes what was printed so far safe from a crash.
+    pub fn settle(&mut self) -> Result<Settled, Error> {
+        match self {
+            Self::Files { kept, dropped } => {
+                let (output, dupes) = (kept.settle()?, dropped.as_mut().map_or(Ok(0), Output::settle)?);
+                Ok(Settled { output, dupes, ..Settled::default() })
+            }
+            Self::Folder(outputs) => Ok(Settled { shards: outputs.settle()?, ..Settled::default() }),
+        }
     }
 
-    /// Writes what is left.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        self.each(Output::finish).map(drop)
+    /// The state is saved, or there is none.
+    pub fn publish(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Files { .. } => Ok(()),
+            Self::Folder(outputs) => outputs.publish(),
+        }
     }
 
-    fn each<T: Default>(&mut self, act: impl Fn(&mut Output) -> Result<T, Error>) -> Result<(T, T), Error> {
-        Ok((act(&mut self.kept)?, self.dropped.as_mut().map_or(Ok(T::default()), act)?))
+    /// Writes what is left, at the end of the inputs or before it. A run with a state may be resumed.
+    pub fn finish(&mut self, finished: bool, state: bool) -> Result<(), Error> {
+        match self {
+            Self::Folder(outputs) if finished => outputs.end()?,
+            Self::Folder(outputs) if !state => outputs.abandon(),
+            _ => {}
+        }
+        self.files().try_for_each(Output::finish)
+    }
+
+    /// Removes outputs in a folder that are not whole, and that no run goes on with.
+    pub fn abandon(&mut self) {
+        if let Self::Folder(outputs) = self {
+            outputs.abandon();
+        }
+    }
+
+    fn files(&mut self) -> impl Iterator<Item = &mut Output> {
+        match self {
+            Self::Files { kept, dropped } => [Some(kept), dropped.as_mut()],
+            Self::Folder(_) => [None, None],
+        }
+        .into_iter()
+        .flatten()
     }
 }

@@ -12,7 +12,9 @@
 //! the turn. So all threads can help with one large file.
 
 use crate::cli::DedupOptions;
+use crate::dedup::checkpoint::Mark;
 use crate::dedup::folder::Place;
+use crate::dedup::manifest::Summary;
 use crate::dedup::ordered::Ordered;
 use crate::encode::{Encoder, Stream, encode};
 use crate::error::{Error, Stop};
@@ -23,8 +25,6 @@ use crate::lines::decode::Coding;
 use crate::lines::input::Input;
 use crate::lines::position::Position;
 use crate::set::inserter::Counts;
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -32,21 +32,6 @@ use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
-
-/// How far a shard is.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Mark {
-    /// Bytes of the input's contents that are read.
-    pub offset: u64,
-    /// The length of the output.
-    pub output: u64,
-    /// Whether that is all of it.
-    pub whole: bool,
-    /// What was counted.
-    pub counts: Counts,
-    /// What failed of the input, if its rest is left out.
-    pub broken: Option<String>,
-}
 
 /// An input and its output.
 pub struct Shard {
@@ -89,25 +74,8 @@ struct Writer {
     file: Option<File>,
     length: u64,
     whole: bool,
-    /// Whether it has its name.
-    published: bool,
-}
-
-/// An input and its output in figures.
-#[derive(Serialize)]
-pub struct Summary<'a> {
-    /// Paths, with a sign in the place of what is not UTF-8.
-    input: Cow<'a, str>,
-    output: Cow<'a, str>,
-    lines: u64,
-    unique: u64,
-    dropped: u64,
-    without_key: u64,
-    /// Those of the lines.
-    bytes: u64,
-    input_bytes: u64,
-    output_bytes: u64,
-    fault: Option<String>,
+    /// Whether somebody gives it its name.
+    named: bool,
 }
 
 /// What was read.
@@ -159,7 +127,7 @@ impl Shard {
         let reader = Reader { chunks, next: 0 };
         let (ordered, buffer, begun) = (Ordered::default(), Vec::new(), length > 0);
         let gatherer = Gatherer { ordered, position, buffer, next: 0, begun, counts, broken };
-        let writer = Writer { ordered: Ordered::default(), stream: None, file: None, length, whole, published: false };
+        let writer = Writer { ordered: Ordered::default(), stream: None, file: None, length, whole, named: false };
         Self {
             input: path,
             size,
@@ -334,27 +302,14 @@ impl Shard {
             });
             settled.map_err(|source| self.failed(source))?;
         }
-        Ok(Mark {
-            offset: gatherer.position.offset,
-            output: writer.length,
-            whole: writer.whole,
-            counts: gatherer.counts.clone(),
-            broken: gatherer.broken.clone(),
-        })
+        drop((gatherer, writer));
+        Ok(self.mark())
     }
 
-    /// Gives a whole output its name; `true` if it did not have it.
-    pub fn publish(&self) -> Result<bool, Error> {
+    /// Whether it is whole since the last call.
+    pub fn is_unnamed(&self) -> bool {
         let mut writer = locked(&self.writer);
-        if !writer.whole || mem::replace(&mut writer.published, true) {
-            return Ok(false);
-        }
-        let Place { whole, part, .. } = &self.place;
-        match fs::rename(part, whole) {
-            // An interrupted run did it, or somebody moved it away since.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            renamed => renamed.map(|()| true).map_err(|source| Error::Create { output: name(whole), source }),
-        }
+        writer.whole && !mem::replace(&mut writer.named, true)
     }
 
     /// Removes an output that is not whole.
@@ -377,20 +332,20 @@ impl Shard {
 
     /// What the manifest tells of it, once it is whole.
     pub fn summary(&self) -> Option<Summary<'_>> {
+        let mark = self.mark();
+        mark.whole.then(|| Summary::new(&self.input, self.size, &self.place, &mark))
+    }
+
+    fn mark(&self) -> Mark {
         let gatherer = locked(&self.gatherer);
         let writer = locked(&self.writer);
-        writer.published.then(|| Summary {
-            input: self.input.to_string_lossy(),
-            output: self.place.whole.to_string_lossy(),
-            lines: gatherer.counts.lines,
-            unique: gatherer.counts.unique(),
-            dropped: gatherer.counts.dropped(),
-            without_key: gatherer.counts.faults,
-            bytes: gatherer.counts.bytes,
-            input_bytes: self.size,
-            output_bytes: writer.length,
-            fault: gatherer.broken.clone(),
-        })
+        Mark {
+            offset: gatherer.position.offset,
+            output: writer.length,
+            whole: writer.whole,
+            counts: gatherer.counts.clone(),
+            broken: gatherer.broken.clone(),
+        }
     }
 }
 

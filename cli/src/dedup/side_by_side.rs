@@ -5,13 +5,14 @@
 //! together.
 
 use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::{Checkpoint, Checkpoints};
-use crate::dedup::folder::{Folder, Place};
-use crate::dedup::shard::{Chunk, Done, Mark, Shard, Taken};
+use crate::dedup::checkpoint::{Checkpoint, Checkpoints, Mark};
+use crate::dedup::folder::Folder;
+use crate::dedup::manifest;
+use crate::dedup::shard::{Chunk, Done, Shard, Taken};
+use crate::dedup::start::{self, InFolder};
 use crate::dedup::wakes::Wake;
 use crate::encode::Encoder;
 use crate::error::{Error, Stop};
-use crate::files::{folder, name};
 use crate::lines::input::Inputs;
 use crate::lines::{Hashing, Lines};
 use crate::progress::Progress;
@@ -19,11 +20,7 @@ use crate::set::claims::Claims;
 use crate::set::inserter::{Counts, Inserter};
 use crossbeam_channel::{Receiver, bounded, never, select};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::iter;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, RwLock};
 use std::thread;
@@ -36,13 +33,37 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// How long a thread waits for others to catch up where nothing else is left to do.
 const MOMENT: Duration = Duration::from_millis(1);
 
+/// Reads the inputs side by side, each to an output of its own.
+pub fn run(options: &DedupOptions, inputs: Inputs) -> Result<(Inserter, Option<Stop>), Error> {
+    let InFolder { folder, mut inserter, checkpoints, start } = InFolder::new(options, &inputs)?;
+    if inserter.limit.as_ref().is_some_and(|limit| limit.stop) {
+        return Err(Error::StopSideBySide);
+    }
+    start::begin_counting(&mut inserter, &inputs, start.as_ref());
+    let wakes = start::receive_wakes(options, &inserter.set)?;
+    let progress = Progress::new(&inputs.found, inputs.read.clone(), options.quiet, false);
+    let hashing = start::hashing(options, &inserter);
+    let first = start.is_none();
+    let work = Work::new(options, hashing, inserter, inputs, folder, checkpoints, start);
+    if first {
+        work.checkpoint(false)?;
+    }
+    let stop = match work.run(&wakes, progress) {
+        // Lines of later chunks are claimed and not written. The state of the last checkpoint knows of none of them.
+        Err(Stop::Failed(error) | Stop::After(error)) => return Err(error),
+        run => run.err(),
+    };
+    work.checkpoint(stop.is_none())?;
+    Ok((work.into_inserter(), stop))
+}
+
 /// The work of all threads.
 pub struct Work<'a> {
     options: &'a DedupOptions,
     hashing: Hashing,
     shards: Vec<Shard>,
     /// Held until the end.
-    _folder: Folder,
+    folder: Folder,
     /// Whoever claims lines is one of its readers. A checkpoint has it alone.
     claims: RwLock<Claims>,
     record: Mutex<Inserter<()>>,
@@ -72,20 +93,19 @@ impl<'a> Work<'a> {
         hashing: Hashing,
         inserter: Inserter,
         inputs: Inputs,
-        mut folder: Folder,
+        folder: Folder,
         checkpoints: Option<Checkpoints>,
         start: Option<Checkpoint>,
     ) -> Self {
         let marks = start.map_or_else(Vec::new, |start| start.shards).into_iter();
         let marks = marks.chain(iter::repeat_with(Mark::default));
-        let places: Vec<Place> = folder.places.drain(..).collect();
         let mut shards = Vec::new();
-        for (number, ((input, place), mark)) in inputs.found.into_iter().zip(places).zip(marks).enumerate() {
+        for (number, ((input, place), mark)) in inputs.found.into_iter().zip(&folder.places).zip(marks).enumerate() {
             if mark.whole {
                 // For a display that shows how far the run is.
                 inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
             }
-            shards.push(Shard::new(number, input, place, mark, options.reading.cut()));
+            shards.push(Shard::new(number, input, place.clone(), mark, options.reading.cut()));
         }
         let whole = shards.iter().filter(|shard| shard.is_read()).count();
         let mut fresh: Vec<usize> = (0..shards.len()).filter(|&i| !shards[i].is_read()).collect();
@@ -97,7 +117,7 @@ impl<'a> Work<'a> {
             options,
             hashing,
             shards,
-            _folder: folder,
+            folder,
             claims: RwLock::new(claims),
             record: Mutex::new(record),
             fresh: Mutex::new(fresh),
@@ -246,7 +266,7 @@ impl<'a> Work<'a> {
             if shard.write((number, piece), self.checkpoints.is_some())? {
                 self.whole.fetch_add(1, Relaxed);
                 if self.checkpoints.is_none() {
-                    shard.publish()?;
+                    shard.place.publish()?;
                 }
             }
         }
@@ -275,32 +295,12 @@ impl<'a> Work<'a> {
                 locked(checkpoints).add(checkpoint, finished)?;
                 set.save(state)
             })?;
-            let mut named = BTreeSet::new();
-            for shard in &self.shards {
-                if shard.publish()? {
-                    named.insert(folder(&shard.place.whole));
-                }
-            }
-            for folder in named {
-                let synced = File::open(folder).and_then(|folder| folder.sync_all());
-                synced.map_err(|source| Error::Create { output: name(folder), source })?;
-            }
+            let unnamed = self.shards.iter().filter(|shard| shard.is_unnamed());
+            self.folder.publish(unnamed.map(|shard| &shard.place))?;
         }
         match &self.options.manifest {
-            Some(path) => self.write_manifest(path).map_err(|source| Error::Create { output: name(path), source }),
+            Some(path) => manifest::write(path, self.shards.iter().filter_map(Shard::summary)),
             None => Ok(()),
         }
-    }
-
-    /// A line of JSON for each input whose output is whole, in the order of the inputs.
-    fn write_manifest(&self, path: &Path) -> io::Result<()> {
-        bloomline::replace(path, |file| {
-            let mut writer = BufWriter::new(file);
-            for summary in self.shards.iter().filter_map(Shard::summary) {
-                serde_json::to_writer(&mut writer, &summary)?;
-                writer.write_all(b"\n")?;
-            }
-            writer.flush()
-        })
     }
 }

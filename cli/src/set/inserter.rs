@@ -69,6 +69,18 @@ impl Counts {
         self.left_out += left_out;
     }
 
+    /// What was counted since others were.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            lines: self.lines - before.lines,
+            faults: self.faults - before.faults,
+            inserted: self.inserted - before.inserted,
+            rescued: self.rescued - before.rescued,
+            bytes: self.bytes - before.bytes,
+            left_out: self.left_out - before.left_out,
+        }
+    }
+
     /// Lines whose keys were not.
     pub fn dropped(&self) -> u64 {
         self.lines - self.faults - self.unique()

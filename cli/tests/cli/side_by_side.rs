@@ -31,7 +31,7 @@ fn lines(state: &mut u64, lines: u32, of: u64) -> Vec<u8> {
 fn corpus() -> Corpus {
     let mut state = 7;
     let mut corpus = vec![("large".to_owned(), lines(&mut state, 60_000, 40_000))];
-    for name in ["a/x.gz", "a/x.zst", "b/x.xz", "b/c/x.bz2", "b/y.jsonl"] {
+    for name in ["a/x.gz", "a/y.zst", "b/x.xz", "b/c/x.bz2", "b/y.jsonl"] {
         corpus.push((name.to_owned(), lines(&mut state, 10_000, 50_000)));
     }
     corpus.extend((0..60).map(|i| (format!("small/{i:02}"), lines(&mut state, 20, 50_000))));
@@ -119,6 +119,26 @@ fn check(bench: &Bench, folder: &str, corpus: &Corpus) {
     assert!(sorted(&all) == sorted(&model(&files)), "{folder}: {} lines", count(&all));
 }
 
+/// The manifest has each file, in the order of the inputs.
+#[track_caller]
+fn check_manifest(bench: &Bench, folder: &str, corpus: &Corpus, outputs: &Corpus) -> Vec<Value> {
+    let manifest = text(&bench.read("m"));
+    let files: Vec<Value> = manifest.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(files.len(), corpus.len());
+    for (((name, bytes), (output, _)), file) in corpus.iter().zip(outputs).zip(&files) {
+        assert_eq!((&file["input"], &file["fault"]), (&format!("in/{name}").into(), &Value::Null));
+        assert_eq!(file["output"], format!("{folder}/{output}"));
+        let written = bench.read(&format!("{folder}/{output}"));
+        let (lines, unique) = (number(file, "lines"), number(file, "unique"));
+        assert_eq!(lines as usize, bytes.split_inclusive(|&byte| byte == b'\n').count());
+        assert_eq!(unique as u64, count(&decode(output, &written).0));
+        assert_eq!(number(file, "dropped"), lines - unique);
+        assert_eq!(number(file, "output_bytes") as usize, written.len());
+        assert_eq!(number(file, "input_bytes") as usize, bench.read(&format!("in/{name}")).len());
+    }
+    files
+}
+
 #[test]
 fn each_line_stays_in_one_file() {
     let corpus = corpus();
@@ -127,29 +147,15 @@ fn each_line_stays_in_one_file() {
         .into_iter()
         .enumerate()
     {
-        let line = format!("dedup -p 1e-9 {options} --output-dir o{i} --manifest m{i} --stats=json");
+        let line = format!("dedup -p 1e-9 {options} --output-dir o{i} --manifest m --stats=json");
         let output = command(&bench, &corpus, &line.replacen("-p 1e-9 -n", "-n", 1)).output().unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
         check(&bench, &format!("o{i}"), &corpus);
-        // The manifest has each file, in the order of the inputs, and the statistics are their sums.
-        let manifest: Vec<Value> =
-            text(&bench.read(&format!("m{i}"))).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let manifest = check_manifest(&bench, &format!("o{i}"), &corpus, &corpus);
         let totals = stats(&output);
-        for (total, field) in [("lines", "lines"), ("unique", "unique"), ("dropped", "dropped"), ("bytes", "bytes")] {
-            assert_eq!(manifest.iter().map(|file| number(file, field)).sum::<f64>(), number(&totals, total), "{field}");
-        }
-        assert_eq!(manifest.len(), corpus.len());
-        for ((name, bytes), file) in corpus.iter().zip(&manifest) {
-            assert_eq!((&file["input"], &file["fault"]), (&format!("in/{name}").into(), &Value::Null));
-            assert_eq!(file["output"], format!("o{i}/{name}"));
-            let output = bench.read(&format!("o{i}/{name}"));
-            assert_eq!(
-                number(file, "lines") as u64,
-                count(bytes) + u64::from(!bytes.is_empty() && bytes.last() != Some(&b'\n'))
-            );
-            assert_eq!(number(file, "unique") as u64, count(&decode(name, &output).0));
-            assert_eq!(number(file, "output_bytes") as usize, output.len());
-            assert_eq!(number(file, "input_bytes") as usize, bench.read(&format!("in/{name}")).len());
+        for field in ["lines", "unique", "dropped", "bytes"] {
+            let sum: f64 = manifest.iter().map(|file| number(file, field)).sum();
+            assert_eq!(sum, number(&totals, field), "{field}");
         }
     }
 }
@@ -244,29 +250,74 @@ fn the_next_month_knows_the_last_one() {
     tells(&bench.refused("dedup --state s --output-dir o --resume a c"), &["cannot resume", "/c\", and not "]);
 }
 
+/// The first of equal lines stays, in the order of the inputs.
+#[track_caller]
+fn check_order(bench: &Bench, folder: &str, corpus: &Corpus) {
+    check(bench, folder, corpus);
+    let mut seen = BTreeSet::new();
+    for (name, bytes) in corpus {
+        let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty() && seen.insert(*line));
+        let expected: Vec<u8> = lines.flat_map(|line| [line, b"\n"].concat()).collect();
+        assert!(decoded(bench, &format!("{folder}/{name}")) == expected, "{name}");
+    }
+}
+
+#[test]
+fn in_order_the_first_stays_and_each_run_writes_the_same() {
+    let corpus = corpus();
+    let bench = bench(&corpus);
+    let mut first = None;
+    for (i, options) in ["-j 1", "-j 2 --read-ahead 0", "-j 8 --chunk-size 1000 --exact", "-n 60000 --when-full stop"]
+        .into_iter()
+        .enumerate()
+    {
+        let line = format!("dedup --in-order -p 1e-9 {options} --output-dir o{i} --manifest m");
+        clean(command(&bench, &corpus, &line).output().unwrap());
+        check_order(&bench, &format!("o{i}"), &corpus);
+        let files = files(&bench.path(&format!("o{i}")));
+        assert!(*first.get_or_insert_with(|| files.clone()) == files, "{options}");
+        check_manifest(&bench, &format!("o{i}"), &corpus, &corpus);
+    }
+    // No room for all of them.
+    let output = command(&bench, &corpus, "dedup --in-order -n 1000 --when-full stop --output-dir p").output().unwrap();
+    tells(&failed(&output), &["stopped at \"in/large\", line 10"]);
+    assert_eq!(found(&bench.path("p")), BTreeSet::new());
+}
+
 /// A run over the corpus with checkpoints all the time.
-fn job(bench: &Bench, corpus: &Corpus, resume: bool) -> Command {
+fn job(bench: &Bench, corpus: &Corpus, resume: bool, options: &str) -> Command {
     let resume = if resume { " --resume" } else { "" };
-    let line = format!("dedup -p 1e-9 -j 3 --chunk-size 2000 --state s --checkpoint 1ms --output-dir o{resume}");
+    let line = format!(
+        "dedup -p 1e-9 -j 3 --chunk-size 2000 --state s --checkpoint 1ms --output-dir o --manifest m{options}{resume}"
+    );
     command(bench, corpus, &line)
 }
 
 /// Lets a run end in the middle again and again, and resumes it.
-fn interrupt(tries: u32, end: impl Fn(&mut Command, Duration) -> Output) {
+fn interrupt(tries: u32, options: &str, end: impl Fn(&mut Command, Duration) -> Output) {
     let mut corpus = corpus();
     for (_, bytes) in &mut corpus {
         // So small that there are many checkpoints, and as many runs.
         let end = bytes.iter().take(bytes.len() / 2).rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         bytes.truncate(end);
     }
+    let mut outputs = corpus.clone();
+    if options.contains("zstd") {
+        corpus.retain(|(name, _)| name != "empty");
+        outputs.clone_from(&corpus);
+        for (name, _) in &mut outputs {
+            let stem = [".gz", ".zst", ".xz", ".bz2"].iter().find_map(|ending| name.strip_suffix(ending));
+            *name = format!("{}.zst", stem.unwrap_or(name));
+        }
+    }
     let mut interrupted = 0;
     let mut resumed = 0;
     while interrupted < tries {
         let bench = bench(&corpus);
         let started = Instant::now();
-        clean(job(&bench, &corpus, false).output().unwrap());
+        clean(job(&bench, &corpus, false, options).output().unwrap());
         let duration = started.elapsed();
-        check(&bench, "o", &corpus);
+        check(&bench, "o", &outputs);
         fs::remove_file(bench.path("s")).unwrap();
         fs::remove_dir_all(bench.path("o")).unwrap();
         let before = interrupted;
@@ -275,7 +326,7 @@ fn interrupt(tries: u32, end: impl Fn(&mut Command, Duration) -> Output) {
             // From the start to past the end.
             let moment = duration.mul_f64(f64::from((interrupted * 37 + part * 13) % 40 + 1) / 40.0);
             let resume = bench.path("s.resume").exists();
-            let output = end(&mut job(&bench, &corpus, resume), moment);
+            let output = end(&mut job(&bench, &corpus, resume, options), moment);
             if output.status.success() {
                 break;
             }
@@ -290,9 +341,13 @@ fn interrupt(tries: u32, end: impl Fn(&mut Command, Duration) -> Output) {
         if interrupted == before {
             continue;
         }
-        check(&bench, "o", &corpus);
+        if options.contains("--in-order") {
+            check_order(&bench, "o", &corpus);
+        }
+        check(&bench, "o", &outputs);
+        check_manifest(&bench, "o", &corpus, &outputs);
         let left = found(bench.0.path());
-        let own = BTreeSet::from(["s".to_owned(), "s.resume".to_owned()]);
+        let own = BTreeSet::from(["m", "s", "s.resume"].map(str::to_owned));
         let others = left.iter().filter(|name| !name.starts_with("in/") && !name.starts_with("o/")).cloned();
         assert_eq!(others.collect::<BTreeSet<_>>(), own);
     }
@@ -333,27 +388,36 @@ fn limited(command: &mut Command, moment: Duration) -> Output {
     output
 }
 
+const IN_ORDER: &str = " --in-order";
+const LONG: &str = " --compress zstd:1:long=20";
+
 #[test]
 fn resumed_after_kills() {
-    interrupt(20, killed);
+    interrupt(12, "", killed);
+    interrupt(8, IN_ORDER, killed);
+    interrupt(4, LONG, killed);
 }
 
 #[test]
 fn resumed_after_signals() {
-    interrupt(10, signalled);
+    interrupt(6, "", signalled);
+    interrupt(6, IN_ORDER, signalled);
 }
 
 #[test]
 fn resumed_after_a_full_disk() {
-    interrupt(10, limited);
+    interrupt(6, "", limited);
+    interrupt(6, IN_ORDER, limited);
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn resumed_after_200_kills() {
-    interrupt(200, killed);
-    interrupt(100, signalled);
-    interrupt(100, limited);
+fn resumed_after_600_ends() {
+    for options in ["", IN_ORDER, LONG] {
+        interrupt(100, options, killed);
+        interrupt(50, options, signalled);
+        interrupt(50, options, limited);
+    }
 }
 
 #[test]
@@ -361,17 +425,17 @@ fn an_interrupted_run_is_not_begun_anew() {
     let corpus = corpus();
     let bench = bench(&corpus);
     for moment in 1.. {
-        killed(&mut job(&bench, &corpus, bench.path("s.resume").exists()), Duration::from_millis(moment));
+        killed(&mut job(&bench, &corpus, bench.path("s.resume").exists(), ""), Duration::from_millis(moment));
         let parts = files(&bench.path("o")).iter().any(|(name, bytes)| name.ends_with(".part") && !bytes.is_empty());
         if parts && bench.path("s.resume").exists() {
             break;
         }
     }
     let before = found(&bench.path("o"));
-    let message = refused(job(&bench, &corpus, false).output().unwrap());
+    let message = refused(job(&bench, &corpus, false, "").output().unwrap());
     tells(&message, &["refusing to ", "\"o/", "continue that run with --resume"]);
     assert_eq!(found(&bench.path("o")), before);
-    clean(job(&bench, &corpus, true).output().unwrap());
+    clean(job(&bench, &corpus, true, "").output().unwrap());
     check(&bench, "o", &corpus);
 }
 

@@ -1,0 +1,244 @@
+//! One input after another: the first of equal lines stays, and the lines keep their order.
+
+use crate::cli::DedupOptions;
+use crate::dedup::checkpoint::{self, Checkpoint, Checkpoints, Job};
+use crate::dedup::one_by_one::OneByOne;
+use crate::dedup::outputs::{Outputs, Settled, Targets};
+use crate::dedup::start::{self, CONTINUE, InFolder};
+use crate::dedup::wakes::Wake;
+use crate::error::{Error, Stop};
+use crate::lines::Lines;
+use crate::lines::chunks::{Chunks, Cut};
+use crate::lines::input::{Input, Inputs};
+use crate::lines::pipeline::{self, Event};
+use crate::lines::position::Position;
+use crate::progress::Progress;
+use crate::set::inserter::Inserter;
+use crate::values::OnError;
+use crossbeam_channel::Receiver;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often the lines of a shared set are made safe from a crash of the machine.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// Reads the inputs one after another. Returns what went in, and why it stopped before the end of the inputs.
+pub fn run(options: &DedupOptions, inputs: Inputs) -> Result<(Inserter, Option<Stop>), Error> {
+    let (mut work, start) = Work::new(options, &inputs)?;
+    start::begin_counting(&mut work.inserter, &inputs, start.as_ref());
+    let wakes = start::receive_wakes(options, &work.inserter.set)?;
+    if work.checkpoints.is_some() && start.is_none() {
+        // The checkpoints of an earlier run end here.
+        work.checkpoint(false)?;
+    }
+    let stop = match work.read(inputs, &wakes) {
+        Err(Stop::Failed(error)) => {
+            if options.state.is_none() {
+                work.outputs.abandon();
+            }
+            return Err(error);
+        }
+        read => read.err(),
+    };
+    work.finish(stop.is_none())?;
+    Ok((work.inserter, stop))
+}
+
+/// Refuses outputs that hold lines which this run would not print again, since they are known.
+fn check_full(options: &DedupOptions, targets: &Targets, known: &str, resume: &'static str) -> Result<(), Error> {
+    match targets.full().filter(|_| !options.force) {
+        Some(output) => Err(Error::Emptied { output: output.to_owned(), known: known.to_owned(), resume }),
+        None => Ok(()),
+    }
+}
+
+/// The checkpoints to come, and the one to go on at.
+fn begin(
+    options: &DedupOptions,
+    state: &Path,
+    inputs: &[Input],
+    targets: &Targets,
+    inserter: &mut Inserter,
+) -> Result<(Option<Checkpoints>, Option<Checkpoint>), Error> {
+    let mut checkpoints = Checkpoints::new(state, Job::new(options, inputs))?;
+    match (state.exists(), options.resume) {
+        (true, true) => {
+            let checkpoint = checkpoints.find(&inserter.set)?;
+            inserter.resume(checkpoint.room);
+            return Ok((Some(checkpoints), Some(checkpoint)));
+        }
+        (true, false) => {
+            let interrupted = checkpoints.is_interrupted(&inserter.set);
+            let resume = if interrupted { CONTINUE } else { "" };
+            check_full(options, targets, &format!("the state {state:?}"), resume)?;
+        }
+        // Without a state no checkpoint was reached, and nothing was printed.
+        (false, true) => {
+            if let Some(output) = targets.full().filter(|_| !options.force) {
+                return Err(Error::NoState { state: state.into(), output: output.to_owned() });
+            }
+        }
+        (false, false) => {}
+    }
+    Ok((Some(checkpoints), None))
+}
+
+type Begun = (Inserter, Outputs, Option<Checkpoints>, Option<Checkpoint>);
+
+/// A run with one output, and perhaps a file for what is dropped.
+fn to_files(options: &DedupOptions, inputs: &[Input]) -> Result<Begun, Error> {
+    if options.resume && !checkpoint::can_resume(options, inputs) {
+        return Err(Error::ResumeStream);
+    }
+    let targets = Targets::open(options, inputs)?;
+    if options.shared.redis.is_some() {
+        check_full(options, &targets, "the shared filter", "")?;
+    }
+    let mut inserter = start::inserter(options, inputs)?;
+    let (checkpoints, start) = match &options.state {
+        Some(state) => begin(options, state, inputs, &targets, &mut inserter)?,
+        None => (None, None),
+    };
+    let outputs = targets.begin(options, start.as_ref())?;
+    Ok((inserter, outputs, checkpoints, start))
+}
+
+/// The work of the consumer.
+struct Work<'a> {
+    options: &'a DedupOptions,
+    inserter: Inserter,
+    outputs: Outputs,
+    checkpoints: Option<Checkpoints>,
+    /// All lines before it are done, and none after it.
+    position: Position,
+    /// When the state was saved, and how long it took.
+    saved: Instant,
+    saving: Duration,
+    /// When the lines of a shared set were last safe from a crash of the machine.
+    settled: Instant,
+}
+
+impl<'a> Work<'a> {
+    /// Opens what is written, and the set. Returns the checkpoint to go on at, too. All that can fail comes before an output is
+    /// emptied, and before the first line is claimed of a shared set.
+    fn new(options: &'a DedupOptions, inputs: &Inputs) -> Result<(Self, Option<Checkpoint>), Error> {
+        let (inserter, outputs, checkpoints, start) = if options.output_dir.is_some() {
+            let InFolder { folder, inserter, checkpoints, start } = InFolder::new(options, inputs)?;
+            let outputs = OneByOne::new(options, folder, &inputs.found, start.as_ref())?;
+            (inserter, Outputs::Folder(outputs), checkpoints, start)
+        } else {
+            to_files(options, &inputs.found)?
+        };
+        let position = start.as_ref().map_or_else(Position::default, |at| Position::new(at.input, at.offset, at.lines));
+        let (saved, saving) = (Instant::now(), Duration::ZERO);
+        Ok((Self { options, inserter, outputs, checkpoints, position, saved, saving, settled: saved }, start))
+    }
+
+    /// Takes the lines of the inputs from the position on.
+    fn read(&mut self, mut inputs: Inputs, wakes: &Receiver<Wake>) -> Result<(), Stop> {
+        let (options, position) = (self.options, self.position.clone());
+        let reading = &options.reading;
+        inputs.found.drain(..position.input.min(inputs.found.len()));
+        let to_stdout = options.output().is_none() && options.output_dir.is_none() && !options.count;
+        let mut progress = Progress::new(&inputs.found, inputs.read, options.quiet, to_stdout);
+        let hashing = start::hashing(options, &self.inserter);
+        let hash = move |lines: &mut Lines| {
+            lines.hash(&hashing);
+            Ok(())
+        };
+        let cut = Cut { apart: options.output_dir.is_some(), ..reading.cut() };
+        let chunks = Chunks::new(inputs.found, position.offset, cut);
+        let read = pipeline::run(reading.threads(), chunks, position, hash, wakes, |event| match event {
+            Event::Lines(lines, position) => {
+                let taken = self.take(lines, position);
+                progress.show_set(&self.inserter);
+                taken
+            }
+            Event::Broken(why) => {
+                self.inserter.leave_out(&why);
+                self.outputs.broken(&why);
+                Ok(())
+            }
+            Event::Wake(Wake::Checkpoint) => Ok(self.checkpoint_in_time()?),
+            Event::Wake(Wake::End(signal)) => Err(Stop::Signal(signal)),
+            Event::Idle => Ok(self.outputs.flush()?),
+        });
+        drop(progress);
+        self.inserter.end();
+        read
+    }
+
+    /// Inserts and prints lines that start at this position.
+    fn take(&mut self, lines: &mut Lines, position: &Position) -> Result<(), Stop> {
+        let inserted = self.inserter.insert(lines, position, self.options.reading.on_error, !self.options.invert);
+        if let Err(Stop::Failed(_)) = inserted {
+            return inserted;
+        }
+        let after = position.of_line(lines, lines.passed());
+        self.print(lines, &after)?;
+        self.position = after;
+        inserted
+    }
+
+    /// Prints. The lines of a shared set leave at once, since no other process prints them.
+    fn print(&mut self, lines: &Lines, after: &Position) -> Result<(), Error> {
+        let printed = self.outputs.print(self.options, lines, after, &self.inserter.counts);
+        if !self.inserter.set.is_shared() {
+            return printed;
+        }
+        let printed = printed.and_then(|()| {
+            if self.settled.elapsed() < SETTLING {
+                return self.outputs.flush();
+            }
+            self.settled = Instant::now();
+            self.outputs.settle().map(drop)
+        });
+        printed.map_err(|source| Error::Unprinted { lines: lines.marked(true), source: Box::new(source) })
+    }
+
+    /// Saves the state, unless the last save took longer than has passed since. So lines get at least half of the time.
+    fn checkpoint_in_time(&mut self) -> Result<(), Error> {
+        if self.saved.elapsed() < self.saving {
+            return Ok(());
+        }
+        let started = Instant::now();
+        self.checkpoint(false)?;
+        self.saving = started.elapsed();
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    /// Saves the state, after the lines that it marks as seen. Shrinks it only at the end of the inputs, for a run that goes on
+    /// or is resumed needs the planned size.
+    fn checkpoint(&mut self, finished: bool) -> Result<(), Error> {
+        let Settled { output, dupes, shards } = self.outputs.settle()?;
+        let Some(path) = &self.options.state else { return Ok(()) };
+        if finished && self.options.shrink {
+            self.inserter.set.shrink();
+        }
+        if let Some(checkpoints) = &mut self.checkpoints {
+            let Position { input, offset, lines, .. } = self.position;
+            let (set, room) = (&self.inserter.set, self.inserter.room());
+            let (ones, memory) = (set.ones(), set.memory_bytes());
+            let left_out = self.inserter.counts.left_out;
+            checkpoints.add(
+                Checkpoint { ones, memory, input, offset, lines, output, dupes, room, left_out, shards },
+                finished,
+            )?;
+        }
+        self.inserter.set.save(path)?;
+        self.outputs.publish()
+    }
+
+    /// Writes what is left, at the end of the inputs or before it.
+    fn finish(&mut self, finished: bool) -> Result<(), Error> {
+        if self.options.count {
+            let counts = &self.inserter.counts;
+            let count = if self.options.invert { counts.dropped() } else { counts.unique() };
+            let faults = if self.options.reading.on_error == OnError::Keep { counts.faults } else { 0 };
+            self.outputs.print_count(count + faults)?;
+        }
+        self.outputs.finish(finished, self.options.state.is_some())?;
+        if self.options.state.is_some() { self.checkpoint(finished) } else { self.outputs.publish() }
+    }
+}

@@ -1,0 +1,59 @@
+//! The manifest: a line of JSON for each output in a folder that is whole.
+
+use crate::dedup::checkpoint::Mark;
+use crate::dedup::folder::Place;
+use crate::error::Error;
+use crate::files::name;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// An input and its output in figures.
+#[derive(Serialize)]
+pub struct Summary<'a> {
+    /// Paths, with a sign in the place of what is not UTF-8.
+    input: Cow<'a, str>,
+    output: Cow<'a, str>,
+    lines: u64,
+    unique: u64,
+    dropped: u64,
+    without_key: u64,
+    /// Those of the lines.
+    bytes: u64,
+    input_bytes: u64,
+    output_bytes: u64,
+    /// Why the rest of the input is left out.
+    fault: Option<String>,
+}
+
+impl<'a> Summary<'a> {
+    /// Of an input of so many bytes, and its output.
+    pub fn new(input: &'a Path, size: u64, place: &'a Place, mark: &Mark) -> Self {
+        Self {
+            input: input.to_string_lossy(),
+            output: place.whole.to_string_lossy(),
+            lines: mark.counts.lines,
+            unique: mark.counts.unique(),
+            dropped: mark.counts.dropped(),
+            without_key: mark.counts.faults,
+            bytes: mark.counts.bytes,
+            input_bytes: size,
+            output_bytes: mark.output,
+            fault: mark.broken.clone(),
+        }
+    }
+}
+
+/// Replaces the manifest. It is the old or the new one at every moment.
+pub fn write<'a>(path: &Path, summaries: impl Iterator<Item = Summary<'a>>) -> Result<(), Error> {
+    let written = bloomline::replace(path, |file| {
+        let mut writer = BufWriter::new(file);
+        for summary in summaries {
+            serde_json::to_writer(&mut writer, &summary)?;
+            writer.write_all(b"\n")?;
+        }
+        writer.flush()
+    });
+    written.map_err(|source| Error::Create { output: name(path), source })
+}

@@ -1,0 +1,165 @@
+//! The outputs in a folder, written one after another in the order of the inputs.
+
+use crate::cli::DedupOptions;
+use crate::dedup::checkpoint::{Checkpoint, Mark};
+use crate::dedup::folder::Folder;
+use crate::dedup::manifest::{self, Summary};
+use crate::dedup::start as begin;
+use crate::error::Error;
+use crate::files;
+use crate::lines::Lines;
+use crate::lines::input::Input;
+use crate::lines::position::Position;
+use crate::output::{Output, Target};
+use crate::pieces::Crew;
+use crate::set::inserter::Counts;
+use std::collections::VecDeque;
+use std::fs;
+use std::iter;
+use std::path::PathBuf;
+
+/// One of the outputs at a time, and those before it that are not all compressed yet.
+pub struct OneByOne {
+    folder: Folder,
+    crew: Crew,
+    /// Paths and sizes of the inputs.
+    inputs: Vec<(PathBuf, u64)>,
+    marks: Vec<Mark>,
+    /// Outputs before this one are begun.
+    next: usize,
+    /// The numbers of those that are open, and the outputs. The last one gets the lines, unless it was whole at the start.
+    open: VecDeque<(usize, Output)>,
+    /// What was counted up to the last line that was printed.
+    counted: Counts,
+    /// Outputs get their names at once, and not at the next checkpoint.
+    stateless: bool,
+    manifest: Option<PathBuf>,
+}
+
+impl OneByOne {
+    /// From where the outputs were at a checkpoint, if there is one.
+    pub fn new(
+        options: &DedupOptions,
+        folder: Folder,
+        inputs: &[Input],
+        start: Option<&Checkpoint>,
+    ) -> Result<Self, Error> {
+        let marks = start.map_or(&[][..], |start| &start.shards).iter().cloned();
+        let mut this = Self {
+            crew: begin::crew(options, folder.places.iter().map(|place| place.compression))?,
+            inputs: inputs.iter().map(|input| (input.path.clone(), input.size.unwrap_or(0))).collect(),
+            marks: marks.chain(iter::repeat_with(Mark::default)).take(inputs.len()).collect(),
+            next: start.map_or(0, |start| start.input),
+            folder,
+            open: VecDeque::new(),
+            counted: Counts::default(),
+            stateless: options.state.is_none(),
+            manifest: options.manifest.clone(),
+        };
+        if start.is_some() {
+            this.publish()?;
+        }
+        Ok(this)
+    }
+
+    /// Prints lines of one input by their marks. `after` is the position after them, and `counts` is what was counted up to there.
+    pub fn print(
+        &mut self,
+        options: &DedupOptions,
+        lines: &Lines,
+        after: &Position,
+        counts: &Counts,
+    ) -> Result<(), Error> {
+        self.go_to(after.input)?;
+        let mark = &mut self.marks[after.input];
+        mark.counts.add(&counts.since(&self.counted));
+        self.counted = counts.clone();
+        match self.open.back_mut() {
+            Some((_, output)) => lines.print(options.annotate, !options.invert, |bytes| output.write(bytes)),
+            None => Ok(()),
+        }
+    }
+
+    /// What failed of the input whose lines came last.
+    pub fn broken(&mut self, why: &str) {
+        if let Some(mark) = self.next.checked_sub(1).and_then(|last| self.marks.get_mut(last)) {
+            mark.broken = Some(why.to_owned());
+        }
+    }
+
+    /// Begins all outputs up to that of this number, and ends those before it.
+    fn go_to(&mut self, number: usize) -> Result<(), Error> {
+        while self.next <= number {
+            if let Some((_, output)) = self.open.back_mut() {
+                output.hand_over()?;
+            }
+            // Those that are still being compressed wait, as many as there are threads.
+            while self.open.len() > self.crew.threads() {
+                self.end_first()?;
+            }
+            self.begin(self.next)?;
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, number: usize) -> Result<(), Error> {
+        let (place, mark) = (&self.folder.places[number], &self.marks[number]);
+        if mark.whole {
+            return Ok(());
+        }
+        let folder = files::folder(&place.part);
+        let made = fs::create_dir_all(folder);
+        made.map_err(|source| Error::Create { output: files::name(folder), source })?;
+        let target = Target::open(Some(&place.part), Some(place.compression), [], [])?;
+        self.open.push_back((number, target.begin(mark.output, self.crew.clone())?));
+        Ok(())
+    }
+
+    /// Ends the first of the open outputs.
+    fn end_first(&mut self) -> Result<(), Error> {
+        let Some((number, mut output)) = self.open.pop_front() else { return Ok(()) };
+        output.finish()?;
+        let mark = &mut self.marks[number];
+        mark.output = if self.stateless { output.length()? } else { output.settle()? };
+        mark.whole = true;
+        if self.stateless { self.folder.places[number].publish().map(drop) } else { Ok(()) }
+    }
+
+    /// Makes what was printed safe from a crash. Returns where the outputs are.
+    pub fn settle(&mut self) -> Result<Vec<Mark>, Error> {
+        while self.open.len() > 1 {
+            self.end_first()?;
+        }
+        if let Some((number, output)) = self.open.front_mut() {
+            self.marks[*number].output = output.settle()?;
+        }
+        Ok(self.marks.clone())
+    }
+
+    /// Ends all outputs, those of inputs without lines too, once the inputs are at their ends.
+    pub fn end(&mut self) -> Result<(), Error> {
+        self.go_to(self.inputs.len() - 1)?;
+        while !self.open.is_empty() {
+            self.end_first()?;
+        }
+        Ok(())
+    }
+
+    /// Removes what is not whole, which no run goes on with.
+    pub fn abandon(&mut self) {
+        for (number, _) in self.open.drain(..) {
+            // What cannot be removed is replaced by the next run.
+            let _ = fs::remove_file(&self.folder.places[number].part);
+        }
+    }
+
+    /// Gives the whole outputs their names, since the state is saved. Writes the manifest.
+    pub fn publish(&mut self) -> Result<(), Error> {
+        let whole = self.marks.iter().zip(&self.folder.places).filter(|(mark, _)| mark.whole);
+        self.folder.publish(whole.map(|(_, place)| place))?;
+        let Some(path) = &self.manifest else { return Ok(()) };
+        let all = self.inputs.iter().zip(&self.folder.places).zip(&self.marks).filter(|(_, mark)| mark.whole);
+        manifest::write(path, all.map(|(((input, size), place), mark)| Summary::new(input, *size, place, mark)))
+    }
+}

@@ -1,0 +1,112 @@
+//! What a run begins with, however it reads its inputs.
+
+use crate::cli::DedupOptions;
+use crate::dedup::checkpoint::{self, Checkpoint, Checkpoints, Job};
+use crate::dedup::folder::Folder;
+use crate::dedup::wakes::{self, Wake};
+use crate::encode::Compression;
+use crate::error::Error;
+use crate::files;
+use crate::leftovers;
+use crate::lines::Hashing;
+use crate::lines::input::{Input, Inputs};
+use crate::lock;
+use crate::pieces::Crew;
+use crate::set::exact::Exact;
+use crate::set::inserter::Inserter;
+use crate::set::{KeySet, sizing};
+use bloomline::KeyHasher;
+use crossbeam_channel::Receiver;
+use std::env;
+use std::path::PathBuf;
+
+/// What makes the second hash of a fingerprint another one than the first.
+const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What to do instead of losing the outputs of an interrupted run.
+pub const CONTINUE: &str = "continue that run with --resume, ";
+
+/// The set, and the second look at it.
+pub fn inserter(options: &DedupOptions, inputs: &[Input]) -> Result<Inserter, Error> {
+    let mut inserter = sizing::of_dedup(options, inputs)?;
+    if options.exact {
+        inserter.exact = Some(Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?);
+    }
+    Ok(inserter)
+}
+
+/// Tells the user of what is known before the first line.
+pub fn begin_counting(inserter: &mut Inserter, inputs: &Inputs, start: Option<&Checkpoint>) {
+    inserter.begin();
+    inputs.left_out.iter().for_each(|why| inserter.leave_out(why));
+    let counts = &mut inserter.counts;
+    counts.left_out = start.map_or(0, |start| start.left_out).max(counts.left_out);
+}
+
+/// Receives signals and the times of checkpoints from now on.
+pub fn receive_wakes(options: &DedupOptions, set: &KeySet) -> Result<Receiver<Wake>, Error> {
+    let unsaved = options.state.clone().map(|state| Error::Unsaved { state });
+    wakes::receive(options.checkpoint, unsaved.or(set.is_shared().then_some(Error::UnprintedAtEnd)))
+}
+
+/// How the keys of lines are hashed.
+pub fn hashing(options: &DedupOptions, inserter: &Inserter) -> Hashing {
+    let second = options.exact.then(|| KeyHasher::new(options.size.seed() ^ SECOND));
+    Hashing { second, ..options.reading.hashing(inserter.set.hasher()) }
+}
+
+/// The threads that compress outputs, if any of these is compressed in pieces.
+pub fn crew(options: &DedupOptions, outputs: impl IntoIterator<Item = Compression>) -> Result<Crew, Error> {
+    match outputs.into_iter().any(Compression::is_in_pieces) {
+        true => Crew::new(options.reading.threads()),
+        false => Ok(Crew::default()),
+    }
+}
+
+/// The files that the run itself keeps.
+pub fn own_files(options: &DedupOptions) -> Vec<PathBuf> {
+    let of_state = |path: &PathBuf| [path.clone(), Checkpoints::beside(path), lock::beside(path)];
+    options.state.iter().flat_map(of_state).chain(options.manifest.clone()).collect()
+}
+
+/// A run whose outputs are in a folder.
+pub struct InFolder {
+    pub folder: Folder,
+    pub inserter: Inserter,
+    /// The checkpoints to come, and the one to go on at.
+    pub checkpoints: Option<Checkpoints>,
+    pub start: Option<Checkpoint>,
+}
+
+impl InFolder {
+    /// Opens the folder and the set. All that can fail comes before an output is lost.
+    pub fn new(options: &DedupOptions, inputs: &Inputs) -> Result<Self, Error> {
+        if options.resume && !checkpoint::can_resume(options, &inputs.found) {
+            return Err(Error::ResumeStream);
+        }
+        let path = options.output_dir.as_deref().expect("the lines go to a folder");
+        let folder = Folder::open(path, inputs, options.compress, &own_files(options))?;
+        if let Some(manifest) = &options.manifest {
+            files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
+            // Nobody else writes to the folder, nor to its manifest.
+            leftovers::own(manifest);
+        }
+        let mut inserter = inserter(options, &inputs.found)?;
+        let (mut checkpoints, mut start, mut resume) = (None, None, "");
+        if let Some(state) = &options.state {
+            let mut earlier = Checkpoints::new(state, Job::new(options, &inputs.found))?;
+            match (state.exists(), options.resume) {
+                (true, true) => start = Some(earlier.find(&inserter.set)?),
+                (true, false) if earlier.is_interrupted(&inserter.set) => resume = CONTINUE,
+                _ => {}
+            }
+            checkpoints = Some(earlier);
+        }
+        match &start {
+            Some(start) => inserter.resume(start.room),
+            None if options.force => {}
+            None => folder.check_new(options.state.as_deref(), resume)?,
+        }
+        Ok(Self { folder, inserter, checkpoints, start })
+    }
+}
