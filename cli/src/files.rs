@@ -44,6 +44,12 @@ impl Origin {
         }
     }
 
+    /// Whether it is what is at a path, which has this inode.
+    pub fn is_at(&self, path: &Path, inode: u64) -> bool {
+        let may_be = self.identity.as_ref().is_some_and(|identity| identity.1 == inode);
+        may_be && self.identity == Self::of(path).identity
+    }
+
     /// Its name for the user.
     pub fn name(&self) -> &str {
         &self.name
@@ -86,6 +92,11 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin
 /// What a file is called for the user to read: on one line, whatever is in the name.
 pub fn name(path: &Path) -> String {
     format!("{path:?}")
+}
+
+/// The same for an input.
+pub fn input_name(path: &Path) -> String {
+    if is_standard(path) { "standard input".to_owned() } else { name(path) }
 }
 
 /// Whether the path stands for standard input or output.

@@ -126,9 +126,8 @@ impl Job {
 /// Whether all inputs can be read and all outputs written from the middle.
 pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
     let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
-    let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size.is_some());
-    from_files
-        && !options.reading.files.iter().any(|path| is_standard(path))
+    let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
+    inputs.iter().all(is_named)
         && !options.count
         && (options.output_dir.is_some() || options.output().is_some_and(is_file))
         && options.dupes().is_none_or(is_file)

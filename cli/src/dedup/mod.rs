@@ -48,7 +48,8 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// Runs the command.
 pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
-    let inputs = Inputs::check(&options.reading.files, options.reading.on_error != OnError::Fail)?;
+    let inputs =
+        Inputs::check(&options.reading.named(), &no_inputs(options), options.reading.on_error != OnError::Fail)?;
     let _lock = options.state.as_deref().map(|state| lock(options, state, &inputs.found)).transpose()?;
     let (mut inserter, stop) = match &options.output_dir {
         Some(folder) => side_by_side(options, inputs, folder)?,
@@ -90,7 +91,8 @@ fn side_by_side(options: &DedupOptions, inputs: Inputs, folder: &Path) -> Result
     if options.resume && !checkpoint::can_resume(options, &inputs.found) {
         return Err(Error::ResumeStream);
     }
-    let folder = Folder::open(folder, &inputs, options.compress, &own_files(options))?;
+    let own: Vec<PathBuf> = own_files(options).into_iter().chain(options.reading.files_from.clone()).collect();
+    let folder = Folder::open(folder, &inputs, options.compress, &own)?;
     if let Some(manifest) = &options.manifest {
         files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
     }
@@ -154,10 +156,23 @@ fn hashing(options: &DedupOptions, inserter: &Inserter) -> Hashing {
     Hashing { second, ..options.reading.hashing(inserter.set.hasher()) }
 }
 
+/// A filter's file, and what stands beside it: its lock, and its checkpoints.
+pub fn files_of(filter: &Path) -> [PathBuf; 3] {
+    [filter.into(), lock::beside(filter), Checkpoints::beside(filter)]
+}
+
 /// The files that the run itself keeps.
 fn own_files(options: &DedupOptions) -> Vec<PathBuf> {
-    let of_state = |path: &PathBuf| [path.clone(), Checkpoints::beside(path), lock::beside(path)];
-    options.state.iter().flat_map(of_state).chain(options.manifest.clone()).collect()
+    options.state.iter().flat_map(|state| files_of(state)).chain(options.manifest.clone()).collect()
+}
+
+/// What is no input where a directory has it: the state, the folder of outputs, and files that this run continues, or empties
+/// only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
+fn no_inputs(options: &DedupOptions) -> Vec<PathBuf> {
+    let safe = options.resume || options.force || options.state.as_deref().is_some_and(Path::exists);
+    let outputs = options.outputs().map(Path::to_owned).chain(options.manifest.clone()).filter(|_| safe);
+    let state = options.state.iter().flat_map(|state| files_of(state));
+    state.chain(outputs).chain(options.output_dir.clone()).collect()
 }
 
 /// Locks the state and its checkpoints, which must be none of the inputs.
