@@ -2,7 +2,7 @@
 
 use crate::cli::BuildOptions;
 use crate::error::{Error, Stop};
-use crate::files;
+use crate::files::{self, Origin};
 use crate::lines::chunks::Chunks;
 use crate::lines::input::{Input, Inputs};
 use crate::lines::pipeline::{self, Event};
@@ -20,9 +20,13 @@ use std::time::Instant;
 pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let reading = &options.reading;
+    // A filter that is replaced is refused as an input.
+    let own = files::of_filter(&options.output);
+    let own = if options.append { &own } else { &own[1..] };
     let Inputs { found: inputs, left_out, read: bytes, .. } =
-        Inputs::check(&reading.files, reading.on_error != OnError::Fail)?;
-    files::check_target(&options.output, inputs.iter().map(|input| &input.origin))?;
+        Inputs::check(&reading.named(), own, reading.on_error != OnError::Fail)?;
+    let list = reading.files_from.as_deref().map(Origin::of);
+    files::check_target(&options.output, inputs.iter().map(|input| &input.origin).chain(&list))?;
     let _lock = Lock::of(&options.output, options.wait)?;
     // A number of lines that is estimated too low has them read again, so that the file has one filter of the right size.
     let again: io::Result<Vec<Input>> = inputs.iter().map(Input::again).collect();

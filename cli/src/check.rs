@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
-    let Inputs { found: inputs, left_out, read, .. } = Inputs::check(&options.reading.files, true)?;
+    let own = options.filter.as_deref().map(files::of_filter);
+    let Inputs { found: inputs, left_out, several, read, .. } =
+        Inputs::check(&options.reading.named(), own.as_slice().as_flattened(), true)?;
     left_out.iter().for_each(|why| tell(why));
     let origin = options.filter.as_deref().map(Origin::of);
     let filter = filter(options)?;
@@ -29,7 +31,7 @@ pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
         warn(&format!("{excess}; build a larger one with -n"));
     }
     let incomplete = !left_out.is_empty();
-    let progress = Progress::new(&inputs, read, options.quiet, !options.count || options.reading.files.len() > 1);
+    let progress = Progress::new(&inputs, read, options.quiet, !options.count || several);
     let filter = Arc::new(filter);
     let mut search =
         Search { options, filter, progress, lines: 0, selected: 0, faults: 0, first_fault: None, incomplete };
@@ -38,7 +40,7 @@ pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
     } else {
         let mut output = Output::create(None, inputs.iter().map(|input| &input.origin).chain(&origin))?;
         if options.count {
-            search.count(inputs, &mut output)?;
+            search.count(inputs, several, &mut output)?;
         } else {
             search.print(inputs, &mut output)?;
         }
@@ -121,11 +123,11 @@ impl Search<'_> {
     }
 
     /// Inputs run one by one here, for chunks do not end where a file does.
-    fn count(&mut self, inputs: Vec<Input>, output: &mut Output) -> Result<(), Error> {
+    fn count(&mut self, inputs: Vec<Input>, several: bool, output: &mut Output) -> Result<(), Error> {
         for input in inputs {
             let (path, before) = (input.path.clone(), self.selected);
             self.run(vec![input], |_, _| Ok(()))?;
-            if self.options.reading.files.len() > 1 {
+            if several {
                 let stdin = files::is_standard(&path);
                 output.write(if stdin { b"(standard input)" } else { path.as_os_str().as_bytes() })?;
                 output.write(b":")?;

@@ -8,7 +8,8 @@ use crate::key::{KeyRule, Part};
 use crate::lines::Hashing;
 use crate::lines::ahead::Ahead;
 use crate::lines::chunks::Cut;
-use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, memory, rate, size};
+use crate::lines::find::Named;
+use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, glob, memory, rate, size};
 use bloomline::KeyHasher;
 use clap::error::ErrorKind;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, value_parser};
@@ -166,9 +167,29 @@ Examples:
 #[derive(Args)]
 pub struct ReadOptions {
     /// Files to read one after another, plain or compressed by gzip, zstd, xz or bzip2, as their first bytes tell. "-" is standard
-    /// input, which is also read if no file is named. zstd takes memory for the window of a file, up to 2 GiB, and xz up to 4 GiB
+    /// input, which is also read if no file is named. zstd takes memory for the window of a file, up to 2 GiB, and xz up to 4 GiB.
+    /// The files in a directory and below are read in the order of the bytes of their paths, as `LC_ALL=C sort` puts them, each
+    /// once. Hidden ones are left out, and links in it are not followed. A .gitignore does not count
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+
+    /// Read the files and directories that LIST names, one on each line, after those of the command line. "-" is standard input.
+    /// With -z the names end with NUL
+    #[arg(long, value_name = "LIST")]
+    pub files_from: Option<PathBuf>,
+
+    /// Of the files in directories, take those that match GLOB, such as '*.gz' or 'en/**'; with ! before it leave them out. Given
+    /// several times, the last one that matches counts. With a / in it, it is for the whole path below the directory
+    #[arg(short, long, value_name = "GLOB", value_parser = glob)]
+    pub glob: Vec<String>,
+
+    /// Take the hidden files and folders in directories too, whose names begin with a dot
+    #[arg(long)]
+    pub hidden: bool,
+
+    /// Follow the symbolic links in directories. One that is named is always followed
+    #[arg(short = 'L', long)]
+    pub follow: bool,
 
     /// Lines end with NUL instead of a newline
     #[arg(short, long)]
@@ -254,6 +275,13 @@ impl ReadOptions {
     /// How many threads read and hash.
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
+    }
+
+    /// The inputs that are named.
+    pub fn named(&self) -> Named<'_> {
+        let Self { files, files_from, glob, hidden, follow, .. } = self;
+        let (hidden, follow) = (*hidden, *follow);
+        Named { paths: files, list: files_from.as_deref(), end: self.end(), globs: glob, hidden, follow }
     }
 
     /// How to cut the inputs.
@@ -392,7 +420,8 @@ pub struct DedupOptions {
     #[arg(long, help_heading = "Filter", conflicts_with = "state")]
     pub exact: bool,
 
-    /// Write to FILE instead of standard output ("-"), compressed if its name ends in .gz, .zst, .xz or .bz2. It must not be an input
+    /// Write to FILE instead of standard output ("-"), compressed if its name ends in .gz, .zst, .xz or .bz2. It must not be an input:
+    /// in a directory that is read, only --resume and --force leave it out
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
@@ -554,7 +583,7 @@ pub struct CheckOptions {
     #[arg(short = 'v', long)]
     pub invert_match: bool,
 
-    /// Print the number of selected lines instead of the lines, or NAME:COUNT for each of several files
+    /// Print the number of selected lines instead of the lines, or NAME:COUNT for each of several files, of a directory or of a list
     #[arg(short, long)]
     pub count: bool,
 

@@ -27,7 +27,14 @@ macro_rules! errors {
 
 errors! {
     Open { input: String, source: io::Error } => "cannot open {input}: {source}";
-    Directory { input: String } => "cannot read {input}: it is a directory; name the files in it";
+    NoFile { folder: String } =>
+        "no file is found in the directory {folder}; see --glob, and --hidden and --follow for what is left out";
+    Loop { link: String, folder: String } =>
+        "cannot follow {link}: it leads back to {folder}, which it is in; remove the link, or leave out --follow";
+    EmptyList { list: String } => "no input is named in {list}, the list of --files-from; name one on each line";
+    ListWithNul { list: String } =>
+        "cannot read {list}, the list of --files-from: there are NULs in it; give -z if they end names, and lines of the inputs too";
+    StdinTwice => "standard input cannot be an input and the list of --files-from at once; name another file for one of them";
     ForeignInput { format: &'static str } =>
         "it is in the format of {format}, which is not supported; decompress it, or compress it with gzip, zstd, xz or bzip2";
     Padding => "after the zeros that end a gzip file comes something else";
@@ -73,7 +80,8 @@ errors! {
         "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged; build it with -n";
 
     Overwrite { input: String, output: String } =>
-        "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file";
+        "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file, \
+         or leave this one out of a directory with --glob '!NAME'";
     Locked { file: String } =>
         "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";
     Busy { filter: PathBuf } =>

@@ -44,6 +44,12 @@ impl Origin {
         }
     }
 
+    /// Whether it is what is at a path, which has this inode.
+    pub fn is_at(&self, path: &Path, inode: u64) -> bool {
+        let may_be = self.identity.as_ref().is_some_and(|identity| identity.1 == inode);
+        may_be && self.identity == Self::of(path).identity
+    }
+
     /// Its name for the user.
     pub fn name(&self) -> &str {
         &self.name
@@ -88,6 +94,11 @@ pub fn name(path: &Path) -> String {
     format!("{path:?}")
 }
 
+/// The same for an input.
+pub fn input_name(path: &Path) -> String {
+    if is_standard(path) { "standard input".to_owned() } else { name(path) }
+}
+
 /// Whether the path stands for standard input or output.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
@@ -119,4 +130,19 @@ pub fn appended(path: &Path, end: &str) -> PathBuf {
     let mut path = OsString::from(path);
     path.push(end);
     path.into()
+}
+
+/// The file of the lock on a filter's file, however that is spelled.
+pub fn lock_of(filter: &Path) -> PathBuf {
+    appended(&resolved(filter), ".lock")
+}
+
+/// The file of the checkpoints of a run whose state is in this file.
+pub fn checkpoints_of(state: &Path) -> PathBuf {
+    appended(state, ".resume")
+}
+
+/// A filter's file, and what may stand beside it.
+pub fn of_filter(filter: &Path) -> [PathBuf; 3] {
+    [filter.into(), lock_of(filter), checkpoints_of(filter)]
 }

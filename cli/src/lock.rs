@@ -4,16 +4,11 @@
 //! its place.
 
 use crate::error::Error;
-use crate::files::{self, appended, name, resolved};
+use crate::files::{self, name};
 use crate::leftovers;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// The file of the lock on a filter's file, however that is spelled.
-pub fn beside(target: &Path) -> PathBuf {
-    appended(&resolved(target), ".lock")
-}
 
 /// Held until it is dropped.
 #[derive(Debug)]
@@ -27,7 +22,7 @@ impl Lock {
     /// Locks a filter's file, whether it is there or not. If another run holds the lock, waits for it or refuses. Removes what a
     /// killed run left.
     pub fn of(target: &Path, wait: bool) -> Result<Self, Error> {
-        let path = beside(target);
+        let path = files::lock_of(target);
         let failed = |source| Error::Create { output: name(&path), source };
         loop {
             let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;

@@ -7,7 +7,7 @@
 
 use crate::cli::DedupOptions;
 use crate::error::Error;
-use crate::files::{appended, is_standard, name, whole};
+use crate::files::{self, is_standard, name, whole};
 use crate::lines::input::Input;
 use crate::set::KeySet;
 use crate::set::inserter::Counts;
@@ -141,9 +141,8 @@ impl Job {
 /// Whether all inputs can be read and all outputs written from the middle.
 pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
     let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
-    let from_files = !options.reading.files.is_empty() && inputs.iter().all(|input| input.size.is_some());
-    from_files
-        && !options.reading.files.iter().any(|path| is_standard(path))
+    let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
+    inputs.iter().all(is_named)
         && !options.count
         && (options.output_dir.is_some() || options.output().is_some_and(is_file))
         && options.dupes().is_none_or(is_file)
@@ -175,14 +174,9 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// The file beside a state.
-    pub fn beside(state: &Path) -> PathBuf {
-        appended(state, ".resume")
-    }
-
     /// Those beside the state, none of this job so far. A file of that name with anything else in it is refused.
     pub fn new(state: &Path, job: Job) -> Result<Self, Error> {
-        let path = Self::beside(state);
+        let path = files::checkpoints_of(state);
         let earlier = match fs::read(&path) {
             Ok(text) => {
                 let foreign = |_| Error::NotCheckpoints { path: path.clone() };

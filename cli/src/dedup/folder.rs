@@ -196,7 +196,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let inputs = Inputs::check(&paths, false).unwrap();
+        let inputs = Inputs::of(&paths);
         let folders: Vec<PathBuf> = folders.iter().map(|name| folder.path().join(name)).collect();
         let places = places(Path::new("out"), &inputs.found, &folders, compression.map(Compression::of))?;
         Ok(places.iter().map(|place| place.whole.to_str().unwrap().to_owned()).collect())

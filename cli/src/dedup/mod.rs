@@ -13,7 +13,6 @@ mod start;
 mod wakes;
 
 use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::Checkpoints;
 use crate::error::{Error, Stop};
 use crate::files;
 use crate::leftovers;
@@ -30,7 +29,8 @@ use std::time::Instant;
 /// Runs the command.
 pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
     let started = Instant::now();
-    let inputs = Inputs::check(&options.reading.files, options.reading.on_error != OnError::Fail)?;
+    let inputs =
+        Inputs::check(&options.reading.named(), &start::no_inputs(options), options.reading.on_error != OnError::Fail)?;
     let _lock = options.state.as_deref().map(|state| lock(options, state, &inputs.found)).transpose()?;
     let (mut inserter, stop) =
         if options.is_side_by_side() { side_by_side::run(options, inputs)? } else { in_order::run(options, inputs)? };
@@ -50,7 +50,7 @@ pub fn run(options: &DedupOptions) -> Result<ExitCode, Error> {
 
 /// Locks the state and its checkpoints, which must be none of the inputs.
 fn lock(options: &DedupOptions, state: &Path, inputs: &[Input]) -> Result<Lock, Error> {
-    let checkpoints = Checkpoints::beside(state);
+    let checkpoints = files::checkpoints_of(state);
     for path in [state, &checkpoints] {
         files::check_target(path, inputs.iter().map(|input| &input.origin))?;
     }

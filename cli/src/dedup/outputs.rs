@@ -23,7 +23,8 @@ impl Targets {
     /// Opens them. None of them may be an input, the state or the other one.
     pub fn open(options: &DedupOptions, inputs: &[Input]) -> Result<Self, Error> {
         let states = own_files(options);
-        let taken: Vec<Origin> = states.iter().map(|path| Origin::of(path)).collect();
+        let taken: Vec<Origin> =
+            states.iter().chain(&options.reading.files_from).map(|path| Origin::of(path)).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
         let kept = Target::open(options.output(), options.compress, taken(), [])?;
         let dropped = options

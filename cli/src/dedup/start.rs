@@ -10,7 +10,6 @@ use crate::files;
 use crate::leftovers;
 use crate::lines::Hashing;
 use crate::lines::input::{Input, Inputs};
-use crate::lock;
 use crate::pieces::Crew;
 use crate::set::exact::Exact;
 use crate::set::inserter::Inserter;
@@ -18,7 +17,7 @@ use crate::set::{KeySet, sizing};
 use bloomline::KeyHasher;
 use crossbeam_channel::Receiver;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What makes the second hash of a fingerprint another one than the first.
 const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -65,8 +64,17 @@ pub fn crew(options: &DedupOptions, outputs: impl IntoIterator<Item = Compressio
 
 /// The files that the run itself keeps.
 pub fn own_files(options: &DedupOptions) -> Vec<PathBuf> {
-    let of_state = |path: &PathBuf| [path.clone(), Checkpoints::beside(path), lock::beside(path)];
-    options.state.iter().flat_map(of_state).chain(options.manifest.clone()).collect()
+    let of_state = options.state.iter().flat_map(|state| files::of_filter(state));
+    of_state.chain(options.manifest.clone()).collect()
+}
+
+/// What is no input where a directory has it: the state, the folder of outputs, and files that this run continues, or empties
+/// only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
+pub fn no_inputs(options: &DedupOptions) -> Vec<PathBuf> {
+    let safe = options.resume || options.force || options.state.as_deref().is_some_and(Path::exists);
+    let outputs = options.outputs().map(Path::to_owned).chain(options.manifest.clone()).filter(|_| safe);
+    let state = options.state.iter().flat_map(|state| files::of_filter(state));
+    state.chain(outputs).chain(options.output_dir.clone()).collect()
 }
 
 /// A run whose outputs are in a folder.
@@ -85,7 +93,8 @@ impl InFolder {
             return Err(Error::ResumeStream);
         }
         let path = options.output_dir.as_deref().expect("the lines go to a folder");
-        let folder = Folder::open(path, inputs, options.compress, &own_files(options))?;
+        let own: Vec<PathBuf> = own_files(options).into_iter().chain(options.reading.files_from.clone()).collect();
+        let folder = Folder::open(path, inputs, options.compress, &own)?;
         if let Some(manifest) = &options.manifest {
             files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
             // Nobody else writes to the folder, nor to its manifest.

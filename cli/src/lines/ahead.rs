@@ -262,7 +262,7 @@ mod tests {
         fs::write(&paths[20], "").unwrap();
         whole[20].clear();
         for (threads, memory) in [(1, 1 << 30), (2, PIECE), (3, 3 * PIECE), (8, 1 << 30), (8, 0)] {
-            let inputs = Inputs::check(&paths, false).unwrap().found;
+            let inputs = Inputs::of(&paths).found;
             fs::remove_file(&paths[17]).unwrap();
             let mut turns = Turns::new(inputs, 5, Ahead { threads, memory });
             let all = read(&mut turns);
@@ -293,7 +293,7 @@ mod tests {
             fs::write(&path, zstd::encode_all(&vec![1; 20 * PIECE][..], 1).unwrap()).unwrap();
             paths.push(path);
         }
-        let inputs = Inputs::check(&paths, false).unwrap().found;
+        let inputs = Inputs::of(&paths).found;
         let mut turns = Turns::new(inputs, 0, Ahead { threads: 4, memory: 6 * PIECE });
         let mut bytes = 0;
         while let Some((_, _, opened)) = turns.open() {
@@ -313,7 +313,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, zstd::encode_all(&vec![1; 20 * PIECE][..], 1).unwrap()).unwrap();
-        let inputs = Inputs::check(&[path.clone(), path], false).unwrap().found;
+        let inputs = Inputs::of(&[path.clone(), path]).found;
         let turns = Turns::new(inputs, 0, Ahead { threads: 2, memory: 2 * PIECE });
         let store = turns.store.clone();
         drop(turns);

@@ -1,13 +1,14 @@
-//! Inputs: opened and checked all at once, before the first byte is read.
+//! Inputs: found, opened and checked all at once, before the first byte is read.
 
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::lines::decode::Coding;
+use crate::lines::find::{self, Found, Named};
 use crate::lines::{decode, estimate};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, UNIX_EPOCH};
@@ -16,10 +17,12 @@ use std::time::{Duration, UNIX_EPOCH};
 pub struct Inputs {
     /// Those that can be opened, in order.
     pub found: Vec<Input>,
-    /// The folders that they are in.
-    pub folders: Vec<PathBuf>,
     /// What failed of the others, which are left out.
     pub left_out: Vec<String>,
+    /// For each input that is named: the directory itself, or the folder of the file.
+    pub folders: Vec<PathBuf>,
+    /// Whether the command line names something else than one file.
+    pub several: bool,
     /// Bytes read of all of them, as they stand in the files.
     pub read: Arc<AtomicU64>,
 }
@@ -52,30 +55,42 @@ pub struct Opened {
 }
 
 impl Inputs {
-    /// Checks that all files can be opened; standard input if there are none. Fails where one cannot, unless `go_on`.
-    pub fn check(files: &[PathBuf], go_on: bool) -> Result<Self, Error> {
-        let folders = files.iter().map(|file| crate::files::folder(file).to_owned()).collect();
-        let mut inputs = Self { found: Vec::new(), folders, left_out: Vec::new(), read: Arc::default() };
-        let stdin = [PathBuf::from("-")];
-        for path in if files.is_empty() { &stdin } else { files } {
-            match Input::check(path, &inputs.read) {
-                Ok(input) => inputs.found.push(input),
-                Err(error) if go_on => inputs.left_out.push(format!("{error}; continued without it")),
-                Err(error) => return Err(error),
+    /// Finds the files that are named, and checks that all can be opened. Fails where one cannot, unless `go_on`. What directories
+    /// have of the run's `own` files, of standard output and of standard error is left out.
+    pub fn check(named: &Named, own: &[PathBuf], go_on: bool) -> Result<Self, Error> {
+        let standard = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
+        let standard = standard.into_iter().filter_map(|file| File::from(file.ok()?).metadata().ok());
+        let standard = standard.map(|metadata| Origin::new(String::new(), &metadata));
+        let own: Vec<Origin> = own.iter().map(|path| Origin::of(path)).chain(standard).collect();
+        let Found { files, folders, mut left_out, several } = named.find(&own, go_on)?;
+        let (mut found, read) = (Vec::new(), Arc::default());
+        for path in files {
+            match Input::check(path, &read) {
+                Ok(input) => found.push(input),
+                Err(error) => find::leave_out(&mut left_out, error, go_on)?,
             }
         }
-        Ok(inputs)
+        Ok(Self { found, left_out, folders, several, read })
+    }
+
+    /// Those of files that can be opened.
+    #[cfg(test)]
+    pub fn of(paths: &[PathBuf]) -> Self {
+        Self::check(&Named { paths, ..Named::default() }, &[], false).unwrap()
     }
 }
 
 impl Input {
     /// Checks that a file can be opened, and is no directory and of no format that is not supported.
-    fn check(path: &Path, read: &Arc<AtomicU64>) -> Result<Self, Error> {
-        let stdin = files::is_standard(path);
-        let name = if stdin { "standard input".to_owned() } else { files::name(path) };
+    fn check(path: PathBuf, read: &Arc<AtomicU64>) -> Result<Self, Error> {
+        let stdin = files::is_standard(&path);
+        let name = files::input_name(&path);
         let open = || {
-            let file = if stdin { io::stdin().as_fd().try_clone_to_owned()?.into() } else { File::open(path)? };
+            let file = if stdin { io::stdin().as_fd().try_clone_to_owned()?.into() } else { File::open(&path)? };
             let metadata = file.metadata()?;
+            if metadata.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
             let compressed = metadata.is_file()
                 && match Coding::of_file(&file) {
                     Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
@@ -85,13 +100,12 @@ impl Input {
             Ok((file, metadata, compressed))
         };
         match open() {
-            Ok((_, metadata, _)) if metadata.is_dir() => Err(Error::Directory { input: name }),
             Ok((file, metadata, compressed)) => {
                 let file = (!metadata.is_file() || stdin).then_some((file, None));
                 let origin = Origin::new(name, &metadata);
                 let size = origin.is_regular().then_some(metadata.len());
                 let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-                Ok(Self { origin, path: path.to_owned(), file, size, compressed, modified, read: read.clone() })
+                Ok(Self { origin, path, file, size, compressed, modified, read: read.clone() })
             }
             Err(source) => Err(Error::Open { input: name, source }),
         }

@@ -4,6 +4,7 @@ pub mod ahead;
 pub mod chunks;
 pub mod decode;
 pub mod estimate;
+pub mod find;
 pub mod input;
 pub mod pipeline;
 pub mod position;

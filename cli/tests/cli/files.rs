@@ -119,7 +119,8 @@ fn outputs_and_exit_codes_are_those_of_grep() {
 fn one_file_that_cannot_be_read_stops_no_other() {
     let bench = Bench::new(&[("a", b"x\nn\n"), ("b", b"y\n"), ("keys", b"x\ny\n"), ("zip", b"PK\x03\x04\n")]);
     bench.clean("build -o f keys");
-    for (bad, why) in [("missing", "No such file"), (".", "directory"), ("zip", "format of zip")] {
+    fs::create_dir(bench.path("empty")).unwrap();
+    for (bad, why) in [("missing", "No such file"), ("empty", "no file is found"), ("zip", "format of zip")] {
         for (options, expected) in
             [("-j2", "x\ny\n"), ("-j 1 --chunk-size 1", "x\ny\n"), ("-c", "a:1\nb:1\n"), ("-v", "n\n")]
         {

@@ -8,6 +8,7 @@ mod live;
 
 mod compress;
 mod files;
+mod find;
 mod inputs;
 mod keys;
 mod lines;

@@ -1,0 +1,153 @@
+//! The files that the inputs stand for: lists are read, and directories are walked.
+
+use crate::error::Error;
+use crate::files::{self, Origin};
+use ignore::overrides::OverrideBuilder;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use walkdir::{DirEntry, DirEntryExt, WalkDir};
+
+/// What the user names, and what to take of the directories among it.
+#[derive(Default)]
+pub struct Named<'a> {
+    /// Files and directories. "-" is standard input.
+    pub paths: &'a [PathBuf],
+    /// A file with the names of more.
+    pub list: Option<&'a Path>,
+    /// What ends a name in it.
+    pub end: u8,
+    /// Which files to take, by their paths below the directory that is named.
+    pub globs: &'a [String],
+    /// Whether to take what begins with a dot.
+    pub hidden: bool,
+    /// Whether to follow symbolic links.
+    pub follow: bool,
+}
+
+/// The files that the inputs stand for.
+pub struct Found {
+    /// The files, in the order in which they are read.
+    pub files: Vec<PathBuf>,
+    /// For each input that is named: the directory itself, or the folder of the file.
+    pub folders: Vec<PathBuf>,
+    /// What failed, and is left out.
+    pub left_out: Vec<String>,
+    /// Whether the command line names something else than one file.
+    pub several: bool,
+}
+
+impl Named<'_> {
+    /// Finds the files. Leaves out of directories what the run itself has open or writes, which is `own`, and files that are
+    /// named besides or were found before. Fails where a directory fails, unless `go_on`.
+    pub fn find(&self, own: &[Origin], go_on: bool) -> Result<Found, Error> {
+        let (mut files, mut folders, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        let mut named = self.paths.to_vec();
+        match self.list {
+            Some(list) => {
+                let listed = self.listed(list)?;
+                if listed.is_empty() {
+                    leave_out(&mut left_out, Error::EmptyList { list: files::input_name(list) }, go_on)?;
+                }
+                named.extend(listed);
+                if files::is_standard(list) && named.iter().any(|path| files::is_standard(path)) {
+                    return Err(Error::StdinTwice);
+                }
+            }
+            None if named.is_empty() => named.push("-".into()),
+            None => {}
+        }
+        let is_folder: Vec<bool> = named.iter().map(|path| !files::is_standard(path) && path.is_dir()).collect();
+        let walks = is_folder.contains(&true);
+        let several = named.len() > 1 || walks || self.list.is_some();
+        let named = || named.iter().zip(is_folder.iter().copied());
+        let mut known: Option<HashSet<PathBuf>> = (walks && (named().len() > 1 || self.follow))
+            .then(|| named().filter(|(_, is_folder)| !is_folder).map(|(path, _)| files::resolved(path)).collect());
+        for (path, is_folder) in named() {
+            if !is_folder {
+                if !files::is_standard(path) {
+                    folders.push(files::folder(path).to_owned());
+                }
+                files.push(path.clone());
+                continue;
+            }
+            folders.push(path.clone());
+            let (mut found, errors) = self.walk(path, own);
+            if found.is_empty() && errors.is_empty() {
+                leave_out(&mut left_out, Error::NoFile { folder: files::name(path) }, go_on)?;
+            }
+            errors.into_iter().try_for_each(|error| leave_out(&mut left_out, error, go_on))?;
+            if let Some(known) = &mut known {
+                found.retain(|path| known.insert(files::resolved(path)));
+            }
+            files.append(&mut found);
+        }
+        Ok(Found { files, folders, left_out, several })
+    }
+
+    /// The names in a list.
+    fn listed(&self, list: &Path) -> Result<Vec<PathBuf>, Error> {
+        let name = || files::input_name(list);
+        let mut bytes = Vec::new();
+        let read = if files::is_standard(list) {
+            io::stdin().lock().read_to_end(&mut bytes).map(drop)
+        } else {
+            fs::read(list).map(|read| bytes = read)
+        };
+        read.map_err(|source| Error::Open { input: name(), source })?;
+        if self.end != 0 && bytes.contains(&0) {
+            return Err(Error::ListWithNul { list: name() });
+        }
+        let names = bytes.split(|&byte| byte == self.end).filter(|name| !name.is_empty());
+        Ok(names.map(|name| OsStr::from_bytes(name).into()).collect())
+    }
+
+    /// The regular files in a directory that are not `own`, sorted by the bytes of their paths, and what failed, by path too.
+    fn walk(&self, folder: &Path, own: &[Origin]) -> (Vec<PathBuf>, Vec<Error>) {
+        let mut globs = OverrideBuilder::new("");
+        let globs = self.globs.iter().try_fold(&mut globs, |globs, glob| globs.add(glob));
+        let globs = globs.and_then(|globs| globs.build()).expect("each was tried when the options were read");
+        let is_taken = |entry: &DirEntry| {
+            let below = entry.path().strip_prefix(folder).expect("it is in the directory");
+            let hidden = !self.hidden && entry.file_name().as_bytes().starts_with(b".");
+            let taken = !hidden && !globs.matched(below, entry.file_type().is_dir()).is_ignore();
+            entry.depth() == 0 || taken && !own.iter().any(|own| own.is_at(entry.path(), entry.ino()))
+        };
+        let (mut files, mut errors) = (Vec::new(), Vec::new());
+        let entries = WalkDir::new(folder).follow_links(self.follow).sort_by_file_name();
+        for entry in entries.into_iter().filter_entry(is_taken) {
+            match entry {
+                Ok(entry) if entry.file_type().is_file() => files.push(entry.into_path()),
+                // A pipe would be waited for.
+                Ok(_) => {}
+                Err(error) => {
+                    let input = files::name(error.path().unwrap_or(folder));
+                    errors.push(match error.loop_ancestor().map(files::name) {
+                        Some(folder) => Error::Loop { link: input, folder },
+                        None => Error::Open { input, source: own_words(error) },
+                    });
+                }
+            }
+        }
+        // Not as paths, which are compared by their parts.
+        files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+        (files, errors)
+    }
+}
+
+/// Goes on without the input that has this error, if that is asked for.
+pub fn leave_out(left_out: &mut Vec<String>, error: Error, go_on: bool) -> Result<(), Error> {
+    if !go_on {
+        return Err(error);
+    }
+    left_out.push(format!("{error}; continued without it"));
+    Ok(())
+}
+
+/// What the system says, without the path, which is told besides.
+fn own_words(error: walkdir::Error) -> io::Error {
+    error.into_io_error().expect("only a loop is no error of the system")
+}

@@ -1,0 +1,359 @@
+//! Which files the inputs stand for: directories, globs and lists.
+
+use crate::common::{Bench, clean, ended, failed, fed, number, refused, stats, tells, text};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Files, each with its path as its only line.
+fn tree(paths: &[&str]) -> Bench {
+    let bench = Bench::new(&[]);
+    for path in paths {
+        fs::create_dir_all(bench.path(path).parent().unwrap()).unwrap();
+        bench.write(path, format!("{path}\n").as_bytes());
+    }
+    bench
+}
+
+/// The lines of a run that must succeed and say nothing else.
+#[track_caller]
+fn lines(bench: &Bench, line: &str) -> Vec<String> {
+    bench.clean(line).lines().map(str::to_owned).collect()
+}
+
+/// `-` and `.` are before `/`, and the letters after it; `sort` of the C locale is the reference.
+#[test]
+fn the_files_of_a_directory_come_in_the_order_of_the_bytes_of_their_paths() {
+    let paths = ["d/a/z", "d/a/b/c", "d/a-b/x", "d/a.txt", "d/a0", "d/B", "d/a/b.x", "d/ä", "d/Z/1", "d/a/b-/y"];
+    let bench = tree(&paths);
+    let mut found = Command::new("sh");
+    found.args(["-c", "find d -type f | LC_ALL=C sort"]).current_dir(bench.0.path());
+    let sorted: Vec<String> = text(&found.output().unwrap().stdout).lines().map(str::to_owned).collect();
+    assert_eq!(sorted.len(), paths.len());
+    for line in ["dedup d", "dedup d/", "dedup .", "dedup -j 3 --chunk-size 1 d"] {
+        assert_eq!(lines(&bench, line), sorted, "{line}");
+    }
+    // Inputs come in the order in which they are named.
+    let parts = ["d/a0", "d/a/b-/y", "d/a/b.x", "d/a/b/c", "d/a/z", "d/Z/1"];
+    assert_eq!(lines(&bench, "dedup d/a0 d/a d/Z"), parts);
+}
+
+#[test]
+fn all_commands_take_directories() {
+    let bench = tree(&["d/x", "d/e/y", "z"]);
+    bench.clean("build -o f d");
+    assert_eq!(lines(&bench, "check -f f d z"), ["d/e/y", "d/x"]);
+    assert_eq!(bench.clean("dedup --count d z"), "3\n");
+}
+
+#[test]
+fn hidden_files_are_left_out_unless_asked_for() {
+    let bench = tree(&["d/x", "d/.y", "d/.e/z", "d/e/.y.gz", ".h/x", "d/ignored"]);
+    bench.write("d/.gitignore", b"ignored\n");
+    assert_eq!(lines(&bench, "dedup d"), ["d/ignored", "d/x"]);
+    assert_eq!(lines(&bench, "dedup --hidden d"), ["d/.e/z", "ignored", "d/.y", "d/e/.y.gz", "d/ignored", "d/x"]);
+    // Of what is named, nothing is hidden. A glob brings none in: other systems leave files such as ._y.gz.
+    assert_eq!(lines(&bench, "dedup .h d/.y d/.e"), [".h/x", "d/.y", "d/.e/z"]);
+    tells(&bench.refused("dedup -g *.gz d"), &["no file is found in the directory \"d\"", "--glob", "--hidden"]);
+    assert_eq!(lines(&bench, "dedup --hidden -g *.gz d"), ["d/e/.y.gz"]);
+}
+
+#[test]
+fn links_are_followed_if_they_are_named_or_on_request() {
+    let bench = tree(&["d/x", "other/y", "file"]);
+    for (target, link) in [("../other", "d/folder"), ("../file", "d/file"), ("d", "named"), ("file", "to-file")] {
+        symlink(target, bench.path(link)).unwrap();
+    }
+    assert_eq!(lines(&bench, "dedup d"), ["d/x"]);
+    assert_eq!(lines(&bench, "dedup named to-file"), ["d/x", "file"]);
+    for follow in ["-L", "--follow"] {
+        assert_eq!(lines(&bench, &format!("dedup {follow} d")), ["file", "other/y", "d/x"]);
+    }
+    // By whatever path a file is found, it is read once.
+    assert_eq!(lines(&bench, "dedup --annotate -L d other named"), ["new\tfile", "new\tother/y", "new\td/x"]);
+
+    symlink("nowhere", bench.path("d/broken")).unwrap();
+    symlink("../other", bench.path("other/loop")).unwrap();
+    assert_eq!(lines(&bench, "dedup d other"), ["d/x", "other/y"]);
+    tells(&bench.refused("dedup -L d"), &["cannot open \"d/broken\": No such file"]);
+    let message = bench.refused("dedup -L other");
+    tells(&message, &["cannot follow \"other/loop\": it leads back to \"other\"", "leave out --follow"]);
+    let output = bench.run("dedup -L --on-error skip d other");
+    assert_eq!((output.status.code(), text(&output.stdout).contains("other/y\n")), (Some(1), true));
+    tells(&text(&output.stderr), &["\"d/broken\"", "cannot follow", "continued without it"]);
+}
+
+#[test]
+fn a_pipe_in_a_directory_is_not_waited_for() {
+    let bench = tree(&["d/x"]);
+    bench.fifo("d/pipe");
+    assert_eq!(lines(&bench, "dedup d"), ["d/x"]);
+}
+
+#[test]
+fn globs_choose_among_the_files_of_directories() {
+    let bench = tree(&["d/a.gz", "d/b.txt", "d/en/c.gz", "d/en/deep/e.gz", "d/fr/en/f.gz", "d/fr/d.txt", "z.txt"]);
+    for (globs, expected) in [
+        ("-g *.gz", &["d/a.gz", "d/en/c.gz", "d/en/deep/e.gz", "d/fr/en/f.gz"][..]),
+        ("--glob !*.gz", &["d/b.txt", "d/fr/d.txt"]),
+        ("-g *.gz -g !e.*", &["d/a.gz", "d/en/c.gz", "d/fr/en/f.gz"]),
+        // The last one that matches counts.
+        ("-g !*.gz -g a*", &["d/a.gz"]),
+        ("-g a* -g !*.gz -g *.txt", &["d/b.txt", "d/fr/d.txt"]),
+        ("-g *.{txt,zip}", &["d/b.txt", "d/fr/d.txt"]),
+        ("-g [ab].*", &["d/a.gz", "d/b.txt"]),
+        // Paths begin in the directory that is named.
+        ("-g en/*.gz", &["d/en/c.gz"]),
+        ("-g en/**", &["d/en/c.gz", "d/en/deep/e.gz"]),
+        ("-g **/en/*", &["d/en/c.gz", "d/fr/en/f.gz"]),
+        ("-g /*.gz", &["d/a.gz"]),
+        ("-g !en/", &["d/a.gz", "d/b.txt", "d/fr/d.txt"]),
+    ] {
+        assert_eq!(lines(&bench, &format!("dedup {globs} d")), expected, "{globs}");
+    }
+    // What is named is taken.
+    assert_eq!(lines(&bench, "dedup -g !*.txt d/fr z.txt d/fr/d.txt"), ["d/fr/en/f.gz", "z.txt", "d/fr/d.txt"]);
+    tells(&bench.refused("dedup -g {a d"), &["--glob", "'{a'", "unclosed"]);
+}
+
+#[test]
+fn lists_name_files_and_directories() {
+    let bench = tree(&["d/x", "d/e/y", "z", "a"]);
+    bench.write("list", b"z\n\nd\n");
+    assert_eq!(lines(&bench, "dedup --files-from list a"), ["a", "z", "d/e/y", "d/x"]);
+    bench.write("list", b"z\nd/x");
+    assert_eq!(lines(&bench, "dedup --files-from list"), ["z", "d/x"]);
+    assert_eq!(clean(fed(bench.command("dedup --files-from - a"), b"z\n")), b"a\nz\n");
+    bench.write("with-stdin", b"z\n-\na\n");
+    assert_eq!(clean(fed(bench.command("dedup --files-from with-stdin"), b"x\n")), b"z\nx\na\n");
+    for (line, list) in [("dedup --files-from - -", "z\n"), ("dedup --files-from -", "z\n-\n")] {
+        tells(&refused(fed(bench.command(line), list.as_bytes())), &["standard input", "input", "--files-from"]);
+    }
+
+    // -z is for the names as it is for the lines.
+    bench.write("lines", b"1\n2\x003\x00");
+    bench.write("nul", b"lines\0\0z\0");
+    assert_eq!(bench.clean("dedup -z --files-from nul"), "1\n2\x003\0z\n\0");
+    tells(&bench.refused("dedup --files-from nul"), &["\"nul\"", "NULs", "-z"]);
+    for (name, bytes) in [("e\nf", &b"-z"[..]), ("g h", b"--files-from"), ("caf\u{e9}", b"x")] {
+        bench.write(name, bytes);
+    }
+    let odd = OsStr::from_bytes(b"\xFF\xFE");
+    fs::write(bench.0.path().join(odd), "odd\n").unwrap();
+    let list = b"e\nf\0\xFF\xFE\0g h\0caf\xC3\xA9";
+    assert_eq!(clean(fed(bench.command("dedup -z --files-from -"), list)), b"-z\0odd\n\0--files-from\0x\0");
+    assert_eq!(clean(fed(bench.command("dedup --files-from -"), b"\xFF\xFE\n")), b"odd\n");
+
+    bench.write("list", b"z\n");
+    for line in
+        ["dedup --files-from list -o list", "dedup --files-from list --dupes list", "build --files-from list -o list"]
+    {
+        tells(&bench.refused(line), &["cannot write to \"list\": it is also an input"]);
+    }
+    bench.write("empty", b"\n\n");
+    tells(&bench.refused("dedup --files-from empty"), &["no input is named in \"empty\""]);
+    tells(&bench.refused("dedup --files-from missing a"), &["cannot open \"missing\": No such file"]);
+    bench.write("list", b"a\nmissing\n");
+    tells(&bench.refused("dedup --files-from list"), &["cannot open \"missing\": No such file"]);
+    let output = bench.run("dedup --on-error skip --files-from list");
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\n"));
+}
+
+#[test]
+fn a_directory_without_files_is_an_error() {
+    let bench = tree(&["a", "d/.hidden"]);
+    fs::create_dir(bench.path("empty")).unwrap();
+    bench.clean("build -o f a");
+    for folder in ["empty", "d"] {
+        let why = format!("no file is found in the directory \"{folder}\"");
+        for line in ["dedup -o o", "build -o g"] {
+            tells(&bench.refused(&format!("{line} a {folder}")), &[&why]);
+            for on_error in ["skip", "keep"] {
+                let output = bench.run(&format!("{line} --stats=json --on-error {on_error} a {folder}"));
+                assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 1.0));
+                tells(&text(&output.stderr), &[&why, "continued without it"]);
+            }
+            ["o", "g"].iter().for_each(|output| drop(fs::remove_file(bench.path(output))));
+        }
+        let output = bench.run(&format!("check -f f {folder} a"));
+        assert_eq!(text(&output.stdout), "a\n");
+        tells(&failed(&output), &[&why]);
+    }
+}
+
+/// Root may read all folders, so another user runs it.
+#[test]
+fn a_folder_that_cannot_be_read_is_an_input_that_cannot_be_opened() {
+    let bench = tree(&["d/a/x", "d/b/y", "d/c/z"]);
+    let mode = |path: &str, mode| fs::set_permissions(bench.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    mode("", 0o777);
+    mode("d/b", 0);
+    let root = fs::metadata(bench.0.path()).unwrap().uid() == 0;
+    if root {
+        fs::copy(env!("CARGO_BIN_EXE_bloomline"), bench.path("bloomline")).unwrap();
+    }
+    let run = |line: &str| {
+        if !root {
+            return bench.run(line);
+        }
+        let mut command = Command::new(bench.path("bloomline"));
+        command.args(line.split(' ')).current_dir(bench.0.path()).uid(65534).gid(65534);
+        command.output().unwrap()
+    };
+    let why = "cannot open \"d/b\": Permission denied";
+    tells(&refused(run("dedup d")), &[why]);
+    for on_error in ["skip", "keep"] {
+        let output = run(&format!("dedup --on-error {on_error} d"));
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "d/a/x\nd/c/z\n"));
+        tells(&text(&output.stderr), &[why, "continued without it"]);
+    }
+    // Nobody enters a folder that is left out.
+    assert_eq!(clean(run("dedup -g !b d")), b"d/a/x\nd/c/z\n");
+    assert_eq!(run("build -o f -g !b d").status.code(), Some(0));
+    let output = run("check -f f d");
+    assert_eq!(text(&output.stdout), "d/a/x\nd/c/z\n");
+    tells(&failed(&output), &[why]);
+    mode("d/b", 0o755);
+}
+
+#[test]
+fn a_file_that_is_found_again_is_read_once_and_a_named_one_as_often_as_it_is_named() {
+    let bench = tree(&["d/e/x", "d/y"]);
+    for (inputs, expected) in [
+        ("d d/e", &["new\td/e/x", "new\td/y"][..]),
+        ("d/e d", &["new\td/e/x", "new\td/y"]),
+        ("d ./d d/../d", &["new\td/e/x", "new\td/y"]),
+        ("d/y d", &["new\td/y", "new\td/e/x"]),
+        ("d d/y", &["new\td/e/x", "new\td/y"]),
+        ("d/y d/y d", &["new\td/y", "dup\td/y", "new\td/e/x"]),
+        ("d/y d/y", &["new\td/y", "dup\td/y"]),
+    ] {
+        assert_eq!(lines(&bench, &format!("dedup --annotate {inputs}")), expected, "{inputs}");
+    }
+    bench.write("list", b"d\nd/e\n");
+    assert_eq!(lines(&bench, "dedup --annotate --files-from list d/e"), ["new\td/e/x", "new\td/y"]);
+}
+
+#[test]
+fn an_output_in_a_directory_is_never_read() {
+    let bench = tree(&["x", "y"]);
+    let empty = |name: &str| fs::File::create(bench.path(name)).unwrap();
+    bench.clean("dedup -o o --dupes d .");
+    // It may be somebody's input: without it nothing is lost.
+    for line in ["dedup -o o .", "dedup --dupes o .", "build -o o ."] {
+        tells(&bench.refused(line), &["cannot write to \"o\": it is also an input", "\"./o\"", "--glob"]);
+    }
+    assert_eq!(text(&bench.read("o")), "x\ny\n");
+    bench.clean("dedup -o o -g ![od] .");
+    bench.clean("dedup -o o --dupes d --force .");
+    assert_eq!((text(&bench.read("o")).as_str(), bench.read("d").len()), ("x\ny\n", 0));
+    ["o", "d"].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
+    // The shell has emptied it, or appends to it.
+    let output = bench.command("dedup .").stdout(empty("o")).output().unwrap();
+    assert_eq!((output.status.code(), text(&bench.read("o")).as_str()), (Some(0), "x\ny\n"));
+    let appended = fs::File::options().append(true).open(bench.path("o")).unwrap();
+    assert_eq!(bench.command("dedup --invert .").stdout(appended).output().unwrap().status.code(), Some(0));
+    assert_eq!(text(&bench.read("o")), "x\ny\n");
+    let output = bench.command("dedup --annotate -g [xye] .").stderr(empty("e")).output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "new\tx\nnew\ty\n"));
+}
+
+#[test]
+fn a_state_in_a_directory_is_not_read() {
+    let bench = tree(&["x", "y"]);
+    bench.clean("dedup --state s -o o .");
+    bench.write("s.lock", b"");
+    // Resumed at its end, nothing is left; another run knows all lines, and refuses to empty the output.
+    bench.clean("dedup --state s -o o --resume .");
+    assert_eq!(text(&bench.read("o")), "x\ny\n");
+    tells(&bench.refused("dedup --state s -o o ."), &["refusing to empty \"o\""]);
+    bench.write("z", b"z\n");
+    let message = bench.refused("dedup --state s -o o --resume .");
+    tells(&message, &["cannot resume", "a run with a number of inputs of 2, and not 3"]);
+    assert_eq!(bench.clean("dedup --state s -g !o ."), "z\n");
+    bench.clean("dedup --state s -o o --force .");
+    assert_eq!(bench.read("o").len(), 0);
+    // Those who look into the state, too.
+    assert_eq!(ended(bench.run("check -v -f s ."), 1), "");
+    assert_eq!(bench.clean("check -c -f s ."), "./o:0\n./x:1\n./y:1\n./z:1\n");
+    bench.clean("build --append -o s .");
+    // A folder in which nothing else is has no input.
+    fs::create_dir(bench.path("state")).unwrap();
+    bench.clean("dedup --state state/s x");
+    tells(&bench.refused("dedup --state state/s state"), &["no file is found in the directory \"state\""]);
+}
+
+#[test]
+fn a_folder_of_outputs_in_a_directory_is_not_read() {
+    let bench = tree(&["x", "e/y", "e/z.tmp"]);
+    let line = "dedup --state s --output-dir out --manifest m -g !*.tmp .";
+    for more in ["", " --resume", " --force"] {
+        assert_eq!(bench.clean(&format!("{line}{more}")), "");
+        let kept = if more == " --force" { ["", ""] } else { ["x\n", "e/y\n"] };
+        assert_eq!(["out/x", "out/e/y"].map(|name| text(&bench.read(name))), kept, "{more}");
+        let names = |folder: &str| fs::read_dir(bench.path(folder)).unwrap().count();
+        assert_eq!((names("out"), names("out/e")), (2, 1), "{more}");
+    }
+    tells(&bench.refused(line), &["refusing to overwrite \"out/"]);
+    // The directory itself is what the user names.
+    tells(&bench.refused("dedup --output-dir e e"), &["cannot write to ", "it is also an input"]);
+}
+
+/// The interrupted run ends at a line without a key, of the same length as a good one.
+#[test]
+fn a_run_over_a_directory_is_resumed() {
+    let bench = tree(&["d/x", "d/e/y"]);
+    bench.write("d/x", b"a\t1\nb\t1\nc-3\n");
+    let line = "dedup -n 10 --field 2 --state d/s -o d/o --dupes d/r d";
+    tells(&bench.refused(&format!("{line} -g x")), &["\"d/x\", line 3"]);
+    assert_eq!((text(&bench.read("d/o")).as_str(), text(&bench.read("d/r")).as_str()), ("a\t1\n", "b\t1\n"));
+    let time = fs::metadata(bench.path("d/x")).unwrap().modified().unwrap();
+    bench.write("d/x", b"a\t1\nb\t1\nc\t3\n");
+    fs::File::options().write(true).open(bench.path("d/x")).unwrap().set_modified(time).unwrap();
+    // The other file is another input.
+    tells(&bench.refused(&format!("{line} --resume")), &["cannot resume", "/d/x\", and not ", "/d/e/y\""]);
+    bench.clean(&format!("{line} --resume -g x"));
+    assert_eq!((text(&bench.read("d/o")).as_str(), text(&bench.read("d/r")).as_str()), ("a\t1\nc\t3\n", "b\t1\n"));
+    // A list may come from anywhere; what it names can be read again.
+    bench.write("d/p", b"p\t5\n");
+    assert_eq!(clean(fed(bench.command("dedup -n 9 --state t -o q --resume --files-from -"), b"d/p\n")), b"");
+    assert_eq!(clean(fed(bench.command("dedup -n 9 --state t -o q --resume --files-from -"), b"d/p\n")), b"");
+    assert_eq!(text(&bench.read("q")), "p\t5\n");
+}
+
+#[test]
+fn counts_have_names_where_a_directory_or_a_list_is_named() {
+    let bench = tree(&["d/x", "z"]);
+    bench.clean("build -o f d");
+    bench.write("list", b"z\n");
+    for (inputs, expected) in [
+        ("d/x", "1\n"),
+        ("d", "d/x:1\n"),
+        ("d z", "d/x:1\nz:0\n"),
+        ("--files-from list d", "d/x:1\nz:0\n"),
+        ("--files-from list d/x -v", "d/x:0\nz:1\n"),
+    ] {
+        assert_eq!(bench.clean(&format!("check -c -f f {inputs}")), expected, "{inputs}");
+    }
+    assert_eq!(bench.clean("check -v -c -f f --files-from list"), "z:1\n");
+}
+
+#[test]
+fn many_files_and_deep_folders_take_few_descriptors() {
+    let bench = Bench::new(&[]);
+    let deep: String = (0..200).map(|_| "deep/").collect();
+    fs::create_dir_all(bench.path(&format!("d/{deep}"))).unwrap();
+    bench.write(&format!("d/{deep}x"), b"deep\n");
+    (0..2000).for_each(|i| bench.write(&format!("d/{i}"), format!("{i}\n").as_bytes()));
+    let names: String = (0..2000).map(|i| format!("d/{i}\n")).collect();
+    bench.write("list", names.as_bytes());
+    for (inputs, expected) in [("d", "2001\n"), ("-L d", "2001\n"), ("--files-from list", "2000\n")] {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -n 40; exec \"$0\" dedup --count {inputs}");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).current_dir(bench.0.path());
+        assert_eq!(text(&clean(command.output().unwrap())), expected, "{inputs}");
+    }
+}
