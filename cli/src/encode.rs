@@ -168,21 +168,25 @@ impl Encoder {
     }
 
     /// Compresses a piece, which may be empty. Plain ones stay as they are.
-    pub fn encode(&mut self, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+    pub fn encode(&mut self, piece: impl AsRef<[u8]> + Into<Vec<u8>>) -> io::Result<Vec<u8>> {
         if let Some(zstd) = &mut self.zstd {
-            return zstd.compress(&piece);
+            return zstd.compress(piece.as_ref());
         }
         if self.compression.coding == Coding::Plain {
-            return Ok(piece);
+            return Ok(piece.into());
         }
         let mut stream = Stream::new(self.compression)?;
-        stream.write(&piece)?;
+        stream.write(piece.as_ref())?;
         stream.finish()
     }
 }
 
 /// Compresses a piece with the one of the encoders that does it like this, which is made if there is none.
-pub fn encode(encoders: &mut Vec<Encoder>, compression: Compression, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+pub fn encode(
+    encoders: &mut Vec<Encoder>,
+    compression: Compression,
+    piece: impl AsRef<[u8]> + Into<Vec<u8>>,
+) -> io::Result<Vec<u8>> {
     let known = encoders.iter().position(|encoder| encoder.compression == compression).unwrap_or(encoders.len());
     if known == encoders.len() {
         encoders.push(Encoder::new(compression)?);

@@ -21,8 +21,11 @@ pub struct Crew {
 struct Job {
     compression: Compression,
     piece: Vec<u8>,
-    done: Sender<io::Result<Vec<u8>>>,
+    done: Sender<Done>,
 }
+
+/// A piece that is compressed, and its memory, for another.
+type Done = (io::Result<Vec<u8>>, Vec<u8>);
 
 impl Crew {
     /// So many threads. The calling thread is the one of one.
@@ -51,7 +54,7 @@ fn work(jobs: Receiver<Job>) {
     let mut encoders = Vec::new();
     for Job { compression, piece, done } in jobs {
         // Fails only if nobody wants the piece any more.
-        let _ = done.send(encode(&mut encoders, compression, piece));
+        let _ = done.send((encode(&mut encoders, compression, &piece[..]), piece));
     }
 }
 
@@ -61,7 +64,9 @@ pub struct Pieces {
     crew: Crew,
     gathered: Vec<u8>,
     /// The oldest first.
-    under_way: VecDeque<Receiver<io::Result<Vec<u8>>>>,
+    under_way: VecDeque<Receiver<Done>>,
+    /// Memory for the next.
+    spare: Vec<Vec<u8>>,
     /// That of whoever writes, without a crew.
     encoders: Vec<Encoder>,
 }
@@ -69,7 +74,14 @@ pub struct Pieces {
 impl Pieces {
     /// Of an output that is compressed like this.
     pub fn new(compression: Compression, crew: Crew) -> Self {
-        Self { compression, crew, gathered: Vec::new(), under_way: VecDeque::new(), encoders: Vec::new() }
+        Self {
+            compression,
+            crew,
+            gathered: Vec::new(),
+            under_way: VecDeque::new(),
+            spare: Vec::new(),
+            encoders: Vec::new(),
+        }
     }
 
     /// Takes bytes in.
@@ -95,10 +107,12 @@ impl Pieces {
 
     /// Hands over what is gathered, even if that is nothing.
     pub fn hand_over(&mut self, out: &mut impl Write) -> io::Result<()> {
-        let piece = mem::take(&mut self.gathered);
         let Some(jobs) = &self.crew.jobs else {
-            return out.write_all(&encode(&mut self.encoders, self.compression, piece)?);
+            out.write_all(&encode(&mut self.encoders, self.compression, &self.gathered[..])?)?;
+            self.gathered.clear();
+            return Ok(());
         };
+        let piece = mem::replace(&mut self.gathered, self.spare.pop().unwrap_or_default());
         let (done, result) = channel::bounded(1);
         jobs.send(Job { compression: self.compression, piece, done }).map_err(ended)?;
         self.under_way.push_back(result);
@@ -114,7 +128,10 @@ impl Pieces {
                 done => done.map_err(ended)?,
             };
             self.under_way.pop_front();
-            out.write_all(&done?)?;
+            let (compressed, mut piece) = done;
+            piece.clear();
+            self.spare.push(piece);
+            out.write_all(&compressed?)?;
         }
         Ok(())
     }

@@ -139,7 +139,7 @@ fn a_run_over_several_pieces_goes_on_where_it_ended() {
         assert!(bench.read(output).len() < size && bench.path("s").exists());
 
         for other in ["gzip:2", "zstd:2", "zstd:1:long=21"] {
-            if output == "o" || other.starts_with(&kind[..4]) {
+            if other.starts_with(&kind[..4]) {
                 let message = bench.refused(&format!("{stateful} --resume").replace(kind, other));
                 tells(&message, &["cannot resume", "with the options \"field 1", "compressed as"]);
             }
