@@ -42,7 +42,7 @@ errors! {
     Estimate { input: String, source: io::Error } =>
         "cannot estimate how many lines {input} has: {source}; give the number of distinct lines with -n";
     KeysUnknown { input: String } =>
-        "cannot tell how many lines {input} has, because it is compressed or not a file; give the number of distinct lines \
+        "cannot tell how many lines {input} has, because it is not a file; give the number of distinct lines \
          with -n";
     Again { source: io::Error } =>
         "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines \

@@ -120,10 +120,11 @@ impl Read for Counted {
     }
 }
 
-/// The contents of a file, decompressed, from the byte `start` on. `read` counts the bytes of the file.
+/// The contents of a file, decompressed, from the byte `start` on. `read` counts the bytes of the file, which is
+/// read in pieces of `buffer` bytes where it is compressed.
 ///
 /// A compressed file is decompressed up to `start`, and this part is thrown away.
-pub fn contents(file: File, start: u64, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
+pub fn contents(file: File, start: u64, read: Arc<AtomicU64>, buffer: usize) -> io::Result<Box<dyn Read + Send>> {
     let mut file = Counted { file, read };
     let mut head = Vec::new();
     let open =
@@ -139,7 +140,7 @@ pub fn contents(file: File, start: u64, read: Arc<AtomicU64>) -> io::Result<Box<
     }
     file.read.fetch_add(head.len() as u64, Relaxed);
     let whole = Cursor::new(head).chain(file);
-    let buffered = |whole| BufReader::with_capacity(1 << 17, whole);
+    let buffered = |whole| BufReader::with_capacity(buffer, whole);
     let mut contents: Box<dyn Read + Send> = match coding {
         Coding::Plain => Box::new(whole),
         Coding::Gzip => Box::new(Members(Some(GzDecoder::new(buffered(whole))))),
@@ -292,7 +293,7 @@ mod tests {
                 file.rewind().unwrap();
                 let read = Arc::default();
                 let mut rest = Vec::new();
-                contents(file, start, Arc::clone(&read)).unwrap().read_to_end(&mut rest).unwrap();
+                contents(file, start, Arc::clone(&read), 1 << 12).unwrap().read_to_end(&mut rest).unwrap();
                 assert_eq!(rest.len() as u64, length as u64 - start);
                 assert_eq!(read.load(Relaxed), bytes.len() as u64);
             }

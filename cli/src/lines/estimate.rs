@@ -1,27 +1,62 @@
-//! How many lines a file has, from samples of it.
+//! How many lines inputs have, from samples of them.
 
-use crate::lines::decode::Coding;
+use crate::error::Error;
+use crate::lines::decode::{self, Coding};
+use crate::lines::input::Input;
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Up to this size a file is read whole and its lines are counted.
+/// Up to this size a file is read whole and its lines are counted. Of a compressed one this much is decompressed.
 const WHOLE: usize = 1 << 20;
 
-/// A larger file is sampled in as many windows of this size as make up `WHOLE`, spread evenly.
+/// A larger file is sampled in as many windows of this size as make up `WHOLE`, spread evenly. A compressed one is read in pieces of
+/// this size, so that it is known how many bytes of it the sample took.
 const WINDOW: usize = 4096;
 
-/// At least the number of lines from the file's position on, almost surely, and seldom many more; `None` of a file that is
-/// compressed. `end` ends a line. Moves nothing.
-pub fn lines(mut file: &File, end: u8) -> io::Result<Option<u64>> {
+/// So many compressed files are sampled, spread evenly. The others are taken to be like them.
+const SAMPLED: usize = 64;
+
+/// At least the number of lines of all inputs, almost surely, and seldom many more; or the name of an input that does not tell.
+/// `end` ends a line. A compressed file is taken to go on as it begins.
+pub fn of_inputs(inputs: &[Input], end: u8) -> Result<Result<u64, String>, Error> {
+    let stride = inputs.iter().filter(|input| input.is_compressed()).count().div_ceil(SAMPLED).max(1);
+    // Bytes of compressed files, those that the samples took, and the lines in them.
+    let (mut sum, mut compressed, mut seen, mut found, mut number) = (0, 0, 0, 0, 0);
+    for input in inputs {
+        let Some(size) = input.size else { return Ok(Err(input.origin.name().to_owned())) };
+        let failed = |source| Error::Estimate { input: input.origin.name().to_owned(), source };
+        if !input.is_compressed() {
+            match input.with_file(|file| plain(file, end)).map_err(failed)? {
+                Some(lines) => sum += lines,
+                // Compressed standard input, from its position on.
+                None => return Ok(Err(input.origin.name().to_owned())),
+            }
+            continue;
+        }
+        compressed += size;
+        if number % stride == 0 {
+            let (bytes, lines) = File::open(&input.path).and_then(|file| head(file, size, end)).map_err(failed)?;
+            seen += bytes;
+            found += lines;
+        }
+        number += 1;
+    }
+    Ok(Ok((sum + extrapolated(found, seen, compressed)).max(1)))
+}
+
+/// The number of lines from the file's position on; `None` of a file that is compressed. Moves nothing.
+fn plain(mut file: &File, end: u8) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
-    let mut buffer = vec![0; WHOLE];
     if Coding::of_file(file)? != Coding::Plain {
         return Ok(None);
     }
+    // The bytes count, not the size, which is 0 for files of the kernel.
+    let mut buffer = vec![0; WHOLE.min(size.max(WINDOW as u64) as usize)];
     if size <= WHOLE as u64 {
-        // The bytes count, not the size, which is 0 for files of the kernel.
         let length = read_at(file, &mut buffer, start)?;
         buffer.truncate(length);
         return Ok(Some(ends(&buffer, end) + u64::from(buffer.last().is_some_and(|&byte| byte != end))));
@@ -34,10 +69,38 @@ pub fn lines(mut file: &File, end: u8) -> io::Result<Option<u64>> {
         seen += length;
         found += ends(&window[..length], end);
     }
+    Ok(Some(extrapolated(found, seen as u64, size)))
+}
+
+/// How many bytes at the head of a compressed file the sample took, and the lines in it. What is broken is told when it is read.
+fn head(file: File, size: u64, end: u8) -> io::Result<(u64, u64)> {
+    let read = Arc::default();
+    let mut contents = decode::contents(file, 0, Arc::clone(&read), WINDOW)?;
+    let (mut buffer, mut lines, mut length) = (vec![0; 1 << 16], 0, 0);
+    while length < WHOLE {
+        match contents.read(&mut buffer) {
+            Ok(0) => return Ok((size, lines + 1)),
+            Ok(n) => {
+                lines += ends(&buffer[..n], end);
+                length += n;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    // Some of the last piece may wait in the decoder.
+    Ok((read.load(Relaxed).saturating_sub(WINDOW as u64 / 2).max(1), lines))
+}
+
+/// So many lines that were found in the `seen` bytes of a sample make how many in all bytes?
+fn extrapolated(found: u64, seen: u64, all: u64) -> u64 {
+    if seen >= all {
+        return found;
+    }
     // Three standard deviations of a count, for chance; it matters where lines are long and few are seen. One percent
     // more for lines that come in stretches of different lengths.
     let found = found as f64;
-    Ok(Some((1.01 * (found + 3.0 * found.sqrt() + 3.0) * size as f64 / seen.max(1) as f64) as u64))
+    (1.01 * (found + 3.0 * found.sqrt() + 3.0) * all as f64 / seen.max(1) as f64) as u64
 }
 
 fn ends(bytes: &[u8], end: u8) -> u64 {

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::files::{self, Origin};
+use crate::lines::decode;
 use crate::lines::decode::Coding;
 use crate::lines::find::{self, Found, Named};
-use crate::lines::{decode, estimate};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -12,6 +12,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, UNIX_EPOCH};
+
+/// Bytes of a compressed file that are read at once.
+const BUFFER: usize = 1 << 17;
 
 /// The inputs of a run.
 pub struct Inputs {
@@ -123,17 +126,12 @@ impl Input {
         Ok(Self { origin, path, file, size: *size, compressed: *compressed, modified: *modified, read: read.clone() })
     }
 
-    /// An estimate of the number of lines that `end` ends, somewhat too high rather than too low; `None` where only
-    /// reading it all could tell.
-    pub fn estimate_lines(&self, end: u8) -> Result<Option<u64>, Error> {
-        if self.size.is_none() {
-            return Ok(None);
+    /// Looks into the file.
+    pub fn with_file<T>(&self, look: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        match &self.file {
+            Some((file, _)) => look(file),
+            None => look(&File::open(&self.path)?),
         }
-        let count = match &self.file {
-            Some((file, _)) => estimate::lines(file, end),
-            None => File::open(&self.path).and_then(|file| estimate::lines(&file, end)),
-        };
-        count.map_err(|source| Error::Estimate { input: self.origin.name().to_owned(), source })
     }
 
     /// Whether it is a compressed file, whose reading takes a core. Standard input is none.
@@ -150,6 +148,6 @@ impl Input {
             }
             None => File::open(self.path)?,
         };
-        Ok(Opened { contents: decode::contents(file, start, self.read)?, regular: self.origin.is_regular() })
+        Ok(Opened { contents: decode::contents(file, start, self.read, BUFFER)?, regular: self.origin.is_regular() })
     }
 }

@@ -3,6 +3,7 @@
 use crate::cli::{BuildOptions, DedupOptions, SizeOptions, WhenFull};
 use crate::error::Error;
 use crate::figures::{readable, readable_size};
+use crate::lines::estimate;
 use crate::lines::input::Input;
 use crate::messages::tell;
 use crate::set::KeySet;
@@ -36,7 +37,10 @@ pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<Inserter, Er
     }
     let choice = match size.expected_keys {
         Some(keys) => for_keys(size, Ok(keys), None, false),
-        None => for_estimate(size, estimate(inputs, reading.end())?.map_err(|input| Error::KeysUnknown { input })?),
+        None => for_estimate(
+            size,
+            estimate::of_inputs(inputs, reading.end())?.map_err(|input| Error::KeysUnknown { input })?,
+        ),
     };
     let (set, limit) = choice?.build(size.seed(), &reading.key_name())?;
     Ok(Inserter::new(set, limit, options.quiet))
@@ -62,7 +66,7 @@ pub fn of_dedup(options: &DedupOptions, inputs: &[Input]) -> Result<Inserter, Er
     }
     // Where the choice does not depend on the inputs, nobody looks into them.
     let asked = size.expected_keys.is_none() && (memory.is_none() || options.state.is_none());
-    let lines = if asked { estimate(inputs, options.reading.end())? } else { Err(String::new()) };
+    let lines = if asked { estimate::of_inputs(inputs, options.reading.end())? } else { Err(String::new()) };
     let (set, limit) = choose(options, lines)?.build(size.seed(), &options.reading.key_name())?;
     if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
         tell(&format!(
@@ -231,18 +235,6 @@ fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<
     let full = max_fpr.map(at_rate).or(size.expected_keys.map(|keys| (keys, size.fpr()))).or(set.made_for());
     let full = full.or_else(|| limited.then(|| at_rate(size.fpr())));
     Ok(full.map(|(keys, fpr)| Limit::of_loaded(set, keys, fpr, *when_full == Some(WhenFull::Stop))))
-}
-
-/// The lines of all inputs, or the name of one that does not tell.
-fn estimate(inputs: &[Input], end: u8) -> Result<Result<u64, String>, Error> {
-    let mut sum = 0;
-    for input in inputs {
-        match input.estimate_lines(end)? {
-            Some(lines) => sum += lines,
-            None => return Ok(Err(input.origin.name().to_owned())),
-        }
-    }
-    Ok(Ok(sum.max(1)))
 }
 
 #[cfg(test)]

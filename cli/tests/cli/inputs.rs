@@ -1,7 +1,7 @@
 //! What lines are read from: files, pipes and standard input, compressed or not, whole or broken.
 
-use crate::common::{Bench, clean, ended, failed, fed, number, refused, stats, tells, text};
-use crate::corpus::{bzip2, gzip, large, model, xz, zstd};
+use crate::common::{Bench, clean, ended, failed, fed, number, numbers, refused, stats, tells, text};
+use crate::corpus::{bzip2, count, gzip, large, model, xz, zstd};
 use crate::live::Live;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -257,14 +257,45 @@ fn a_filter_that_is_larger_than_the_memory_is_told() {
     }
 }
 
+/// A sample of each tells how large the filter is to be.
 #[test]
-fn a_compressed_input_of_build_is_not_called_irregular() {
-    let bench = Bench::new(&[("a.gz", &gzip(b"a\n"))]);
-    for line in ["build -o f a.gz", "dedup --when-full warn a.gz"] {
-        let message = bench.refused(line);
-        tells(&message, &["\"a.gz\"", "compressed", "-n"]);
-        assert!(!message.contains("not a regular file"), "{message}");
+fn the_lines_of_compressed_inputs_are_estimated() {
+    let input = large();
+    let lines = count(&input) as f64;
+    let many: Vec<(String, Vec<u8>)> =
+        (0..200).map(|i| (format!("m{i:03}.gz"), gzip(&numbers(50 * i..50 * i + 50)))).collect();
+    let mut bench =
+        Bench::new(&[("a.gz", &gzip(&input)), ("a.zst", &zstd(&input)), ("a.bz2", &bzip2(&input)), ("a", &input)]);
+    bench.write("a.xz", &xz(&input));
+    let names: Vec<&str> = many.iter().map(|(name, _)| &**name).collect();
+    many.iter().for_each(|(name, bytes)| bench.write(name, bytes));
+    let several = ["a.gz a a.zst", &names.join(" ")];
+    for (inputs, lines) in [("a.gz", lines), ("a.zst", lines), ("a.xz", lines), ("a.bz2", lines)]
+        .into_iter()
+        .chain([(several[0], 3.0 * lines), (several[1], 10_000.0)])
+    {
+        let stats = stats(&bench.run(&format!("dedup --stats=json -o o {inputs}")));
+        let keys_at_1e6 = number(&stats, "memory_bytes") * 8.0 / 41.08;
+        // Its lines grow longer, so the head promises more of them.
+        assert!((0.98..1.3).contains(&(keys_at_1e6 / lines)), "{inputs}: {}", keys_at_1e6 / lines);
+        bench.clean(&format!("build --no-shrink -o f {inputs}"));
+        bench.clean("check -c -f f a.gz m000.gz");
     }
+    // One whose head tells little is read once more.
+    let mut misleading = vec![b'x'; 2 << 20];
+    misleading.push(b'\n');
+    misleading.extend(numbers(0..50_000));
+    bench.write("b.gz", &gzip(&misleading));
+    bench.clean("build -p 1e-9 -o f b.gz");
+    bench.write("others", &numbers(50_000..100_000));
+    assert_eq!(bench.clean("check -c -f f b.gz"), "50001\n");
+    assert_eq!(ended(bench.run("check -c -f f others"), 1), "0\n");
+    tells(
+        &refused(fed(bench.command("dedup --when-full warn"), &gzip(b"a\n"))),
+        &["standard input", "not a file", "-n"],
+    );
+    bench = Bench::new(&[("torn.gz", &gzip(&input)[..100])]);
+    assert_eq!(bench.run("dedup torn.gz").status.code(), Some(2));
 }
 
 #[test]
