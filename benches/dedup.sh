@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Times `bloomline dedup` beside other tools that remove repeated lines: whole commands, reading from the page cache and
-# writing to a file in memory. The tools take turns, so that a noisy machine is noisy for all; medians are printed.
+# Times `bloomline dedup`: beside other tools that remove repeated lines, and on eight compressed shards. Whole commands read from
+# the page cache and write to memory. They take turns, so that a noisy machine is noisy for all; medians are printed.
 #
 #   tests/data/make-large.sh /tmp/large
 #   apt-get install time gawk                   # GNU time measures; Debian's own awk is another one
@@ -8,35 +8,61 @@
 #   benches/dedup.sh /tmp/large/paths.txt
 set -euo pipefail
 
-input=${1:?usage: benches/dedup.sh FILE [ROUNDS]}
+input=$(realpath "${1:?usage: benches/dedup.sh FILE [ROUNDS]}")
 rounds=${2:-5}
 cd "$(dirname "$0")/.."
-cargo build --quiet --release -p bloomline-cli
-bloomline=${CARGO_TARGET_DIR:-target}/release/bloomline
+cargo build --quiet --release -p bloomline-cli --bins --examples
+target=$(realpath "${CARGO_TARGET_DIR:-target}")/release
 work=$(mktemp -d /dev/shm/dedup.XXXXXX)
 trap 'rm -rf "$work"' EXIT
+cd "$work"
+export LC_ALL=C PATH=$target:$target/examples:$PATH
 
-commands=("$bloomline dedup -p 0.01" "$bloomline dedup -p 1e-6" "$bloomline dedup -p 0.01 -j 1"
-    xuniq huniq ripuniq runiq "runiq -f compact" "sort -u --parallel=2" "awk '!seen[\$0]++'")
-export LC_ALL=C
+# Runs the commands in turns. Each writes to `out`, a file or a folder, of which $1 tells a figure.
+turns() {
+    local figure=$1 round i tool
+    shift
+    rm -f times.*
+    for ((round = 0; round <= rounds; round++)); do
+        for ((i = 1; i <= $#; i++)); do
+            tool=${!i%% *}
+            command -v "$tool" >"/dev/null" || continue
+            # awk takes half a minute: once is enough.
+            if [[ $tool == awk && $round -gt 1 ]]; then continue; fi
+            rm -rf out
+            if [[ ${!i} == *out/* ]]; then mkdir out; fi
+            bash -c "exec /usr/bin/time -f '%e %U %S %M' -o time ${!i}" <"$input" >output
+            if [[ ! -e out ]]; then mv output out; fi
+            # The first round warms up.
+            if ((round > 0)); then echo "$(cat time) $($figure)" >>"times.$i"; fi
+        done
+    done
+    printf '%-66s %8s %8s %8s %11s\n' command seconds CPU "peak MB" "$figure"
+    for ((i = 1; i <= $#; i++)); do
+        [[ -f times.$i ]] || continue
+        median() { awk "{ print $1 }" "times.$i" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+        printf '%-66s %8s %8s %8.0f %11s\n' "${!i}" "$(median '$1')" "$(median '$2 + $3')" "$(median '$4 * 1024 / 1e6')" \
+            "$(median '$5')"
+    done
+}
+lines() { wc -l <out; }
+bytes() { du -sb --apparent-size out | cut -f1; }
 
 cat "$input" >"/dev/null"
-for ((round = 0; round <= rounds; round++)); do
-    for i in "${!commands[@]}"; do
-        tool=${commands[i]%% *}
-        command -v "$tool" >"/dev/null" || continue
-        # awk takes half a minute: once is enough.
-        if [[ $tool == awk && $round -gt 1 ]]; then continue; fi
-        bash -c "exec /usr/bin/time -f '%e %M' -o '$work/time' ${commands[i]} <'$input' >'$work/out'"
-        # The first round warms up.
-        if ((round > 0)); then echo "$(cat "$work/time") $(wc -l <"$work/out")" >>"$work/$i"; fi
-        rm "$work/out"
-    done
-done
+turns lines "bloomline dedup -p 0.01" "bloomline dedup -p 1e-6" "bloomline dedup -p 0.01 -j 1" \
+    xuniq huniq ripuniq runiq "runiq -f compact" "sort -u --parallel=2" "awk '!seen[\$0]++'"
 
-printf '%-28s %9s %9s %12s\n' command seconds 'peak MB' lines
-for i in "${!commands[@]}"; do
-    [[ -f $work/$i ]] || continue
-    column() { cut -d' ' -f"$1" "$work/$i" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-    printf '%-28s %9s %9d %12s\n' "${commands[i]/#$bloomline/bloomline}" "$(column 1)" "$(($(column 2) * 1024 / 1000000))" "$(column 3)"
-done
+split -n l/8 "$input" shard.
+gzip -6 --keep shard.*
+rm -f output out
+echo
+turns bytes "recode gz out/ shard.*.gz" "recode zst out/ shard.*.gz" \
+    "bloomline dedup -p 0.01 -j 1 --output-dir out shard.*.gz" "bloomline dedup -p 0.01 -j 2 --output-dir out shard.*.gz" \
+    "bloomline dedup -p 0.01 -j 1 --compress zstd --output-dir out shard.*.gz" \
+    "bloomline dedup -p 0.01 -j 2 --compress zstd --output-dir out shard.*.gz" \
+    "bloomline dedup -p 0.01 -j 1 --compress gzip -o out shard.*.gz" \
+    "bloomline dedup -p 0.01 -j 2 --compress gzip -o out shard.*.gz" \
+    "bloomline dedup -p 0.01 -j 1 --compress zstd -o out shard.*.gz" \
+    "bloomline dedup -p 0.01 -j 2 --compress zstd -o out shard.*.gz" \
+    "bloomline dedup -p 0.01 --in-order --output-dir out shard.*.gz" \
+    "bloomline dedup -p 0.01 -o out shard.??" "bloomline dedup -p 0.01 --output-dir out shard.??"
