@@ -29,6 +29,9 @@ const PORTION: usize = 1 << 19;
 const PICKED: usize = 1 << 12;
 /// Fewer keys are inserted by one thread: to wake the others takes as long.
 const FEW: usize = 1 << 16;
+/// The memory in bytes of a filter that stays in the cache of one core. One thread inserts there as fast as it could pass by the
+/// hashes of others.
+const CACHED: usize = 1 << 20;
 /// Keys that a thread takes from a parallel iterator before it inserts them: 1 MiB of hashes.
 const TAKEN: usize = 1 << 17;
 /// Hashes or keys that a thread queries together: so many that prefetches run ahead of most probes, and few enough to
@@ -121,7 +124,7 @@ impl BloomFilter {
     }
 
     /// [`par_insert`](Self::par_insert) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
-    /// It needs 80 KiB for each thread.
+    /// It needs 80 KiB for each thread. Into a filter of at most 1 MiB one thread inserts, since others would not help.
     ///
     /// # Examples
     /// ```
@@ -132,7 +135,7 @@ impl BloomFilter {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) {
-        if alone(hashes.len()) {
+        if alone(hashes.len()) || self.memory_bytes() <= CACHED {
             let mut new = vec![false; hashes.len().min(PORTION)];
             return hashes.chunks(PORTION).for_each(|hashes| _ = self.insert_hashes(hashes, &mut new[..hashes.len()]));
         }

@@ -13,8 +13,8 @@ const PORTION: u64 = 1 << 19;
 /// Keys that a thread takes from a parallel iterator at a time.
 const TAKEN: u64 = 1 << 17;
 
-/// Fewer blocks than threads, as many, and numbers that threads divide or not.
-const BLOCKS: [usize; 7] = [1, 2, 7, 8, 9, 1025, 100_000];
+/// Fewer blocks than threads, as many, and numbers that threads divide or not. Up to 2^14 blocks one thread inserts hashes.
+const BLOCKS: [usize; 8] = [1, 7, 8, 1025, 1 << 14, (1 << 14) + 1, 16_391, 100_000];
 
 fn build(kernel: Kernel, blocks: usize, probes: u32) -> BloomFilter {
     BloomFilter::builder().memory(blocks * 64).probes(probes).seed(7).kernel(kernel).build().unwrap()

@@ -44,7 +44,7 @@ pub struct Shard {
     reader: Mutex<Reader>,
     gatherer: Mutex<Gatherer>,
     writer: Mutex<Writer>,
-    /// Chunks and pieces between `read` and `write`.
+    /// Chunks and pieces between `read` and `write`. Relaxed, for it only bounds the memory, and locks guard what is counted.
     in_flight: AtomicUsize,
 }
 

@@ -69,12 +69,12 @@ pub struct Work<'a> {
     record: Mutex<Inserter<()>>,
     /// Those that nobody has begun, the largest last.
     fresh: Mutex<Vec<usize>>,
-    /// How many are whole.
+    /// How many are whole. Relaxed, for it is only shown.
     whole: AtomicUsize,
     /// Memory for chunks. It moves between threads, and is large.
     #[expect(clippy::vec_box)]
     spare: Mutex<Vec<Box<Lines>>>,
-    /// No thread takes another chunk.
+    /// No thread takes another chunk. Relaxed, for nothing else is read because of it: the threads are joined before.
     ending: AtomicBool,
     failure: Mutex<Option<Stop>>,
     checkpoints: Option<Mutex<Checkpoints>>,
