@@ -17,8 +17,8 @@ pub struct Origin {
 }
 
 /// What tells one file from another: device and inode.
-#[derive(Clone, PartialEq)]
-struct Identity(u64, u64);
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity(u64, u64);
 
 impl Identity {
     /// That of the file with this metadata.
@@ -53,6 +53,11 @@ impl Origin {
     /// Its name for the user.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What tells it from other files, unless it is a device, or not there.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity
     }
 
     /// Whether it is a regular file, which can be read again and never makes its reader wait for others.

@@ -4,11 +4,11 @@
 
 use crate::encode::Compression;
 use crate::error::Error;
-use crate::files::{self, Origin, appended, name};
+use crate::files::{self, Identity, Origin, appended, name};
 use crate::lines::decode::Coding;
 use crate::lines::input::{Input, Inputs};
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -46,6 +46,8 @@ impl Folder {
     ) -> Result<Self, Error> {
         let places = places(path, &inputs.found, &inputs.folders, compression)?;
         let own: Vec<PathBuf> = own.iter().map(|path| plain(path)).collect();
+        // A hundred thousand outputs are not compared with as many inputs one by one.
+        let read: HashSet<Identity> = inputs.found.iter().filter_map(|input| input.origin.identity()).collect();
         for path in places.iter().flat_map(Place::paths) {
             if own.contains(&plain(path)) {
                 return Err(Error::Overwrite { input: name(path), output: name(path) });
@@ -56,7 +58,9 @@ impl Folder {
                     if !origin.is_regular() {
                         return Err(Error::NotRegular { output: name(path) });
                     }
-                    origin.check_apart(inputs.found.iter().map(|input| &input.origin), [])?;
+                    if origin.identity().is_some_and(|identity| read.contains(&identity)) {
+                        origin.check_apart(inputs.found.iter().map(|input| &input.origin), [])?;
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(Error::Create { output: name(path), source }),
