@@ -108,6 +108,7 @@ errors! {
     Terminal { output: String } =>
         "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
     Encoder => "a thread that compresses has ended";
+    Worker => "a thread that reads and writes has ended";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";
     ReaderGone => "cannot write to standard output: its reader is gone";

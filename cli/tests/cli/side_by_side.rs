@@ -420,6 +420,24 @@ fn resumed_after_600_ends() {
     }
 }
 
+/// Others have claimed lines by then that nobody writes: no state may have them.
+#[test]
+fn resumed_after_a_failure() {
+    let mut lines: Vec<String> = (0..300_000).map(|i| format!("k\t{i}\n")).collect();
+    lines[150_000] = "bad\n".to_owned();
+    // Compressing takes long enough for checkpoints between the failure and the end.
+    let line = "dedup -p 1e-9 --field 2 -j 8 --chunk-size 20000 --compress xz:0 --state s --checkpoint 1ms --output-dir o a";
+    for _ in 0..10 {
+        let bench = Bench::new(&[("a", lines.concat().as_bytes())]);
+        tells(&bench.refused(line), &["\"a\", line 150001:", "--on-error"]);
+        let output = bench.run(&format!("{line} --resume --on-error skip"));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        lines[150_000].clear();
+        assert!(sorted(&decoded(&bench, "o/a.xz")) == sorted(lines.concat().as_bytes()));
+        lines[150_000] = "bad\n".to_owned();
+    }
+}
+
 #[test]
 fn an_interrupted_run_is_not_begun_anew() {
     let corpus = corpus();
