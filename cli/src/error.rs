@@ -96,6 +96,9 @@ errors! {
     Meeting { first: String, second: String, output: String } =>
         "cannot write to {output}: it would be the output of both {first} and {second}; name inputs whose outputs have names of \
          their own, or run them apart";
+    Below { first: String, second: String, output: String } =>
+        "cannot write to {output}: it would be the output of {first}, and a folder for that of {second}; name inputs whose outputs \
+         have names of their own, or run them apart";
     Nameless { input: String } =>
         "cannot write the lines of {input} to a folder: only regular files have outputs of their own; write to one file with -o";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
