@@ -85,7 +85,7 @@ fn read(
                 progress.show_set(inserter);
                 inserted
             }
-            Event::Broken(why) if !again => {
+            Event::Broken(_, why) if !again => {
                 inserter.leave_out(&why);
                 Ok(())
             }

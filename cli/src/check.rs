@@ -107,7 +107,7 @@ impl Search<'_> {
                 consume(lines, selected)?;
                 position.check(lines)
             }
-            Event::Broken(why) => {
+            Event::Broken(_, why) => {
                 self.incomplete = true;
                 tell(&why);
                 Ok(())

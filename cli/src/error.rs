@@ -96,6 +96,9 @@ errors! {
     Meeting { first: String, second: String, output: String } =>
         "cannot write to {output}: it would be the output of both {first} and {second}; name inputs whose outputs have names of \
          their own, or run them apart";
+    Below { first: String, second: String, output: String } =>
+        "cannot write to {output}: it would be the output of {first}, and a folder for that of {second}; name inputs whose outputs \
+         have names of their own, or run them apart";
     Nameless { input: String } =>
         "cannot write the lines of {input} to a folder: only regular files have outputs of their own; write to one file with -o";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
@@ -108,6 +111,7 @@ errors! {
     Terminal { output: String } =>
         "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
     Encoder => "a thread that compresses has ended";
+    Worker => "a thread that reads and writes has ended";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";
     ReaderGone => "cannot write to standard output: its reader is gone";

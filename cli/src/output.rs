@@ -173,11 +173,8 @@ impl Output {
 
     /// Lets a reader see what was written so far, unless that would make it compress less.
     pub fn flush(&mut self) -> Result<(), Error> {
-        let done = match &mut self.coder {
-            Coder::Pieces(pieces) => pieces.write_done(usize::MAX, &mut self.file),
-            _ => Ok(()),
-        };
-        done.and_then(|()| self.file.flush()).map_err(|source| self.failed(source))
+        self.write_done(usize::MAX)?;
+        self.file.flush().map_err(|source| self.failed(source))
     }
 
     /// Writes all that was gathered and syncs a file, so that it can be read up to here whatever happens next. Returns its
@@ -201,6 +198,23 @@ impl Output {
             Coder::Pieces(pieces) if !pieces.is_empty() || mem::take(&mut self.empty) => {
                 pieces.hand_over(&mut self.file)
             }
+            _ => Ok(()),
+        };
+        done.map_err(|source| self.failed(source))
+    }
+
+    /// Pieces that are being compressed.
+    pub fn under_way(&self) -> usize {
+        match &self.coder {
+            Coder::Pieces(pieces) => pieces.under_way(),
+            _ => 0,
+        }
+    }
+
+    /// Writes pieces that are done, and waits while more than `most` are under way.
+    pub fn write_done(&mut self, most: usize) -> Result<(), Error> {
+        let done = match &mut self.coder {
+            Coder::Pieces(pieces) => pieces.write_done(most, &mut self.file),
             _ => Ok(()),
         };
         done.map_err(|source| self.failed(source))

@@ -100,6 +100,11 @@ impl Pieces {
         Ok(())
     }
 
+    /// How many are handed over and not written.
+    pub fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
     /// Whether nothing is gathered.
     pub fn is_empty(&self) -> bool {
         self.gathered.is_empty()

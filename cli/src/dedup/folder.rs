@@ -166,6 +166,13 @@ fn places(
         }
         places.push(Place { whole, part, compression });
     }
+    for (input, Place { whole, .. }) in inputs.iter().zip(&places) {
+        let folders = whole.ancestors().skip(1);
+        if let Some((output, first)) = folders.filter_map(|folder| names.get_key_value(folder)).next() {
+            let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
+            return Err(Error::Below { first, second, output: name(output) });
+        }
+    }
     Ok(places)
 }
 
@@ -226,6 +233,16 @@ mod tests {
         assert_eq!(names(None), ["out/x.jsonl.gz", "out/y.ZST", "out/z"]);
         assert_eq!(names(Some(Coding::Zstd)), ["out/x.jsonl.zst", "out/y.ZST", "out/z.zst"]);
         assert_eq!(names(Some(Coding::Plain)), ["out/x.jsonl", "out/y", "out/z"]);
+    }
+
+    #[test]
+    fn no_output_is_the_folder_of_another() {
+        for (files, compression) in
+            [(&["x.part/y", "x"][..], None), (&["x", "x.part/y/z"], None), (&["x.gz", "x/y"], Some(Coding::Plain))]
+        {
+            assert!(matches!(placed(files, &["."], compression), Err(Error::Below { .. })), "{files:?}");
+        }
+        placed(&["x.gz", "x/y", "x.parts/z"], &["."], None).unwrap();
     }
 
     #[test]

@@ -31,17 +31,14 @@ pub fn run(options: &DedupOptions, inputs: Inputs) -> Result<(Inserter, Option<S
         // The checkpoints of an earlier run end here.
         work.checkpoint(false)?;
     }
-    let stop = match work.read(inputs, &wakes) {
-        Err(Stop::Failed(error)) => {
-            if options.state.is_none() {
-                work.outputs.abandon();
-            }
-            return Err(error);
-        }
-        read => read.err(),
+    let done = match work.read(inputs, &wakes) {
+        Err(Stop::Failed(error)) => Err(error),
+        read => work.finish(read.is_ok()).map(|()| read.err()),
     };
-    work.finish(stop.is_none())?;
-    Ok((work.inserter, stop))
+    if done.is_err() && options.state.is_none() {
+        work.outputs.abandon();
+    }
+    Ok((work.inserter, done?))
 }
 
 /// Refuses outputs that hold lines which this run would not print again, since they are known.
@@ -154,9 +151,9 @@ impl<'a> Work<'a> {
                 progress.show_set(&self.inserter);
                 taken
             }
-            Event::Broken(why) => {
+            Event::Broken(input, why) => {
                 self.inserter.leave_out(&why);
-                self.outputs.broken(&why);
+                self.outputs.broken(input, why);
                 Ok(())
             }
             Event::Wake(Wake::Checkpoint) => Ok(self.checkpoint_in_time()?),

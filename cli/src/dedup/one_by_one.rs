@@ -80,11 +80,9 @@ impl OneByOne {
         }
     }
 
-    /// What failed of the input whose lines came last.
-    pub fn broken(&mut self, why: &str) {
-        if let Some(mark) = self.next.checked_sub(1).and_then(|last| self.marks.get_mut(last)) {
-            mark.broken = Some(why.to_owned());
-        }
+    /// What failed of the input of this number.
+    pub fn broken(&mut self, input: usize, why: String) {
+        self.marks[input].broken = Some(why);
     }
 
     /// Begins all outputs up to that of this number, and ends those before it.
@@ -93,14 +91,30 @@ impl OneByOne {
             if let Some((_, output)) = self.open.back_mut() {
                 output.hand_over()?;
             }
-            // Those that are still being compressed wait, as many as there are threads.
-            while self.open.len() > self.crew.threads() {
-                self.end_first()?;
-            }
+            self.end_all_but_few()?;
             self.begin(self.next)?;
             self.next += 1;
         }
         Ok(())
+    }
+
+    /// Those that are still being compressed wait, with as many pieces in all as there are threads.
+    fn end_all_but_few(&mut self) -> Result<(), Error> {
+        let threads = self.crew.threads();
+        loop {
+            let (open, excess) = (self.open.len(), self.under_way().saturating_sub(threads));
+            let Some((_, first)) = self.open.front_mut() else { return Ok(()) };
+            let most = first.under_way().saturating_sub(excess);
+            if most > 0 && open <= threads {
+                return first.write_done(most);
+            }
+            self.end_first()?;
+        }
+    }
+
+    /// Pieces of all outputs that are being compressed.
+    fn under_way(&self) -> usize {
+        self.open.iter().map(|(_, output)| output.under_way()).sum()
     }
 
     fn begin(&mut self, number: usize) -> Result<(), Error> {
@@ -118,12 +132,16 @@ impl OneByOne {
 
     /// Ends the first of the open outputs.
     fn end_first(&mut self) -> Result<(), Error> {
-        let Some((number, mut output)) = self.open.pop_front() else { return Ok(()) };
+        let Some((number, output)) = self.open.front_mut() else { return Ok(()) };
         output.finish()?;
-        let mark = &mut self.marks[number];
+        let mark = &mut self.marks[*number];
         mark.output = if self.stateless { output.length()? } else { output.settle()? };
         mark.whole = true;
-        if self.stateless { self.folder.places[number].publish().map(drop) } else { Ok(()) }
+        if self.stateless {
+            self.folder.places[*number].publish()?;
+        }
+        self.open.pop_front();
+        Ok(())
     }
 
     /// Makes what was printed safe from a crash. Returns where the outputs are.
@@ -161,5 +179,42 @@ impl OneByOne {
         let Some(path) = &self.manifest else { return Ok(()) };
         let all = self.inputs.iter().zip(&self.folder.places).zip(&self.marks).filter(|(_, mark)| mark.whole);
         manifest::write(path, all.map(|(((input, size), place), mark)| Summary::new(input, *size, place, mark)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::lines::input::Inputs;
+    use clap::Parser;
+
+    /// However many outputs wait for the threads.
+    #[test]
+    fn few_pieces_are_under_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let paths: Vec<PathBuf> = (0..8).map(|i| path(&format!("{i}.gz"))).collect();
+        paths.iter().for_each(|path| fs::write(path, "").unwrap());
+        let Command::Dedup(options) = Cli::parse_from(["bloomline", "dedup", "-j", "6"]).command else { panic!() };
+        let inputs = Inputs::of(&paths);
+        let folder = Folder::open(&path("o"), &inputs, None, &[]).unwrap();
+        let mut outputs = OneByOne::new(&options, folder, &inputs.found, None).unwrap();
+        let mut noise = 1u64;
+        let mut bytes = || {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (noise >> 56) as u8
+        };
+        let bytes: Vec<u8> = (0..7 << 20).map(|_| bytes()).collect();
+        let mut most = 0;
+        for number in 0..paths.len() {
+            outputs.go_to(number).unwrap();
+            outputs.open.back_mut().unwrap().1.write(&bytes).unwrap();
+            most = most.max(outputs.under_way());
+        }
+        outputs.end().unwrap();
+        // As many as there are threads, and those of the last output.
+        assert!((6..=6 + 7).contains(&most), "{most}");
+        assert!(paths.iter().all(|input| path("o").join(input.file_name().unwrap()).exists()));
     }
 }

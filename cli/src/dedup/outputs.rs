@@ -113,10 +113,10 @@ impl Outputs {
         lines.print(options.annotate, !options.invert, |bytes| kept.write(bytes))
     }
 
-    /// What failed of the input whose lines came last.
-    pub fn broken(&mut self, why: &str) {
+    /// What failed of the input of this number.
+    pub fn broken(&mut self, input: usize, why: String) {
         if let Self::Folder(outputs) = self {
-            outputs.broken(why);
+            outputs.broken(input, why);
         }
     }
 

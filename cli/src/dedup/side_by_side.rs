@@ -21,6 +21,7 @@ use crate::set::inserter::{Counts, Inserter};
 use crossbeam_channel::{Receiver, bounded, never, select};
 use std::cmp::Reverse;
 use std::iter;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, RwLock};
 use std::thread;
@@ -204,14 +205,20 @@ impl<'a> Work<'a> {
         let mut shard = self.begin().or_else(|| self.help(0));
         while let Some(at) = shard.filter(|_| !self.ending.load(Relaxed)) {
             shard = match self.step(&self.shards[at], &mut encoders) {
-                Ok(true) => Some(at),
-                Ok(false) => self.begin().or_else(|| self.help(at)),
-                Err(why) => {
-                    self.fail(why);
-                    None
-                }
+                Some(true) => Some(at),
+                Some(false) => self.begin().or_else(|| self.help(at)),
+                None => None,
             };
         }
+    }
+
+    /// Takes a chunk from `read` to `write`; `false` if there is none. After a failure no checkpoint comes: lines are claimed that
+    /// are not written.
+    fn step(&self, shard: &Shard, encoders: &mut Vec<Encoder>) -> Option<bool> {
+        // Until the failure is known.
+        let claims = self.claims.read().expect(UNPOISONED);
+        let taken = panic::catch_unwind(AssertUnwindSafe(|| self.take(shard, &claims, encoders)));
+        taken.unwrap_or_else(|_| Err(Error::Worker.into())).map_err(|why| self.fail(why)).ok()
     }
 
     /// The largest input that nobody has begun.
@@ -234,9 +241,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Takes a chunk from `read` to `write`; `false` if there is none.
-    fn step(&self, shard: &Shard, encoders: &mut Vec<Encoder>) -> Result<bool, Stop> {
-        let claims = self.claims.read().expect(UNPOISONED);
+    fn take(&self, shard: &Shard, claims: &Claims, encoders: &mut Vec<Encoder>) -> Result<bool, Stop> {
         let spare = || locked(&self.spare);
         let lines = spare().pop().unwrap_or_default();
         let (number, mut chunk) = match shard.read(lines, self.most)? {
@@ -274,9 +279,12 @@ impl<'a> Work<'a> {
     }
 
     /// Saves the outputs, the set and where all inputs are, if there is a state. Outputs that are whole get their names then, for
-    /// no later run will write them anew. Writes the manifest.
+    /// no later run will write them anew. Writes the manifest. Does nothing after a failure.
     pub fn checkpoint(&self, finished: bool) -> Result<(), Error> {
         let mut claims = self.claims.write().expect(UNPOISONED);
+        if locked(&self.failure).is_some() {
+            return Ok(());
+        }
         if let (Some(checkpoints), Some(state)) = (&self.checkpoints, &self.options.state) {
             let (mut encoders, mut shards) = (Vec::new(), Vec::new());
             for shard in &self.shards {

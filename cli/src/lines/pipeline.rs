@@ -27,8 +27,8 @@ struct Feed {
 pub enum Event<'a, W> {
     /// The next lines, and where in the inputs they start.
     Lines(&'a mut Lines, &'a Position),
-    /// What failed of an input whose rest is left out.
-    Broken(String),
+    /// The number of an input whose rest is left out, and what failed of it.
+    Broken(usize, String),
     /// Something from outside.
     Wake(W),
     /// The next lines are not there yet.
@@ -79,9 +79,10 @@ pub fn run<W>(
         consume(Event::Lines(&mut lines, &position))?;
         let mut broken = Vec::new();
         position.advance(&lines, lines.count(), |position, error| {
-            broken.push(format!("cannot read {position}: {error}; continued without the rest of it"));
+            let why = format!("cannot read {position}: {error}; continued without the rest of it");
+            broken.push((position.input, why));
         });
-        broken.into_iter().try_for_each(|why| consume(Event::Broken(why)))?;
+        broken.into_iter().try_for_each(|(input, why)| consume(Event::Broken(input, why)))?;
         let _ = recycle.send(lines);
     }
     drop(recycle);

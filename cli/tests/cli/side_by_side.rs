@@ -235,6 +235,35 @@ fn lines_without_a_key_and_broken_files() {
 }
 
 #[test]
+fn the_manifest_tells_which_input_is_broken() {
+    let torn = &gzip(b"x\n")[..12];
+    let bench = Bench::new(&[("a.gz", torn), ("b.gz", torn), ("c", b"c\n"), ("d.gz", torn)]);
+    for in_order in ["", " --in-order"] {
+        let line = format!("dedup --on-error skip --output-dir o --force --manifest m{in_order} a.gz b.gz c d.gz");
+        assert_eq!(bench.run(&line).status.code(), Some(1));
+        let manifest = text(&bench.read("m"));
+        let faults = manifest.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["fault"].to_string());
+        for (fault, part) in faults.zip(["a.gz", "b.gz", "null", "d.gz"]) {
+            tells(&fault, &[part]);
+        }
+    }
+}
+
+/// Nobody goes on with what is not whole, so it goes.
+#[test]
+fn a_full_disk_leaves_no_part_without_a_state() {
+    let bench = Bench::new(&[("a", &numbers(0..10)), ("b", &numbers(0..50_000)), ("c", b"c\n")]);
+    for options in ["-j 2", "--in-order", "--in-order -j 1 --compress none", "--in-order --compress zstd"] {
+        let script = r#"ulimit -f 8; trap '' XFSZ; exec "$0" "$@""#;
+        let command = bench.command(&format!("dedup -n 100000 --output-dir o --force {options} a b c"));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).arg(command.get_program()).args(command.get_args()).current_dir(bench.0.path());
+        tells(&failed(&shell.output().unwrap()), &["File too large"]);
+        assert!(!found(&bench.path("o")).iter().any(|name| name.ends_with(".part")), "{options}");
+    }
+}
+
+#[test]
 fn the_next_month_knows_the_last_one() {
     let bench = Bench::new(&[("a", &numbers(0..1000)), ("b", &numbers(500..1500)), ("c", &numbers(1400..2000))]);
     bench.clean("dedup --state s -p 1e-9 --output-dir o a b");
@@ -417,6 +446,25 @@ fn resumed_after_600_ends() {
         interrupt(100, options, killed);
         interrupt(50, options, signalled);
         interrupt(50, options, limited);
+    }
+}
+
+/// Others have claimed lines by then that nobody writes: no state may have them.
+#[test]
+fn resumed_after_a_failure() {
+    let mut lines: Vec<String> = (0..300_000).map(|i| format!("k\t{i}\n")).collect();
+    lines[150_000] = "bad\n".to_owned();
+    // Compressing takes long enough for checkpoints between the failure and the end.
+    let line =
+        "dedup -p 1e-9 --field 2 -j 8 --chunk-size 20000 --compress xz:0 --state s --checkpoint 1ms --output-dir o a";
+    for _ in 0..10 {
+        let bench = Bench::new(&[("a", lines.concat().as_bytes())]);
+        tells(&bench.refused(line), &["\"a\", line 150001:", "--on-error"]);
+        let output = bench.run(&format!("{line} --resume --on-error skip"));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        lines[150_000].clear();
+        assert!(sorted(&decoded(&bench, "o/a.xz")) == sorted(lines.concat().as_bytes()));
+        lines[150_000] = "bad\n".to_owned();
     }
 }
 
