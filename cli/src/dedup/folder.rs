@@ -11,7 +11,9 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::mem;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
 
 /// What follows the name of an output that is not whole.
 const PART: &str = ".part";
@@ -31,6 +33,8 @@ pub struct Place {
 pub struct Folder {
     /// Where the output of each input is, in the order of the inputs.
     pub places: Vec<Place>,
+    /// Folders in which outputs were begun since the last `sync`.
+    unsynced: Mutex<BTreeSet<PathBuf>>,
     /// Holds the lock until it is dropped. `None` where the file system has none.
     _lock: Option<File>,
 }
@@ -67,7 +71,7 @@ impl Folder {
             }
         }
         fs::create_dir_all(path).map_err(|source| Error::Create { output: name(path), source })?;
-        Ok(Self { places, _lock: lock(path)? })
+        Ok(Self { places, unsynced: Mutex::default(), _lock: lock(path)? })
     }
 
     /// Refuses outputs that an earlier run wrote, or with a state began to: the state knows of their lines.
@@ -87,6 +91,16 @@ impl Folder {
 }
 
 impl Folder {
+    /// Takes note of an output that begins.
+    pub fn begins(&self, place: &Place) {
+        self.unsynced().insert(files::folder(&place.part).to_owned());
+    }
+
+    /// Makes the outputs that have begun safe from a crash, as far as that is up to their folders.
+    pub fn sync(&self) -> Result<(), Error> {
+        mem::take(&mut *self.unsynced()).iter().try_for_each(|folder| sync(folder))
+    }
+
     /// Gives whole outputs their names. Those that have theirs, or were moved away since, stay as they are.
     pub fn publish<'a>(&self, whole: impl Iterator<Item = &'a Place>) -> Result<(), Error> {
         let mut changed = BTreeSet::new();
@@ -95,11 +109,19 @@ impl Folder {
                 changed.insert(files::folder(&place.whole));
             }
         }
-        for folder in changed {
-            let synced = File::open(folder).and_then(|folder| folder.sync_all());
-            synced.map_err(|source| Error::Create { output: name(folder), source })?;
-        }
-        Ok(())
+        changed.into_iter().try_for_each(sync)
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.unsynced.lock().expect("no thread panics while it has this")
+    }
+}
+
+fn sync(folder: &Path) -> Result<(), Error> {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Nothing was begun there yet.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        synced => synced.map_err(|source| Error::Create { output: name(folder), source }),
     }
 }
 

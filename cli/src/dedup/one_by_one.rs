@@ -125,6 +125,7 @@ impl OneByOne {
         let folder = files::folder(&place.part);
         let made = fs::create_dir_all(folder);
         made.map_err(|source| Error::Create { output: files::name(folder), source })?;
+        self.folder.begins(place);
         let target = Target::open(Some(&place.part), Some(place.compression), [], [])?;
         self.open.push_back((number, target.begin(mark.output, self.crew.clone())?));
         Ok(())
@@ -152,6 +153,7 @@ impl OneByOne {
         if let Some((number, output)) = self.open.front_mut() {
             self.marks[*number].output = output.settle()?;
         }
+        self.folder.sync()?;
         Ok(self.marks.clone())
     }
 

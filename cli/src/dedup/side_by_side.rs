@@ -18,7 +18,7 @@ use crate::lines::{Hashing, Lines};
 use crate::progress::Progress;
 use crate::set::claims::Claims;
 use crate::set::inserter::{Counts, Inserter};
-use crossbeam_channel::{Receiver, bounded, never, select};
+use crossbeam_channel::{Receiver, bounded, never, select, tick};
 use std::cmp::Reverse;
 use std::iter;
 use std::panic::{self, AssertUnwindSafe};
@@ -149,6 +149,7 @@ impl<'a> Work<'a> {
                 }
             }
             drop(alive);
+            let shows = tick(PERIOD);
             let (mut wakes, mut saved, mut saving) = (wakes.clone(), Instant::now(), Duration::ZERO);
             loop {
                 select! {
@@ -167,7 +168,7 @@ impl<'a> Work<'a> {
                         Ok(Wake::Checkpoint) => {}
                         Err(_) => wakes = never(),
                     },
-                    default(PERIOD) => self.show(&mut progress),
+                    recv(shows) -> _ => self.show(&mut progress),
                 }
             }
         });
@@ -223,7 +224,8 @@ impl<'a> Work<'a> {
 
     /// The largest input that nobody has begun.
     fn begin(&self) -> Option<usize> {
-        locked(&self.fresh).pop()
+        let begun = locked(&self.fresh).pop();
+        begun.inspect(|&begun| self.folder.begins(&self.shards[begun].place))
     }
 
     /// An input after this one that can be helped with. Waits while there is none, and not all are at their ends.
@@ -290,6 +292,7 @@ impl<'a> Work<'a> {
             for shard in &self.shards {
                 shards.push(shard.settle(&mut encoders)?);
             }
+            self.folder.sync()?;
             let (room, left_out) = {
                 let record = locked(&self.record);
                 (record.room(), record.counts.left_out)
