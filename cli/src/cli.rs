@@ -118,6 +118,7 @@ Examples:
   bloomline dedup urls.txt > distinct.txt
   bloomline dedup --normalize url --stats crawl-*.gz -o distinct.zst
   bloomline dedup --json-pointer /text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl
+  bloomline dedup --output-dir clean --glob '*.gz' --compress zstd crawl/
   bloomline dedup --state seen.bloom --checkpoint 1m today.txt -o new.txt    # after a crash, add --resume";
 
 const BUILD_EXAMPLES: &str = "\
@@ -199,8 +200,8 @@ pub struct ReadOptions {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Fail)]
     pub on_error: OnError,
 
-    /// Threads that read and hash, and as many that compress. One more thread takes the results in order [default: the available
-    /// cores]
+    /// Threads that read and hash, and as many that compress. One more thread takes the results in order. Where files are worked on
+    /// side by side, these threads do all of it [default: the available cores]
     #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 

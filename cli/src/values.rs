@@ -13,7 +13,7 @@ pub struct Delimiter(pub Vec<u8>);
 /// What to do about bad input.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnError {
-    /// End with an error; `dedup` and `check` first finish all lines before it
+    /// End with an error; `dedup` and `check` first finish all lines before it, unless files are worked on side by side
     Fail,
     /// Leave out such a line. Leave out such an input, or the rest of it; the exit code is then 1, and 2 of `check`
     Skip,
