@@ -82,7 +82,7 @@ fn read(
         |event| match event {
             Event::Lines(lines, position) => {
                 let inserted = inserter.insert(lines, position, reading.on_error, true);
-                progress.show_set(inserter);
+                progress.show_set(inserter, position.input);
                 inserted
             }
             Event::Broken(_, why) if !again => {

@@ -3,7 +3,7 @@
 use crate::bar;
 use crate::figures::readable_count;
 use crate::lines::input::Input;
-use crate::set::inserter::Inserter;
+use crate::set::inserter::{Counts, Inserter};
 use crate::stall;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
@@ -20,6 +20,8 @@ const BAR: usize = 11;
 /// Shows the progress if standard error is a terminal, and lines do not go to one.
 pub struct Progress {
     bar: Option<ProgressBar>,
+    /// How many inputs there are.
+    files: usize,
     read: Arc<AtomicU64>,
     /// What was read before.
     before: u64,
@@ -45,7 +47,7 @@ impl Progress {
         bar.iter().for_each(bar::begin);
         let now = Instant::now();
         let before = read.load(Relaxed);
-        Self { bar, read, before, started: now, drawn: now }
+        Self { bar, files: inputs.len(), read, before, started: now, drawn: now }
     }
 
     /// Shows how far the work is, what else there is to tell, and how fast lines are read: as much as fits the terminal.
@@ -67,28 +69,26 @@ impl Progress {
         stall::watch(|| bar::draw(read, text));
     }
 
-    /// Shows what went into a set, and how full it is.
-    pub fn show_set(&mut self, done: &Inserter) {
+    /// Shows how many of several files are done, what went into a set, and how full it is.
+    pub fn show_set(&mut self, done: &Inserter, files: usize) {
+        let all = self.files;
         self.show(done.counts.lines, || {
-            let unique = readable_count(done.counts.unique() as f64);
-            let full = match &done.limit {
-                Some(limit) => limit.full(&done.counts),
-                None => match done.set.stages().count() {
+            let full = done.limit.as_ref().map_or_else(
+                || match done.set.stages().count() {
                     0 => "shared".to_owned(),
                     stages => format!("filter {stages}"),
                 },
-            };
-            vec![format!("{unique} unique"), full]
+                |limit| limit.full(&done.counts),
+            );
+            parts((files, all), &done.counts, Some(full))
         });
     }
 
-    /// Shows how many files are done, and what went into the set.
-    pub fn show_files(&mut self, files: &str, done: &Inserter<()>) {
-        self.show(done.counts.lines, || {
-            let unique = format!("{} unique", readable_count(done.counts.unique() as f64));
-            let full = done.limit.as_ref().map(|limit| limit.full(&done.counts));
-            [Some(files.to_owned()), Some(unique), full].into_iter().flatten().collect()
-        });
+    /// The same while threads claim keys of the set.
+    pub fn show_claims(&mut self, done: &Inserter<()>, files: usize) {
+        let all = self.files;
+        let full = || done.limit.as_ref().map(|limit| limit.full(&done.counts));
+        self.show(done.counts.lines, || parts((files, all), &done.counts, full()));
     }
 
     /// Removes it from the screen.
@@ -97,6 +97,12 @@ impl Progress {
             bar::end();
         }
     }
+}
+
+fn parts((files, all): (usize, usize), counts: &Counts, full: Option<String>) -> Vec<String> {
+    let files = (all > 1).then(|| format!("{files} of {all} files"));
+    let unique = format!("{} unique", readable_count(counts.unique() as f64));
+    [files, Some(unique), full].into_iter().flatten().collect()
 }
 
 /// The first parts that fit into so many columns, two spaces apart.

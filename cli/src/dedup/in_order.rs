@@ -143,12 +143,13 @@ impl<'a> Work<'a> {
             lines.hash(&hashing);
             Ok(())
         };
+        let first = position.input;
         let cut = Cut { apart: options.output_dir.is_some(), ..reading.cut() };
         let chunks = Chunks::new(inputs.found, position.offset, cut);
         let read = pipeline::run(reading.threads(), chunks, position, hash, wakes, |event| match event {
             Event::Lines(lines, position) => {
                 let taken = self.take(lines, position);
-                progress.show_set(&self.inserter);
+                progress.show_set(&self.inserter, self.position.input - first);
                 taken
             }
             Event::Broken(input, why) => {

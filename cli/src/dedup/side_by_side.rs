@@ -190,8 +190,7 @@ impl<'a> Work<'a> {
     }
 
     fn show(&self, progress: &mut Progress) {
-        let files = format!("{} of {} files", self.whole.load(Relaxed), self.shards.len());
-        progress.show_files(&files, &locked(&self.record));
+        progress.show_claims(&locked(&self.record), self.whole.load(Relaxed));
     }
 
     fn fail(&self, why: Stop) {

@@ -112,6 +112,17 @@ fn the_bar_fits_and_is_removed() {
 }
 
 #[test]
+fn the_bar_counts_files() {
+    let bench = bench();
+    bench.write("few", b"few\n");
+    let Some(terminal) = Terminal::open(&bench, 120, "bloomline dedup few lines few > out") else { return };
+    let mut out = File::open(bench.path("out")).unwrap();
+    terminal.read_until(&mut out, |lines| lines.iter().any(|line| is_bar(line) && line.contains("1 of 3 files")));
+    io::copy(&mut out, &mut io::sink()).unwrap();
+    assert_eq!(terminal.ended(0), [""; 0]);
+}
+
+#[test]
 fn messages_stand_above_the_bar() {
     for columns in [80, 40] {
         let bench = bench();
