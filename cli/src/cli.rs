@@ -200,13 +200,13 @@ pub struct ReadOptions {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Fail)]
     pub on_error: OnError,
 
-    /// Threads that read and hash, and as many that compress. One more thread takes the results in order. Where files are worked on
-    /// side by side, these threads do all of it [default: the available cores]
+    /// Threads that read and hash, as many that compress, and as many that decompress the next inputs. One more thread takes the
+    /// results in order. Where files are worked on side by side, these threads do all of it [default: the available cores]
     #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 
     /// Memory for what is decompressed of the next inputs while one is read, such as 1GiB. Inputs of about this size are decompressed
-    /// on all cores. 0 reads nothing ahead [default: 8 MiB for each thread]
+    /// on all cores. 0 reads nothing ahead. Files that are worked on side by side need none of it [default: 8 MiB for each thread]
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub read_ahead: Option<usize>,
 
@@ -432,7 +432,8 @@ pub struct DedupOptions {
     #[arg(long, value_name = "FOLDER", help_heading = "Output", conflicts_with_all = ["output", "dupes", "count"])]
     pub output_dir: Option<PathBuf>,
 
-    /// With --output-dir, keep the first of equal lines in the order of the inputs, and write the same bytes in every run
+    /// With --output-dir, keep the first of equal lines in the order of the inputs, and write the same bytes in every run without
+    /// --checkpoint
     #[arg(long, requires = "output_dir", help_heading = "Output")]
     pub in_order: bool,
 

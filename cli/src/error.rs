@@ -133,7 +133,8 @@ errors! {
     NotCheckpoints { path: PathBuf } =>
         "cannot keep checkpoints in {path:?}: it holds something else; move it, or choose another state";
     ResumeStream =>
-        "only a run from files to files can be resumed; name the input files, and name the outputs with -o and --dupes";
+        "only a run from files to files can be resumed; name the input files, and name the outputs with -o and --dupes, or with \
+         --output-dir";
     Shorter { output: String, have: u64, want: u64 } =>
         "cannot resume: {output} has {have} bytes, and had {want} at the checkpoint; to start over, remove the state";
 

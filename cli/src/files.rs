@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::{self, Component, Path, PathBuf};
 
 /// What an input or output is called, and which file it is.
 #[derive(Clone)]
@@ -128,6 +128,25 @@ pub fn whole(path: &Path) -> PathBuf {
 /// The file that a path leads to, however that is spelled, whether it is there or not.
 pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| whole(path))
+}
+
+/// A path from the root on, without `.` and `..`. Links stay as they are named.
+pub fn plain(path: &Path) -> PathBuf {
+    let full = path::absolute(path).unwrap_or_else(|_| path.into());
+    full.components().fold(PathBuf::new(), |mut plain, part| {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+        plain
+    })
+}
+
+/// Where a path leads to, whether the file and its folders are there or not.
+pub fn real(path: &Path) -> PathBuf {
+    let full = plain(path);
+    let of = |there: &Path| Some(there.canonicalize().ok()?.join(full.strip_prefix(there).ok()?));
+    full.ancestors().find_map(of).unwrap_or_else(|| full.clone())
 }
 
 /// The path with something after it.

@@ -28,7 +28,7 @@ struct Job {
 type Done = (io::Result<Vec<u8>>, Vec<u8>);
 
 impl Crew {
-    /// So many threads. The calling thread is the one of one.
+    /// Starts so many threads. In the place of one thread there is none: whoever writes compresses.
     pub fn new(threads: usize) -> Result<Self, Error> {
         if threads < 2 {
             return Ok(Self::default());

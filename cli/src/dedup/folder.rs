@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::mem;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 /// What follows the name of an output that is not whole.
@@ -31,6 +31,7 @@ pub struct Place {
 
 /// A folder that one run at a time writes to.
 pub struct Folder {
+    path: PathBuf,
     /// Where the output of each input is, in the order of the inputs.
     pub places: Vec<Place>,
     /// Folders in which outputs were begun since the last `sync`.
@@ -49,11 +50,11 @@ impl Folder {
         own: &[PathBuf],
     ) -> Result<Self, Error> {
         let places = places(path, &inputs.found, &inputs.folders, compression)?;
-        let own: Vec<PathBuf> = own.iter().map(|path| plain(path)).collect();
         // A hundred thousand outputs are not compared with as many inputs one by one.
         let read: HashSet<Identity> = inputs.found.iter().filter_map(|input| input.origin.identity()).collect();
         for path in places.iter().flat_map(Place::paths) {
-            if own.contains(&plain(path)) {
+            let same = |own: &PathBuf| own.file_name() == path.file_name() && files::real(own) == files::real(path);
+            if own.iter().any(same) {
                 return Err(Error::Overwrite { input: name(path), output: name(path) });
             }
             match fs::metadata(path) {
@@ -71,7 +72,7 @@ impl Folder {
             }
         }
         fs::create_dir_all(path).map_err(|source| Error::Create { output: name(path), source })?;
-        Ok(Self { places, unsynced: Mutex::default(), _lock: lock(path)? })
+        Ok(Self { path: path.to_owned(), places, unsynced: Mutex::default(), _lock: lock(path)? })
     }
 
     /// Refuses outputs that an earlier run wrote, or with a state began to: the state knows of their lines.
@@ -91,9 +92,10 @@ impl Folder {
 }
 
 impl Folder {
-    /// Takes note of an output that begins.
-    pub fn begins(&self, place: &Place) {
-        self.unsynced().insert(files::folder(&place.part).to_owned());
+    /// Takes note of an output that was begun.
+    pub fn begun(&self, place: &Place) {
+        let folders = files::folder(&place.part).ancestors().take_while(|folder| folder.starts_with(&self.path));
+        self.unsynced().extend(folders.chain([files::folder(&self.path)]).map(Path::to_owned));
     }
 
     /// Makes the outputs that have begun safe from a crash, as far as that is up to their folders.
@@ -118,11 +120,8 @@ impl Folder {
 }
 
 fn sync(folder: &Path) -> Result<(), Error> {
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Nothing was begun there yet.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        synced => synced.map_err(|source| Error::Create { output: name(folder), source }),
-    }
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|source| Error::Create { output: name(folder), source })
 }
 
 impl Place {
@@ -157,14 +156,14 @@ fn places(
     folders: &[PathBuf],
     compression: Option<Compression>,
 ) -> Result<Vec<Place>, Error> {
-    let base = common(folders.iter().map(|folder| plain(folder)));
+    let base = common(folders.iter().map(|folder| files::plain(folder)));
     let mut names: HashMap<PathBuf, &Input> = HashMap::new();
     let mut places = Vec::new();
     for input in inputs {
         if input.size.is_none() || files::is_standard(&input.path) {
             return Err(Error::Nameless { input: input.origin.name().to_owned() });
         }
-        let full = plain(&input.path);
+        let full = files::plain(&input.path);
         let mut whole = path.join(full.strip_prefix(&base).unwrap_or(&full));
         let of_name = Compression::of_name(&whole)?;
         let compression = compression.unwrap_or(of_name);
@@ -203,18 +202,6 @@ fn common(mut folders: impl Iterator<Item = PathBuf>) -> PathBuf {
     let first = folders.next().unwrap_or_default();
     folders.fold(first, |base, folder| {
         base.components().zip(folder.components()).take_while(|(a, b)| a == b).map(|(part, _)| part).collect()
-    })
-}
-
-/// A path from the root on, without `.` and `..`. Links stay as they are named.
-fn plain(path: &Path) -> PathBuf {
-    let full = std::path::absolute(path).unwrap_or_else(|_| path.into());
-    full.components().fold(PathBuf::new(), |mut plain, part| {
-        match part {
-            Component::ParentDir => _ = plain.pop(),
-            part => plain.push(part),
-        }
-        plain
     })
 }
 

@@ -27,6 +27,8 @@ pub struct OneByOne {
     marks: Vec<Mark>,
     /// Outputs before this one are begun.
     next: usize,
+    /// Outputs before this one have their names.
+    named: usize,
     /// The numbers of those that are open, and the outputs. The last one gets the lines, unless it was whole at the start.
     open: VecDeque<(usize, Output)>,
     /// What was counted up to the last line that was printed.
@@ -51,6 +53,7 @@ impl OneByOne {
             marks: marks.chain(iter::repeat_with(Mark::default)).take(inputs.len()).collect(),
             next: start.map_or(0, |start| start.input),
             folder,
+            named: 0,
             open: VecDeque::new(),
             counted: Counts::default(),
             stateless: options.state.is_none(),
@@ -70,7 +73,7 @@ impl OneByOne {
         after: &Position,
         counts: &Counts,
     ) -> Result<(), Error> {
-        self.go_to(after.input)?;
+        self.go_to(after.input + 1)?;
         let mark = &mut self.marks[after.input];
         mark.counts.add(&counts.since(&self.counted));
         self.counted = counts.clone();
@@ -85,9 +88,9 @@ impl OneByOne {
         self.marks[input].broken = Some(why);
     }
 
-    /// Begins all outputs up to that of this number, and ends those before it.
-    fn go_to(&mut self, number: usize) -> Result<(), Error> {
-        while self.next <= number {
+    /// Begins so many of the outputs, and ends those before the last of them.
+    fn go_to(&mut self, count: usize) -> Result<(), Error> {
+        while self.next < count {
             if let Some((_, output)) = self.open.back_mut() {
                 output.hand_over()?;
             }
@@ -125,8 +128,8 @@ impl OneByOne {
         let folder = files::folder(&place.part);
         let made = fs::create_dir_all(folder);
         made.map_err(|source| Error::Create { output: files::name(folder), source })?;
-        self.folder.begins(place);
         let target = Target::open(Some(&place.part), Some(place.compression), [], [])?;
+        self.folder.begun(place);
         self.open.push_back((number, target.begin(mark.output, self.crew.clone())?));
         Ok(())
     }
@@ -159,7 +162,7 @@ impl OneByOne {
 
     /// Ends all outputs, those of inputs without lines too, once the inputs are at their ends.
     pub fn end(&mut self) -> Result<(), Error> {
-        self.go_to(self.inputs.len() - 1)?;
+        self.go_to(self.inputs.len())?;
         while !self.open.is_empty() {
             self.end_first()?;
         }
@@ -176,8 +179,10 @@ impl OneByOne {
 
     /// Gives the whole outputs their names, since the state is saved. Writes the manifest.
     pub fn publish(&mut self) -> Result<(), Error> {
-        let whole = self.marks.iter().zip(&self.folder.places).filter(|(mark, _)| mark.whole);
-        self.folder.publish(whole.map(|(_, place)| place))?;
+        // They become whole in their order.
+        let whole = self.marks[self.named..].iter().take_while(|mark| mark.whole).count();
+        self.folder.publish(self.folder.places[self.named..][..whole].iter())?;
+        self.named += whole;
         let Some(path) = &self.manifest else { return Ok(()) };
         let all = self.inputs.iter().zip(&self.folder.places).zip(&self.marks).filter(|(_, mark)| mark.whole);
         manifest::write(path, all.map(|(((input, size), place), mark)| Summary::new(input, *size, place, mark)))
@@ -210,7 +215,7 @@ mod tests {
         let bytes: Vec<u8> = (0..7 << 20).map(|_| bytes()).collect();
         let mut most = 0;
         for number in 0..paths.len() {
-            outputs.go_to(number).unwrap();
+            outputs.go_to(number + 1).unwrap();
             outputs.open.back_mut().unwrap().1.write(&bytes).unwrap();
             most = most.max(outputs.under_way());
         }

@@ -13,7 +13,7 @@
 
 use crate::cli::DedupOptions;
 use crate::dedup::checkpoint::Mark;
-use crate::dedup::folder::Place;
+use crate::dedup::folder::{Folder, Place};
 use crate::dedup::manifest::Summary;
 use crate::dedup::ordered::Ordered;
 use crate::encode::{Encoder, Stream, encode};
@@ -31,7 +31,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An input and its output.
 pub struct Shard {
@@ -114,7 +114,8 @@ pub struct Done {
 pub type Piece = (u64, Option<Vec<u8>>);
 
 fn locked<T>(stage: &Mutex<T>) -> MutexGuard<'_, T> {
-    stage.lock().expect("no thread panics on a shard")
+    // After a panic nothing of it is saved.
+    stage.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shard {
@@ -140,7 +141,7 @@ impl Shard {
     }
 
     /// Reads the next lines, unless `most` chunks and pieces are on their way already.
-    pub fn read(&self, mut lines: Box<Lines>, most: usize) -> Result<Taken, Error> {
+    pub fn read(&self, mut lines: Box<Lines>, most: usize, folder: &Folder) -> Result<Taken, Error> {
         let mut reader = locked(&self.reader);
         let Reader { chunks: Some(chunks), next } = &mut *reader else { return Ok(Taken::Ended(lines)) };
         // One too many does no harm.
@@ -148,7 +149,7 @@ impl Shard {
             return Ok(Taken::Later(lines));
         }
         if *next == 0 {
-            self.begin()?;
+            self.begin(folder)?;
         }
         let chunk = match lines.fill(chunks) {
             Ok(true) => Chunk::Lines(lines, Counts::default()),
@@ -165,7 +166,7 @@ impl Shard {
     }
 
     /// Opens the output. What follows the length that it had at the mark is gone.
-    fn begin(&self) -> Result<(), Error> {
+    fn begin(&self, folder: &Folder) -> Result<(), Error> {
         let Place { part, .. } = &self.place;
         let mut writer = locked(&self.writer);
         let length = writer.length;
@@ -184,6 +185,7 @@ impl Shard {
             return Err(Error::Shorter { output: name(part), have, want: length });
         }
         writer.file = Some(file);
+        folder.begun(&self.place);
         Ok(())
     }
 

@@ -223,8 +223,7 @@ impl<'a> Work<'a> {
 
     /// The largest input that nobody has begun.
     fn begin(&self) -> Option<usize> {
-        let begun = locked(&self.fresh).pop();
-        begun.inspect(|&begun| self.folder.begins(&self.shards[begun].place))
+        locked(&self.fresh).pop()
     }
 
     /// An input after this one that can be helped with. Waits while there is none, and not all are at their ends.
@@ -245,7 +244,7 @@ impl<'a> Work<'a> {
     fn take(&self, shard: &Shard, claims: &Claims, encoders: &mut Vec<Encoder>) -> Result<bool, Stop> {
         let spare = || locked(&self.spare);
         let lines = spare().pop().unwrap_or_default();
-        let (number, mut chunk) = match shard.read(lines, self.most)? {
+        let (number, mut chunk) = match shard.read(lines, self.most, &self.folder)? {
             Taken::Chunk(number, chunk) => (number, chunk),
             Taken::Later(lines) | Taken::Ended(lines) => {
                 spare().push(lines);

@@ -87,19 +87,28 @@ pub struct InFolder {
 }
 
 impl InFolder {
-    /// Opens the folder and the set. All that can fail comes before an output is lost.
+    /// Opens the folder and the set. All that can fail comes before an output is lost, but for one that is shorter than it was.
     pub fn new(options: &DedupOptions, inputs: &Inputs) -> Result<Self, Error> {
         if options.resume && !checkpoint::can_resume(options, &inputs.found) {
             return Err(Error::ResumeStream);
         }
         let path = options.output_dir.as_deref().expect("the lines go to a folder");
-        let own: Vec<PathBuf> = own_files(options).into_iter().chain(options.reading.files_from.clone()).collect();
-        let folder = Folder::open(path, inputs, options.compress, &own)?;
+        let state = options.state.iter().flat_map(|state| files::of_filter(state));
+        let mut own: Vec<PathBuf> = state.chain(options.reading.files_from.clone()).collect();
         if let Some(manifest) = &options.manifest {
             files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
-            // Nobody else writes to the folder, nor to its manifest.
-            leftovers::own(manifest);
+            if files::is_standard(manifest) {
+                return Err(Error::NotRegular { output: files::name(manifest) });
+            }
+            let real = files::real(manifest);
+            if let Some(same) = own.iter().find(|own| files::real(own) == real) {
+                return Err(Error::Overwrite { input: files::name(same), output: files::name(manifest) });
+            }
+            own.push(manifest.clone());
         }
+        let folder = Folder::open(path, inputs, options.compress, &own)?;
+        // What a killed run left of it.
+        options.manifest.iter().for_each(|manifest| leftovers::own(manifest));
         let mut inserter = inserter(options, &inputs.found)?;
         let (mut checkpoints, mut start, mut resume) = (None, None, "");
         if let Some(state) = &options.state {

@@ -4,6 +4,7 @@
 //! pieces of their contents. The pieces that wait take a bounded amount of memory together. The input whose turn it is may have a
 //! few more, so that it never waits for those after it.
 
+use crate::error::Error;
 use crate::lines::input::{Input, Opened};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::collections::VecDeque;
@@ -38,7 +39,7 @@ enum Turn {
     /// Nobody reads it before.
     Later(Input),
     /// The compressed one of this number and name. Threads have it, or will.
-    Ahead(usize, Arc<str>, Receiver<io::Result<Vec<u8>>>),
+    Ahead(usize, Arc<str>, Receiver<io::Result<Piece>>),
 }
 
 /// What the threads share.
@@ -68,7 +69,7 @@ struct Left {
     number: usize,
     input: Input,
     start: u64,
-    send: Sender<io::Result<Vec<u8>>>,
+    send: Sender<io::Result<Piece>>,
 }
 
 impl Turns {
@@ -115,7 +116,7 @@ impl Turns {
                 let opened = match own {
                     Some(Left { input, start, .. }) => input.open(start),
                     None => {
-                        let contents = Contents { store: self.store.clone(), pieces, piece: Vec::new(), taken: 0 };
+                        let contents = Contents { pieces, piece: None, taken: 0, begun: false };
                         Ok(Opened { contents: Box::new(contents), regular: true })
                     }
                 };
@@ -138,7 +139,7 @@ impl Store {
     }
 
     /// Waits until the input of this number may have another piece. `None` if nobody takes any more.
-    fn room(&self, number: usize) -> Option<Vec<u8>> {
+    fn room(self: &Arc<Self>, number: usize) -> Option<Piece> {
         let full = |state: &mut State| {
             let more = if number == state.turn { MORE } else { 0 };
             !state.over && state.waiting >= self.most + more
@@ -148,20 +149,28 @@ impl Store {
             return None;
         }
         state.waiting += 1;
-        Some(state.spare.pop().unwrap_or_default())
+        let bytes = state.spare.pop().unwrap_or_default();
+        Some(Piece { bytes, store: self.clone() })
     }
+}
 
-    /// A piece does not wait any more, and its memory or that of the one before it is free.
-    fn give_back(&self, piece: Vec<u8>) {
-        let mut state = self.state();
+/// A piece of an input's contents. Wherever it is dropped, its place and its memory are free.
+struct Piece {
+    bytes: Vec<u8>,
+    store: Arc<Store>,
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let mut state = self.store.state();
         state.waiting -= 1;
-        state.spare.push(piece);
-        self.changed.notify_all();
+        state.spare.push(mem::take(&mut self.bytes));
+        self.store.changed.notify_all();
     }
 }
 
 /// A thread's life: one input after another, from the first that no other has.
-fn live(store: &Store) {
+fn live(store: &Arc<Store>) {
     loop {
         let Some(Left { number, input, start, send }) = store.state().left.pop_front() else { return };
         let mut contents = match input.open(start) {
@@ -173,9 +182,9 @@ fn live(store: &Store) {
         };
         loop {
             let Some(mut piece) = store.room(number) else { return };
-            piece.clear();
-            let read = (&mut contents).take(PIECE as u64).read_to_end(&mut piece);
-            let ended = piece.len() < PIECE;
+            piece.bytes.clear();
+            let read = (&mut contents).take(PIECE as u64).read_to_end(&mut piece.bytes);
+            let ended = piece.bytes.len() < PIECE;
             // It fails if the rest is not wanted.
             let sent = send.send(Ok(piece)).is_ok();
             if let Err(error) = read {
@@ -191,31 +200,35 @@ fn live(store: &Store) {
 
 /// What a thread reads of an input.
 struct Contents {
-    store: Arc<Store>,
-    pieces: Receiver<io::Result<Vec<u8>>>,
-    piece: Vec<u8>,
+    pieces: Receiver<io::Result<Piece>>,
+    piece: Option<Piece>,
     /// Bytes of the piece that are taken.
     taken: usize,
+    /// Whether there was a piece.
+    begun: bool,
 }
 
 impl Read for Contents {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.taken == self.piece.len() {
-            let Ok(piece) = self.pieces.recv() else { return Ok(0) };
-            self.store.give_back(mem::replace(&mut self.piece, piece?));
-            self.taken = 0;
+        loop {
+            if let Some(piece) = &self.piece
+                && self.taken < piece.bytes.len()
+            {
+                let rest = &piece.bytes[self.taken..];
+                let n = buffer.len().min(rest.len());
+                buffer[..n].copy_from_slice(&rest[..n]);
+                self.taken += n;
+                return Ok(n);
+            }
+            let ended = self.piece.take().is_none_or(|piece| piece.bytes.len() < PIECE);
+            match self.pieces.recv() {
+                Ok(piece) => (self.piece, self.taken) = (Some(piece?), 0),
+                Err(_) if ended && self.begun => return Ok(0),
+                // A thread that panicked must not pass for the end.
+                Err(_) => return Err(io::Error::other(Error::Worker)),
+            }
+            self.begun = true;
         }
-        let n = buffer.len().min(self.piece.len() - self.taken);
-        buffer[..n].copy_from_slice(&self.piece[self.taken..][..n]);
-        self.taken += n;
-        Ok(n)
-    }
-}
-
-impl Drop for Contents {
-    fn drop(&mut self) {
-        // Pieces of an input whose rest is not wanted.
-        self.pieces.try_iter().flatten().for_each(|piece| self.store.give_back(piece));
     }
 }
 
@@ -226,6 +239,7 @@ mod tests {
     use flate2::write::GzEncoder;
     use std::fs;
     use std::io::Write;
+    use std::time::{Duration, Instant};
 
     fn read(turns: &mut Turns) -> Vec<(u64, io::Result<Vec<u8>>)> {
         let mut all = Vec::new();
@@ -318,8 +332,50 @@ mod tests {
         let store = turns.store.clone();
         drop(turns);
         // Only this one is left once they are gone.
+        let deadline = Instant::now() + Duration::from_secs(20);
         while Arc::strong_count(&store) > 1 {
+            assert!(Instant::now() < deadline);
             thread::yield_now();
         }
+    }
+
+    /// An input may be left before its end.
+    #[test]
+    fn what_is_not_wanted_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<_> = (0..40).map(|i| folder.path().join(i.to_string())).collect();
+        let bytes = zstd::encode_all(&vec![1; 8 * PIECE][..], 1).unwrap();
+        paths.iter().for_each(|path| fs::write(path, &bytes).unwrap());
+        let mut turns = Turns::new(Inputs::of(&paths).found, 0, Ahead { threads: 3, memory: 2 * PIECE });
+        let mut opened = 0;
+        while let Some((_, _, input)) = turns.open() {
+            assert!(input.unwrap().contents.read(&mut [0; 10]).unwrap() > 0);
+            opened += 1;
+        }
+        assert_eq!(opened, paths.len());
+        let store = turns.store.clone();
+        drop(turns);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Arc::strong_count(&store) > 1 {
+            assert!(Instant::now() < deadline);
+            thread::yield_now();
+        }
+        assert_eq!(store.state().waiting, 0);
+    }
+
+    #[test]
+    fn a_thread_that_is_gone_is_no_end() {
+        let (send, pieces) = unbounded();
+        let store = Arc::new(Store {
+            state: Mutex::new(State { left: VecDeque::new(), turn: 0, waiting: 1, spare: Vec::new(), over: false }),
+            changed: Condvar::new(),
+            most: 1,
+        });
+        send.send(Ok(Piece { bytes: vec![1; PIECE], store })).unwrap();
+        drop(send);
+        let mut contents = Contents { pieces, piece: None, taken: 0, begun: false };
+        let mut bytes = Vec::new();
+        assert!(contents.read_to_end(&mut bytes).unwrap_err().to_string().contains("has ended"));
+        assert_eq!(bytes.len(), PIECE);
     }
 }

@@ -16,41 +16,72 @@ const WHOLE: usize = 1 << 20;
 /// this size, so that it is known how many bytes of it the sample took.
 const WINDOW: usize = 4096;
 
-/// So many compressed files are sampled, spread evenly. The others are taken to be like them.
-const SAMPLED: usize = 64;
+/// So many compressed files are sampled, spread evenly, and so many plain ones. The others are taken to be like them.
+const COMPRESSED: usize = 64;
+const PLAIN: usize = 256;
 
 /// At least the number of lines of all inputs, almost surely, and seldom many more; or the name of an input that does not tell.
 /// `end` ends a line. A compressed file is taken to go on as it begins.
 pub fn of_inputs(inputs: &[Input], end: u8) -> Result<Result<u64, String>, Error> {
-    let stride = inputs.iter().filter(|input| input.is_compressed()).count().div_ceil(SAMPLED).max(1);
-    // Bytes of compressed files, those that the samples took, and the lines in them.
-    let (mut sum, mut compressed, mut seen, mut found, mut number) = (0, 0, 0, 0, 0);
+    let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
+    let mut plain = Samples::new(inputs.len() - compressed, PLAIN);
+    let mut compressed = Samples::new(compressed, COMPRESSED);
     for input in inputs {
         let Some(size) = input.size else { return Ok(Err(input.origin.name().to_owned())) };
         let failed = |source| Error::Estimate { input: input.origin.name().to_owned(), source };
-        if !input.is_compressed() {
-            match input.with_file(|file| plain(file, end)).map_err(failed)? {
-                Some(lines) => sum += lines,
+        if input.is_compressed() {
+            if compressed.wants(size) {
+                let (bytes, lines) = File::open(&input.path).and_then(|file| head(file, size, end)).map_err(failed)?;
+                compressed.add(bytes, lines);
+            }
+        } else if plain.wants(size) {
+            match input.with_file(|file| lines(file, end)).map_err(failed)? {
+                Some(lines) => plain.add(size, lines),
                 // Compressed standard input, from its position on.
                 None => return Ok(Err(input.origin.name().to_owned())),
             }
-            continue;
         }
-        compressed += size;
-        if number % stride == 0 {
-            let (bytes, lines) = File::open(&input.path).and_then(|file| head(file, size, end)).map_err(failed)?;
-            seen += bytes;
-            found += lines;
-        }
-        number += 1;
     }
-    // Heads are like the rest up to some tenth.
-    let margin = if seen < compressed { 1.1 } else { 1.0 };
-    Ok(Ok((sum + (margin * extrapolated(found, seen, compressed) as f64) as u64).max(1)))
+    Ok(Ok((plain.lines() + compressed.lines()).max(1)))
+}
+
+/// Samples of some of the files of a kind.
+struct Samples {
+    /// Each file with a number that this divides is sampled.
+    stride: usize,
+    number: usize,
+    /// Bytes of all files, and those that the samples stand for, with their lines.
+    all: u64,
+    seen: u64,
+    found: u64,
+}
+
+impl Samples {
+    fn new(files: usize, sampled: usize) -> Self {
+        Self { stride: files.div_ceil(sampled).max(1), number: 0, all: 0, seen: 0, found: 0 }
+    }
+
+    /// Whether the next file, of so many bytes, is to be sampled.
+    fn wants(&mut self, size: u64) -> bool {
+        self.all += size;
+        self.number += 1;
+        (self.number - 1).is_multiple_of(self.stride)
+    }
+
+    fn add(&mut self, bytes: u64, lines: u64) {
+        self.seen += bytes;
+        self.found += lines;
+    }
+
+    /// The lines of all files. Those that were not seen are like the others up to some tenth.
+    fn lines(&self) -> u64 {
+        let lines = extrapolated(self.found, self.seen, self.all);
+        if self.seen < self.all { (1.1 * lines as f64) as u64 } else { lines }
+    }
 }
 
 /// The number of lines from the file's position on; `None` of a file that is compressed. Moves nothing.
-fn plain(mut file: &File, end: u8) -> io::Result<Option<u64>> {
+fn lines(mut file: &File, end: u8) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
     if Coding::of_file(file)? != Coding::Plain {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -172,7 +173,7 @@ fn other_lines_of_each_file() {
 
 #[test]
 fn what_is_there_stays() {
-    let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n"), ("a.part", b"p\n")]);
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n"), ("a.part", b"p\n"), ("list", b"a\n")]);
     fs::create_dir(bench.path("o")).unwrap();
     bench.write("o/b", b"precious\n");
     tells(&bench.refused("dedup --output-dir o a b"), &["refusing to overwrite \"o/b\"", "--force"]);
@@ -188,6 +189,10 @@ fn what_is_there_stays() {
         ("a missing", &["\"missing\"", "No such file"]),
         ("--state o2/a a", &["o2/a"]),
         ("--manifest o2/a a", &["o2/a"]),
+        ("--manifest s --state s a", &["\"s\"", "another output"]),
+        ("--manifest ./s.resume --state s a", &["s.resume", "another output"]),
+        ("--manifest list --files-from list", &["\"list\"", "another output"]),
+        ("--manifest - a", &["\"-\"", "not a regular file"]),
         ("--state s --when-full stop -n 100 a", &["--when-full stop", "--in-order", "grow"]),
         ("-o x a", &["--output", "--output-dir"]),
         ("--dupes x a", &["--dupes", "--output-dir"]),
@@ -196,6 +201,11 @@ fn what_is_there_stays() {
         tells(&bench.refused(&format!("dedup --output-dir o2 {line}")), parts);
         assert!(!bench.path("o2").exists() || found(&bench.path("o2")).is_empty(), "{line}");
     }
+    // By another name it is the state.
+    fs::create_dir(bench.path("real")).unwrap();
+    symlink("real", bench.path("link")).unwrap();
+    tells(&bench.refused("dedup --state real/a --output-dir link a"), &["\"link/a\"", "another output"]);
+    assert!(found(&bench.path("real")).is_empty());
     // The input itself.
     tells(&bench.refused("dedup --output-dir . --force a"), &["\"./a\"", "also an input"]);
     tells(&bench.refused("dedup --manifest m a"), &["--output-dir"]);
@@ -243,6 +253,7 @@ fn the_manifest_tells_which_input_is_broken() {
         assert_eq!(bench.run(&line).status.code(), Some(1));
         let manifest = text(&bench.read("m"));
         let faults = manifest.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["fault"].to_string());
+        assert_eq!(faults.clone().count(), 4);
         for (fault, part) in faults.zip(["a.gz", "b.gz", "null", "d.gz"]) {
             tells(&fault, &[part]);
         }
@@ -506,13 +517,25 @@ fn a_signal_leaves_no_part_without_a_state() {
 }
 
 #[test]
-fn descriptors_and_threads_are_few() {
+fn descriptors_are_few() {
     let corpus: Corpus = (0..500).map(|i| (format!("{i}.zst"), numbers(i..i + 10))).collect();
     let bench = bench(&corpus);
-    let mut limited = Command::new("sh");
-    limited.args(["-c", r#"ulimit -n 40; exec "$0" "$@""#]);
-    let command = command(&bench, &corpus, "dedup -p 1e-9 -j 4 --output-dir o");
-    limited.arg(command.get_program()).args(command.get_args()).current_dir(bench.0.path());
-    clean(limited.output().unwrap());
-    check(&bench, "o", &corpus);
+    for (folder, options) in [("o", ""), ("p", " --in-order")] {
+        let mut limited = Command::new("sh");
+        limited.args(["-c", r#"ulimit -n 40; exec "$0" "$@""#]);
+        let command = command(&bench, &corpus, &format!("dedup -p 1e-9 -j 4{options} --output-dir {folder}"));
+        limited.arg(command.get_program()).args(command.get_args()).current_dir(bench.0.path());
+        clean(limited.output().unwrap());
+        check(&bench, folder, &corpus);
+    }
+}
+
+#[test]
+fn without_any_input_nothing_is_written() {
+    let bench = Bench::new(&[]);
+    for options in ["", " --in-order"] {
+        let output = bench.run(&format!("dedup --on-error skip{options} --output-dir o missing"));
+        tells(&text(&output.stderr), &["\"missing\"", "continued without it"]);
+        assert_eq!((output.status.code(), found(&bench.path("o")).len()), (Some(1), 0));
+    }
 }
