@@ -452,11 +452,11 @@ fn resumed_after_a_full_disk() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn resumed_after_600_ends() {
+fn resumed_after_240_ends() {
     for options in ["", IN_ORDER, LONG] {
-        interrupt(100, options, killed);
-        interrupt(50, options, signalled);
-        interrupt(50, options, limited);
+        interrupt(40, options, killed);
+        interrupt(20, options, signalled);
+        interrupt(20, options, limited);
     }
 }
 
