@@ -102,6 +102,12 @@ impl KeyHasher {
         self.u128(u128::from(second) << 64 | u128::from(first))
     }
 
+    /// The secret, for hashes of other things than keys.
+    #[cfg(feature = "text")]
+    pub(crate) fn secret(&self) -> [u64; 4] {
+        self.secret
+    }
+
     /// A sample of the hash under the filter's seed: byte strings of every class of lengths, and integers, whose hashes
     /// have code of their own. Keys are found again only by a build that hashes all of them as the writer did, which
     /// a feature of the hash crate, enabled by any crate in a program, can change.

@@ -41,6 +41,10 @@
     doc = "| [`Frontier`] | the queue of a crawler that visits nothing twice | `frontier` |"
 )]
 #![cfg_attr(feature = "redis", doc = "| [`redis::RedisBloomFilter`] | one filter for many machines | `redis` |")]
+#![cfg_attr(
+    feature = "text",
+    doc = "| [`text`] | duplicate paragraphs and documents, by their n-grams of words | `text` |"
+)]
 #![cfg_attr(feature = "variants", doc = "| [`variants`] | other layouts behind one trait | `variants` |")]
 //!
 //! [`Filter`] has the methods that these types share. Keys are whatever implements [`Key`]: text, byte strings, integers,
@@ -54,6 +58,7 @@
 //! | `mmap`, `serde` | filters that stay in their file; `Serialize` and `Deserialize` |
 //! | `variants` | other layouts: classic, counting, two blocks a key, Parquet's split block |
 //! | `frontier` | `Frontier`, the queue of a crawler |
+//! | `text` | documents cut into paragraphs and n-grams of words, to find duplicates |
 //! | `redis`, `redis-tokio` | a filter on a Redis or Valkey server or cluster; the same on tokio |
 //!
 //! Without default features the filters need `alloc` alone.
@@ -113,6 +118,8 @@ mod selection;
 mod stats;
 mod storage;
 mod sync;
+#[cfg(feature = "text")]
+pub mod text;
 #[cfg(feature = "std")]
 mod turn;
 #[cfg(feature = "variants")]

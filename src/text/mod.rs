@@ -1,0 +1,110 @@
+//! Duplicate paragraphs and documents of a corpus, found by their n-grams of words.
+//!
+//! A text is cut into *units*: its paragraphs, or all of it. The *tokens* of a unit are its [`words`], and its *grams* are all
+//! windows of [`Rules::ngram`] tokens. A unit whose grams are mostly in the set is a duplicate, which is cut. What stays
+//! inserts its grams. So the first copy stays, and later ones go, also where they differ a little.
+//!
+//! ```
+//! use bloomline::BloomFilter;
+//! use bloomline::text::{Rules, Texts};
+//!
+//! let mut seen = BloomFilter::new(1_000_000, 1e-6)?; // grams, false-positive rate
+//! let rules = Rules { ngram: 3, min_ngram: 1, ..Rules::default() };
+//! let mut texts = Texts::default();
+//! texts.push(&rules, seen.hasher(), b"Accept all cookies\nThe first text");
+//! texts.push(&rules, seen.hasher(), b"Accept all cookies\nAnother text");
+//! texts.decide(&rules, &mut seen)?;
+//! let cuts = |i| -> Vec<_> { texts.document(i).verdicts().filter(|unit| unit.cut).map(|unit| unit.range).collect() };
+//! assert_eq!(cuts(0), []);
+//! assert_eq!(cuts(1), [0..18]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod decide;
+mod grams;
+mod set;
+mod texts;
+mod tokens;
+mod wrong;
+
+pub use set::Set;
+pub use texts::{Document, Texts, Verdict};
+pub use tokens::words;
+pub use wrong::wrong_removal;
+
+/// What is kept or cut as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// All of a text.
+    Document,
+    /// A paragraph: from the newline (`\n`) before it to before the next one. The first begins with the text. So a text of n
+    /// newlines has n + 1 paragraphs, and all of them together are the text.
+    Paragraph,
+}
+
+/// What a thread claims for itself, so that of equal ones only the first stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The unit: all of its grams are looked up before one is inserted, and those of a unit that is cut are not inserted. A
+    /// gram that a unit repeats counts each time. Two threads that look up equal units at the same moment keep both.
+    Unit,
+    /// Each gram, as it is read: it is found if it was claimed before, also by its own unit, and it is inserted whatever becomes of
+    /// the unit. A unit with fewer than two grams is then compared as exact text, and that alone counts.
+    Gram,
+}
+
+/// How texts are cut into units and grams, and which units go.
+///
+/// # Examples
+/// ```
+/// use bloomline::text::Rules;
+/// // Paragraphs that were seen word for word, of any length:
+/// let exact = Rules { ngram: 0, ..Rules::default() };
+/// // Paragraphs of which 90 % was seen, by windows of eight words:
+/// let near = Rules { ngram: 8, threshold: 0.9, ..Rules::default() };
+/// assert_ne!(exact, near);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    /// The unit. By default a paragraph.
+    pub by: By,
+    /// Tokens in a gram, 13 by default. With 0, a unit has one gram: its exact text, without the newline that begins it. A
+    /// unit of white space alone has none then.
+    pub ngram: usize,
+    /// The fewest tokens of a unit with fewer than `ngram`, 13 by default. All of them are one gram. A unit with fewer has no gram:
+    /// it stays, and inserts nothing. Plays no part with `ngram` 0 and with [`Claim::Gram`].
+    pub min_ngram: usize,
+    /// The share of grams, from 0 to 1, above which a unit is cut; 0.8 by default. Plays no part with `ngram` 0, where a unit
+    /// is cut if it was found.
+    pub threshold: f64,
+    /// A share equal to the threshold is enough too.
+    pub at_least: bool,
+    /// A document of whose grams this share was found is [dropped](Document::dropped). Its units are decided and inserted as
+    /// ever.
+    pub drop_document: bool,
+    /// Exact text is compared without ASCII white space at its ends.
+    pub trim: bool,
+    /// Exact text is compared in lower case: of Unicode where it is UTF-8, of ASCII where it is not.
+    pub ignore_case: bool,
+    /// What a thread claims. By default the unit.
+    pub claim: Claim,
+    /// Nothing is inserted.
+    pub frozen: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            by: By::Paragraph,
+            ngram: 13,
+            min_ngram: 13,
+            threshold: 0.8,
+            at_least: false,
+            drop_document: false,
+            trim: false,
+            ignore_case: false,
+            claim: Claim::Unit,
+            frozen: false,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Sets of grams: what a decision needs of a filter.
+
+#[cfg(feature = "std")]
+use crate::AtomicScalableBloomFilter;
+use crate::{AtomicBloomFilter, BloomFilter, BuildError, ScalableBloomFilter};
+use core::convert::Infallible;
+
+/// A set of hashes: the filters, shared ones by reference, and sets of your own.
+///
+/// # Examples
+/// ```
+/// use bloomline::KeyHasher;
+/// use bloomline::text::{Rules, Set, Texts};
+/// use std::collections::HashSet;
+/// use std::convert::Infallible;
+///
+/// #[derive(Default)]
+/// struct Exact(HashSet<u64>);
+///
+/// impl Set for Exact {
+///     type Error = Infallible;
+///
+///     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Infallible> {
+///         hashes.iter().zip(&mut *found).for_each(|(hash, found)| *found = self.0.contains(hash));
+///         Ok(found.iter().filter(|found| **found).count())
+///     }
+///
+///     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Infallible> {
+///         hashes.iter().zip(&mut *new).for_each(|(hash, new)| *new = self.0.insert(*hash));
+///         Ok(new.iter().filter(|new| **new).count())
+///     }
+/// }
+///
+/// let rules = Rules { ngram: 0, ..Rules::default() };
+/// let mut texts = Texts::default();
+/// texts.push(&rules, &KeyHasher::new(0), b"again\nagain");
+/// texts.decide(&rules, &mut Exact::default())?;
+/// assert_eq!(texts.document(0).found(), 1);
+/// # Ok::<(), Infallible>(())
+/// ```
+pub trait Set {
+    /// Why a call fails: [`Infallible`] for a filter of one size.
+    type Error;
+
+    /// `found[i]` = whether `hashes[i]` is in the set; the count of `true`. Both slices have one length.
+    ///
+    /// # Errors
+    /// The set's own.
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Self::Error>;
+
+    /// Inserts hashes in order; `new[i]` = whether `hashes[i]` was new; the count of `true`. Both slices have one length.
+    ///
+    /// # Errors
+    /// The set's own.
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Self::Error>;
+}
+
+impl Set for BloomFilter {
+    type Error = Infallible;
+
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Infallible> {
+        Ok(Self::contains_hashes(self, hashes, found))
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Infallible> {
+        Ok(Self::insert_hashes(self, hashes, new))
+    }
+}
+
+impl Set for &AtomicBloomFilter {
+    type Error = Infallible;
+
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Infallible> {
+        Ok(AtomicBloomFilter::contains_hashes(self, hashes, found))
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Infallible> {
+        Ok(AtomicBloomFilter::insert_hashes(self, hashes, new))
+    }
+}
+
+impl Set for ScalableBloomFilter {
+    type Error = BuildError;
+
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, BuildError> {
+        Ok(Self::contains_hashes(self, hashes, found))
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+        Self::insert_hashes(self, hashes, new)
+    }
+}
+
+#[cfg(feature = "std")]
+impl Set for &AtomicScalableBloomFilter {
+    type Error = BuildError;
+
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, BuildError> {
+        Ok(AtomicScalableBloomFilter::contains_hashes(self, hashes, found))
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+        AtomicScalableBloomFilter::insert_hashes(self, hashes, new)
+    }
+}

@@ -1,0 +1,248 @@
+//! Documents in units and grams, and what becomes of each.
+
+use super::decide::passes;
+use super::{By, Claim, Rules, Set, grams, tokens};
+use crate::hash::KeyHasher;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::str::from_utf8;
+
+/// Documents that are cut into units and grams, to be decided together. [`clear`](Self::clear) keeps its memory, so keep
+/// one for each thread.
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, text::{Rules, Texts}};
+/// let mut seen = BloomFilter::new(1000, 1e-6)?;
+/// let rules = Rules { ngram: 2, ..Rules::default() };
+/// let mut texts = Texts::default();
+/// for text in ["a b c", "a b c", "a b d"] {
+///     texts.clear();
+///     texts.push(&rules, seen.hasher(), text.as_bytes());
+///     texts.decide(&rules, &mut seen)?;
+///     let document = texts.document(0);
+///     println!("{} of {} grams were seen", document.found(), document.grams());
+/// }
+/// assert_eq!(texts.document(0).found(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Texts {
+    /// The end of each document's units.
+    documents: Vec<Entry>,
+    units: Vec<Unit>,
+    /// What is looked up, of one unit after the other.
+    hashes: Vec<u64>,
+    answers: Vec<bool>,
+    tokens: Vec<u64>,
+    lower: Vec<u8>,
+}
+
+/// A document.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The end of its units.
+    units: usize,
+    grams: usize,
+    found: usize,
+    dropped: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Unit {
+    start: usize,
+    end: usize,
+    /// The end of its hashes.
+    hashes: usize,
+    grams: usize,
+    found: usize,
+    cut: bool,
+}
+
+impl Texts {
+    /// Removes all documents.
+    pub fn clear(&mut self) {
+        self.documents.clear();
+        self.units.clear();
+        self.hashes.clear();
+    }
+
+    /// Adds a document. `hasher` is the one of the filter that [`decide`](Self::decide) will ask. O(length of the text).
+    ///
+    /// Text that is not UTF-8 is taken as it is: each invalid sequence is a token.
+    pub fn push(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) {
+        let mut start = 0;
+        if rules.by == By::Paragraph {
+            for (newline, _) in text.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+                self.push_unit(rules, hasher, text, start..newline);
+                start = newline;
+            }
+        }
+        self.push_unit(rules, hasher, text, start..text.len());
+        self.documents.push(Entry { units: self.units.len(), grams: 0, found: 0, dropped: false });
+    }
+
+    fn push_unit(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8], range: Range<usize>) {
+        let unit = &text[range.clone()];
+        let before = self.hashes.len();
+        if rules.ngram > 0 {
+            let least = if rules.claim == Claim::Gram { usize::MAX } else { rules.min_ngram };
+            self.tokens.clear();
+            tokens::hashes(unit, hasher, &mut self.tokens);
+            grams::hashes(&self.tokens, rules.ngram, least, hasher, &mut self.hashes);
+        }
+        let mut grams = self.hashes.len() - before;
+        if rules.ngram == 0 || rules.claim == Claim::Gram && grams < 2 {
+            let newline = rules.by == By::Paragraph && unit.first() == Some(&b'\n');
+            self.push_exact(rules, hasher, &unit[usize::from(newline)..]);
+            grams = usize::from(!is_blank(unit));
+        }
+        let Range { start, end } = range;
+        self.units.push(Unit { start, end, hashes: self.hashes.len(), grams, found: 0, cut: false });
+    }
+
+    /// Adds the hash of a unit's exact text, unless it is blank.
+    fn push_exact<'a>(&'a mut self, rules: &Rules, hasher: &KeyHasher, mut text: &'a [u8]) {
+        if is_blank(text) {
+            return;
+        }
+        if rules.trim {
+            text = text.trim_ascii();
+        }
+        if rules.ignore_case {
+            self.lower.clear();
+            match from_utf8(text) {
+                Ok(text) if !text.is_ascii() => self.lower.extend_from_slice(text.to_lowercase().as_bytes()),
+                _ => self.lower.extend(text.iter().map(u8::to_ascii_lowercase)),
+            }
+            text = &self.lower;
+        }
+        self.hashes.push(hasher.bytes(text));
+    }
+
+    /// The number of documents.
+    pub fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Whether there is no document.
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty()
+    }
+
+    /// The number of hashes that [`decide`](Self::decide) looks up: grams and exact texts.
+    pub fn grams(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Decides all documents in order, unit by unit, by the rules that they were added with, and inserts what stays, unless
+    /// the rules are frozen. To be called once: a second call would find what the first inserted. O(grams).
+    ///
+    /// # Errors
+    /// The set's own, such as a scalable filter's that cannot grow. What is not decided by then stays, and
+    /// is not inserted.
+    pub fn decide<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
+        let Self { documents, units, hashes, answers, .. } = self;
+        answers.clear();
+        answers.resize(hashes.len(), false);
+        let by_unit = rules.claim == Claim::Unit && rules.ngram > 0;
+        if !by_unit {
+            if rules.frozen {
+                set.contains_hashes(hashes, answers)?;
+            } else {
+                set.insert_hashes(hashes, answers)?;
+                answers.iter_mut().for_each(|answer| *answer = !*answer);
+            }
+        }
+        let mut start = 0;
+        for unit in &mut *units {
+            let (hashes, answers) = (&hashes[start..unit.hashes], &mut answers[start..unit.hashes]);
+            start = unit.hashes;
+            if unit.grams == 0 {
+                continue;
+            }
+            if by_unit {
+                unit.found = set.contains_hashes(hashes, answers)?;
+            } else {
+                let counted = &answers[answers.len() - unit.grams..];
+                unit.found = counted.iter().filter(|found| **found).count();
+            }
+            unit.cut = if rules.ngram == 0 { unit.found > 0 } else { passes(rules, unit.grams, unit.found) };
+            if by_unit && !unit.cut && !rules.frozen {
+                set.insert_hashes(hashes, answers)?;
+            }
+        }
+        let mut start = 0;
+        for document in documents {
+            let units = &units[start..document.units];
+            start = document.units;
+            document.grams = units.iter().map(|unit| unit.grams).sum();
+            document.found = units.iter().map(|unit| unit.found).sum();
+            document.dropped = rules.drop_document && passes(rules, document.grams, document.found);
+        }
+        Ok(())
+    }
+
+    /// The document that was added as number `i`, from 0, and what [`decide`](Self::decide) says of it.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[track_caller]
+    pub fn document(&self, i: usize) -> Document<'_> {
+        let entry = self.documents[i];
+        let start = if i == 0 { 0 } else { self.documents[i - 1].units };
+        Document { units: &self.units[start..entry.units], entry }
+    }
+}
+
+/// Whether a text has nothing but white space: of Unicode where it is UTF-8, of ASCII where it is not.
+fn is_blank(text: &[u8]) -> bool {
+    from_utf8(text).is_ok_and(|text| text.chars().all(char::is_whitespace))
+}
+
+/// A document and what becomes of it; see [`Texts::document`].
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'a> {
+    units: &'a [Unit],
+    entry: Entry,
+}
+
+impl<'a> Document<'a> {
+    /// What becomes of each unit, in their order. There is at least one, and their ranges together are the text.
+    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> + use<'a> {
+        self.units.iter().map(|unit| Verdict {
+            range: unit.start..unit.end,
+            grams: unit.grams,
+            found: unit.found,
+            cut: unit.cut,
+        })
+    }
+
+    /// The grams of all units.
+    pub fn grams(&self) -> usize {
+        self.entry.grams
+    }
+
+    /// How many of them were found.
+    pub fn found(&self) -> usize {
+        self.entry.found
+    }
+
+    /// Whether all of it goes, by [`Rules::drop_document`].
+    pub fn dropped(&self) -> bool {
+        self.entry.dropped
+    }
+}
+
+/// What becomes of a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Its bytes in the text.
+    pub range: Range<usize>,
+    /// Its grams. A unit that is compared as exact text has one, or none if it is blank.
+    pub grams: usize,
+    /// How many of them were found.
+    pub found: usize,
+    /// Whether it goes.
+    pub cut: bool,
+}
