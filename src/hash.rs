@@ -171,8 +171,9 @@ impl core::fmt::Debug for KeyHasher {
     }
 }
 
-/// wyhash's random numbers.
-fn random(seed: &mut u64) -> u64 {
+/// wyhash's random numbers. Each call adds the same number to the state.
+#[inline(always)]
+pub(crate) fn random(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_add(0xA076_1D64_78BD_642F);
     multiply_fold(*seed, *seed ^ 0xE703_7ED1_A0B4_28DB)
 }

@@ -6,6 +6,7 @@ use crate::files::{self, Origin};
 use crate::lines::chunks::Chunks;
 use crate::lines::input::{Input, Inputs};
 use crate::lines::pipeline::{self, Event};
+use crate::lines::{Hashing, What};
 use crate::lock::Lock;
 use crate::messages::print;
 use crate::progress::Progress;
@@ -71,7 +72,8 @@ fn read(
     mut progress: Progress,
 ) -> Result<(), Stop> {
     let reading = &options.reading;
-    let hashing = reading.hashing(inserter.set.hasher());
+    let (end, hasher) = (reading.end(), inserter.set.hasher().clone());
+    let hashing = Hashing { end, hasher, what: What::Key(options.key.rule(), None) };
     pipeline::run_alone(
         reading.threads(),
         Chunks::new(inputs, 0, reading.cut()),

@@ -4,10 +4,10 @@ use crate::cli::CheckOptions;
 use crate::error::{Error, Stop};
 use crate::figures::readable_count;
 use crate::files::{self, Origin};
-use crate::lines::Lines;
 use crate::lines::chunks::Chunks;
 use crate::lines::input::{Input, Inputs};
 use crate::lines::pipeline::{self, Event};
+use crate::lines::{Hashing, Lines, What};
 use crate::messages::{tell, warn};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -55,7 +55,7 @@ fn filter(options: &CheckOptions) -> Result<KeySet, Error> {
     if let Some(address) = Address::of(&options.shared)? {
         return Shared::open(&address).map(|shared| KeySet::Shared(shared.into()));
     }
-    KeySet::load_for(options.filter.as_deref().expect("it is required"), options.reading.key_name())
+    KeySet::load_for(options.filter.as_deref().expect("it is required"), options.key.name())
 }
 
 struct Search<'a> {
@@ -88,7 +88,8 @@ impl Search<'_> {
     ) -> Result<(), Error> {
         let reading = &self.options.reading;
         let (filter, on_error, wanted) = (self.filter.clone(), reading.on_error, self.wanted());
-        let hashing = reading.hashing(filter.hasher());
+        let (end, hasher) = (reading.end(), filter.hasher().clone());
+        let hashing = Hashing { end, hasher, what: What::Key(self.options.key.rule(), None) };
         let work = move |lines: &mut Lines| {
             lines.hash(&hashing);
             lines.mark(on_error, wanted, |hashes, _, found| filter.contains_hashes(hashes, found).map(|_| hashes.len()))

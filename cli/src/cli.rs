@@ -1,16 +1,19 @@
 //! The command line.
 
+use crate::documents::DocumentRule;
 use crate::encode::Compression;
 use crate::files::is_standard;
 use crate::key::fields::Split;
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
-use crate::lines::Hashing;
 use crate::lines::ahead::Ahead;
 use crate::lines::chunks::Cut;
 use crate::lines::find::Named;
-use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, glob, memory, rate, size};
-use bloomline::KeyHasher;
+use crate::values::{
+    Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, glob, memory, rate, share, size,
+};
+use bloomline::text::near::Near;
+use bloomline::text::{By, Claim, Rules};
 use clap::error::ErrorKind;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, value_parser};
 use std::ops::RangeInclusive;
@@ -35,11 +38,12 @@ pub struct Cli {
 impl Cli {
     /// Reads the command line. What clap cannot tell of options that do not fit together is told here.
     pub fn read() -> Result<Self, clap::Error> {
-        let cli = Self::try_parse()?;
-        let key = match &cli.command {
-            Command::Dedup(options) => &options.reading.key,
-            Command::Build(options) => &options.reading.key,
-            Command::Check(options) => &options.reading.key,
+        let mut cli = Self::try_parse()?;
+        let key = match &mut cli.command {
+            Command::Corpus(options) => return options.resolve().map(|()| cli),
+            Command::Dedup(options) => &options.key,
+            Command::Build(options) => &options.key,
+            Command::Check(options) => &options.key,
             _ => return Ok(cli),
         };
         match &key.delimiter {
@@ -60,6 +64,10 @@ pub enum Command {
     /// Print each distinct line once: its first occurrence, in input order.
     #[command(after_help = format!("{DEDUP_EXAMPLES}\n\n{READING_CODES}"))]
     Dedup(Box<DedupOptions>),
+    /// Cut duplicate paragraphs, or drop duplicate documents, of lines of JSON: exact ones, those that share most of their n-grams,
+    /// or near duplicates.
+    #[command(after_help = format!("{CORPUS_EXAMPLES}\n\n{READING_CODES}"))]
+    Corpus(Box<CorpusOptions>),
     /// Build a filter from lines, or add lines to one.
     #[command(after_help = format!("{BUILD_EXAMPLES}\n\n{READING_CODES}"))]
     Build(BuildOptions),
@@ -120,6 +128,19 @@ Examples:
   bloomline dedup --json-pointer /text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl
   bloomline dedup --output-dir clean --glob '*.gz' --compress zstd crawl/
   bloomline dedup --state seen.bloom --checkpoint 1m today.txt -o new.txt    # after a crash, add --resume";
+
+const CORPUS_EXAMPLES: &str = "\
+The first copy stays, and later ones go. The bytes of a line stay as they are, but for what is cut. Each distinct gram takes about \
+1.3 bytes of memory at -p 0.01. --stats tells how many units went by mistake, as is expected.
+
+Examples:
+  bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz
+  bloomline corpus --by document --output-dir clean crawl/
+  bloomline corpus --by paragraph --ngram 0 --trim --ignore-case pages.jsonl > distinct.jsonl
+  bloomline corpus --like dclm --drop-document --state seen.bloom january/ --output-dir clean/january
+  bloomline corpus --near 0.8 crawl.jsonl.zst -o clean.jsonl.zst
+  bloomline corpus --by document --min-ngram 5 --state tests.bloom tests.jsonl > /dev/null    # decontaminate: first the test sets,
+  bloomline corpus --frozen --state tests.bloom train.jsonl.gz -o clean.jsonl.gz              # then what is trained with";
 
 const BUILD_EXAMPLES: &str = "\
 The file is replaced once all lines are in. At every moment it is the old file or the new one. It keeps what the keys are, and \
@@ -213,9 +234,6 @@ pub struct ReadOptions {
     /// Bytes read at once
     #[arg(long, value_name = "BYTES", hide = true, default_value_t = 1 << 19, value_parser = value_parser!(u32).range(1..=1 << 30))]
     pub chunk_size: u32,
-
-    #[command(flatten)]
-    pub key: KeyOptions,
 }
 
 /// What the key of a line is.
@@ -263,6 +281,22 @@ impl KeyOptions {
             (false, delimiter) => Split::At(delimiter.unwrap_or(b"\t").to_vec()),
         }
     }
+
+    /// What the key of a line is.
+    pub fn rule(&self) -> KeyRule {
+        let Self { field, json_pointer, normalize, trim, ignore_case, .. } = self;
+        let part = match (&field[..], &json_pointer[..]) {
+            ([], []) => Part::Line,
+            ([], pointers) => Part::Json(pointers.to_vec()),
+            (numbers, _) => Part::Fields { numbers: numbers.to_vec(), split: self.split() },
+        };
+        KeyRule { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
+    }
+
+    /// A name for the keys. The byte that ends a line is no part of them.
+    pub fn name(&self) -> String {
+        self.rule().name()
+    }
 }
 
 /// What a key may be normalized as.
@@ -296,27 +330,6 @@ impl ReadOptions {
     pub fn end(&self) -> u8 {
         if self.zero_terminated { 0 } else { b'\n' }
     }
-
-    /// How to hash the keys of lines, for a filter with this hasher.
-    pub fn hashing(&self, hasher: &KeyHasher) -> Hashing {
-        Hashing { end: self.end(), rule: self.key_rule(), hasher: hasher.clone(), second: None }
-    }
-
-    /// What the key of a line is.
-    pub fn key_rule(&self) -> KeyRule {
-        let KeyOptions { field, json_pointer, normalize, trim, ignore_case, .. } = &self.key;
-        let part = match (&field[..], &json_pointer[..]) {
-            ([], []) => Part::Line,
-            ([], pointers) => Part::Json(pointers.to_vec()),
-            (numbers, _) => Part::Fields { numbers: numbers.to_vec(), split: self.key.split() },
-        };
-        KeyRule { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
-    }
-
-    /// A name for the keys. The byte that ends a line is no part of them.
-    pub fn key_name(&self) -> String {
-        self.key_rule().name()
-    }
 }
 
 /// Options of the commands that make a new filter.
@@ -336,12 +349,16 @@ pub struct SizeOptions {
     /// Seed of the hash. Another seed gives other false positives [default: 0, or that of the filter that is there]
     #[arg(long)]
     pub seed: Option<u64>,
+
+    /// The rate where the user gives none, if it is another than that of lines.
+    #[arg(skip)]
+    default_fpr: Option<f64>,
 }
 
 impl SizeOptions {
     /// The false-positive rate.
     pub fn fpr(&self) -> f64 {
-        self.fpr.unwrap_or(1e-6)
+        self.fpr.or(self.default_fpr).unwrap_or(1e-6)
     }
 
     /// The seed of a new filter.
@@ -383,27 +400,12 @@ pub struct SharedWriteOptions {
     pub no_mirror: bool,
 }
 
-/// Options of `bloomline dedup`.
+/// Options of the commands that print what a set does not have yet.
 #[derive(Args)]
 #[command(group = ArgGroup::new("destination").args(["output", "output_dir"]))]
-#[command(mut_arg("redis", |arg| {
-    arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert", "output_dir"])
-}))]
-pub struct DedupOptions {
-    #[command(flatten)]
-    pub reading: ReadOptions,
-
-    #[command(flatten)]
-    pub size: SizeOptions,
-
-    #[command(flatten)]
-    pub shared: SharedOptions,
-
-    #[command(flatten)]
-    pub writing: SharedWriteOptions,
-
+pub struct RunOptions {
     /// Memory for the filter instead of -n: bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024, such
-    /// as 16M or 1.5GiB. The rate is that of -p. Without -p it is the best for the lines of the inputs, if their number can be
+    /// as 16M or 1.5GiB. The rate is that of -p. Without -p it is the best for the keys of the inputs, if their number can be
     /// estimated
     #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "expected_keys", help_heading = "Filter")]
     pub memory: Option<usize>,
@@ -416,23 +418,18 @@ pub struct DedupOptions {
     #[arg(long, value_name = "WHAT", help_heading = "Filter")]
     pub when_full: Option<WhenFull>,
 
-    /// Check what the filter takes for a repeat against 128-bit hashes of all lines, so that no line is lost. They are kept in
-    /// temporary files, with 16 bytes for each distinct line
-    #[arg(long, help_heading = "Filter", conflicts_with = "state")]
-    pub exact: bool,
-
     /// Write to FILE instead of standard output ("-"), compressed if its name ends in .gz, .zst, .xz or .bz2. It must not be an input:
     /// in a directory that is read, only --resume and --force leave it out
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
     /// Write the lines of each input to a file of its own in FOLDER, with the path that the input has below the folder which all inputs
-    /// share, and compressed as its name says. Files are worked on side by side: each distinct line stays in one of them, and chance
-    /// decides in which. An output gets its name once it is whole; until then it ends in .part
-    #[arg(long, value_name = "FOLDER", help_heading = "Output", conflicts_with_all = ["output", "dupes", "count"])]
+    /// share, and compressed as its name says. Files are worked on side by side: of equal ones chance decides which stays. An
+    /// output gets its name once it is whole; until then it ends in .part
+    #[arg(long, value_name = "FOLDER", help_heading = "Output", conflicts_with = "output")]
     pub output_dir: Option<PathBuf>,
 
-    /// With --output-dir, keep the first of equal lines in the order of the inputs, and write the same bytes in every run without
+    /// With --output-dir, keep the first of equal ones in the order of the inputs, and write the same bytes in every run without
     /// --checkpoint
     #[arg(long, requires = "output_dir", help_heading = "Output")]
     pub in_order: bool,
@@ -440,10 +437,6 @@ pub struct DedupOptions {
     /// With --output-dir, write a line of JSON to FILE for each output that is whole: its lines, what was dropped, and sizes
     #[arg(long, value_name = "FILE", requires = "output_dir", help_heading = "Output")]
     pub manifest: Option<PathBuf>,
-
-    /// Write the dropped lines to FILE. "-" is standard output, if the others go to a file
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    dupes: Option<PathBuf>,
 
     /// Compress outputs, standard output too: gzip, zstd, xz, bzip2 or none, and after a colon a level, such as gzip:9. Any name will
     /// do but that of another kind. All threads compress at once, each up to 16 MiB of an output. xz:6 takes 94 MiB of memory a
@@ -457,24 +450,12 @@ pub struct DedupOptions {
     #[arg(long, help_heading = "Output")]
     pub force: bool,
 
-    /// Print the repeats instead of the first occurrences
-    #[arg(long, help_heading = "Output", conflicts_with = "dupes")]
-    pub invert: bool,
-
-    /// Print every line, with "new" or "dup" and a tab before it
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["dupes", "invert"])]
-    pub annotate: bool,
-
-    /// Print the number of lines instead of the lines
-    #[arg(short, long, help_heading = "Output", conflicts_with = "annotate")]
-    pub count: bool,
-
-    /// Remember the lines in FILTER for the next run. Lines that it holds at the start are repeats. It is saved at the end, and on
-    /// SIGINT, SIGTERM and SIGHUP. It keeps what its keys are and how many lines it is made for
+    /// Remember what was seen in FILTER for the next run. What it holds at the start is a repeat. It is saved at the end, and on
+    /// SIGINT, SIGTERM and SIGHUP. It keeps what its keys are and how many it is made for
     #[arg(long, value_name = "FILTER", help_heading = "Remembering")]
     pub state: Option<PathBuf>,
 
-    /// At the end, save the state in the smallest size that keeps its rate. It then has little room for more lines. A state that
+    /// At the end, save the state in the smallest size that keeps its rate. It then has little room for more. A state that
     /// grows stays as it is
     #[arg(long, requires = "state", help_heading = "Remembering")]
     pub shrink: bool,
@@ -489,41 +470,249 @@ pub struct DedupOptions {
     pub wait: bool,
 
     /// Continue the same command from its last checkpoint. Only a run from files to files can be continued
-    #[arg(long, requires_all = ["state", "destination"], conflicts_with = "count", help_heading = "Remembering")]
+    #[arg(long, requires_all = ["state", "destination"], help_heading = "Remembering")]
     pub resume: bool,
 
     /// Print counts, how full the filter is and the speed to standard error at the end
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Reporting")]
     pub stats: Option<StatsFormat>,
 
-    /// Measure the false-positive rate with SAMPLE keys that are not in the filter, and print it with the statistics
-    #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, help_heading = "Reporting")]
-    pub verify: Option<u64>,
-
     /// Print no progress bar and no warnings
     #[arg(short, long, help_heading = "Reporting")]
     pub quiet: bool,
 }
 
-impl DedupOptions {
+impl RunOptions {
     /// The file that lines go to; `None` is standard output.
     pub fn output(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_standard(path))
-    }
-
-    /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
-    pub fn dupes(&self) -> Option<&Path> {
-        self.dupes.as_deref()
     }
 
     /// Whether inputs are read side by side.
     pub fn is_side_by_side(&self) -> bool {
         self.output_dir.is_some() && !self.in_order
     }
+}
 
-    /// The files that are written, but for the state.
-    pub fn outputs(&self) -> impl Iterator<Item = &Path> {
-        [self.output(), self.dupes()].into_iter().flatten().filter(|path| !is_standard(path))
+/// Options of `bloomline dedup`.
+#[derive(Args)]
+#[command(mut_arg("redis", |arg| {
+    arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert", "output_dir"])
+}))]
+pub struct DedupOptions {
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    #[command(flatten)]
+    pub key: KeyOptions,
+
+    #[command(flatten)]
+    pub size: SizeOptions,
+
+    #[command(flatten)]
+    pub shared: SharedOptions,
+
+    #[command(flatten)]
+    pub writing: SharedWriteOptions,
+
+    #[command(flatten)]
+    pub run: RunOptions,
+
+    /// Check what the filter takes for a repeat against 128-bit hashes of all lines, so that no line is lost. They are kept in
+    /// temporary files, with 16 bytes for each distinct line
+    #[arg(long, help_heading = "Filter", conflicts_with = "state")]
+    pub exact: bool,
+
+    /// Write the dropped lines to FILE. "-" is standard output, if the others go to a file
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "output_dir")]
+    dupes: Option<PathBuf>,
+
+    /// Print the repeats instead of the first occurrences
+    #[arg(long, help_heading = "Output", conflicts_with = "dupes")]
+    pub invert: bool,
+
+    /// Print every line, with "new" or "dup" and a tab before it
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["dupes", "invert"])]
+    pub annotate: bool,
+
+    /// Print the number of lines instead of the lines
+    #[arg(short, long, help_heading = "Output", conflicts_with_all = ["annotate", "output_dir", "resume"])]
+    pub count: bool,
+
+    /// Measure the false-positive rate with SAMPLE keys that are not in the filter, and print it with the statistics
+    #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, help_heading = "Reporting")]
+    pub verify: Option<u64>,
+}
+
+impl DedupOptions {
+    /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
+    pub fn dupes(&self) -> Option<&Path> {
+        self.dupes.as_deref()
+    }
+}
+
+/// Options of `bloomline corpus`.
+#[derive(Args)]
+pub struct CorpusOptions {
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    /// Where in a line of JSON the text is (RFC 6901)
+    #[arg(long, value_name = "POINTER", default_value = "/text", help_heading = "Duplicates")]
+    json_pointer: Pointer,
+
+    /// The unit that stays or goes. A paragraph ends before the next newline [default: paragraph]
+    #[arg(long, value_name = "UNIT", help_heading = "Duplicates")]
+    by: Option<Unit>,
+
+    /// Compare units by their grams of N words (UAX #29). 0 compares their exact text [default: 13]
+    #[arg(long, value_name = "N", help_heading = "Duplicates")]
+    ngram: Option<usize>,
+
+    /// A unit of fewer than N words, but at least so many, is one gram. A shorter one stays [default: 13]
+    #[arg(long, value_name = "WORDS", help_heading = "Duplicates")]
+    min_ngram: Option<usize>,
+
+    /// The share of a unit's grams above which it is a duplicate, from 0 to 1 [default: 0.8]
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Duplicates")]
+    threshold: Option<f64>,
+
+    /// A share that is the threshold is enough
+    #[arg(long, help_heading = "Duplicates")]
+    at_least: bool,
+
+    /// Drop a document if the share of all its grams passes the threshold
+    #[arg(long, help_heading = "Duplicates", conflicts_with = "near")]
+    drop_document: bool,
+
+    /// With --ngram 0, compare without ASCII white space at both ends
+    #[arg(long, help_heading = "Duplicates")]
+    trim: bool,
+
+    /// With --ngram 0, compare in lower case
+    #[arg(long, help_heading = "Duplicates")]
+    ignore_case: bool,
+
+    /// Find documents whose sets of 5-grams of words are at least this similar, by MinHash: their Jaccard index, such as 0.8. -p is
+    /// the chance that a document goes though nothing is like it
+    #[arg(long, value_name = "SIMILARITY", value_parser = rate, help_heading = "Duplicates")]
+    #[arg(conflicts_with_all = ["by", "ngram", "min_ngram", "threshold", "at_least", "trim", "ignore_case", "like"])]
+    near: Option<f64>,
+
+    /// Take the rules of another tool. Options that are given come before them
+    #[arg(long, value_name = "TOOL", help_heading = "Duplicates")]
+    like: Option<Like>,
+
+    #[command(flatten)]
+    pub size: SizeOptions,
+
+    #[command(flatten)]
+    pub run: RunOptions,
+
+    /// Keep documents of which nothing but white space is left
+    #[arg(long, help_heading = "Output")]
+    keep_empty: bool,
+
+    /// Cut nothing. Write into each line what would be cut: the spans in bytes of the text, each with its share, and whether the
+    /// document would go
+    #[arg(long, help_heading = "Output")]
+    pub annotate: bool,
+
+    /// Insert nothing: remove what stands in the state, which stays as it is
+    #[arg(long, requires = "state", conflicts_with_all = ["shrink", "checkpoint", "resume", "expected_keys", "memory", "max_fpr"])]
+    #[arg(help_heading = "Remembering")]
+    frozen: bool,
+
+    /// Count the units that went by mistake, with all grams in memory: about 20 bytes for each
+    #[arg(long, requires = "stats", conflicts_with_all = ["near", "frozen", "state"], help_heading = "Reporting")]
+    pub verify: bool,
+
+    /// The filter of --frozen.
+    #[arg(skip)]
+    filter: Option<PathBuf>,
+}
+
+/// What stays or goes as a whole.
+#[derive(Clone, Copy, ValueEnum)]
+enum Unit {
+    /// All of a text
+    Document,
+    /// A line of it
+    Paragraph,
+}
+
+/// Tools whose rules are known.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Like {
+    /// dedup/bff of mlfoundations/dclm, as its README runs it: 13-grams. With --drop-document it is --remove-type old-both
+    Dclm,
+    /// allenai/bff: 13-grams, of at least 5 words. Empty documents stay
+    Bff,
+    /// allenai/dolma: exact paragraphs; with --ngram each gram is claimed at once, and the share of 1 is enough
+    Dolma,
+    /// C4: exact lines without white space around them and without case
+    C4,
+}
+
+impl CorpusOptions {
+    /// Makes of the options what they mean together.
+    fn resolve(&mut self) -> Result<(), clap::Error> {
+        let rule = self.rule();
+        let conflict = |message: &str| Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
+        if (self.trim || self.ignore_case) && rule.text.ngram > 0 {
+            return conflict("--trim and --ignore-case are for exact texts, so give --ngram 0 too");
+        }
+        if self.run.when_full == Some(WhenFull::Stop) {
+            return conflict("--when-full stop is for lines; choose warn or grow");
+        }
+        if self.verify && (self.run.is_side_by_side() || rule.text.claim == Claim::Gram) {
+            return conflict(
+                "--verify counts units in order, by all of their grams: give --in-order with --output-dir, and no --like dolma",
+            );
+        }
+        if self.frozen {
+            self.filter = self.run.state.take();
+        }
+        if rule.text.ngram > 0 {
+            self.size.default_fpr = Some(0.01);
+        }
+        if let Some(near) = rule.near {
+            self.size.fpr = Some(near.band_fpr(self.size.fpr()));
+        }
+        Ok(())
+    }
+
+    /// The filter that is asked, and stays as it is.
+    pub fn frozen(&self) -> Option<&Path> {
+        self.filter.as_deref()
+    }
+
+    /// What is looked up of a document, and what becomes of it.
+    pub fn rule(&self) -> DocumentRule {
+        let like = self.like;
+        let is = |tool| like == Some(tool);
+        let exact = is(Like::Dolma) || is(Like::C4);
+        let ngram = self.ngram.unwrap_or(if exact { 0 } else { 13 });
+        let claims_grams = is(Like::Dolma) && ngram > 0;
+        let text = Rules {
+            by: match self.by {
+                Some(Unit::Document) => By::Document,
+                _ => By::Paragraph,
+            },
+            ngram,
+            min_ngram: self.min_ngram.unwrap_or(if is(Like::Bff) { 5 } else { 13 }),
+            threshold: self.threshold.unwrap_or(if claims_grams { 1.0 } else { 0.8 }),
+            at_least: self.at_least || claims_grams,
+            drop_document: self.drop_document,
+            trim: self.trim || is(Like::C4) && ngram == 0,
+            ignore_case: self.ignore_case || is(Like::C4) && ngram == 0,
+            claim: if claims_grams { Claim::Gram } else { Claim::Unit },
+            frozen: self.frozen,
+        };
+        let near = self.near.map(|similarity| Near::new(similarity).expect("it is between 0 and 1"));
+        let keep_empty = self.keep_empty || is(Like::Bff) || is(Like::Dolma);
+        let drop_blank = is(Like::Dclm) || is(Like::C4);
+        DocumentRule { pointer: self.json_pointer.clone(), text, near, keep_empty, drop_blank, annotate: self.annotate }
     }
 }
 
@@ -570,6 +759,9 @@ pub struct BuildOptions {
     pub reading: ReadOptions,
 
     #[command(flatten)]
+    pub key: KeyOptions,
+
+    #[command(flatten)]
     pub size: SizeOptions,
 }
 
@@ -595,6 +787,9 @@ pub struct CheckOptions {
 
     #[command(flatten)]
     pub reading: ReadOptions,
+
+    #[command(flatten)]
+    pub key: KeyOptions,
 
     #[command(flatten)]
     pub shared: SharedOptions,

@@ -10,14 +10,14 @@ pub const LAYOUT: &str = "words4";
 /// Rows for people, fields for programs.
 #[derive(Default)]
 pub struct Figures {
-    rows: Vec<(&'static str, String)>,
+    rows: Vec<(String, String)>,
     fields: Map<String, Value>,
 }
 
 impl Figures {
     /// Adds a figure for people.
-    pub fn row(&mut self, label: &'static str, text: impl Display) {
-        self.rows.push((label, text.to_string()));
+    pub fn row(&mut self, label: &str, text: impl Display) {
+        self.rows.push((label.to_owned(), text.to_string()));
     }
 
     /// Adds a figure for programs. Numbers that are infinite or none at all become `null`: JSON has no other word.
@@ -26,7 +26,7 @@ impl Figures {
     }
 
     /// Adds a figure for both.
-    pub fn both(&mut self, label: &'static str, text: impl Display, name: &str, value: impl Into<Value>) {
+    pub fn both(&mut self, label: &str, text: impl Display, name: &str, value: impl Into<Value>) {
         self.row(label, text);
         self.field(name, value);
     }

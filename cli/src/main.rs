@@ -11,7 +11,7 @@ mod classic;
 mod cli;
 #[cfg(feature = "compare")]
 mod compare;
-mod dedup;
+mod documents;
 mod encode;
 mod error;
 mod figures;
@@ -28,6 +28,7 @@ mod output;
 mod pieces;
 mod plan;
 mod progress;
+mod run;
 mod set;
 mod signals;
 mod stall;
@@ -36,11 +37,12 @@ mod values;
 use clap::error::ErrorKind;
 use cli::{Cli, Command};
 use error::Error;
+use run::Run;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let result = match Cli::read() {
-        Ok(cli) => signals::receive().and_then(|()| run(&cli.command)),
+        Ok(cli) => signals::receive().and_then(|()| run_command(&cli.command)),
         Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // Whoever gives no command has made a mistake: standard output stays empty, and a script stops.
             let _ = help.print();
@@ -62,9 +64,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command) -> Result<ExitCode, Error> {
+fn run_command(command: &Command) -> Result<ExitCode, Error> {
     match command {
-        Command::Dedup(options) => dedup::run(options),
+        Command::Dedup(options) => Run::of_dedup(options).run(),
+        Command::Corpus(options) => Run::of_corpus(options).run(),
         Command::Build(options) => build::run(options),
         Command::Check(options) => check::run(options),
         Command::Info(options) => info::run(options),

@@ -101,7 +101,7 @@ impl Progress {
 
 fn parts((files, all): (usize, usize), counts: &Counts, full: Option<String>) -> Vec<String> {
     let files = (all > 1).then(|| format!("{files} of {all} files"));
-    let unique = format!("{} unique", readable_count(counts.unique() as f64));
+    let unique = format!("{} unique", readable_count(counts.unique as f64));
     [files, Some(unique), full].into_iter().flatten().collect()
 }
 

@@ -78,6 +78,12 @@ pub fn rate(text: &str) -> Result<f64, String> {
     if rate > 0.0 && rate < 1.0 { Ok(rate) } else { Err("not between 0 and 1 (both excluded)".to_owned()) }
 }
 
+/// A share of all.
+pub fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("not from 0 to 1".to_owned()) }
+}
+
 /// A number of keys, as they are counted: in powers of 1000.
 pub fn count(text: &str) -> Result<u64, String> {
     let config = Config::new().with_decimal().with_byte_suffix(ByteSuffix::Deny);

@@ -4,6 +4,8 @@
 //! windows of [`Rules::ngram`] tokens. A unit whose grams are mostly in the set is a duplicate, which is cut. What stays
 //! inserts its grams. So the first copy stays, and later ones go, also where they differ a little.
 //!
+//! [`near`] finds near duplicates of whole documents from a few keys for each, instead of one for each gram.
+//!
 //! ```
 //! use bloomline::BloomFilter;
 //! use bloomline::text::{Rules, Texts};
@@ -22,6 +24,7 @@
 
 mod decide;
 mod grams;
+pub mod near;
 mod set;
 mod texts;
 mod tokens;
@@ -90,6 +93,20 @@ pub struct Rules {
     pub claim: Claim,
     /// Nothing is inserted.
     pub frozen: bool,
+}
+
+impl Rules {
+    /// Whether a unit of so many grams is a duplicate if so many of them were found. None without grams is.
+    ///
+    /// ```
+    /// use bloomline::text::Rules;
+    /// let rules = Rules { threshold: 0.5, ..Rules::default() };
+    /// assert!(rules.is_duplicate(10, 6) && !rules.is_duplicate(10, 5));
+    /// assert!(Rules { at_least: true, ..rules }.is_duplicate(10, 5));
+    /// ```
+    pub fn is_duplicate(&self, grams: usize, found: usize) -> bool {
+        if self.ngram == 0 { found > 0 } else { decide::passes(self, grams, found) }
+    }
 }
 
 impl Default for Rules {

@@ -92,9 +92,34 @@ impl Unreadable {
 
 impl Pointer {
     /// The value at the pointer, if there is one.
+    pub fn find<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<Found<'a>>, Unreadable> {
+        let Some(part) = self.find_raw(document)? else { return Ok(None) };
+        content(part, scratch).map(Some).map_err(|error| Unreadable::new(&error, part, document))
+    }
+
+    /// The string at the pointer between its quotes, as it is written, if there is one; `Err` of `None` if the value is no string.
+    /// Adds its content to `into`, and calls `newline` with where in it each escape for a newline starts.
+    pub fn find_string<'a>(
+        &self,
+        document: &'a str,
+        into: &mut String,
+        newline: impl FnMut(usize),
+    ) -> Result<Option<&'a str>, Option<Unreadable>> {
+        let Some(part) = self.find_raw(document).map_err(Some)? else { return Ok(None) };
+        let string = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or(None)?;
+        let before = into.len();
+        if !unescape_content(string, into, newline) {
+            into.truncate(before);
+            let error = serde_json::from_str::<String>(part).expect_err("a surrogate stands alone");
+            return Err(Some(Unreadable::new(&error, part, document)));
+        }
+        Ok(Some(string))
+    }
+
+    /// The text of the value at the pointer, if there is one.
     ///
     /// All of the document is checked. If several members have one name, the last one counts.
-    pub fn find<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<Found<'a>>, Unreadable> {
+    fn find_raw<'a>(&self, document: &'a str) -> Result<Option<&'a str>, Unreadable> {
         let mut part = document;
         let mut tokens = self.tokens.iter();
         let mut found = match tokens.next() {
@@ -109,10 +134,9 @@ impl Pointer {
             }
             match tokens.next() {
                 Some(token) => found = step(part, token),
-                None => break,
+                None => return Ok(Some(part)),
             }
         }
-        content(part, scratch).map(Some).map_err(|error| Unreadable::new(&error, part, document))
     }
 }
 
@@ -143,7 +167,8 @@ fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Fou
             if memchr(b'\\', content.as_bytes()).is_none() {
                 return Ok(Found::Text(content));
             }
-            if !unescape_content(content, scratch) {
+            scratch.clear();
+            if !unescape_content(content, scratch, |_| {}) {
                 *scratch = serde_json::from_str(text)?;
             }
             Found::Text(scratch)
@@ -156,10 +181,11 @@ fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Fou
     })
 }
 
-/// Unescapes the content of a string that was checked before; `false` if it has surrogates. Most texts have an escape
-/// somewhere, and serde_json would allocate for each of them.
-fn unescape_content(content: &str, into: &mut String) -> bool {
-    into.clear();
+/// Unescapes the content of a string that was checked before, and adds it; `false` if one of its surrogates stands alone. Most
+/// texts have an escape somewhere, and serde_json would allocate for each of them. Calls `newline` with where in the content each
+/// escape for a newline starts.
+fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(usize)) -> bool {
+    let unit = |escape: &str| u32::from_str_radix(escape.get(1..5)?, 16).ok();
     let mut rest = content;
     while let Some(backslash) = memchr(b'\\', rest.as_bytes()) {
         into.push_str(&rest[..backslash]);
@@ -170,12 +196,23 @@ fn unescape_content(content: &str, into: &mut String) -> bool {
             b'n' => ('\n', 1),
             b'r' => ('\r', 1),
             b't' => ('\t', 1),
-            b'u' => match u32::from_str_radix(&escape[1..5], 16).ok().and_then(char::from_u32) {
-                Some(character) => (character, 5),
-                None => return false,
-            },
+            b'u' => {
+                let first = unit(escape);
+                let second = escape.get(5..).and_then(|escape| escape.strip_prefix('\\')).and_then(unit);
+                match (first, first.and_then(char::from_u32), second) {
+                    (_, Some(character), _) => (character, 5),
+                    (Some(high @ 0xD800..0xDC00), None, Some(low @ 0xDC00..0xE000)) => {
+                        let code = 0x10000 + ((high - 0xD800) << 10 | (low - 0xDC00));
+                        (char::from_u32(code).expect("a pair of surrogates is a character"), 11)
+                    }
+                    _ => return false,
+                }
+            }
             itself => (char::from(itself), 1),
         };
+        if character == '\n' {
+            newline(content.len() - rest.len() + backslash);
+        }
         into.push(character);
         rest = &escape[length..];
     }

@@ -59,6 +59,10 @@ pub enum Fault {
     NoValue { pointer: String },
     /// A value that is no text, and so no URL.
     NoString { pointer: String },
+    /// A value that is no string, and so no text.
+    NoText { pointer: String },
+    /// No JSON object, which could tell what would be cut.
+    NoObject,
     /// Not an absolute URL.
     Url(ParseError),
     /// A line of so many bytes, whose key cannot be made.
@@ -280,6 +284,8 @@ impl fmt::Display for Fault {
             Self::Json(unreadable) => unreadable.fmt(f),
             Self::NoValue { pointer } => write!(f, "there is no value at {pointer:?}"),
             Self::NoString { pointer } => write!(f, "the value at {pointer:?} is no string, and so no URL"),
+            Self::NoText { pointer } => write!(f, "the value at {pointer:?} is no string, and so no text"),
+            Self::NoObject => f.write_str("the line is no JSON object, and has no place for what --annotate tells"),
             Self::Url(error) => write!(f, "not an absolute URL: {error}"),
             Self::Memory { bytes } => write!(f, "memory for a key of a line of {bytes} bytes cannot be had"),
         }

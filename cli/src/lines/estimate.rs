@@ -1,8 +1,10 @@
-//! How many lines inputs have, from samples of them.
+//! How many lines inputs have, or keys of documents, from samples of them.
 
+use crate::documents::{DocumentRule, Documents};
 use crate::error::Error;
 use crate::lines::decode::{self, Coding};
 use crate::lines::input::Input;
+use bloomline::KeyHasher;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
@@ -16,13 +18,24 @@ const WHOLE: usize = 1 << 20;
 /// this size, so that it is known how many bytes of it the sample took.
 const WINDOW: usize = 4096;
 
+/// The windows for documents, which are longer than lines are.
+const DOCUMENTS: usize = 1 << 16;
+
 /// So many compressed files are sampled, spread evenly, and so many plain ones. The others are taken to be like them.
 const COMPRESSED: usize = 64;
 const PLAIN: usize = 256;
 
-/// At least the number of lines of all inputs, almost surely, and seldom many more; or the name of an input that does not tell.
-/// `end` ends a line. A compressed file is taken to go on as it begins.
-pub fn of_inputs(inputs: &[Input], end: u8) -> Result<Result<u64, String>, Error> {
+/// What is counted in samples.
+pub enum Sampled {
+    /// Lines.
+    Lines,
+    /// The keys of documents.
+    Documents(DocumentRule),
+}
+
+/// At least the number of lines or keys of all inputs, almost surely, and seldom many more; or the name of an input that does not
+/// tell. `end` ends a line. A compressed file is taken to go on as it begins.
+pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled) -> Result<Result<u64, String>, Error> {
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
     let mut plain = Samples::new(inputs.len() - compressed, PLAIN);
     let mut compressed = Samples::new(compressed, COMPRESSED);
@@ -31,18 +44,19 @@ pub fn of_inputs(inputs: &[Input], end: u8) -> Result<Result<u64, String>, Error
         let failed = |source| Error::Estimate { input: input.origin.name().to_owned(), source };
         if input.is_compressed() {
             if compressed.wants(size) {
-                let (bytes, lines) = File::open(&input.path).and_then(|file| head(file, size, end)).map_err(failed)?;
-                compressed.add(bytes, lines);
+                let head = File::open(&input.path).and_then(|file| head(file, size, end, sampled));
+                let (bytes, keys) = head.map_err(failed)?;
+                compressed.add(bytes, keys);
             }
         } else if plain.wants(size) {
-            match input.with_file(|file| lines(file, end)).map_err(failed)? {
-                Some(lines) => plain.add(size, lines),
+            match input.with_file(|file| keys(file, end, sampled)).map_err(failed)? {
+                Some(keys) => plain.add(size, keys),
                 // Compressed standard input, from its position on.
                 None => return Ok(Err(input.origin.name().to_owned())),
             }
         }
     }
-    Ok(Ok((plain.lines() + compressed.lines()).max(1)))
+    Ok(Ok((plain.keys() + compressed.keys()).max(1)))
 }
 
 /// Samples of some of the files of a kind.
@@ -50,7 +64,7 @@ struct Samples {
     /// Each file with a number that this divides is sampled.
     stride: usize,
     number: usize,
-    /// Bytes of all files, and those that the samples stand for, with their lines.
+    /// Bytes of all files, and those that the samples stand for, with their keys.
     all: u64,
     seen: u64,
     found: u64,
@@ -68,20 +82,54 @@ impl Samples {
         (self.number - 1).is_multiple_of(self.stride)
     }
 
-    fn add(&mut self, bytes: u64, lines: u64) {
+    fn add(&mut self, bytes: u64, keys: u64) {
         self.seen += bytes;
-        self.found += lines;
+        self.found += keys;
     }
 
-    /// The lines of all files. Those that were not seen are like the others up to some tenth.
-    fn lines(&self) -> u64 {
-        let lines = extrapolated(self.found, self.seen, self.all);
-        if self.seen < self.all { (1.1 * lines as f64) as u64 } else { lines }
+    /// The keys of all files. Those that were not seen are like the others up to some tenth.
+    fn keys(&self) -> u64 {
+        let keys = extrapolated(self.found, self.seen, self.all);
+        if self.seen < self.all { (1.1 * keys as f64) as u64 } else { keys }
     }
 }
 
-/// The number of lines from the file's position on; `None` of a file that is compressed. Moves nothing.
-fn lines(mut file: &File, end: u8) -> io::Result<Option<u64>> {
+impl Sampled {
+    /// How much of a file is looked at in one place.
+    fn window(&self) -> usize {
+        match self {
+            Self::Lines => WINDOW,
+            Self::Documents(_) => DOCUMENTS,
+        }
+    }
+
+    /// The keys in a piece of a file, `first` if the file begins with it, and `last` if it ends with it.
+    fn count(&self, piece: &[u8], end: u8, first: bool, last: bool) -> f64 {
+        let rule = match self {
+            Self::Lines => {
+                let open = last && piece.last().is_some_and(|&byte| byte != end);
+                return memchr::memchr_iter(end, piece).count() as f64 + f64::from(open);
+            }
+            Self::Documents(rule) => rule,
+        };
+        let start = if first { 0 } else { memchr::memchr(end, piece).map_or(piece.len(), |end| end + 1) };
+        let stop = if last { piece.len() } else { memchr::memrchr(end, piece).map_or(start, |end| end + 1) };
+        let lines = piece.get(start..stop).filter(|lines| !lines.is_empty());
+        let Some(lines) = lines else {
+            // A document is longer. Its words are some six bytes long.
+            return if rule.counts_words() { piece.len() as f64 / 6.0 } else { 0.0 };
+        };
+        let (mut documents, hasher) = (Documents::default(), KeyHasher::new(0));
+        for line in lines.split(|&byte| byte == end) {
+            // A line without a document is told of when it is read.
+            let _ = documents.push(line, 0, rule, &hasher);
+        }
+        documents.keys() as f64 * piece.len() as f64 / lines.len() as f64
+    }
+}
+
+/// The number of keys from the file's position on; `None` of a file that is compressed. Moves nothing.
+fn keys(mut file: &File, end: u8, sampled: &Sampled) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
     if Coding::of_file(file)? != Coding::Plain {
@@ -91,41 +139,40 @@ fn lines(mut file: &File, end: u8) -> io::Result<Option<u64>> {
     let mut buffer = vec![0; WHOLE.min(size.max(WINDOW as u64) as usize)];
     if size <= WHOLE as u64 {
         let length = read_at(file, &mut buffer, start)?;
-        buffer.truncate(length);
-        return Ok(Some(ends(&buffer, end) + u64::from(buffer.last().is_some_and(|&byte| byte != end))));
+        return Ok(Some(sampled.count(&buffer[..length], end, true, true) as u64));
     }
-    let windows = buffer.chunks_exact_mut(WINDOW);
-    let stride = (size - WINDOW as u64) as f64 / (windows.len() - 1) as f64;
-    let (mut seen, mut found) = (0, 0);
+    let window = sampled.window();
+    let windows = buffer.chunks_exact_mut(window);
+    let stride = (size - window as u64) as f64 / (windows.len() - 1) as f64;
+    let (mut seen, mut found) = (0, 0.0);
     for (i, window) in windows.enumerate() {
         let length = read_at(file, window, start + (i as f64 * stride) as u64)?;
         seen += length;
-        found += ends(&window[..length], end);
+        found += sampled.count(&window[..length], end, i == 0, false);
     }
-    Ok(Some(extrapolated(found, seen as u64, size)))
+    Ok(Some(extrapolated(found as u64, seen as u64, size)))
 }
 
-/// How many bytes at the head of a compressed file the sample took, and the lines in it. What is broken is told when it is read.
-fn head(file: File, size: u64, end: u8) -> io::Result<(u64, u64)> {
+/// How many bytes at the head of a compressed file the sample took, and the keys in it. What is broken is told when it is read.
+fn head(file: File, size: u64, end: u8, sampled: &Sampled) -> io::Result<(u64, u64)> {
     let read = Arc::default();
     let mut contents = decode::contents(file, 0, Arc::clone(&read), WINDOW)?;
-    let (mut buffer, mut lines, mut length) = (vec![0; 1 << 16], 0, 0);
-    while length < WHOLE {
-        match contents.read(&mut buffer) {
-            Ok(0) => return Ok((size, lines + 1)),
-            Ok(n) => {
-                lines += ends(&buffer[..n], end);
-                length += n;
-            }
+    let (mut buffer, mut length, mut ended) = (vec![0; WHOLE], 0, false);
+    while length < WHOLE && !ended {
+        match contents.read(&mut buffer[length..]) {
+            Ok(0) => ended = true,
+            Ok(n) => length += n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,
         }
     }
+    let keys = sampled.count(&buffer[..length], end, true, ended) as u64;
     // Some of the last piece may wait in the decoder.
-    Ok((read.load(Relaxed).saturating_sub(WINDOW as u64 / 2).max(1), lines))
+    let bytes = if ended { size } else { read.load(Relaxed).saturating_sub(WINDOW as u64 / 2).max(1) };
+    Ok((bytes, keys))
 }
 
-/// So many lines that were found in the `seen` bytes of a sample make how many in all bytes?
+/// So many keys that were found in the `seen` bytes of a sample make how many in all bytes?
 fn extrapolated(found: u64, seen: u64, all: u64) -> u64 {
     if seen >= all {
         return found;
@@ -134,10 +181,6 @@ fn extrapolated(found: u64, seen: u64, all: u64) -> u64 {
     // more for lines that come in stretches of different lengths.
     let found = found as f64;
     (1.01 * (found + 3.0 * found.sqrt() + 3.0) * all as f64 / seen.max(1) as f64) as u64
-}
-
-fn ends(bytes: &[u8], end: u8) -> u64 {
-    memchr::memchr_iter(end, bytes).count() as u64
 }
 
 /// Fills the buffer, unless the file ends before.

@@ -10,12 +10,14 @@ pub mod pipeline;
 pub mod position;
 pub mod split;
 
+use crate::documents::{DocumentRule, Documents, UnitCounts};
 use crate::error::Error;
 use crate::key::{Fault, KeyRule, Scratch};
 use crate::lines::chunks::{BYTE_ORDER_MARK, Chunk, Chunks, InputEvent};
 use crate::values::OnError;
 use bloomline::KeyHasher;
-use std::io;
+use bloomline::text::Set;
+use std::{io, mem};
 
 /// Lines, their hashes, and a mark for each. Its memory is used again and again.
 #[derive(Default)]
@@ -27,7 +29,9 @@ pub struct Lines {
     hashes: Vec<u64>,
     /// The hash of each key and a second one: 128 bits that tell keys apart for certain. Empty unless wanted.
     fingerprints: Vec<u128>,
-    /// Lines without a key, in order, and why.
+    /// The documents that lines are, if that is asked for: of every line but those with a fault.
+    documents: Documents,
+    /// Lines without a key or a document, in order, and why.
     faults: Vec<(usize, Fault)>,
     /// What is found out about each key, in order.
     found: Vec<bool>,
@@ -38,17 +42,24 @@ pub struct Lines {
     scratch: Scratch,
 }
 
-/// How the keys of lines are hashed.
+/// How lines are hashed.
 #[derive(Clone)]
 pub struct Hashing {
     /// What ends a line.
     pub end: u8,
-    /// What the key of a line is.
-    pub rule: KeyRule,
     /// The filter's hasher.
     pub hasher: KeyHasher,
-    /// A second one, for fingerprints.
-    pub second: Option<KeyHasher>,
+    /// What of a line is hashed.
+    pub what: What,
+}
+
+/// What of a line is hashed.
+#[derive(Clone)]
+pub enum What {
+    /// Its key, for fingerprints with a second hasher too.
+    Key(KeyRule, Option<KeyHasher>),
+    /// What its document is looked up by. From the first line on that has none, nothing is if that is a failure.
+    Document(DocumentRule, OnError),
 }
 
 impl Lines {
@@ -57,12 +68,13 @@ impl Lines {
         chunks.fill(&mut self.chunk)
     }
 
-    /// Splits the lines and hashes the key of each. A byte order mark at the start of an input is no part of a key.
+    /// Splits the lines and hashes each. A byte order mark at the start of an input is no part of a line.
     pub fn hash(&mut self, hashing: &Hashing) {
-        let Self { chunk, ends, hashes, fingerprints, faults, scratch, .. } = self;
+        let Self { chunk, ends, hashes, fingerprints, documents, faults, scratch, .. } = self;
         ends.clear();
         hashes.clear();
         fingerprints.clear();
+        documents.clear();
         faults.clear();
         let bytes = chunk.bytes();
         split::ends(bytes, hashing.end, |end| ends.push(end + 1));
@@ -74,24 +86,34 @@ impl Lines {
                 start += BYTE_ORDER_MARK.len();
                 mark = marked.next();
             }
-            let line = &bytes[start..end - 1];
+            let line = start..end - 1;
             start = end;
             line
         });
-        let Hashing { rule, hasher, second, .. } = hashing;
-        if rule.is_line() && second.is_none() {
-            hashes.extend(lines.map(|line| hasher.bytes(line)));
-            return;
-        }
-        for (i, line) in lines.enumerate() {
-            match rule.key(line, scratch) {
-                Ok(key) => {
-                    let hash = hasher.bytes(key);
-                    hashes.push(hash);
-                    fingerprints
-                        .extend(second.as_ref().map(|second| u128::from(hash) << 64 | u128::from(second.bytes(key))));
+        let hasher = &hashing.hasher;
+        match &hashing.what {
+            What::Key(rule, None) if rule.is_line() => hashes.extend(lines.map(|line| hasher.bytes(&bytes[line]))),
+            What::Key(rule, second) => {
+                for (i, line) in lines.enumerate() {
+                    match rule.key(&bytes[line], scratch) {
+                        Ok(key) => {
+                            let hash = hasher.bytes(key);
+                            let both = |second: &KeyHasher| u128::from(hash) << 64 | u128::from(second.bytes(key));
+                            hashes.push(hash);
+                            fingerprints.extend(second.as_ref().map(both));
+                        }
+                        Err(fault) => faults.push((i, fault)),
+                    }
                 }
-                Err(fault) => faults.push((i, fault)),
+            }
+            What::Document(rule, on_error) => {
+                for (i, line) in lines.enumerate() {
+                    let Err(fault) = documents.push(&bytes[line.clone()], line.start, rule, hasher) else { continue };
+                    faults.push((i, fault));
+                    if *on_error == OnError::Fail {
+                        break;
+                    }
+                }
             }
         }
     }
@@ -107,15 +129,23 @@ impl Lines {
         kept: bool,
         find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
     ) -> Result<(), Error> {
+        self.mark_all(self.hashes.len(), on_error, kept, find)
+    }
+
+    /// Marks lines of which so many have a key or a document.
+    fn mark_all(
+        &mut self,
+        all: usize,
+        on_error: OnError,
+        kept: bool,
+        find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
+    ) -> Result<(), Error> {
         let faults = if let OnError::Fail = on_error { &[] } else { &self.faults[..] };
-        let keys = if faults.is_empty() {
-            self.faults.first().map_or(self.ends.len(), |fault| fault.0)
-        } else {
-            self.hashes.len()
-        };
+        let keys = if faults.is_empty() { self.faults.first().map_or(self.ends.len(), |fault| fault.0) } else { all };
         self.found.resize(keys, false);
         let fingerprints = &self.fingerprints[..keys.min(self.fingerprints.len())];
-        let known = find(&self.hashes[..keys], fingerprints, &mut self.found)?;
+        let hashes = &self.hashes[..keys.min(self.hashes.len())];
+        let known = find(hashes, fingerprints, &mut self.found)?;
         let mut found = self.found[..known].iter().copied().map(Some);
         self.marks.clear();
         for &(line, _) in faults {
@@ -129,6 +159,26 @@ impl Lines {
         self.passed = self.marks.len();
         self.marks.resize(self.ends.len(), None);
         Ok(())
+    }
+
+    /// Marks the lines with what is decided of their documents: `true` if something of it stays, and what stays is inserted. Lines
+    /// without a document are marked as in [`mark`](Self::mark). `fpr` is the rate of the set.
+    pub fn decide<S: Set<Error = Error>>(
+        &mut self,
+        rule: &DocumentRule,
+        on_error: OnError,
+        set: &mut S,
+        fpr: f64,
+    ) -> Result<UnitCounts, Error> {
+        let (mut documents, mut counts) = (mem::take(&mut self.documents), UnitCounts::default());
+        // They are counted for the marks.
+        let all = documents.len();
+        let decided = self.mark_all(all, on_error, true, |_, _, kept| {
+            counts = documents.decide(rule, set, fpr, kept)?;
+            Ok(all)
+        });
+        self.documents = documents;
+        decided.map(|()| counts)
     }
 
     /// The number of lines.
@@ -184,7 +234,8 @@ impl Lines {
         self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
     }
 
-    /// Writes the lines that have the mark, or to `annotate` all lines with a mark, each with "new" or "dup" before it.
+    /// Writes the lines that have the mark, or to `annotate` all lines with a mark, each with "new" or "dup" before it. Of documents
+    /// it leaves out what is cut, and adds notes.
     pub fn print<E>(&self, annotate: bool, mark: bool, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         if annotate {
             return self.stretches(|_, _| false).try_for_each(|(line, mark)| match mark {
@@ -192,7 +243,22 @@ impl Lines {
                 None => Ok(()),
             });
         }
-        self.pieces(mark).try_for_each(write)
+        let (mut cuts, mut notes) = (self.documents.cuts().iter().peekable(), self.documents.notes().iter().peekable());
+        let chunk = self.chunk.bytes();
+        self.pieces(mark).try_for_each(|piece| {
+            let mut start = piece.as_ptr().addr() - chunk.as_ptr().addr();
+            let end = start + piece.len();
+            while let Some(cut) = cuts.next_if(|cut| cut.start < end) {
+                write(&chunk[start..cut.start])?;
+                start = cut.end;
+            }
+            while let Some((at, note)) = notes.next_if(|(at, _)| *at < end) {
+                write(&chunk[start..*at])?;
+                write(note.as_bytes())?;
+                start = *at;
+            }
+            write(&chunk[start..end])
+        })
     }
 
     /// Stretches of lines whose marks are the same.

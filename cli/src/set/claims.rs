@@ -69,6 +69,18 @@ impl Claims {
         }
     }
 
+    /// `found[i]` is `true` if hash i is in the set. Returns how many are.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
+        match self {
+            Self::Sized(filter) => Ok(filter.contains_hashes(hashes, found)),
+            Self::Scalable(filter) => Ok(filter.contains_hashes(hashes, found)),
+            Self::Locked(both) => {
+                both.lock().expect("no thread panics while it inserts").0.contains_hashes(hashes, found)
+            }
+            Self::Taken => unreachable!("whoever took the set gave it back"),
+        }
+    }
+
     /// The false-positive rate of the bits as they are. Reads the whole filter.
     pub fn current_fpr(&self) -> f64 {
         match self {

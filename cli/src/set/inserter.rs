@@ -1,11 +1,13 @@
 //! Inserting the keys of lines into a set, in order, and counting them.
 
+use crate::documents::{DocumentRule, UnitCounts};
 use crate::error::{Error, INCOMPLETE, Stop};
 use crate::figures::readable;
 use crate::lines::Lines;
 use crate::lines::position::Position;
 use crate::messages::warn;
 use crate::set::KeySet;
+use crate::set::counted::{Counted, ExactUnits};
 use crate::set::estimated::Estimated;
 use crate::set::exact::Exact;
 use crate::values::OnError;
@@ -33,6 +35,10 @@ pub struct Inserter<S = KeySet> {
     pub counts: Counts,
     /// The first line without a key, and why.
     first_fault: Option<String>,
+    /// What its keys are called.
+    pub keys: &'static str,
+    /// What tells how many units are taken for duplicates by mistake.
+    pub exact_units: Option<ExactUnits>,
 }
 
 /// What was counted.
@@ -44,29 +50,36 @@ pub struct Counts {
     pub faults: u64,
     /// Keys that were new to the filter.
     pub inserted: u64,
-    /// Keys that the filter took for seen, and the second look did not.
-    pub rescued: u64,
+    /// Lines that stay: their keys were new, or something of their documents was.
+    pub unique: u64,
     /// The length of the lines with their ends.
     pub bytes: u64,
     /// Inputs that are left out, or the rest of which is.
     pub left_out: u64,
+    /// Of the units of documents.
+    #[serde(default)]
+    pub units: UnitCounts,
 }
 
 impl Counts {
-    /// Lines whose keys were new.
-    pub fn unique(&self) -> u64 {
-        self.inserted + self.rescued
+    /// Of lines with documents that are decided.
+    pub fn of_documents(lines: &Lines, on_error: OnError, inserted: u64, units: UnitCounts) -> Self {
+        let faults = lines.faults() as u64;
+        let unique = lines.marked(true) as u64 - if on_error == OnError::Keep { faults } else { 0 };
+        let (bytes, lines) = (lines.bytes(lines.passed()) as u64, lines.passed() as u64);
+        Self { lines, faults, inserted, unique, bytes, left_out: 0, units }
     }
 
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
-        let Self { lines, faults, inserted, rescued, bytes, left_out } = other;
+        let Self { lines, faults, inserted, unique, bytes, left_out, units } = other;
         self.lines += lines;
         self.faults += faults;
         self.inserted += inserted;
-        self.rescued += rescued;
+        self.unique += unique;
         self.bytes += bytes;
         self.left_out += left_out;
+        self.units += units;
     }
 
     /// What was counted since others were.
@@ -75,15 +88,21 @@ impl Counts {
             lines: self.lines - before.lines,
             faults: self.faults - before.faults,
             inserted: self.inserted - before.inserted,
-            rescued: self.rescued - before.rescued,
+            unique: self.unique - before.unique,
             bytes: self.bytes - before.bytes,
             left_out: self.left_out - before.left_out,
+            units: self.units.since(&before.units),
         }
     }
 
-    /// Lines whose keys were not.
+    /// Those that do not.
     pub fn dropped(&self) -> u64 {
-        self.lines - self.faults - self.unique()
+        self.lines - self.faults - self.unique
+    }
+
+    /// Keys that the filter took for seen, and the second look did not.
+    pub fn rescued(&self) -> u64 {
+        self.unique - self.inserted
     }
 }
 
@@ -132,6 +151,8 @@ impl Inserter {
             told: quiet,
             counts: Counts::default(),
             first_fault: None,
+            keys: "lines",
+            exact_units: None,
         }
     }
 
@@ -195,10 +216,11 @@ impl Inserter {
                 done = end;
             }
             if let Some(exact) = exact {
-                counts.rescued += exact
+                counts.unique += exact
                     .correct(&fingerprints[..done], &mut new[..done])
                     .map_err(|source| Error::Exact { source })? as u64;
             }
+            counts.unique += counts.inserted;
             Ok(done)
         })?;
         counts.lines = lines.passed() as u64;
@@ -219,6 +241,24 @@ impl Inserter {
         }
     }
 
+    /// Decides what stays of documents that are hashed and start at this position, inserts that, and marks the lines as
+    /// [`insert`](Self::insert) does.
+    pub fn decide(
+        &mut self,
+        lines: &mut Lines,
+        position: &Position,
+        on_error: OnError,
+        rule: &DocumentRule,
+    ) -> Result<(), Stop> {
+        let fpr = self.set.expected_fpr(self.keys_before + self.counts.inserted as f64);
+        let mut set = Counted { set: &mut self.set, inserted: 0, exact: self.exact_units.as_mut() };
+        let units = lines.decide(rule, on_error, &mut set, fpr)?;
+        let inserted = set.inserted;
+        let counts = Counts::of_documents(lines, on_error, inserted, units);
+        self.count(&counts, position.first_fault(lines), KeySet::current_fpr);
+        position.check(lines)
+    }
+
     /// Tells the user what there is to know about a set on a server; `alive` if it can be asked.
     pub fn tell_shared(&mut self, alive: bool) {
         if let (KeySet::Shared(filter), false) = (&mut self.set, self.quiet) {
@@ -230,8 +270,11 @@ impl Inserter {
 impl<S> Inserter<S> {
     /// With another set in the place of this one.
     pub fn with_set<T>(self, set: T) -> (S, Inserter<T>) {
-        let Self { set: before, limit, exact, keys_before, plan, quiet, told, counts, first_fault } = self;
-        (before, Inserter { set, limit, exact, keys_before, plan, quiet, told, counts, first_fault })
+        let before = self.set;
+        let Self { limit, exact, keys_before, plan, quiet, told, counts, first_fault, keys, exact_units, .. } = self;
+        let with =
+            Inserter { set, limit, exact, keys_before, plan, quiet, told, counts, first_fault, keys, exact_units };
+        (before, with)
     }
 
     /// Adds what was counted of some lines. Tells the user if the filter is full with them; `fpr` is its rate.
@@ -245,9 +288,10 @@ impl<S> Inserter<S> {
             && (before..self.counts.inserted).contains(&limit.keys)
         {
             warn(&format!(
-                "the filter has more than the {} distinct lines it was planned for: its false-positive rate is {} and rises \
+                "the filter has more than the {} distinct {} it was planned for: its false-positive rate is {} and rises \
                  with every new line; plan for more with -n or --memory",
                 limit.planned,
+                self.keys,
                 readable(fpr(&self.set)),
             ));
             self.told = true;

@@ -1,6 +1,7 @@
 //! A set of keys in a filter of any kind: of a fixed size, one that grows, or one on a server.
 
 pub mod claims;
+pub mod counted;
 pub mod estimated;
 pub mod exact;
 pub mod inserter;
@@ -186,6 +187,18 @@ impl KeySet {
             Self::Scalable(filter) => filter.current_fpr(),
             Self::Shared(filter) => filter.stats.map_or(f64::NAN, |stats| stats.expected_fpr),
         }
+    }
+
+    /// The false-positive rate to expect with so many keys: those that a filter has no room for are in the next one.
+    pub fn expected_fpr(&self, keys: f64) -> f64 {
+        let (mut left, mut misses) = (keys, 1.0);
+        let mut stages = self.stages().peekable();
+        while let Some(stage) = stages.next() {
+            let room = stage.expected_keys().filter(|_| stages.peek().is_some()).map_or(left, |room| room as f64);
+            misses *= 1.0 - stage.expected_fpr(left.min(room) as u64);
+            left = (left - room).max(0.0);
+        }
+        1.0 - misses
     }
 
     /// Asks a server how full the filter is; the others know.

@@ -1,6 +1,6 @@
 //! What `--stats` prints.
 
-use crate::cli::DedupOptions;
+use crate::cli::{CorpusOptions, DedupOptions};
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::set::KeySet;
@@ -15,7 +15,7 @@ pub fn of_dedup(done: &Inserter, options: &DedupOptions, elapsed: Duration) -> R
     let counts = &done.counts;
     let mut figures = Figures::default();
     figures.both("lines read", counts.lines, "lines", counts.lines);
-    figures.both("unique", counts.unique(), "unique", counts.unique());
+    figures.both("unique", counts.unique, "unique", counts.unique);
     figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
     figures.field("without_key", counts.faults);
     if counts.faults > 0 {
@@ -25,9 +25,9 @@ pub fn of_dedup(done: &Inserter, options: &DedupOptions, elapsed: Duration) -> R
     if let Some(exact) = &done.exact {
         figures.both(
             "taken back",
-            format!("{} that the filter took for repeats", counts.rescued),
+            format!("{} that the filter took for repeats", counts.rescued()),
             "taken_back",
-            counts.rescued,
+            counts.rescued(),
         );
         figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
     } else {
@@ -37,7 +37,44 @@ pub fn of_dedup(done: &Inserter, options: &DedupOptions, elapsed: Duration) -> R
         figures.both("wrongly dropped", format!("{lost:.3} ± {sigma:.3} expected"), "expected_wrongly_dropped", lost);
         figures.field("expected_wrongly_dropped_sigma", sigma);
     }
-    state_and_speed(&mut figures, done, options.verify, options.state.as_deref(), elapsed)?;
+    state_and_speed(&mut figures, done, options.verify, options.run.state.as_deref(), elapsed)?;
+    Ok(figures)
+}
+
+/// The figures of `corpus`. Reads the whole filter.
+pub fn of_corpus(done: &Inserter, options: &CorpusOptions, elapsed: Duration) -> Result<Figures, Error> {
+    let (counts, units) = (&done.counts, &done.counts.units);
+    let mut figures = Figures::default();
+    figures.both("documents", counts.lines, "documents", counts.lines);
+    figures.both("kept", counts.unique, "kept", counts.unique);
+    figures.both("shortened", units.shortened, "shortened", units.shortened);
+    figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
+    figures.field("without_text", counts.faults);
+    if counts.faults > 0 {
+        figures.row("without a text", counts.faults);
+    }
+    left_out(&mut figures, done);
+    let share = |part: u64, all: u64, what: &str| {
+        format!("{part} of {all}{what} ({:.2} %)", 100.0 * part as f64 / all.max(1) as f64)
+    };
+    let rule = options.rule();
+    figures.row(&format!("duplicate {}", rule.units()), share(units.duplicates, units.units, ""));
+    figures.field("units", units.units);
+    figures.field("duplicate_units", units.duplicates);
+    figures.row("text removed", share(units.removed, units.bytes, " bytes"));
+    figures.field("text_bytes", units.bytes);
+    figures.field("removed_bytes", units.removed);
+    figures.row(&format!("{} found", rule.keys()), share(units.found, units.grams, ""));
+    figures.field("grams", units.grams);
+    figures.field("found_grams", units.found);
+    let sigma = units.wrong.sqrt();
+    let text = format!("{:.3} ± {sigma:.3} {} expected", units.wrong, rule.units());
+    figures.both("wrongly removed", text, "expected_wrongly_removed", units.wrong);
+    figures.field("expected_wrongly_removed_sigma", sigma);
+    if let Some(exact) = &done.exact_units {
+        figures.both("measured", format!("{} {}", exact.wrong, rule.units()), "wrongly_removed", exact.wrong);
+    }
+    state_and_speed(&mut figures, done, None, options.frozen().or(options.run.state.as_deref()), elapsed)?;
     Ok(figures)
 }
 

@@ -1,11 +1,13 @@
 //! Which set a command takes: how large, and whether it grows.
 
-use crate::cli::{BuildOptions, DedupOptions, SizeOptions, WhenFull};
+use crate::cli::{BuildOptions, DedupOptions, RunOptions, SizeOptions, WhenFull};
 use crate::error::Error;
 use crate::figures::{readable, readable_size};
-use crate::lines::estimate;
+use crate::lines::What;
+use crate::lines::estimate::{self, Sampled};
 use crate::lines::input::Input;
 use crate::messages::tell;
+use crate::run::{Run, Task};
 use crate::set::KeySet;
 use crate::set::estimated::Estimated;
 use crate::set::inserter::{Inserter, Limit};
@@ -31,7 +33,7 @@ enum Choice {
 pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<Inserter, Error> {
     let BuildOptions { size, reading, .. } = options;
     if options.append {
-        let set = KeySet::load_for(&options.output, reading.key_name())?;
+        let set = KeySet::load_for(&options.output, options.key.name())?;
         let limit = set.made_for().map(|(keys, fpr)| Limit::of_loaded(&set, keys, fpr, false));
         return Ok(Inserter::new(set, limit, options.quiet));
     }
@@ -39,54 +41,65 @@ pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<Inserter, Er
         Some(keys) => for_keys(size, Ok(keys), None, false),
         None => for_estimate(
             size,
-            estimate::of_inputs(inputs, reading.end())?.map_err(|input| Error::KeysUnknown { input })?,
+            estimate::of_inputs(inputs, reading.end(), &Sampled::Lines)?
+                .map_err(|input| Error::KeysUnknown { input })?,
         ),
     };
-    let (set, limit) = choice?.build(size.seed(), &reading.key_name())?;
+    let (set, limit) = choice?.build(size.seed(), &options.key.name())?;
     Ok(Inserter::new(set, limit, options.quiet))
 }
 
 /// The set of `build` for keys that were counted: it has room for them, and nothing is left to warn of.
 pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<Inserter, Error> {
-    let (set, _) =
-        for_keys(&options.size, Ok(keys), None, false)?.build(options.size.seed(), &options.reading.key_name())?;
+    let (set, _) = for_keys(&options.size, Ok(keys), None, false)?.build(options.size.seed(), &options.key.name())?;
     Ok(Inserter::new(set, None, options.quiet))
 }
 
-/// The set of `dedup`: the one on a server, that of the state, or a new one.
-pub fn of_dedup(options: &DedupOptions, inputs: &[Input]) -> Result<Inserter, Error> {
-    let DedupOptions { size, memory, quiet, .. } = options;
-    if let Some(address) = Address::of(&options.shared)? {
-        return Ok(Inserter::new(of_server(options, &address)?, None, *quiet));
+/// The set of a run: the one on a server, that of the state, or a new one.
+pub fn of_run(run: &Run, inputs: &[Input]) -> Result<Inserter, Error> {
+    let Run { size, options, .. } = run;
+    let RunOptions { memory, quiet, .. } = options;
+    if let Task::Lines(lines) = run.task
+        && let Some(address) = Address::of(&lines.shared)?
+    {
+        return Ok(Inserter::new(of_server(lines, &address)?, None, *quiet));
+    }
+    if let Some(filter) = run.frozen() {
+        return Ok(Inserter::new(KeySet::load_for(filter, run.key_name())?, None, *quiet));
     }
     if let Some(state) = options.state.as_deref().filter(|state| state.exists()) {
-        let set = KeySet::load_for(state, options.reading.key_name())?;
-        let limit = limit_of_state(options, state, &set)?;
+        let set = KeySet::load_for(state, run.key_name())?;
+        let limit = limit_of_state(size, options, state, &set)?;
         return Ok(Inserter::new(set, limit, *quiet));
     }
     // Where the choice does not depend on the inputs, nobody looks into them.
     let asked = size.expected_keys.is_none() && (memory.is_none() || options.state.is_none());
-    let lines = if asked { estimate::of_inputs(inputs, options.reading.end())? } else { Err(String::new()) };
-    let (set, limit) = choose(options, lines)?.build(size.seed(), &options.reading.key_name())?;
+    let sampled = match run.what() {
+        What::Key(..) => Sampled::Lines,
+        What::Document(rule, _) => Sampled::Documents(rule),
+    };
+    let keys = if asked { estimate::of_inputs(inputs, run.reading.end(), &sampled)? } else { Err(String::new()) };
+    let (set, limit) = choose(size, options, keys)?.build(size.seed(), &run.key_name())?;
     if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
         tell(&format!(
-            "a filter of {}: up to {} distinct lines at a false-positive rate of {}",
+            "a filter of {}: up to {} distinct {} at a false-positive rate of {}",
             readable_size(set.memory_bytes()),
             limit.keys,
+            run.keys(),
             readable(limit.fpr)
         ));
     }
     Ok(Inserter::new(set, limit, *quiet))
 }
 
-/// Chooses by the options of `dedup`, and by what the inputs tell: how many lines they have, or which of them does not tell.
-fn choose(options: &DedupOptions, lines: Result<u64, String>) -> Result<Choice, Error> {
-    let DedupOptions { size, memory, max_fpr, when_full, state, .. } = options;
+/// Chooses by the options, and by what the inputs tell: how many keys they have, or which of them does not tell.
+fn choose(size: &SizeOptions, options: &RunOptions, found: Result<u64, String>) -> Result<Choice, Error> {
+    let RunOptions { memory, max_fpr, when_full, state, .. } = options;
     let stop = *when_full == Some(WhenFull::Stop);
     // A number of the user is a plan. One of the inputs is a guess.
     let planned = size.expected_keys.is_some() || memory.is_some() || max_fpr.is_some();
     let grows = when_full.map_or(!planned, |when| when == WhenFull::Grow);
-    let keys = size.expected_keys.map_or(lines, Ok);
+    let keys = size.expected_keys.map_or(found, Ok);
     let unknown = keys.is_err() && memory.is_none() && when_full.is_none();
     if let (true, Some(max_fpr)) = (grows || unknown, max_fpr) {
         return Err(Error::NeverFull { max_fpr: *max_fpr });
@@ -168,21 +181,26 @@ impl Choice {
 
 /// The set on a server: with -n the one of this size, and without the one that is there.
 fn of_server(options: &DedupOptions, address: &Address) -> Result<KeySet, Error> {
-    let SizeOptions { expected_keys, fpr, seed } = options.size;
+    let SizeOptions { expected_keys, fpr, seed, .. } = options.size;
     if fpr.is_some() && expected_keys.is_none() {
         return Err(Error::SharedOfRate);
     }
     let size = expected_keys.map(|keys| (keys, options.size.fpr()));
     let mut shared = Shared::of_writer(address, &options.writing, size, seed)?;
-    if options.stats.is_some() {
+    if options.run.stats.is_some() {
         shared.refresh()?;
     }
     Ok(KeySet::Shared(shared.into()))
 }
 
 /// When a set that was saved is full. Refuses options that ask for another set.
-fn limit_of_state(options: &DedupOptions, state: &Path, set: &KeySet) -> Result<Option<Limit>, Error> {
-    let DedupOptions { size, memory, max_fpr, when_full, .. } = options;
+fn limit_of_state(
+    size: &SizeOptions,
+    options: &RunOptions,
+    state: &Path,
+    set: &KeySet,
+) -> Result<Option<Limit>, Error> {
+    let RunOptions { memory, max_fpr, when_full, .. } = options;
     let refused = |reason: String| Err(Error::State { path: state.into(), reason });
     let seed = set.hasher().seed();
     if let Some(asked) = size.seed.filter(|asked| *asked != seed) {
@@ -250,7 +268,8 @@ mod tests {
     }
 
     fn chosen(text: &str, lines: Option<u64>) -> Result<Choice, Error> {
-        choose(&options(text), lines.ok_or("a pipe".to_owned()))
+        let options = options(text);
+        choose(&options.size, &options.run, lines.ok_or("a pipe".to_owned()))
     }
 
     fn filter(keys: u64, fpr: f64) -> Builder<BloomFilter> {
@@ -384,7 +403,9 @@ mod tests {
         for (filter, expected) in [(filter, &expected[..]), (silent, &without)] {
             let set = KeySet::Sized(filter);
             for (text, expected) in expected {
-                assert_eq!(limit_of_state(&options(text), Path::new("s"), &set).unwrap(), *expected, "{text:?}");
+                let options = options(text);
+                let limit = limit_of_state(&options.size, &options.run, Path::new("s"), &set).unwrap();
+                assert_eq!(limit, *expected, "{text:?}");
             }
         }
     }

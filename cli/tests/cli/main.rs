@@ -11,6 +11,7 @@ mod files;
 mod find;
 mod inputs;
 mod keys;
+mod like;
 mod lines;
 mod options;
 mod outputs;

@@ -1,11 +1,6 @@
 //! One input after another: the first of equal lines stays, and the lines keep their order.
 
-use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::{self, Checkpoint, Checkpoints, Job};
-use crate::dedup::one_by_one::OneByOne;
-use crate::dedup::outputs::{Outputs, Settled, Targets};
-use crate::dedup::start::{self, CONTINUE, InFolder};
-use crate::dedup::wakes::Wake;
+use crate::documents::DocumentRule;
 use crate::error::{Error, Stop};
 use crate::lines::Lines;
 use crate::lines::chunks::{Chunks, Cut};
@@ -13,6 +8,12 @@ use crate::lines::input::{Input, Inputs};
 use crate::lines::pipeline::{self, Event};
 use crate::lines::position::Position;
 use crate::progress::Progress;
+use crate::run::Run;
+use crate::run::checkpoint::{self, Checkpoint, Checkpoints, Job};
+use crate::run::one_by_one::OneByOne;
+use crate::run::outputs::{Outputs, Settled, Targets};
+use crate::run::start::{self, CONTINUE, InFolder};
+use crate::run::wakes::Wake;
 use crate::set::inserter::Inserter;
 use crate::values::OnError;
 use crossbeam_channel::Receiver;
@@ -23,10 +24,10 @@ use std::time::{Duration, Instant};
 const SETTLING: Duration = Duration::from_secs(1);
 
 /// Reads the inputs one after another. Returns what went in, and why it stopped before the end of the inputs.
-pub fn run(options: &DedupOptions, inputs: Inputs) -> Result<(Inserter, Option<Stop>), Error> {
-    let (mut work, start) = Work::new(options, &inputs)?;
+pub fn run(run: &Run<'_>, inputs: Inputs) -> Result<(Inserter, Option<Stop>), Error> {
+    let (mut work, start) = Work::new(run, &inputs)?;
     start::begin_counting(&mut work.inserter, &inputs, start.as_ref());
-    let wakes = start::receive_wakes(options, &work.inserter.set)?;
+    let wakes = start::receive_wakes(run, &work.inserter.set)?;
     if work.checkpoints.is_some() && start.is_none() {
         // The checkpoints of an earlier run end here.
         work.checkpoint(false)?;
@@ -35,15 +36,15 @@ pub fn run(options: &DedupOptions, inputs: Inputs) -> Result<(Inserter, Option<S
         Err(Stop::Failed(error)) => Err(error),
         read => work.finish(read.is_ok()).map(|()| read.err()),
     };
-    if done.is_err() && options.state.is_none() {
+    if done.is_err() && run.options.state.is_none() {
         work.outputs.abandon();
     }
     Ok((work.inserter, done?))
 }
 
 /// Refuses outputs that hold lines which this run would not print again, since they are known.
-fn check_full(options: &DedupOptions, targets: &Targets, known: &str, resume: &'static str) -> Result<(), Error> {
-    match targets.full().filter(|_| !options.force) {
+fn check_full(run: &Run<'_>, targets: &Targets, known: &str, resume: &'static str) -> Result<(), Error> {
+    match targets.full().filter(|_| !run.options.force) {
         Some(output) => Err(Error::Emptied { output: output.to_owned(), known: known.to_owned(), resume }),
         None => Ok(()),
     }
@@ -51,14 +52,14 @@ fn check_full(options: &DedupOptions, targets: &Targets, known: &str, resume: &'
 
 /// The checkpoints to come, and the one to go on at.
 fn begin(
-    options: &DedupOptions,
+    run: &Run<'_>,
     state: &Path,
     inputs: &[Input],
     targets: &Targets,
     inserter: &mut Inserter,
 ) -> Result<(Option<Checkpoints>, Option<Checkpoint>), Error> {
-    let mut checkpoints = Checkpoints::new(state, Job::new(options, inputs))?;
-    match (state.exists(), options.resume) {
+    let mut checkpoints = Checkpoints::new(state, Job::new(run, inputs))?;
+    match (state.exists(), run.options.resume) {
         (true, true) => {
             let checkpoint = checkpoints.find(&inserter.set)?;
             inserter.resume(checkpoint.room);
@@ -67,11 +68,11 @@ fn begin(
         (true, false) => {
             let interrupted = checkpoints.is_interrupted(&inserter.set);
             let resume = if interrupted { CONTINUE } else { "" };
-            check_full(options, targets, &format!("the state {state:?}"), resume)?;
+            check_full(run, targets, &format!("the state {state:?}"), resume)?;
         }
         // Without a state no checkpoint was reached, and nothing was printed.
         (false, true) => {
-            if let Some(output) = targets.full().filter(|_| !options.force) {
+            if let Some(output) = targets.full().filter(|_| !run.options.force) {
                 return Err(Error::NoState { state: state.into(), output: output.to_owned() });
             }
         }
@@ -83,26 +84,28 @@ fn begin(
 type Begun = (Inserter, Outputs, Option<Checkpoints>, Option<Checkpoint>);
 
 /// A run with one output, and perhaps a file for what is dropped.
-fn to_files(options: &DedupOptions, inputs: &[Input]) -> Result<Begun, Error> {
-    if options.resume && !checkpoint::can_resume(options, inputs) {
+fn to_files(run: &Run<'_>, inputs: &[Input]) -> Result<Begun, Error> {
+    if run.options.resume && !checkpoint::can_resume(run, inputs) {
         return Err(Error::ResumeStream);
     }
-    let targets = Targets::open(options, inputs)?;
-    if options.shared.redis.is_some() {
-        check_full(options, &targets, "the shared filter", "")?;
+    let targets = Targets::open(run, inputs)?;
+    if run.is_shared() {
+        check_full(run, &targets, "the shared filter", "")?;
     }
-    let mut inserter = start::inserter(options, inputs)?;
-    let (checkpoints, start) = match &options.state {
-        Some(state) => begin(options, state, inputs, &targets, &mut inserter)?,
+    let mut inserter = start::inserter(run, inputs)?;
+    let (checkpoints, start) = match &run.options.state {
+        Some(state) => begin(run, state, inputs, &targets, &mut inserter)?,
         None => (None, None),
     };
-    let outputs = targets.begin(options, start.as_ref())?;
+    let outputs = targets.begin(run, start.as_ref())?;
     Ok((inserter, outputs, checkpoints, start))
 }
 
 /// The work of the consumer.
 struct Work<'a> {
-    options: &'a DedupOptions,
+    run: &'a Run<'a>,
+    /// What becomes of documents, if lines are documents.
+    rule: Option<DocumentRule>,
     inserter: Inserter,
     outputs: Outputs,
     checkpoints: Option<Checkpoints>,
@@ -118,33 +121,46 @@ struct Work<'a> {
 impl<'a> Work<'a> {
     /// Opens what is written, and the set. Returns the checkpoint to go on at, too. All that can fail comes before an output is
     /// emptied, and before the first line is claimed of a shared set.
-    fn new(options: &'a DedupOptions, inputs: &Inputs) -> Result<(Self, Option<Checkpoint>), Error> {
-        let (inserter, outputs, checkpoints, start) = if options.output_dir.is_some() {
-            let InFolder { folder, inserter, checkpoints, start } = InFolder::new(options, inputs)?;
-            let outputs = OneByOne::new(options, folder, &inputs.found, start.as_ref())?;
+    fn new(run: &'a Run<'a>, inputs: &Inputs) -> Result<(Self, Option<Checkpoint>), Error> {
+        let (inserter, outputs, checkpoints, start) = if run.options.output_dir.is_some() {
+            let InFolder { folder, inserter, checkpoints, start } = InFolder::new(run, inputs)?;
+            let outputs = OneByOne::new(run, folder, &inputs.found, start.as_ref())?;
             (inserter, Outputs::Folder(outputs), checkpoints, start)
         } else {
-            to_files(options, &inputs.found)?
+            to_files(run, &inputs.found)?
         };
         let position = start.as_ref().map_or_else(Position::default, |at| Position::new(at.input, at.offset, at.lines));
         let (saved, saving) = (Instant::now(), Duration::ZERO);
-        Ok((Self { options, inserter, outputs, checkpoints, position, saved, saving, settled: saved }, start))
+        Ok((
+            Self {
+                run,
+                rule: run.document_rule(),
+                inserter,
+                outputs,
+                checkpoints,
+                position,
+                saved,
+                saving,
+                settled: saved,
+            },
+            start,
+        ))
     }
 
     /// Takes the lines of the inputs from the position on.
     fn read(&mut self, mut inputs: Inputs, wakes: &Receiver<Wake>) -> Result<(), Stop> {
-        let (options, position) = (self.options, self.position.clone());
-        let reading = &options.reading;
+        let (run, position) = (self.run, self.position.clone());
+        let reading = &run.reading;
         inputs.found.drain(..position.input.min(inputs.found.len()));
-        let to_stdout = options.output().is_none() && options.output_dir.is_none() && !options.count;
-        let mut progress = Progress::new(&inputs.found, inputs.read, options.quiet, to_stdout);
-        let hashing = start::hashing(options, &self.inserter);
+        let to_stdout = run.options.output().is_none() && run.options.output_dir.is_none() && !run.counts_only();
+        let mut progress = Progress::new(&inputs.found, inputs.read, run.options.quiet, to_stdout);
+        let hashing = start::hashing(run, &self.inserter);
         let hash = move |lines: &mut Lines| {
             lines.hash(&hashing);
             Ok(())
         };
         let first = position.input;
-        let cut = Cut { apart: options.output_dir.is_some(), ..reading.cut() };
+        let cut = Cut { apart: run.options.output_dir.is_some(), ..reading.cut() };
         let chunks = Chunks::new(inputs.found, position.offset, cut);
         let read = pipeline::run(reading.threads(), chunks, position, hash, wakes, |event| match event {
             Event::Lines(lines, position) => {
@@ -168,7 +184,11 @@ impl<'a> Work<'a> {
 
     /// Inserts and prints lines that start at this position.
     fn take(&mut self, lines: &mut Lines, position: &Position) -> Result<(), Stop> {
-        let inserted = self.inserter.insert(lines, position, self.options.reading.on_error, !self.options.invert);
+        let on_error = self.run.reading.on_error;
+        let inserted = match &self.rule {
+            Some(rule) => self.inserter.decide(lines, position, on_error, rule),
+            None => self.inserter.insert(lines, position, on_error, !self.run.inverts()),
+        };
         if let Err(Stop::Failed(_)) = inserted {
             return inserted;
         }
@@ -180,7 +200,7 @@ impl<'a> Work<'a> {
 
     /// Prints. The lines of a shared set leave at once, since no other process prints them.
     fn print(&mut self, lines: &Lines, after: &Position) -> Result<(), Error> {
-        let printed = self.outputs.print(self.options, lines, after, &self.inserter.counts);
+        let printed = self.outputs.print(self.run, lines, after, &self.inserter.counts);
         if !self.inserter.set.is_shared() {
             return printed;
         }
@@ -210,8 +230,8 @@ impl<'a> Work<'a> {
     /// or is resumed needs the planned size.
     fn checkpoint(&mut self, finished: bool) -> Result<(), Error> {
         let Settled { output, dupes, shards } = self.outputs.settle()?;
-        let Some(path) = &self.options.state else { return Ok(()) };
-        if finished && self.options.shrink {
+        let Some(path) = &self.run.options.state else { return Ok(()) };
+        if finished && self.run.options.shrink {
             self.inserter.set.shrink();
         }
         if let Some(checkpoints) = &mut self.checkpoints {
@@ -230,13 +250,13 @@ impl<'a> Work<'a> {
 
     /// Writes what is left, at the end of the inputs or before it.
     fn finish(&mut self, finished: bool) -> Result<(), Error> {
-        if self.options.count {
+        if self.run.counts_only() {
             let counts = &self.inserter.counts;
-            let count = if self.options.invert { counts.dropped() } else { counts.unique() };
-            let faults = if self.options.reading.on_error == OnError::Keep { counts.faults } else { 0 };
+            let count = if self.run.inverts() { counts.dropped() } else { counts.unique };
+            let faults = if self.run.reading.on_error == OnError::Keep { counts.faults } else { 0 };
             self.outputs.print_count(count + faults)?;
         }
-        self.outputs.finish(finished, self.options.state.is_some())?;
-        if self.options.state.is_some() { self.checkpoint(finished) } else { self.outputs.publish() }
+        self.outputs.finish(finished, self.run.options.state.is_some())?;
+        if self.run.options.state.is_some() { self.checkpoint(finished) } else { self.outputs.publish() }
     }
 }

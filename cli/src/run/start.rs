@@ -1,16 +1,16 @@
 //! What a run begins with, however it reads its inputs.
 
-use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::{self, Checkpoint, Checkpoints, Job};
-use crate::dedup::folder::Folder;
-use crate::dedup::wakes::{self, Wake};
 use crate::encode::Compression;
 use crate::error::Error;
 use crate::files;
 use crate::leftovers;
-use crate::lines::Hashing;
 use crate::lines::input::{Input, Inputs};
+use crate::lines::{Hashing, What};
 use crate::pieces::Crew;
+use crate::run::Run;
+use crate::run::checkpoint::{self, Checkpoint, Checkpoints, Job};
+use crate::run::folder::Folder;
+use crate::run::wakes::{self, Wake};
 use crate::set::exact::Exact;
 use crate::set::inserter::Inserter;
 use crate::set::{KeySet, sizing};
@@ -26,9 +26,11 @@ const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
 pub const CONTINUE: &str = "continue that run with --resume, ";
 
 /// The set, and the second look at it.
-pub fn inserter(options: &DedupOptions, inputs: &[Input]) -> Result<Inserter, Error> {
-    let mut inserter = sizing::of_dedup(options, inputs)?;
-    if options.exact {
+pub fn inserter(run: &Run<'_>, inputs: &[Input]) -> Result<Inserter, Error> {
+    let mut inserter = sizing::of_run(run, inputs)?;
+    inserter.keys = run.keys();
+    inserter.exact_units = run.exact_units();
+    if run.is_exact() {
         inserter.exact = Some(Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?);
     }
     Ok(inserter)
@@ -43,38 +45,42 @@ pub fn begin_counting(inserter: &mut Inserter, inputs: &Inputs, start: Option<&C
 }
 
 /// Receives signals and the times of checkpoints from now on.
-pub fn receive_wakes(options: &DedupOptions, set: &KeySet) -> Result<Receiver<Wake>, Error> {
-    let unsaved = options.state.clone().map(|state| Error::Unsaved { state });
-    wakes::receive(options.checkpoint, unsaved.or(set.is_shared().then_some(Error::UnprintedAtEnd)))
+pub fn receive_wakes(run: &Run<'_>, set: &KeySet) -> Result<Receiver<Wake>, Error> {
+    let unsaved = run.options.state.clone().map(|state| Error::Unsaved { state });
+    wakes::receive(run.options.checkpoint, unsaved.or(set.is_shared().then_some(Error::UnprintedAtEnd)))
 }
 
-/// How the keys of lines are hashed.
-pub fn hashing(options: &DedupOptions, inserter: &Inserter) -> Hashing {
-    let second = options.exact.then(|| KeyHasher::new(options.size.seed() ^ SECOND));
-    Hashing { second, ..options.reading.hashing(inserter.set.hasher()) }
+/// How lines are hashed.
+pub fn hashing(run: &Run<'_>, inserter: &Inserter) -> Hashing {
+    let hasher = inserter.set.hasher().clone();
+    let what = match run.what() {
+        What::Key(rule, _) if run.is_exact() => What::Key(rule, Some(KeyHasher::new(run.size.seed() ^ SECOND))),
+        what => what,
+    };
+    Hashing { end: run.reading.end(), hasher, what }
 }
 
 /// The threads that compress outputs, if any of these is compressed in pieces.
-pub fn crew(options: &DedupOptions, outputs: impl IntoIterator<Item = Compression>) -> Result<Crew, Error> {
+pub fn crew(run: &Run<'_>, outputs: impl IntoIterator<Item = Compression>) -> Result<Crew, Error> {
     match outputs.into_iter().any(Compression::is_in_pieces) {
-        true => Crew::new(options.reading.threads()),
+        true => Crew::new(run.reading.threads()),
         false => Ok(Crew::default()),
     }
 }
 
 /// The files that the run itself keeps.
-pub fn own_files(options: &DedupOptions) -> Vec<PathBuf> {
-    let of_state = options.state.iter().flat_map(|state| files::of_filter(state));
-    of_state.chain(options.manifest.clone()).collect()
+pub fn own_files(run: &Run<'_>) -> Vec<PathBuf> {
+    let of_state = run.options.state.iter().flat_map(|state| files::of_filter(state));
+    of_state.chain(run.options.manifest.clone()).collect()
 }
 
 /// What is no input where a directory has it: the state, the folder of outputs, and files that this run continues, or empties
 /// only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
-pub fn no_inputs(options: &DedupOptions) -> Vec<PathBuf> {
-    let safe = options.resume || options.force || options.state.as_deref().is_some_and(Path::exists);
-    let outputs = options.outputs().map(Path::to_owned).chain(options.manifest.clone()).filter(|_| safe);
-    let state = options.state.iter().flat_map(|state| files::of_filter(state));
-    state.chain(outputs).chain(options.output_dir.clone()).collect()
+pub fn no_inputs(run: &Run<'_>) -> Vec<PathBuf> {
+    let safe = run.options.resume || run.options.force || run.options.state.as_deref().is_some_and(Path::exists);
+    let outputs = run.outputs().map(Path::to_owned).chain(run.options.manifest.clone()).filter(|_| safe);
+    let state = run.options.state.iter().flat_map(|state| files::of_filter(state));
+    state.chain(outputs).chain(run.options.output_dir.clone()).collect()
 }
 
 /// A run whose outputs are in a folder.
@@ -88,14 +94,14 @@ pub struct InFolder {
 
 impl InFolder {
     /// Opens the folder and the set. All that can fail comes before an output is lost, but for one that is shorter than it was.
-    pub fn new(options: &DedupOptions, inputs: &Inputs) -> Result<Self, Error> {
-        if options.resume && !checkpoint::can_resume(options, &inputs.found) {
+    pub fn new(run: &Run<'_>, inputs: &Inputs) -> Result<Self, Error> {
+        if run.options.resume && !checkpoint::can_resume(run, &inputs.found) {
             return Err(Error::ResumeStream);
         }
-        let path = options.output_dir.as_deref().expect("the lines go to a folder");
-        let state = options.state.iter().flat_map(|state| files::of_filter(state));
-        let mut own: Vec<PathBuf> = state.chain(options.reading.files_from.clone()).collect();
-        if let Some(manifest) = &options.manifest {
+        let path = run.options.output_dir.as_deref().expect("the lines go to a folder");
+        let state = run.options.state.iter().flat_map(|state| files::of_filter(state));
+        let mut own: Vec<PathBuf> = state.chain(run.reading.files_from.clone()).collect();
+        if let Some(manifest) = &run.options.manifest {
             files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
             if files::is_standard(manifest) {
                 return Err(Error::NotRegular { output: files::name(manifest) });
@@ -106,14 +112,14 @@ impl InFolder {
             }
             own.push(manifest.clone());
         }
-        let folder = Folder::open(path, inputs, options.compress, &own)?;
+        let folder = Folder::open(path, inputs, run.options.compress, &own)?;
         // What a killed run left of it.
-        options.manifest.iter().for_each(|manifest| leftovers::own(manifest));
-        let mut inserter = inserter(options, &inputs.found)?;
+        run.options.manifest.iter().for_each(|manifest| leftovers::own(manifest));
+        let mut inserter = inserter(run, &inputs.found)?;
         let (mut checkpoints, mut start, mut resume) = (None, None, "");
-        if let Some(state) = &options.state {
-            let mut earlier = Checkpoints::new(state, Job::new(options, &inputs.found))?;
-            match (state.exists(), options.resume) {
+        if let Some(state) = &run.options.state {
+            let mut earlier = Checkpoints::new(state, Job::new(run, &inputs.found))?;
+            match (state.exists(), run.options.resume) {
                 (true, true) => start = Some(earlier.find(&inserter.set)?),
                 (true, false) if earlier.is_interrupted(&inserter.set) => resume = CONTINUE,
                 _ => {}
@@ -122,8 +128,8 @@ impl InFolder {
         }
         match &start {
             Some(start) => inserter.resume(start.room),
-            None if options.force => {}
-            None => folder.check_new(options.state.as_deref(), resume)?,
+            None if run.options.force => {}
+            None => folder.check_new(run.options.state.as_deref(), resume)?,
         }
         Ok(Self { folder, inserter, checkpoints, start })
     }

@@ -1,15 +1,15 @@
 //! Where the lines of `dedup` go to.
 
-use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::{Checkpoint, Mark};
-use crate::dedup::one_by_one::OneByOne;
-use crate::dedup::start::{self, own_files};
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::lines::Lines;
 use crate::lines::input::Input;
 use crate::lines::position::Position;
 use crate::output::{Output, Target};
+use crate::run::Run;
+use crate::run::checkpoint::{Checkpoint, Mark};
+use crate::run::one_by_one::OneByOne;
+use crate::run::start::{self, own_files};
 use crate::set::inserter::Counts;
 use std::fs::File;
 
@@ -21,26 +21,25 @@ pub struct Targets {
 
 impl Targets {
     /// Opens them. None of them may be an input, the state or the other one.
-    pub fn open(options: &DedupOptions, inputs: &[Input]) -> Result<Self, Error> {
-        let states = own_files(options);
-        let taken: Vec<Origin> =
-            states.iter().chain(&options.reading.files_from).map(|path| Origin::of(path)).collect();
+    pub fn open(run: &Run<'_>, inputs: &[Input]) -> Result<Self, Error> {
+        let states = own_files(run);
+        let taken: Vec<Origin> = states.iter().chain(&run.reading.files_from).map(|path| Origin::of(path)).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
-        let kept = Target::open(options.output(), options.compress, taken(), [])?;
-        let dropped = options
+        let kept = Target::open(run.options.output(), run.options.compress, taken(), [])?;
+        let dropped = run
             .dupes()
-            .map(|path| Target::open(Some(path), options.compress, taken(), [&kept.origin]))
+            .map(|path| Target::open(Some(path), run.options.compress, taken(), [&kept.origin]))
             .transpose()?;
         let targets = Self { kept, dropped };
-        if options.state.is_some() {
+        if run.options.state.is_some() {
             // A crash must not leave a state that knows of an output which the folder does not.
-            for path in options.outputs() {
+            for path in run.outputs() {
                 let synced = File::open(files::folder(path)).and_then(|folder| folder.sync_all());
                 synced.map_err(|source| Error::Create { output: files::name(path), source })?;
             }
         }
         // A state that is not there yet is told from the outputs by where they are.
-        let outputs: Vec<Origin> = options.outputs().map(Origin::of).collect();
+        let outputs: Vec<Origin> = run.outputs().map(Origin::of).collect();
         states.iter().try_for_each(|state| files::check_target(state, &outputs))?;
         Ok(targets)
     }
@@ -55,14 +54,14 @@ impl Targets {
     }
 
     /// The outputs, to go on at a checkpoint if there is one.
-    pub fn begin(self, options: &DedupOptions, start: Option<&Checkpoint>) -> Result<Outputs, Error> {
+    pub fn begin(self, run: &Run<'_>, start: Option<&Checkpoint>) -> Result<Outputs, Error> {
         let (kept, dropped) = start.map_or((0, 0), |start| (start.output, start.dupes));
         if let Some(target) = &self.dropped {
             // Before anything is cut off the first.
             target.check_length(dropped)?;
         }
         let targets = [Some(&self.kept), self.dropped.as_ref()].into_iter().flatten();
-        let crew = start::crew(options, targets.map(Target::compression))?;
+        let crew = start::crew(run, targets.map(Target::compression))?;
         let kept = self.kept.begin(kept, crew.clone())?;
         let dropped = self.dropped.map(|target| target.begin(dropped, crew)).transpose()?;
         Ok(Outputs::Files { kept, dropped })
@@ -93,24 +92,18 @@ pub struct Settled {
 impl Outputs {
     /// Prints lines by their marks: `true` if they are new. `after` is the position after them, and `counts` is what was counted up
     /// to there.
-    pub fn print(
-        &mut self,
-        options: &DedupOptions,
-        lines: &Lines,
-        after: &Position,
-        counts: &Counts,
-    ) -> Result<(), Error> {
+    pub fn print(&mut self, run: &Run<'_>, lines: &Lines, after: &Position, counts: &Counts) -> Result<(), Error> {
         let (kept, dropped) = match self {
             Self::Files { kept, dropped } => (kept, dropped),
-            Self::Folder(outputs) => return outputs.print(options, lines, after, counts),
+            Self::Folder(outputs) => return outputs.print(run, lines, after, counts),
         };
         if let Some(dropped) = dropped {
             lines.pieces(false).try_for_each(|piece| dropped.write(piece))?;
         }
-        if options.count {
+        if run.counts_only() {
             return Ok(());
         }
-        lines.print(options.annotate, !options.invert, |bytes| kept.write(bytes))
+        lines.print(run.annotates(), !run.inverts(), |bytes| kept.write(bytes))
     }
 
     /// What failed of the input of this number.

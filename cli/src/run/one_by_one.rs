@@ -1,10 +1,5 @@
 //! The outputs in a folder, written one after another in the order of the inputs.
 
-use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::{Checkpoint, Mark};
-use crate::dedup::folder::Folder;
-use crate::dedup::manifest::{self, Summary};
-use crate::dedup::start as begin;
 use crate::error::Error;
 use crate::files;
 use crate::lines::Lines;
@@ -12,6 +7,11 @@ use crate::lines::input::Input;
 use crate::lines::position::Position;
 use crate::output::{Output, Target};
 use crate::pieces::Crew;
+use crate::run::Run;
+use crate::run::checkpoint::{Checkpoint, Mark};
+use crate::run::folder::Folder;
+use crate::run::manifest::{self, Summary};
+use crate::run::start as begin;
 use crate::set::inserter::Counts;
 use std::collections::VecDeque;
 use std::fs;
@@ -40,15 +40,10 @@ pub struct OneByOne {
 
 impl OneByOne {
     /// From where the outputs were at a checkpoint, if there is one.
-    pub fn new(
-        options: &DedupOptions,
-        folder: Folder,
-        inputs: &[Input],
-        start: Option<&Checkpoint>,
-    ) -> Result<Self, Error> {
+    pub fn new(run: &Run<'_>, folder: Folder, inputs: &[Input], start: Option<&Checkpoint>) -> Result<Self, Error> {
         let marks = start.map_or(&[][..], |start| &start.shards).iter().cloned();
         let mut this = Self {
-            crew: begin::crew(options, folder.places.iter().map(|place| place.compression))?,
+            crew: begin::crew(run, folder.places.iter().map(|place| place.compression))?,
             inputs: inputs.iter().map(|input| (input.path.clone(), input.size.unwrap_or(0))).collect(),
             marks: marks.chain(iter::repeat_with(Mark::default)).take(inputs.len()).collect(),
             next: start.map_or(0, |start| start.input),
@@ -56,8 +51,8 @@ impl OneByOne {
             named: 0,
             open: VecDeque::new(),
             counted: Counts::default(),
-            stateless: options.state.is_none(),
-            manifest: options.manifest.clone(),
+            stateless: run.options.state.is_none(),
+            manifest: run.options.manifest.clone(),
         };
         if start.is_some() {
             this.publish()?;
@@ -66,19 +61,13 @@ impl OneByOne {
     }
 
     /// Prints lines of one input by their marks. `after` is the position after them, and `counts` is what was counted up to there.
-    pub fn print(
-        &mut self,
-        options: &DedupOptions,
-        lines: &Lines,
-        after: &Position,
-        counts: &Counts,
-    ) -> Result<(), Error> {
+    pub fn print(&mut self, run: &Run<'_>, lines: &Lines, after: &Position, counts: &Counts) -> Result<(), Error> {
         self.go_to(after.input + 1)?;
         let mark = &mut self.marks[after.input];
         mark.counts.add(&counts.since(&self.counted));
         self.counted = counts.clone();
         match self.open.back_mut() {
-            Some((_, output)) => lines.print(options.annotate, !options.invert, |bytes| output.write(bytes)),
+            Some((_, output)) => lines.print(run.annotates(), !run.inverts(), |bytes| output.write(bytes)),
             None => Ok(()),
         }
     }
@@ -204,9 +193,10 @@ mod tests {
         let paths: Vec<PathBuf> = (0..8).map(|i| path(&format!("{i}.gz"))).collect();
         paths.iter().for_each(|path| fs::write(path, "").unwrap());
         let Command::Dedup(options) = Cli::parse_from(["bloomline", "dedup", "-j", "6"]).command else { panic!() };
+        let run = &Run::of_dedup(&options);
         let inputs = Inputs::of(&paths);
         let folder = Folder::open(&path("o"), &inputs, None, &[]).unwrap();
-        let mut outputs = OneByOne::new(&options, folder, &inputs.found, None).unwrap();
+        let mut outputs = OneByOne::new(run, folder, &inputs.found, None).unwrap();
         let mut noise = 1u64;
         let mut bytes = || {
             noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -11,11 +11,6 @@
 //! A thread goes with a chunk from `read` to `write`. What has to wait for its turn is left behind, and goes on with whoever has
 //! the turn. So all threads can help with one large file.
 
-use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::Mark;
-use crate::dedup::folder::{Folder, Place};
-use crate::dedup::manifest::Summary;
-use crate::dedup::ordered::Ordered;
 use crate::encode::{Encoder, Stream, encode};
 use crate::error::{Error, Stop};
 use crate::files::name;
@@ -24,6 +19,11 @@ use crate::lines::chunks::{Chunks, Cut};
 use crate::lines::decode::Coding;
 use crate::lines::input::Input;
 use crate::lines::position::Position;
+use crate::run::Run;
+use crate::run::checkpoint::Mark;
+use crate::run::folder::{Folder, Place};
+use crate::run::manifest::Summary;
+use crate::run::ordered::Ordered;
 use crate::set::inserter::Counts;
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -194,7 +194,7 @@ impl Shard {
         &self,
         number: u64,
         chunk: Chunk,
-        options: &DedupOptions,
+        run: &Run<'_>,
         mut done: impl FnMut(Done),
     ) -> Result<Vec<Piece>, Stop> {
         let mut gatherer = locked(&self.gatherer);
@@ -205,7 +205,7 @@ impl Shard {
             self.in_flight.fetch_sub(1, Relaxed);
             match chunk {
                 Chunk::Lines(mut lines, mut counts) => {
-                    let fault = gatherer.add(&lines, &mut counts, options);
+                    let fault = gatherer.add(&lines, &mut counts, run);
                     gatherer.position.check(&mut lines)?;
                     let Gatherer { position, broken, .. } = gatherer;
                     let mut why = None;
@@ -353,8 +353,8 @@ impl Shard {
 
 impl Gatherer {
     /// Gathers what is printed of some lines, and counts them. Returns the first fault.
-    fn add(&mut self, lines: &Lines, counts: &mut Counts, options: &DedupOptions) -> Option<String> {
-        let gathered = lines.print(options.annotate, !options.invert, |bytes| {
+    fn add(&mut self, lines: &Lines, counts: &mut Counts, run: &Run<'_>) -> Option<String> {
+        let gathered = lines.print(run.annotates(), !run.inverts(), |bytes| {
             self.buffer.extend_from_slice(bytes);
             Ok::<_, Infallible>(())
         });

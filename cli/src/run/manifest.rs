@@ -1,9 +1,9 @@
 //! The manifest: a line of JSON for each output in a folder that is whole.
 
-use crate::dedup::checkpoint::Mark;
-use crate::dedup::folder::Place;
 use crate::error::Error;
 use crate::files::name;
+use crate::run::checkpoint::Mark;
+use crate::run::folder::Place;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
@@ -34,7 +34,7 @@ impl<'a> Summary<'a> {
             input: input.to_string_lossy(),
             output: place.whole.to_string_lossy(),
             lines: mark.counts.lines,
-            unique: mark.counts.unique(),
+            unique: mark.counts.unique,
             dropped: mark.counts.dropped(),
             without_key: mark.counts.faults,
             bytes: mark.counts.bytes,

@@ -4,19 +4,20 @@
 //! not at its end. A checkpoint waits until each thread is between two chunks, so all outputs, the set and the positions fit
 //! together.
 
-use crate::cli::DedupOptions;
-use crate::dedup::checkpoint::{Checkpoint, Checkpoints, Mark};
-use crate::dedup::folder::Folder;
-use crate::dedup::manifest;
-use crate::dedup::shard::{Chunk, Done, Shard, Taken};
-use crate::dedup::start::{self, InFolder};
-use crate::dedup::wakes::Wake;
 use crate::encode::Encoder;
 use crate::error::{Error, Stop};
 use crate::lines::input::Inputs;
-use crate::lines::{Hashing, Lines};
+use crate::lines::{Hashing, Lines, What};
 use crate::progress::Progress;
+use crate::run::Run;
+use crate::run::checkpoint::{Checkpoint, Checkpoints, Mark};
+use crate::run::folder::Folder;
+use crate::run::manifest;
+use crate::run::shard::{Chunk, Done, Shard, Taken};
+use crate::run::start::{self, InFolder};
+use crate::run::wakes::Wake;
 use crate::set::claims::Claims;
+use crate::set::counted::Counted;
 use crate::set::inserter::{Counts, Inserter};
 use crossbeam_channel::{Receiver, bounded, never, select, tick};
 use std::cmp::Reverse;
@@ -35,17 +36,17 @@ const PERIOD: Duration = Duration::from_millis(100);
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// Reads the inputs side by side, each to an output of its own.
-pub fn run(options: &DedupOptions, inputs: Inputs) -> Result<(Inserter, Option<Stop>), Error> {
-    let InFolder { folder, mut inserter, checkpoints, start } = InFolder::new(options, &inputs)?;
+pub fn run(run: &Run<'_>, inputs: Inputs) -> Result<(Inserter, Option<Stop>), Error> {
+    let InFolder { folder, mut inserter, checkpoints, start } = InFolder::new(run, &inputs)?;
     if inserter.limit.as_ref().is_some_and(|limit| limit.stop) {
         return Err(Error::StopSideBySide);
     }
     start::begin_counting(&mut inserter, &inputs, start.as_ref());
-    let wakes = start::receive_wakes(options, &inserter.set)?;
-    let progress = Progress::new(&inputs.found, inputs.read.clone(), options.quiet, false);
-    let hashing = start::hashing(options, &inserter);
+    let wakes = start::receive_wakes(run, &inserter.set)?;
+    let progress = Progress::new(&inputs.found, inputs.read.clone(), run.options.quiet, false);
+    let hashing = start::hashing(run, &inserter);
     let first = start.is_none();
-    let work = Work::new(options, hashing, inserter, inputs, folder, checkpoints, start);
+    let work = Work::new(run, hashing, inserter, inputs, folder, checkpoints, start);
     if first {
         work.checkpoint(false)?;
     }
@@ -60,7 +61,7 @@ pub fn run(options: &DedupOptions, inputs: Inputs) -> Result<(Inserter, Option<S
 
 /// The work of all threads.
 pub struct Work<'a> {
-    options: &'a DedupOptions,
+    run: &'a Run<'a>,
     hashing: Hashing,
     shards: Vec<Shard>,
     /// Held until the end.
@@ -90,7 +91,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<'a> Work<'a> {
     /// The work on these inputs, from where they were at the checkpoint if there is one.
     pub fn new(
-        options: &'a DedupOptions,
+        run: &'a Run<'a>,
         hashing: Hashing,
         inserter: Inserter,
         inputs: Inputs,
@@ -106,7 +107,7 @@ impl<'a> Work<'a> {
                 // For a display that shows how far the run is.
                 inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
             }
-            shards.push(Shard::new(number, input, place.clone(), mark, options.reading.cut()));
+            shards.push(Shard::new(number, input, place.clone(), mark, run.reading.cut()));
         }
         let whole = shards.iter().filter(|shard| shard.is_read()).count();
         let mut fresh: Vec<usize> = (0..shards.len()).filter(|&i| !shards[i].is_read()).collect();
@@ -115,7 +116,7 @@ impl<'a> Work<'a> {
         let (set, mut record) = inserter.with_set(());
         let claims = Claims::new(set, record.exact.take());
         Self {
-            options,
+            run,
             hashing,
             shards,
             folder,
@@ -127,7 +128,7 @@ impl<'a> Work<'a> {
             ending: AtomicBool::new(false),
             failure: Mutex::default(),
             checkpoints: checkpoints.map(Mutex::new),
-            most: 2 * options.reading.threads() + 2,
+            most: 2 * run.reading.threads() + 2,
         }
     }
 
@@ -136,7 +137,7 @@ impl<'a> Work<'a> {
         let mut signal = None;
         thread::scope(|scope| {
             let (alive, gone) = bounded::<()>(0);
-            for _ in 0..self.options.reading.threads() {
+            for _ in 0..self.run.reading.threads() {
                 let alive = alive.clone();
                 let worker = move || {
                     self.live();
@@ -241,6 +242,13 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// The rate of the set, or the one that it keeps if it grows.
+    fn expected_fpr(&self) -> f64 {
+        let record = locked(&self.record);
+        let keys = record.keys_before + record.counts.inserted as f64;
+        record.plan.map_or(self.run.size.fpr(), |plan| plan.expected_fpr(keys as u64))
+    }
+
     fn take(&self, shard: &Shard, claims: &Claims, encoders: &mut Vec<Encoder>) -> Result<bool, Stop> {
         let spare = || locked(&self.spare);
         let lines = spare().pop().unwrap_or_default();
@@ -253,11 +261,19 @@ impl<'a> Work<'a> {
         };
         if let Chunk::Lines(lines, counts) = &mut chunk {
             lines.hash(&self.hashing);
-            lines.mark(self.options.reading.on_error, !self.options.invert, |hashes, fingerprints, new| {
-                let (inserted, rescued) = claims.insert_hashes(hashes, fingerprints, new)?;
-                *counts = Counts { inserted: inserted as u64, rescued: rescued as u64, ..Counts::default() };
-                Ok(hashes.len())
-            })?;
+            let on_error = self.run.reading.on_error;
+            if let What::Document(rule, _) = &self.hashing.what {
+                let mut set = Counted { set: claims, inserted: 0, exact: None };
+                let units = lines.decide(rule, on_error, &mut set, self.expected_fpr())?;
+                *counts = Counts::of_documents(lines, on_error, set.inserted, units);
+            } else {
+                lines.mark(on_error, !self.run.inverts(), |hashes, fingerprints, new| {
+                    let (inserted, rescued) = claims.insert_hashes(hashes, fingerprints, new)?;
+                    let (inserted, unique) = (inserted as u64, (inserted + rescued) as u64);
+                    *counts = Counts { inserted, unique, ..Counts::default() };
+                    Ok(hashes.len())
+                })?;
+            }
         }
         let done = |Done { lines, counts, fault, broken }| {
             spare().push(lines);
@@ -265,7 +281,7 @@ impl<'a> Work<'a> {
             record.count(&counts, fault, |()| claims.current_fpr());
             broken.iter().for_each(|why| record.leave_out(why));
         };
-        let pieces = shard.gather(number, chunk, self.options, done)?;
+        let pieces = shard.gather(number, chunk, self.run, done)?;
         for (number, piece) in pieces {
             let piece = piece.map(|piece| shard.encode(piece, encoders)).transpose()?;
             if shard.write((number, piece), self.checkpoints.is_some())? {
@@ -285,7 +301,7 @@ impl<'a> Work<'a> {
         if locked(&self.failure).is_some() {
             return Ok(());
         }
-        if let (Some(checkpoints), Some(state)) = (&self.checkpoints, &self.options.state) {
+        if let (Some(checkpoints), Some(state)) = (&self.checkpoints, &self.run.options.state) {
             let (mut encoders, mut shards) = (Vec::new(), Vec::new());
             for shard in &self.shards {
                 shards.push(shard.settle(&mut encoders)?);
@@ -296,7 +312,7 @@ impl<'a> Work<'a> {
                 (record.room(), record.counts.left_out)
             };
             claims.with(|set| {
-                if finished && self.options.shrink {
+                if finished && self.run.options.shrink {
                     set.shrink();
                 }
                 let (ones, memory) = (set.ones(), set.memory_bytes());
@@ -307,7 +323,7 @@ impl<'a> Work<'a> {
             let unnamed = self.shards.iter().filter(|shard| shard.is_unnamed());
             self.folder.publish(unnamed.map(|shard| &shard.place))?;
         }
-        match &self.options.manifest {
+        match &self.run.options.manifest {
             Some(path) => manifest::write(path, self.shards.iter().filter_map(Shard::summary)),
             None => Ok(()),
         }

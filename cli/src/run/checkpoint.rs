@@ -5,10 +5,10 @@
 //! there. Each is known by the size of its state and the number of bits set in it; bits are never cleared, so states of one
 //! size with as many bits are the same state.
 
-use crate::cli::DedupOptions;
 use crate::error::Error;
 use crate::files::{self, is_standard, name, whole};
 use crate::lines::input::Input;
+use crate::run::Run;
 use crate::set::KeySet;
 use crate::set::inserter::Counts;
 use crate::values::OnError;
@@ -82,22 +82,22 @@ struct JobInput {
 
 impl Job {
     /// The job of a run with these options and inputs.
-    pub fn new(options: &DedupOptions, inputs: &[Input]) -> Self {
+    pub fn new(run: &Run<'_>, inputs: &[Input]) -> Self {
         let of_input =
             |input: &Input| JobInput { name: name(&whole(&input.path)), size: input.size, modified: input.modified };
         let flags = [
-            (options.reading.end() == 0, ", NUL-terminated"),
-            (options.invert, ", inverted"),
-            (options.annotate, ", annotated"),
-            (options.is_side_by_side(), ", side by side"),
+            (run.reading.end() == 0, ", NUL-terminated"),
+            (run.inverts(), ", inverted"),
+            (run.annotates(), ", annotated"),
+            (run.options.is_side_by_side(), ", side by side"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
-        let flags = flags.chain(options.compress.map(|compression| format!(", compressed as {compression}")));
+        let flags = flags.chain(run.options.compress.map(|compression| format!(", compressed as {compression}")));
         Self {
             inputs: inputs.iter().map(of_input).collect(),
-            outputs: options.outputs().chain(options.output_dir.as_deref()).map(|path| name(&whole(path))).collect(),
-            options: flags.fold(options.reading.key_name(), |options, flag| options + &flag),
-            on_error: match options.reading.on_error {
+            outputs: run.outputs().chain(run.options.output_dir.as_deref()).map(|path| name(&whole(path))).collect(),
+            options: flags.fold(run.description(), |options, flag| options + &flag),
+            on_error: match run.reading.on_error {
                 OnError::Fail => None,
                 OnError::Skip => Some("skip".into()),
                 OnError::Keep => Some("keep".into()),
@@ -139,13 +139,13 @@ impl Job {
 }
 
 /// Whether all inputs can be read and all outputs written from the middle.
-pub fn can_resume(options: &DedupOptions, inputs: &[Input]) -> bool {
+pub fn can_resume(run: &Run<'_>, inputs: &[Input]) -> bool {
     let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
     let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
     inputs.iter().all(is_named)
-        && !options.count
-        && (options.output_dir.is_some() || options.output().is_some_and(is_file))
-        && options.dupes().is_none_or(is_file)
+        && !run.counts_only()
+        && (run.options.output_dir.is_some() || run.options.output().is_some_and(is_file))
+        && run.dupes().is_none_or(is_file)
 }
 
 #[derive(Serialize, Deserialize)]

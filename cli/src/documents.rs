@@ -1,0 +1,323 @@
+//! Documents: lines of JSON with a text that is looked up unit by unit, and what is cut out of them.
+//!
+//! The bytes of a line stay as they are: a cut takes bytes out of the string as it is written, with its escapes.
+
+use crate::key::Fault;
+use crate::key::json::Pointer;
+use bloomline::KeyHasher;
+use bloomline::text::near::{self, Near, Scratch};
+use bloomline::text::{By, Claim, Rules, Set, Texts, Verdict, wrong_removal};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::ops::{AddAssign, Range};
+use std::str::from_utf8;
+
+/// What is looked up of a document, and what becomes of it.
+#[derive(Clone)]
+pub struct DocumentRule {
+    /// Where its text is.
+    pub pointer: Pointer,
+    /// What a unit is, and when it is a duplicate.
+    pub text: Rules,
+    /// Near duplicates of whole documents instead.
+    pub near: Option<Near>,
+    /// A document of which only white space is left stays.
+    pub keep_empty: bool,
+    /// One that is nothing but white space goes.
+    pub drop_blank: bool,
+    /// Nothing is cut, and each line tells what would be.
+    pub annotate: bool,
+}
+
+/// Documents of a chunk of lines. Its memory is used again and again.
+#[derive(Default)]
+pub struct Documents {
+    places: Vec<Place>,
+    /// The texts, unescaped, one after another.
+    text: String,
+    /// Where paragraphs after the first begin in the chunk.
+    breaks: Vec<usize>,
+    texts: Texts,
+    /// The bands of near duplicates, of all documents.
+    bands: Vec<u64>,
+    scratch: Scratch,
+    /// What is cut out of the chunk, in order.
+    cuts: Vec<Range<usize>>,
+    /// What is written into the lines, and where in the chunk.
+    notes: Vec<(usize, String)>,
+}
+
+/// Where a document is.
+struct Place {
+    /// Its string between the quotes, in the chunk.
+    string: Range<usize>,
+    /// Where its line has room for a note: before the brace at the end.
+    note: usize,
+    /// Ends of what belongs to it and of what belongs to those before it.
+    text: usize,
+    breaks: usize,
+    bands: usize,
+}
+
+/// What was counted of units.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnitCounts {
+    /// Units, and those that are duplicates.
+    pub units: u64,
+    pub duplicates: u64,
+    /// Documents of which a part was cut.
+    pub shortened: u64,
+    /// Grams that were looked up, and those that were found.
+    pub grams: u64,
+    pub found: u64,
+    /// Bytes of text, and those that are removed with units and documents.
+    pub bytes: u64,
+    pub removed: u64,
+    /// Units that were taken for duplicates by mistake, as is expected.
+    pub wrong: f64,
+}
+
+impl AddAssign<&Self> for UnitCounts {
+    fn add_assign(&mut self, other: &Self) {
+        let Self { units, duplicates, shortened, grams, found, bytes, removed, wrong } = other;
+        self.units += units;
+        self.duplicates += duplicates;
+        self.shortened += shortened;
+        self.grams += grams;
+        self.found += found;
+        self.bytes += bytes;
+        self.removed += removed;
+        self.wrong += wrong;
+    }
+}
+
+impl UnitCounts {
+    /// What was counted since others were.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            units: self.units - before.units,
+            duplicates: self.duplicates - before.duplicates,
+            shortened: self.shortened - before.shortened,
+            grams: self.grams - before.grams,
+            found: self.found - before.found,
+            bytes: self.bytes - before.bytes,
+            removed: self.removed - before.removed,
+            wrong: self.wrong - before.wrong,
+        }
+    }
+}
+
+impl DocumentRule {
+    /// A name for what goes into the filter.
+    pub fn name(&self) -> String {
+        match (&self.near, self.text.ngram) {
+            (Some(near), _) => {
+                format!("{} bands of {} of {}-grams of words", near.bands(), near.rows(), near.ngram())
+            }
+            (None, 0) => {
+                let of = if self.text.by == By::Paragraph { "paragraphs of " } else { "" };
+                let mut name = format!("{of}{} of JSON lines", self.pointer);
+                let steps = [(self.text.trim, ", trimmed"), (self.text.ignore_case, ", case ignored")];
+                steps.iter().filter(|(taken, _)| *taken).for_each(|(_, step)| name += step);
+                name
+            }
+            (None, 1) => "words".to_owned(),
+            (None, ngram) => format!("{ngram}-grams of words"),
+        }
+    }
+
+    /// All that decides what stays, for comparison with another run.
+    pub fn description(&self) -> String {
+        let Rules { by, min_ngram, threshold, at_least, drop_document, claim, frozen, .. } = self.text;
+        let by = if by == By::Paragraph { "paragraph" } else { "document" };
+        let threshold = format!(", {} {threshold}", if at_least { "from" } else { "above" });
+        let text = self.near.is_none().then(|| {
+            let ngrams = (self.text.ngram > 0).then(|| format!(", from {min_ngram} words{threshold}"));
+            format!(", by {by}{}", ngrams.unwrap_or_default())
+        });
+        let flags = [
+            (drop_document, ", documents dropped"),
+            (claim == Claim::Gram, ", grams claimed"),
+            (frozen, ", frozen"),
+            (self.keep_empty, ", empty ones kept"),
+            (self.drop_blank, ", blank ones dropped"),
+            (self.annotate, ", annotated"),
+        ];
+        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
+        let name = format!("{} at {}", self.name(), self.pointer);
+        text.into_iter().fold(name, |all, part| all + &part) + &flags.collect::<String>()
+    }
+
+    /// Whether it looks up grams, of which there are about as many as words.
+    pub fn counts_words(&self) -> bool {
+        self.near.is_none() && self.text.ngram > 0
+    }
+
+    /// What its units are called.
+    pub fn units(&self) -> &'static str {
+        match (&self.near, self.text.by) {
+            (None, By::Paragraph) => "paragraphs",
+            _ => "documents",
+        }
+    }
+
+    /// What its keys are called.
+    pub fn keys(&self) -> &'static str {
+        match (&self.near, self.text.ngram) {
+            (Some(_), _) => "bands",
+            (None, 0) => "units",
+            (None, _) => "grams",
+        }
+    }
+}
+
+impl Documents {
+    /// Forgets all documents.
+    pub fn clear(&mut self) {
+        let Self { places, text, breaks, texts, bands, scratch: _, cuts, notes } = self;
+        places.clear();
+        text.clear();
+        breaks.clear();
+        texts.clear();
+        bands.clear();
+        cuts.clear();
+        notes.clear();
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Keys of all of them.
+    pub fn keys(&self) -> usize {
+        self.texts.grams() + self.bands.len()
+    }
+
+    /// Adds the document of a line that starts at this byte of the chunk.
+    pub fn push(&mut self, line: &[u8], start: usize, rule: &DocumentRule, hasher: &KeyHasher) -> Result<(), Fault> {
+        let pointer = || rule.pointer.to_string();
+        let document = from_utf8(line).map_err(Fault::Utf8)?;
+        let (before, breaks) = (self.text.len(), self.breaks.len());
+        let by_paragraph = rule.near.is_none() && rule.text.by == By::Paragraph;
+        let newline = |offset| {
+            if by_paragraph {
+                self.breaks.push(offset);
+            }
+        };
+        let found = rule.pointer.find_string(document, &mut self.text, newline);
+        let string =
+            match found.map_err(|error| error.map_or_else(|| Fault::NoText { pointer: pointer() }, Fault::Json)) {
+                Ok(Some(string)) => string,
+                none => {
+                    self.breaks.truncate(breaks);
+                    return none.and(Err(Fault::NoValue { pointer: pointer() }));
+                }
+            };
+        let note = document.trim_ascii_end().len() - 1;
+        if rule.annotate && document.as_bytes()[note] != b'}' {
+            self.text.truncate(before);
+            self.breaks.truncate(breaks);
+            return Err(Fault::NoObject);
+        }
+        let at = start + (string.as_ptr().addr() - document.as_ptr().addr());
+        self.breaks[breaks..].iter_mut().for_each(|offset| *offset += at);
+        let text = &self.text.as_bytes()[before..];
+        match &rule.near {
+            Some(near) => near.hash(hasher, text, &mut self.scratch, &mut self.bands),
+            None => self.texts.push(&rule.text, hasher, text),
+        }
+        self.places.push(Place {
+            string: at..at + string.len(),
+            note: start + note,
+            text: self.text.len(),
+            breaks: self.breaks.len(),
+            bands: self.bands.len(),
+        });
+        Ok(())
+    }
+
+    /// Looks the documents up in order, and inserts what is kept. `kept[i]` is `true` if something of document i stays. `fpr` is the
+    /// rate of the set.
+    pub fn decide<S: Set>(
+        &mut self,
+        rule: &DocumentRule,
+        set: &mut S,
+        fpr: f64,
+        kept: &mut [bool],
+    ) -> Result<UnitCounts, S::Error> {
+        let mut counts = UnitCounts::default();
+        if rule.near.is_none() {
+            self.texts.decide(&rule.text, set)?;
+        }
+        let (mut text, mut first, mut band) = (0, 0, 0);
+        let mut verdicts = Vec::new();
+        for (i, place) in self.places.iter().enumerate() {
+            verdicts.clear();
+            let mut dropped = false;
+            let whole = &self.text[text..place.text];
+            if let Some(near) = &rule.near {
+                let bands = &self.bands[band..place.bands];
+                let cut = if rule.text.frozen { near::seen(set, bands)? } else { !near::claim(set, bands)? };
+                let (grams, found) = (bands.len(), if cut { 1 } else { 0 });
+                counts.wrong += if cut { 0.0 } else { 1.0 - (1.0 - fpr).powi(near.bands() as i32) };
+                verdicts.push(Verdict { range: 0..whole.len(), grams, found, cut });
+            } else {
+                let document = self.texts.document(i);
+                verdicts.extend(document.verdicts());
+                counts.wrong +=
+                    verdicts.iter().map(|unit| wrong_removal(&rule.text, unit.grams, unit.found, fpr)).sum::<f64>();
+                dropped = document.dropped();
+            }
+            let cut = verdicts.iter().filter(|unit| unit.cut).count();
+            let blank = |unit: &Verdict| whole[unit.range.clone()].trim().is_empty();
+            let emptied = (cut > 0 || rule.drop_blank) && verdicts.iter().all(|unit| unit.cut || blank(unit));
+            let goes = dropped || emptied && !rule.keep_empty;
+            let grams: usize = verdicts.iter().map(|unit| unit.grams).sum();
+            let found: usize = verdicts.iter().map(|unit| unit.found).sum();
+            counts.units += verdicts.len() as u64;
+            counts.duplicates += cut as u64;
+            counts.shortened += u64::from(cut > 0 && !goes);
+            counts.grams += grams as u64;
+            counts.found += found as u64;
+            counts.bytes += whole.len() as u64;
+            let cut_bytes: usize = verdicts.iter().filter(|unit| unit.cut).map(|unit| unit.range.len()).sum();
+            counts.removed += if goes { whole.len() } else { cut_bytes } as u64;
+            kept[i] = rule.annotate || !goes;
+            if rule.annotate {
+                self.notes.push((place.note, note(&verdicts, grams, found, goes)));
+            } else if cut > 0 && !goes {
+                // In the chunk a unit begins where its newline is written.
+                let breaks = &self.breaks[first..place.breaks];
+                let begin = |unit: usize| unit.checked_sub(1).map_or(place.string.start, |i| breaks[i]);
+                let end = |unit: usize| breaks.get(unit).copied().unwrap_or(place.string.end);
+                let cut = verdicts.iter().enumerate().filter(|(_, unit)| unit.cut);
+                self.cuts.extend(cut.map(|(unit, _)| begin(unit)..end(unit)));
+            }
+            (text, first, band) = (place.text, place.breaks, place.bands);
+        }
+        Ok(counts)
+    }
+
+    /// What is cut out of the chunk, in order.
+    pub fn cuts(&self) -> &[Range<usize>] {
+        &self.cuts
+    }
+
+    /// What is written into the chunk, and where, in order.
+    pub fn notes(&self) -> &[(usize, String)] {
+        &self.notes
+    }
+}
+
+/// A member for the end of an object.
+fn note(verdicts: &[Verdict], grams: usize, found: usize, goes: bool) -> String {
+    let mut note = format!(r#","bloomline":{{"duplicate":{goes},"grams":{grams},"found":{found},"spans":["#);
+    let mut comma = "";
+    for Verdict { range, grams, found, .. } in verdicts.iter().filter(|unit| unit.cut) {
+        let share = *found as f64 / *grams as f64;
+        write!(note, "{comma}[{},{},{share:.4}]", range.start, range.end).expect("memory takes all");
+        comma = ",";
+    }
+    note + "]}"
+}

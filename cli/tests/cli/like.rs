@@ -1,0 +1,77 @@
+//! `corpus --like`: what other tools removed from some documents, this command removes too. tests/data/like tells how they were run.
+
+use crate::common::{bloomline, clean};
+use serde_json::Value;
+
+const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/like/documents.jsonl");
+const RESULTS: &str = include_str!("../data/like/results.jsonl");
+
+/// The options for each of the modes.
+const MODES: [(&str, &str); 19] = [
+    ("dclm-paragraph-20", "--like dclm --ngram 20 --min-ngram 20"),
+    ("dclm-paragraph-13", "--like dclm"),
+    ("dclm-paragraph-5-13-half", "--like dclm --min-ngram 5 --threshold 0.5"),
+    ("dclm-document-20", "--like dclm --by document --ngram 20 --min-ngram 20"),
+    ("dclm-document-13", "--like dclm --by document"),
+    ("dclm-document-5-13-half", "--like dclm --by document --min-ngram 5 --threshold 0.5"),
+    ("dclm-old-both-20", "--like dclm --drop-document --ngram 20 --min-ngram 20"),
+    ("dclm-old-both-13", "--like dclm --drop-document"),
+    ("dclm-old-both-5-13-half", "--like dclm --drop-document --min-ngram 5 --threshold 0.5"),
+    ("dclm-exact", "--like dclm --by document --ngram 0"),
+    ("bff-paragraph", "--like bff"),
+    ("bff-document", "--like bff --by document"),
+    ("bff-whole-paragraph", "--like bff --ngram 1000000000"),
+    ("dolma-paragraph", "--like dolma"),
+    ("dolma-ngram-13-0.8", "--like dolma --ngram 13 --threshold 0.8"),
+    ("dolma-ngram-5-0.5", "--like dolma --ngram 5 --threshold 0.5"),
+    ("dolma-ngram-13-1.0", "--like dolma --ngram 13"),
+    ("dolma-document", "--like dolma --by document"),
+    ("c4-line", "--like c4"),
+];
+
+fn documents() -> Vec<String> {
+    let text = std::fs::read_to_string(DOCUMENTS).unwrap();
+    let text_of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["text"].as_str().unwrap().to_owned();
+    text.lines().map(text_of).collect()
+}
+
+/// The paragraphs that are cut, or `None` if the document is dropped. dolma and C4 cut blank ones that repeat, and this command
+/// never does, so these are left out.
+type Cut = Option<Vec<(usize, usize)>>;
+
+fn cut(text: &str, dropped: bool, spans: &Value) -> Cut {
+    let ends = |span: &Value| (span[0].as_u64().unwrap() as usize, span[1].as_u64().unwrap() as usize);
+    let spans = spans.as_array().map_or(&[][..], |spans| spans).iter().map(ends);
+    (!dropped).then(|| spans.filter(|&(start, end)| !text[start..end].trim().is_empty()).collect())
+}
+
+#[test]
+fn as_other_tools_do() {
+    let texts = documents();
+    assert_eq!(RESULTS.lines().count(), MODES.len());
+    for line in RESULTS.lines() {
+        let result: Value = serde_json::from_str(line).unwrap();
+        let mode = result["mode"].as_str().unwrap();
+        let options = MODES.iter().find(|(known, _)| *known == mode).unwrap().1;
+        // So few false positives that there are none.
+        let mut command = bloomline();
+        command.args(["corpus", "--annotate", "-n", "1000000", "-p", "1e-12", DOCUMENTS]).args(options.split(' '));
+        let printed = String::from_utf8(clean(command.output().unwrap())).unwrap();
+        let ours = printed.lines().zip(&texts).map(|(line, text)| {
+            let note = &serde_json::from_str::<Value>(line).unwrap()["bloomline"];
+            cut(text, note["duplicate"] == true, &note["spans"])
+        });
+        let theirs = result["cut"].as_array().unwrap();
+        let theirs = theirs.iter().zip(&texts).map(|(spans, text)| cut(text, spans.is_null(), spans));
+        let (ours, theirs): (Vec<Cut>, Vec<Cut>) = (ours.collect(), theirs.collect());
+        assert_eq!((ours.len(), theirs.len()), (texts.len(), texts.len()), "{mode}");
+        // Something is removed, and something stays.
+        assert!(
+            theirs.iter().flatten().flatten().count() + theirs.iter().filter(|cut| cut.is_none()).count() > 20,
+            "{mode}"
+        );
+        let wrong = (0..texts.len()).filter(|&i| ours[i] != theirs[i]);
+        let shown: Vec<_> = wrong.map(|i| (i, &texts[i], &ours[i], &theirs[i])).take(5).collect();
+        assert!(shown.is_empty(), "{mode}: {shown:#?}");
+    }
+}
