@@ -20,10 +20,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ascii;
+mod chars;
+mod class;
 mod decide;
 mod grams;
+mod scan;
 mod set;
 mod texts;
+mod token;
 mod tokens;
 mod wrong;
 
