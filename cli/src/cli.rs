@@ -585,7 +585,7 @@ pub struct CorpusOptions {
     #[arg(long, help_heading = "Duplicates", conflicts_with = "near")]
     drop_document: bool,
 
-    /// With --ngram 0, compare without ASCII white space at both ends
+    /// With --ngram 0, compare without white space at both ends
     #[arg(long, help_heading = "Duplicates")]
     trim: bool,
 

@@ -22,11 +22,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ascii;
+mod chars;
+mod class;
 mod decide;
 mod grams;
 pub mod near;
+mod scan;
 mod set;
 mod texts;
+mod token;
 mod tokens;
 mod wrong;
 
@@ -85,7 +90,7 @@ pub struct Rules {
     /// A document of whose grams this share was found is [dropped](Document::dropped). Its units are decided and inserted as
     /// ever.
     pub drop_document: bool,
-    /// Exact text is compared without ASCII white space at its ends.
+    /// Exact text is compared without white space at its ends: of Unicode where it is UTF-8, of ASCII where it is not.
     pub trim: bool,
     /// Exact text is compared in lower case: of Unicode where it is UTF-8, of ASCII where it is not.
     pub ignore_case: bool,

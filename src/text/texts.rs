@@ -1,6 +1,7 @@
 //! Documents in units and grams, and what becomes of each.
 
 use super::decide::passes;
+use super::scan::Newline;
 use super::{By, Claim, Rules, Set, grams, tokens};
 use crate::hash::KeyHasher;
 use alloc::vec::Vec;
@@ -35,6 +36,7 @@ pub struct Texts {
     hashes: Vec<u64>,
     answers: Vec<bool>,
     tokens: Vec<u64>,
+    newlines: Vec<Newline>,
     lower: Vec<u8>,
 }
 
@@ -71,43 +73,50 @@ impl Texts {
     ///
     /// Text that is not UTF-8 is taken as it is: each invalid sequence is a token.
     pub fn push(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) {
-        let mut start = 0;
+        self.tokens.clear();
+        self.newlines.clear();
+        if rules.ngram > 0 {
+            tokens::hashes_and_newlines(text, hasher, &mut self.tokens, &mut self.newlines);
+        } else if rules.by == By::Paragraph {
+            newlines(text, &mut self.newlines);
+        }
+        let mut unit = Newline { at: 0, tokens: 0 };
         if rules.by == By::Paragraph {
-            for (newline, _) in text.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
-                self.push_unit(rules, hasher, text, start..newline);
-                start = newline;
+            for i in 0..self.newlines.len() {
+                let newline = self.newlines[i];
+                self.push_unit(rules, hasher, text, unit, newline);
+                unit = newline;
             }
         }
-        self.push_unit(rules, hasher, text, start..text.len());
+        let end = Newline { at: text.len(), tokens: self.tokens.len() };
+        self.push_unit(rules, hasher, text, unit, end);
         self.documents.push(Entry { units: self.units.len(), grams: 0, found: 0, dropped: false });
     }
 
-    fn push_unit(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8], range: Range<usize>) {
-        let unit = &text[range.clone()];
+    /// Adds the unit from a newline to the next one.
+    fn push_unit(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8], from: Newline, to: Newline) {
+        let unit = &text[from.at..to.at];
         let before = self.hashes.len();
         if rules.ngram > 0 {
             let least = if rules.claim == Claim::Gram { usize::MAX } else { rules.min_ngram };
-            self.tokens.clear();
-            tokens::hashes(unit, hasher, &mut self.tokens);
-            grams::hashes(&self.tokens, rules.ngram, least, hasher, &mut self.hashes);
+            grams::hashes(&self.tokens[from.tokens..to.tokens], rules.ngram, least, hasher, &mut self.hashes);
         }
         let mut grams = self.hashes.len() - before;
         if rules.ngram == 0 || rules.claim == Claim::Gram && grams < 2 {
             let newline = rules.by == By::Paragraph && unit.first() == Some(&b'\n');
-            self.push_exact(rules, hasher, &unit[usize::from(newline)..]);
-            grams = usize::from(!is_blank(unit));
+            grams = self.push_exact(rules, hasher, &unit[usize::from(newline)..]);
         }
-        let Range { start, end } = range;
-        self.units.push(Unit { start, end, hashes: self.hashes.len(), grams, found: 0, cut: false });
+        let end = self.hashes.len();
+        self.units.push(Unit { start: from.at, end: to.at, hashes: end, grams, found: 0, cut: false });
     }
 
-    /// Adds the hash of a unit's exact text, unless it is blank.
-    fn push_exact<'a>(&'a mut self, rules: &Rules, hasher: &KeyHasher, mut text: &'a [u8]) {
+    /// Adds the hash of a unit's exact text, unless it is blank; how many it added.
+    fn push_exact<'a>(&'a mut self, rules: &Rules, hasher: &KeyHasher, mut text: &'a [u8]) -> usize {
         if is_blank(text) {
-            return;
+            return 0;
         }
         if rules.trim {
-            text = text.trim_ascii();
+            text = from_utf8(text).map_or_else(|_| text.trim_ascii(), |text| text.trim().as_bytes());
         }
         if rules.ignore_case {
             self.lower.clear();
@@ -118,6 +127,7 @@ impl Texts {
             text = &self.lower;
         }
         self.hashes.push(hasher.bytes(text));
+        1
     }
 
     /// The number of documents.
@@ -193,6 +203,12 @@ impl Texts {
         let start = if i == 0 { 0 } else { self.documents[i - 1].units };
         Document { units: &self.units[start..entry.units], entry }
     }
+}
+
+/// The newlines of a text of which no token counts.
+fn newlines(text: &[u8], into: &mut Vec<Newline>) {
+    let places = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    into.extend(places.map(|(at, _)| Newline { at, tokens: 0 }));
 }
 
 /// Whether a text has nothing but white space: of Unicode where it is UTF-8, of ASCII where it is not.

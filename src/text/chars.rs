@@ -1,0 +1,159 @@
+//! Tokens of any text, character by character.
+
+use super::class::{self, *};
+use super::scan::Scan;
+
+/// What stands between a token's start and the next character: the states in which the library for word boundaries is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum State {
+    /// No token: at the start of the text, and after the end of a line.
+    Nothing,
+    Letter,
+    Hebrew,
+    Number,
+    Katakana,
+    Connector,
+    Space,
+    /// Half of a flag.
+    Flag,
+    /// Something that no other character joins, but marks.
+    Alone,
+    /// A letter and an apostrophe, both of which stay whatever comes.
+    HebrewApostrophe,
+    /// From here on, the mark of punctuation that came last is a token of its own unless the next character is of the right class.
+    LetterMid,
+    HebrewQuote,
+    NumberMid,
+    /// No state: the next character begins a token.
+    Break,
+}
+
+use State::*;
+
+/// The state after each state and class.
+const STEPS: [[State; CLASSES]; Break as usize] = {
+    let mut steps = [[Break; CLASSES]; Break as usize];
+    let words = [Letter as usize, Hebrew as usize, Number as usize, Connector as usize];
+    let mut i = 0;
+    while i < words.len() {
+        steps[words[i]][LETTER as usize] = Letter;
+        steps[words[i]][HEBREW as usize] = Hebrew;
+        steps[words[i]][NUMBER as usize] = Number;
+        steps[words[i]][CONNECTOR as usize] = Connector;
+        i += 1;
+    }
+    let letters = [Letter as usize, Hebrew as usize];
+    i = 0;
+    while i < letters.len() {
+        steps[letters[i]][MID_LETTER as usize] = LetterMid;
+        steps[letters[i]][MID_BOTH as usize] = LetterMid;
+        steps[letters[i]][APOSTROPHE as usize] = LetterMid;
+        i += 1;
+    }
+    let between_letters = [LetterMid as usize, HebrewApostrophe as usize];
+    i = 0;
+    while i < between_letters.len() {
+        steps[between_letters[i]][LETTER as usize] = Letter;
+        steps[between_letters[i]][HEBREW as usize] = Hebrew;
+        i += 1;
+    }
+    steps[Hebrew as usize][APOSTROPHE as usize] = HebrewApostrophe;
+    steps[Hebrew as usize][QUOTE as usize] = HebrewQuote;
+    steps[HebrewQuote as usize][HEBREW as usize] = Hebrew;
+    steps[Number as usize][MID_NUMBER as usize] = NumberMid;
+    steps[Number as usize][MID_BOTH as usize] = NumberMid;
+    steps[Number as usize][APOSTROPHE as usize] = NumberMid;
+    steps[NumberMid as usize][NUMBER as usize] = Number;
+    steps[Katakana as usize][KATAKANA as usize] = Katakana;
+    steps[Katakana as usize][CONNECTOR as usize] = Connector;
+    steps[Connector as usize][KATAKANA as usize] = Katakana;
+    steps[Space as usize][SPACE as usize] = Space;
+    steps[Flag as usize][FLAG as usize] = Alone;
+    steps
+};
+
+/// The state after the first character of a token, by its class.
+const BEGIN: [State; CLASSES] = {
+    let mut begin = [Alone; CLASSES];
+    begin[LETTER as usize] = Letter;
+    begin[HEBREW as usize] = Hebrew;
+    begin[NUMBER as usize] = Number;
+    begin[KATAKANA as usize] = Katakana;
+    begin[CONNECTOR as usize] = Connector;
+    begin[SPACE as usize] = Space;
+    begin[FLAG as usize] = Flag;
+    begin[NEWLINE as usize] = Nothing;
+    begin
+};
+
+/// From here on ASCII must go on, for the faster way to be taken.
+const ASCII_AHEAD: usize = 32;
+
+impl Scan<'_> {
+    /// The tokens from `from` on, which is a boundary, to a boundary behind `least` where some ASCII begins, or to the end.
+    /// Returns where it ended.
+    pub(super) fn chars(&mut self, from: usize, least: usize) -> usize {
+        let text = self.text;
+        let (mut state, mut start) = (Nothing, from);
+        // Whether the token is white space alone, and whether its last character is a joiner.
+        let (mut blank, mut joiner) = (true, false);
+        // Where the mark of punctuation is.
+        let mut mid = from;
+        for (i, c) in text[from..].char_indices() {
+            let i = from + i;
+            let class = class::class(c);
+            let kind = class & CLASS;
+            if kind >= MARK && state != Nothing {
+                joiner = kind == JOINER;
+                blank = false;
+                if state == Space {
+                    state = Alone;
+                }
+                continue;
+            }
+            if joiner && class & PICTOGRAM != 0 {
+                (state, joiner) = (Alone, false);
+                continue;
+            }
+            joiner = false;
+            let next = STEPS[state as usize][usize::from(kind)];
+            if next != Break {
+                if matches!(next, LetterMid | HebrewQuote | NumberMid) {
+                    mid = i;
+                }
+                blank &= class & WHITE != 0;
+                state = next;
+                continue;
+            }
+            if matches!(state, LetterMid | HebrewQuote | NumberMid) {
+                self.token(start, mid);
+                start = mid;
+            }
+            if !blank {
+                self.token(start, i);
+            }
+            if c.is_ascii() {
+                if i > least && text.as_bytes()[i..].first_chunk::<ASCII_AHEAD>().is_some_and(|bytes| bytes.is_ascii())
+                {
+                    return i;
+                }
+                if c == '\n' {
+                    self.newline(i);
+                }
+            }
+            start = i;
+            state = BEGIN[usize::from(kind)];
+            blank = class & WHITE != 0;
+            joiner = kind == JOINER;
+        }
+        if matches!(state, LetterMid | HebrewQuote | NumberMid) {
+            self.token(start, mid);
+            start = mid;
+        }
+        if !blank {
+            self.token(start, text.len());
+        }
+        text.len()
+    }
+}

@@ -1,0 +1,110 @@
+//! The classes of characters that the rules of word boundaries tell apart.
+//!
+//! No table of Unicode stands here: a character's class is what the library for word boundaries does with it, asked once and
+//! remembered. So both always agree, whatever version of Unicode the library has.
+
+use alloc::string::String;
+use core::sync::atomic::{AtomicU8, Ordering};
+use unicode_segmentation::UnicodeSegmentation;
+
+// 0 says that the library was not asked yet.
+pub(super) const OTHER: u8 = 1;
+pub(super) const LETTER: u8 = 2;
+pub(super) const HEBREW: u8 = 3;
+pub(super) const NUMBER: u8 = 4;
+pub(super) const KATAKANA: u8 = 5;
+/// Such as the underscore.
+pub(super) const CONNECTOR: u8 = 6;
+/// Joins two letters.
+pub(super) const MID_LETTER: u8 = 7;
+/// Joins two digits.
+pub(super) const MID_NUMBER: u8 = 8;
+/// Joins two letters or two digits.
+pub(super) const MID_BOTH: u8 = 9;
+pub(super) const APOSTROPHE: u8 = 10;
+pub(super) const QUOTE: u8 = 11;
+/// Half of a flag.
+pub(super) const FLAG: u8 = 12;
+/// White space of which a run is one token.
+pub(super) const SPACE: u8 = 13;
+/// The end of a line: nothing joins it on either side.
+pub(super) const NEWLINE: u8 = 14;
+/// Belongs to the character before it, such as an accent.
+pub(super) const MARK: u8 = 15;
+/// A mark that joins a pictogram behind it too.
+pub(super) const JOINER: u8 = 16;
+pub(super) const CLASSES: usize = 17;
+
+/// The bits of a class's number.
+pub(super) const CLASS: u8 = 0x1F;
+/// Added to the class of white space.
+pub(super) const WHITE: u8 = 0x40;
+/// Added to the class of pictograms.
+pub(super) const PICTOGRAM: u8 = 0x80;
+
+/// The class of every character that was met. Memory that nobody asked about stays with the system.
+static KNOWN: [AtomicU8; 0x11_0000] = [const { AtomicU8::new(0) }; 0x11_0000];
+
+/// The class of a character, with [`WHITE`] and [`PICTOGRAM`].
+#[inline]
+pub(super) fn class(c: char) -> u8 {
+    // Whoever finds nothing asks the library, which tells all threads the same.
+    match KNOWN[c as usize].load(Ordering::Relaxed) {
+        0 => learn(c),
+        class => class,
+    }
+}
+
+#[cold]
+fn learn(c: char) -> u8 {
+    let class = ask(c) | if c.is_whitespace() { WHITE } else { 0 };
+    let class = class | if joined('\u{200D}', c, "") { PICTOGRAM } else { 0 };
+    KNOWN[c as usize].store(class, Ordering::Relaxed);
+    class
+}
+
+/// Whether the library takes `before`, `c` and `after` for one token.
+fn joined(before: impl Into<String>, c: char, after: &str) -> bool {
+    let mut text = before.into();
+    text.push(c);
+    text += after;
+    text.split_word_bounds().count() == 1
+}
+
+fn ask(c: char) -> u8 {
+    let after_letter = joined("a", c, "");
+    let after_katakana = joined("ア", c, "");
+    if c == '\u{200D}' {
+        JOINER
+    } else if joined("!", c, "") {
+        MARK
+    } else if !joined("", c, "\u{308}") {
+        NEWLINE
+    } else if after_letter && after_katakana {
+        CONNECTOR
+    } else if after_katakana {
+        KATAKANA
+    } else if after_letter && joined("1,", c, "") {
+        NUMBER
+    } else if after_letter && joined("א\"", c, "") {
+        HEBREW
+    } else if after_letter {
+        LETTER
+    } else if joined("א", c, "") {
+        APOSTROPHE
+    } else if joined("א", c, "א") && !joined("a", c, "a") {
+        QUOTE
+    } else if joined("a", c, "a") && joined("1", c, "1") {
+        MID_BOTH
+    } else if joined("a", c, "a") {
+        MID_LETTER
+    } else if joined("1", c, "1") {
+        MID_NUMBER
+    } else if joined("🇦", c, "") {
+        FLAG
+    } else if joined(" ", c, "") {
+        SPACE
+    } else {
+        OTHER
+    }
+}

@@ -1,0 +1,56 @@
+//! From a text to the hashes of its tokens, and the places of its newlines.
+
+use super::token::TokenHasher;
+use alloc::vec::Vec;
+
+/// A newline of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Newline {
+    /// The place of its byte.
+    pub(crate) at: usize,
+    /// How many tokens stand before it.
+    pub(crate) tokens: usize,
+}
+
+/// A text whose tokens are found one after the other.
+pub(super) struct Scan<'a> {
+    pub(super) text: &'a str,
+    hasher: TokenHasher<'a>,
+    tokens: &'a mut Vec<u64>,
+    newlines: &'a mut Vec<Newline>,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(
+        text: &'a str,
+        hasher: TokenHasher<'a>,
+        tokens: &'a mut Vec<u64>,
+        newlines: &'a mut Vec<Newline>,
+    ) -> Self {
+        Self { text, hasher, tokens, newlines }
+    }
+
+    /// All of the text: what is ASCII in blocks, and the rest by characters.
+    pub(super) fn run(mut self) {
+        let mut at = 0;
+        while let Some((boundary, place)) = self.ascii(at) {
+            at = self.chars(boundary, place);
+        }
+    }
+
+    /// A token in the text.
+    #[inline(always)]
+    pub(super) fn token(&mut self, start: usize, end: usize) {
+        self.tokens.push(self.hasher.part(self.text.as_bytes(), start, end));
+    }
+
+    /// A newline, which comes after all tokens so far.
+    pub(super) fn newline(&mut self, at: usize) {
+        self.newline_after(at, 0);
+    }
+
+    /// A newline, which comes after all tokens so far and some more.
+    pub(super) fn newline_after(&mut self, at: usize, more: usize) {
+        self.newlines.push(Newline { at, tokens: self.tokens.len() + more });
+    }
+}

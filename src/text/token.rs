@@ -1,0 +1,71 @@
+//! The hash of a token: one multiplication for the short ones.
+
+use crate::hash::{KeyHasher, multiply_fold};
+
+/// The most bytes of a short token.
+const SHORT: usize = 16;
+
+/// Two words of ones, for the bytes of a short token of each length.
+const ONES: [[u64; 2]; SHORT + 1] = {
+    let mut ones = [[0; 2]; SHORT + 1];
+    let mut length = 1;
+    while length <= SHORT {
+        let all = u128::MAX >> (128 - 8 * length);
+        ones[length] = [all as u64, (all >> 64) as u64];
+        length += 1;
+    }
+    ones
+};
+
+/// Hashes tokens for one filter.
+#[derive(Clone, Copy)]
+pub(crate) struct TokenHasher<'a> {
+    hasher: &'a KeyHasher,
+    secret1: u64,
+    secret2: u64,
+}
+
+impl<'a> TokenHasher<'a> {
+    pub(crate) fn new(hasher: &'a KeyHasher) -> Self {
+        let [_, secret1, secret2, _] = hasher.secret();
+        Self { hasher, secret1, secret2 }
+    }
+
+    /// The hash of `text[start..end]`.
+    #[inline(always)]
+    pub(crate) fn part(&self, text: &[u8], start: usize, end: usize) -> u64 {
+        let length = end - start;
+        if length > SHORT {
+            return self.long(&text[start..end]);
+        }
+        let bytes = sixteen(text, start);
+        let [low, high] = ONES[length];
+        multiply_fold(bytes as u64 & low ^ self.secret1, (bytes >> 64) as u64 & high ^ self.secret2)
+    }
+
+    #[cold]
+    fn long(&self, token: &[u8]) -> u64 {
+        self.hasher.bytes(token)
+    }
+}
+
+/// 16 bytes from `start` on, some of them anything where the text ends before.
+#[inline(always)]
+fn sixteen(text: &[u8], start: usize) -> u128 {
+    match text[start..].first_chunk() {
+        Some(bytes) => u128::from_le_bytes(*bytes),
+        None => last_bytes(text, start),
+    }
+}
+
+#[inline(never)]
+fn last_bytes(text: &[u8], start: usize) -> u128 {
+    match text.last_chunk() {
+        Some(bytes) => u128::from_le_bytes(*bytes) >> (8 * (start + SHORT - text.len())),
+        None => {
+            let mut bytes = [0; SHORT];
+            bytes[..text.len()].copy_from_slice(text);
+            u128::from_le_bytes(bytes) >> (8 * start)
+        }
+    }
+}
