@@ -117,7 +117,8 @@ impl DocumentRule {
             (None, 0) => {
                 let of = if self.text.by == By::Paragraph { "paragraphs of " } else { "" };
                 let mut name = format!("{of}{} of JSON lines", self.pointer);
-                let steps = [(self.text.trim, ", trimmed"), (self.text.ignore_case, ", case ignored")];
+                let steps =
+                    [(self.text.trim, ", without white space around"), (self.text.ignore_case, ", case ignored")];
                 steps.iter().filter(|(taken, _)| *taken).for_each(|(_, step)| name += step);
                 name
             }

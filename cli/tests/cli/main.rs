@@ -7,6 +7,7 @@ mod corpus;
 mod live;
 
 mod compress;
+mod documents;
 mod files;
 mod find;
 mod inputs;

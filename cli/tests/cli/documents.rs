@@ -1,0 +1,282 @@
+//! `corpus`: paragraphs and documents, and the bytes that stay.
+
+use crate::common::{Bench, clean, failed, number, stats, tells, text};
+use crate::corpus::{decoded, gzip};
+use serde_json::Value;
+use std::collections::HashSet;
+
+const LONG: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
+
+/// Some sentence of so many words, another one for each number.
+fn sentence(number: usize, words: usize) -> String {
+    let word = |i: usize| format!("w{}", (number * 7919 + i * 104_729) % 65_521);
+    (0..words).map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn line(id: usize, text: &str) -> String {
+    format!("{{\"id\":{id},\"text\":{}}}\n", Value::from(text))
+}
+
+fn texts(lines: &[u8]) -> Vec<String> {
+    let text_of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["text"].as_str().unwrap().to_owned();
+    text(lines).lines().map(text_of).collect()
+}
+
+#[test]
+fn the_bytes_of_a_line_stay_but_for_what_is_cut() {
+    let first = format!(r#"{{"z":1.50,"text":"{LONG}\nshort\n\u00e9\ud83d\ude00 \/","n":12345678901234567890123}}"#);
+    let second = format!(r#" {{ "text" : "A\u000a{LONG}\n\"B\"\r" , "a" : 1e5 }} "#);
+    let third = format!(r#"{{"text":"{LONG}"}}"#);
+    let bench = Bench::new(&[("in", format!("{first}\n{second}\n{third}").as_bytes())]);
+    // The escape of a newline is cut as it is written.
+    let kept = format!("{first}\n {{ \"text\" : \"A\\n\\\"B\\\"\\r\" , \"a\" : 1e5 }} \n");
+    assert_eq!(bench.clean("corpus in"), kept);
+    assert_eq!(bench.clean("corpus --ngram 0 in"), kept);
+    // Both grams of the last document are in the first one.
+    assert_eq!(bench.clean("corpus --by document in"), format!("{first}\n{second}\n"));
+    assert_eq!(bench.clean("corpus --by document --ngram 0 in"), format!("{first}\n{second}\n{third}\n"));
+    // With fewer words for a gram all of the last document was seen.
+    assert_eq!(bench.clean("corpus --by document --ngram 3 --min-ngram 1 --threshold 0.7 in"), format!("{first}\n"));
+}
+
+#[test]
+fn what_is_empty_goes_unless_it_is_kept() {
+    let lines = [LONG, &format!("{LONG}\n \n\t"), LONG, "", " \n "].map(|text| line(0, text)).concat();
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    assert_eq!(texts(&clean(bench.run("corpus in"))), [LONG, "", " \n "]);
+    assert_eq!(texts(&clean(bench.run("corpus --keep-empty in"))), [LONG, "\n \n\t", "", "", " \n "]);
+    // Blank paragraphs and documents are never duplicates.
+    assert_eq!(texts(&clean(bench.run("corpus --ngram 0 in"))), [LONG, "", " \n "]);
+    assert_eq!(texts(&clean(bench.run("corpus --like dclm in"))), [LONG]);
+    assert_eq!(texts(&clean(bench.run("corpus --like bff in"))), [LONG, "\n \n\t", "", "", " \n "]);
+}
+
+#[test]
+fn annotations_tell_what_would_be_cut() {
+    let lines = [line(1, LONG), line(2, &format!("é\n{LONG}\nnew"))].concat();
+    let bench = Bench::new(&[("in", format!("{lines}{{ \"text\":\"{LONG}\" }} \n").as_bytes())]);
+    let output = bench.clean("corpus --annotate in");
+    let span = (3, 3 + LONG.len());
+    let expected = [
+        format!(
+            "{{\"id\":1,\"text\":\"{LONG}\",\"bloomline\":{{\"duplicate\":false,\"grams\":2,\"found\":0,\"spans\":[]}}}}"
+        ),
+        format!(
+            "{{\"id\":2,\"text\":\"é\\n{LONG}\\nnew\",\"bloomline\":{{\"duplicate\":false,\"grams\":2,\"found\":2,\"spans\":[[2,{},1.0000]]}}}}",
+            span.1
+        ),
+        format!(
+            "{{ \"text\":\"{LONG}\" ,\"bloomline\":{{\"duplicate\":true,\"grams\":2,\"found\":2,\"spans\":[[0,{},1.0000]]}}}} ",
+            LONG.len()
+        ),
+    ];
+    assert_eq!(output.lines().collect::<Vec<_>>(), expected);
+    let bench = Bench::new(&[("in", b"[\"a b c\"]\n")]);
+    tells(&bench.refused("corpus --annotate --json-pointer /0 in"), &["\"in\", line 1", "no JSON object"]);
+}
+
+#[test]
+fn lines_without_a_text_are_faults() {
+    let good = line(1, LONG);
+    let lines = format!("{good}{{\"id\":2}}\n{{\"text\":7}}\n{{\"text\":\"\\ud800\"}}\nnone\n{good}");
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    let output = bench.run("corpus in");
+    tells(&failed(&output), &["\"in\", line 2", "no value at \"/text\""]);
+    assert_eq!(text(&output.stdout), good);
+    let output = bench.run("corpus --on-error skip --stats=json in");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), good.clone()));
+    assert_eq!((number(&stats(&output), "without_text"), number(&stats(&output), "dropped")), (4.0, 1.0));
+    let kept = lines.strip_suffix(&good).unwrap();
+    assert_eq!(text(&bench.run("corpus --on-error keep in").stdout), kept);
+    let bench = Bench::new(&[("in", b"{\"text\":7}\n")]);
+    tells(&bench.refused("corpus in"), &["the value at \"/text\" is no string"]);
+}
+
+/// The rules once more: the documents' texts with sets of words, for 3-grams from 2 words on, above the half.
+fn model(documents: &[String]) -> Vec<String> {
+    let mut seen: HashSet<Vec<&str>> = HashSet::new();
+    let mut kept = Vec::new();
+    for text in documents {
+        let mut rest = String::new();
+        let starts = text.match_indices('\n').map(|(at, _)| at);
+        let bounds: Vec<usize> = [0].into_iter().chain(starts).chain([text.len()]).collect();
+        let mut cut = false;
+        for paragraph in bounds.windows(2).map(|ends| &text[ends[0]..ends[1]]) {
+            let words: Vec<&str> = paragraph.split_ascii_whitespace().collect();
+            let grams: Vec<Vec<&str>> = match words.len() {
+                0..2 => Vec::new(),
+                2 => vec![words],
+                _ => words.windows(3).map(<[_]>::to_vec).collect(),
+            };
+            let found = grams.iter().filter(|gram| seen.contains(*gram)).count();
+            if !grams.is_empty() && 2 * found > grams.len() {
+                cut = true;
+            } else {
+                seen.extend(grams);
+                rest += paragraph;
+            }
+        }
+        if !(cut && rest.trim().is_empty()) {
+            kept.push(rest);
+        }
+    }
+    kept
+}
+
+/// Documents of paragraphs that repeat, whole or with a word changed.
+fn documents(count: usize) -> Vec<String> {
+    let paragraph = |i: usize| {
+        let mut words: Vec<String> = sentence(i % 997, 1 + i % 23).split(' ').map(str::to_owned).collect();
+        if i % 3 == 0 {
+            let at = i % words.len();
+            words[at] = format!("x{i}");
+        }
+        words.join(" ")
+    };
+    let document = |i: usize| (0..1 + i % 7).map(|j| paragraph(i * 31 + j * 17)).collect::<Vec<_>>().join("\n");
+    (0..count).map(document).collect()
+}
+
+const RULES: &str = "--ngram 3 --min-ngram 2 --threshold 0.5 -n 100000 -p 1e-9";
+
+#[test]
+fn any_number_of_threads_and_chunks_prints_the_same() {
+    let documents = documents(3000);
+    let lines: String = documents.iter().enumerate().map(|(i, text)| line(i, text)).collect();
+    let bench = Bench::new(&[("in", lines.as_bytes()), ("in.gz", &gzip(lines.as_bytes()))]);
+    let expected = model(&documents);
+    assert!(expected.len() > 1000 && expected.concat().len() < documents.concat().len() * 3 / 4);
+    let one = clean(bench.run(&format!("corpus {RULES} -j 1 in")));
+    assert!(texts(&one) == expected);
+    for options in ["-j 4 in", "-j 3 --chunk-size 100 in", "-j 2 in.gz", "-j 4 --chunk-size 3000 in.gz"] {
+        assert!(clean(bench.run(&format!("corpus {RULES} {options}"))) == one, "{options}");
+    }
+    // A folder, in order.
+    assert_eq!(bench.clean(&format!("corpus {RULES} --in-order --output-dir o in in.gz")), "");
+    let twice = texts(&clean(bench.run(&format!("corpus {RULES} in in"))));
+    assert!(bench.read("o/in") == one && texts(&decoded(&bench, "o/in.gz")) == twice[expected.len()..]);
+}
+
+#[test]
+fn a_state_continues_and_resumes() {
+    let documents = documents(2000);
+    let all: Vec<String> = documents.iter().enumerate().map(|(i, text)| line(i, text)).collect();
+    let (first, second) = (all[..900].concat(), all[900..].concat());
+    let bench = Bench::new(&[("first", first.as_bytes()), ("second", second.as_bytes())]);
+    let whole = clean(bench.run(&format!("corpus {RULES} first second")));
+    let one = clean(bench.run(&format!("corpus {RULES} --state s first")));
+    let two = clean(bench.run(&format!("corpus {RULES} --state s second")));
+    assert!([one, two].concat() == whole);
+    // The state knows what its keys are.
+    tells(&bench.refused("corpus --ngram 4 --state s second"), &["3-grams of words", "4-grams of words"]);
+    tells(&bench.refused("dedup --state s second"), &["3-grams of words", "line"]);
+    // A run that a fault ends goes on.
+    bench.write("third", format!("{first}broken\n{second}").as_bytes());
+    let third = format!("corpus {RULES} --state t -o out third");
+    tells(&failed(&bench.run(&third)), &["\"third\", line 901"]);
+    assert!(bench.read("out") == clean(bench.run(&format!("corpus {RULES} first"))));
+    assert_eq!(bench.clean(&format!("{third} --resume --on-error skip --quiet")), "");
+    assert!(bench.read("out") == whole);
+    // Other rules are another run.
+    tells(&failed(&bench.run(&format!("{third} --resume --drop-document"))), &["options"]);
+}
+
+#[test]
+fn a_frozen_filter_stays_as_it_is() {
+    let tests = [line(1, LONG), line(2, "What is the capital of France?")].concat();
+    let train =
+        [line(1, &format!("new\n{LONG}")), line(2, LONG), line(3, "What is the capital of France?\nParis")].concat();
+    let bench = Bench::new(&[("tests", tests.as_bytes()), ("train", train.as_bytes())]);
+    clean(bench.run("corpus --by document --min-ngram 5 --state t tests"));
+    let state = bench.read("t");
+    let kept = texts(&clean(bench.run("corpus --frozen --state t --min-ngram 5 train")));
+    assert_eq!(kept, ["new", "\nParis"]);
+    // What is not in the filter stays each time that it comes.
+    assert_eq!(texts(&clean(bench.run("corpus --frozen --state t --min-ngram 5 train train"))).len(), 4);
+    assert!(bench.read("t") == state);
+    tells(&bench.refused("corpus --frozen --state none train"), &["none"]);
+    tells(&bench.refused("corpus --frozen train"), &["--state"]);
+}
+
+#[test]
+fn a_document_is_dropped_by_the_share_of_its_grams() {
+    // 3 of 4 paragraphs were seen.
+    let old: Vec<String> = (0..3).map(|i| sentence(i, 20)).collect();
+    let mixed = format!("{}\n{}", old.join("\n"), sentence(9, 20));
+    let lines = [line(1, &old.join("\n")), line(2, &mixed)].concat();
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    let kept = |options: &str| texts(&clean(bench.run(&format!("corpus {options} in"))));
+    assert_eq!(kept("--threshold 0.7")[1], format!("\n{}", sentence(9, 20)));
+    assert_eq!(kept("--threshold 0.7 --drop-document").len(), 1);
+    assert_eq!(kept("--threshold 0.75 --drop-document").len(), 2);
+    assert_eq!(kept("--threshold 0.75 --at-least --drop-document").len(), 1);
+}
+
+#[test]
+fn statistics_tell_what_went() {
+    let documents = documents(500);
+    let lines: String = documents.iter().enumerate().map(|(i, text)| line(i, text)).collect();
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    let output = bench.run(&format!("corpus {RULES} --stats=json in"));
+    let (stats, kept) = (stats(&output), texts(&output.stdout));
+    let bytes = |texts: &[String]| texts.iter().map(String::len).sum::<usize>() as f64;
+    assert_eq!(number(&stats, "documents"), 500.0);
+    assert_eq!(number(&stats, "kept"), kept.len() as f64);
+    assert_eq!(number(&stats, "text_bytes"), bytes(&documents));
+    assert_eq!(number(&stats, "removed_bytes"), bytes(&documents) - bytes(&kept));
+    assert_eq!(
+        number(&stats, "units"),
+        documents.iter().map(|text| 1 + text.matches('\n').count()).sum::<usize>() as f64
+    );
+    let output = text(&bench.run(&format!("corpus {RULES} --stats in")).stderr);
+    for label in ["documents ", "duplicate paragraphs ", "text removed ", "grams found ", "wrongly removed ", "fill "] {
+        assert!(output.lines().any(|line| line.starts_with(label)), "{label}: {output}");
+    }
+}
+
+/// A filter of an eighth of the size that it should have.
+#[test]
+fn wrong_removals_are_as_many_as_is_expected() {
+    let lines: String = (0..6000).map(|i| line(i, &sentence(i * 13 + 5, 40).replace('w', &format!("v{i}x")))).collect();
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    for options in ["--ngram 5 --min-ngram 5 --threshold 0.3 -n 27000 -p 0.05", "--ngram 0 -n 1500 -p 0.01"] {
+        let output = bench.run(&format!("corpus {options} --quiet --verify --stats=json in"));
+        let stats = stats(&output);
+        let (expected, measured) = (number(&stats, "expected_wrongly_removed"), number(&stats, "wrongly_removed"));
+        // All texts differ, so all that is missing went by mistake.
+        assert_eq!(number(&stats, "dropped"), measured, "{options}");
+        assert!(measured > 100.0, "{options}: {measured}");
+        let ratio = expected / measured;
+        assert!((0.8..1.25).contains(&ratio), "{options}: {expected} expected, {measured} measured");
+    }
+}
+
+#[test]
+fn near_duplicates_go() {
+    let original = |i: usize| sentence(i * 31, 200);
+    let near = |i: usize| format!("{} changed", original(i).rsplit_once(' ').unwrap().0);
+    let lines: Vec<String> = (0..50).map(|i| line(i, &original(i))).collect();
+    let more: Vec<String> =
+        (0..50).map(|i| line(i, &near(i))).chain((50..100).map(|i| line(i, &original(i)))).collect();
+    let bench = Bench::new(&[("in", (lines.concat() + &more.concat()).as_bytes())]);
+    let output = bench.run("corpus --near 0.8 --stats=json in");
+    assert!(text(&output.stdout) == lines.concat() + &more[50..].concat());
+    assert_eq!(number(&stats(&output), "dropped"), 50.0);
+    tells(&bench.refused("corpus --near 0.8 --by paragraph in"), &["--near", "--by"]);
+    tells(&bench.refused("corpus --near 1.5 in"), &["1.5"]);
+}
+
+#[test]
+fn options_that_do_not_fit_are_refused() {
+    let bench = Bench::new(&[("in", b"")]);
+    for (options, parts) in [
+        ("--trim", ["--trim", "--ngram 0"]),
+        ("--when-full stop", ["--when-full stop", "grow"]),
+        ("--verify --stats --output-dir o", ["--verify", "--in-order"]),
+        ("--threshold 1.1", ["1.1", "from 0 to 1"]),
+        ("--json-pointer text", ["text", "\"/\""]),
+    ] {
+        tells(&bench.refused(&format!("corpus {options} in")), &parts);
+    }
+    assert_eq!(bench.clean("corpus in"), "");
+}
