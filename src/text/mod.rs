@@ -20,11 +20,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod ascii;
+mod blocks;
 mod chars;
 mod class;
 mod decide;
 mod grams;
+mod masks;
 mod scan;
 mod set;
 mod texts;
