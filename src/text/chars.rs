@@ -87,11 +87,12 @@ const BEGIN: [State; CLASSES] = {
     begin
 };
 
-/// From here on ASCII must go on, for the faster way to be taken.
-const ASCII_AHEAD: usize = 32;
+/// So many characters of common classes stand before a boundary from which the faster way goes on.
+const CALM: u32 = 16;
 
 impl Scan<'_> {
-    /// The tokens from `from` on, which is a boundary, to a boundary behind `least` where some ASCII begins, or to the end.
+    /// The tokens from `from` on, which is a boundary, to a boundary behind `least` and behind some characters that follow no
+    /// rare rules, or to the end.
     /// Returns where it ended.
     pub(super) fn chars(&mut self, from: usize, least: usize) -> usize {
         let text = self.text;
@@ -100,10 +101,12 @@ impl Scan<'_> {
         let (mut blank, mut joiner) = (true, false);
         // Where the mark of punctuation is.
         let mut mid = from;
+        let mut calm = 0;
         for (i, c) in text[from..].char_indices() {
             let i = from + i;
             let class = class::class(c);
             let kind = class & CLASS;
+            calm = if matches!(kind, HEBREW | FLAG | JOINER) { 0 } else { calm + 1 };
             if kind >= MARK && state != Nothing {
                 joiner = kind == JOINER;
                 blank = false;
@@ -133,14 +136,11 @@ impl Scan<'_> {
             if !blank {
                 self.token(start, i);
             }
-            if c.is_ascii() {
-                if i > least && text.as_bytes()[i..].first_chunk::<ASCII_AHEAD>().is_some_and(|bytes| bytes.is_ascii())
-                {
-                    return i;
-                }
-                if c == '\n' {
-                    self.newline(i);
-                }
+            if calm >= CALM && i > least {
+                return i;
+            }
+            if c == '\n' {
+                self.newline(i);
             }
             start = i;
             state = BEGIN[usize::from(kind)];

@@ -22,12 +22,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod ascii;
+mod blocks;
 mod chars;
 mod class;
 mod decide;
 mod grams;
 pub mod near;
+mod masks;
 mod scan;
 mod set;
 mod texts;

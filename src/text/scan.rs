@@ -30,10 +30,10 @@ impl<'a> Scan<'a> {
         Self { text, hasher, tokens, newlines }
     }
 
-    /// All of the text: what is ASCII in blocks, and the rest by characters.
+    /// All of the text: in blocks, and what follows rare rules by characters.
     pub(super) fn run(mut self) {
         let mut at = 0;
-        while let Some((boundary, place)) = self.ascii(at) {
+        while let Some((boundary, place)) = self.blocks(at) {
             at = self.chars(boundary, place);
         }
     }

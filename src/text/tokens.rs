@@ -150,7 +150,7 @@ mod tests {
         let words = prop::sample::select(
             &["the ", "word", "слово ", "ไทย", "हिन्दी", "한국어", "日本", "👩‍👩‍👧", "العربية", "it's ", "3,000.5 "][..],
         )
-        .prop_map(|word| Vec::from(word));
+        .prop_map(Vec::from);
         let piece = prop_oneof![
             4 => each,
             4 => ascii,

@@ -1,0 +1,270 @@
+//! Tokens in blocks of 64 bytes, without a branch for each character.
+
+use super::class::{self, *};
+use super::masks::{BLOCK, Masks, bits, continuations};
+use super::scan::Scan;
+use wide::u8x16;
+
+/// What the last character of a block was, for the next block: one bit each.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    token: u64,
+    letter: u64,
+    digit: u64,
+    /// A letter, a digit, a connector, or what joins two of them.
+    word: u64,
+    katakana: u64,
+}
+
+/// What a block has beside ASCII, and how much of it was looked at.
+struct Others {
+    /// Bytes that belong to the token of the byte before.
+    goes_on: u64,
+    /// Marks of punctuation that join the two parts beside them.
+    joining: u64,
+    katakana: u64,
+    /// Whether the character behind the block is a letter or a digit.
+    letter_after: u64,
+    digit_after: u64,
+    /// The bytes of the block that are whole characters.
+    bytes: usize,
+    /// The place of a character that has to be looked at one by one.
+    stop: Option<usize>,
+}
+
+// What a character does: a set of these.
+const IS_LETTER: u8 = 1;
+const IS_DIGIT: u8 = 2;
+const IS_WHITE: u8 = 4;
+const IS_KATAKANA: u8 = 8;
+const JOINS_LETTERS: u8 = 16;
+const JOINS_DIGITS: u8 = 32;
+const IS_MARK: u8 = 64;
+/// It is rare and has rules of its own, so it is looked at one by one.
+const IS_RARE: u8 = 128;
+
+/// What the characters of each class do.
+const DOES: [u8; 256] = {
+    let mut does = [0; 256];
+    let mut class = 0;
+    while class < 256 {
+        does[class] = match class as u8 & CLASS {
+            LETTER => IS_LETTER,
+            NUMBER => IS_DIGIT,
+            KATAKANA => IS_KATAKANA,
+            MID_LETTER => JOINS_LETTERS,
+            MID_NUMBER => JOINS_DIGITS,
+            MID_BOTH => JOINS_LETTERS | JOINS_DIGITS,
+            MARK => IS_MARK,
+            HEBREW | CONNECTOR | FLAG | NEWLINE | JOINER => IS_RARE,
+            _ if class as u8 & WHITE != 0 => IS_WHITE,
+            _ => 0,
+        };
+        class += 1;
+    }
+    does
+};
+
+impl Scan<'_> {
+    /// The tokens from `from` on, which is a boundary, to a boundary before the first character that has to be looked at one by
+    /// one. Returns that boundary and the place of the character; nothing at the end of the text.
+    pub(super) fn blocks(&mut self, from: usize) -> Option<(usize, usize)> {
+        let bytes = self.text.as_bytes();
+        let mut at = from;
+        // Where the token begins that is open at the end of a block.
+        let mut open = from;
+        let mut before = Before::default();
+        let mut tail;
+        loop {
+            let rest = &bytes[at..];
+            let (block, next) = match rest.first_chunk::<BLOCK>() {
+                Some(block) => (block, rest.get(BLOCK).copied().unwrap_or(b' ')),
+                None => {
+                    if rest.is_empty() && before.token == 0 {
+                        return None;
+                    }
+                    tail = [b' '; BLOCK];
+                    tail[..rest.len()].copy_from_slice(rest);
+                    (&tail, b' ')
+                }
+            };
+            let mut masks = Masks::new(block);
+            let mid_is_last = (masks.letter_mids | masks.digit_mids) >> 63 != 0;
+            let others = if masks.not_ascii != 0 || before.katakana != 0 || mid_is_last && !next.is_ascii() {
+                self.others(at, block, &mut masks, before)
+            } else {
+                Others {
+                    goes_on: 0,
+                    joining: 0,
+                    katakana: 0,
+                    letter_after: u64::from(next.is_ascii_alphabetic()),
+                    digit_after: u64::from(next.is_ascii_digit()),
+                    bytes: BLOCK,
+                    stop: None,
+                }
+            };
+            let last = others.bytes as u32 - 1;
+            let Masks { letters, digits, .. } = masks;
+            let between_letters = (letters << 1 | before.letter) & (letters >> 1 | others.letter_after << last);
+            let between_digits = (digits << 1 | before.digit) & (digits >> 1 | others.digit_after << last);
+            let words = letters
+                | digits
+                | masks.connectors
+                | others.joining
+                | masks.letter_mids & between_letters
+                | masks.digit_mids & between_digits;
+            let tokens = !masks.white;
+            let goes_on = words & (words << 1 | before.word) | others.goes_on;
+            let mut starts = tokens & !goes_on;
+            let mut ends = (tokens << 1 | before.token) & !goes_on;
+            let mut newlines = masks.newlines;
+            let mut stop = None;
+            if let Some(place) = others.stop {
+                // An open token begins at a boundary too.
+                let boundary = self.last_boundary(if before.token == 0 { from } else { open }, place);
+                // Up to the boundary, of which the block may have nothing.
+                let most = boundary.checked_sub(at).map_or(0, |bits| !(!1u64).checked_shl(bits as u32).unwrap_or(0));
+                ends &= most;
+                newlines &= most >> 1;
+                stop = Some((boundary, place));
+            } else if last < 63 {
+                let whole = u64::MAX >> (63 - last);
+                starts &= whole;
+                ends &= whole;
+                newlines &= whole;
+            }
+            while newlines != 0 {
+                let bit = newlines.trailing_zeros();
+                self.newline_after(at + bit as usize, (ends & u64::MAX >> (63 - bit)).count_ones() as usize);
+                newlines &= newlines - 1;
+            }
+            if before.token == 0 {
+                open = at + starts.trailing_zeros() as usize;
+                starts &= starts.wrapping_sub(1);
+            }
+            while ends != 0 {
+                self.token(open, at + ends.trailing_zeros() as usize);
+                ends &= ends - 1;
+                open = at + starts.trailing_zeros() as usize;
+                starts &= starts.wrapping_sub(1);
+            }
+            if stop.is_some() {
+                return stop;
+            }
+            before = Before {
+                token: tokens >> last & 1,
+                letter: letters >> last & 1,
+                digit: digits >> last & 1,
+                word: words >> last & 1,
+                katakana: others.katakana >> last & 1,
+            };
+            // The bytes behind the end are white.
+            at = (at + others.bytes).min(bytes.len());
+        }
+    }
+
+    /// Adds the characters of a block that are not ASCII to its masks: all bytes of a character are of its class, and those of
+    /// a mark of the class before it.
+    #[inline(never)]
+    fn others(&self, at: usize, block: &[u8; BLOCK], masks: &mut Masks, before: Before) -> Others {
+        let text = self.text.as_bytes();
+        let continued = continuations(block);
+        let mut leads = masks.not_ascii & !continued;
+        let (mut does, mut bytes) = ([0; BLOCK], BLOCK);
+        while leads != 0 {
+            let bit = leads.trailing_zeros() as usize;
+            leads &= leads - 1;
+            let (c, length) = character(text, at + bit);
+            if bit + length > BLOCK {
+                bytes = bit;
+                break;
+            }
+            does[bit] = DOES[usize::from(class::class(c))];
+        }
+        let last = bytes - 1;
+
+        let first = |flag| flagged(&does, flag);
+        // The other bytes of characters, from the first ones up.
+        let all = |first: u64| (0..3).fold(first, |all, _| all | all << 1 & continued);
+        let marks = all(first(IS_MARK));
+        // The marks behind such bytes, in runs: adding at the start of a run carries through to its end.
+        let marked = |of: u64, before: u64| of | marks & !marks.wrapping_add((of << 1 | before) & marks);
+        // Of a connector before the block no more is known than that it is part of a word.
+        let connector_before = before.word & !before.letter & !before.digit;
+        masks.letters = marked(masks.letters | all(first(IS_LETTER)), before.letter);
+        masks.digits = marked(masks.digits | all(first(IS_DIGIT)), before.digit);
+        masks.connectors = marked(masks.connectors, connector_before);
+        masks.white |= all(first(IS_WHITE));
+        let katakana = marked(all(first(IS_KATAKANA)), before.katakana);
+        let (letter_mids, digit_mids) = (first(JOINS_LETTERS), first(JOINS_DIGITS));
+        let mids = masks.letter_mids | masks.digit_mids | all(letter_mids | digit_mids);
+        // Marks that have nothing before them that stays what it is.
+        let alone = (masks.white << 1 | before.token ^ 1 | mids << 1) & marks;
+
+        let rare = (first(IS_RARE) | alone).trailing_zeros() as usize;
+        let mut stop = (rare < bytes).then_some(at + rare);
+        let (mut letter_after, mut digit_after) = (0, 0);
+        if stop.is_none() && at + bytes < text.len() {
+            let does = DOES[usize::from(class::class(character(text, at + bytes).0))];
+            letter_after = u64::from(does & IS_LETTER != 0);
+            digit_after = u64::from(does & IS_DIGIT != 0);
+            if does & (IS_MARK | IS_RARE) != 0 && mids >> last & 1 != 0 {
+                stop = Some(at + bytes);
+            }
+        }
+        // The first bytes of those characters that stand between two of a kind.
+        let between = |of: u64, before: u64, after: u64| {
+            let followed = of >> 1 | after << last;
+            (of << 1 | before) & (0..3).fold(followed, |first, _| first | (first & continued) >> 1)
+        };
+        let joining = letter_mids & between(masks.letters, before.letter, letter_after)
+            | digit_mids & between(masks.digits, before.digit, digit_after);
+        let connected = katakana | masks.connectors;
+        let goes_on = continued | marks | connected & (connected << 1 | connector_before | before.katakana);
+        Others { goes_on, joining: all(joining), katakana, letter_after, digit_after, bytes, stop }
+    }
+
+    /// A boundary in `from..=end`, as late as can be told, that is one whatever stands from `end` on. `from` is a boundary.
+    ///
+    /// Before two characters of which one can join nothing but marks, no rule looks at what stands behind them. A mark that
+    /// stands at `end` is joined to the character before it (WB4), unless that ends a line (WB3a).
+    fn last_boundary(&self, from: usize, end: usize) -> usize {
+        let mut behind = None;
+        for (i, c) in self.text[from..end].char_indices().rev() {
+            let at = from + i;
+            let kind = class::class(c) & CLASS;
+            match behind {
+                None if kind == NEWLINE => return end,
+                Some((place, after)) if !may_join(kind, after) => return place,
+                _ => behind = Some((at, kind)),
+            }
+        }
+        from
+    }
+}
+
+/// Whether two classes may be of one token.
+fn may_join(before: u8, after: u8) -> bool {
+    let part = |kind| matches!(kind, LETTER..=QUOTE | MARK);
+    part(before) && part(after) || before == after && matches!(after, SPACE | FLAG) || before == JOINER || after >= MARK
+}
+
+/// The bytes that have a flag.
+#[inline(always)]
+fn flagged(bytes: &[u8; BLOCK], flag: u8) -> u64 {
+    bits(bytes, |bytes| (bytes & u8x16::splat(flag)).simd_eq(u8x16::splat(flag)))
+}
+
+/// The character at a place of a text in UTF-8, and its length.
+#[inline(always)]
+fn character(text: &[u8], at: usize) -> (char, usize) {
+    let rest = &text[at..];
+    let low = |i: usize| u32::from(rest[i] & 0x3F);
+    let (code, length) = match rest[0] {
+        byte @ 0..=0x7F => (u32::from(byte), 1),
+        byte @ 0x80..=0xDF => (u32::from(byte & 0x1F) << 6 | low(1), 2),
+        byte @ 0xE0..=0xEF => (u32::from(byte & 0xF) << 12 | low(1) << 6 | low(2), 3),
+        byte => (u32::from(byte & 7) << 18 | low(1) << 12 | low(2) << 6 | low(3), 4),
+    };
+    (char::from_u32(code).expect("it is valid"), length)
+}

@@ -1,0 +1,56 @@
+//! A bit for each of 64 bytes, for each class of bytes: simdjson's way to look at text.
+
+use wide::u8x16;
+
+/// Bytes in a block.
+pub(super) const BLOCK: usize = 64;
+
+/// The bytes of a block by the classes of ASCII, the first in the lowest bit.
+pub(super) struct Masks {
+    pub(super) letters: u64,
+    pub(super) digits: u64,
+    /// Such as the underscore.
+    pub(super) connectors: u64,
+    /// What joins two letters.
+    pub(super) letter_mids: u64,
+    /// What joins two digits.
+    pub(super) digit_mids: u64,
+    pub(super) white: u64,
+    pub(super) newlines: u64,
+    pub(super) not_ascii: u64,
+}
+
+impl Masks {
+    #[inline(always)]
+    pub(super) fn new(block: &[u8; BLOCK]) -> Self {
+        let is = |bytes: u8x16, byte| bytes.simd_eq(u8x16::splat(byte));
+        let within = |bytes: u8x16, first: u8, last: u8| {
+            let from_first = bytes - u8x16::splat(first);
+            from_first.min(u8x16::splat(last - first)).simd_eq(from_first)
+        };
+        Self {
+            letters: bits(block, |bytes| within(bytes | u8x16::splat(0x20), b'a', b'z')),
+            digits: bits(block, |bytes| within(bytes, b'0', b'9')),
+            connectors: bits(block, |bytes| is(bytes, b'_')),
+            letter_mids: bits(block, |bytes| is(bytes, b'.') | is(bytes, b'\'') | is(bytes, b':')),
+            digit_mids: bits(block, |bytes| is(bytes, b'.') | is(bytes, b'\'') | is(bytes, b',') | is(bytes, b';')),
+            white: bits(block, |bytes| is(bytes, b' ') | within(bytes, b'\t', b'\r')),
+            newlines: bits(block, |bytes| is(bytes, b'\n')),
+            not_ascii: bits(block, |bytes| bytes),
+        }
+    }
+}
+
+/// The bytes that go on with a character that another byte begins.
+#[inline(always)]
+pub(super) fn continuations(block: &[u8; BLOCK]) -> u64 {
+    bits(block, |bytes| (bytes & u8x16::splat(0xC0)).simd_eq(u8x16::splat(0x80)))
+}
+
+/// The highest bits of what `of` makes of the bytes.
+#[inline(always)]
+pub(super) fn bits(block: &[u8; BLOCK], of: impl Fn(u8x16) -> u8x16) -> u64 {
+    let (quarters, _) = block.as_chunks::<16>();
+    let bits = |i: usize| u64::from(of(u8x16::new(quarters[i])).to_bitmask()) << (16 * i);
+    bits(0) | bits(1) | bits(2) | bits(3)
+}
