@@ -6,7 +6,7 @@
 use bloomline::text::near::{self, Near, NearError, Scratch};
 use bloomline::text::{Set, words};
 use bloomline::{BloomFilter, KeyHasher};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::convert::Infallible;
 
 /// SplitMix64.
@@ -147,12 +147,12 @@ fn pairs_are_found_as_often_as_the_formula_says() {
         let deviation = (formula * (1.0 - formula) / trials as f64).sqrt();
         (found.count() as f64 / trials as f64, formula, deviation)
     };
-    for (all, shared) in [(20, 18), (100, 90), (100, 95), (1000, 900), (1000, 970)] {
-        let (found, formula, deviation) = share(all, shared, 2000);
+    for (all, shared) in [(20, 18), (100, 90), (100, 95), (500, 450), (500, 485)] {
+        let (found, formula, deviation) = share(all, shared, 1000);
         assert!(found > formula - 4.0 * deviation, "{all} {shared}: {found} {formula}");
     }
-    for (all, shared) in [(20, 12), (100, 60), (100, 30), (1000, 600), (1000, 10)] {
-        let (found, formula, deviation) = share(all, shared, 2000);
+    for (all, shared) in [(20, 12), (100, 60), (100, 30), (500, 300), (500, 5)] {
+        let (found, formula, deviation) = share(all, shared, 1000);
         assert!(found < formula + 4.0 * deviation + 1e-3, "{all} {shared}: {found} {formula}");
     }
     // Between them the curve is steeper than that of independent values, and crosses it.
@@ -162,14 +162,21 @@ fn pairs_are_found_as_often_as_the_formula_says() {
 
 // Claims.
 
-/// The sets of 5-grams of a text, by its words.
-fn grams(text: &str) -> HashSet<Vec<&str>> {
+/// The set of 5-grams of a text, sorted.
+fn grams(text: &str) -> Vec<[&str; 5]> {
     let words: Vec<_> = text.split(' ').collect();
-    words.windows(5).map(<[_]>::to_vec).collect()
+    let grams: BTreeSet<_> = words.windows(5).map(|window| window.try_into().unwrap()).collect();
+    grams.into_iter().collect()
 }
 
-fn jaccard(a: &HashSet<Vec<&str>>, b: &HashSet<Vec<&str>>) -> f64 {
-    let both = a.intersection(b).count();
+fn jaccard(a: &[[&str; 5]], b: &[[&str; 5]]) -> f64 {
+    let (mut i, mut j, mut both) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        let order = a[i].cmp(&b[j]);
+        both += usize::from(order.is_eq());
+        i += usize::from(order.is_le());
+        j += usize::from(order.is_ge());
+    }
     both as f64 / (a.len() + b.len() - both) as f64
 }
 
@@ -183,7 +190,7 @@ fn corpus(random: &mut Random, documents: usize) -> Vec<String> {
         };
         if i % 4 > 0 {
             // Each makes up to 5 of the grams others.
-            for _ in 0..random.below(1 + text.len() / 12) {
+            for _ in 0..random.below(1 + text.len() / 25) {
                 let at = random.below(text.len());
                 text[at] = format!("{}", random.below(5000));
             }
@@ -196,9 +203,9 @@ fn corpus(random: &mut Random, documents: usize) -> Vec<String> {
 #[test]
 fn claims_of_a_corpus_agree_with_exact_similarities() {
     let near = Near::new(0.8).unwrap();
-    let texts = corpus(&mut Random(3), 2000);
+    let texts = corpus(&mut Random(3), 1200);
     let grams: Vec<_> = texts.iter().map(|text| grams(text)).collect();
-    let mut seen = BloomFilter::new(2000 * near.bands() as u64, 1e-9).unwrap();
+    let mut seen = BloomFilter::new(1200 * near.bands() as u64, 1e-9).unwrap();
     let mut kept = Vec::new();
     // Of documents with an earlier one of at least 0.9, and with none above 0.6: how many, found, expected, and its variance.
     let (mut alike, mut unlike) = ([0.0; 4], [0.0; 4]);
@@ -224,10 +231,10 @@ fn claims_of_a_corpus_agree_with_exact_similarities() {
         count.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
     }
     let [documents, found, expected, variance] = alike;
-    assert!(documents > 300.0, "{alike:?}");
+    assert!(documents > 150.0, "{alike:?}");
     assert!(found > expected - 4.0 * variance.sqrt(), "{alike:?}");
     let [documents, found, expected, variance] = unlike;
-    assert!(documents > 500.0, "{unlike:?}");
+    assert!(documents > 300.0, "{unlike:?}");
     assert!(found < expected + 4.0 * variance.sqrt() + 1.0, "{unlike:?}");
 }
 

@@ -79,8 +79,8 @@ impl Near {
     ///
     /// Of all numbers of bands and rows it takes those with the smallest area of errors: that of
     /// [`probability`](Self::probability) below the similarity, and of what is missing to 1 above it. That is what datasketch's
-    /// `MinHashLSH` takes for the same numbers. **At the similarity itself, about half of the documents are found.** Choose a
-    /// lower one to find nearly all of them. O(p log p) for p permutations: 0.2 ms for 128.
+    /// `MinHashLSH` takes for the same numbers. **At the similarity itself, fewer than half of the documents are found.**
+    /// Choose a lower one to find nearly all of them. O(p log p) for p permutations: 0.2 ms for 128.
     ///
     /// # Errors
     /// [`NearError::Similarity`], [`NearError::Permutations`] if a number is out of range.
@@ -161,7 +161,7 @@ impl Near {
     /// The chance that two documents of a similarity s, from 0 to 1, agree in a whole band: 1 - (1 - s^rows)^bands.
     ///
     /// That is for values that are independent. Those of short documents repel each other a little, which makes the curve
-    /// steeper: fewer errors far below and far above the similarity, and up to 2 % fewer found at it.
+    /// steeper: fewer errors far below and far above the similarity, and a chance that is up to 0.02 less at it.
     ///
     /// ```
     /// let near = bloomline::text::near::Near::with_bands(2, 2)?;
@@ -192,7 +192,7 @@ impl Near {
     /// the filter's. docs/FORMAT.md has the definition; it does not change.
     ///
     /// O(length + v log v) for v = bands × rows values. For 128 permutations, the signature takes 1.0 to 1.3 µs for 1 to 500
-    /// tokens, and 1.5 ns for each further one. Three numbers of 64 bits for each token are kept meanwhile.
+    /// tokens, and 1.5 ns for each further one. `scratch` keeps two numbers of 64 bits for each token.
     ///
     /// ```
     /// use bloomline::KeyHasher;
