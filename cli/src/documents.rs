@@ -40,6 +40,8 @@ pub struct Documents {
     texts: Texts,
     /// The bands of near duplicates, of all documents.
     bands: Vec<u64>,
+    /// Which of them are near duplicates.
+    near: Vec<bool>,
     scratch: Scratch,
     /// What is cut out of the chunk, in order.
     cuts: Vec<Range<usize>>,
@@ -175,7 +177,7 @@ impl DocumentRule {
 impl Documents {
     /// Forgets all documents.
     pub fn clear(&mut self) {
-        let Self { places, text, breaks, texts, bands, scratch: _, cuts, notes } = self;
+        let Self { places, text, breaks, texts, bands, near: _, scratch: _, cuts, notes } = self;
         places.clear();
         text.clear();
         breaks.clear();
@@ -238,36 +240,44 @@ impl Documents {
         Ok(())
     }
 
-    /// Looks the documents up in order, and inserts what is kept. `kept[i]` is `true` if something of document i stays. `fpr` is the
-    /// rate of the set.
+    /// Looks the documents up in order, and inserts what is kept. `kept[i]` is `true` if something of document i stays. `fpr` tells the
+    /// mean rate of the set meanwhile.
     pub fn decide<S: Set>(
         &mut self,
         rule: &DocumentRule,
         set: &mut S,
-        fpr: f64,
+        fpr: impl FnOnce(&S) -> f64,
         kept: &mut [bool],
     ) -> Result<UnitCounts, S::Error> {
         let mut counts = UnitCounts::default();
-        if rule.near.is_none() {
-            self.texts.decide(&rule.text, set)?;
+        self.near.clear();
+        match &rule.near {
+            None => self.texts.decide(&rule.text, set)?,
+            Some(_) => {
+                let mut start = 0;
+                for end in self.places.iter().map(|place| place.bands) {
+                    let bands = &self.bands[start..end];
+                    start = end;
+                    self.near.push(if rule.text.frozen { near::seen(set, bands)? } else { !near::claim(set, bands)? });
+                }
+            }
         }
-        let (mut text, mut first, mut band) = (0, 0, 0);
+        let fpr = fpr(set);
+        let (mut text, mut first) = (0, 0);
         let mut verdicts = Vec::new();
         for (i, place) in self.places.iter().enumerate() {
             verdicts.clear();
             let mut dropped = false;
             let whole = &self.text[text..place.text];
             if let Some(near) = &rule.near {
-                let bands = &self.bands[band..place.bands];
-                let cut = if rule.text.frozen { near::seen(set, bands)? } else { !near::claim(set, bands)? };
-                let (grams, found) = (bands.len(), if cut { 1 } else { 0 });
-                counts.wrong += if cut { 0.0 } else { 1.0 - (1.0 - fpr).powi(near.bands() as i32) };
-                verdicts.push(Verdict { range: 0..whole.len(), grams, found, cut });
+                let cut = self.near[i];
+                counts.wrong += if cut { 0.0 } else { near.document_fpr(fpr) };
+                verdicts.push(Verdict { range: 0..whole.len(), grams: near.bands(), found: usize::from(cut), cut });
             } else {
                 let document = self.texts.document(i);
                 verdicts.extend(document.verdicts());
-                counts.wrong +=
-                    verdicts.iter().map(|unit| wrong_removal(&rule.text, unit.grams, unit.found, fpr)).sum::<f64>();
+                let wrong = |unit: &Verdict| wrong_removal(&rule.text, unit.grams, unit.found, fpr);
+                counts.wrong += verdicts.iter().map(wrong).sum::<f64>();
                 dropped = document.dropped();
             }
             let cut = verdicts.iter().filter(|unit| unit.cut).count();
@@ -295,7 +305,7 @@ impl Documents {
                 let cut = verdicts.iter().enumerate().filter(|(_, unit)| unit.cut);
                 self.cuts.extend(cut.map(|(unit, _)| begin(unit)..end(unit)));
             }
-            (text, first, band) = (place.text, place.breaks, place.bands);
+            (text, first) = (place.text, place.breaks);
         }
         Ok(counts)
     }

@@ -188,6 +188,12 @@ impl Near {
         at_least_one(document_fpr, 1.0 / self.bands as f64)
     }
 
+    /// The chance that a document is taken for a near duplicate by mistake, in a filter of this false-positive rate: the inverse of
+    /// [`band_fpr`](Self::band_fpr).
+    pub fn document_fpr(&self, band_fpr: f64) -> f64 {
+        at_least_one(band_fpr, self.bands as f64)
+    }
+
     /// Appends the hashes of a document's [`bands`](Self::bands) to `into`; none if the text has no token. `hasher` is
     /// the filter's. docs/FORMAT.md has the definition; it does not change.
     ///

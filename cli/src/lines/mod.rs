@@ -162,13 +162,14 @@ impl Lines {
     }
 
     /// Marks the lines with what is decided of their documents: `true` if something of it stays, and what stays is inserted. Lines
-    /// without a document are marked as in [`mark`](Self::mark). `fpr` is the rate of the set.
+    /// without a document are marked as in [`mark`](Self::mark). `fpr` tells the mean rate of the set
+    /// meanwhile.
     pub fn decide<S: Set<Error = Error>>(
         &mut self,
         rule: &DocumentRule,
         on_error: OnError,
         set: &mut S,
-        fpr: f64,
+        fpr: impl FnOnce(&S) -> f64,
     ) -> Result<UnitCounts, Error> {
         let (mut documents, mut counts) = (mem::take(&mut self.documents), UnitCounts::default());
         // They are counted for the marks.

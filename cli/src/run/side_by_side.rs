@@ -18,7 +18,8 @@ use crate::run::start::{self, InFolder};
 use crate::run::wakes::Wake;
 use crate::set::claims::Claims;
 use crate::set::counted::Counted;
-use crate::set::inserter::{Counts, Inserter};
+use crate::set::inserter::{Counts, Inserter, mean};
+use bloomline::Plan;
 use crossbeam_channel::{Receiver, bounded, never, select, tick};
 use std::cmp::Reverse;
 use std::iter;
@@ -242,11 +243,12 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The rate of the set, or the one that it keeps if it grows.
-    fn expected_fpr(&self) -> f64 {
+    /// The mean rate of the set while so many keys are inserted, or the one that it keeps if it grows.
+    fn mean_fpr(&self, inserted: u64) -> f64 {
         let record = locked(&self.record);
         let keys = record.keys_before + record.counts.inserted as f64;
-        record.plan.map_or(self.run.size.fpr(), |plan| plan.expected_fpr(keys as u64))
+        let rate = |plan: &Plan| mean(keys, keys + inserted as f64, |keys| plan.expected_fpr(keys as u64));
+        record.plan.as_ref().map_or(self.run.size.fpr(), rate)
     }
 
     fn take(&self, shard: &Shard, claims: &Claims, encoders: &mut Vec<Encoder>) -> Result<bool, Stop> {
@@ -264,7 +266,7 @@ impl<'a> Work<'a> {
             let on_error = self.run.reading.on_error;
             if let What::Document(rule, _) = &self.hashing.what {
                 let mut set = Counted { set: claims, inserted: 0, exact: None };
-                let units = lines.decide(rule, on_error, &mut set, self.expected_fpr())?;
+                let units = lines.decide(rule, on_error, &mut set, |set| self.mean_fpr(set.inserted))?;
                 *counts = Counts::of_documents(lines, on_error, set.inserted, units);
             } else {
                 lines.mark(on_error, !self.run.inverts(), |hashes, fingerprints, new| {

@@ -250,7 +250,9 @@ impl Inserter {
         on_error: OnError,
         rule: &DocumentRule,
     ) -> Result<(), Stop> {
-        let fpr = self.set.expected_fpr(self.keys_before + self.counts.inserted as f64);
+        let before = self.keys_before + self.counts.inserted as f64;
+        let fpr =
+            |set: &Counted<&mut KeySet>| mean(before, before + set.inserted as f64, |keys| set.set.expected_fpr(keys));
         let mut set = Counted { set: &mut self.set, inserted: 0, exact: self.exact_units.as_mut() };
         let units = lines.decide(rule, on_error, &mut set, fpr)?;
         let inserted = set.inserted;
@@ -298,6 +300,11 @@ impl<S> Inserter<S> {
         }
     }
 
+    /// The mean of a rate between two numbers of keys, by Simpson's rule.
+    pub fn mean(from: f64, to: f64, rate: impl Fn(f64) -> f64) -> f64 {
+        (rate(from) + 4.0 * rate(f64::midpoint(from, to)) + rate(to)) / 6.0
+    }
+
     /// Tells the user of lines without a key, if there were any.
     pub fn end(&self) {
         if !self.quiet {
@@ -329,6 +336,11 @@ impl<S> Inserter<S> {
             limit.keys = room;
         }
     }
+}
+
+/// The mean of a rate between two numbers of keys, by Simpson's rule.
+pub fn mean(from: f64, to: f64, rate: impl Fn(f64) -> f64) -> f64 {
+    (rate(from) + 4.0 * rate(f64::midpoint(from, to)) + rate(to)) / 6.0
 }
 
 /// Tells the user of lines without a key, if there were any, and of the first one.

@@ -234,13 +234,38 @@ fn statistics_tell_what_went() {
     }
 }
 
-/// A filter of an eighth of the size that it should have.
+/// Four files with the same documents, which four threads read at the same moment: the worst that can be.
+#[test]
+fn side_by_side_every_text_stays_and_few_stay_twice() {
+    const COUNT: usize = 4000;
+    let all: Vec<String> = (0..COUNT).map(|i| sentence(i, 60).replace('w', &format!("v{i}x"))).collect();
+    let lines: String = all.iter().enumerate().map(|(i, text)| line(i, text)).collect();
+    let bench = Bench::new(&["a", "b", "c", "d"].map(|name| (name, lines.as_bytes())));
+    let kept = |options: &str| {
+        let output =
+            bench.run(&format!("corpus {options} -n 400000 -p 1e-9 -j 4 --stats=json --force --output-dir o a b c d"));
+        let kept: Vec<String> =
+            ["a", "b", "c", "d"].iter().flat_map(|name| texts(&bench.read(&format!("o/{name}")))).collect();
+        assert_eq!(kept.iter().collect::<HashSet<_>>(), all.iter().collect(), "{options}");
+        assert_eq!(number(&stats(&output), "kept"), kept.len() as f64);
+        kept.len() - COUNT
+    };
+    // Exact units are claimed by one thread.
+    assert_eq!(kept("--ngram 0"), 0);
+    assert_eq!(kept("--in-order"), 0);
+    let twice = kept("--threshold 0.8");
+    println!("{twice} of {COUNT} documents stayed twice");
+    assert!(twice < COUNT, "{twice}");
+}
+
+/// A filter that is much too small.
 #[test]
 fn wrong_removals_are_as_many_as_is_expected() {
     let lines: String = (0..6000).map(|i| line(i, &sentence(i * 13 + 5, 40).replace('w', &format!("v{i}x")))).collect();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     for options in ["--ngram 5 --min-ngram 5 --threshold 0.3 -n 27000 -p 0.05", "--ngram 0 -n 1500 -p 0.01"] {
-        let output = bench.run(&format!("corpus {options} --quiet --verify --stats=json in"));
+        // Chunks are to the filter as those of large files are.
+        let output = bench.run(&format!("corpus {options} --chunk-size 10000 --quiet --verify --stats=json in"));
         let stats = stats(&output);
         let (expected, measured) = (number(&stats, "expected_wrongly_removed"), number(&stats, "wrongly_removed"));
         // All texts differ, so all that is missing went by mistake.
