@@ -18,7 +18,7 @@ use crate::run::start::{self, InFolder};
 use crate::run::wakes::Wake;
 use crate::set::claims::Claims;
 use crate::set::counted::Counted;
-use crate::set::inserter::{Counts, Inserter, mean};
+use crate::set::inserter::{Counts, Inserter};
 use bloomline::Plan;
 use crossbeam_channel::{Receiver, bounded, never, select, tick};
 use std::cmp::Reverse;
@@ -245,10 +245,10 @@ impl<'a> Work<'a> {
 
     /// The mean rate of the set while so many keys are inserted, or the one that it keeps if it grows.
     fn mean_fpr(&self, inserted: u64) -> f64 {
-        let record = locked(&self.record);
-        let keys = record.keys_before + record.counts.inserted as f64;
-        let rate = |plan: &Plan| mean(keys, keys + inserted as f64, |keys| plan.expected_fpr(keys as u64));
-        record.plan.as_ref().map_or(self.run.size.fpr(), rate)
+        let mut record = locked(&self.record);
+        let plan = record.plan;
+        let mean = |plan: Plan| record.offered.add(inserted, |keys| plan.expected_fpr(keys as u64));
+        plan.map_or(self.run.size.fpr(), mean)
     }
 
     fn take(&self, shard: &Shard, claims: &Claims, encoders: &mut Vec<Encoder>) -> Result<bool, Stop> {

@@ -25,6 +25,8 @@ pub struct Inserter<S = KeySet> {
     pub exact: Option<Exact>,
     /// Keys that were in the set at the start, as far as it can tell.
     pub keys_before: f64,
+    /// Those that it was offered since then, too.
+    pub offered: Offered,
     /// The size of the set while keys go in, unless it grows.
     pub plan: Option<Plan>,
     /// No warnings.
@@ -146,6 +148,7 @@ impl Inserter {
             limit,
             exact: None,
             keys_before,
+            offered: Offered(keys_before),
             plan,
             quiet,
             told: quiet,
@@ -250,9 +253,8 @@ impl Inserter {
         on_error: OnError,
         rule: &DocumentRule,
     ) -> Result<(), Stop> {
-        let before = self.keys_before + self.counts.inserted as f64;
-        let fpr =
-            |set: &Counted<&mut KeySet>| mean(before, before + set.inserted as f64, |keys| set.set.expected_fpr(keys));
+        let offered = &mut self.offered;
+        let fpr = |set: &Counted<&mut KeySet>| offered.add(set.inserted, |keys| set.set.expected_fpr(keys));
         let mut set = Counted { set: &mut self.set, inserted: 0, exact: self.exact_units.as_mut() };
         let units = lines.decide(rule, on_error, &mut set, fpr)?;
         let inserted = set.inserted;
@@ -273,9 +275,22 @@ impl<S> Inserter<S> {
     /// With another set in the place of this one.
     pub fn with_set<T>(self, set: T) -> (S, Inserter<T>) {
         let before = self.set;
-        let Self { limit, exact, keys_before, plan, quiet, told, counts, first_fault, keys, exact_units, .. } = self;
-        let with =
-            Inserter { set, limit, exact, keys_before, plan, quiet, told, counts, first_fault, keys, exact_units };
+        let Self { limit, exact, keys_before, offered, plan, quiet, told, counts, first_fault, keys, .. } = self;
+        let exact_units = self.exact_units;
+        let with = Inserter {
+            set,
+            limit,
+            exact,
+            keys_before,
+            offered,
+            plan,
+            quiet,
+            told,
+            counts,
+            first_fault,
+            keys,
+            exact_units,
+        };
         (before, with)
     }
 
@@ -338,9 +353,22 @@ impl<S> Inserter<S> {
     }
 }
 
-/// The mean of a rate between two numbers of keys, by Simpson's rule.
-pub fn mean(from: f64, to: f64, rate: impl Fn(f64) -> f64) -> f64 {
-    (rate(from) + 4.0 * rate(f64::midpoint(from, to)) + rate(to)) / 6.0
+/// How many distinct keys a set was offered. One that it took for seen had all its bits set, so these are what fills it.
+pub struct Offered(f64);
+
+impl Offered {
+    /// Adds keys of which so many were taken for new. Returns the mean of the `rate` at these numbers of keys, by Simpson's rule.
+    pub fn add(&mut self, inserted: u64, rate: impl Fn(f64) -> f64) -> f64 {
+        let Self(keys) = *self;
+        let mut mean = rate(keys);
+        // The more were offered, the higher the rate was, and so the more were taken for seen.
+        for _ in 0..3 {
+            let to = keys + inserted as f64 / (1.0 - mean).max(f64::EPSILON);
+            mean = (rate(keys) + 4.0 * rate(f64::midpoint(keys, to)) + rate(to)) / 6.0;
+        }
+        self.0 += inserted as f64 / (1.0 - mean).max(f64::EPSILON);
+        mean
+    }
 }
 
 /// Tells the user of lines without a key, if there were any, and of the first one.
