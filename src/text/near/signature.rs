@@ -12,36 +12,31 @@ const EMPTY: u64 = u64::MAX;
 /// Makes `signature` the signature of one or more grams, which may repeat, in any order.
 ///
 /// In each round, each gram throws a random number into a random place, and the place keeps the least number of the first
-/// round that reaches it. There are as many rounds as places, and they end when no place is empty. A place that is empty even
-/// then has a round of its own, in which all grams throw into it.
+/// round that reaches it. A round per place follows, in which all grams throw into that place, for places that are empty even
+/// then. The rounds end when no place is empty.
 ///
 /// In a place, every gram of the union of two sets is equally likely to have the least number. So the chance that both
 /// signatures have it is the Jaccard similarity.
 pub(super) fn sign(grams: &[u64], values: usize, signature: &mut Vec<u64>) {
     signature.clear();
     signature.resize(values, EMPTY);
-    let places = &mut signature[..];
     let mut empty = values;
     // What the rounds so far have added to the state of each gram's random numbers, which begins as the gram.
     let mut added = 0;
-    // The round stands in the high bits, so the first round is the least.
-    let value = |round: u64, number: u64| round << 48 | number >> 16;
-    for round in 0..values as u64 {
+    for round in 0..2 * values as u64 {
         for gram in grams {
             let number = random(&mut gram.wrapping_add(added));
-            let place = &mut places[((u128::from(number) * values as u128) >> 64) as usize];
-            empty -= usize::from(*place == EMPTY);
-            *place = value(round, number).min(*place);
+            let place = match round.checked_sub(values as u64) {
+                None => ((u128::from(number) * values as u128) >> 64) as usize,
+                Some(place) => place as usize,
+            };
+            let least = signature[place];
+            empty -= usize::from(least == EMPTY);
+            // The round stands in the high bits, so the first round is the least.
+            signature[place] = least.min(round << 48 | number >> 16);
         }
         if empty == 0 {
             return;
-        }
-        random(&mut added);
-    }
-    for (place, round) in places.iter_mut().zip(values as u64..) {
-        if *place == EMPTY {
-            let numbers = grams.iter().map(|gram| value(round, random(&mut gram.wrapping_add(added))));
-            *place = numbers.min().expect("there is a gram");
         }
         random(&mut added);
     }
