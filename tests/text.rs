@@ -364,6 +364,44 @@ fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
     }
 }
 
+/// Paragraphs in other orders and of other lengths, each of which may repeat parts of those before it.
+#[test]
+fn long_texts_fare_as_specified() {
+    let text = natural(5, 20_000);
+    let tokens: Vec<&str> = text.split(' ').collect();
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut documents = Vec::new();
+    for _ in 0..40 {
+        let mut paragraph = || {
+            let length = [1, 20, 200, 3000][random(4)];
+            let start = random(tokens.len() - length);
+            tokens[start..start + length].join(" ")
+        };
+        documents.push((0..12).map(|_| paragraph()).collect::<Vec<_>>().join("\n"));
+    }
+    for (threshold, frozen) in [(0.3, false), (0.9, false), (0.3, true)] {
+        let rules = Rules { ngram: 5, min_ngram: 1, threshold, drop_document: true, ..Rules::default() };
+        let mut specification = Specification { rules: rules.clone(), seen: HashSet::new() };
+        let (mut texts, mut set) = (Texts::default(), Exact::default());
+        for (batch, frozen) in [(&documents[..20], false), (&documents[20..], frozen)] {
+            let rules = Rules { frozen, ..rules.clone() };
+            specification.rules = rules.clone();
+            texts.clear();
+            batch.iter().for_each(|text| texts.push(&rules, &KeyHasher::new(0), text.as_bytes()));
+            texts.decide(&rules, &mut set).unwrap();
+            assert!(texts.grams() > 50_000);
+            let specified: Vec<Fate> = batch.iter().map(|text| specification.push(text.as_bytes())).collect();
+            assert!(fates(&texts) == specified, "{threshold} {frozen}");
+            let cut = specified.iter().flat_map(|(units, _)| units).filter(|unit| unit.4).count();
+            assert!((20..220).contains(&cut), "{cut}");
+        }
+    }
+}
+
 #[test]
 fn huge_paragraphs_are_decided() {
     let rules = Rules { threshold: 0.9, ..Rules::default() };
