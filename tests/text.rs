@@ -315,6 +315,26 @@ fn grams_have_the_hashes_of_the_format() {
     }
 }
 
+/// What the Python of docs/FORMAT.md says of some grams.
+#[test]
+fn golden_grams_have_the_hashes_of_the_page() {
+    let sixteen = "x".repeat(16);
+    let golden: [(u64, &[&str], u64); 3] = [
+        (0, &["a"], 0x9BC4_C886_A52E_4A09),
+        (7, &["the", "quick", "brown", "fox"], 0x94DF_CF38_399A_D97D),
+        (u64::MAX, &["Überschallgeschwindigkeit", "テスト", ",", &sixteen], 0x616C_12B4_7EEF_77C8),
+    ];
+    for (seed, tokens, hash) in golden {
+        let text = tokens.join(" ");
+        assert!(words(&text).eq(tokens.iter().copied()));
+        let rules = Rules { ngram: tokens.len(), ..Rules::default() };
+        let (mut texts, mut set) = (Texts::default(), Exact::default());
+        texts.push(&rules, &KeyHasher::new(seed), text.as_bytes());
+        texts.decide(&rules, &mut set).unwrap();
+        assert_eq!(set.0, HashSet::from([hash]), "{tokens:?}");
+    }
+}
+
 /// Random text of so many words, which repeat as words do: the n-th comes with a share of 1/n.
 fn natural(seed: u64, words: usize) -> String {
     let mut state = seed;
