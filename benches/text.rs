@@ -85,7 +85,7 @@ fn text(script: &Script, share: usize, bytes: usize) -> String {
             }
             let (script, words) = &lists[usize::from(in_script)];
             text += words[random(&mut state) % words.len()];
-            if random(&mut state) % 10 == 0 {
+            if random(&mut state).is_multiple_of(10) {
                 text += script.stop;
             }
             text += script.space;

@@ -1,17 +1,441 @@
-//! What becomes of texts, beside a slow specification.
+//! What becomes of texts, beside a slow specification: tokens of the library for word boundaries, and sets of their sequences.
 
-use bloomline::KeyHasher;
-use bloomline::text::{Rules, Texts, words};
+use bloomline::text::{By, Claim, Rules, Set, Texts, words};
+use bloomline::{AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, KeyHasher, ScalableBloomFilter};
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::convert::Infallible;
 
+/// A set without false positives.
+#[derive(Default)]
+struct Exact(HashSet<u64>);
+
+impl Set for Exact {
+    type Error = Infallible;
+
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Infallible> {
+        assert_eq!(hashes.len(), found.len());
+        hashes.iter().zip(&mut *found).for_each(|(hash, found)| *found = self.0.contains(hash));
+        Ok(found.iter().filter(|found| **found).count())
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Infallible> {
+        assert_eq!(hashes.len(), new.len());
+        hashes.iter().zip(&mut *new).for_each(|(hash, new)| *new = self.0.insert(*hash));
+        Ok(new.iter().filter(|new| **new).count())
+    }
+}
+
+/// A gram: its tokens, or an exact text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Gram {
+    Tokens(Vec<Vec<u8>>),
+    Text(Vec<u8>),
+}
+
+/// What becomes of a document: the range, grams, found grams and fate of each unit, and whether it is dropped.
+type Fate = (Vec<(usize, usize, usize, usize, bool)>, bool);
+
+/// The rules, written a second time.
+struct Specification {
+    rules: Rules,
+    seen: HashSet<Gram>,
+}
+
+impl Specification {
+    fn units(&self, text: &[u8]) -> Vec<(usize, usize)> {
+        let mut cuts = vec![0];
+        if self.rules.by == By::Paragraph {
+            cuts.extend((0..text.len()).filter(|&at| text[at] == b'\n'));
+        }
+        cuts.push(text.len());
+        cuts.windows(2).map(|cut| (cut[0], cut[1])).collect()
+    }
+
+    fn tokens(unit: &[u8]) -> Vec<Vec<u8>> {
+        let mut tokens = Vec::new();
+        for chunk in unit.utf8_chunks() {
+            tokens.extend(words(chunk.valid()).map(|token| token.as_bytes().to_vec()));
+            tokens.extend((!chunk.invalid().is_empty()).then(|| chunk.invalid().to_vec()));
+        }
+        tokens
+    }
+
+    fn exact(&self, unit: &[u8]) -> Option<Gram> {
+        let unit = match self.rules.by {
+            By::Paragraph => unit.strip_prefix(b"\n").unwrap_or(unit),
+            By::Document => unit,
+        };
+        let text = str::from_utf8(unit);
+        if text.is_ok_and(|text| text.trim().is_empty()) {
+            return None;
+        }
+        let trimmed = match text {
+            _ if !self.rules.trim => unit,
+            Ok(text) => text.trim().as_bytes(),
+            Err(_) => unit.trim_ascii(),
+        };
+        Some(Gram::Text(match str::from_utf8(trimmed) {
+            _ if !self.rules.ignore_case => trimmed.to_vec(),
+            Ok(text) => text.to_lowercase().into_bytes(),
+            Err(_) => trimmed.to_ascii_lowercase(),
+        }))
+    }
+
+    /// The grams of a unit, and the exact text that it is compared by.
+    fn grams(&self, unit: &[u8]) -> (Vec<Gram>, Option<Gram>) {
+        let Rules { ngram, min_ngram, claim, .. } = self.rules;
+        if ngram == 0 {
+            return (Vec::new(), self.exact(unit));
+        }
+        let tokens = Self::tokens(unit);
+        let mut grams: Vec<Gram> = tokens.windows(ngram).map(|tokens| Gram::Tokens(tokens.to_vec())).collect();
+        if claim == Claim::Unit && grams.is_empty() && !tokens.is_empty() && tokens.len() >= min_ngram {
+            grams.push(Gram::Tokens(tokens));
+        }
+        let exact = if claim == Claim::Gram && grams.len() < 2 { self.exact(unit) } else { None };
+        (grams, exact)
+    }
+
+    fn enough(&self, found: usize, grams: usize) -> bool {
+        let share = found as f64 / grams as f64;
+        if self.rules.at_least { share >= self.rules.threshold } else { share > self.rules.threshold }
+    }
+
+    /// Whether it was seen; claims it.
+    fn claim(&mut self, gram: Gram) -> bool {
+        if self.rules.frozen { self.seen.contains(&gram) } else { !self.seen.insert(gram) }
+    }
+
+    fn push(&mut self, text: &[u8]) -> Fate {
+        let mut units = Vec::new();
+        for (start, end) in self.units(text) {
+            let (grams, exact) = self.grams(&text[start..end]);
+            let (count, found, cut) = match (self.rules.ngram, self.rules.claim) {
+                (0, _) => {
+                    let (count, found) = (usize::from(exact.is_some()), exact.is_some_and(|gram| self.claim(gram)));
+                    (count, usize::from(found), found)
+                }
+                (_, Claim::Unit) => {
+                    let found = grams.iter().filter(|gram| self.seen.contains(gram)).count();
+                    let cut = self.enough(found, grams.len());
+                    let count = grams.len();
+                    if !cut && !self.rules.frozen {
+                        self.seen.extend(grams);
+                    }
+                    (count, found, cut)
+                }
+                (_, Claim::Gram) => {
+                    let short = grams.len() < 2;
+                    let (mut count, mut found) = (grams.len(), 0);
+                    for gram in grams {
+                        found += usize::from(self.claim(gram));
+                    }
+                    if short {
+                        count = usize::from(exact.is_some());
+                        found = usize::from(exact.is_some_and(|gram| self.claim(gram)));
+                    }
+                    (count, found, self.enough(found, count))
+                }
+            };
+            units.push((start, end, count, found, cut));
+        }
+        let sum = |of: fn(&(usize, usize, usize, usize, bool)) -> usize| units.iter().map(of).sum::<usize>();
+        let dropped = self.rules.drop_document && self.enough(sum(|unit| unit.3), sum(|unit| unit.2));
+        (units, dropped)
+    }
+}
+
+fn fates(texts: &Texts) -> Vec<Fate> {
+    let fate = |i| {
+        let document = texts.document(i);
+        let units: Vec<_> = document
+            .verdicts()
+            .map(|unit| (unit.range.start, unit.range.end, unit.grams, unit.found, unit.cut))
+            .collect();
+        assert_eq!(document.grams(), units.iter().map(|unit| unit.2).sum());
+        assert_eq!(document.found(), units.iter().map(|unit| unit.3).sum());
+        (units, document.dropped())
+    };
+    (0..texts.len()).map(fate).collect()
+}
+
+/// Text of few words, so that much of it repeats.
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    let words: &[&[u8]] = &[
+        b"a ",
+        b"b ",
+        b"A",
+        b" ",
+        b"\n",
+        b"\n",
+        b"a b c d ",
+        b"it's ",
+        b".",
+        b"1,",
+        b"\t",
+        b"\r\n",
+        b"\x80",
+        b"\xF0\x9F",
+    ];
+    let others: &[&str] =
+        &["é", "É", "中", "\u{301}", "\u{200D}", "😀", "🇩🇪", "א'", "カ", "\u{A0}", "\u{3000}", "’", "İ"];
+    let piece = prop_oneof![
+        4 => prop::sample::select(words).prop_map(Vec::from),
+        1 => prop::sample::select(others).prop_map(|piece| piece.as_bytes().to_vec()),
+    ];
+    prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let numbers = (0..5usize, 0..5usize, prop::sample::select(&[0.0, 0.25, 1.0 / 3.0, 0.5, 0.8, 1.0][..]));
+    (any::<[bool; 7]>(), numbers).prop_map(|(flags, (ngram, min_ngram, threshold))| {
+        let [document, at_least, drop_document, trim, ignore_case, gram, frozen] = flags;
+        let by = if document { By::Document } else { By::Paragraph };
+        let claim = if gram { Claim::Gram } else { Claim::Unit };
+        Rules { by, ngram, min_ngram, threshold, at_least, drop_document, trim, ignore_case, claim, frozen }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn any_texts_fare_as_specified(
+        rules in rules(),
+        before in prop::collection::vec(text(), 0..3),
+        batches in prop::collection::vec(prop::collection::vec(text(), 0..4), 1..3),
+        seed: u64,
+    ) {
+        let hasher = KeyHasher::new(seed);
+        let thawed = Rules { frozen: false, ..rules.clone() };
+        let mut specification = Specification { rules: thawed.clone(), seen: HashSet::new() };
+        let (mut texts, mut set) = (Texts::default(), Exact::default());
+        // What is there before the rules freeze.
+        for text in &before {
+            specification.push(text);
+            texts.push(&thawed, &hasher, text);
+        }
+        texts.decide(&thawed, &mut set).unwrap();
+        specification.rules = rules.clone();
+        for batch in &batches {
+            texts.clear();
+            prop_assert!(texts.is_empty());
+            let specified: Vec<Fate> = batch.iter().map(|text| specification.push(text)).collect();
+            batch.iter().for_each(|text| texts.push(&rules, &hasher, text));
+            texts.decide(&rules, &mut set).unwrap();
+            prop_assert_eq!(fates(&texts), specified);
+        }
+        prop_assert_eq!(set.0.len(), specification.seen.len());
+    }
+}
+
+/// All sets decide alike, as long as they make no error.
 #[test]
-fn words_are_tokens() {
-    assert_eq!(words("a  b,c").collect::<Vec<_>>(), ["a", "b", ",", "c"]);
+fn every_filter_is_a_set() {
+    let text = b"one two three four\nfive six seven eight\none two three four\nfive six seven nine\none two three four";
+    let rules = Rules { ngram: 2, min_ngram: 1, threshold: 0.6, ..Rules::default() };
+    let mut filter = BloomFilter::new(10_000, 1e-9).unwrap();
+    let hasher = filter.hasher().clone();
+    let shared = AtomicBloomFilter::new(10_000, 1e-9).unwrap();
+    let mut scalable = ScalableBloomFilter::new(10, 1e-9).unwrap();
+    let shared_scalable = AtomicScalableBloomFilter::new(10, 1e-9).unwrap();
+    for claim in [Claim::Unit, Claim::Gram] {
+        let rules = Rules { claim, ..rules.clone() };
+        let fate = |decide: &mut dyn FnMut(&mut Texts)| {
+            let mut texts = Texts::default();
+            texts.push(&rules, &hasher, text);
+            decide(&mut texts);
+            fates(&texts)
+        };
+        let expected = fate(&mut |texts| texts.decide(&rules, &mut filter).unwrap());
+        assert_eq!(fate(&mut |texts| texts.decide(&rules, &mut (&shared)).unwrap()), expected);
+        assert_eq!(fate(&mut |texts| texts.decide(&rules, &mut scalable).unwrap()), expected);
+        assert_eq!(fate(&mut |texts| texts.decide(&rules, &mut (&shared_scalable)).unwrap()), expected);
+        let cuts: Vec<bool> = expected[0].0.iter().map(|unit| unit.4).collect();
+        let by_unit = [false, false, true, true, true];
+        assert_eq!(cuts, if claim == Claim::Unit { by_unit } else { [true; 5] });
+    }
+}
+
+/// An exact paragraph has the key of a line of the same bytes.
+#[test]
+fn exact_text_has_the_hash_of_its_bytes() {
+    let mut filter = BloomFilter::new(1000, 1e-9).unwrap();
+    filter.insert("a line");
+    let rules = Rules { ngram: 0, ..Rules::default() };
+    let mut texts = Texts::default();
+    texts.push(&rules, filter.hasher(), b"first\na line\n\na line ");
+    texts.decide(&rules, &mut filter).unwrap();
+    let cuts: Vec<_> = texts.document(0).verdicts().filter(|unit| unit.cut).map(|unit| unit.range).collect();
+    assert_eq!(cuts, [5..12]);
+    assert!(filter.contains("first") && filter.contains("a line ") && !filter.contains(""));
+}
+
+/// docs/FORMAT.md, "Hashes of grams", by hand: arithmetic of 128 bits, and each gram from its tokens.
+#[test]
+fn grams_have_the_hashes_of_the_format() {
+    for seed in [0, 1, 0x9E37_79B9_7F4A_7C15] {
+        let secret = wyhash::final3::make_secret(seed);
+        let fold = |a: u64, b: u64| {
+            let product = u128::from(a) * u128::from(b);
+            product as u64 ^ (product >> 64) as u64
+        };
+        let token = |token: &str| match token.len() {
+            17.. => wyhash::final3::wyhash(token.as_bytes(), seed, secret),
+            _ => {
+                let byte = |i: usize| token.as_bytes().get(i).copied().unwrap_or(0);
+                let word = |from: usize| (0..8).map(|i| u64::from(byte(from + i)) << (8 * i)).sum::<u64>();
+                fold(word(0) ^ secret[1], word(8) ^ secret[2])
+            }
+        };
+        let base = secret[3] & !7 | 5;
+        let gram = |tokens: &[&str]| {
+            let modulus = 1u128 << 64;
+            let mut sum = 0;
+            for text in tokens {
+                sum = (sum * u128::from(base) + u128::from(token(text))) % modulus;
+            }
+            fold(sum as u64 ^ secret[0], secret[1])
+        };
+        let text = "It's 3.14 in eighteen_and_more_bytes, sixteen_bytes_ok a ü 日本 \u{1F600}! 7";
+        let tokens: Vec<&str> = words(text).collect();
+        assert_eq!(tokens.len(), 13);
+        for (ngram, min_ngram) in [(1, 1), (2, 1), (3, 1), (13, 1), (14, 13), (20, 1)] {
+            let rules = Rules { ngram, min_ngram, ..Rules::default() };
+            let mut expected: HashSet<u64> = tokens.windows(ngram).map(gram).collect();
+            if tokens.len() < ngram {
+                expected.insert(gram(&tokens));
+            }
+            let (mut texts, mut set) = (Texts::default(), Exact::default());
+            texts.push(&rules, &KeyHasher::new(seed), text.as_bytes());
+            texts.decide(&rules, &mut set).unwrap();
+            assert_eq!(set.0, expected, "{ngram}");
+        }
+    }
+}
+
+/// What the Python of docs/FORMAT.md says of some grams.
+#[test]
+fn golden_grams_have_the_hashes_of_the_page() {
+    let sixteen = "x".repeat(16);
+    let golden: [(u64, &[&str], u64); 3] = [
+        (0, &["a"], 0x9BC4_C886_A52E_4A09),
+        (7, &["the", "quick", "brown", "fox"], 0x94DF_CF38_399A_D97D),
+        (u64::MAX, &["Überschallgeschwindigkeit", "テスト", ",", &sixteen], 0x616C_12B4_7EEF_77C8),
+    ];
+    for (seed, tokens, hash) in golden {
+        let text = tokens.join(" ");
+        assert!(words(&text).eq(tokens.iter().copied()));
+        let rules = Rules { ngram: tokens.len(), ..Rules::default() };
+        let (mut texts, mut set) = (Texts::default(), Exact::default());
+        texts.push(&rules, &KeyHasher::new(seed), text.as_bytes());
+        texts.decide(&rules, &mut set).unwrap();
+        assert_eq!(set.0, HashSet::from([hash]), "{tokens:?}");
+    }
+}
+
+/// Random text of so many words, which repeat as words do: the n-th comes with a share of 1/n.
+fn natural(seed: u64, words: usize) -> String {
+    let mut state = seed;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / (1u64 << 24) as f64
+    };
+    let mut text = String::new();
+    for i in 0..words {
+        let rank = 50_000f64.powf(random()) as u64;
+        text += &format!("{}{:x} ", ["w", "a", "the", "x"][(rank % 4) as usize], rank * 37);
+        if i % 15 == 14 {
+            text += ".";
+        }
+    }
+    text
+}
+
+/// Grams are random keys to a filter: as many of new text are found as the bits and the model say, within 5 standard deviations, which
+/// a right filter passes but once in 1.7 million seeds.
+#[test]
+fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
+    for ngram in [1, 2, 5, 13, 64] {
+        let rules = Rules { ngram, by: By::Document, threshold: 1.0, ..Rules::default() };
+        let hasher = KeyHasher::new(ngram as u64);
+        let grams = |seed| {
+            let (mut texts, mut set) = (Texts::default(), Exact::default());
+            texts.push(&rules, &hasher, natural(seed, 200_000).as_bytes());
+            texts.decide(&rules, &mut set).unwrap();
+            set.0
+        };
+        let (present, fresh) = (grams(1), grams(2));
+        let present_hashes: Vec<u64> = present.iter().copied().collect();
+        let absent: Vec<u64> = fresh.difference(&present).copied().collect();
+        // A byte for each key.
+        let builder = BloomFilter::builder().memory(present.len()).probes(4).seed(hasher.seed());
+        let mut filter: BloomFilter = builder.build().unwrap();
+        filter.insert_hashes(&present_hashes, &mut vec![false; present_hashes.len()]);
+        let found = filter.contains_hashes(&absent, &mut vec![false; absent.len()]) as f64;
+        let rate = filter.current_fpr();
+        let (mean, deviation) = (rate * absent.len() as f64, (rate * (1.0 - rate) * absent.len() as f64).sqrt());
+        assert!(mean > 100.0, "{ngram}: {mean}");
+        assert!((found - mean).abs() < 5.0 * deviation, "{ngram}: {found}, {mean} ± {deviation}");
+        // The share of bits set by n random keys deviates by 0.21/√n of itself, and the rate is about its fourth power.
+        let (keys, model) = (present.len() as f64, filter.expected_fpr(present.len() as u64));
+        assert!((rate / model - 1.0).abs() < 5.0 * 4.0 * 0.21 / keys.sqrt(), "{ngram}: {rate}, {model}");
+    }
+}
+
+/// Paragraphs in other orders and of other lengths, each of which may repeat parts of those before it.
+#[test]
+fn long_texts_fare_as_specified() {
+    let text = natural(5, 20_000);
+    let tokens: Vec<&str> = text.split(' ').collect();
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut documents = Vec::new();
+    for _ in 0..40 {
+        let mut paragraph = || {
+            let length = [1, 20, 200, 3000][random(4)];
+            let start = random(tokens.len() - length);
+            tokens[start..start + length].join(" ")
+        };
+        documents.push((0..12).map(|_| paragraph()).collect::<Vec<_>>().join("\n"));
+    }
+    for (threshold, frozen) in [(0.3, false), (0.9, false), (0.3, true)] {
+        let rules = Rules { ngram: 5, min_ngram: 1, threshold, drop_document: true, ..Rules::default() };
+        let mut specification = Specification { rules: rules.clone(), seen: HashSet::new() };
+        let (mut texts, mut set) = (Texts::default(), Exact::default());
+        for (batch, frozen) in [(&documents[..20], false), (&documents[20..], frozen)] {
+            let rules = Rules { frozen, ..rules.clone() };
+            specification.rules = rules.clone();
+            texts.clear();
+            batch.iter().for_each(|text| texts.push(&rules, &KeyHasher::new(0), text.as_bytes()));
+            texts.decide(&rules, &mut set).unwrap();
+            assert!(texts.grams() > 50_000);
+            let specified: Vec<Fate> = batch.iter().map(|text| specification.push(text.as_bytes())).collect();
+            assert!(fates(&texts) == specified, "{threshold} {frozen}");
+            let cut = specified.iter().flat_map(|(units, _)| units).filter(|unit| unit.4).count();
+            assert!((20..220).contains(&cut), "{cut}");
+        }
+    }
 }
 
 #[test]
-fn paragraphs_begin_at_their_newline() {
+fn huge_paragraphs_are_decided() {
+    let rules = Rules { threshold: 0.9, ..Rules::default() };
+    let text = format!("{}\n{}", natural(1, 1_000_000), "x".repeat(5_000_000));
+    let mut set = Exact::default();
     let mut texts = Texts::default();
-    texts.push(&Rules::default(), &KeyHasher::new(0), b"\na\n\nb");
-    let ranges: Vec<_> = texts.document(0).verdicts().map(|unit| unit.range).collect();
-    assert_eq!(ranges, [0..0, 0..2, 2..3, 3..5]);
+    for _ in 0..2 {
+        texts.push(&rules, &KeyHasher::new(0), text.as_bytes());
+    }
+    texts.decide(&rules, &mut set).unwrap();
+    let of = |i: usize| {
+        texts.document(i).verdicts().map(|unit| (unit.range.len(), unit.grams, unit.cut)).collect::<Vec<_>>()
+    };
+    let tokens = words(text.split('\n').next().unwrap()).count();
+    assert_eq!(of(0), [(text.len() - 5_000_001, tokens - 12, false), (5_000_001, 0, false)]);
+    assert_eq!(of(1), [(text.len() - 5_000_001, tokens - 12, true), (5_000_001, 0, false)]);
 }

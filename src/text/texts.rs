@@ -8,6 +8,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::str::from_utf8;
 
+/// Hashes that a set is asked for at once: their cache lines are still in the cache when units insert them.
+const PORTION: usize = 1024;
+
 /// Documents that are cut into units and grams, to be decided together. [`clear`](Self::clear) keeps its memory, so keep
 /// one for each thread.
 ///
@@ -146,49 +149,77 @@ impl Texts {
     }
 
     /// Decides all documents in order, unit by unit, by the rules that they were added with, and inserts what stays, unless
-    /// the rules are frozen. To be called once: a second call would find what the first inserted. O(grams).
+    /// the rules are frozen. To be called once: a second call would find what the first inserted. O(grams). A large filter
+    /// answers some thousand grams together several times faster than those of short documents one by one.
     ///
     /// # Errors
     /// The set's own, such as a scalable filter's that cannot grow. What is not decided by then stays, and
     /// is not inserted.
     pub fn decide<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
-        let Self { documents, units, hashes, answers, .. } = self;
-        answers.clear();
-        answers.resize(hashes.len(), false);
-        let by_unit = rules.claim == Claim::Unit && rules.ngram > 0;
-        if !by_unit {
-            if rules.frozen {
-                set.contains_hashes(hashes, answers)?;
-            } else {
-                set.insert_hashes(hashes, answers)?;
-                answers.iter_mut().for_each(|answer| *answer = !*answer);
-            }
+        self.answers.clear();
+        self.answers.resize(self.hashes.len(), false);
+        if rules.claim == Claim::Unit && rules.ngram > 0 {
+            self.decide_by_unit(rules, set)?;
+        } else {
+            self.decide_by_gram(rules, set)?;
         }
         let mut start = 0;
-        for unit in &mut *units {
-            let (hashes, answers) = (&hashes[start..unit.hashes], &mut answers[start..unit.hashes]);
-            start = unit.hashes;
-            if unit.grams == 0 {
-                continue;
-            }
-            if by_unit {
-                unit.found = set.contains_hashes(hashes, answers)?;
-            } else {
-                let counted = &answers[answers.len() - unit.grams..];
-                unit.found = counted.iter().filter(|found| **found).count();
-            }
-            unit.cut = if rules.ngram == 0 { unit.found > 0 } else { passes(rules, unit.grams, unit.found) };
-            if by_unit && !unit.cut && !rules.frozen {
-                set.insert_hashes(hashes, answers)?;
-            }
-        }
-        let mut start = 0;
-        for document in documents {
-            let units = &units[start..document.units];
+        for document in &mut self.documents {
+            let units = &self.units[start..document.units];
             start = document.units;
             document.grams = units.iter().map(|unit| unit.grams).sum();
             document.found = units.iter().map(|unit| unit.found).sum();
             document.dropped = rules.drop_document && passes(rules, document.grams, document.found);
+        }
+        Ok(())
+    }
+
+    /// Each unit after the one before has inserted its grams.
+    ///
+    /// But the set is asked for all grams of some units at once, so that the memory of a filter is fetched for all of them at
+    /// once. What was found then stays found. The rest of a unit is asked for again if a unit before it has inserted something.
+    fn decide_by_unit<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
+        let Self { units, hashes, answers, .. } = self;
+        let (mut rest, mut start) = (&mut units[..], 0);
+        while let Some(first) = rest.first() {
+            let most = first.hashes.max(start + PORTION);
+            let count = rest.iter().take_while(|unit| unit.hashes <= most).count();
+            let (portion, after) = rest.split_at_mut(count);
+            rest = after;
+            let end = portion[count - 1].hashes;
+            set.contains_hashes(&hashes[start..end], &mut answers[start..end])?;
+            let mut inserted = false;
+            for unit in portion {
+                let (hashes, answers) = (&hashes[start..unit.hashes], &mut answers[start..unit.hashes]);
+                start = unit.hashes;
+                unit.found = answers.iter().filter(|found| **found).count();
+                if inserted && unit.found < unit.grams {
+                    unit.found = set.contains_hashes(hashes, answers)?;
+                }
+                unit.cut = passes(rules, unit.grams, unit.found);
+                if !unit.cut && !rules.frozen && unit.grams > 0 {
+                    set.insert_hashes(hashes, answers)?;
+                    inserted = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All grams of all units in one call, in their order.
+    fn decide_by_gram<S: Set + ?Sized>(&mut self, rules: &Rules, set: &mut S) -> Result<(), S::Error> {
+        let Self { units, hashes, answers, .. } = self;
+        if rules.frozen {
+            set.contains_hashes(hashes, answers)?;
+        } else {
+            set.insert_hashes(hashes, answers)?;
+            answers.iter_mut().for_each(|answer| *answer = !*answer);
+        }
+        for unit in units {
+            // Where a unit is compared as exact text, that is its last hash.
+            let counted = &answers[unit.hashes - unit.grams..unit.hashes];
+            unit.found = counted.iter().filter(|found| **found).count();
+            unit.cut = if rules.ngram == 0 { unit.found > 0 } else { passes(rules, unit.grams, unit.found) };
         }
         Ok(())
     }
