@@ -232,7 +232,8 @@ impl Texts {
     pub fn document(&self, i: usize) -> Document<'_> {
         let entry = self.documents[i];
         let start = if i == 0 { 0 } else { self.documents[i - 1].units };
-        Document { units: &self.units[start..entry.units], entry }
+        let first = if start == 0 { 0 } else { self.units[start - 1].hashes };
+        Document { units: &self.units[start..entry.units], hashes: &self.hashes, first, entry }
     }
 }
 
@@ -251,6 +252,9 @@ fn is_blank(text: &[u8]) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a> {
     units: &'a [Unit],
+    /// Those of all documents, and where its own begin.
+    hashes: &'a [u64],
+    first: usize,
     entry: Entry,
 }
 
@@ -262,6 +266,16 @@ impl<'a> Document<'a> {
             grams: unit.grams,
             found: unit.found,
             cut: unit.cut,
+        })
+    }
+
+    /// What is looked up of each unit, in their order: the hashes of its grams, or of its exact text.
+    pub fn hashes(&self) -> impl Iterator<Item = &'a [u64]> + use<'a> {
+        let (hashes, mut start) = (self.hashes, self.first);
+        self.units.iter().map(move |unit| {
+            let of_unit = &hashes[start..unit.hashes];
+            start = unit.hashes;
+            of_unit
         })
     }
 

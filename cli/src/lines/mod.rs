@@ -10,6 +10,7 @@ pub mod pipeline;
 pub mod position;
 pub mod split;
 
+use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, Documents, UnitCounts};
 use crate::error::Error;
 use crate::key::{Fault, KeyRule, Scratch};
@@ -162,20 +163,21 @@ impl Lines {
     }
 
     /// Marks the lines with what is decided of their documents: `true` if something of it stays, and what stays is inserted. Lines
-    /// without a document are marked as in [`mark`](Self::mark). `fpr` tells the mean rate of the set
-    /// meanwhile.
+    /// without a document are marked as in [`mark`](Self::mark). `exact` counts mistakes, and `fpr`
+    /// tells the mean rate of the set meanwhile.
     pub fn decide<S: Set<Error = Error>>(
         &mut self,
         rule: &DocumentRule,
         on_error: OnError,
         set: &mut S,
+        exact: Option<&mut ExactUnits>,
         fpr: impl FnOnce(&S) -> f64,
     ) -> Result<UnitCounts, Error> {
         let (mut documents, mut counts) = (mem::take(&mut self.documents), UnitCounts::default());
         // They are counted for the marks.
         let all = documents.len();
         let decided = self.mark_all(all, on_error, true, |_, _, kept| {
-            counts = documents.decide(rule, set, fpr, kept)?;
+            counts = documents.decide(rule, set, exact, fpr, kept)?;
             Ok(all)
         });
         self.documents = documents;

@@ -14,6 +14,7 @@ mod wakes;
 
 use crate::cli::{CorpusOptions, DedupOptions, ReadOptions, RunOptions, SizeOptions};
 use crate::documents::DocumentRule;
+use crate::documents::exact::ExactUnits;
 use crate::error::{Error, Stop};
 use crate::files::{self, is_standard};
 use crate::leftovers;
@@ -21,7 +22,6 @@ use crate::lines::What;
 use crate::lines::input::{Input, Inputs};
 use crate::lock::Lock;
 use crate::messages::print;
-use crate::set::counted::ExactUnits;
 use crate::set::report;
 use crate::signals;
 use crate::values::OnError;

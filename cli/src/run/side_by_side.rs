@@ -265,8 +265,8 @@ impl<'a> Work<'a> {
             lines.hash(&self.hashing);
             let on_error = self.run.reading.on_error;
             if let What::Document(rule, _) = &self.hashing.what {
-                let mut set = Counted { set: claims, inserted: 0, exact: None };
-                let units = lines.decide(rule, on_error, &mut set, |set| self.mean_fpr(set.inserted))?;
+                let mut set = Counted { set: claims, inserted: 0 };
+                let units = lines.decide(rule, on_error, &mut set, None, |set| self.mean_fpr(set.inserted))?;
                 *counts = Counts::of_documents(lines, on_error, set.inserted, units);
             } else {
                 lines.mark(on_error, !self.run.inverts(), |hashes, fingerprints, new| {

@@ -1,5 +1,6 @@
 //! Inserting the keys of lines into a set, in order, and counting them.
 
+use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, UnitCounts};
 use crate::error::{Error, INCOMPLETE, Stop};
 use crate::figures::readable;
@@ -7,7 +8,7 @@ use crate::lines::Lines;
 use crate::lines::position::Position;
 use crate::messages::warn;
 use crate::set::KeySet;
-use crate::set::counted::{Counted, ExactUnits};
+use crate::set::counted::Counted;
 use crate::set::estimated::Estimated;
 use crate::set::exact::Exact;
 use crate::values::OnError;
@@ -255,8 +256,8 @@ impl Inserter {
     ) -> Result<(), Stop> {
         let offered = &mut self.offered;
         let fpr = |set: &Counted<&mut KeySet>| offered.add(set.inserted, |keys| set.set.expected_fpr(keys));
-        let mut set = Counted { set: &mut self.set, inserted: 0, exact: self.exact_units.as_mut() };
-        let units = lines.decide(rule, on_error, &mut set, fpr)?;
+        let mut set = Counted { set: &mut self.set, inserted: 0 };
+        let units = lines.decide(rule, on_error, &mut set, self.exact_units.as_mut(), fpr)?;
         let inserted = set.inserted;
         let counts = Counts::of_documents(lines, on_error, inserted, units);
         self.count(&counts, position.first_fault(lines), KeySet::current_fpr);

@@ -2,6 +2,9 @@
 //!
 //! The bytes of a line stay as they are: a cut takes bytes out of the string as it is written, with its escapes.
 
+pub mod exact;
+
+use crate::documents::exact::ExactUnits;
 use crate::key::Fault;
 use crate::key::json::Pointer;
 use bloomline::KeyHasher;
@@ -240,12 +243,13 @@ impl Documents {
         Ok(())
     }
 
-    /// Looks the documents up in order, and inserts what is kept. `kept[i]` is `true` if something of document i stays. `fpr` tells the
-    /// mean rate of the set meanwhile.
+    /// Looks the documents up in order, and inserts what is kept. `kept[i]` is `true` if something of document i stays. `exact` counts
+    /// mistakes, and `fpr` tells the mean rate of the set meanwhile.
     pub fn decide<S: Set>(
         &mut self,
         rule: &DocumentRule,
         set: &mut S,
+        mut exact: Option<&mut ExactUnits>,
         fpr: impl FnOnce(&S) -> f64,
         kept: &mut [bool],
     ) -> Result<UnitCounts, S::Error> {
@@ -279,6 +283,9 @@ impl Documents {
                 let wrong = |unit: &Verdict| wrong_removal(&rule.text, unit.grams, unit.found, fpr);
                 counts.wrong += verdicts.iter().map(wrong).sum::<f64>();
                 dropped = document.dropped();
+                if let Some(exact) = &mut exact {
+                    exact.check(&document);
+                }
             }
             let cut = verdicts.iter().filter(|unit| unit.cut).count();
             let blank = |unit: &Verdict| whole[unit.range.clone()].trim().is_empty();
