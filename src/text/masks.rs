@@ -35,7 +35,7 @@ impl Masks {
             letter_mids: bits(block, |bytes| is(bytes, b'.') | is(bytes, b'\'') | is(bytes, b':')),
             digit_mids: bits(block, |bytes| is(bytes, b'.') | is(bytes, b'\'') | is(bytes, b',') | is(bytes, b';')),
             white: bits(block, |bytes| is(bytes, b' ') | within(bytes, b'\t', b'\r')),
-            newlines: bits(block, |bytes| is(bytes, b'\n')),
+            newlines: newlines(block),
             not_ascii: bits(block, |bytes| bytes),
         }
     }
@@ -45,6 +45,11 @@ impl Masks {
 #[inline(always)]
 pub(super) fn continuations(block: &[u8; BLOCK]) -> u64 {
     bits(block, |bytes| (bytes & u8x16::splat(0xC0)).simd_eq(u8x16::splat(0x80)))
+}
+
+#[inline(always)]
+pub(super) fn newlines(block: &[u8; BLOCK]) -> u64 {
+    bits(block, |bytes| bytes.simd_eq(u8x16::splat(b'\n')))
 }
 
 /// The highest bits of what `of` makes of the bytes.

@@ -1,6 +1,7 @@
 //! Documents in units and grams, and what becomes of each.
 
 use super::decide::passes;
+use super::masks::{self, BLOCK};
 use super::scan::Newline;
 use super::{By, Claim, Rules, Set, grams, tokens};
 use crate::hash::KeyHasher;
@@ -239,8 +240,16 @@ impl Texts {
 
 /// The newlines of a text of which no token counts.
 fn newlines(text: &[u8], into: &mut Vec<Newline>) {
-    let places = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-    into.extend(places.map(|(at, _)| Newline { at, tokens: 0 }));
+    let mut push = |at| into.push(Newline { at, tokens: 0 });
+    let (blocks, rest) = text.as_chunks();
+    for (i, block) in blocks.iter().enumerate() {
+        let mut newlines = masks::newlines(block);
+        while newlines != 0 {
+            push(BLOCK * i + newlines.trailing_zeros() as usize);
+            newlines &= newlines - 1;
+        }
+    }
+    rest.iter().zip(BLOCK * blocks.len()..).filter(|(byte, _)| **byte == b'\n').for_each(|(_, at)| push(at));
 }
 
 /// Whether a text has nothing but white space: of Unicode where it is UTF-8, of ASCII where it is not.

@@ -20,7 +20,6 @@ pub fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// Adds the hash of each token of a text. Where it is not UTF-8, each valid stretch is a text of its own, and each invalid
 /// sequence is one token.
-#[allow(dead_code)]
 pub(crate) fn hashes(text: &[u8], hasher: &KeyHasher, into: &mut Vec<u64>) {
     hashes_and_newlines(text, hasher, into, &mut Vec::new());
 }
