@@ -3,8 +3,9 @@
 
     benches/corpus.py /tmp/large [MEGABYTES]    # as root on Debian, after `apt-get update`
 
-A document is a page. A paragraph stands on one line, however its source was wrapped. Code is left out, and lines of fewer than five words, as C4 does;
-licences and what else pages have in common stays in. Pages of all packages are mixed, in the same order each time.
+A document is a page. A paragraph stands on one line, however its source was wrapped. Code is left out, and lines of fewer than
+five words, as C4 does; licences and what else pages have in common stays in. Pages of all packages are mixed, in the same order
+each time.
 """
 import gzip
 import hashlib
@@ -75,7 +76,8 @@ def pages(folder):
     (folder / "debs").mkdir(parents=True, exist_ok=True)
     for package in PACKAGES:
         if not list((folder / "debs").glob(package + "_*.deb")):
-            subprocess.run(["apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", package], cwd=folder / "debs", check=True)
+            download = ["apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", package]
+            subprocess.run(download, cwd=folder / "debs", check=True)
         if not (folder / "root" / package).exists():
             (deb,) = (folder / "debs").glob(package + "_*.deb")
             subprocess.run(["dpkg", "-x", deb, folder / "root" / package], check=True)

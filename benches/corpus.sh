@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Times `bloomline corpus`, beside dclm's and dolma's dedupers if they are there. Whole commands read from the page cache and write to
-# memory. They take turns, so that a noisy machine is noisy for all; medians are printed. `removed` is the share of the text that
-# is gone, counted in what each command wrote.
+# Times `bloomline corpus`, beside dclm's and dolma's dedupers if they are there. Whole commands read from the page cache and write
+# to memory. They take turns, so that a noisy machine is noisy for all; medians are printed. `removed` is the share of the text
+# that is gone, counted in what each command wrote.
 #
 #   benches/corpus.py /tmp/large
 #   apt-get install time
@@ -57,7 +57,7 @@ print(f"{100 - 100 * kept / total:.2f}")
 PY
 }
 
-# Runs the commands in turns. $1 holds the documents, and the rest is triples: what it is, the tool, its command.
+# Runs the commands in turns. $1 holds the documents, and the rest is pairs: a name and its command.
 turns() {
     local from=$1 round i
     shift
