@@ -12,7 +12,8 @@ mod side_by_side;
 mod start;
 mod wakes;
 
-use crate::cli::{CorpusOptions, DedupOptions, ReadOptions, RunOptions, SizeOptions};
+use crate::cli::corpus::CorpusOptions;
+use crate::cli::{DedupOptions, ReadOptions, RunOptions, SizeOptions};
 use crate::documents::DocumentRule;
 use crate::documents::exact::ExactUnits;
 use crate::error::{Error, Stop};

@@ -316,11 +316,6 @@ impl<S> Inserter<S> {
         }
     }
 
-    /// The mean of a rate between two numbers of keys, by Simpson's rule.
-    pub fn mean(from: f64, to: f64, rate: impl Fn(f64) -> f64) -> f64 {
-        (rate(from) + 4.0 * rate(f64::midpoint(from, to)) + rate(to)) / 6.0
-    }
-
     /// Tells the user of lines without a key, if there were any.
     pub fn end(&self) {
         if !self.quiet {

@@ -1,6 +1,7 @@
 //! What `--stats` prints.
 
-use crate::cli::{CorpusOptions, DedupOptions};
+use crate::cli::DedupOptions;
+use crate::cli::corpus::CorpusOptions;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::set::KeySet;

@@ -1,0 +1,190 @@
+//! The options of `bloomline corpus`, and what they mean together.
+
+use crate::cli::{ReadOptions, RunOptions, SizeOptions, WhenFull};
+use crate::documents::DocumentRule;
+use crate::key::json::Pointer;
+use crate::values::{rate, share};
+use bloomline::text::near::Near;
+use bloomline::text::{By, Claim, Rules};
+use clap::error::ErrorKind;
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+
+/// What its help ends with.
+pub const EXAMPLES: &str = "\
+The first copy stays, and later ones go. The bytes of a line stay as they are, but for what is cut. Each distinct gram takes about \
+1.3 bytes of memory at -p 0.01. --stats tells how many units went by mistake, as is expected.
+
+Examples:
+  bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz
+  bloomline corpus --by document --output-dir clean crawl/
+  bloomline corpus --by paragraph --ngram 0 --trim --ignore-case pages.jsonl > distinct.jsonl
+  bloomline corpus --like dclm --drop-document --state seen.bloom january/ --output-dir clean/january
+  bloomline corpus --near 0.8 crawl.jsonl.zst -o clean.jsonl.zst
+  bloomline corpus --by document --min-ngram 5 --state tests.bloom tests.jsonl > /dev/null    # decontaminate: first the test sets,
+  bloomline corpus --frozen --state tests.bloom train.jsonl.gz -o clean.jsonl.gz              # then what is trained with";
+
+/// Options of `bloomline corpus`.
+#[derive(Args)]
+pub struct CorpusOptions {
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    /// Where in a line of JSON the text is (RFC 6901)
+    #[arg(long, value_name = "POINTER", default_value = "/text", help_heading = "Duplicates")]
+    json_pointer: Pointer,
+
+    /// The unit that stays or goes. A paragraph ends before the next newline [default: paragraph]
+    #[arg(long, value_name = "UNIT", help_heading = "Duplicates")]
+    by: Option<Unit>,
+
+    /// Compare units by their grams of N words (UAX #29). 0 compares their exact text [default: 13]
+    #[arg(long, value_name = "N", help_heading = "Duplicates")]
+    ngram: Option<usize>,
+
+    /// A unit of fewer than N words, but at least so many, is one gram. A shorter one stays [default: 13]
+    #[arg(long, value_name = "WORDS", help_heading = "Duplicates")]
+    min_ngram: Option<usize>,
+
+    /// The share of a unit's grams above which it is a duplicate, from 0 to 1 [default: 0.8]
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Duplicates")]
+    threshold: Option<f64>,
+
+    /// A share that is the threshold is enough
+    #[arg(long, help_heading = "Duplicates")]
+    at_least: bool,
+
+    /// Drop a document if the share of all its grams passes the threshold
+    #[arg(long, help_heading = "Duplicates", conflicts_with = "near")]
+    drop_document: bool,
+
+    /// With --ngram 0, compare without white space at both ends
+    #[arg(long, help_heading = "Duplicates")]
+    trim: bool,
+
+    /// With --ngram 0, compare in lower case
+    #[arg(long, help_heading = "Duplicates")]
+    ignore_case: bool,
+
+    /// Find documents whose sets of 5-grams of words are at least this similar, by MinHash: their Jaccard index, such as 0.8. -p is
+    /// the chance that a document goes though nothing is like it
+    #[arg(long, value_name = "SIMILARITY", value_parser = rate, help_heading = "Duplicates")]
+    #[arg(conflicts_with_all = ["by", "ngram", "min_ngram", "threshold", "at_least", "trim", "ignore_case", "like"])]
+    near: Option<f64>,
+
+    /// Take the rules of another tool. Options that are given come before them
+    #[arg(long, value_name = "TOOL", help_heading = "Duplicates")]
+    like: Option<Like>,
+
+    #[command(flatten)]
+    pub size: SizeOptions,
+
+    #[command(flatten)]
+    pub run: RunOptions,
+
+    /// Keep documents of which nothing but white space is left
+    #[arg(long, help_heading = "Output")]
+    keep_empty: bool,
+
+    /// Cut nothing. Write into each line what would be cut: the spans in bytes of the text, each with its share, and whether the
+    /// document would go
+    #[arg(long, help_heading = "Output")]
+    pub annotate: bool,
+
+    /// Insert nothing: remove what stands in the state, which stays as it is
+    #[arg(long, requires = "state", conflicts_with_all = ["shrink", "checkpoint", "resume", "expected_keys", "memory", "max_fpr"])]
+    #[arg(help_heading = "Remembering")]
+    frozen: bool,
+
+    /// Count the units that went by mistake, with all grams in memory: about 20 bytes for each
+    #[arg(long, requires = "stats", conflicts_with_all = ["near", "frozen", "state"], help_heading = "Reporting")]
+    pub verify: bool,
+
+    /// The filter of --frozen.
+    #[arg(skip)]
+    filter: Option<PathBuf>,
+}
+
+/// What stays or goes as a whole.
+#[derive(Clone, Copy, ValueEnum)]
+enum Unit {
+    /// All of a text
+    Document,
+    /// A line of it
+    Paragraph,
+}
+
+/// Tools whose rules are known.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Like {
+    /// dedup/bff of mlfoundations/dclm, as its README runs it: 13-grams. With --drop-document it is --remove-type old-both
+    Dclm,
+    /// allenai/bff: 13-grams, of at least 5 words. Empty documents stay
+    Bff,
+    /// allenai/dolma: exact paragraphs; with --ngram each gram is claimed at once, and the share of 1 is enough
+    Dolma,
+    /// C4: exact lines without white space around them and without case
+    C4,
+}
+
+impl CorpusOptions {
+    /// Makes of the options what they mean together.
+    pub fn resolve(&mut self) -> Result<(), clap::Error> {
+        let rule = self.rule();
+        let conflict = |message: &str| Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
+        if (self.trim || self.ignore_case) && rule.text.ngram > 0 {
+            return conflict("--trim and --ignore-case are for exact texts, so give --ngram 0 too");
+        }
+        if self.run.when_full == Some(WhenFull::Stop) {
+            return conflict("--when-full stop is for lines; choose warn or grow");
+        }
+        if self.verify && (self.run.is_side_by_side() || rule.text.claim == Claim::Gram) {
+            return conflict(
+                "--verify counts units in order, by all of their grams: give --in-order with --output-dir, and no --like dolma",
+            );
+        }
+        if self.frozen {
+            self.filter = self.run.state.take();
+        }
+        if rule.text.ngram > 0 {
+            self.size.default_fpr = Some(0.01);
+        }
+        if let Some(near) = rule.near {
+            self.size.fpr = Some(near.band_fpr(self.size.fpr()));
+        }
+        Ok(())
+    }
+
+    /// The filter that is asked, and stays as it is.
+    pub fn frozen(&self) -> Option<&Path> {
+        self.filter.as_deref()
+    }
+
+    /// What is looked up of a document, and what becomes of it.
+    pub fn rule(&self) -> DocumentRule {
+        let like = self.like;
+        let is = |tool| like == Some(tool);
+        let exact = is(Like::Dolma) || is(Like::C4);
+        let ngram = self.ngram.unwrap_or(if exact { 0 } else { 13 });
+        let claims_grams = is(Like::Dolma) && ngram > 0;
+        let text = Rules {
+            by: match self.by {
+                Some(Unit::Document) => By::Document,
+                _ => By::Paragraph,
+            },
+            ngram,
+            min_ngram: self.min_ngram.unwrap_or(if is(Like::Bff) { 5 } else { 13 }),
+            threshold: self.threshold.unwrap_or(if claims_grams { 1.0 } else { 0.8 }),
+            at_least: self.at_least || claims_grams,
+            drop_document: self.drop_document,
+            trim: self.trim || is(Like::C4) && ngram == 0,
+            ignore_case: self.ignore_case || is(Like::C4) && ngram == 0,
+            claim: if claims_grams { Claim::Gram } else { Claim::Unit },
+            frozen: self.frozen,
+        };
+        let near = self.near.map(|similarity| Near::new(similarity).expect("it is between 0 and 1"));
+        let keep_empty = self.keep_empty || is(Like::Bff) || is(Like::Dolma);
+        let drop_blank = is(Like::Dclm) || is(Like::C4);
+        DocumentRule { pointer: self.json_pointer.clone(), text, near, keep_empty, drop_blank, annotate: self.annotate }
+    }
+}
