@@ -1,5 +1,6 @@
 //! The manifest: a line of JSON for each output in a folder that is whole.
 
+use crate::documents::UnitCounts;
 use crate::error::Error;
 use crate::files::name;
 use crate::run::checkpoint::Mark;
@@ -23,8 +24,36 @@ pub struct Summary<'a> {
     bytes: u64,
     input_bytes: u64,
     output_bytes: u64,
+    /// Of documents.
+    #[serde(flatten)]
+    text: Option<TextSummary>,
     /// Why the rest of the input is left out.
     fault: Option<String>,
+}
+
+/// The units of the documents of an input.
+#[derive(Serialize)]
+struct TextSummary {
+    shortened: u64,
+    units: u64,
+    duplicate_units: u64,
+    text_bytes: u64,
+    removed_bytes: u64,
+    expected_wrongly_removed: f64,
+}
+
+impl TextSummary {
+    fn new(counts: &UnitCounts) -> Self {
+        let &UnitCounts { units, duplicates, shortened, bytes, removed, wrong, .. } = counts;
+        Self {
+            shortened,
+            units,
+            duplicate_units: duplicates,
+            text_bytes: bytes,
+            removed_bytes: removed,
+            expected_wrongly_removed: wrong,
+        }
+    }
 }
 
 impl<'a> Summary<'a> {
@@ -40,6 +69,7 @@ impl<'a> Summary<'a> {
             bytes: mark.counts.bytes,
             input_bytes: size,
             output_bytes: mark.output,
+            text: (mark.counts.units.units > 0).then(|| TextSummary::new(&mark.counts.units)),
             fault: mark.broken.clone(),
         }
     }

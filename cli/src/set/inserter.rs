@@ -164,7 +164,7 @@ impl Inserter {
     pub fn begin(&mut self) {
         let excess = self.limit.as_ref().and_then(|limit| self.set.excess(limit.planned));
         if let Some(excess) = excess.filter(|_| !self.told) {
-            warn(&format!("{excess} and rises with every new line; start a larger one with -n"));
+            warn(&format!("{excess} and rises with every new key; start a larger one with -n"));
             self.told = true;
         }
     }
@@ -307,7 +307,7 @@ impl<S> Inserter<S> {
         {
             warn(&format!(
                 "the filter has more than the {} distinct {} it was planned for: its false-positive rate is {} and rises \
-                 with every new line; plan for more with -n or --memory",
+                 with every new key; plan for more with -n or --memory",
                 limit.planned,
                 self.keys,
                 readable(fpr(&self.set)),

@@ -250,6 +250,16 @@ fn side_by_side_every_text_stays_and_few_stay_twice() {
         assert_eq!(number(&stats(&output), "kept"), kept.len() as f64);
         kept.len() - COUNT
     };
+    let manifest = clean(bench.run(&format!("corpus {RULES} --in-order --manifest m --output-dir p a b")));
+    assert_eq!(manifest, b"");
+    let lines: Vec<Value> = text(&bench.read("m")).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let bytes = all.concat().len() as f64;
+    let figures = |line: &Value| {
+        ["lines", "unique", "units", "duplicate_units", "text_bytes", "removed_bytes"].map(|name| number(line, name))
+    };
+    let count = COUNT as f64;
+    assert_eq!(figures(&lines[0]), [count, count, count, 0.0, bytes, 0.0]);
+    assert_eq!(figures(&lines[1]), [count, 0.0, count, count, bytes, bytes]);
     // Exact units are claimed by one thread.
     assert_eq!(kept("--ngram 0"), 0);
     assert_eq!(kept("--in-order"), 0);

@@ -204,7 +204,7 @@ fn a_filter_with_more_keys_than_planned_is_warned_of_once() {
     tells(&told("dedup -n 2000 -p 0.01 --force --state sized -o o a"), &["more than the 2000 distinct lines", "-n"]);
     for (line, file) in [("build --append -o built b", "built"), ("dedup --force --state sized -o o b", "sized")] {
         let expected = format!(
-            "bloomline: warning: {} and rises with every new line; start a larger one with -n\n",
+            "bloomline: warning: {} and rises with every new key; start a larger one with -n\n",
             excess(&bench, file, 2000)
         );
         assert_eq!(told(line), expected);
@@ -215,7 +215,7 @@ fn a_filter_with_more_keys_than_planned_is_warned_of_once() {
     }
     assert_eq!(told("dedup -q --force --state sized -o o b"), "");
     // Repeats add nothing, and the filter is too full for them as well.
-    assert!(told("dedup --force --state sized -o o a").contains("rises with every new line"));
+    assert!(told("dedup --force --state sized -o o a").contains("rises with every new key"));
     // The plan of the options goes before that of the file.
     assert_eq!(told("dedup --max-fpr 0.3 --force --state sized -o o b"), "");
     let full = load(&bench, "sized").capacity(0.02);
@@ -260,7 +260,7 @@ fn a_filter_that_gets_full_is_warned_of_by_its_own_plan() {
         let output = bench.run(&format!("{more} {options}b"));
         let warning = text(&output.stderr);
         assert_eq!((warning.matches("warning").count(), warning.matches('\n').count()), (1, 1), "{warning}");
-        tells(&warning, &["more than the 1000 distinct lines", "rate is 0.", "rises with every new line"]);
+        tells(&warning, &["more than the 1000 distinct lines", "rate is 0.", "rises with every new key"]);
     }
     // And the run can stop there: the keys in it are estimated, within five standard deviations of half a root.
     let bench = Bench::new(&[("a", &numbers(0..500)), ("b", &numbers(500..3000))]);
