@@ -492,9 +492,18 @@ fn words_of(text: &str) -> usize {
 fn the_hashes_of_the_example_do_not_change() {
     let format = include_str!("../docs/FORMAT.md");
     let near = Near::with_bands(3, 2).unwrap().with_ngram(2).unwrap();
-    for hash in hash(near, &KeyHasher::new(0), "one two three, one two four") {
-        assert!(format.contains(&format!("{hash:016X}")), "{hash:016X}");
-    }
+    let hashes = hash(near, &KeyHasher::new(0), "one two three, one two four");
+    assert_eq!(hashes, [0xE2F5_DAB5_5D2E_BBA0, 0x68A4_5A27_EC2F_6C0E, 0xA41F_C2FF_BCCD_1CD2]);
+    assert!(hashes.iter().all(|hash| format.contains(&format!("{hash:016X}"))));
+}
+
+/// Repeats change nothing, and do not take long.
+#[test]
+fn a_text_that_repeats_has_the_signature_of_its_grams() {
+    let (near, hasher) = (Near::new(0.8).unwrap(), KeyHasher::new(0));
+    let once = "some words that come again and again ".repeat(2);
+    let often = "some words that come again and again ".repeat(50_000);
+    assert_eq!(hash(near, &hasher, &once), hash(near, &hasher, &often));
 }
 
 #[test]

@@ -25,7 +25,6 @@
 mod blocks;
 mod chars;
 mod class;
-mod decide;
 mod grams;
 mod masks;
 pub mod near;
@@ -111,7 +110,13 @@ impl Rules {
     /// assert!(Rules { at_least: true, ..rules }.is_duplicate(10, 5));
     /// ```
     pub fn is_duplicate(&self, grams: usize, found: usize) -> bool {
-        if self.ngram == 0 { found > 0 } else { decide::passes(self, grams, found) }
+        if self.ngram == 0 { found > 0 } else { self.passes(grams, found) }
+    }
+
+    /// Whether that is the share which the threshold asks for. Without grams there is no share, and no threshold is passed.
+    fn passes(&self, grams: usize, found: usize) -> bool {
+        let share = found as f64 / grams as f64;
+        share > self.threshold || self.at_least && share >= self.threshold
     }
 }
 

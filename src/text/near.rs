@@ -124,7 +124,8 @@ impl Near {
 
     /// With grams of so many tokens, at least 1. All tokens of a document that has fewer are one gram.
     ///
-    /// With longer grams, an edit changes more of them: one of 5 tokens in 45 makes a similarity of about 0.8.
+    /// With longer grams, an edit changes more of them: with grams of 5 tokens, one changed word in a text of 45 leaves a similarity of
+    /// about 0.8.
     ///
     /// # Errors
     /// [`NearError::Ngram`] if it is 0.

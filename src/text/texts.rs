@@ -1,6 +1,5 @@
 //! Documents in units and grams, and what becomes of each.
 
-use super::decide::passes;
 use super::masks::{self, BLOCK};
 use super::scan::Newline;
 use super::{By, Claim, Rules, Set, grams, tokens};
@@ -33,7 +32,6 @@ const PORTION: usize = 1024;
 /// ```
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// The end of each document's units.
     documents: Vec<Entry>,
     units: Vec<Unit>,
     /// What is looked up, of one unit after the other.
@@ -170,7 +168,7 @@ impl Texts {
             start = document.units;
             document.grams = units.iter().map(|unit| unit.grams).sum();
             document.found = units.iter().map(|unit| unit.found).sum();
-            document.dropped = rules.drop_document && passes(rules, document.grams, document.found);
+            document.dropped = rules.drop_document && rules.passes(document.grams, document.found);
         }
         Ok(())
     }
@@ -197,7 +195,7 @@ impl Texts {
                 if inserted && unit.found < unit.grams {
                     unit.found = set.contains_hashes(hashes, answers)?;
                 }
-                unit.cut = passes(rules, unit.grams, unit.found);
+                unit.cut = rules.is_duplicate(unit.grams, unit.found);
                 if !unit.cut && !rules.frozen && unit.grams > 0 {
                     set.insert_hashes(hashes, answers)?;
                     inserted = true;
@@ -220,7 +218,7 @@ impl Texts {
             // Where a unit is compared as exact text, that is its last hash.
             let counted = &answers[unit.hashes - unit.grams..unit.hashes];
             unit.found = counted.iter().filter(|found| **found).count();
-            unit.cut = if rules.ngram == 0 { unit.found > 0 } else { passes(rules, unit.grams, unit.found) };
+            unit.cut = rules.is_duplicate(unit.grams, unit.found);
         }
         Ok(())
     }
@@ -252,7 +250,7 @@ fn newlines(text: &[u8], into: &mut Vec<Newline>) {
     rest.iter().zip(BLOCK * blocks.len()..).filter(|(byte, _)| **byte == b'\n').for_each(|(_, at)| push(at));
 }
 
-/// Whether a text has nothing but white space: of Unicode where it is UTF-8, of ASCII where it is not.
+/// Whether a text has nothing but white space. One that is not UTF-8 has something else.
 fn is_blank(text: &[u8]) -> bool {
     from_utf8(text).is_ok_and(|text| text.chars().all(char::is_whitespace))
 }

@@ -1,7 +1,6 @@
 //! How many units are cut by mistake.
 
 use super::Rules;
-use super::decide::passes;
 
 /// Below this chance a unit is not counted.
 const NEGLIGIBLE: f64 = 1e-12;
@@ -10,7 +9,7 @@ const NEGLIGIBLE: f64 = 1e-12;
 /// that were seen are alike.
 const EXTREME: f64 = 0.25;
 
-/// How many units a filter of the false-positive rate `fpr` cut by mistake, as far as one of `grams` grams tells, of which `found` were
+/// How many units a filter of the false-positive rate `fpr`, from 0 to 1, cut by mistake, as far as one of `grams` grams tells, of which `found` were
 /// found. Summed over all units, it is the number of wrong removals to expect.
 ///
 /// Of a unit that is cut it is the chance that too few of its grams were in the set. By Bayes' rule the chance that t were is
@@ -31,12 +30,12 @@ const EXTREME: f64 = 0.25;
 /// assert!(wrong_removal(&rules, 50, 41, 0.01) > 0.05); // one is enough
 /// ```
 pub fn wrong_removal(rules: &Rules, grams: usize, found: usize, fpr: f64) -> f64 {
-    let enough = |found| if rules.ngram == 0 { found > 0 } else { passes(rules, grams, found) };
+    let enough = |found| rules.is_duplicate(grams, found);
     if grams == 0 || fpr <= 0.0 || !enough(grams) {
         return 0.0;
     }
     if grams == 1 {
-        return if found == 0 { fpr / (1.0 - fpr) } else { 0.0 };
+        return if found == 0 { fpr / (1.0 - fpr).max(f64::EPSILON) } else { 0.0 };
     }
     if !enough(found) {
         return 0.0;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// What its help ends with.
 pub const EXAMPLES: &str = "\
 The first copy stays, and later ones go. The bytes of a line stay as they are, but for what is cut. Each distinct gram takes about \
-1.3 bytes of memory at -p 0.01. --stats tells how many units went by mistake, as is expected.
+1.3 bytes of memory at -p 0.01. --stats tells the expected number of units that went by mistake.
 
 Examples:
   bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz
@@ -21,11 +21,24 @@ Examples:
   bloomline corpus --by paragraph --ngram 0 --trim --ignore-case pages.jsonl > distinct.jsonl
   bloomline corpus --like dclm --drop-document --state seen.bloom january/ --output-dir clean/january
   bloomline corpus --near 0.8 crawl.jsonl.zst -o clean.jsonl.zst
-  bloomline corpus --by document --min-ngram 5 --state tests.bloom tests.jsonl > /dev/null    # decontaminate: first the test sets,
-  bloomline corpus --frozen --state tests.bloom train.jsonl.gz -o clean.jsonl.gz              # then what is trained with";
+
+To decontaminate, first put the test sets into a filter, and then remove what it knows:
+  bloomline corpus --by document --min-ngram 5 --threshold 1 --state tests.bloom tests.jsonl > /dev/null
+  bloomline corpus --frozen --min-ngram 5 --threshold 0.5 --state tests.bloom train.jsonl.gz -o clean.jsonl.gz";
 
 /// Options of `bloomline corpus`.
 #[derive(Args)]
+#[command(mut_arg("expected_keys", |arg| arg.help(
+    "The number of distinct grams to plan for, about one for each word; of units with --ngram 0, and of documents with --near. Such as \
+     5000000, 5M or 5e6 [default: estimated from samples; should that be too low, the filter takes more memory, and its rate stays]"
+)))]
+#[command(mut_arg("fpr", |arg| arg.help(
+    "The false-positive rate of a gram or unit once the expected ones are in; with --near, of a document [default: 0.01, with \
+     --ngram 0 1e-6]"
+)))]
+#[command(mut_arg("on_error", |arg| arg.help(
+    "What to do with a line that has no text, and with an input that is broken or cannot be opened"
+)))]
 pub struct CorpusOptions {
     #[command(flatten)]
     pub reading: ReadOptions,
@@ -50,7 +63,7 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Duplicates")]
     threshold: Option<f64>,
 
-    /// A share that is the threshold is enough
+    /// A share equal to the threshold is enough
     #[arg(long, help_heading = "Duplicates")]
     at_least: bool,
 
@@ -66,8 +79,9 @@ pub struct CorpusOptions {
     #[arg(long, help_heading = "Duplicates")]
     ignore_case: bool,
 
-    /// Find documents whose sets of 5-grams of words are at least this similar, by MinHash: their Jaccard index, such as 0.8. -p is
-    /// the chance that a document goes though nothing is like it
+    /// Find documents whose sets of 5-grams of words are about this similar, by signatures: their Jaccard index, such as 0.8. At this
+    /// similarity nearly half are found, and 0.1 above it most. -n counts documents, and -p is the chance that a document goes though
+    /// nothing is like it
     #[arg(long, value_name = "SIMILARITY", value_parser = rate, help_heading = "Duplicates")]
     #[arg(conflicts_with_all = ["by", "ngram", "min_ngram", "threshold", "at_least", "trim", "ignore_case", "like"])]
     near: Option<f64>,
@@ -87,7 +101,7 @@ pub struct CorpusOptions {
     keep_empty: bool,
 
     /// Cut nothing. Write into each line what would be cut: the spans in bytes of the text, each with its share, and whether the
-    /// document would go
+    /// document would go. A state remembers what would stay
     #[arg(long, help_heading = "Output")]
     pub annotate: bool,
 
@@ -143,14 +157,23 @@ impl CorpusOptions {
                 "--verify counts units in order, by all of their grams: give --in-order with --output-dir, and no --like dolma",
             );
         }
+        if rule.text.claim == Claim::Gram && self.run.is_side_by_side() {
+            return conflict(
+                "--like dolma --ngram claims grams one by one, and side by side all copies of a unit could go: add --in-order",
+            );
+        }
         if self.frozen {
             self.filter = self.run.state.take();
         }
+        // The rates of grams and of documents that may be near duplicates.
         if rule.text.ngram > 0 {
             self.size.default_fpr = Some(0.01);
         }
         if let Some(near) = rule.near {
-            self.size.fpr = Some(near.band_fpr(self.size.fpr()));
+            let SizeOptions { expected_keys, fpr, default_fpr, .. } = &mut self.size;
+            *expected_keys = expected_keys.map(|documents| documents.saturating_mul(near.bands() as u64));
+            *fpr = fpr.map(|fpr| near.band_fpr(fpr));
+            *default_fpr = default_fpr.map(|fpr| near.band_fpr(fpr));
         }
         Ok(())
     }

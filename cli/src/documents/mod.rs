@@ -5,8 +5,8 @@
 pub mod exact;
 
 use crate::documents::exact::ExactUnits;
-use crate::key::Fault;
 use crate::key::json::Pointer;
+use crate::key::{Fault, KeyRule, Part};
 use bloomline::KeyHasher;
 use bloomline::text::near::{self, Near, Scratch};
 use bloomline::text::{By, Claim, Rules, Set, Texts, Verdict, wrong_removal};
@@ -51,6 +51,12 @@ pub struct Documents {
     /// What is written into the lines, and where in the chunk.
     notes: Vec<(usize, String)>,
 }
+
+/// From this size on a text is huge, and there may be no memory for what is made of it.
+const HUGE: usize = 1 << 24;
+
+/// Bytes that are made of a byte of a line, at most: a newline, whose escape has two, is the start of a paragraph.
+const COPIES: usize = 64;
 
 /// Where a document is.
 struct Place {
@@ -120,12 +126,12 @@ impl DocumentRule {
                 format!("{} bands of {} of {}-grams of words", near.bands(), near.rows(), near.ngram())
             }
             (None, 0) => {
-                let of = if self.text.by == By::Paragraph { "paragraphs of " } else { "" };
-                let mut name = format!("{of}{} of JSON lines", self.pointer);
-                let steps =
-                    [(self.text.trim, ", without white space around"), (self.text.ignore_case, ", case ignored")];
-                steps.iter().filter(|(taken, _)| *taken).for_each(|(_, step)| name += step);
-                name
+                let Rules { by, trim, ignore_case, .. } = self.text;
+                let part = Part::Json(vec![self.pointer.clone()]);
+                // A whole text is the key that other commands make of it, but for the white space that is trimmed.
+                let name = KeyRule { part, trim: false, url: false, ignore_case }.name();
+                let of = if by == By::Paragraph { "paragraphs of " } else { "" };
+                format!("{of}{name}{}", if trim { ", without white space around" } else { "" })
             }
             (None, 1) => "words".to_owned(),
             (None, ngram) => format!("{ngram}-grams of words"),
@@ -154,9 +160,15 @@ impl DocumentRule {
         text.into_iter().fold(name, |all, part| all + &part) + &flags.collect::<String>()
     }
 
-    /// Whether it looks up grams, of which there are about as many as words.
-    pub fn counts_words(&self) -> bool {
-        self.near.is_none() && self.text.ngram > 0
+    /// About how many keys there are in a piece of a line of JSON.
+    pub fn keys_in(&self, piece: &[u8]) -> f64 {
+        match (&self.near, self.text.ngram, self.text.by) {
+            // Words are some six bytes long.
+            (None, 1.., _) => piece.len() as f64 / 6.0,
+            (None, 0, By::Paragraph) => memchr::memmem::find_iter(piece, r"\n").count() as f64,
+            // Other keys are of whole documents.
+            _ => 0.0,
+        }
     }
 
     /// What its units are called.
@@ -178,8 +190,11 @@ impl DocumentRule {
 }
 
 impl Documents {
-    /// Forgets all documents.
+    /// Forgets all documents. Memory that grew for a huge one is given back to the system.
     pub fn clear(&mut self) {
+        if self.text.capacity() > HUGE {
+            *self = Self::default();
+        }
         let Self { places, text, breaks, texts, bands, near: _, scratch: _, cuts, notes } = self;
         places.clear();
         text.clear();
@@ -202,6 +217,9 @@ impl Documents {
 
     /// Adds the document of a line that starts at this byte of the chunk.
     pub fn push(&mut self, line: &[u8], start: usize, rule: &DocumentRule, hasher: &KeyHasher) -> Result<(), Fault> {
+        if line.len() >= HUGE && Vec::<u8>::new().try_reserve_exact(line.len().saturating_mul(COPIES)).is_err() {
+            return Err(Fault::Memory { bytes: line.len() });
+        }
         let pointer = || rule.pointer.to_string();
         let document = from_utf8(line).map_err(Fault::Utf8)?;
         let (before, breaks) = (self.text.len(), self.breaks.len());
@@ -267,16 +285,19 @@ impl Documents {
             }
         }
         let fpr = fpr(set);
-        let (mut text, mut first) = (0, 0);
+        let (mut text, mut first, mut band) = (0, 0, 0);
         let mut verdicts = Vec::new();
         for (i, place) in self.places.iter().enumerate() {
             verdicts.clear();
             let mut dropped = false;
             let whole = &self.text[text..place.text];
             if let Some(near) = &rule.near {
-                let cut = self.near[i];
-                counts.wrong += if cut { 0.0 } else { near.document_fpr(fpr) };
-                verdicts.push(Verdict { range: 0..whole.len(), grams: near.bands(), found: usize::from(cut), cut });
+                // A signature is looked up as a whole, unless the text has no words.
+                let (cut, grams) = (self.near[i], usize::from(place.bands > band));
+                band = place.bands;
+                let found = usize::from(cut);
+                counts.wrong += wrong_removal(&rule.text, grams, found, near.document_fpr(fpr));
+                verdicts.push(Verdict { range: 0..whole.len(), grams, found, cut });
             } else {
                 let document = self.texts.document(i);
                 verdicts.extend(document.verdicts());

@@ -185,7 +185,7 @@ fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Fou
 /// texts have an escape somewhere, and serde_json would allocate for each of them. Calls `newline` with where in the content each
 /// escape for a newline starts.
 fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(usize)) -> bool {
-    let unit = |escape: &str| u32::from_str_radix(escape.get(1..5)?, 16).ok();
+    let unit = |escape: &str| u32::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok();
     let mut rest = content;
     while let Some(backslash) = memchr(b'\\', rest.as_bytes()) {
         into.push_str(&rest[..backslash]);
@@ -567,6 +567,14 @@ mod tests {
             }
             let expected: String = characters.iter().map(|&(character, _)| character).collect();
             prop_assert_eq!(key("/0", &format!("[\"{text}\"]")), Ok(Some(expected)));
+        }
+
+        #[test]
+        fn half_a_pair_of_surrogates_is_nothing(
+            half in prop::sample::select(&[r"\ud83d", r"\udc00"][..]),
+            after in prop::sample::select(&["", "ndc00", r"\ndc00", r"\\dc00", r"\bdc00", r"\u0041", r"\ud83d", "x"][..]),
+        ) {
+            prop_assert!(key("/0", &format!("[\"{half}{after}\"]")).is_err());
         }
 
         #[test]

@@ -116,8 +116,8 @@ impl Sampled {
         let stop = if last { piece.len() } else { memchr::memrchr(end, piece).map_or(start, |end| end + 1) };
         let lines = piece.get(start..stop).filter(|lines| !lines.is_empty());
         let Some(lines) = lines else {
-            // A document is longer. Its words are some six bytes long.
-            return if rule.counts_words() { piece.len() as f64 / 6.0 } else { 0.0 };
+            // A document is longer.
+            return rule.keys_in(piece);
         };
         let (mut documents, hasher) = (Documents::default(), KeyHasher::new(0));
         for line in lines.split(|&byte| byte == end) {

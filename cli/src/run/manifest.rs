@@ -57,8 +57,8 @@ impl TextSummary {
 }
 
 impl<'a> Summary<'a> {
-    /// Of an input of so many bytes, and its output.
-    pub fn new(input: &'a Path, size: u64, place: &'a Place, mark: &Mark) -> Self {
+    /// Of an input of so many bytes, whose lines may be documents, and its output.
+    pub fn new(input: &'a Path, size: u64, place: &'a Place, mark: &Mark, documents: bool) -> Self {
         Self {
             input: input.to_string_lossy(),
             output: place.whole.to_string_lossy(),
@@ -69,7 +69,7 @@ impl<'a> Summary<'a> {
             bytes: mark.counts.bytes,
             input_bytes: size,
             output_bytes: mark.output,
-            text: (mark.counts.units.units > 0).then(|| TextSummary::new(&mark.counts.units)),
+            text: documents.then(|| TextSummary::new(&mark.counts.units)),
             fault: mark.broken.clone(),
         }
     }

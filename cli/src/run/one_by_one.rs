@@ -36,6 +36,8 @@ pub struct OneByOne {
     /// Outputs get their names at once, and not at the next checkpoint.
     stateless: bool,
     manifest: Option<PathBuf>,
+    /// Whether lines are documents.
+    documents: bool,
 }
 
 impl OneByOne {
@@ -53,6 +55,7 @@ impl OneByOne {
             counted: Counts::default(),
             stateless: run.options.state.is_none(),
             manifest: run.options.manifest.clone(),
+            documents: run.document_rule().is_some(),
         };
         if start.is_some() {
             this.publish()?;
@@ -174,7 +177,10 @@ impl OneByOne {
         self.named += whole;
         let Some(path) = &self.manifest else { return Ok(()) };
         let all = self.inputs.iter().zip(&self.folder.places).zip(&self.marks).filter(|(_, mark)| mark.whole);
-        manifest::write(path, all.map(|(((input, size), place), mark)| Summary::new(input, *size, place, mark)))
+        manifest::write(
+            path,
+            all.map(|(((input, size), place), mark)| Summary::new(input, *size, place, mark, self.documents)),
+        )
     }
 }
 

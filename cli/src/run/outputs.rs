@@ -1,4 +1,4 @@
-//! Where the lines of `dedup` go to.
+//! Where the lines of a run go to.
 
 use crate::error::Error;
 use crate::files::{self, Origin};

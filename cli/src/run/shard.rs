@@ -333,9 +333,9 @@ impl Shard {
     }
 
     /// What the manifest tells of it, once it is whole.
-    pub fn summary(&self) -> Option<Summary<'_>> {
+    pub fn summary(&self, documents: bool) -> Option<Summary<'_>> {
         let mark = self.mark();
-        mark.whole.then(|| Summary::new(&self.input, self.size, &self.place, &mark))
+        mark.whole.then(|| Summary::new(&self.input, self.size, &self.place, &mark, documents))
     }
 
     fn mark(&self) -> Mark {

@@ -19,7 +19,6 @@ use crate::run::wakes::Wake;
 use crate::set::claims::Claims;
 use crate::set::counted::Counted;
 use crate::set::inserter::{Counts, Inserter};
-use bloomline::Plan;
 use crossbeam_channel::{Receiver, bounded, never, select, tick};
 use std::cmp::Reverse;
 use std::iter;
@@ -243,14 +242,6 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The mean rate of the set while so many keys are inserted, or the one that it keeps if it grows.
-    fn mean_fpr(&self, inserted: u64) -> f64 {
-        let mut record = locked(&self.record);
-        let plan = record.plan;
-        let mean = |plan: Plan| record.offered.add(inserted, |keys| plan.expected_fpr(keys as u64));
-        plan.map_or(self.run.size.fpr(), mean)
-    }
-
     fn take(&self, shard: &Shard, claims: &Claims, encoders: &mut Vec<Encoder>) -> Result<bool, Stop> {
         let spare = || locked(&self.spare);
         let lines = spare().pop().unwrap_or_default();
@@ -265,8 +256,11 @@ impl<'a> Work<'a> {
             lines.hash(&self.hashing);
             let on_error = self.run.reading.on_error;
             if let What::Document(rule, _) = &self.hashing.what {
-                let mut set = Counted { set: claims, inserted: 0 };
-                let units = lines.decide(rule, on_error, &mut set, None, |set| self.mean_fpr(set.inserted))?;
+                let mut set = Counted::new(claims);
+                let units = lines.decide(rule, on_error, &mut set, None, |set| {
+                    let mut record = locked(&self.record);
+                    record.offered.add(set.inserted, |keys| claims.expected_fpr(keys))
+                })?;
                 *counts = Counts::of_documents(lines, on_error, set.inserted, units);
             } else {
                 lines.mark(on_error, !self.run.inverts(), |hashes, fingerprints, new| {
@@ -325,8 +319,9 @@ impl<'a> Work<'a> {
             let unnamed = self.shards.iter().filter(|shard| shard.is_unnamed());
             self.folder.publish(unnamed.map(|shard| &shard.place))?;
         }
+        let documents = matches!(self.hashing.what, What::Document(..));
         match &self.run.options.manifest {
-            Some(path) => manifest::write(path, self.shards.iter().filter_map(Shard::summary)),
+            Some(path) => manifest::write(path, self.shards.iter().filter_map(|shard| shard.summary(documents))),
             None => Ok(()),
         }
     }

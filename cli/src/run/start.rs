@@ -1,18 +1,23 @@
 //! What a run begins with, however it reads its inputs.
 
+use crate::cli::RunOptions;
 use crate::encode::Compression;
 use crate::error::Error;
+use crate::figures::{readable, readable_size};
 use crate::files;
 use crate::leftovers;
+use crate::lines::estimate::{self, Sampled};
 use crate::lines::input::{Input, Inputs};
 use crate::lines::{Hashing, What};
+use crate::messages::tell;
 use crate::pieces::Crew;
-use crate::run::Run;
 use crate::run::checkpoint::{self, Checkpoint, Checkpoints, Job};
 use crate::run::folder::Folder;
 use crate::run::wakes::{self, Wake};
+use crate::run::{Run, Task};
 use crate::set::exact::Exact;
 use crate::set::inserter::Inserter;
+use crate::set::shared::Address;
 use crate::set::{KeySet, sizing};
 use bloomline::KeyHasher;
 use crossbeam_channel::Receiver;
@@ -25,9 +30,46 @@ const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
 /// What to do instead of losing the outputs of an interrupted run.
 pub const CONTINUE: &str = "continue that run with --resume, ";
 
+/// The set of a run: the one on a server, that of the state, or a new one.
+fn set(run: &Run<'_>, inputs: &[Input]) -> Result<Inserter, Error> {
+    let Run { size, options, .. } = run;
+    let RunOptions { memory, quiet, .. } = options;
+    if let Task::Lines(lines) = run.task
+        && let Some(address) = Address::of(&lines.shared)?
+    {
+        return Ok(Inserter::new(sizing::of_server(lines, &address)?, None, *quiet));
+    }
+    if let Some(filter) = run.frozen() {
+        return Ok(Inserter::new(KeySet::load_for(filter, run.key_name())?, None, *quiet));
+    }
+    if let Some(state) = options.state.as_deref().filter(|state| state.exists()) {
+        let set = KeySet::load_for(state, run.key_name())?;
+        let limit = sizing::limit_of_state(size, options, state, &set)?;
+        return Ok(Inserter::new(set, limit, *quiet));
+    }
+    // Where the choice does not depend on the inputs, nobody looks into them.
+    let asked = size.expected_keys.is_none() && (memory.is_none() || options.state.is_none());
+    let sampled = match run.what() {
+        What::Key(..) => Sampled::Lines,
+        What::Document(rule, _) => Sampled::Documents(rule),
+    };
+    let keys = if asked { estimate::of_inputs(inputs, run.reading.end(), &sampled)? } else { Err(String::new()) };
+    let (set, limit) = sizing::choose(size, options, keys)?.build(size.seed(), &run.key_name())?;
+    if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
+        tell(&format!(
+            "a filter of {}: up to {} distinct {} at a false-positive rate of {}",
+            readable_size(set.memory_bytes()),
+            limit.keys,
+            run.keys(),
+            readable(limit.fpr)
+        ));
+    }
+    Ok(Inserter::new(set, limit, *quiet))
+}
+
 /// The set, and the second look at it.
 pub fn inserter(run: &Run<'_>, inputs: &[Input]) -> Result<Inserter, Error> {
-    let mut inserter = sizing::of_run(run, inputs)?;
+    let mut inserter = set(run, inputs)?;
     inserter.keys = run.keys();
     inserter.exact_units = run.exact_units();
     if run.is_exact() {
@@ -68,10 +110,15 @@ pub fn crew(run: &Run<'_>, outputs: impl IntoIterator<Item = Compression>) -> Re
     }
 }
 
+/// The files of its filter.
+fn filters(run: &Run<'_>) -> Vec<PathBuf> {
+    let state = run.options.state.iter().flat_map(|state| files::of_filter(state));
+    state.chain(run.frozen().map(Path::to_owned)).collect()
+}
+
 /// The files that the run itself keeps.
 pub fn own_files(run: &Run<'_>) -> Vec<PathBuf> {
-    let of_state = run.options.state.iter().flat_map(|state| files::of_filter(state));
-    of_state.chain(run.options.manifest.clone()).collect()
+    filters(run).into_iter().chain(run.options.manifest.clone()).collect()
 }
 
 /// What is no input where a directory has it: the state, the folder of outputs, and files that this run continues, or empties
@@ -79,8 +126,7 @@ pub fn own_files(run: &Run<'_>) -> Vec<PathBuf> {
 pub fn no_inputs(run: &Run<'_>) -> Vec<PathBuf> {
     let safe = run.options.resume || run.options.force || run.options.state.as_deref().is_some_and(Path::exists);
     let outputs = run.outputs().map(Path::to_owned).chain(run.options.manifest.clone()).filter(|_| safe);
-    let state = run.options.state.iter().flat_map(|state| files::of_filter(state));
-    state.chain(outputs).chain(run.options.output_dir.clone()).collect()
+    filters(run).into_iter().chain(outputs).chain(run.options.output_dir.clone()).collect()
 }
 
 /// A run whose outputs are in a folder.
@@ -99,8 +145,7 @@ impl InFolder {
             return Err(Error::ResumeStream);
         }
         let path = run.options.output_dir.as_deref().expect("the lines go to a folder");
-        let state = run.options.state.iter().flat_map(|state| files::of_filter(state));
-        let mut own: Vec<PathBuf> = state.chain(run.reading.files_from.clone()).collect();
+        let mut own: Vec<PathBuf> = filters(run).into_iter().chain(run.reading.files_from.clone()).collect();
         if let Some(manifest) = &run.options.manifest {
             files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
             if files::is_standard(manifest) {

@@ -81,6 +81,16 @@ impl Claims {
         }
     }
 
+    /// The false-positive rate to expect with so many keys. A set that grows knows how many it has.
+    pub fn expected_fpr(&self, keys: f64) -> f64 {
+        match self {
+            Self::Sized(filter) => filter.expected_fpr(keys as u64),
+            Self::Scalable(filter) => filter.expected_fpr(),
+            Self::Locked(both) => both.lock().expect("no thread panics while it inserts").0.expected_fpr(keys),
+            Self::Taken => unreachable!("whoever took the set gave it back"),
+        }
+    }
+
     /// The false-positive rate of the bits as they are. Reads the whole filter.
     pub fn current_fpr(&self) -> f64 {
         match self {

@@ -1,4 +1,4 @@
-//! A set whose inserts are counted while units are decided.
+//! Sets that decide units: the one of a run in order, and the one that threads share. What goes in is counted.
 
 use crate::error::Error;
 use crate::set::KeySet;
@@ -11,35 +11,14 @@ pub struct Counted<S> {
     pub inserted: u64,
 }
 
-/// What looks up and inserts.
-pub trait Keys {
-    /// See [`KeySet::contains_hashes`].
-    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error>;
-    /// See [`KeySet::insert_hashes`].
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error>;
-}
-
-impl Keys for &mut KeySet {
-    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
-        KeySet::contains_hashes(self, hashes, found)
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
-        KeySet::insert_hashes(self, hashes, new)
+impl<S> Counted<S> {
+    /// Nothing went in.
+    pub fn new(set: S) -> Self {
+        Self { set, inserted: 0 }
     }
 }
 
-impl Keys for &Claims {
-    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
-        Claims::contains_hashes(self, hashes, found)
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
-        Claims::insert_hashes(self, hashes, &[], new).map(|(inserted, _)| inserted)
-    }
-}
-
-impl<S: Keys> Set for Counted<S> {
+impl Set for Counted<&mut KeySet> {
     type Error = Error;
 
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
@@ -48,6 +27,20 @@ impl<S: Keys> Set for Counted<S> {
 
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
         let count = self.set.insert_hashes(hashes, new)?;
+        self.inserted += count as u64;
+        Ok(count)
+    }
+}
+
+impl Set for Counted<&Claims> {
+    type Error = Error;
+
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
+        self.set.contains_hashes(hashes, found)
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
+        let (count, _) = self.set.insert_hashes(hashes, &[], new)?;
         self.inserted += count as u64;
         Ok(count)
     }

@@ -85,6 +85,12 @@ impl Estimated {
         self.keys - self.room + self.more.as_ref().map_or(0, ScalableBloomFilter::keys)
     }
 
+    /// The false-positive rate to expect with the keys that it has.
+    pub fn expected_fpr(&self) -> f64 {
+        let first = self.first.expected_fpr(self.keys - self.room);
+        first + (1.0 - first) * self.more.as_ref().map_or(0.0, ScalableBloomFilter::expected_fpr)
+    }
+
     /// The false-positive rate of the bits as they are. Reads all filters.
     pub fn current_fpr(&self) -> f64 {
         let first = self.first.current_fpr();

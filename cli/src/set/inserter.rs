@@ -1,4 +1,4 @@
-//! Inserting the keys of lines into a set, in order, and counting them.
+//! Inserting keys of lines and units of documents into a set, in order, and counting them.
 
 use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, UnitCounts};
@@ -256,7 +256,7 @@ impl Inserter {
     ) -> Result<(), Stop> {
         let offered = &mut self.offered;
         let fpr = |set: &Counted<&mut KeySet>| offered.add(set.inserted, |keys| set.set.expected_fpr(keys));
-        let mut set = Counted { set: &mut self.set, inserted: 0 };
+        let mut set = Counted::new(&mut self.set);
         let units = lines.decide(rule, on_error, &mut set, self.exact_units.as_mut(), fpr)?;
         let inserted = set.inserted;
         let counts = Counts::of_documents(lines, on_error, inserted, units);

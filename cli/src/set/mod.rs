@@ -189,16 +189,14 @@ impl KeySet {
         }
     }
 
-    /// The false-positive rate to expect with so many keys: those that a filter has no room for are in the next one.
+    /// The false-positive rate to expect with so many keys. A set that grows knows how many it has.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
-        let (mut left, mut misses) = (keys, 1.0);
-        let mut stages = self.stages().peekable();
-        while let Some(stage) = stages.next() {
-            let room = stage.expected_keys().filter(|_| stages.peek().is_some()).map_or(left, |room| room as f64);
-            misses *= 1.0 - stage.expected_fpr(left.min(room) as u64);
-            left = (left - room).max(0.0);
+        match self {
+            Self::Sized(filter) => filter.expected_fpr(keys as u64),
+            Self::Estimated(filter) => filter.expected_fpr(),
+            Self::Scalable(filter) => filter.expected_fpr(),
+            Self::Shared(filter) => filter.plan.expected_fpr(keys as u64),
         }
-        1.0 - misses
     }
 
     /// Asks a server how full the filter is; the others know.

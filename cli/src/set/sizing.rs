@@ -2,12 +2,9 @@
 
 use crate::cli::{BuildOptions, DedupOptions, RunOptions, SizeOptions, WhenFull};
 use crate::error::Error;
-use crate::figures::{readable, readable_size};
-use crate::lines::What;
+use crate::figures::readable;
 use crate::lines::estimate::{self, Sampled};
 use crate::lines::input::Input;
-use crate::messages::tell;
-use crate::run::{Run, Task};
 use crate::set::KeySet;
 use crate::set::estimated::Estimated;
 use crate::set::inserter::{Inserter, Limit};
@@ -20,7 +17,7 @@ const FIRST: u64 = 1 << 20;
 
 /// A set in memory that is not built yet.
 #[derive(Debug, PartialEq)]
-enum Choice {
+pub enum Choice {
     /// One filter of this size, the keys and the rate that ask for it, and when it is full.
     Sized { plan: Plan, keys: Option<u64>, fpr: Option<f64>, limit: Limit },
     /// A filter for this number of keys, with this plan, and more filters if more come. Together they keep the rate.
@@ -55,45 +52,8 @@ pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<Inserter, Error> 
     Ok(Inserter::new(set, None, options.quiet))
 }
 
-/// The set of a run: the one on a server, that of the state, or a new one.
-pub fn of_run(run: &Run, inputs: &[Input]) -> Result<Inserter, Error> {
-    let Run { size, options, .. } = run;
-    let RunOptions { memory, quiet, .. } = options;
-    if let Task::Lines(lines) = run.task
-        && let Some(address) = Address::of(&lines.shared)?
-    {
-        return Ok(Inserter::new(of_server(lines, &address)?, None, *quiet));
-    }
-    if let Some(filter) = run.frozen() {
-        return Ok(Inserter::new(KeySet::load_for(filter, run.key_name())?, None, *quiet));
-    }
-    if let Some(state) = options.state.as_deref().filter(|state| state.exists()) {
-        let set = KeySet::load_for(state, run.key_name())?;
-        let limit = limit_of_state(size, options, state, &set)?;
-        return Ok(Inserter::new(set, limit, *quiet));
-    }
-    // Where the choice does not depend on the inputs, nobody looks into them.
-    let asked = size.expected_keys.is_none() && (memory.is_none() || options.state.is_none());
-    let sampled = match run.what() {
-        What::Key(..) => Sampled::Lines,
-        What::Document(rule, _) => Sampled::Documents(rule),
-    };
-    let keys = if asked { estimate::of_inputs(inputs, run.reading.end(), &sampled)? } else { Err(String::new()) };
-    let (set, limit) = choose(size, options, keys)?.build(size.seed(), &run.key_name())?;
-    if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
-        tell(&format!(
-            "a filter of {}: up to {} distinct {} at a false-positive rate of {}",
-            readable_size(set.memory_bytes()),
-            limit.keys,
-            run.keys(),
-            readable(limit.fpr)
-        ));
-    }
-    Ok(Inserter::new(set, limit, *quiet))
-}
-
 /// Chooses by the options, and by what the inputs tell: how many keys they have, or which of them does not tell.
-fn choose(size: &SizeOptions, options: &RunOptions, found: Result<u64, String>) -> Result<Choice, Error> {
+pub fn choose(size: &SizeOptions, options: &RunOptions, found: Result<u64, String>) -> Result<Choice, Error> {
     let RunOptions { memory, max_fpr, when_full, state, .. } = options;
     let stop = *when_full == Some(WhenFull::Stop);
     // A number of the user is a plan. One of the inputs is a guess.
@@ -157,7 +117,8 @@ fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>,
 }
 
 impl Choice {
-    fn build(self, seed: u64, key_name: &str) -> Result<(KeySet, Option<Limit>), Error> {
+    /// Builds it.
+    pub fn build(self, seed: u64, key_name: &str) -> Result<(KeySet, Option<Limit>), Error> {
         match self {
             Self::Sized { plan, keys, fpr, limit } => {
                 let mut builder = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
@@ -180,7 +141,7 @@ impl Choice {
 }
 
 /// The set on a server: with -n the one of this size, and without the one that is there.
-fn of_server(options: &DedupOptions, address: &Address) -> Result<KeySet, Error> {
+pub fn of_server(options: &DedupOptions, address: &Address) -> Result<KeySet, Error> {
     let SizeOptions { expected_keys, fpr, seed, .. } = options.size;
     if fpr.is_some() && expected_keys.is_none() {
         return Err(Error::SharedOfRate);
@@ -194,7 +155,7 @@ fn of_server(options: &DedupOptions, address: &Address) -> Result<KeySet, Error>
 }
 
 /// When a set that was saved is full. Refuses options that ask for another set.
-fn limit_of_state(
+pub fn limit_of_state(
     size: &SizeOptions,
     options: &RunOptions,
     state: &Path,

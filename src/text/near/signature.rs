@@ -17,14 +17,14 @@ const EMPTY: u64 = u64::MAX;
 ///
 /// In a place, every gram of the union of two sets is equally likely to have the least number. So the chance that both
 /// signatures have it is the Jaccard similarity.
-pub(super) fn sign(grams: &[u64], values: usize, signature: &mut Vec<u64>) {
+pub(super) fn sign(grams: &mut Vec<u64>, values: usize, signature: &mut Vec<u64>) {
     signature.clear();
     signature.resize(values, EMPTY);
     let mut empty = values;
     // What the rounds so far have added to the state of each gram's random numbers, which begins as the gram.
     let mut added = 0;
     for round in 0..2 * values as u64 {
-        for gram in grams {
+        for gram in &*grams {
             let number = random(&mut gram.wrapping_add(added));
             let place = match round.checked_sub(values as u64) {
                 None => ((u128::from(number) * values as u128) >> 64) as usize,
@@ -37,6 +37,11 @@ pub(super) fn sign(grams: &[u64], values: usize, signature: &mut Vec<u64>) {
         }
         if empty == 0 {
             return;
+        }
+        // So many different grams would have filled all places. Repeats change nothing, and would be thrown in each round.
+        if round == 2 && grams.len() > 4 * values {
+            grams.sort_unstable();
+            grams.dedup();
         }
         random(&mut added);
     }
