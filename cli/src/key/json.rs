@@ -574,7 +574,8 @@ mod tests {
             half in prop::sample::select(&[r"\ud83d", r"\udc00"][..]),
             after in prop::sample::select(&["", "ndc00", r"\ndc00", r"\\dc00", r"\bdc00", r"\u0041", r"\ud83d", "x"][..]),
         ) {
-            prop_assert!(key("/0", &format!("[\"{half}{after}\"]")).is_err());
+            let document = format!("[\"{half}{after}\"]");
+            prop_assert!(key("/0", &document).is_err(), "{document}");
         }
 
         #[test]

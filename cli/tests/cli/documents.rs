@@ -127,7 +127,7 @@ fn model(documents: &[String]) -> Vec<String> {
 fn documents(count: usize) -> Vec<String> {
     let paragraph = |i: usize| {
         let mut words: Vec<String> = sentence(i % 997, 1 + i % 23).split(' ').map(str::to_owned).collect();
-        if i % 3 == 0 {
+        if i.is_multiple_of(3) {
             let at = i % words.len();
             words[at] = format!("x{i}");
         }
@@ -260,7 +260,7 @@ fn side_by_side_every_text_stays_and_copies_are_counted() {
         assert_eq!(number(&stats(&output), "kept"), kept.len() as f64);
         kept.len() - COUNT
     };
-    let manifest = clean(bench.run(&format!("corpus -n 400000 -p 1e-9 --in-order --manifest m --output-dir p a b")));
+    let manifest = clean(bench.run("corpus -n 400000 -p 1e-9 --in-order --manifest m --output-dir p a b"));
     assert_eq!(manifest, b"");
     let lines: Vec<Value> = text(&bench.read("m")).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let bytes = all.concat().len() as f64;
