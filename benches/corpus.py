@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a corpus of English prose from documentation that Debian packages: 440 MB of JSON lines, in one file and in eight shards.
 
-    benches/corpus.py /tmp/large [MEGABYTES]    # as root on Debian, after `apt-get update`
+    benches/corpus.py /tmp/large [MEGABYTES]    # as root on Debian 12, after `apt-get update`
 
 A document is a page. A paragraph stands on one line, however its source was wrapped. Code is left out, and lines of fewer than
 five words, as C4 does; licences and what else pages have in common stays in. Pages of all packages are mixed, in the same order

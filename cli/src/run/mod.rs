@@ -173,6 +173,9 @@ impl<'a> Run<'a> {
         // A server that failed would be waited for once more.
         let alive = !matches!(stop, Some(Stop::After(_)));
         inserter.tell_shared(alive);
+        if let Some(rule) = self.document_rule() {
+            inserter.tell_wrong(rule.units());
+        }
         if let Some(format) = self.options.stats {
             if alive {
                 inserter.set.refresh()?;

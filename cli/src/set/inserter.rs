@@ -323,6 +323,18 @@ impl<S> Inserter<S> {
         }
     }
 
+    /// Tells the user if more than a hundredth of the `units` that went are expected to have gone by mistake.
+    pub fn tell_wrong(&self, units: &str) {
+        let UnitCounts { duplicates, wrong, .. } = self.counts.units;
+        if !self.quiet && wrong >= 1.0 && wrong > 0.01 * duplicates as f64 {
+            warn(&format!(
+                "of the {duplicates} {units} that went, {wrong:.0} are expected to have gone by mistake: the filter is too full; plan \
+                 for more {} with -n, or give a lower rate with -p",
+                self.keys
+            ));
+        }
+    }
+
     /// Counts an input that is left out, or the rest of which is, and tells the user why.
     pub fn leave_out(&mut self, why: &str) {
         self.counts.left_out += 1;

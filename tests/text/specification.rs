@@ -1,0 +1,162 @@
+//! The rules once more, slowly: tokens of the library for word boundaries, and sets of their sequences.
+
+use bloomline::text::{By, Claim, Rules, Set, Texts, words};
+use std::collections::HashSet;
+use std::convert::Infallible;
+
+/// A set without false positives.
+#[derive(Default)]
+pub struct Exact(pub HashSet<u64>);
+
+impl Set for Exact {
+    type Error = Infallible;
+
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Infallible> {
+        assert_eq!(hashes.len(), found.len());
+        hashes.iter().zip(&mut *found).for_each(|(hash, found)| *found = self.0.contains(hash));
+        Ok(found.iter().filter(|found| **found).count())
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Infallible> {
+        assert_eq!(hashes.len(), new.len());
+        hashes.iter().zip(&mut *new).for_each(|(hash, new)| *new = self.0.insert(*hash));
+        Ok(new.iter().filter(|new| **new).count())
+    }
+}
+
+/// A gram: its tokens, or an exact text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Gram {
+    Tokens(Vec<Vec<u8>>),
+    Text(Vec<u8>),
+}
+
+/// What becomes of a document: the range, grams, found grams and fate of each unit, and whether it is dropped.
+pub type Fate = (Vec<(usize, usize, usize, usize, bool)>, bool);
+
+/// The rules, written a second time.
+pub struct Specification {
+    pub rules: Rules,
+    pub seen: HashSet<Gram>,
+}
+
+impl Specification {
+    fn units(&self, text: &[u8]) -> Vec<(usize, usize)> {
+        let mut cuts = vec![0];
+        if self.rules.by == By::Paragraph {
+            cuts.extend((0..text.len()).filter(|&at| text[at] == b'\n'));
+        }
+        cuts.push(text.len());
+        cuts.windows(2).map(|cut| (cut[0], cut[1])).collect()
+    }
+
+    /// The tokens of a unit.
+    pub fn tokens(unit: &[u8]) -> Vec<Vec<u8>> {
+        let mut tokens = Vec::new();
+        for chunk in unit.utf8_chunks() {
+            tokens.extend(words(chunk.valid()).map(|token| token.as_bytes().to_vec()));
+            tokens.extend((!chunk.invalid().is_empty()).then(|| chunk.invalid().to_vec()));
+        }
+        tokens
+    }
+
+    fn exact(&self, unit: &[u8]) -> Option<Gram> {
+        let unit = match self.rules.by {
+            By::Paragraph => unit.strip_prefix(b"\n").unwrap_or(unit),
+            By::Document => unit,
+        };
+        let text = str::from_utf8(unit);
+        if text.is_ok_and(|text| text.trim().is_empty()) {
+            return None;
+        }
+        let trimmed = match text {
+            _ if !self.rules.trim => unit,
+            Ok(text) => text.trim().as_bytes(),
+            Err(_) => unit.trim_ascii(),
+        };
+        Some(Gram::Text(match str::from_utf8(trimmed) {
+            _ if !self.rules.ignore_case => trimmed.to_vec(),
+            Ok(text) => text.to_lowercase().into_bytes(),
+            Err(_) => trimmed.to_ascii_lowercase(),
+        }))
+    }
+
+    /// The grams of a unit, and the exact text that it is compared by.
+    fn grams(&self, unit: &[u8]) -> (Vec<Gram>, Option<Gram>) {
+        let Rules { ngram, min_ngram, claim, .. } = self.rules;
+        if ngram == 0 {
+            return (Vec::new(), self.exact(unit));
+        }
+        let tokens = Self::tokens(unit);
+        let mut grams: Vec<Gram> = tokens.windows(ngram).map(|tokens| Gram::Tokens(tokens.to_vec())).collect();
+        if claim == Claim::Unit && grams.is_empty() && !tokens.is_empty() && tokens.len() >= min_ngram {
+            grams.push(Gram::Tokens(tokens));
+        }
+        let exact = if claim == Claim::Gram && grams.len() < 2 { self.exact(unit) } else { None };
+        (grams, exact)
+    }
+
+    fn enough(&self, found: usize, grams: usize) -> bool {
+        let share = found as f64 / grams as f64;
+        if self.rules.at_least { share >= self.rules.threshold } else { share > self.rules.threshold }
+    }
+
+    /// Whether it was seen; claims it.
+    fn claim(&mut self, gram: Gram) -> bool {
+        if self.rules.frozen { self.seen.contains(&gram) } else { !self.seen.insert(gram) }
+    }
+
+    /// What becomes of the next document.
+    pub fn push(&mut self, text: &[u8]) -> Fate {
+        let mut units = Vec::new();
+        for (start, end) in self.units(text) {
+            let (grams, exact) = self.grams(&text[start..end]);
+            let (count, found, cut) = match (self.rules.ngram, self.rules.claim) {
+                (0, _) => {
+                    let (count, found) = (usize::from(exact.is_some()), exact.is_some_and(|gram| self.claim(gram)));
+                    (count, usize::from(found), found)
+                }
+                (_, Claim::Unit) => {
+                    let found = grams.iter().filter(|gram| self.seen.contains(gram)).count();
+                    let cut = self.enough(found, grams.len());
+                    let count = grams.len();
+                    if !cut && !self.rules.frozen {
+                        self.seen.extend(grams);
+                    }
+                    (count, found, cut)
+                }
+                (_, Claim::Gram) => {
+                    let short = grams.len() < 2;
+                    let (mut count, mut found) = (grams.len(), 0);
+                    for gram in grams {
+                        found += usize::from(self.claim(gram));
+                    }
+                    if short {
+                        count = usize::from(exact.is_some());
+                        found = usize::from(exact.is_some_and(|gram| self.claim(gram)));
+                    }
+                    (count, found, self.enough(found, count))
+                }
+            };
+            units.push((start, end, count, found, cut));
+        }
+        let sum = |of: fn(&(usize, usize, usize, usize, bool)) -> usize| units.iter().map(of).sum::<usize>();
+        let dropped = self.rules.drop_document && self.enough(sum(|unit| unit.3), sum(|unit| unit.2));
+        (units, dropped)
+    }
+}
+
+/// What became of documents that are decided.
+pub fn fates(texts: &Texts) -> Vec<Fate> {
+    let fate = |i| {
+        let document = texts.document(i);
+        let units: Vec<_> = document
+            .verdicts()
+            .map(|unit| (unit.range.start, unit.range.end, unit.grams, unit.found, unit.cut))
+            .collect();
+        assert_eq!(document.grams(), units.iter().map(|unit| unit.2).sum::<usize>());
+        assert_eq!(document.found(), units.iter().map(|unit| unit.3).sum::<usize>());
+        (units, document.dropped())
+    };
+    (0..texts.len()).map(fate).collect()
+}
