@@ -81,8 +81,11 @@ fn lines_without_a_text_are_faults() {
     let lines = format!("{good}{{\"id\":2}}\n{{\"text\":7}}\n{{\"text\":\"\\ud800\"}}\nnone\n{good}");
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     let output = bench.run("corpus in");
-    tells(&failed(&output), &["\"in\", line 2", "no value at \"/text\""]);
+    tells(&failed(&output), &["no text in \"in\", line 2", "no value at \"/text\""]);
     assert_eq!(text(&output.stdout), good);
+    let output = bench.run("corpus --on-error skip in");
+    tells(&text(&output.stderr), &["lines without a text: 4", "\"in\", line 2"]);
+    tells(&failed(&bench.run("corpus --output-dir o in")), &["no text in \"in\", line 2"]);
     let output = bench.run("corpus --on-error skip --stats=json in");
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), good.clone()));
     assert_eq!((number(&stats(&output), "without_text"), number(&stats(&output), "dropped")), (4.0, 1.0));
