@@ -197,6 +197,8 @@ fn a_frozen_filter_stays_as_it_is() {
     // What is not in the filter stays each time that it comes.
     assert_eq!(texts(&clean(bench.run("corpus --frozen --state t --min-ngram 5 train train"))).len(), 4);
     assert!(bench.read("t") == state);
+    // Nothing is claimed, so side by side each copy is decided alike.
+    assert_eq!(bench.clean("corpus --frozen --like dolma --ngram 13 --state t --output-dir o train"), "");
     // No output is written over it, and no directory reads it.
     for options in ["-o t train", "--manifest t --output-dir o train", "-o t --force train"] {
         let message = bench.refused(&format!("corpus --frozen --state t {options}"));
@@ -308,6 +310,21 @@ fn wrong_removals_are_as_many_as_is_expected() {
     }
 }
 
+/// -n and -p are of documents, whatever they are looked up by.
+#[test]
+fn a_filter_for_near_duplicates_is_sized_in_documents() {
+    let lines: String = (0..1000).map(|i| line(i, &sentence(i * 13 + 5, 40).replace('w', &format!("v{i}x")))).collect();
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    assert_eq!(bench.clean("corpus --near 0.8 -n 1000 -p 1e-6 --state s in"), lines);
+    // The file knows the rate.
+    assert_eq!(bench.clean("corpus --near 0.8 --state s in"), "");
+    assert_eq!(bench.clean("corpus --near 0.8 --state s -n 1000 -p 1e-6 in"), "");
+    tells(&bench.refused("corpus --near 0.8 --state s -p 0.1 in"), &["\"s\"", "false-positive rate"]);
+    // One of nine bands is enough: 1 - 0.95^(1/9).
+    let output = bench.run("corpus --near 0.8 --memory 1M -p 0.01 --max-fpr 0.05 in");
+    tells(&text(&output.stderr), &["distinct bands at a false-positive rate of 0.0057"]);
+}
+
 #[test]
 fn near_duplicates_go() {
     let original = |i: usize| sentence(i * 31, 200);
@@ -332,6 +349,15 @@ fn options_that_do_not_fit_are_refused() {
         ("--verify --stats --output-dir o", ["--verify", "--in-order"]),
         ("--threshold 1.1", ["1.1", "from 0 to 1"]),
         ("--json-pointer text", ["text", "\"/\""]),
+        // What would play no part.
+        ("--ngram 0 --threshold 0.5", ["--threshold", "--ngram 0"]),
+        ("--like c4 --at-least", ["--at-least", "--drop-document"]),
+        ("--ngram 0 --drop-document --min-ngram 5", ["--min-ngram", "leave it out"]),
+        ("--like dolma --ngram 5 --min-ngram 5", ["--min-ngram", "leave it out"]),
+        ("--frozen --state s -p 0.1", ["--frozen", "--fpr"]),
+        ("--frozen --state s --seed 1", ["--frozen", "--seed"]),
+        ("--frozen --state s --when-full grow", ["--frozen", "--when-full"]),
+        ("--frozen --state s --wait", ["--frozen", "--wait"]),
     ] {
         tells(&bench.refused(&format!("corpus {options} in")), &parts);
     }
