@@ -46,7 +46,7 @@ pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
         }
         search.progress.end();
         output.finish()?;
-        warn_of_faults(search.faults, search.first_fault.as_deref());
+        warn_of_faults("key", search.faults, search.first_fault.as_deref());
     }
     Ok(search.exit_code())
 }
@@ -106,7 +106,7 @@ impl Search<'_> {
                 }
                 self.progress.show(self.lines, || vec![format!("{} selected", readable_count(self.selected as f64))]);
                 consume(lines, selected)?;
-                position.check(lines)
+                position.check(lines, "key")
             }
             Event::Broken(_, why) => {
                 self.incomplete = true;

@@ -48,7 +48,7 @@ errors! {
         "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines \
          with -n";
     Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
-    NoKey { line: String, fault: Fault } => "no key in {line}: {fault}; choose with --on-error how to go on";
+    NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
 
     NeverFull { max_fpr: f64 } =>
         "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out \

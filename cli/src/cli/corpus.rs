@@ -106,8 +106,9 @@ pub struct CorpusOptions {
     pub annotate: bool,
 
     /// Insert nothing: remove what stands in the state, which stays as it is
-    #[arg(long, requires = "state", conflicts_with_all = ["shrink", "checkpoint", "resume", "expected_keys", "memory", "max_fpr"])]
-    #[arg(help_heading = "Remembering")]
+    #[arg(long, requires = "state", help_heading = "Remembering")]
+    #[arg(conflicts_with_all = ["shrink", "checkpoint", "resume", "wait"])]
+    #[arg(conflicts_with_all = ["expected_keys", "fpr", "seed", "memory", "max_fpr", "when_full"])]
     frozen: bool,
 
     /// Count the units that went by mistake, with all grams in memory: about 20 bytes for each
@@ -149,6 +150,16 @@ impl CorpusOptions {
         if (self.trim || self.ignore_case) && rule.text.ngram > 0 {
             return conflict("--trim and --ignore-case are for exact texts, so give --ngram 0 too");
         }
+        let counts_words = rule.text.ngram > 0 && rule.text.claim == Claim::Unit;
+        if self.min_ngram.is_some() && !counts_words {
+            return conflict("--min-ngram plays no part with --ngram 0 and with --like dolma: leave it out");
+        }
+        if rule.text.ngram == 0 && !self.drop_document && (self.threshold.is_some() || self.at_least) {
+            return conflict(
+                "--threshold and --at-least are for grams, and --ngram 0 compares exact texts: leave them out, or add \
+                 --drop-document",
+            );
+        }
         if self.run.when_full == Some(WhenFull::Stop) {
             return conflict("--when-full stop is for lines; choose warn or grow");
         }
@@ -157,7 +168,7 @@ impl CorpusOptions {
                 "--verify counts units in order, by all of their grams: give --in-order with --output-dir, and no --like dolma",
             );
         }
-        if rule.text.claim == Claim::Gram && self.run.is_side_by_side() {
+        if rule.text.claim == Claim::Gram && self.run.is_side_by_side() && !self.frozen {
             return conflict(
                 "--like dolma --ngram claims grams one by one, and side by side all copies of a unit could go: add --in-order",
             );
@@ -173,6 +184,7 @@ impl CorpusOptions {
             let SizeOptions { expected_keys, fpr, default_fpr, .. } = &mut self.size;
             *expected_keys = expected_keys.map(|documents| documents.saturating_mul(near.bands() as u64));
             *fpr = fpr.map(|fpr| near.band_fpr(fpr));
+            self.run.max_fpr = self.run.max_fpr.map(|fpr| near.band_fpr(fpr));
             *default_fpr = default_fpr.map(|fpr| near.band_fpr(fpr));
         }
         Ok(())

@@ -34,10 +34,11 @@ impl Position {
         self.name.as_deref().unwrap_or("the input")
     }
 
-    /// Fails with the line at which the marks of lines that start here end, if that has no key.
-    pub fn check(&self, lines: &mut Lines) -> Result<(), Stop> {
+    /// Fails with the line at which the marks of lines that start here end, if that lacks `what`: a key or a text.
+    pub fn check(&self, lines: &mut Lines, what: &'static str) -> Result<(), Stop> {
+        let line = |lines: &Lines| self.of_line(lines, lines.passed()).line();
         match lines.take_fault() {
-            Some(fault) => Err(Stop::After(Error::NoKey { line: self.of_line(lines, lines.passed()).line(), fault })),
+            Some(fault) => Err(Stop::After(Error::NoKey { what, line: line(lines), fault })),
             None => Ok(()),
         }
     }

@@ -107,6 +107,14 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// What a line has to have.
+    pub fn wanted(&self) -> &'static str {
+        match self.task {
+            Task::Lines(_) => "key",
+            Task::Documents(_) => "text",
+        }
+    }
+
     /// What of a line is hashed, but for a second hash.
     pub fn what(&self) -> What {
         match self.task {

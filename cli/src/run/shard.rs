@@ -206,7 +206,7 @@ impl Shard {
             match chunk {
                 Chunk::Lines(mut lines, mut counts) => {
                     let fault = gatherer.add(&lines, &mut counts, run);
-                    gatherer.position.check(&mut lines)?;
+                    gatherer.position.check(&mut lines, run.wanted())?;
                     let Gatherer { position, broken, .. } = gatherer;
                     let mut why = None;
                     position.advance(&lines, lines.count(), |position, error| {

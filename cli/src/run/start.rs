@@ -71,6 +71,7 @@ fn set(run: &Run<'_>, inputs: &[Input]) -> Result<Inserter, Error> {
 pub fn inserter(run: &Run<'_>, inputs: &[Input]) -> Result<Inserter, Error> {
     let mut inserter = set(run, inputs)?;
     inserter.keys = run.keys();
+    inserter.wanted = run.wanted();
     inserter.exact_units = run.exact_units();
     if run.is_exact() {
         inserter.exact = Some(Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?);

@@ -40,6 +40,8 @@ pub struct Inserter<S = KeySet> {
     first_fault: Option<String>,
     /// What its keys are called.
     pub keys: &'static str,
+    /// What a line has to have.
+    pub wanted: &'static str,
     /// What tells how many units are taken for duplicates by mistake.
     pub exact_units: Option<ExactUnits>,
 }
@@ -156,6 +158,7 @@ impl Inserter {
             counts: Counts::default(),
             first_fault: None,
             keys: "lines",
+            wanted: "key",
             exact_units: None,
         }
     }
@@ -241,7 +244,7 @@ impl Inserter {
                 let line = position.of_line(lines, lines.passed()).line();
                 Err(Stop::After(Error::Full { line, keys: limit.planned, fpr: limit.fpr }))
             }
-            _ => position.check(lines),
+            _ => position.check(lines, self.wanted),
         }
     }
 
@@ -261,7 +264,7 @@ impl Inserter {
         let inserted = set.inserted;
         let counts = Counts::of_documents(lines, on_error, inserted, units);
         self.count(&counts, position.first_fault(lines), KeySet::current_fpr);
-        position.check(lines)
+        position.check(lines, self.wanted)
     }
 
     /// Tells the user what there is to know about a set on a server; `alive` if it can be asked.
@@ -276,7 +279,8 @@ impl<S> Inserter<S> {
     /// With another set in the place of this one.
     pub fn with_set<T>(self, set: T) -> (S, Inserter<T>) {
         let before = self.set;
-        let Self { limit, exact, keys_before, offered, plan, quiet, told, counts, first_fault, keys, .. } = self;
+        let Self { limit, exact, keys_before, offered, plan, quiet, told, counts, first_fault, keys, wanted, .. } =
+            self;
         let exact_units = self.exact_units;
         let with = Inserter {
             set,
@@ -290,6 +294,7 @@ impl<S> Inserter<S> {
             counts,
             first_fault,
             keys,
+            wanted,
             exact_units,
         };
         (before, with)
@@ -319,7 +324,7 @@ impl<S> Inserter<S> {
     /// Tells the user of lines without a key, if there were any.
     pub fn end(&self) {
         if !self.quiet {
-            warn_of_faults(self.counts.faults, self.first_fault.as_deref());
+            warn_of_faults(self.wanted, self.counts.faults, self.first_fault.as_deref());
         }
     }
 
@@ -379,9 +384,9 @@ impl Offered {
     }
 }
 
-/// Tells the user of lines without a key, if there were any, and of the first one.
-pub fn warn_of_faults(faults: u64, first: Option<&str>) {
+/// Tells the user of lines without what is wanted of them, a key or a text, if there were any, and of the first one.
+pub fn warn_of_faults(wanted: &str, faults: u64, first: Option<&str>) {
     if let Some(first) = first {
-        warn(&format!("lines without a key: {faults}; the first is {first}"));
+        warn(&format!("lines without a {wanted}: {faults}; the first is {first}"));
     }
 }

@@ -2,8 +2,11 @@
 
 use crate::common::{Bench, clean, failed, number, stats, tells, text};
 use crate::corpus::{decoded, gzip};
+use crate::side_by_side::{killed, signalled};
 use serde_json::Value;
 use std::collections::HashSet;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 const LONG: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
 
@@ -81,8 +84,11 @@ fn lines_without_a_text_are_faults() {
     let lines = format!("{good}{{\"id\":2}}\n{{\"text\":7}}\n{{\"text\":\"\\ud800\"}}\nnone\n{good}");
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     let output = bench.run("corpus in");
-    tells(&failed(&output), &["\"in\", line 2", "no value at \"/text\""]);
+    tells(&failed(&output), &["no text in \"in\", line 2", "no value at \"/text\""]);
     assert_eq!(text(&output.stdout), good);
+    let output = bench.run("corpus --on-error skip in");
+    tells(&text(&output.stderr), &["lines without a text: 4", "\"in\", line 2"]);
+    tells(&failed(&bench.run("corpus --output-dir o in")), &["no text in \"in\", line 2"]);
     let output = bench.run("corpus --on-error skip --stats=json in");
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), good.clone()));
     assert_eq!((number(&stats(&output), "without_text"), number(&stats(&output), "dropped")), (4.0, 1.0));
@@ -194,6 +200,8 @@ fn a_frozen_filter_stays_as_it_is() {
     // What is not in the filter stays each time that it comes.
     assert_eq!(texts(&clean(bench.run("corpus --frozen --state t --min-ngram 5 train train"))).len(), 4);
     assert!(bench.read("t") == state);
+    // Nothing is claimed, so side by side each copy is decided alike.
+    assert_eq!(bench.clean("corpus --frozen --like dolma --ngram 13 --state t --output-dir o train"), "");
     // No output is written over it, and no directory reads it.
     for options in ["-o t train", "--manifest t --output-dir o train", "-o t --force train"] {
         let message = bench.refused(&format!("corpus --frozen --state t {options}"));
@@ -315,6 +323,103 @@ fn a_filter_that_is_too_full_is_warned_of() {
     assert_eq!(warned("-n 2000 --quiet") + &warned("-p 0.01") + &warned("-n 60000"), "");
 }
 
+/// -n and -p are of documents, whatever they are looked up by.
+#[test]
+fn a_filter_for_near_duplicates_is_sized_in_documents() {
+    let lines: String = (0..1000).map(|i| line(i, &sentence(i * 13 + 5, 40).replace('w', &format!("v{i}x")))).collect();
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    assert_eq!(bench.clean("corpus --near 0.8 -n 1000 -p 1e-6 --state s in"), lines);
+    // The file knows the rate.
+    assert_eq!(bench.clean("corpus --near 0.8 --state s in"), "");
+    assert_eq!(bench.clean("corpus --near 0.8 --state s -n 1000 -p 1e-6 in"), "");
+    tells(&bench.refused("corpus --near 0.8 --state s -p 0.1 in"), &["\"s\"", "false-positive rate"]);
+    // One of nine bands is enough: 1 - 0.95^(1/9).
+    let output = bench.run("corpus --near 0.8 --memory 1M -p 0.01 --max-fpr 0.05 in");
+    tells(&text(&output.stderr), &["distinct bands at a false-positive rate of 0.0057"]);
+}
+
+/// Lets runs end in the middle again and again, and resumes them so often at least.
+fn interrupt(tries: u32, end: impl Fn(&mut Command, Duration) -> Output) {
+    let documents = documents(2000);
+    let lines = |documents: &[String]| documents.iter().map(|text| line(0, text)).collect::<String>();
+    let contents = [lines(&documents), lines(&documents[300..900]), lines(&documents[..1000])];
+    let inputs = || {
+        let [a, b, c] = contents.each_ref().map(|lines| lines.as_bytes());
+        Bench::new(&[("a", a), ("b.gz", &gzip(b)), ("c", c)])
+    };
+    let folder = ["o/a", "o/b.gz", "o/c"];
+    for (options, outputs) in [
+        ("--ngram 3 --drop-document -o out.gz", &["out.gz"][..]),
+        ("--ngram 3 --drop-document --in-order --output-dir o --manifest m", &folder),
+        ("--ngram 0 --output-dir o --manifest m", &folder),
+    ] {
+        let ordered = !options.starts_with("--ngram 0");
+        let command =
+            format!("corpus {options} -p 1e-9 -j 3 --chunk-size 3000 --state s --checkpoint 1ms --quiet a b.gz c");
+        // What stays: of each output if it is the same in each run, else of all of them.
+        let kept = |bench: &Bench| -> Vec<String> {
+            let kept = outputs.iter().flat_map(|name| texts(&decoded(bench, name)));
+            if ordered {
+                return kept.collect();
+            }
+            let texts: Vec<String> = kept.collect();
+            let mut paragraphs: Vec<&str> = texts.iter().flat_map(|text| text.split('\n')).collect();
+            paragraphs.retain(|paragraph| !paragraph.is_empty());
+            paragraphs.sort_unstable();
+            paragraphs.into_iter().map(str::to_owned).collect()
+        };
+        // Sizes of outputs depend on where runs end. So does what goes where, if the files are read side by side.
+        let counted = |bench: &Bench| -> Vec<Vec<f64>> {
+            let manifest = if options.contains("-o ") { Vec::new() } else { bench.read("m") };
+            let names = ["lines", "units", "text_bytes", "unique", "shortened", "duplicate_units", "removed_bytes"];
+            let names = if ordered { &names[..] } else { &names[..3] };
+            let of_line = |line: &str| -> Vec<f64> {
+                let line = serde_json::from_str(line).unwrap();
+                names.iter().map(|name| number(&line, name)).collect()
+            };
+            text(&manifest).lines().map(of_line).collect()
+        };
+        let whole = inputs();
+        let started = Instant::now();
+        whole.clean(&command);
+        let duration = started.elapsed();
+        if !ordered {
+            let distinct: HashSet<String> = kept(&whole).into_iter().collect();
+            assert_eq!(distinct.len(), kept(&whole).len());
+        }
+        let (mut runs, mut resumed) = (0, 0);
+        while resumed < tries {
+            let bench = inputs();
+            loop {
+                runs += 1;
+                assert!(runs < 1000 + 10 * tries, "{options}: {resumed} of {runs} went on from a checkpoint");
+                let moment = duration.mul_f64(f64::from(runs * 37 % 40 + 1) / 40.0);
+                let resume = bench.path("s.resume").exists() && bench.path("s").exists();
+                resumed += u32::from(resume);
+                let line = if resume { format!("{command} --resume") } else { format!("{command} --force") };
+                if end(&mut bench.command(&line), moment).status.success() {
+                    break;
+                }
+            }
+            assert!(kept(&bench) == kept(&whole), "{options}");
+            assert_eq!(counted(&bench), counted(&whole), "{options}");
+        }
+    }
+}
+
+#[test]
+fn resumed_after_an_end() {
+    interrupt(4, killed);
+    interrupt(2, signalled);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn resumed_after_hundreds_of_ends() {
+    interrupt(80, killed);
+    interrupt(40, signalled);
+}
+
 #[test]
 fn near_duplicates_go() {
     let original = |i: usize| sentence(i * 31, 200);
@@ -339,6 +444,15 @@ fn options_that_do_not_fit_are_refused() {
         ("--verify --stats --output-dir o", ["--verify", "--in-order"]),
         ("--threshold 1.1", ["1.1", "from 0 to 1"]),
         ("--json-pointer text", ["text", "\"/\""]),
+        // What would play no part.
+        ("--ngram 0 --threshold 0.5", ["--threshold", "--ngram 0"]),
+        ("--like c4 --at-least", ["--at-least", "--drop-document"]),
+        ("--ngram 0 --drop-document --min-ngram 5", ["--min-ngram", "leave it out"]),
+        ("--like dolma --ngram 5 --min-ngram 5", ["--min-ngram", "leave it out"]),
+        ("--frozen --state s -p 0.1", ["--frozen", "--fpr"]),
+        ("--frozen --state s --seed 1", ["--frozen", "--seed"]),
+        ("--frozen --state s --when-full grow", ["--frozen", "--when-full"]),
+        ("--frozen --state s --wait", ["--frozen", "--wait"]),
     ] {
         tells(&bench.refused(&format!("corpus {options} in")), &parts);
     }

@@ -394,7 +394,7 @@ fn interrupt(tries: u32, options: &str, end: impl Fn(&mut Command, Duration) -> 
     assert!(2 * resumed > tries, "{resumed} of {interrupted} went on from a checkpoint");
 }
 
-fn killed(command: &mut Command, moment: Duration) -> Output {
+pub fn killed(command: &mut Command, moment: Duration) -> Output {
     let mut child = command.spawn().unwrap();
     thread::sleep(moment);
     child.kill().unwrap();
@@ -403,7 +403,7 @@ fn killed(command: &mut Command, moment: Duration) -> Output {
     output
 }
 
-fn signalled(command: &mut Command, moment: Duration) -> Output {
+pub fn signalled(command: &mut Command, moment: Duration) -> Output {
     let child = command.spawn().unwrap();
     thread::sleep(moment);
     Command::new("kill").arg(child.id().to_string()).stderr(Stdio::null()).status().unwrap();
