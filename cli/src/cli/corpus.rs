@@ -36,6 +36,9 @@ To decontaminate, first put the test sets into a filter, and then remove what it
     "The false-positive rate of a gram or unit once the expected ones are in; with --near, of a document [default: 0.01, with \
      --ngram 0 1e-6]"
 )))]
+#[command(mut_arg("when_full", |arg| arg.help(
+    "What to do once the filter is full: warn or grow [default: warn if -n, --memory or --max-fpr is given, else grow]"
+)))]
 #[command(mut_arg("on_error", |arg| arg.help(
     "What to do with a line that has no text, and with an input that is broken or cannot be opened"
 )))]

@@ -334,8 +334,7 @@ impl<S> Inserter<S> {
         if !self.quiet && wrong >= 1.0 && wrong > 0.01 * duplicates as f64 {
             warn(&format!(
                 "of the {duplicates} {units} that went, {wrong:.0} are expected to have gone by mistake: the filter is too full; plan \
-                 for more {} with -n, or give a lower rate with -p",
-                self.keys
+                 for more with -n, or give a lower rate with -p"
             ));
         }
     }

@@ -319,7 +319,7 @@ fn a_filter_that_is_too_full_is_warned_of() {
     let lines: String = (0..2000).map(|i| line(i, &sentence(i * 13, 30).replace('w', &format!("v{i}x")))).collect();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     let warned = |options: &str| text(&bench.run(&format!("corpus {options} --ngram 5 --min-ngram 5 in")).stderr);
-    tells(&warned("-n 2000"), &["warning: of the ", "paragraphs that went", "plan for more grams with -n"]);
+    tells(&warned("-n 2000"), &["warning: of the ", "paragraphs that went", "plan for more with -n"]);
     assert_eq!(warned("-n 2000 --quiet") + &warned("-p 0.01") + &warned("-n 60000"), "");
 }
 
