@@ -1,0 +1,21 @@
+"""Bloom filters that feel like a set: see BloomFilter, and Filter for what all of them do."""
+
+from bloomline._bloomline import (
+    AtomicBloomFilter,
+    AtomicScalableBloomFilter,
+    BloomFilter,
+    Filter,
+    MappedBloomFilter,
+    RotatingBloomFilter,
+    ScalableBloomFilter,
+)
+
+__all__ = [
+    "AtomicBloomFilter",
+    "AtomicScalableBloomFilter",
+    "BloomFilter",
+    "Filter",
+    "MappedBloomFilter",
+    "RotatingBloomFilter",
+    "ScalableBloomFilter",
+]

@@ -1,0 +1,224 @@
+//! Keys from Arrow arrays, through the C data interface: pyarrow, Polars, pandas, DuckDB.
+
+use crate::keys::{PORTION, Take};
+use arrow_array::cast::AsArray;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
+use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::types::{
+    ArrowPrimitiveType, ByteArrayType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayReader, ArrayRef, GenericByteArray, make_array};
+use arrow_buffer::ArrowNativeType;
+use bloomline::{Key, KeyHasher};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use std::fmt::Display;
+use std::ops::Range;
+
+/// Takes the keys of an object that exports Arrow arrays; `false` if it does not.
+pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
+    let py = keys.py();
+    if let Some(export) = keys.getattr_opt("__arrow_c_array__")? {
+        let array = array(&export.call0()?)?;
+        check_type(array.data_type())?;
+        py.detach(|| take_array(hasher, &array, 0, take))?;
+    } else if let Some(export) = keys.getattr_opt("__arrow_c_stream__")? {
+        let stream = stream(&export.call0()?)?;
+        py.detach(|| {
+            let reader = ArrayStreamReader::try_new(stream).map_err(refused)?;
+            check_type(reader.field().data_type())?;
+            let mut first = 0;
+            for array in reader {
+                let array = array.map_err(refused)?;
+                take_array(hasher, &array, first, take)?;
+                first += array.len();
+            }
+            PyResult::Ok(())
+        })?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// What `__arrow_c_array__` returned.
+fn array(exported: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let pair = exported.cast::<PyTuple>()?;
+    let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
+    let schema = schema.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_schema"))?.cast();
+    let array = array.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array"))?.cast();
+    // SAFETY: capsules of these names point to these structs, filled as the C data interface says. They are moved out,
+    // which leaves released ones behind.
+    #[allow(unsafe_code)]
+    let data = unsafe {
+        let (schema, array) = (FFI_ArrowSchema::from_raw(schema.as_ptr()), FFI_ArrowArray::from_raw(array.as_ptr()));
+        from_ffi(array, &schema)
+    };
+    Ok(make_array(data.map_err(refused)?))
+}
+
+/// What `__arrow_c_stream__` returned.
+fn stream(exported: &Bound<'_, PyAny>) -> PyResult<FFI_ArrowArrayStream> {
+    let stream = exported.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?.cast();
+    // SAFETY: as above.
+    #[allow(unsafe_code)]
+    Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) })
+}
+
+fn refused(error: impl Display) -> PyErr {
+    PyValueError::new_err(format!("no Arrow array can be read: {error}"))
+}
+
+/// The types of keys; others are an error before any key is taken.
+fn check_type(found: &arrow_schema::DataType) -> PyResult<()> {
+    use arrow_schema::DataType::*;
+    match found {
+        Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => Ok(()),
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Ok(()),
+        Dictionary(_, values) => check_type(values),
+        Struct(columns) if !columns.is_empty() => columns.iter().try_for_each(|column| check_type(column.data_type())),
+        _ => Err(PyTypeError::new_err(format!(
+            "an Arrow array of {found}: keys are strings, binary, integers or booleans, and structs of these; cast it"
+        ))),
+    }
+}
+
+/// Takes an array of which row 0 is key number `first`.
+fn take_array(hasher: &KeyHasher, array: &dyn Array, first: usize, take: &mut Take<'_>) -> PyResult<()> {
+    refuse_nulls(array, first)?;
+    let dictionaries = Dictionaries::of(hasher, array)?;
+    let mut hashes = [0; PORTION];
+    for start in (0..array.len()).step_by(PORTION) {
+        let rows = start..array.len().min(start + PORTION);
+        let hashes = &mut hashes[..rows.len()];
+        hash(hasher, array, &dictionaries, rows, hashes)?;
+        take(None, hashes)?;
+    }
+    Ok(())
+}
+
+/// A null is no key, in no column.
+fn refuse_nulls(array: &dyn Array, first: usize) -> PyResult<()> {
+    if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+        let row = (0..array.len()).find(|&row| nulls.is_null(row)).unwrap_or_default();
+        return Err(PyValueError::new_err(format!(
+            "keys[{}]: a null is no key; drop nulls first, or fill them",
+            first + row
+        )));
+    }
+    array
+        .as_struct_opt()
+        .map_or(Ok(()), |columns| columns.columns().iter().try_for_each(|column| refuse_nulls(column, first)))
+}
+
+/// The hashes of the values of a dictionary by row, so that each value is hashed once; and the same for the columns.
+#[derive(Default)]
+struct Dictionaries {
+    rows: Vec<u64>,
+    columns: Vec<Dictionaries>,
+}
+
+impl Dictionaries {
+    fn of(hasher: &KeyHasher, array: &dyn Array) -> PyResult<Self> {
+        if let Some(columns) = array.as_struct_opt() {
+            let columns = columns.columns().iter().map(|column| Self::of(hasher, column)).collect::<PyResult<_>>()?;
+            return Ok(Self { rows: Vec::new(), columns });
+        }
+        let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok(Self::default()) };
+        let values = dictionary.values();
+        if values.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut hashes = vec![0; values.len()];
+        hash(hasher, values, &Self::of(hasher, values)?, 0..values.len(), &mut hashes)?;
+        let rows = dictionary.normalized_keys().into_iter().map(|row| hashes[row]).collect();
+        Ok(Self { rows, columns: Vec::new() })
+    }
+}
+
+/// Hashes some rows. Integers of every width are hashed as 8 bytes, and a struct as the tuple of its columns.
+fn hash(
+    hasher: &KeyHasher,
+    array: &dyn Array,
+    dictionaries: &Dictionaries,
+    rows: Range<usize>,
+    hashes: &mut [u64],
+) -> PyResult<()> {
+    use arrow_schema::DataType::*;
+    match array.data_type() {
+        Boolean => {
+            let array = array.as_boolean();
+            rows.zip(hashes).for_each(|(row, hash)| *hash = u64::from(array.value(row)).hash_with(hasher));
+        }
+        Int8 => integers::<Int8Type>(hasher, array, rows, hashes, |value| value as u64),
+        Int16 => integers::<Int16Type>(hasher, array, rows, hashes, |value| value as u64),
+        Int32 => integers::<Int32Type>(hasher, array, rows, hashes, |value| value as u64),
+        Int64 => integers::<Int64Type>(hasher, array, rows, hashes, |value| value as u64),
+        UInt8 => integers::<UInt8Type>(hasher, array, rows, hashes, u64::from),
+        UInt16 => integers::<UInt16Type>(hasher, array, rows, hashes, u64::from),
+        UInt32 => integers::<UInt32Type>(hasher, array, rows, hashes, u64::from),
+        UInt64 => integers::<UInt64Type>(hasher, array, rows, hashes, |value| value),
+        Utf8 => bytes(hasher, array.as_string::<i32>(), rows, hashes)?,
+        LargeUtf8 => bytes(hasher, array.as_string::<i64>(), rows, hashes)?,
+        Binary => bytes(hasher, array.as_binary::<i32>(), rows, hashes)?,
+        LargeBinary => bytes(hasher, array.as_binary::<i64>(), rows, hashes)?,
+        Utf8View => views(hasher, array.as_string_view(), rows, hashes),
+        BinaryView => views(hasher, array.as_binary_view(), rows, hashes),
+        FixedSizeBinary(_) => {
+            let array = array.as_fixed_size_binary();
+            rows.zip(hashes).for_each(|(row, hash)| *hash = hasher.bytes(array.value(row)));
+        }
+        Struct(_) => {
+            let mut members = array.as_struct().columns().iter().zip(&dictionaries.columns);
+            if let Some((column, dictionaries)) = members.next() {
+                hash(hasher, column, dictionaries, rows.clone(), hashes)?;
+            }
+            let mut next = vec![0; rows.len()];
+            for (column, dictionaries) in members {
+                hash(hasher, column, dictionaries, rows.clone(), &mut next)?;
+                hashes.iter_mut().zip(&next).for_each(|(hash, &next)| *hash = hasher.combine(*hash, next));
+            }
+        }
+        // A dictionary: `check_type` lets no other through.
+        _ => hashes.copy_from_slice(&dictionaries.rows[rows]),
+    }
+    Ok(())
+}
+
+fn integers<T: ArrowPrimitiveType>(
+    hasher: &KeyHasher,
+    array: &dyn Array,
+    rows: Range<usize>,
+    hashes: &mut [u64],
+    widen: impl Fn(T::Native) -> u64,
+) {
+    let values = &array.as_primitive::<T>().values()[rows];
+    values.iter().zip(hashes).for_each(|(&value, hash)| *hash = widen(value).hash_with(hasher));
+}
+
+/// Offsets are checked: the C data interface does not say that a producer did.
+fn bytes<T: ByteArrayType>(
+    hasher: &KeyHasher,
+    array: &GenericByteArray<T>,
+    rows: Range<usize>,
+    hashes: &mut [u64],
+) -> PyResult<()> {
+    let (offsets, data) = (array.value_offsets(), array.value_data());
+    let offsets = &offsets[rows.start..=rows.end];
+    for (ends, hash) in offsets.windows(2).zip(hashes) {
+        let value = data.get(ends[0].as_usize()..ends[1].as_usize());
+        *hash = hasher.bytes(value.ok_or_else(|| refused("offsets beyond the data"))?);
+    }
+    Ok(())
+}
+
+fn views<T: ByteViewType + ?Sized>(
+    hasher: &KeyHasher,
+    array: &arrow_array::GenericByteViewArray<T>,
+    rows: Range<usize>,
+    hashes: &mut [u64],
+) {
+    rows.zip(hashes).for_each(|(row, hash)| *hash = hasher.bytes(array.value(row).as_ref()));
+}

@@ -1,0 +1,119 @@
+//! Keys from the buffer protocol: integers of any width and byte order, and byte strings of one length.
+//!
+//! Others may write to the memory while the GIL is free. So each portion is copied to a place of our own and hashed
+//! there: what is hashed is one value, whatever happens.
+
+use crate::keys::{PORTION, Take};
+use bloomline::{Key, KeyHasher};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::ffi::CStr;
+
+#[derive(Clone, Copy)]
+enum Item {
+    Signed,
+    Unsigned,
+    /// A byte string; zeros at its end are padding, as in NumPy.
+    Bytes,
+}
+
+/// Takes the keys of a buffer; `false` if `keys` has none that is read here.
+pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
+    let Ok(buffer) = PyUntypedBuffer::get(keys) else { return Ok(false) };
+    let size = buffer.item_size();
+    let Some((item, big)) = item(buffer.format(), size) else { return Ok(false) };
+    if buffer.dimensions() == 0 || buffer.suboffsets().is_some() {
+        return Ok(false);
+    }
+    if buffer.dimensions() > 1 {
+        let error = format!("an array of {} dimensions: give one of 1, such as array.ravel()", buffer.dimensions());
+        return Err(PyValueError::new_err(error));
+    }
+    keys.py().detach(|| {
+        let mut copy = vec![0; PORTION.min(buffer.item_count()) * size];
+        let mut hashes = [0; PORTION];
+        for first in (0..buffer.item_count()).step_by(PORTION) {
+            let count = PORTION.min(buffer.item_count() - first);
+            let (copy, hashes) = (&mut copy[..count * size], &mut hashes[..count]);
+            copy_items(&buffer, first, copy);
+            match item {
+                Item::Bytes => hash_bytes(hasher, copy, size, hashes),
+                Item::Signed => hash_integers(hasher, copy, size, big, true, hashes),
+                Item::Unsigned => hash_integers(hasher, copy, size, big, false, hashes),
+            }
+            take(None, hashes)?;
+        }
+        Ok(true)
+    })
+}
+
+/// What a format says, and whether integers are big-endian.
+fn item(format: &CStr, size: usize) -> Option<(Item, bool)> {
+    let format = format.to_bytes();
+    let (big, kind) = match format {
+        [b'>' | b'!', kind @ ..] => (true, kind),
+        [b'<', kind @ ..] => (false, kind),
+        [b'@' | b'=', kind @ ..] | kind => (cfg!(target_endian = "big"), kind),
+    };
+    let integer = matches!(size, 1 | 2 | 4 | 8);
+    match kind {
+        [b'b' | b'h' | b'i' | b'l' | b'q' | b'n'] if integer => Some((Item::Signed, big)),
+        [b'?' | b'B' | b'H' | b'I' | b'L' | b'Q' | b'N'] if integer => Some((Item::Unsigned, big)),
+        [digits @ .., b's'] if digits.iter().all(u8::is_ascii_digit) && size > 0 => Some((Item::Bytes, big)),
+        _ => None,
+    }
+}
+
+/// Copies the items from `first` on that `copy` has room for.
+fn copy_items(buffer: &PyUntypedBuffer, first: usize, copy: &mut [u8]) {
+    let size = buffer.item_size();
+    let stride = buffer.strides()[0];
+    assert!(first + copy.len() / size <= buffer.item_count());
+    let start = buffer.buf_ptr().cast::<u8>().cast_const();
+    if stride == size as isize {
+        // SAFETY: the buffer has `item_count` items of `size` bytes, side by side, and keeps them where they are until it is
+        // released; the items are in it by the assertion. `copy` is memory of ours. Who writes to the array meanwhile leaves
+        // bytes of either value, which all are bytes.
+        #[allow(unsafe_code)]
+        unsafe {
+            start.add(first * size).copy_to_nonoverlapping(copy.as_mut_ptr(), copy.len());
+        }
+        return;
+    }
+    for (i, copy) in copy.chunks_exact_mut(size).enumerate() {
+        // SAFETY: as above, with an item at each multiple of `stride` from the first one.
+        #[allow(unsafe_code)]
+        unsafe {
+            start.offset((first + i) as isize * stride).copy_to_nonoverlapping(copy.as_mut_ptr(), size);
+        }
+    }
+}
+
+fn hash_bytes(hasher: &KeyHasher, items: &[u8], size: usize, hashes: &mut [u64]) {
+    for (hash, item) in hashes.iter_mut().zip(items.chunks_exact(size)) {
+        let length = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        *hash = hasher.bytes(&item[..length]);
+    }
+}
+
+/// Integers of every width are hashed as 8 bytes: as Python's are.
+fn hash_integers(hasher: &KeyHasher, items: &[u8], size: usize, big: bool, signed: bool, hashes: &mut [u64]) {
+    macro_rules! widened {
+        ($type:ty) => {
+            for (hash, item) in hashes.iter_mut().zip(items.as_chunks::<{ size_of::<$type>() }>().0) {
+                let value = if big { <$type>::from_be_bytes(*item) } else { <$type>::from_le_bytes(*item) };
+                *hash = (value as u64).hash_with(hasher);
+            }
+        };
+    }
+    match (size, signed) {
+        (1, true) => widened!(i8),
+        (1, false) => widened!(u8),
+        (2, true) => widened!(i16),
+        (2, false) => widened!(u16),
+        (4, true) => widened!(i32),
+        (4, false) => widened!(u32),
+        _ => widened!(u64),
+    }
+}

@@ -1,0 +1,321 @@
+//! `Filter`, the class of what all filters do.
+
+use crate::key;
+use crate::keys::{self, PORTION};
+use crate::set::Set;
+use crate::types;
+use bloomline::KeyHasher;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyNotImplemented, PyTuple};
+use std::path::PathBuf;
+
+/// What all filters of this module do.
+///
+/// A key is a str (hashed as its UTF-8), bytes or another buffer of bytes, an int from -2**63 to 2**64 - 1, or a tuple of
+/// these. A key has the same hash on every run and machine, and in Rust: an int is an i64 or a u64 there. So a str and its
+/// UTF-8 are one key, and -1 and 2**64 - 1 are, as are ((a, b), c) and (a, b, c).
+///
+/// Any number of threads may use a filter. What one of them does to many keys is not one step: others see some of it.
+///
+/// >>> from bloomline import BloomFilter, Filter
+/// >>> isinstance(BloomFilter(1000, 0.01), Filter)
+/// True
+#[pyclass(module = "bloomline", subclass, frozen)]
+pub(crate) struct Filter {
+    pub(crate) set: Set,
+    hasher: KeyHasher,
+}
+
+impl Filter {
+    pub(crate) fn new(set: Set) -> Self {
+        let hasher = set.hasher();
+        Self { set, hasher }
+    }
+
+    fn hash(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        key::hash(&self.hasher, key).map_err(|error| error.into_error(key.py(), None))
+    }
+
+    /// An answer for each key, as NumPy's array of bool.
+    fn answers<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        ask: impl Fn(Option<Python<'_>>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = keys.py();
+        static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let from_buffer = FROM_BUFFER.import(py, "numpy", "frombuffer")?;
+        let mut answers = Vec::new();
+        keys::take_all(&self.hasher, keys, &mut |py, hashes| {
+            let mut portion = [false; PORTION];
+            let portion = &mut portion[..hashes.len()];
+            ask(py, hashes, portion)?;
+            answers.extend(portion.iter().map(|&answer| u8::from(answer)));
+            Ok(())
+        })?;
+        from_buffer.call1((PyByteArray::new(py, &answers), "?"))
+    }
+
+    /// Merges another filter into this one.
+    fn merge(&self, py: Python<'_>, other: &Self, intersect: bool) -> PyResult<()> {
+        py.detach(|| self.set.merge(&other.set, intersect))
+    }
+
+    /// Both filters merged in a third one.
+    fn merged<'py>(&self, py: Python<'py>, other: &Self, intersect: bool) -> PyResult<Bound<'py, PyAny>> {
+        let merge = || {
+            let third = self.set.copy()?;
+            third.merge(&other.set, intersect)?;
+            PyResult::Ok(third)
+        };
+        types::object(py, py.detach(merge)?)
+    }
+}
+
+#[pymethods]
+impl Filter {
+    /// Add a key. True if it is new, False if it was seen, or taken for seen.
+    ///
+    /// >>> from bloomline import BloomFilter
+    /// >>> seen = BloomFilter(1000, 0.01)
+    /// >>> seen.add("https://example.org/")
+    /// True
+    /// >>> seen.add("https://example.org/")
+    /// False
+    #[pyo3(signature = (key, /))]
+    fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.set.add(key.py(), self.hash(key)?)
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.set.contains(key.py(), self.hash(key)?))
+    }
+
+    /// Add all keys of an array or another iterable; see add_many. It needs no NumPy.
+    ///
+    /// >>> from bloomline import BloomFilter
+    /// >>> seen = BloomFilter(1000, 0.01)
+    /// >>> seen.update(["a", b"b", 3, ("d", 4)])
+    /// >>> ("d", 4) in seen
+    /// True
+    #[pyo3(signature = (keys, /))]
+    fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
+        keys::take_all(&self.hasher, keys, &mut |py, hashes| {
+            let mut new = [false; PORTION];
+            self.set.add_many(py, hashes, &mut new[..hashes.len()])
+        })
+    }
+
+    /// Add many keys. Returns an array of bool, True for each key that is new; of equal keys only the first can be.
+    ///
+    /// keys is an Arrow array or stream (pyarrow, Polars, pandas, DuckDB), a buffer (NumPy, array.array, memoryview) of
+    /// integers or bytes, or any iterable. The data of arrays are not copied as a whole, and the GIL is free meanwhile.
+    /// Integers of every width are the keys that Python's int are, and the zeros that pad NumPy's bytes are no part of
+    /// them. A table of Arrow has the tuples of its columns as keys.
+    ///
+    /// An exception names the first key that it is about. Keys before it may have been added. A null is a ValueError.
+    ///
+    /// >>> import numpy as np
+    /// >>> from bloomline import BloomFilter
+    /// >>> seen = BloomFilter(1000, 0.01)
+    /// >>> seen.add_many(np.array([1, 2, 1]))
+    /// array([ True,  True, False])
+    #[pyo3(signature = (keys, /))]
+    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.answers(keys, |py, hashes, new| self.set.add_many(py, hashes, new))
+    }
+
+    /// Look many keys up. Returns an array of bool, True for each key that was seen; see add_many for keys.
+    ///
+    /// >>> import numpy as np
+    /// >>> from bloomline import BloomFilter
+    /// >>> seen = BloomFilter(1000, 0.0001)
+    /// >>> seen.update([1, 2])
+    /// >>> seen.contains_many(np.array([2, 3], dtype=np.int8))
+    /// array([ True, False])
+    #[pyo3(signature = (keys, /))]
+    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.answers(keys, |py, hashes, found| {
+            self.set.contains_many(py, hashes, found);
+            Ok(())
+        })
+    }
+
+    /// Forget all keys.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.set.clear())
+    }
+
+    /// A filter with the same keys.
+    ///
+    /// >>> from bloomline import BloomFilter
+    /// >>> seen = BloomFilter(1000, 0.01)
+    /// >>> seen.copy() == seen
+    /// True
+    fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        types::object(py, py.detach(|| self.set.copy())?)
+    }
+
+    fn __copy__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.copy(py)
+    }
+
+    #[pyo3(signature = (memo, /))]
+    fn __deepcopy__<'py>(&self, memo: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        self.copy(memo.py())
+    }
+
+    fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = other.py();
+        let theirs = other.cast::<Self>().ok().map(Bound::get);
+        match py.detach(|| theirs.and_then(|theirs| self.set.equals(&theirs.set))) {
+            Some(equal) => equal.into_bound_py_any(py),
+            None => PyNotImplemented::get(py).to_owned().into_bound_py_any(py),
+        }
+    }
+
+    // What is no filter is told by PyO3, which then returns NotImplemented.
+
+    fn __or__<'py>(&self, py: Python<'py>, other: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        self.merged(py, other.get(), false)
+    }
+
+    fn __and__<'py>(&self, py: Python<'py>, other: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        self.merged(py, other.get(), true)
+    }
+
+    fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.merge(py, other.get(), false)
+    }
+
+    fn __iand__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.merge(py, other.get(), true)
+    }
+
+    /// The number of distinct keys, rounded; see estimated_keys.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let keys = py.detach(|| self.set.estimated_keys())?.round();
+        if !keys.is_finite() {
+            return Err(PyValueError::new_err("all bits are set: the number of keys can't be told"));
+        }
+        Ok(keys as usize)
+    }
+
+    /// Whether any key was added.
+    fn __bool__(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.set.current_fpr() > 0.0)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let keys = self.set.expected_keys(py).map(|keys| format!("expected_keys={keys}, ")).unwrap_or_default();
+        let rate = self.set.false_positive_rate(py).map(|rate| format!("false_positive_rate={rate}, "));
+        let (name, bytes) = (self.set.name(), self.set.memory_bytes(py));
+        format!("<{name} {keys}{}memory_bytes={bytes}>", rate.unwrap_or_default())
+    }
+
+    /// The bytes that save would write.
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &py.detach(|| self.set.to_bytes())?))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let bytes = slf.get().__bytes__(slf.py())?;
+        Ok((slf.get_type().getattr("from_bytes")?, PyTuple::new(slf.py(), [bytes])?))
+    }
+
+    /// Save to a file, which load, Rust and the command read. At every moment the old file is there or the new one, whole.
+    ///
+    /// >>> import os, tempfile
+    /// >>> from bloomline import BloomFilter
+    /// >>> seen = BloomFilter(1000, 0.01)
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     path = os.path.join(folder, "seen.bloom")
+    /// ...     seen.save(path)
+    /// ...     BloomFilter.load(path) == seen
+    /// True
+    #[pyo3(signature = (path, /))]
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.set.save(&path))
+    }
+
+    /// The false-positive rate to expect with so many distinct keys. Without keys: with those that the filter is made for.
+    ///
+    /// >>> from bloomline import BloomFilter
+    /// >>> BloomFilter(1000, 0.01).expected_fpr() <= 0.01
+    /// True
+    #[pyo3(signature = (keys = None, /))]
+    fn expected_fpr(&self, py: Python<'_>, keys: Option<u64>) -> PyResult<f64> {
+        py.detach(|| self.set.expected_fpr(keys))
+    }
+
+    /// The false-positive rate of the bits as they are. It reads the whole filter.
+    fn current_fpr(&self, py: Python<'_>) -> f64 {
+        py.detach(|| self.set.current_fpr())
+    }
+
+    /// The number of distinct keys: counted by filters that grow (those that add called new), else estimated from the bits,
+    /// which reads the whole filter. Infinite if all bits are set.
+    ///
+    /// >>> from bloomline import BloomFilter
+    /// >>> seen = BloomFilter(1000, 0.01)
+    /// >>> seen.update(range(500))
+    /// >>> 450 < seen.estimated_keys() < 550
+    /// True
+    fn estimated_keys(&self, py: Python<'_>) -> PyResult<f64> {
+        py.detach(|| self.set.estimated_keys())
+    }
+
+    /// The share of bits that are set, 0 to 1. It reads the whole filter.
+    fn fill_ratio(&self, py: Python<'_>) -> PyResult<f64> {
+        py.detach(|| self.set.fill_ratio())
+    }
+
+    /// The number of distinct keys at which the rate is still kept.
+    ///
+    /// >>> from bloomline import BloomFilter
+    /// >>> BloomFilter(1000, 0.01).capacity(0.01) >= 1000
+    /// True
+    #[pyo3(signature = (false_positive_rate, /))]
+    fn capacity(&self, py: Python<'_>, false_positive_rate: f64) -> PyResult<u64> {
+        py.detach(|| self.set.capacity(false_positive_rate))
+    }
+
+    /// The size of the bits in bytes.
+    #[getter]
+    fn memory_bytes(&self, py: Python<'_>) -> usize {
+        self.set.memory_bytes(py)
+    }
+
+    /// The distinct keys that the filter is made for, if it is made for a number.
+    #[getter]
+    fn expected_keys(&self, py: Python<'_>) -> Option<u64> {
+        self.set.expected_keys(py)
+    }
+
+    /// The rate that the filter is made for, if it is made for one.
+    #[getter]
+    fn false_positive_rate(&self, py: Python<'_>) -> Option<f64> {
+        self.set.false_positive_rate(py)
+    }
+
+    /// Bits that a key sets.
+    #[getter]
+    fn probes(&self, py: Python<'_>) -> PyResult<u32> {
+        self.set.probes(py)
+    }
+
+    /// The seed of the hash.
+    #[getter]
+    fn seed(&self, py: Python<'_>) -> u64 {
+        self.set.seed(py)
+    }
+
+    /// The name for the kind of keys; empty if there is none.
+    #[getter]
+    fn key_name(&self, py: Python<'_>) -> String {
+        self.set.key_name(py)
+    }
+}

@@ -1,0 +1,101 @@
+//! From one Python object to 64 bits, as the library hashes the same key in Rust.
+
+use bloomline::{Key, KeyHasher};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
+
+/// Tuples within tuples.
+const DEEPEST: usize = 100;
+
+/// Why an object is no key.
+pub(crate) enum NoKey {
+    /// The name of its type.
+    Type(String),
+    /// An integer beyond 64 bits.
+    Large,
+    Raised(PyErr),
+}
+
+impl From<PyErr> for NoKey {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+impl NoKey {
+    /// As an exception; `index` is the key's place in an array or an iterable.
+    pub(crate) fn into_error(self, py: Python<'_>, index: Option<usize>) -> PyErr {
+        let place = index.map(|index| format!("keys[{index}]: ")).unwrap_or_default();
+        match self {
+            Self::Type(name) => {
+                PyTypeError::new_err(format!("{place}a key is str, bytes, int or a tuple of these, not {name}"))
+            }
+            Self::Large => PyOverflowError::new_err(format!("{place}an int as a key is from -2**63 to 2**64 - 1")),
+            Self::Raised(error) => {
+                if !place.is_empty() {
+                    // It says where; that it can't be said is no reason to say less.
+                    _ = error.value(py).call_method1("add_note", (place.trim_end_matches(": "),));
+                }
+                error
+            }
+        }
+    }
+}
+
+/// The hash of a key.
+#[inline]
+pub(crate) fn hash(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<u64, NoKey> {
+    hash_nested(hasher, key, 0)
+}
+
+fn hash_nested(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Result<u64, NoKey> {
+    if let Ok(text) = key.cast::<PyString>() {
+        Ok(hasher.bytes(text.to_str()?.as_bytes()))
+    } else if let Ok(bytes) = key.cast::<PyBytes>() {
+        Ok(hasher.bytes(bytes.as_bytes()))
+    } else if key.is_instance_of::<PyInt>() {
+        integer(hasher, key)
+    } else if let Ok(tuple) = key.cast::<PyTuple>() {
+        if depth == DEEPEST {
+            let error = format!("tuples as keys are nested at most {DEEPEST} deep");
+            return Err(PyRecursionError::new_err(error).into());
+        }
+        let mut members = tuple.iter_borrowed().map(|member| hash_nested(hasher, &member, depth + 1));
+        let first = members
+            .next()
+            .unwrap_or_else(|| Err(PyValueError::new_err("an empty tuple is no key: give one with a member").into()))?;
+        members.try_fold(first, |hash, member| Ok(hasher.combine(hash, member?)))
+    } else if let Some(bytes) = buffer(key) {
+        Ok(hasher.bytes(&bytes))
+    } else {
+        integer(hasher, key)
+    }
+}
+
+/// An object that is an integer, or says which one it is, such as NumPy's. Of i64 and u64 the 8 bytes are hashed, so that
+/// -1 and 2**64 - 1 are one key, as in Rust.
+fn integer(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<u64, NoKey> {
+    let py = key.py();
+    match key.extract::<i64>() {
+        Ok(value) => Ok(value.hash_with(hasher)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
+            let value = key.extract::<u64>().map_err(|error| match error.is_instance_of::<PyOverflowError>(py) {
+                true => NoKey::Large,
+                false => error.into(),
+            })?;
+            Ok(value.hash_with(hasher))
+        }
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            Err(NoKey::Type(key.get_type().fully_qualified_name()?.to_string()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The bytes of a bytearray, a memoryview and the like. Copied, for others may write to them.
+fn buffer(key: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
+    let buffer = PyBuffer::<u8>::get(key).ok()?;
+    (buffer.dimensions() == 1).then(|| buffer.to_vec(key.py()).ok()).flatten()
+}

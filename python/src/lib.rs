@@ -1,0 +1,33 @@
+//! The Python module `bloomline`: the library's filters, which feel like a set.
+//!
+//! ```text
+//! error.rs   the library's errors as Python's
+//! key.rs     one object of Python, hashed as Rust hashes the same key
+//! keys.rs    many keys, in portions: from an array of Arrow (arrow.rs), a buffer (buffer.rs), or any iterable
+//! set.rs     the library's types behind one, and their locks
+//! filter.rs  the class of what all filters do
+//! types.rs   the class of each type
+//! ```
+//!
+//! `unsafe` is where others' memory begins: `buffer.rs`, `arrow.rs`, and a mapped file.
+
+mod arrow;
+mod buffer;
+mod error;
+mod filter;
+mod key;
+mod keys;
+mod set;
+mod types;
+
+/// The module itself.
+#[pyo3::pymodule(gil_used = false)]
+mod _bloomline {
+    #[pymodule_export]
+    use crate::filter::Filter;
+    #[pymodule_export]
+    use crate::types::{
+        AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, MappedBloomFilter, RotatingBloomFilter,
+        ScalableBloomFilter,
+    };
+}

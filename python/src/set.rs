@@ -1,0 +1,384 @@
+//! The library's types behind one: each method of Python finds the filter's type here.
+//!
+//! A lock lets threads in as the type allows. Whoever waits for it has let go of the GIL, so that the holder, who may
+//! want that back, goes on. It is held for a portion of keys at most, but where the whole filter is read.
+
+use crate::error;
+use bloomline::{
+    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, KeyHasher, RotatingBloomFilter,
+    ScalableBloomFilter,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::RwLockExt;
+use std::cmp::Ordering;
+use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+pub(crate) enum Set {
+    Plain(RwLock<BloomFilter>),
+    Atomic(RwLock<AtomicBloomFilter>),
+    Scalable(RwLock<ScalableBloomFilter>),
+    // In a box, for they want an alignment that Python's objects do not have.
+    AtomicScalable(Box<RwLock<AtomicScalableBloomFilter>>),
+    Rotating(Box<RwLock<RotatingBloomFilter>>),
+    Mapped(BorrowedBloomFilter<'static>),
+}
+
+// What Python's allocator gives.
+const _: () = assert!(align_of::<Set>() <= 16);
+
+/// A filter to read. `py` is given where the GIL is held.
+fn read<'a, F>(lock: &'a RwLock<F>, py: Option<Python<'_>>) -> RwLockReadGuard<'a, F> {
+    // A panic leaves a filter whole: bits are set one by one.
+    match py {
+        Some(py) => lock.read_py_attached(py),
+        None => lock.read(),
+    }
+    .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A filter to write; see [`read`].
+fn write<'a, F>(lock: &'a RwLock<F>, py: Option<Python<'_>>) -> RwLockWriteGuard<'a, F> {
+    match py {
+        Some(py) => lock.write_py_attached(py),
+        None => lock.write(),
+    }
+    .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Two locks for one call, always in the same order.
+fn ordered<A, B, T>(left: &RwLock<A>, right: &RwLock<B>, lock: impl FnOnce(bool) -> T) -> T {
+    let (left, right) = (std::ptr::from_ref(left).addr(), std::ptr::from_ref(right).addr());
+    lock(left.cmp(&right) != Ordering::Greater)
+}
+
+/// One expression for every type of filter.
+macro_rules! with {
+    ($set:expr, $py:expr, $filter:ident => $value:expr) => {
+        match $set {
+            Set::Plain(lock) => {
+                let $filter = read(lock, $py);
+                $value
+            }
+            Set::Atomic(lock) => {
+                let $filter = read(lock, $py);
+                $value
+            }
+            Set::Scalable(lock) => {
+                let $filter = read(lock, $py);
+                $value
+            }
+            Set::AtomicScalable(lock) => {
+                let $filter = read(lock, $py);
+                $value
+            }
+            Set::Rotating(lock) => {
+                let $filter = read(lock, $py);
+                $value
+            }
+            Set::Mapped($filter) => $value,
+        }
+    };
+}
+
+impl Set {
+    /// The Python class.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Plain(_) => "BloomFilter",
+            Self::Atomic(_) => "AtomicBloomFilter",
+            Self::Scalable(_) => "ScalableBloomFilter",
+            Self::AtomicScalable(_) => "AtomicScalableBloomFilter",
+            Self::Rotating(_) => "RotatingBloomFilter",
+            Self::Mapped(_) => "MappedBloomFilter",
+        }
+    }
+
+    fn lacks(&self, what: &str) -> PyErr {
+        PyTypeError::new_err(format!("a {} {what}", self.name()))
+    }
+
+    fn read_only(&self) -> PyErr {
+        self.lacks("is for reading: BloomFilter.load(path) gives one that takes keys")
+    }
+
+    pub(crate) fn hasher(&self) -> KeyHasher {
+        with!(self, None, filter => filter.hasher().clone())
+    }
+
+    pub(crate) fn contains(&self, py: Python<'_>, hash: u64) -> bool {
+        with!(self, Some(py), filter => filter.contains_hash(hash))
+    }
+
+    pub(crate) fn contains_many(&self, py: Option<Python<'_>>, hashes: &[u64], found: &mut [bool]) {
+        with!(self, py, filter => _ = filter.contains_hashes(hashes, found));
+    }
+
+    pub(crate) fn add(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
+        let py = Some(py);
+        match self {
+            Self::Plain(lock) => Ok(write(lock, py).insert_hash(hash)),
+            Self::Atomic(lock) => Ok(read(lock, py).insert_hash(hash)),
+            Self::Scalable(lock) => write(lock, py).insert_hash(hash).map_err(error::build),
+            Self::AtomicScalable(lock) => read(lock, py).insert_hash(hash).map_err(error::build),
+            Self::Rotating(lock) => Ok(read(lock, py).insert_hash(hash)),
+            Self::Mapped(_) => Err(self.read_only()),
+        }
+    }
+
+    pub(crate) fn add_many(&self, py: Option<Python<'_>>, hashes: &[u64], new: &mut [bool]) -> PyResult<()> {
+        match self {
+            Self::Plain(lock) => _ = write(lock, py).insert_hashes(hashes, new),
+            Self::Atomic(lock) => _ = read(lock, py).insert_hashes(hashes, new),
+            Self::Scalable(lock) => _ = write(lock, py).insert_hashes(hashes, new).map_err(error::build)?,
+            Self::AtomicScalable(lock) => _ = read(lock, py).insert_hashes(hashes, new).map_err(error::build)?,
+            Self::Rotating(lock) => _ = read(lock, py).insert_hashes(hashes, new),
+            Self::Mapped(_) => return Err(self.read_only()),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn clear(&self) -> PyResult<()> {
+        match self {
+            Self::Plain(lock) => write(lock, None).clear(),
+            Self::Atomic(lock) => write(lock, None).clear(),
+            Self::Scalable(lock) => write(lock, None).clear(),
+            Self::AtomicScalable(lock) => write(lock, None).clear(),
+            Self::Rotating(lock) => write(lock, None).clear(),
+            Self::Mapped(_) => return Err(self.read_only()),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn copy(&self) -> PyResult<Self> {
+        Ok(match self {
+            Self::Plain(lock) => Self::Plain(read(lock, None).clone().into()),
+            Self::Atomic(lock) => Self::Atomic(read(lock, None).clone().into()),
+            Self::Scalable(lock) => Self::Scalable(read(lock, None).clone().into()),
+            Self::AtomicScalable(lock) => read(lock, None).clone().into(),
+            Self::Rotating(_) => return Err(self.lacks("has no copy")),
+            Self::Mapped(_) => return Err(self.lacks("has no copy: BloomFilter.load(path) makes one")),
+        })
+    }
+
+    /// Whether both are equal; `None` for filters of two types.
+    pub(crate) fn equals(&self, other: &Self) -> Option<bool> {
+        fn equal<F: PartialEq>(left: &RwLock<F>, right: &RwLock<F>) -> bool {
+            ordered(left, right, |in_order| {
+                let (first, second) = if in_order { (left, right) } else { (right, left) };
+                let first = read(first, None);
+                *first == *read(second, None)
+            })
+        }
+        if std::ptr::eq(self, other) {
+            return Some(true);
+        }
+        match (self, other) {
+            (Self::Plain(left), Self::Plain(right)) => Some(equal(left, right)),
+            (Self::Atomic(left), Self::Atomic(right)) => Some(equal(left, right)),
+            (Self::Scalable(left), Self::Scalable(right)) => Some(equal(left, right)),
+            (Self::AtomicScalable(left), Self::AtomicScalable(right)) => Some(equal(left, right)),
+            _ => None,
+        }
+    }
+
+    /// Merges another filter into this one: all bits, or those that both have.
+    pub(crate) fn merge(&self, other: &Self, intersect: bool) -> PyResult<()> {
+        fn both<F, T>(left: &RwLock<F>, right: &RwLock<F>, merge: impl FnOnce(&mut F, &F) -> T) -> T {
+            ordered(left, right, |in_order| {
+                if in_order {
+                    let mut left = write(left, None);
+                    merge(&mut left, &read(right, None))
+                } else {
+                    let right = read(right, None);
+                    merge(&mut write(left, None), &right)
+                }
+            })
+        }
+        if std::ptr::eq(self, other) {
+            return Ok(());
+        }
+        match (self, other) {
+            (Self::Plain(left), Self::Plain(right)) => both(left, right, |left, right| match intersect {
+                true => left.intersect(right),
+                false => left.union(right),
+            }),
+            (Self::Atomic(left), Self::Atomic(right)) => both(left, right, |left, right| match intersect {
+                true => left.intersect(right),
+                false => left.union(right),
+            }),
+            _ => {
+                let other = other.name();
+                return Err(
+                    self.lacks(&format!("does not merge with a {other}: two of BloomFilter or AtomicBloomFilter do"))
+                );
+            }
+        }
+        .map_err(error::merge)
+    }
+
+    /// Of a rotating filter; nothing of others.
+    pub(crate) fn rotate(&self) {
+        if let Self::Rotating(lock) = self {
+            read(lock, None).rotate();
+        }
+    }
+
+    /// Of a mapped filter; others are sound.
+    pub(crate) fn verify(&self) -> PyResult<()> {
+        match self {
+            Self::Mapped(filter) => filter.verify().map_err(error::file),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn save(&self, path: &Path) -> PyResult<()> {
+        match self {
+            Self::Plain(lock) => read(lock, None).save(path),
+            Self::Atomic(lock) => read(lock, None).save(path),
+            Self::Scalable(lock) => read(lock, None).save(path),
+            Self::AtomicScalable(lock) => read(lock, None).save(path),
+            Self::Rotating(_) => return Err(self.lacks("has no file: what it knows is out of date soon")),
+            Self::Mapped(_) => return Err(self.lacks("is a file already")),
+        }
+        .map_err(error::file)
+    }
+
+    /// The bytes of the file.
+    pub(crate) fn to_bytes(&self) -> PyResult<Vec<u8>> {
+        let mut bytes = Vec::new();
+        match self {
+            Self::Plain(lock) => read(lock, None).write_to(&mut bytes),
+            Self::Atomic(lock) => read(lock, None).write_to(&mut bytes),
+            Self::Scalable(lock) => read(lock, None).write_to(&mut bytes),
+            Self::AtomicScalable(lock) => read(lock, None).write_to(&mut bytes),
+            Self::Rotating(_) => return Err(self.lacks("has no bytes: what it knows is out of date soon")),
+            Self::Mapped(_) => return Err(self.lacks("has no bytes: its file has, so open its path elsewhere")),
+        }?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn memory_bytes(&self, py: Python<'_>) -> usize {
+        with!(self, Some(py), filter => filter.memory_bytes())
+    }
+
+    pub(crate) fn seed(&self, py: Python<'_>) -> u64 {
+        with!(self, Some(py), filter => filter.seed())
+    }
+
+    pub(crate) fn key_name(&self, py: Python<'_>) -> String {
+        with!(self, Some(py), filter => filter.key_name().to_owned())
+    }
+
+    pub(crate) fn current_fpr(&self) -> f64 {
+        with!(self, None, filter => filter.current_fpr())
+    }
+
+    pub(crate) fn false_positive_rate(&self, py: Python<'_>) -> Option<f64> {
+        let py = Some(py);
+        match self {
+            Self::Plain(lock) => read(lock, py).false_positive_rate(),
+            Self::Atomic(lock) => read(lock, py).false_positive_rate(),
+            Self::Scalable(lock) => Some(read(lock, py).false_positive_rate()),
+            Self::AtomicScalable(lock) => Some(read(lock, py).false_positive_rate()),
+            Self::Rotating(lock) => Some(read(lock, py).false_positive_rate()),
+            Self::Mapped(filter) => filter.false_positive_rate(),
+        }
+    }
+
+    pub(crate) fn expected_keys(&self, py: Python<'_>) -> Option<u64> {
+        let py = Some(py);
+        match self {
+            Self::Plain(lock) => read(lock, py).expected_keys(),
+            Self::Atomic(lock) => read(lock, py).expected_keys(),
+            Self::Mapped(filter) => filter.expected_keys(),
+            Self::Rotating(lock) => Some(read(lock, py).window()),
+            Self::Scalable(_) | Self::AtomicScalable(_) => None,
+        }
+    }
+
+    /// The rate with so many keys in; of filters that keep a rate, that one.
+    pub(crate) fn expected_fpr(&self, keys: Option<u64>) -> PyResult<f64> {
+        let of_size = |expected: Option<u64>, rate: &dyn Fn(u64) -> f64| match keys.or(expected) {
+            Some(keys) => Ok(rate(keys)),
+            None => Err(PyTypeError::new_err("expected_fpr(keys): the filter was not made for a number of keys")),
+        };
+        let growing = |rate: f64| match keys {
+            None => Ok(rate),
+            Some(_) => Err(self.lacks("keeps its rate for any number of keys: call expected_fpr()")),
+        };
+        match self {
+            Self::Plain(lock) => {
+                let filter = read(lock, None);
+                of_size(filter.expected_keys(), &|keys| filter.expected_fpr(keys))
+            }
+            Self::Atomic(lock) => {
+                let filter = read(lock, None);
+                of_size(filter.expected_keys(), &|keys| filter.expected_fpr(keys))
+            }
+            Self::Mapped(filter) => of_size(filter.expected_keys(), &|keys| filter.expected_fpr(keys)),
+            Self::Scalable(lock) => growing(read(lock, None).expected_fpr()),
+            Self::AtomicScalable(lock) => growing(read(lock, None).expected_fpr()),
+            Self::Rotating(lock) => growing(read(lock, None).expected_fpr()),
+        }
+    }
+
+    /// Distinct keys: counted by filters that grow, estimated from the bits of others.
+    pub(crate) fn estimated_keys(&self) -> PyResult<f64> {
+        Ok(match self {
+            Self::Plain(lock) => read(lock, None).estimated_keys(),
+            Self::Atomic(lock) => read(lock, None).estimated_keys(),
+            Self::Scalable(lock) => read(lock, None).keys() as f64,
+            Self::AtomicScalable(lock) => read(lock, None).keys() as f64,
+            Self::Mapped(filter) => filter.estimated_keys(),
+            Self::Rotating(_) => return Err(self.lacks("does not count: its window has at most expected_keys")),
+        })
+    }
+
+    pub(crate) fn fill_ratio(&self) -> PyResult<f64> {
+        match self {
+            Self::Plain(lock) => Ok(read(lock, None).fill_ratio()),
+            Self::Atomic(lock) => Ok(read(lock, None).fill_ratio()),
+            Self::Mapped(filter) => Ok(filter.fill_ratio()),
+            _ => Err(self.lacks("has several parts, each with a fill of its own")),
+        }
+    }
+
+    pub(crate) fn capacity(&self, rate: f64) -> PyResult<u64> {
+        match self {
+            Self::Plain(lock) => Ok(read(lock, None).capacity(rate)),
+            Self::Atomic(lock) => Ok(read(lock, None).capacity(rate)),
+            Self::Mapped(filter) => Ok(filter.capacity(rate)),
+            _ => Err(self.lacks("has no capacity: it keeps its rate")),
+        }
+    }
+
+    pub(crate) fn probes(&self, py: Python<'_>) -> PyResult<u32> {
+        match self {
+            Self::Plain(lock) => Ok(read(lock, Some(py)).probes()),
+            Self::Atomic(lock) => Ok(read(lock, Some(py)).probes()),
+            Self::Mapped(filter) => Ok(filter.probes()),
+            _ => Err(self.lacks("has several parts, each with probes of its own")),
+        }
+    }
+}
+
+macro_rules! into_set {
+    ($($Filter:ident => |$lock:ident| $set:expr),* $(,)?) => {$(
+        impl From<$Filter> for Set {
+            fn from(filter: $Filter) -> Self {
+                let $lock = RwLock::new(filter);
+                $set
+            }
+        }
+    )*};
+}
+
+into_set! {
+    BloomFilter => |lock| Self::Plain(lock),
+    AtomicBloomFilter => |lock| Self::Atomic(lock),
+    ScalableBloomFilter => |lock| Self::Scalable(lock),
+    AtomicScalableBloomFilter => |lock| Self::AtomicScalable(lock.into()),
+    RotatingBloomFilter => |lock| Self::Rotating(lock.into()),
+}
