@@ -49,13 +49,16 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
     let schema = schema.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_schema"))?.cast();
     let array = array.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array"))?.cast();
-    // SAFETY: capsules of these names point to these structs, filled as the C data interface says. They are moved out,
-    // which leaves released ones behind.
+    // SAFETY: capsules of these names point to these structs. They are moved out, which leaves released ones behind.
     #[allow(unsafe_code)]
-    let data = unsafe {
-        let (schema, array) = (FFI_ArrowSchema::from_raw(schema.as_ptr()), FFI_ArrowArray::from_raw(array.as_ptr()));
-        from_ffi(array, &schema)
-    };
+    let (schema, array) =
+        unsafe { (FFI_ArrowSchema::from_raw(schema.as_ptr()), FFI_ArrowArray::from_raw(array.as_ptr())) };
+    if array.is_released() {
+        return Err(refused("another reader took it"));
+    }
+    // SAFETY: the producer filled both as the C data interface says.
+    #[allow(unsafe_code)]
+    let data = unsafe { from_ffi(array, &schema) };
     Ok(make_array(data.map_err(refused)?))
 }
 

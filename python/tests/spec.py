@@ -1,0 +1,40 @@
+"""Filters as docs/FORMAT.md specifies them, with the Python of that page: no code is shared with the module under test."""
+
+import functools
+import pathlib
+import re
+from typing import Any
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs/FORMAT.md"
+_page: dict[str, Any] = {}
+exec("".join(re.findall("```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)), _page)
+_secret = functools.cache(_page["make_secret"])
+
+
+def hash_of(key: Any, seed: int = 0) -> int:
+    """The hash of a key of Python, by the table in README.md."""
+    if isinstance(key, tuple):
+        return _page["hash_tuple"]([hash_of(member, seed) for member in key], seed, _secret(seed))
+    if isinstance(key, str):
+        key = key.encode()
+    elif isinstance(key, int):
+        key = (key % 2**64).to_bytes(8, "little")
+    return _page["wyhash"](bytes(key), seed, _secret(seed))
+
+
+def bits_of(data: bytes) -> int:
+    """The blocks of a filter's file as one integer."""
+    fields = int.from_bytes(data[48:52], "little")
+    return int.from_bytes(data[64 + fields : -16], "little")
+
+
+def expected_bits(data: bytes, keys: list[Any], seed: int = 0) -> int:
+    """The blocks that these keys make in a filter like the one of this file."""
+    probes = int.from_bytes(data[14:16], "little")
+    blocks = int.from_bytes(data[16:24], "little")
+    made = 0
+    for key in keys:
+        block, pairs = _page["bits"](hash_of(key, seed), blocks, probes)
+        for word, bit in pairs:
+            made |= 1 << 512 * block + 64 * word + bit
+    return made

@@ -1,0 +1,228 @@
+"""Arrays: the same keys as one by one, whatever their width, order, steps and producer."""
+
+import array
+import ctypes
+import subprocess
+import sys
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bloomline import AtomicBloomFilter, BloomFilter, ScalableBloomFilter
+from test_keys import CLASSES, TEXT
+
+INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
+
+
+def one_by_one(keys: list[Any]) -> tuple[BloomFilter, list[bool]]:
+    filter = BloomFilter(10_000, 1e-9)
+    return filter, [filter.add(key) for key in keys]
+
+
+def check(keys: Any, model: list[Any]) -> None:
+    """That an array does what its keys do one by one."""
+    expected, new = one_by_one(model)
+    filter = BloomFilter(10_000, 1e-9)
+    answers = filter.add_many(keys() if callable(keys) else keys)
+    assert answers.dtype == np.bool_
+    assert answers.tolist() == new
+    assert filter == expected
+    updated = BloomFilter(10_000, 1e-9)
+    updated.update(keys() if callable(keys) else keys)
+    assert updated == expected
+    assert updated.contains_many(keys() if callable(keys) else keys).all()
+    assert not BloomFilter(10_000, 1e-9).contains_many(keys() if callable(keys) else keys).any()
+
+
+@given(st.sampled_from(INTEGERS), st.sampled_from("<>"), st.integers(-3, 3).filter(bool), st.data())
+def test_integers_of_numpy(kind: str, order: str, step: int, data: st.DataObject) -> None:
+    dtype = np.dtype(order + kind) if kind != "?" else np.dtype("?")
+    low, high = (0, 1) if kind == "?" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    values = data.draw(st.lists(st.integers(int(low), int(high)), max_size=1500))
+    keys = np.array(values, dtype)[::step]
+    check(keys, [int(key) for key in keys.tolist()])
+
+
+@given(st.integers(1, 40), st.integers(1, 3), st.lists(st.binary(max_size=40), max_size=100))
+def test_bytes_of_numpy(width: int, step: int, values: list[bytes]) -> None:
+    keys = np.array([value[:width] for value in values], f"S{width}")[::step]
+    check(keys, keys.tolist())
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        array.array("h", [-1, 2]),
+        array.array("Q", [2**64 - 1, 2]),
+        memoryview(b"abc"),
+        b"abc",
+        bytearray(b"abc"),
+        (ctypes.c_int32 * 3)(1, -2, 3),
+        "abc",
+        range(1000),
+        {"a": 1, "b": 2},
+        np.array(["a", "é"]),
+        np.array(["a", 2, ("b", 3)], object),
+        np.array([], np.int64),
+        np.lib.stride_tricks.as_strided(np.array([7], np.int32), (5,), (0,)),
+        np.frombuffer(b"x" + (5).to_bytes(8, "little"), np.uint8)[1:].view(np.int64),
+        [],
+        ["é", b"b", 3, (4, "d")] * 300,
+    ],
+    ids=lambda keys: f"{type(keys).__name__}{str(keys)[:20]}",
+)
+def test_other_iterables(keys: Any) -> None:
+    check(keys, list(keys))
+
+
+def test_a_generator() -> None:
+    check(lambda: (str(key) for key in range(2000)), [str(key) for key in range(2000)])
+
+
+WIDTHS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+
+
+@given(st.sampled_from(WIDTHS), st.lists(st.integers(0, 127), max_size=1200), st.integers(0, 5))
+def test_integers_of_arrow(kind: pa.DataType, values: list[int], offset: int) -> None:
+    keys = pa.array(values, kind)[offset:]
+    check(keys, keys.to_pylist())
+    check(pa.chunked_array([keys, keys[:3]]), keys.to_pylist() + keys[:3].to_pylist())
+
+
+@given(st.lists(TEXT, max_size=700), st.integers(0, 5))
+def test_strings_of_arrow(values: list[str], offset: int) -> None:
+    for kind in pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()):
+        if kind == pa.string_view():
+            keys = pa.array(values, kind).slice(offset)
+        else:
+            keys = pa.array(values).cast(kind)[offset:]
+        check(keys, values[offset:])
+    for kind in pa.binary(), pa.large_binary():
+        check(pa.array(values).cast(kind)[offset:], values[offset:])
+    check(pl.Series(values, dtype=pl.String), values)
+    check(pl.Series(values, dtype=pl.Categorical), values)
+    check(pd.Series(values, dtype="string"), values)
+
+
+def test_others_of_arrow() -> None:
+    check(pa.array([b"ab", b"c\0"], pa.binary(2)), [b"ab", b"c\0"])
+    check(pa.array([True, False, True]), [True, False, True])
+    check(pa.array([3, 5, 3]).dictionary_encode(), [3, 5, 3])
+    check(pd.Series([1, 2, 3]), [1, 2, 3])
+    check(pd.Series(["a", "b", "a"], dtype="category"), ["a", "b", "a"])
+    check(pl.Series([-1, 2], dtype=pl.Int8), [-1, 2])
+    check(pa.array([], pa.string()), [])
+    rows = {"url": ["a", "b"], "day": [1, 2]}
+    for table in pa.table(rows), pa.RecordBatch.from_pydict(rows), pl.DataFrame(rows), pd.DataFrame(rows):
+        check(table, [("a", 1), ("b", 2)])
+    check(pl.DataFrame({"only": ["a", "b"]}), ["a", "b"])
+    batches = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), pa.table({"a": [1, 2]}).to_batches())
+    assert BloomFilter(1000, 1e-9).add_many(batches).tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "said"),
+    [
+        (np.array([1.0, float("nan")]), TypeError, r"keys\[0\].*not numpy.float64"),
+        (np.array([1], "m8[s]"), TypeError, r"keys\[0\].*not numpy.timedelta64"),
+        (np.zeros((2, 3), np.int64), ValueError, "2 dimensions"),
+        (np.array(["a", None], object), TypeError, r"keys\[1\].*not NoneType"),
+        (np.zeros(2, [("a", "i4")]), TypeError, r"keys\[0\].*not numpy.void"),
+        (np.int64(3), TypeError, "not iterable"),
+        (3, TypeError, "not iterable"),
+        (None, TypeError, "not iterable"),
+        (pa.array([1.5]), TypeError, "Float64"),
+        (pa.array([[1]]), TypeError, "List"),
+        (pa.array([None]), TypeError, "Null"),
+        (pa.array([1, None, 2]), ValueError, r"keys\[1\]: a null"),
+        (pa.chunked_array([["a", "b"], ["c", None]]), ValueError, r"keys\[3\]: a null"),
+        (pl.Series(["a", None]), ValueError, r"keys\[1\]: a null"),
+        (pa.table({"a": [1, 2], "b": [1, None]}), ValueError, r"keys\[1\]: a null"),
+        (pa.DictionaryArray.from_arrays([0, 1], ["a", None]), ValueError, r"keys\[1\]: a null"),
+        (pd.Series([1.0]), TypeError, "Float64"),
+        (pl.DataFrame(), TypeError, "Struct"),
+    ],
+    ids=lambda value: str(value)[:25].replace("\n", " "),
+)
+def test_what_is_no_array_of_keys(keys: Any, error: type[Exception], said: str) -> None:
+    for make in BloomFilter, AtomicBloomFilter, ScalableBloomFilter:
+        filter = make(1000, 0.01)
+        for ask in filter.add_many, filter.contains_many, filter.update:
+            with pytest.raises(error, match=said):
+                ask(keys)
+
+
+class Lies:
+    """An object that exports something else than it says."""
+
+    def __init__(self, **exports: Any) -> None:
+        for name, value in exports.items():
+            setattr(self, name, lambda *_, value=value: value)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        Lies(__arrow_c_array__=None),
+        Lies(__arrow_c_array__=(1, 2)),
+        Lies(__arrow_c_array__=()),
+        Lies(__arrow_c_stream__=b""),
+        Lies(__arrow_c_array__=tuple(reversed(pa.array([1]).__arrow_c_array__()))),
+        Lies(__arrow_c_stream__=pa.array([1]).__arrow_c_array__()[0]),
+    ],
+)
+def test_exports_that_lie(lie: Any) -> None:
+    with pytest.raises((TypeError, ValueError, IndexError)):
+        BloomFilter(1000, 0.01).update(lie)
+
+
+def test_a_capsule_that_was_used() -> None:
+    used = pa.array([1]).__arrow_c_array__()
+    BloomFilter(1000, 0.01).update(Lies(__arrow_c_array__=used))
+    with pytest.raises((TypeError, ValueError)):
+        BloomFilter(1000, 0.01).update(Lies(__arrow_c_array__=used))
+
+
+@pytest.mark.parametrize("make", CLASSES)
+def test_every_class_takes_arrays(make: Any) -> None:
+    filter = make(10_000, 1e-9)
+    keys = np.arange(3000)
+    assert filter.add_many(keys).all()
+    assert not filter.add_many(keys).any()
+    assert filter.contains_many(keys.astype(np.int16)).all()
+    assert all(key in filter for key in range(3000))
+
+
+def test_arrays_are_not_copied() -> None:
+    keys = np.arange(4_000_000)
+    filter = BloomFilter(4_000_000, 0.01)
+    tracemalloc.start()
+    filter.update(keys)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken < 100_000
+    assert filter.contains_many(keys[:10]).all()
+
+
+def test_without_numpy() -> None:
+    program = """
+import sys
+sys.modules["numpy"] = None
+from bloomline import BloomFilter
+seen = BloomFilter(1000, 0.01)
+seen.update(["a"])
+assert "a" in seen
+try:
+    seen.add_many(["b"])
+except ImportError as error:
+    print("ImportError")
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout == "ImportError\n"

@@ -1,0 +1,42 @@
+"""The examples of the docstrings and of README.md run, and the types are right."""
+
+import doctest
+import inspect
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import bloomline
+
+HERE = pathlib.Path(__file__).parents[1]
+
+
+def test_docstrings() -> None:
+    failed, attempted = doctest.testmod(bloomline)
+    assert attempted > 20 and failed == 0
+
+
+def test_everything_has_a_docstring() -> None:
+    for name in bloomline.__all__:
+        made = getattr(bloomline, name)
+        members = [made] + [member for key, member in vars(made).items() if not key.startswith("_")]
+        for member in members:
+            assert inspect.getdoc(member), member
+
+
+def test_readme() -> None:
+    failed, attempted = doctest.testfile(str(HERE / "README.md"), module_relative=False)
+    assert attempted > 5 and failed == 0
+
+
+@pytest.mark.parametrize("example", sorted((HERE / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_examples(example: pathlib.Path) -> None:
+    subprocess.run([sys.executable, example], check=True, capture_output=True)
+
+
+def test_types() -> None:
+    subprocess.run([sys.executable, "-m", "mypy", "--strict", "examples"], cwd=HERE, check=True)
+    stubtest = [sys.executable, "-m", "mypy.stubtest", "bloomline", "--allowlist", "stubtest-allow.txt"]
+    subprocess.run(stubtest, cwd=HERE, check=True)

@@ -1,0 +1,159 @@
+"""Files: between this module, Rust and the command; and what is wrong with them."""
+
+import errno
+import os
+import pathlib
+import pickle
+import subprocess
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bloomline import BloomFilter, Filter, MappedBloomFilter, ScalableBloomFilter
+from test_filters import COPIED
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def command() -> str:
+    """The command: of BLOOMLINE_COMMAND, or as cargo built it in this workspace."""
+    built = [ROOT / "target" / profile / "bloomline" for profile in ("debug", "long", "release")]
+    found = os.environ.get("BLOOMLINE_COMMAND") or next((str(path) for path in built if path.exists()), None)
+    if not found:
+        assert not os.environ.get("BLOOMLINE_REQUIRE_COMMAND"), "no command: cargo build -p bloomline-cli"
+        pytest.skip("no command: cargo build -p bloomline-cli")
+    return found
+
+
+def run(*arguments: Any, text: str = "") -> str:
+    return subprocess.run([str(a) for a in arguments], input=text, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_command_builds_and_python_reads(command: str, tmp_path: pathlib.Path) -> None:
+    lines = [f"https://example.org/{i}/é" for i in range(2000)]
+    path = tmp_path / "seen.bloom"
+    run(command, "build", "--quiet", "--no-shrink", "-n", 2000, "-p", 0.001, "-o", path, text="\n".join(lines))
+    loaded = BloomFilter.load(path)
+    assert loaded.contains_many(lines).all()
+    assert loaded.contains_many([line.encode() for line in lines]).all()
+    made = BloomFilter(2000, 0.001, key_name=loaded.key_name)
+    made.update(lines)
+    assert made == loaded
+    assert bytes(made) == path.read_bytes()
+    mapped = BloomFilter.map(path)
+    assert mapped.contains_many(lines).all() and not mapped.contains_many(["x", "y"]).all()
+
+
+def test_python_saves_and_the_command_reads(command: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "seen.bloom"
+    seen = BloomFilter(2000, 1e-6, seed=5)
+    seen.update(f"line {i}" for i in range(1000))
+    seen.save(path)
+    probes = [f"line {i}" for i in range(500, 1500)]
+    assert run(command, "check", "-f", path, text="\n".join(probes)).split("\n")[:-1] == probes[:500]
+    run(command, "build", "--quiet", "--append", "-o", path, text="\n".join(probes))
+    seen.update(probes)
+    assert BloomFilter.load(path).contains_many(probes).all()
+    assert BloomFilter.load(path) == seen
+
+
+def test_files_that_rust_wrote() -> None:
+    for path in (ROOT / "tests/data").glob("probes*.bloom"):
+        data = path.read_bytes()
+        loaded = BloomFilter.load(path)
+        assert bytes(loaded) == data and len(loaded) > 0
+        assert bytes(BloomFilter.from_bytes(data)) == data
+    series = ROOT / "tests/data/series.bloom"
+    assert bytes(ScalableBloomFilter.load(series)) == series.read_bytes()
+
+
+@pytest.mark.parametrize("make", COPIED)
+def test_they_come_back(make: Any, tmp_path: pathlib.Path) -> None:
+    filter = make(500, 1e-6, seed=3, key_name="url")
+    filter.update(str(i) for i in range(3000))
+    for path in tmp_path / "seen.bloom", str(tmp_path / "seen.bloom"):
+        filter.save(path)
+        assert make.load(path) == filter
+        assert (tmp_path / "seen.bloom").read_bytes() == bytes(filter)
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        loaded = pickle.loads(pickle.dumps(filter, protocol))
+        assert type(loaded) is make and loaded == filter
+
+
+def test_a_mapped_filter_is_for_reading(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "seen.bloom"
+    seen = BloomFilter(1000, 1e-6)
+    seen.update(["a", "b"])
+    seen.save(path)
+    mapped = BloomFilter.map(path)
+    assert type(mapped) is MappedBloomFilter and isinstance(mapped, Filter)
+    mapped.verify()
+    assert "a" in mapped and "c" not in mapped
+    assert (mapped.fill_ratio(), mapped.expected_fpr(), len(mapped)) == (seen.fill_ratio(), seen.expected_fpr(), 2)
+    for ask in (
+        lambda: mapped.add("c"),
+        lambda: mapped.update(["c"]),
+        lambda: mapped.add_many(["c"]),
+        mapped.clear,
+        mapped.copy,
+        lambda: mapped.save(path),
+        lambda: pickle.dumps(mapped),
+        lambda: seen | mapped,  # type: ignore[operator]
+    ):
+        with pytest.raises(TypeError, match="MappedBloomFilter"):
+            ask()
+    # The old file stays as it is for those who mapped it.
+    seen.add("c")
+    seen.save(path)
+    assert "c" not in mapped and "c" in BloomFilter.map(path)
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="damaged"):
+        BloomFilter.map(path).verify()
+
+
+@pytest.mark.parametrize("make", COPIED)
+def test_what_the_system_refuses(make: Any, tmp_path: pathlib.Path) -> None:
+    filter = make(1000, 0.01)
+    missing = str(tmp_path / "none" / "seen.bloom")
+    for ask in make.load, filter.save:
+        with pytest.raises(FileNotFoundError) as raised:
+            ask(missing)
+        assert (raised.value.errno, raised.value.filename) == (errno.ENOENT, missing)
+        assert raised.value.strerror == os.strerror(errno.ENOENT)
+    with pytest.raises(IsADirectoryError):
+        make.load(tmp_path)
+    with pytest.raises(OSError, match="not a regular file"):
+        filter.save(tmp_path)
+    for ask in make.load, filter.save:
+        with pytest.raises((TypeError, ValueError)):
+            ask("nul\0in it")
+        with pytest.raises(TypeError):
+            ask(3)
+
+
+@pytest.mark.parametrize("make", COPIED)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_bytes(make: Any, data: st.DataObject) -> None:
+    sound = bytes(make(100, 0.01))
+    flipped = bytearray(sound)
+    flipped[data.draw(st.integers(0, len(sound) - 1))] ^= data.draw(st.integers(1, 255))
+    cut = sound[: data.draw(st.integers(0, len(sound) - 1))]
+    for damaged in bytes(flipped), cut, sound + b"x", data.draw(st.binary()):
+        with pytest.raises((ValueError, MemoryError)):
+            make.from_bytes(damaged)
+    for kind in "text", None, 3:
+        with pytest.raises((TypeError, BufferError)):
+            make.from_bytes(kind)
+
+
+def test_the_other_kind_is_named() -> None:
+    with pytest.raises(ValueError, match="load it as a ScalableBloomFilter"):
+        BloomFilter.from_bytes(bytes(ScalableBloomFilter(100, 0.01)))
+    with pytest.raises(ValueError, match="load it as a BloomFilter"):
+        ScalableBloomFilter.from_bytes(bytes(BloomFilter(100, 0.01)))

@@ -1,0 +1,69 @@
+"""Processes: forked, spawned, in a pool; filters that travel, and one that is mapped by all."""
+
+import multiprocessing
+import os
+import pathlib
+from typing import Any
+
+import pytest
+
+from bloomline import AtomicBloomFilter, BloomFilter, Filter
+from test_filters import COPIED
+
+METHODS = [method for method in ("fork", "spawn", "forkserver") if method in multiprocessing.get_all_start_methods()]
+mapped: Any = None
+
+
+def fill(job: tuple[Any, int]) -> Filter:
+    filter, start = job
+    filter.update(range(start, start + 1000))
+    return filter
+
+
+def open_mapped(path: pathlib.Path) -> None:
+    global mapped
+    mapped = BloomFilter.map(path)
+
+
+def ask_mapped(keys: list[str]) -> list[bool]:
+    return mapped.contains_many(keys).tolist()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_filters_travel(method: str) -> None:
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        for make in COPIED:
+            sent = make(10_000, 1e-6)
+            sent.add("sent")
+            for start, filter in zip((0, 1000), pool.map(fill, [(sent, 0), (sent, 1000)])):
+                assert type(filter) is make
+                assert "sent" in filter and filter.contains_many(range(start, start + 1000)).all()
+        merged = BloomFilter(10_000, 1e-6)
+        for filter in pool.map(fill, [(BloomFilter(10_000, 1e-6), start) for start in range(0, 4000, 1000)]):
+            merged |= filter  # type: ignore[operator, misc]
+        whole = BloomFilter(10_000, 1e-6)
+        whole.update(range(4000))
+        assert merged == whole
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_workers_share_a_mapped_filter(method: str, tmp_path: pathlib.Path) -> None:
+    seen = BloomFilter(10_000, 1e-9)
+    seen.update(f"key {i}" for i in range(5000))
+    seen.save(tmp_path / "seen.bloom")
+    with multiprocessing.get_context(method).Pool(2, open_mapped, [tmp_path / "seen.bloom"]) as pool:
+        answers = pool.map(ask_mapped, [[f"key {i}" for i in range(4000, 6000)]] * 4)
+    assert answers == [[True] * 1000 + [False] * 1000] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_filter_is_a_filter_of_its_own() -> None:
+    seen = AtomicBloomFilter(10_000, 1e-9)
+    seen.update(range(1000))
+    child = os.fork()
+    if child == 0:
+        sound = seen.contains_many(range(1000)).all() and seen.add("child") and seen.copy() == seen
+        os._exit(0 if sound else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert "child" not in seen

@@ -1,0 +1,184 @@
+"""Threads on one filter: nothing is lost, nothing is claimed twice, nothing waits for ever."""
+
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bloomline import AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter
+from test_filters import MERGING
+from test_keys import CLASSES
+
+THREADS = 4
+
+
+def together(*works: Callable[[], Any]) -> list[Any]:
+    """The results of calls that begin at once."""
+    start = threading.Barrier(len(works))
+
+    def run(work: Callable[[], Any]) -> Any:
+        start.wait()
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [future.result(60) for future in [pool.submit(run, work) for work in works]]
+
+
+@pytest.fixture(autouse=True)
+def switch_often() -> Any:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("make", CLASSES)
+def test_a_key_is_claimed_once(make: Any) -> None:
+    filter = make(100_000, 1e-9)
+    keys = np.arange(20_000)
+    claims = together(*[lambda: filter.add_many(keys)] * THREADS)
+    assert np.sum(claims, axis=0).tolist() == [1] * len(keys)
+    singly = together(*[lambda: [filter.add(f"key {i}") for i in range(2000)]] * THREADS)
+    assert np.sum(singly, axis=0).tolist() == [1] * 2000
+
+
+@pytest.mark.parametrize("make", CLASSES)
+def test_readers_beside_writers(make: Any) -> None:
+    filter = make(200_000, 1e-9)
+    known = np.arange(10_000)
+    filter.update(known)
+    done = threading.Event()
+
+    def write() -> None:
+        for start in range(10_000, 100_000, 10_000):
+            filter.update(np.arange(start, start + 10_000))
+            filter.update([f"{start} {i}" for i in range(100)])
+        done.set()
+
+    def read() -> int:
+        rounds = 0
+        while not done.is_set() or not rounds:
+            assert filter.contains_many(known).all() and 77 in filter
+            filter.current_fpr(), filter.memory_bytes, repr(filter)
+            rounds += 1
+        return rounds
+
+    together(write, read, read)
+    assert filter.contains_many(np.arange(100_000)).all()
+
+
+@pytest.mark.parametrize("make", MERGING)
+def test_merging_both_ways_does_not_wait_for_ever(make: Any) -> None:
+    a, b = make(1_000_000, 0.01), make(1_000_000, 0.01)
+    a.update(range(1000))
+    b.update(range(1000, 2000))
+
+    def merge(left: Any, right: Any) -> None:
+        for _ in range(20):
+            left |= right
+            assert left == left
+            left == right
+            left | right
+
+    together(lambda: merge(a, b), lambda: merge(b, a), lambda: [a.add(i) for i in range(1000)])
+    assert a.contains_many(range(2000)).all() and b.contains_many(range(2000)).all()
+
+
+@pytest.mark.parametrize("make", [BloomFilter, AtomicBloomFilter, AtomicScalableBloomFilter])
+def test_all_calls_at_once(make: Any, tmp_path: Any) -> None:
+    filter = make(50_000, 0.01)
+    keys = np.arange(5000)
+
+    def many(*calls: Callable[[], Any]) -> Callable[[], None]:
+        return lambda: [call() for _ in range(20) for call in calls] and None
+
+    together(
+        many(lambda: filter.add_many(keys), filter.clear),
+        many(filter.copy, lambda: bytes(filter), lambda: filter == filter.copy()),
+        many(lambda: filter.save(tmp_path / "a.bloom"), lambda: make.load(tmp_path / "a.bloom")),
+        many(lambda: filter.update(str(i) for i in range(1000)), filter.estimated_keys),
+    )
+
+
+def test_the_gil_is_free() -> None:
+    """Another thread of Python runs while an array is added."""
+    filter, keys = BloomFilter(2_000_000, 0.01), np.arange(2_000_000)
+    sys.setswitchinterval(100)  # The GIL changes hands only where it is let go of.
+    counted, running = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        running.set()
+        while running.is_set():
+            counted += 1
+            if counted % 100 == 0:
+                threading.Event().wait(0)  # Lets go of it.
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    running.wait()
+    before = counted
+    filter.update(keys)
+    during = counted - before
+    running.clear()
+    counter.join()
+    assert during > 1000
+
+
+def test_an_array_that_changes_meanwhile() -> None:
+    """Each key is one of the values that were there."""
+    filter = AtomicBloomFilter(1000, 1e-9)
+    keys = np.zeros(200_000, np.int64)
+    text = np.full(50_000, b"a" * 16)
+    done = threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            keys[:] = 1
+            keys[:] = 0
+            text[:] = b"b" * 16
+            text[:] = b"a" * 16
+
+    def add() -> None:
+        for _ in range(20):
+            filter.update(keys)
+        done.set()
+
+    together(change, add)
+    assert len(filter) <= 2
+    filter.update(text)
+    grown = bytearray(b"abc")
+    view = memoryview(grown)
+    with pytest.raises(BufferError):
+        grown.extend(b"x" * 100)
+    view.release()
+
+
+def test_a_list_that_changes_meanwhile() -> None:
+    filter = BloomFilter(100_000, 0.01)
+    keys: list[Any] = []
+
+    class Grows:
+        def __index__(self) -> int:
+            keys.clear()
+            filter.clear()
+            filter.add("from within")
+            return 5
+
+    keys.extend(["a"] * 1000 + [Grows()] + ["b"] * 1000)
+    filter.update(keys)
+    assert 5 in filter and "from within" in filter and "b" not in filter
+
+    def shrinking(keys: dict[str, int]) -> None:
+        for key in list(keys):
+            keys.pop(key, None)
+
+    table = {str(i): i for i in range(20_000)}
+    try:
+        together(lambda: filter.update(table), lambda: shrinking(table))
+    except RuntimeError as error:
+        assert "changed size" in str(error)
