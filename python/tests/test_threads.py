@@ -107,26 +107,22 @@ def test_all_calls_at_once(make: Any, tmp_path: Any) -> None:
 def test_the_gil_is_free() -> None:
     """Another thread of Python runs while an array is added."""
     filter, keys = BloomFilter(2_000_000, 0.01), np.arange(2_000_000)
-    sys.setswitchinterval(100)  # The GIL changes hands only where it is let go of.
+    sys.setswitchinterval(100)  # Nobody takes the GIL from a thread that keeps it.
     counted, running = 0, threading.Event()
 
     def count() -> None:
         nonlocal counted
-        running.set()
-        while running.is_set():
+        while not running.wait(0.0001):
             counted += 1
-            if counted % 100 == 0:
-                threading.Event().wait(0)  # Lets go of it.
 
     counter = threading.Thread(target=count)
     counter.start()
-    running.wait()
     before = counted
     filter.update(keys)
     during = counted - before
-    running.clear()
+    running.set()
     counter.join()
-    assert during > 1000
+    assert during > 1
 
 
 def test_an_array_that_changes_meanwhile() -> None:
