@@ -1,8 +1,8 @@
 """bloomline beside the Bloom filters of PyPI and Python's set: nanoseconds a key, in turns, at the same measured rate.
 
-    python -m venv /tmp/peers
-    /tmp/peers/bin/pip install ./python numpy pyarrow rbloom abloom fastbloom-rs pybloom-live pybloomfiltermmap3 xxhash
-    /tmp/peers/bin/python benches/python.py [KEYS] [ROUNDS]
+    python -m venv peers
+    peers/bin/pip install ./python numpy pyarrow rbloom abloom fastbloom-rs pybloom-live pybloomfiltermmap3 xxhash
+    peers/bin/python benches/python.py [KEYS] [ROUNDS]
 
 A peer that is not installed is left out. rbloom and abloom use Python's hash, which differs in each process, unless they are
 told otherwise: the rows "portable" tell them so. Each contender is made for the rate that makes it measure 1 %, as far as its
@@ -14,7 +14,6 @@ import random
 import resource
 import sys
 import time
-from array import array
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -177,9 +176,8 @@ def main() -> None:
     data: dict[str, Any] = {
         "strings": strings,
         "others": [f"{dice.getrandbits(128):032x}" for _ in range(n)],
-        "numbers": np.frombuffer(array("Q", (dice.getrandbits(63) for _ in range(n)))),
+        "numbers": np.array([dice.getrandbits(63) for _ in range(n)], np.uint64),
     }
-    data["numbers"] = data["numbers"].view(np.uint64)
     try:
         import pyarrow
 

@@ -190,6 +190,15 @@ def test_a_capsule_that_was_used() -> None:
         BloomFilter(1000, 0.01).update(Lies(__arrow_c_array__=used))
 
 
+@pytest.mark.parametrize("offsets", [[0, 100, 3], [0, 3, 1, 3], [-1, 2, 3], [2**31 - 1, 3]])
+def test_offsets_beyond_the_data(offsets: list[int]) -> None:
+    buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"abc")]
+    broken = pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+    for ask in BloomFilter(1000, 0.01).update, BloomFilter(1000, 0.01).contains_many:
+        with pytest.raises(ValueError, match="offsets beyond the data"):
+            ask(broken)
+
+
 @pytest.mark.parametrize("make", CLASSES)
 def test_every_class_takes_arrays(make: Any) -> None:
     filter = make(10_000, 1e-9)
