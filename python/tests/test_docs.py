@@ -36,7 +36,9 @@ def test_examples(example: pathlib.Path) -> None:
     subprocess.run([sys.executable, example], check=True, capture_output=True)
 
 
-def test_types() -> None:
-    subprocess.run([sys.executable, "-m", "mypy", "--strict", "examples"], cwd=HERE, check=True)
-    stubtest = [sys.executable, "-m", "mypy.stubtest", "bloomline", "--allowlist", "stubtest-allow.txt"]
-    subprocess.run(stubtest, cwd=HERE, check=True)
+def test_types(tmp_path: pathlib.Path) -> None:
+    for arguments in (
+        ["mypy", "--strict", HERE / "examples"],
+        ["mypy.stubtest", "bloomline", "--allowlist", HERE / "stubtest-allow.txt"],
+    ):
+        subprocess.run([sys.executable, "-m", *arguments], cwd=tmp_path, check=True)
