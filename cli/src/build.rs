@@ -14,11 +14,10 @@ use crate::set::inserter::{Counts, Inserter};
 use crate::set::{report, sizing};
 use crate::values::OnError;
 use std::io;
-use std::process::ExitCode;
 use std::time::Instant;
 
 /// Runs the command.
-pub fn run(options: &BuildOptions) -> Result<ExitCode, Error> {
+pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let started = Instant::now();
     let reading = &options.reading;
     // A filter that is replaced is refused as an input.

@@ -1,7 +1,7 @@
 //! `bloomline check`: the lines that are in a filter, as grep would print them.
 
 use crate::cli::CheckOptions;
-use crate::error::{Error, Stop};
+use crate::error::{Error, FAILED, SUCCESS, Stop};
 use crate::figures::readable_count;
 use crate::files::{self, Origin};
 use crate::lines::chunks::Chunks;
@@ -15,11 +15,10 @@ use crate::set::KeySet;
 use crate::set::inserter::warn_of_faults;
 use crate::set::shared::{Address, Shared};
 use std::os::unix::ffi::OsStrExt;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Runs the command.
-pub fn run(options: &CheckOptions) -> Result<ExitCode, Error> {
+pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let own = options.filter.as_deref().map(files::of_filter);
     let Inputs { found: inputs, left_out, several, read, .. } =
         Inputs::check(&options.reading.named(), own.as_slice().as_flattened(), true)?;
@@ -139,11 +138,11 @@ impl Search<'_> {
     }
 
     /// That of grep: 0 if a line is selected, and 1 if none is; 2 if inputs are left out, unless only one line was asked for.
-    fn exit_code(&self) -> ExitCode {
+    fn exit_code(&self) -> u8 {
         match self.selected {
-            1.. if self.options.quiet || !self.incomplete => ExitCode::SUCCESS,
-            0 if !self.incomplete => ExitCode::from(1),
-            _ => ExitCode::from(2),
+            1.. if self.options.quiet || !self.incomplete => SUCCESS,
+            0 if !self.incomplete => 1,
+            _ => FAILED,
         }
     }
 }

@@ -3,7 +3,6 @@
 use crate::key::Fault;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::{fmt, io};
 
 /// Writes each failure once: its name, what it knows, and its message.
@@ -194,10 +193,10 @@ pub enum Stop {
 
 impl Stop {
     /// What the command ends with.
-    pub fn end(self) -> Result<ExitCode, Error> {
+    pub fn end(self) -> Result<u8, Error> {
         match self {
-            Self::Enough => Ok(ExitCode::SUCCESS),
-            Self::Signal(signal) => Ok(ExitCode::from(exit_code(signal))),
+            Self::Enough => Ok(SUCCESS),
+            Self::Signal(signal) => Ok(exit_code(signal)),
             Self::After(error) | Self::Failed(error) => Err(error),
         }
     }
@@ -209,8 +208,14 @@ impl From<Error> for Stop {
     }
 }
 
+/// The exit code of a run that is done.
+pub const SUCCESS: u8 = 0;
+
 /// The exit code of a run that is done, and left out an input or the rest of one.
 pub const INCOMPLETE: u8 = 1;
+
+/// The exit code of a run that an error ended.
+pub const FAILED: u8 = 2;
 
 /// The exit code of a process that a signal ended, as shells tell it.
 pub fn exit_code(signal: i32) -> u8 {

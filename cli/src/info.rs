@@ -1,7 +1,7 @@
 //! `bloomline info`: what a filter is, and how full.
 
 use crate::cli::InfoOptions;
-use crate::error::Error;
+use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, LAYOUT, estimated, readable, readable_size};
 use crate::files::Origin;
 use crate::output::Output;
@@ -9,14 +9,13 @@ use crate::set::KeySet;
 use crate::set::shared::{Address, Shared};
 use bloomline::{BloomFilter, Plan};
 use serde_json::json;
-use std::process::ExitCode;
 
 /// The rates at which people ask how many keys still fit.
 const RATES: [(f64, &str); 4] =
     [(1e-2, "room at 1e-2"), (1e-3, "room at 1e-3"), (1e-4, "room at 1e-4"), (1e-6, "room at 1e-6")];
 
 /// Runs the command.
-pub fn run(options: &InfoOptions) -> Result<ExitCode, Error> {
+pub fn run(options: &InfoOptions) -> Result<u8, Error> {
     let mut figures = Figures::default();
     let (set, origin) = if let Some(address) = Address::of(&options.shared)? {
         let mut shared = Shared::open(&address)?;
@@ -32,7 +31,7 @@ pub fn run(options: &InfoOptions) -> Result<ExitCode, Error> {
     describe(&mut figures, &set);
     let mut output = Output::create(None, &origin)?;
     output.write_line(&if options.json { figures.json() } else { figures.text() })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 /// Adds what there is to know about a set.

@@ -1,86 +1,9 @@
-//! The `bloomline` command: parses, runs, and turns the result into an exit code.
+//! The `bloomline` command.
 #![forbid(unsafe_code)]
 
-#[cfg(not(unix))]
-compile_error!("the command needs Unix: it reads files by descriptor and position");
-
-mod bar;
-mod build;
-mod check;
-mod classic;
-mod cli;
-#[cfg(feature = "compare")]
-mod compare;
-mod documents;
-mod encode;
-mod error;
-mod figures;
-mod files;
-mod info;
-mod key;
-mod leftovers;
-mod lines;
-mod lock;
-mod manual;
-mod merge;
-mod messages;
-mod output;
-mod pieces;
-mod plan;
-mod progress;
-mod run;
-mod set;
-mod signals;
-mod stall;
-mod values;
-
-use clap::error::ErrorKind;
-use cli::{Cli, Command};
-use error::Error;
-use run::Run;
+use std::env;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let result = match Cli::read() {
-        Ok(cli) => signals::receive().and_then(|()| run_command(&cli.command)),
-        Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            // Whoever gives no command has made a mistake: standard output stays empty, and a script stops.
-            let _ = help.print();
-            return ExitCode::from(2);
-        }
-        Err(error) if error.use_stderr() => return fail(&cli::one_line(&error)),
-        Err(help) => {
-            // Help that nobody reads to its end is no failure.
-            let _ = help.print();
-            return ExitCode::SUCCESS;
-        }
-    };
-    signals::give_way();
-    match result {
-        Ok(code) => code,
-        // The reader has enough, as `head` has.
-        Err(Error::ReaderGone) => ExitCode::SUCCESS,
-        Err(error) => fail(&error.to_string()),
-    }
-}
-
-fn run_command(command: &Command) -> Result<ExitCode, Error> {
-    match command {
-        Command::Dedup(options) => Run::of_dedup(options).run(),
-        Command::Corpus(options) => Run::of_corpus(options).run(),
-        Command::Build(options) => build::run(options),
-        Command::Check(options) => check::run(options),
-        Command::Info(options) => info::run(options),
-        Command::Merge(options) => merge::run(options),
-        Command::Plan(options) => plan::run(options),
-        #[cfg(feature = "compare")]
-        Command::Compare(options) => compare::run(options),
-        Command::Completions(options) => manual::completions(options),
-        Command::Manual(options) => manual::manual(options),
-    }
-}
-
-fn fail(message: &str) -> ExitCode {
-    messages::tell(message);
-    ExitCode::from(2)
+    bloomline_cli::run_command_line(env::args_os()).into()
 }

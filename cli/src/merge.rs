@@ -1,17 +1,16 @@
 //! `bloomline merge`: one filter with the keys of several.
 
 use crate::cli::MergeOptions;
-use crate::error::Error;
+use crate::error::{Error, SUCCESS};
 use crate::files::{self, Origin};
 use crate::lock::Lock;
 use crate::messages::warn;
 use crate::set::KeySet;
 use std::mem;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Runs the command.
-pub fn run(options: &MergeOptions) -> Result<ExitCode, Error> {
+pub fn run(options: &MergeOptions) -> Result<u8, Error> {
     let (first, others) = options.filters.split_first().expect("clap asks for one");
     let origins: Vec<Origin> = options.filters.iter().map(|path| Origin::of(path)).collect();
     files::check_target(&options.output, &origins)?;
@@ -41,5 +40,5 @@ pub fn run(options: &MergeOptions) -> Result<ExitCode, Error> {
         warn(&format!("{excess}; build the filters with -n for the keys of all, and with --no-shrink"));
     }
     merged.save(&options.output)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }

@@ -2,12 +2,11 @@
 
 use crate::classic::Classic;
 use crate::cli::PlanOptions;
-use crate::error::Error;
+use crate::error::{Error, SUCCESS};
 use crate::figures::{LAYOUT, readable_size, table};
 use crate::output::Output;
 use bloomline::{BloomFilter, BuildError};
 use serde_json::{Value, json};
-use std::process::ExitCode;
 
 /// The loads at which rates are told, in shares of the keys planned for.
 const LOADS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
@@ -19,7 +18,7 @@ const BITS_PER_KEY: std::ops::RangeInclusive<usize> = 4..=40;
 const PROBES: [u32; 4] = [4, 8, 12, 16];
 
 /// Runs the command.
-pub fn run(options: &PlanOptions) -> Result<ExitCode, Error> {
+pub fn run(options: &PlanOptions) -> Result<u8, Error> {
     let text = match (options.table, options.json) {
         (true, false) => rates_text()?,
         (true, true) => rates_json()?,
@@ -30,7 +29,7 @@ pub fn run(options: &PlanOptions) -> Result<ExitCode, Error> {
     };
     let mut output = Output::create(None, [])?;
     output.write_line(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 /// A filter of some layout, before it is built.

@@ -9,6 +9,8 @@
 //! types.rs   the class of each type
 //! ```
 //!
+//! The command is the crate in `cli/`, called by `package/bloomline/__main__.py`.
+//!
 //! `unsafe` is where others' memory begins: `buffer.rs`, `arrow.rs`, and a mapped file.
 
 mod arrow;
@@ -23,6 +25,9 @@ mod types;
 /// The module itself.
 #[pyo3::pymodule(gil_used = false)]
 mod _bloomline {
+    use pyo3::prelude::*;
+    use std::ffi::OsString;
+
     #[pymodule_export]
     use crate::filter::Filter;
     #[pymodule_export]
@@ -30,4 +35,10 @@ mod _bloomline {
         AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, MappedBloomFilter, RotatingBloomFilter,
         ScalableBloomFilter,
     };
+
+    /// Run the command with these arguments, of which the first is the program, and return the exit code.
+    #[pyfunction]
+    fn _run_command_line(py: Python<'_>, args: Vec<OsString>) -> u8 {
+        py.detach(|| bloomline_cli::run_command_line(args))
+    }
 }

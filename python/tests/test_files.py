@@ -5,6 +5,7 @@ import os
 import pathlib
 import pickle
 import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -17,25 +18,16 @@ from test_filters import COPIED
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="session")
-def command() -> str:
-    """The command: of BLOOMLINE_COMMAND, or as cargo built it in this workspace."""
-    built = [ROOT / "target" / profile / "bloomline" for profile in ("debug", "long", "release")]
-    found = os.environ.get("BLOOMLINE_COMMAND") or next((str(path) for path in built if path.exists()), None)
-    if not found:
-        assert not os.environ.get("BLOOMLINE_REQUIRE_COMMAND"), "no command: cargo build -p bloomline-cli"
-        pytest.skip("no command: cargo build -p bloomline-cli")
-    return found
-
-
 def run(*arguments: Any, text: str = "") -> str:
-    return subprocess.run([str(a) for a in arguments], input=text, capture_output=True, text=True, check=True).stdout
+    """What the wheel's command prints."""
+    command = [sys.executable, "-m", "bloomline", *map(str, arguments)]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def test_the_command_builds_and_python_reads(command: str, tmp_path: pathlib.Path) -> None:
+def test_the_command_builds_and_python_reads(tmp_path: pathlib.Path) -> None:
     lines = [f"https://example.org/{i}/é" for i in range(2000)]
     path = tmp_path / "seen.bloom"
-    run(command, "build", "--quiet", "--no-shrink", "-n", 2000, "-p", 0.001, "-o", path, text="\n".join(lines))
+    run("build", "--quiet", "--no-shrink", "-n", 2000, "-p", 0.001, "-o", path, text="\n".join(lines))
     loaded = BloomFilter.load(path)
     assert loaded.contains_many(lines).all()
     assert loaded.contains_many([line.encode() for line in lines]).all()
@@ -47,14 +39,14 @@ def test_the_command_builds_and_python_reads(command: str, tmp_path: pathlib.Pat
     assert mapped.contains_many(lines).all() and not mapped.contains_many(["x", "y"]).all()
 
 
-def test_python_saves_and_the_command_reads(command: str, tmp_path: pathlib.Path) -> None:
+def test_python_saves_and_the_command_reads(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "seen.bloom"
     seen = BloomFilter(2000, 1e-6, seed=5)
     seen.update(f"line {i}" for i in range(1000))
     seen.save(path)
     probes = [f"line {i}" for i in range(500, 1500)]
-    assert run(command, "check", "-f", path, text="\n".join(probes)).split("\n")[:-1] == probes[:500]
-    run(command, "build", "--quiet", "--append", "-o", path, text="\n".join(probes))
+    assert run("check", "-f", path, text="\n".join(probes)).split("\n")[:-1] == probes[:500]
+    run("build", "--quiet", "--append", "-o", path, text="\n".join(probes))
     seen.update(probes)
     assert BloomFilter.load(path).contains_many(probes).all()
     assert BloomFilter.load(path) == seen

@@ -14,6 +14,7 @@ use crate::lines::find::Named;
 use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, glob, memory, rate, size};
 use clap::error::ErrorKind;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, value_parser};
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -35,8 +36,8 @@ pub struct Cli {
 
 impl Cli {
     /// Reads the command line. What clap cannot tell of options that do not fit together is told here.
-    pub fn read() -> Result<Self, clap::Error> {
-        let mut cli = Self::try_parse()?;
+    pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut cli = Self::try_parse_from(args)?;
         let key = match &mut cli.command {
             Command::Corpus(options) => return options.resolve().map(|()| cli),
             Command::Dedup(options) => &options.key,

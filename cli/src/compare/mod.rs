@@ -21,7 +21,7 @@ mod text;
 
 pub use options::{EXAMPLES, Options};
 
-use crate::error::Error;
+use crate::error::{Error, SUCCESS};
 use crate::figures::readable_size;
 use crate::files::{Origin, name};
 use crate::output::Target;
@@ -35,14 +35,13 @@ use result::{Comparison, Entry};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 const QUICK_SIZES: [usize; 3] = [256 << 10, 4 << 20, 64 << 20];
 const FULL_SIZES: [usize; 4] = [256 << 10, 16 << 20, 256 << 20, 1 << 30];
 
 /// Runs the command.
-pub fn run(options: &Options) -> Result<ExitCode, Error> {
+pub fn run(options: &Options) -> Result<u8, Error> {
     // Before minutes are spent on what cannot be written.
     let from = options.from.as_deref().map(Origin::of);
     let html = options.html.as_deref().map(|path| Target::open(Some(path), None, &from, [])).transpose()?;
@@ -67,7 +66,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
     }
     let text = if options.json { json(&comparison) } else { text::text(&comparison) };
     table.begin(0, Crew::default())?.write_line(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 fn json(comparison: &Comparison) -> String {

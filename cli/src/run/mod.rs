@@ -27,7 +27,6 @@ use crate::set::report;
 use crate::signals;
 use crate::values::OnError;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
 
 /// What a run does.
@@ -167,7 +166,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs it.
-    pub fn run(&self) -> Result<ExitCode, Error> {
+    pub fn run(&self) -> Result<u8, Error> {
         let started = Instant::now();
         let go_on = self.reading.on_error != OnError::Fail;
         let inputs = Inputs::check(&self.reading.named(), &start::no_inputs(self), go_on)?;

@@ -2,7 +2,7 @@
 
 use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, UnitCounts};
-use crate::error::{Error, INCOMPLETE, Stop};
+use crate::error::{Error, INCOMPLETE, SUCCESS, Stop};
 use crate::figures::readable;
 use crate::lines::Lines;
 use crate::lines::position::Position;
@@ -14,7 +14,6 @@ use crate::set::exact::Exact;
 use crate::values::OnError;
 use bloomline::Plan;
 use serde::{Deserialize, Serialize};
-use std::process::ExitCode;
 
 /// A set of keys and what went into it.
 pub struct Inserter<S = KeySet> {
@@ -348,8 +347,8 @@ impl<S> Inserter<S> {
     }
 
     /// What the command ends with once the inputs end.
-    pub fn exit_code(&self) -> ExitCode {
-        if self.counts.left_out > 0 { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS }
+    pub fn exit_code(&self) -> u8 {
+        if self.counts.left_out > 0 { INCOMPLETE } else { SUCCESS }
     }
 
     /// New keys that still fit, where the filter is limited.

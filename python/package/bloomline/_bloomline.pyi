@@ -14,6 +14,7 @@ __all__ = [
     "MappedBloomFilter",
     "RotatingBloomFilter",
     "ScalableBloomFilter",
+    "_run_command_line",
 ]
 
 class _ArrowArray(Protocol):
@@ -152,3 +153,5 @@ class RotatingBloomFilter(Filter):
 @final
 class MappedBloomFilter(Filter):
     def verify(self) -> None: ...
+
+def _run_command_line(args: list[str]) -> int: ...

@@ -1,0 +1,90 @@
+//! The `bloomline` command, as a function for the programs that hold it: its own, and the Python wheel's.
+#![forbid(unsafe_code)]
+
+#[cfg(not(unix))]
+compile_error!("the command needs Unix: it reads files by descriptor and position");
+
+mod bar;
+mod build;
+mod check;
+mod classic;
+mod cli;
+#[cfg(feature = "compare")]
+mod compare;
+mod documents;
+mod encode;
+mod error;
+mod figures;
+mod files;
+mod info;
+mod key;
+mod leftovers;
+mod lines;
+mod lock;
+mod manual;
+mod merge;
+mod messages;
+mod output;
+mod pieces;
+mod plan;
+mod progress;
+mod run;
+mod set;
+mod signals;
+mod stall;
+mod values;
+
+use clap::error::ErrorKind;
+use cli::{Cli, Command};
+use error::{Error, FAILED, SUCCESS};
+use run::Run;
+use std::ffi::OsString;
+
+/// Runs the command line `args`, of which the first is the program, and returns the exit code.
+///
+/// It is for the main thread of a process that does nothing else. It takes over SIGINT, SIGTERM and SIGHUP. The first asks a
+/// command to end in good order, and the second ends the process.
+pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let result = match Cli::read(args) {
+        Ok(cli) => signals::receive().and_then(|()| run_command(&cli.command)),
+        Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // Whoever gives no command has made a mistake: standard output stays empty, and a script stops.
+            let _ = help.print();
+            return FAILED;
+        }
+        Err(error) if error.use_stderr() => return fail(&cli::one_line(&error)),
+        Err(help) => {
+            // Help that nobody reads to its end is no failure.
+            let _ = help.print();
+            return SUCCESS;
+        }
+    };
+    signals::give_way();
+    match result {
+        Ok(code) => code,
+        // The reader has enough, as `head` has.
+        Err(Error::ReaderGone) => SUCCESS,
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+fn run_command(command: &Command) -> Result<u8, Error> {
+    match command {
+        Command::Dedup(options) => Run::of_dedup(options).run(),
+        Command::Corpus(options) => Run::of_corpus(options).run(),
+        Command::Build(options) => build::run(options),
+        Command::Check(options) => check::run(options),
+        Command::Info(options) => info::run(options),
+        Command::Merge(options) => merge::run(options),
+        Command::Plan(options) => plan::run(options),
+        #[cfg(feature = "compare")]
+        Command::Compare(options) => compare::run(options),
+        Command::Completions(options) => manual::completions(options),
+        Command::Manual(options) => manual::manual(options),
+    }
+}
+
+fn fail(message: &str) -> u8 {
+    messages::tell(message);
+    FAILED
+}

@@ -1,0 +1,48 @@
+"""The command that the wheel installs."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+
+import pytest
+
+from bloomline import ScalableBloomFilter
+
+SCRIPT = pathlib.Path(sysconfig.get_path("scripts")) / "bloomline"
+
+
+@pytest.mark.parametrize("command", [[SCRIPT], [sys.executable, "-m", "bloomline"]], ids=["script", "module"])
+def test_it_removes_repeats_and_tells_how_it_ended(command: list[str], tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a\udcff").write_bytes(b"x\n\xff\nx\n")
+    told = subprocess.run([*command, "dedup", "a\udcff"], cwd=tmp_path, capture_output=True)
+    assert (told.returncode, told.stdout, told.stderr) == (0, b"x\n\xff\n", b"")
+    told = subprocess.run([*command, "dedup", "none"], cwd=tmp_path, capture_output=True, text=True)
+    assert (told.returncode, told.stdout) == (2, "") and told.stderr.startswith("bloomline: ")
+    told = subprocess.run([*command, "dedup", "--help"], capture_output=True, text=True)
+    assert (told.returncode, told.stderr) == (0, "") and "Usage: bloomline dedup" in told.stdout
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_good_order(ended_by: signal.Signals, tmp_path: pathlib.Path) -> None:
+    child = subprocess.Popen(
+        [SCRIPT, "dedup", "--quiet", "--state", "seen.bloom", "-o", "out.txt"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stdin and child.stderr
+    os.write(child.stdin.fileno(), b"a\nb\n")
+    while not (tmp_path / "out.txt").exists():
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(ended_by)
+    assert child.wait(20) == 128 + ended_by
+    assert b"Traceback" not in child.stderr.read()
+    # All that was printed is in the state.
+    printed = (tmp_path / "out.txt").read_bytes()
+    assert printed in (b"", b"a\nb\n")
+    assert len(ScalableBloomFilter.load(tmp_path / "seen.bloom")) == len(printed) / 2
