@@ -1,4 +1,4 @@
-"""The examples of the docstrings and of README.md run, and the types are right."""
+"""The examples of the docstrings and of the pages run, and the types are right."""
 
 import doctest
 import inspect
@@ -26,8 +26,9 @@ def test_everything_has_a_docstring() -> None:
             assert inspect.getdoc(member), member
 
 
-def test_readme() -> None:
-    failed, attempted = doctest.testfile(str(HERE / "README.md"), module_relative=False)
+@pytest.mark.parametrize("page", [HERE / "README.md", HERE.parent / "docs/PYTHON.md"], ids=lambda page: page.stem)
+def test_pages(page: pathlib.Path) -> None:
+    failed, attempted = doctest.testfile(str(page), module_relative=False)
     assert attempted > 5 and failed == 0
 
 
