@@ -1,21 +1,24 @@
 //! Keys from Arrow arrays, through the C data interface: pyarrow, Polars, pandas, DuckDB.
 
+use crate::error;
 use crate::keys::{PORTION, Take};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::types::{
-    ArrowPrimitiveType, ByteArrayType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    ByteArrayType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
-use arrow_array::{Array, ArrayReader, ArrayRef, GenericByteArray, make_array};
+use arrow_array::{Array, ArrayReader, ArrayRef, GenericByteArray, GenericByteViewArray, make_array};
 use arrow_buffer::ArrowNativeType;
+use arrow_schema::ArrowError;
 use bloomline::{Key, KeyHasher};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{IntoPyDict, PyCapsule, PyTuple};
 use std::fmt::Display;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Takes the keys of an object that exports Arrow arrays; `false` if it does not.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
@@ -24,14 +27,19 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         let array = array(&export.call0()?)?;
         check_type(array.data_type())?;
         py.detach(|| take_array(hasher, &array, 0, take))?;
-    } else if let Some(export) = keys.getattr_opt("__arrow_c_stream__")? {
+    } else if let Some(mut export) = keys.getattr_opt("__arrow_c_stream__")? {
+        if keys.hasattr("set_index")? {
+            // A frame of pandas, which exports most indexes as a column more.
+            let options = [("preserve_index", false)].into_py_dict(py)?;
+            let table = py.import("pyarrow")?.getattr("Table")?.call_method("from_pandas", (keys,), Some(&options))?;
+            export = table.getattr("__arrow_c_stream__")?;
+        }
         let stream = stream(&export.call0()?)?;
         py.detach(|| {
-            let reader = ArrayStreamReader::try_new(stream).map_err(refused)?;
+            let mut reader = import(|| ArrayStreamReader::try_new(stream))?;
             check_type(reader.field().data_type())?;
             let mut first = 0;
-            for array in reader {
-                let array = array.map_err(refused)?;
+            while let Some(array) = import(|| reader.next().transpose())? {
                 take_array(hasher, &array, first, take)?;
                 first += array.len();
             }
@@ -58,8 +66,7 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     }
     // SAFETY: the producer filled both as the C data interface says.
     #[allow(unsafe_code)]
-    let data = unsafe { from_ffi(array, &schema) };
-    Ok(make_array(data.map_err(refused)?))
+    import(|| unsafe { from_ffi(array, &schema) }.map(make_array))
 }
 
 /// What `__arrow_c_stream__` returned.
@@ -70,6 +77,12 @@ fn stream(exported: &Bound<'_, PyAny>) -> PyResult<FFI_ArrowArrayStream> {
     Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) })
 }
 
+/// Arrow's crate panics over some structs that are not what they say.
+fn import<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> PyResult<T> {
+    let read = catch_unwind(AssertUnwindSafe(read)).map_err(|_| refused("it breaks the rules of the C interface"))?;
+    read.map_err(refused)
+}
+
 fn refused(error: impl Display) -> PyErr {
     PyValueError::new_err(format!("no Arrow array can be read: {error}"))
 }
@@ -78,12 +91,15 @@ fn refused(error: impl Display) -> PyErr {
 fn check_type(found: &arrow_schema::DataType) -> PyResult<()> {
     use arrow_schema::DataType::*;
     match found {
+        // Without a type, as an empty list makes it; its rows are nulls.
+        Null => Ok(()),
         Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => Ok(()),
         Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Ok(()),
-        Dictionary(_, values) => check_type(values),
+        Dictionary(_, values) if !values.is_nested() => check_type(values),
         Struct(columns) if !columns.is_empty() => columns.iter().try_for_each(|column| check_type(column.data_type())),
         _ => Err(PyTypeError::new_err(format!(
-            "an Arrow array of {found}: keys are strings, binary, integers or booleans, and structs of these; cast it"
+            "an Arrow array of {found}: keys are strings, binary, integers or booleans, and structs of these; cast it, such as \
+             dates to integers"
         ))),
     }
 }
@@ -116,28 +132,25 @@ fn refuse_nulls(array: &dyn Array, first: usize) -> PyResult<()> {
         .map_or(Ok(()), |columns| columns.columns().iter().try_for_each(|column| refuse_nulls(column, first)))
 }
 
-/// The hashes of the values of a dictionary by row, so that each value is hashed once; and the same for the columns.
+/// The hashes of a dictionary's values, so that each is hashed once; and the same for the columns of a struct.
 #[derive(Default)]
 struct Dictionaries {
-    rows: Vec<u64>,
+    values: Vec<u64>,
     columns: Vec<Dictionaries>,
 }
 
 impl Dictionaries {
     fn of(hasher: &KeyHasher, array: &dyn Array) -> PyResult<Self> {
+        let mut made = Self::default();
         if let Some(columns) = array.as_struct_opt() {
-            let columns = columns.columns().iter().map(|column| Self::of(hasher, column)).collect::<PyResult<_>>()?;
-            return Ok(Self { rows: Vec::new(), columns });
+            made.columns = columns.columns().iter().map(|column| Self::of(hasher, column)).collect::<PyResult<_>>()?;
+        } else if let Some(dictionary) = array.as_any_dictionary_opt() {
+            let values = dictionary.values();
+            made.values.try_reserve_exact(values.len()).map_err(error::memory)?;
+            made.values.resize(values.len(), 0);
+            hash(hasher, values, &Self::of(hasher, values)?, 0..values.len(), &mut made.values)?;
         }
-        let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok(Self::default()) };
-        let values = dictionary.values();
-        if values.is_empty() {
-            return Ok(Self::default());
-        }
-        let mut hashes = vec![0; values.len()];
-        hash(hasher, values, &Self::of(hasher, values)?, 0..values.len(), &mut hashes)?;
-        let rows = dictionary.normalized_keys().into_iter().map(|row| hashes[row]).collect();
-        Ok(Self { rows, columns: Vec::new() })
+        Ok(made)
     }
 }
 
@@ -151,24 +164,17 @@ fn hash(
 ) -> PyResult<()> {
     use arrow_schema::DataType::*;
     match array.data_type() {
+        Null => {}
         Boolean => {
             let array = array.as_boolean();
             rows.zip(hashes).for_each(|(row, hash)| *hash = u64::from(array.value(row)).hash_with(hasher));
         }
-        Int8 => integers::<Int8Type>(hasher, array, rows, hashes, |value| value as u64),
-        Int16 => integers::<Int16Type>(hasher, array, rows, hashes, |value| value as u64),
-        Int32 => integers::<Int32Type>(hasher, array, rows, hashes, |value| value as u64),
-        Int64 => integers::<Int64Type>(hasher, array, rows, hashes, |value| value as u64),
-        UInt8 => integers::<UInt8Type>(hasher, array, rows, hashes, u64::from),
-        UInt16 => integers::<UInt16Type>(hasher, array, rows, hashes, u64::from),
-        UInt32 => integers::<UInt32Type>(hasher, array, rows, hashes, u64::from),
-        UInt64 => integers::<UInt64Type>(hasher, array, rows, hashes, |value| value),
         Utf8 => bytes(hasher, array.as_string::<i32>(), rows, hashes)?,
         LargeUtf8 => bytes(hasher, array.as_string::<i64>(), rows, hashes)?,
         Binary => bytes(hasher, array.as_binary::<i32>(), rows, hashes)?,
         LargeBinary => bytes(hasher, array.as_binary::<i64>(), rows, hashes)?,
-        Utf8View => views(hasher, array.as_string_view(), rows, hashes),
-        BinaryView => views(hasher, array.as_binary_view(), rows, hashes),
+        Utf8View => views(hasher, array.as_string_view(), rows, hashes)?,
+        BinaryView => views(hasher, array.as_binary_view(), rows, hashes)?,
         FixedSizeBinary(_) => {
             let array = array.as_fixed_size_binary();
             rows.zip(hashes).for_each(|(row, hash)| *hash = hasher.bytes(array.value(row)));
@@ -184,21 +190,42 @@ fn hash(
                 hashes.iter_mut().zip(&next).for_each(|(hash, &next)| *hash = hasher.combine(*hash, next));
             }
         }
-        // A dictionary: `check_type` lets no other through.
-        _ => hashes.copy_from_slice(&dictionaries.rows[rows]),
+        Dictionary(..) => {
+            let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok(()) };
+            integers(dictionary.keys(), rows, hashes);
+            for hash in hashes {
+                let value = usize::try_from(*hash).ok().and_then(|key| dictionaries.values.get(key));
+                *hash = *value.ok_or_else(|| refused("keys beyond the dictionary"))?;
+            }
+        }
+        // `check_type` lets no others through.
+        _ => {
+            integers(array, rows, hashes);
+            hashes.iter_mut().for_each(|hash| *hash = hash.hash_with(hasher));
+        }
     }
     Ok(())
 }
 
-fn integers<T: ArrowPrimitiveType>(
-    hasher: &KeyHasher,
-    array: &dyn Array,
-    rows: Range<usize>,
-    hashes: &mut [u64],
-    widen: impl Fn(T::Native) -> u64,
-) {
-    let values = &array.as_primitive::<T>().values()[rows];
-    values.iter().zip(hashes).for_each(|(&value, hash)| *hash = widen(value).hash_with(hasher));
+/// Integers of any width as 8 bytes.
+fn integers(array: &dyn Array, rows: Range<usize>, integers: &mut [u64]) {
+    use arrow_schema::DataType::*;
+    macro_rules! widened {
+        ($type:ty) => {{
+            let values = &array.as_primitive::<$type>().values()[rows];
+            values.iter().zip(integers).for_each(|(&value, integer)| *integer = value as u64);
+        }};
+    }
+    match array.data_type() {
+        Int8 => widened!(Int8Type),
+        Int16 => widened!(Int16Type),
+        Int32 => widened!(Int32Type),
+        Int64 => widened!(Int64Type),
+        UInt8 => widened!(UInt8Type),
+        UInt16 => widened!(UInt16Type),
+        UInt32 => widened!(UInt32Type),
+        _ => widened!(UInt64Type),
+    }
 }
 
 /// Offsets are checked: the C data interface does not say that a producer did.
@@ -217,11 +244,25 @@ fn bytes<T: ByteArrayType>(
     Ok(())
 }
 
+/// A view is the length, and 12 bytes in place; or 4 of them, the number of a buffer and where in it the value begins.
 fn views<T: ByteViewType + ?Sized>(
     hasher: &KeyHasher,
-    array: &arrow_array::GenericByteViewArray<T>,
+    array: &GenericByteViewArray<T>,
     rows: Range<usize>,
     hashes: &mut [u64],
-) {
-    rows.zip(hashes).for_each(|(row, hash)| *hash = hasher.bytes(array.value(row).as_ref()));
+) -> PyResult<()> {
+    let views = array.views().inner().as_chunks::<16>().0;
+    for (view, hash) in views[rows].iter().zip(hashes) {
+        let [length, _, buffer, start] = [0, 4, 8, 12].map(|at| u32::from_ne_bytes([0, 1, 2, 3].map(|i| view[at + i])));
+        let (start, length) = (start as usize, length as usize);
+        let value = if length <= 12 {
+            &view[4..4 + length]
+        } else {
+            let data = array.data_buffers().get(buffer as usize);
+            let value = data.and_then(|data| data.get(start..start.checked_add(length)?));
+            value.ok_or_else(|| refused("views beyond the data"))?
+        };
+        *hash = hasher.bytes(value);
+    }
+    Ok(())
 }

@@ -1,8 +1,9 @@
-//! Keys from the buffer protocol: integers of any width and byte order, and byte strings of one length.
+//! Keys from the buffer protocol: integers of any width and byte order, and strings of one length, of bytes or characters.
 //!
 //! Others may write to the memory while the GIL is free. So each portion is copied to a place of our own and hashed
 //! there: what is hashed is one value, whatever happens.
 
+use crate::error;
 use crate::keys::{PORTION, Take};
 use bloomline::{Key, KeyHasher};
 use pyo3::buffer::PyUntypedBuffer;
@@ -10,12 +11,18 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::ffi::CStr;
 
+/// Of a copy, if an item is not larger.
+const BYTES: usize = 1 << 18;
+
 #[derive(Clone, Copy)]
 enum Item {
     Signed,
     Unsigned,
-    /// A byte string; zeros at its end are padding, as in NumPy.
+    Bool,
+    /// Zeros at the end of a string are padding, as in NumPy.
     Bytes,
+    /// Of characters, 4 bytes each.
+    Text,
 }
 
 /// Takes the keys of a buffer; `false` if `keys` has none that is read here.
@@ -30,15 +37,27 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         let error = format!("an array of {} dimensions: give one of 1, such as array.ravel()", buffer.dimensions());
         return Err(PyValueError::new_err(error));
     }
+    if keys.get_type().name()? == "MaskedArray" {
+        return Err(PyValueError::new_err("a masked array: give array.compressed(), the keys that are not masked"));
+    }
     keys.py().detach(|| {
-        let mut copy = vec![0; PORTION.min(buffer.item_count()) * size];
+        let most = PORTION.min(BYTES / size).max(1);
+        let room = most.min(buffer.item_count()) * size;
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(room).map_err(error::memory)?;
+        copy.resize(room, 0);
         let mut hashes = [0; PORTION];
-        for first in (0..buffer.item_count()).step_by(PORTION) {
-            let count = PORTION.min(buffer.item_count() - first);
+        for first in (0..buffer.item_count()).step_by(most) {
+            let count = most.min(buffer.item_count() - first);
             let (copy, hashes) = (&mut copy[..count * size], &mut hashes[..count]);
             copy_items(&buffer, first, copy);
             match item {
                 Item::Bytes => hash_bytes(hasher, copy, size, hashes),
+                Item::Text => hash_text(hasher, copy, size, big, first, hashes)?,
+                Item::Bool => copy
+                    .iter()
+                    .zip(hashes.iter_mut())
+                    .for_each(|(&item, hash)| *hash = u64::from(item != 0).hash_with(hasher)),
                 Item::Signed => hash_integers(hasher, copy, size, big, true, hashes),
                 Item::Unsigned => hash_integers(hasher, copy, size, big, false, hashes),
             }
@@ -59,8 +78,11 @@ fn item(format: &CStr, size: usize) -> Option<(Item, bool)> {
     let integer = matches!(size, 1 | 2 | 4 | 8);
     match kind {
         [b'b' | b'h' | b'i' | b'l' | b'q' | b'n'] if integer => Some((Item::Signed, big)),
-        [b'?' | b'B' | b'H' | b'I' | b'L' | b'Q' | b'N'] if integer => Some((Item::Unsigned, big)),
+        [b'?'] if size == 1 => Some((Item::Bool, big)),
+        [b'B' | b'H' | b'I' | b'L' | b'Q' | b'N'] if integer => Some((Item::Unsigned, big)),
         [digits @ .., b's'] if digits.iter().all(u8::is_ascii_digit) && size > 0 => Some((Item::Bytes, big)),
+        // Without a digit it is an array.array of characters, in which a zero is one.
+        [b'0'..=b'9', .., b'w'] if size > 0 => Some((Item::Text, big)),
         _ => None,
     }
 }
@@ -92,9 +114,41 @@ fn copy_items(buffer: &PyUntypedBuffer, first: usize, copy: &mut [u8]) {
 
 fn hash_bytes(hasher: &KeyHasher, items: &[u8], size: usize, hashes: &mut [u64]) {
     for (hash, item) in hashes.iter_mut().zip(items.chunks_exact(size)) {
-        let length = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        *hash = hasher.bytes(&item[..length]);
+        *hash = hasher.bytes(unpadded(item));
     }
+}
+
+fn unpadded(item: &[u8]) -> &[u8] {
+    let length = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    &item[..length]
+}
+
+/// Characters are hashed as their UTF-8. Row 0 is key number `first`.
+fn hash_text(
+    hasher: &KeyHasher,
+    items: &[u8],
+    size: usize,
+    big: bool,
+    first: usize,
+    hashes: &mut [u64],
+) -> PyResult<()> {
+    let mut text = Vec::new();
+    for (i, (hash, item)) in hashes.iter_mut().zip(items.chunks_exact(size)).enumerate() {
+        text.clear();
+        let codes = item.as_chunks().0.iter();
+        let codes = codes.map(|&code| if big { u32::from_be_bytes(code) } else { u32::from_le_bytes(code) });
+        if codes.clone().fold(0, |all, code| all | code) < 0x80 {
+            text.extend(codes.map(|code| code as u8));
+        } else {
+            for code in codes {
+                let error = || PyValueError::new_err(format!("keys[{}]: UTF-8 has no U+{code:04X}", first + i));
+                let character = char::from_u32(code).ok_or_else(error)?;
+                text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+        *hash = hasher.bytes(unpadded(&text));
+    }
+    Ok(())
 }
 
 /// Integers of every width are hashed as 8 bytes: as Python's are.

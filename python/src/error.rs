@@ -3,6 +3,7 @@
 use bloomline::{BuildError, FileError, FileErrorKind, MergeError};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use std::collections::TryReserveError;
 
 pub(crate) fn build(error: BuildError) -> PyErr {
     match error {
@@ -29,4 +30,8 @@ pub(crate) fn file(error: FileError) -> PyErr {
         },
         _ => PyValueError::new_err(error.to_string()),
     }
+}
+
+pub(crate) fn memory(error: TryReserveError) -> PyErr {
+    PyMemoryError::new_err(error.to_string())
 }

@@ -1,5 +1,6 @@
 //! `Filter`, the class of what all filters do.
 
+use crate::error;
 use crate::key;
 use crate::keys::{self, PORTION};
 use crate::set::Set;
@@ -53,10 +54,15 @@ impl Filter {
             let mut portion = [false; PORTION];
             let portion = &mut portion[..hashes.len()];
             ask(py, hashes, portion)?;
+            answers.try_reserve(hashes.len()).map_err(error::memory)?;
             answers.extend(portion.iter().map(|&answer| u8::from(answer)));
             Ok(())
         })?;
-        from_buffer.call1((PyByteArray::new(py, &answers), "?"))
+        let answers = PyByteArray::new_with(py, answers.len(), |copy| {
+            copy.copy_from_slice(&answers);
+            Ok(())
+        })?;
+        from_buffer.call1((answers, "?"))
     }
 
     /// Merges another filter into this one.
@@ -112,9 +118,10 @@ impl Filter {
     /// Add many keys. Returns an array of bool, True for each key that is new; of equal keys only the first can be.
     ///
     /// keys is an Arrow array or stream (pyarrow, Polars, pandas, DuckDB), a buffer (NumPy, array.array, memoryview) of
-    /// integers or bytes, or any iterable. The data of arrays are not copied as a whole, and the GIL is free meanwhile.
-    /// Integers of every width are the keys that Python's int are, and the zeros that pad NumPy's bytes are no part of
-    /// them. A table of Arrow has the tuples of its columns as keys.
+    /// integers, bytes or NumPy's text, or any iterable: of a str the characters, of bytes the ints. The data of arrays are
+    /// not copied as a whole, and the GIL is free meanwhile. Integers of every width are the keys that Python's int are,
+    /// and the zeros that pad NumPy's strings are no part of them. A table has the tuples of its columns as keys; the index
+    /// of a pandas frame is none. Floats, dates and decimals are no keys: cast them to integers or strings.
     ///
     /// An exception names the first key that it is about. Keys before it may have been added. A null is a ValueError.
     ///
@@ -218,7 +225,11 @@ impl Filter {
 
     /// The bytes that save would write.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &py.detach(|| self.set.to_bytes())?))
+        let bytes = py.detach(|| self.set.to_bytes())?;
+        PyBytes::new_with(py, bytes.len(), |copy| {
+            copy.copy_from_slice(&bytes);
+            Ok(())
+        })
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

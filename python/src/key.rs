@@ -30,7 +30,9 @@ impl NoKey {
         let place = index.map(|index| format!("keys[{index}]: ")).unwrap_or_default();
         match self {
             Self::Type(name) => {
-                PyTypeError::new_err(format!("{place}a key is str, bytes, int or a tuple of these, not {name}"))
+                let times = ["numpy.datetime64", "numpy.timedelta64"].contains(&name.as_str());
+                let cast = if times { "; array.view(\"i8\") has ints" } else { "" };
+                PyTypeError::new_err(format!("{place}a key is str, bytes, int or a tuple of these, not {name}{cast}"))
             }
             Self::Large => PyOverflowError::new_err(format!("{place}an int as a key is from -2**63 to 2**64 - 1")),
             Self::Raised(error) => {
@@ -87,9 +89,11 @@ fn integer(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<u64, NoKey> {
             })?;
             Ok(value.hash_with(hasher))
         }
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            Err(NoKey::Type(key.get_type().fully_qualified_name()?.to_string()))
-        }
+        // NumPy's bool is no integer.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => match key.extract::<bool>() {
+            Ok(value) => Ok(u64::from(value).hash_with(hasher)),
+            Err(_) => Err(NoKey::Type(key.get_type().fully_qualified_name()?.to_string())),
+        },
         Err(error) => Err(error.into()),
     }
 }

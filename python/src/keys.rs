@@ -3,17 +3,38 @@
 use crate::{arrow, buffer, key};
 use bloomline::KeyHasher;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::time::{Duration, Instant};
 
 /// Keys that are hashed before they are looked up together.
 pub(crate) const PORTION: usize = 512;
+
+/// How long Ctrl-C waits where the GIL is free.
+const SIGNALS: Duration = Duration::from_millis(100);
 
 /// What is done with the hashes of a portion. It is given `Python` where the GIL is held.
 pub(crate) type Take<'a> = dyn FnMut(Option<Python<'_>>, &[u64]) -> PyResult<()> + Send + 'a;
 
 /// Takes the hashes of all keys, in order. The GIL is free where the keys are in an array. After an error, the portions
-/// before it are taken.
+/// before it are taken. Signals are handled between portions.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<()> {
-    if arrow::take_all(hasher, keys, take)? || buffer::take_all(hasher, keys, take)? {
+    let mut handled = Instant::now();
+    let take: &mut Take<'_> = &mut |py, hashes| {
+        take(py, hashes)?;
+        match py {
+            Some(py) => py.check_signals(),
+            None if handled.elapsed() < SIGNALS => Ok(()),
+            None => {
+                // At the interpreter's end there is none to handle them.
+                let answer = Python::try_attach(|py| py.check_signals());
+                handled = Instant::now();
+                answer.unwrap_or(Ok(()))
+            }
+        }
+    };
+    // A list is asked for neither: an attribute that it lacks costs as much as twenty keys.
+    let list = keys.is_instance_of::<PyList>();
+    if !list && (buffer::take_all(hasher, keys, take)? || arrow::take_all(hasher, keys, take)?) {
         return Ok(());
     }
     let py = keys.py();

@@ -12,6 +12,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::RwLockExt;
 use std::cmp::Ordering;
+use std::hint::black_box;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -82,6 +84,21 @@ macro_rules! with {
     };
 }
 
+/// Bytes for which the system may have no memory; a vector would end the process.
+struct Bytes(Vec<u8>);
+
+impl Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_reserve(bytes.len())?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Set {
     /// The Python class.
     pub(crate) fn name(&self) -> &'static str {
@@ -96,7 +113,9 @@ impl Set {
     }
 
     fn lacks(&self, what: &str) -> PyErr {
-        PyTypeError::new_err(format!("a {} {what}", self.name()))
+        let name = self.name();
+        let article = if name.starts_with('A') { "an" } else { "a" };
+        PyTypeError::new_err(format!("{article} {name} {what}"))
     }
 
     fn read_only(&self) -> PyErr {
@@ -151,7 +170,16 @@ impl Set {
         Ok(())
     }
 
+    /// For a copy without memory the library ends the process. So the system is asked before.
+    fn ask_for_room(&self) -> PyResult<()> {
+        let mut room = Vec::<u8>::new();
+        room.try_reserve_exact(with!(self, None, filter => filter.memory_bytes())).map_err(error::memory)?;
+        drop(black_box(room));
+        Ok(())
+    }
+
     pub(crate) fn copy(&self) -> PyResult<Self> {
+        self.ask_for_room()?;
         Ok(match self {
             Self::Plain(lock) => Self::Plain(read(lock, None).clone().into()),
             Self::Atomic(lock) => Self::Atomic(read(lock, None).clone().into()),
@@ -210,9 +238,8 @@ impl Set {
             }),
             _ => {
                 let other = other.name();
-                return Err(
-                    self.lacks(&format!("does not merge with a {other}: two of BloomFilter or AtomicBloomFilter do"))
-                );
+                return Err(self
+                    .lacks(&format!("does not merge with {other}: two BloomFilters do, and two AtomicBloomFilters")));
             }
         }
         .map_err(error::merge)
@@ -238,7 +265,11 @@ impl Set {
             Self::Plain(lock) => read(lock, None).save(path),
             Self::Atomic(lock) => read(lock, None).save(path),
             Self::Scalable(lock) => read(lock, None).save(path),
-            Self::AtomicScalable(lock) => read(lock, None).save(path),
+            Self::AtomicScalable(lock) => {
+                // Its last stage is copied.
+                self.ask_for_room()?;
+                read(lock, None).save(path)
+            }
             Self::Rotating(_) => return Err(self.lacks("has no file: what it knows is out of date soon")),
             Self::Mapped(_) => return Err(self.lacks("is a file already")),
         }
@@ -247,16 +278,20 @@ impl Set {
 
     /// The bytes of the file.
     pub(crate) fn to_bytes(&self) -> PyResult<Vec<u8>> {
-        let mut bytes = Vec::new();
+        let mut bytes = Bytes(Vec::new());
         match self {
             Self::Plain(lock) => read(lock, None).write_to(&mut bytes),
             Self::Atomic(lock) => read(lock, None).write_to(&mut bytes),
             Self::Scalable(lock) => read(lock, None).write_to(&mut bytes),
-            Self::AtomicScalable(lock) => read(lock, None).write_to(&mut bytes),
+            Self::AtomicScalable(lock) => {
+                // Its last stage is copied.
+                self.ask_for_room()?;
+                read(lock, None).write_to(&mut bytes)
+            }
             Self::Rotating(_) => return Err(self.lacks("has no bytes: what it knows is out of date soon")),
             Self::Mapped(_) => return Err(self.lacks("has no bytes: its file has, so open its path elsewhere")),
         }?;
-        Ok(bytes)
+        Ok(bytes.0)
     }
 
     pub(crate) fn memory_bytes(&self, py: Python<'_>) -> usize {

@@ -7,6 +7,7 @@ use bloomline::{Builder, FileError};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::path::PathBuf;
 
 /// A filter as an object of its class.
@@ -61,15 +62,24 @@ impl Options {
 }
 
 /// The filter that a file's bytes are.
-fn from_bytes<F: Into<Set>>(
+fn from_bytes<F: Into<Set> + Send>(
     data: &Bound<'_, PyAny>,
-    read_from: impl FnOnce(&mut &[u8]) -> Result<F, FileError>,
+    read_from: impl FnOnce(&mut &[u8]) -> Result<F, FileError> + Send,
 ) -> PyResult<Set> {
-    let data = PyBuffer::<u8>::get(data)?.to_vec(data.py())?;
-    let mut rest = data.as_slice();
-    let filter = read_from(&mut rest).map_err(error::file)?;
+    let py = data.py();
+    // What others may write to is copied.
+    let data = match data.cast::<PyBytes>() {
+        Ok(bytes) => bytes.clone(),
+        Err(_) => {
+            PyBuffer::<u8>::get(data)?;
+            py.get_type::<PyBytes>().call1((data,))?.cast_into()?
+        }
+    };
+    let bytes = data.as_bytes();
+    let mut rest = bytes;
+    let filter = py.detach(|| read_from(&mut rest)).map_err(error::file)?;
     if !rest.is_empty() {
-        let (have, want) = (data.len(), data.len() - rest.len());
+        let (have, want) = (bytes.len(), bytes.len() - rest.len());
         return Err(PyValueError::new_err(format!("too long: {have} bytes instead of {want}")));
     }
     Ok(filter.into())

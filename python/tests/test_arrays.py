@@ -55,10 +55,19 @@ def test_bytes_of_numpy(width: int, step: int, values: list[bytes]) -> None:
     check(keys, keys.tolist())
 
 
+@given(st.sampled_from("<>"), st.integers(-3, 3).filter(bool), st.lists(TEXT, max_size=1200))
+def test_text_of_numpy(order: str, step: int, values: list[str]) -> None:
+    keys = np.array(values, f"{order}U40")[::step]
+    check(keys, keys.tolist())
+
+
 @pytest.mark.parametrize(
     "keys",
     [
         array.array("h", [-1, 2]),
+        array.array("u", "a\0é"),
+        np.array(["a", "é"], np.dtypes.StringDType()),
+        np.frombuffer(b"\2\0\1", np.bool_),
         array.array("Q", [2**64 - 1, 2]),
         memoryview(b"abc"),
         b"abc",
@@ -110,6 +119,9 @@ def test_strings_of_arrow(values: list[str], offset: int) -> None:
     check(pd.Series(values, dtype="string"), values)
 
 
+ROWS = {"url": ["a", "b"], "day": [1, 2]}
+
+
 def test_others_of_arrow() -> None:
     check(pa.array([b"ab", b"c\0"], pa.binary(2)), [b"ab", b"c\0"])
     check(pa.array([True, False, True]), [True, False, True])
@@ -118,8 +130,13 @@ def test_others_of_arrow() -> None:
     check(pd.Series(["a", "b", "a"], dtype="category"), ["a", "b", "a"])
     check(pl.Series([-1, 2], dtype=pl.Int8), [-1, 2])
     check(pa.array([], pa.string()), [])
-    rows = {"url": ["a", "b"], "day": [1, 2]}
-    for table in pa.table(rows), pa.RecordBatch.from_pydict(rows), pl.DataFrame(rows), pd.DataFrame(rows):
+    check(pa.array([], pa.null()), [])
+    check(pa.array([1, 0, 1]).dictionary_encode()[1:].dictionary_encode(), [0, 1])
+    nested = pa.table({"row": pa.table(ROWS).to_struct_array(), "more": [7, 8]})
+    check(nested[1:], [(("b", 2), 8)])
+    frame = pd.DataFrame(ROWS)
+    arrow = pa.table(ROWS), pa.RecordBatch.from_pydict(ROWS)
+    for table in *arrow, pl.DataFrame(ROWS), frame, frame.set_index(pd.Index([7, 9])), frame.set_index(frame.day):
         check(table, [("a", 1), ("b", 2)])
     check(pl.DataFrame({"only": ["a", "b"]}), ["a", "b"])
     batches = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), pa.table({"a": [1, 2]}).to_batches())
@@ -130,7 +147,11 @@ def test_others_of_arrow() -> None:
     ("keys", "error", "said"),
     [
         (np.array([1.0, float("nan")]), TypeError, r"keys\[0\].*not numpy.float64"),
-        (np.array([1], "m8[s]"), TypeError, r"keys\[0\].*not numpy.timedelta64"),
+        (np.array([1], "m8[s]"), TypeError, r'keys\[0\].*not numpy.timedelta64; array.view\("i8"\) has ints'),
+        (np.array(["a", "b\ud800"]), ValueError, r"keys\[1\]: UTF-8 has no U\+D800"),
+        (np.array(["a"] * 600 + ["é\ud800"]), ValueError, r"keys\[600\]"),
+        (np.array([["a"]]), ValueError, "2 dimensions"),
+        (np.ma.array([1, 2], mask=[0, 1]), ValueError, r"masked.*array.compressed\(\)"),
         (np.zeros((2, 3), np.int64), ValueError, "2 dimensions"),
         (np.array(["a", None], object), TypeError, r"keys\[1\].*not NoneType"),
         (np.zeros(2, [("a", "i4")]), TypeError, r"keys\[0\].*not numpy.void"),
@@ -139,7 +160,10 @@ def test_others_of_arrow() -> None:
         (None, TypeError, "not iterable"),
         (pa.array([1.5]), TypeError, "Float64"),
         (pa.array([[1]]), TypeError, "List"),
-        (pa.array([None]), TypeError, "Null"),
+        (pa.array([None]), ValueError, r"keys\[0\]: a null"),
+        (pa.table({"a": [1], "b": [None]}), ValueError, r"keys\[0\]: a null"),
+        (pa.DictionaryArray.from_arrays([0], pa.nulls(1)), ValueError, r"keys\[0\]: a null"),
+        (pa.DictionaryArray.from_arrays([0], pa.table(ROWS).to_struct_array()), TypeError, "Dictionary"),
         (pa.array([1, None, 2]), ValueError, r"keys\[1\]: a null"),
         (pa.chunked_array([["a", "b"], ["c", None]]), ValueError, r"keys\[3\]: a null"),
         (pl.Series(["a", None]), ValueError, r"keys\[1\]: a null"),
@@ -156,6 +180,9 @@ def test_what_is_no_array_of_keys(keys: Any, error: type[Exception], said: str) 
         for ask in filter.add_many, filter.contains_many, filter.update:
             with pytest.raises(error, match=said):
                 ask(keys)
+
+
+VIEWS = pa.string_view()
 
 
 class Lies:
@@ -175,6 +202,8 @@ class Lies:
         Lies(__arrow_c_stream__=b""),
         Lies(__arrow_c_array__=tuple(reversed(pa.array([1]).__arrow_c_array__()))),
         Lies(__arrow_c_stream__=pa.array([1]).__arrow_c_array__()[0]),
+        Lies(__arrow_c_array__=(pa.array(["a"]).__arrow_c_array__()[0], pa.array([1]).__arrow_c_array__()[1])),
+        Lies(__arrow_c_array__=(pa.array(["a"], VIEWS).__arrow_c_array__()[0], pa.array([1]).__arrow_c_array__()[1])),
     ],
 )
 def test_exports_that_lie(lie: Any) -> None:
@@ -187,6 +216,8 @@ def test_a_capsule_that_was_used() -> None:
     BloomFilter(1000, 0.01).update(Lies(__arrow_c_array__=used))
     with pytest.raises((TypeError, ValueError)):
         BloomFilter(1000, 0.01).update(Lies(__arrow_c_array__=used))
+    with pytest.raises(ValueError, match="breaks the rules"):
+        BloomFilter(1000, 0.01).update(Lies(__arrow_c_array__=(used[0], pa.array([1]).__arrow_c_array__()[1])))
 
 
 @pytest.mark.parametrize("offsets", [[0, 100, 3], [0, 3, 1, 3], [0, -5, 3]])
@@ -196,6 +227,48 @@ def test_offsets_beyond_the_data(offsets: list[int]) -> None:
     for ask in BloomFilter(1000, 0.01).update, BloomFilter(1000, 0.01).contains_many:
         with pytest.raises(ValueError, match="offsets beyond the data"):
             ask(broken)
+
+
+# Length, 4 bytes, number of a buffer, place in it.
+@pytest.mark.parametrize("view", [(20, 0, 0, 11), (31, 0, 0, 0), (20, 0, 1, 0), (20, 0, -1, 0), (20, 0, 0, -1), (-1, 0, 0, 0)])
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_views_beyond_the_data(kind: pa.DataType, view: tuple[int, ...]) -> None:
+    data = pa.py_buffer(b"x" * 30)
+    sound = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array([20, 0, 0, 10], np.int32)), data])
+    check(sound, [b"x" * 20])
+    broken = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array(view, np.int32)), data])
+    for ask in BloomFilter(1000, 0.01).update, BloomFilter(1000, 0.01).contains_many:
+        with pytest.raises(ValueError, match="views beyond the data"):
+            ask(broken)
+
+
+@pytest.mark.parametrize("values", [["a", "b"], []])
+@pytest.mark.parametrize("key", [2, 100, -1])
+def test_keys_beyond_the_dictionary(key: int, values: list[str]) -> None:
+    keys = pa.DictionaryArray.from_arrays(pa.array([key], pa.int8()), pa.array(values, pa.string()), safe=False)
+    with pytest.raises(ValueError, match="keys beyond the dictionary"):
+        BloomFilter(1000, 0.01).update(keys)
+
+
+@pytest.mark.parametrize("move", [1, 3])
+def test_unaligned_arrays_of_arrow(move: int) -> None:
+    for keys in pa.array([1, -2]), pa.array(["a", "b" * 20]), pa.array(["a", "b" * 20], pa.string_view()):
+        buffers = [buffer and pa.py_buffer(b"x" * move + buffer.to_pybytes()).slice(move) for buffer in keys.buffers()]
+        check(pa.Array.from_buffers(keys.type, 2, buffers), keys.to_pylist())
+
+
+def test_a_stream_that_fails() -> None:
+    """Its batches before are added, it may use the filter, and its reason is told."""
+    filter = BloomFilter(10_000, 1e-9)
+
+    def batches() -> Any:
+        yield pa.record_batch({"key": range(1000)})
+        assert 999 in filter and filter.add("from the stream")
+        raise RuntimeError("disk on fire")
+
+    with pytest.raises(ValueError, match="disk on fire"):
+        filter.update(pa.RecordBatchReader.from_batches(pa.schema([("key", pa.int64())]), batches()))
+    assert filter.contains_many(range(1000)).all() and "from the stream" in filter
 
 
 @pytest.mark.parametrize("make", CLASSES)

@@ -67,7 +67,7 @@ class Seven(enum.IntEnum):
     [
         ["é", "é".encode(), bytearray("é".encode()), memoryview("é".encode()), np.str_("é")],
         [7, np.int8(7), np.uint64(7), (7).to_bytes(8, "little"), Seven.A],
-        [True, 1, (1,)],
+        [True, 1, (1,), np.True_],
         [-1, 2**64 - 1, np.int16(-1)],
         [(("a", 2), 3), ("a", 2, 3), ("a", 2, (3,))],
         [b"", "", np.array([], np.uint8)],

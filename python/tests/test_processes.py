@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -67,3 +69,56 @@ def test_a_forked_filter_is_a_filter_of_its_own() -> None:
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert "child" not in seen
+
+
+@pytest.mark.parametrize("keys", ["range(10**9)", "np.broadcast_to(1, 10**10)", "pa.array(np.broadcast_to(np.int8(1), 3 * 10**8))"])
+def test_ctrl_c_is_answered(keys: str) -> None:
+    """Within a second, of calls that take several."""
+    program = f"""
+import os, signal, subprocess, time
+import numpy as np
+import pyarrow as pa
+from bloomline import AtomicBloomFilter
+seen, keys = AtomicBloomFilter(memory=1 << 28, probes=16), {keys}
+# Not from a thread, which would wait for the GIL.
+subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -INT {{os.getpid()}}"])
+start = time.monotonic()
+try:
+    while True:
+        seen.update(keys)
+except KeyboardInterrupt:
+    assert time.monotonic() - start < 1.3, time.monotonic() - start
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_no_memory_is_an_exception() -> None:
+    program = """
+import copy, pickle, resource
+import numpy as np
+from bloomline import AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, ScalableBloomFilter
+many = np.broadcast_to(np.int8(1), 500 << 20)
+wide = np.broadcast_to(np.array([b"x"], "S4000000"), 30)
+classes = BloomFilter, AtomicBloomFilter, ScalableBloomFilter, AtomicScalableBloomFilter
+made = [make(100 << 20, 0.01) for make in classes]
+data = bytes(made[0])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (80 << 20), used + (80 << 20)))
+for seen in made:
+    for ask in seen.copy, seen.__bytes__, lambda: pickle.dumps(seen), lambda: seen.contains_many(many):
+        try:
+            ask()
+            print(type(seen), ask)
+        except MemoryError:
+            pass
+assert made[0].add_many(wide).tolist() == [True] + [False] * 29
+for ask in lambda: BloomFilter.from_bytes(data), lambda: BloomFilter.from_bytes(bytearray(data)):
+    try:
+        ask()
+        print(ask)
+    except MemoryError:
+        pass
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout == ""

@@ -23,7 +23,7 @@ class _ArrowArray(Protocol):
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
-_Key: TypeAlias = str | Buffer | SupportsIndex | tuple[_Key, ...]
+_Key: TypeAlias = str | Buffer | SupportsIndex | np.bool_ | tuple[_Key, ...]
 _Keys: TypeAlias = _ArrowArray | _ArrowStream | Buffer | Iterable[_Key]
 _Path: TypeAlias = str | PathLike[str]
 
