@@ -2,6 +2,7 @@
 
 use crate::error;
 use crate::keys::{PORTION, Take};
+use crate::lock::{Detached, detach};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
@@ -26,7 +27,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     if let Some(export) = keys.getattr_opt("__arrow_c_array__")? {
         let array = array(&export.call0()?)?;
         check_type(array.data_type())?;
-        py.detach(|| take_array(hasher, &array, 0, take))?;
+        detach(py, |detached| take_array(detached, hasher, &array, 0, take))?;
     } else if let Some(mut export) = keys.getattr_opt("__arrow_c_stream__")? {
         if keys.hasattr("set_index")? {
             // A frame of pandas, which exports most indexes as a column more.
@@ -35,12 +36,12 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
             export = table.getattr("__arrow_c_stream__")?;
         }
         let stream = stream(&export.call0()?)?;
-        py.detach(|| {
+        detach(py, |detached| {
             let mut reader = import(|| ArrayStreamReader::try_new(stream))?;
             check_type(reader.field().data_type())?;
             let mut first = 0;
             while let Some(array) = import(|| reader.next().transpose())? {
-                take_array(hasher, &array, first, take)?;
+                take_array(detached, hasher, &array, first, take)?;
                 first += array.len();
             }
             PyResult::Ok(())
@@ -105,7 +106,13 @@ fn check_type(found: &arrow_schema::DataType) -> PyResult<()> {
 }
 
 /// Takes an array of which row 0 is key number `first`.
-fn take_array(hasher: &KeyHasher, array: &dyn Array, first: usize, take: &mut Take<'_>) -> PyResult<()> {
+fn take_array(
+    detached: Detached,
+    hasher: &KeyHasher,
+    array: &dyn Array,
+    first: usize,
+    take: &mut Take<'_>,
+) -> PyResult<()> {
     refuse_nulls(array, first)?;
     let dictionaries = Dictionaries::of(hasher, array)?;
     let mut hashes = [0; PORTION];
@@ -113,7 +120,7 @@ fn take_array(hasher: &KeyHasher, array: &dyn Array, first: usize, take: &mut Ta
         let rows = start..array.len().min(start + PORTION);
         let hashes = &mut hashes[..rows.len()];
         hash(hasher, array, &dictionaries, rows, hashes)?;
-        take(None, hashes)?;
+        take(detached.into(), hashes)?;
     }
     Ok(())
 }

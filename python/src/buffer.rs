@@ -5,6 +5,7 @@
 
 use crate::error;
 use crate::keys::{PORTION, Take};
+use crate::lock::detach;
 use bloomline::{Key, KeyHasher};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyValueError;
@@ -40,7 +41,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     if keys.get_type().name()? == "MaskedArray" {
         return Err(PyValueError::new_err("a masked array: give array.compressed(), the keys that are not masked"));
     }
-    keys.py().detach(|| {
+    detach(keys.py(), |detached| {
         let most = PORTION.min(BYTES / size).max(1);
         let room = most.min(buffer.item_count()) * size;
         let mut copy = Vec::new();
@@ -61,7 +62,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
                 Item::Signed => hash_integers(hasher, copy, size, big, true, hashes),
                 Item::Unsigned => hash_integers(hasher, copy, size, big, false, hashes),
             }
-            take(None, hashes)?;
+            take(detached.into(), hashes)?;
         }
         Ok(true)
     })

@@ -3,6 +3,7 @@
 use crate::error;
 use crate::key;
 use crate::keys::{self, PORTION};
+use crate::lock::{Thread, detach};
 use crate::set::Set;
 use crate::types;
 use bloomline::KeyHasher;
@@ -31,8 +32,8 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn new(set: Set) -> Self {
-        let hasher = set.hasher();
+    pub(crate) fn new(py: Python<'_>, set: Set) -> Self {
+        let hasher = set.hasher(py);
         Self { set, hasher }
     }
 
@@ -40,20 +41,26 @@ impl Filter {
         key::hash(&self.hasher, key).map_err(|error| error.into_error(key.py(), None))
     }
 
+    /// The method `add`; see `add.rs`.
+    #[inline]
+    pub(crate) fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.set.add(key.py(), self.hash(key)?)
+    }
+
     /// An answer for each key, as NumPy's array of bool.
     fn answers<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        ask: impl Fn(Option<Python<'_>>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
+        ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let from_buffer = FROM_BUFFER.import(py, "numpy", "frombuffer")?;
         let mut answers = Vec::new();
-        keys::take_all(&self.hasher, keys, &mut |py, hashes| {
+        keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
             let mut portion = [false; PORTION];
             let portion = &mut portion[..hashes.len()];
-            ask(py, hashes, portion)?;
+            ask(thread, hashes, portion)?;
             answers.try_reserve(hashes.len()).map_err(error::memory)?;
             answers.extend(portion.iter().map(|&answer| u8::from(answer)));
             Ok(())
@@ -67,35 +74,22 @@ impl Filter {
 
     /// Merges another filter into this one.
     fn merge(&self, py: Python<'_>, other: &Self, intersect: bool) -> PyResult<()> {
-        py.detach(|| self.set.merge(&other.set, intersect))
+        detach(py, |detached| self.set.merge(detached, &other.set, intersect))
     }
 
     /// Both filters merged in a third one.
     fn merged<'py>(&self, py: Python<'py>, other: &Self, intersect: bool) -> PyResult<Bound<'py, PyAny>> {
-        let merge = || {
-            let third = self.set.copy()?;
-            third.merge(&other.set, intersect)?;
+        let merge = |detached| {
+            let third = self.set.copy(detached)?;
+            third.merge(detached, &other.set, intersect)?;
             PyResult::Ok(third)
         };
-        types::object(py, py.detach(merge)?)
+        types::object(py, detach(py, merge)?)
     }
 }
 
 #[pymethods]
 impl Filter {
-    /// Add a key. True if it is new, False if it was seen, or taken for seen.
-    ///
-    /// >>> from bloomline import BloomFilter
-    /// >>> seen = BloomFilter(1000, 0.01)
-    /// >>> seen.add("https://example.org/")
-    /// True
-    /// >>> seen.add("https://example.org/")
-    /// False
-    #[pyo3(signature = (key, /))]
-    fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.set.add(key.py(), self.hash(key)?)
-    }
-
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.set.contains(key.py(), self.hash(key)?))
     }
@@ -109,9 +103,9 @@ impl Filter {
     /// True
     #[pyo3(signature = (keys, /))]
     fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
-        keys::take_all(&self.hasher, keys, &mut |py, hashes| {
+        keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
             let mut new = [false; PORTION];
-            self.set.add_many(py, hashes, &mut new[..hashes.len()])
+            self.set.add_many(thread, hashes, &mut new[..hashes.len()])
         })
     }
 
@@ -132,7 +126,7 @@ impl Filter {
     /// array([ True,  True, False])
     #[pyo3(signature = (keys, /))]
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.answers(keys, |py, hashes, new| self.set.add_many(py, hashes, new))
+        self.answers(keys, |thread, hashes, new| self.set.add_many(thread, hashes, new))
     }
 
     /// Look many keys up. Returns an array of bool, True for each key that was seen; see add_many for keys.
@@ -145,15 +139,15 @@ impl Filter {
     /// array([ True, False])
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.answers(keys, |py, hashes, found| {
-            self.set.contains_many(py, hashes, found);
+        self.answers(keys, |thread, hashes, found| {
+            self.set.contains_many(thread, hashes, found);
             Ok(())
         })
     }
 
     /// Forget all keys.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.set.clear())
+        detach(py, |detached| self.set.clear(detached))
     }
 
     /// A filter with the same keys.
@@ -163,7 +157,7 @@ impl Filter {
     /// >>> seen.copy() == seen
     /// True
     fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        types::object(py, py.detach(|| self.set.copy())?)
+        types::object(py, detach(py, |detached| self.set.copy(detached))?)
     }
 
     fn __copy__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -178,7 +172,7 @@ impl Filter {
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = other.py();
         let theirs = other.cast::<Self>().ok().map(Bound::get);
-        match py.detach(|| theirs.and_then(|theirs| self.set.equals(&theirs.set))) {
+        match detach(py, |detached| theirs.and_then(|theirs| self.set.equals(detached, &theirs.set))) {
             Some(equal) => equal.into_bound_py_any(py),
             None => PyNotImplemented::get(py).to_owned().into_bound_py_any(py),
         }
@@ -204,7 +198,7 @@ impl Filter {
 
     /// The number of distinct keys, rounded; see estimated_keys.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let keys = py.detach(|| self.set.estimated_keys())?.round();
+        let keys = detach(py, |detached| self.set.estimated_keys(detached))?.round();
         if !keys.is_finite() {
             return Err(PyValueError::new_err("all bits are set: the number of keys can't be told"));
         }
@@ -213,7 +207,7 @@ impl Filter {
 
     /// Whether any key was added.
     fn __bool__(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.set.current_fpr() > 0.0)
+        detach(py, |detached| self.set.current_fpr(detached) > 0.0)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -225,7 +219,7 @@ impl Filter {
 
     /// The bytes that save would write.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.set.to_bytes())?;
+        let bytes = detach(py, |detached| self.set.to_bytes(detached))?;
         PyBytes::new_with(py, bytes.len(), |copy| {
             copy.copy_from_slice(&bytes);
             Ok(())
@@ -249,7 +243,7 @@ impl Filter {
     /// True
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.set.save(&path))
+        detach(py, |detached| self.set.save(detached, &path))
     }
 
     /// The false-positive rate to expect with so many distinct keys. Without keys: with those that the filter is made for.
@@ -259,12 +253,12 @@ impl Filter {
     /// True
     #[pyo3(signature = (keys = None, /))]
     fn expected_fpr(&self, py: Python<'_>, keys: Option<u64>) -> PyResult<f64> {
-        py.detach(|| self.set.expected_fpr(keys))
+        detach(py, |detached| self.set.expected_fpr(detached, keys))
     }
 
     /// The false-positive rate of the bits as they are. It reads the whole filter.
     fn current_fpr(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.set.current_fpr())
+        detach(py, |detached| self.set.current_fpr(detached))
     }
 
     /// The number of distinct keys: counted by filters that grow (those that add called new), else estimated from the bits,
@@ -276,12 +270,12 @@ impl Filter {
     /// >>> 450 < seen.estimated_keys() < 550
     /// True
     fn estimated_keys(&self, py: Python<'_>) -> PyResult<f64> {
-        py.detach(|| self.set.estimated_keys())
+        detach(py, |detached| self.set.estimated_keys(detached))
     }
 
     /// The share of bits that are set, 0 to 1. It reads the whole filter.
     fn fill_ratio(&self, py: Python<'_>) -> PyResult<f64> {
-        py.detach(|| self.set.fill_ratio())
+        detach(py, |detached| self.set.fill_ratio(detached))
     }
 
     /// The number of distinct keys at which the rate is still kept.
@@ -291,7 +285,7 @@ impl Filter {
     /// True
     #[pyo3(signature = (false_positive_rate, /))]
     fn capacity(&self, py: Python<'_>, false_positive_rate: f64) -> PyResult<u64> {
-        py.detach(|| self.set.capacity(false_positive_rate))
+        detach(py, |detached| self.set.capacity(detached, false_positive_rate))
     }
 
     /// The size of the bits in bytes.

@@ -1,5 +1,6 @@
 //! Many keys, portion by portion: of an Arrow array, of a buffer, or of any iterable.
 
+use crate::lock::Thread;
 use crate::{arrow, buffer, key};
 use bloomline::KeyHasher;
 use pyo3::prelude::*;
@@ -12,19 +13,19 @@ pub(crate) const PORTION: usize = 512;
 /// How long Ctrl-C waits where the GIL is free.
 const SIGNALS: Duration = Duration::from_millis(100);
 
-/// What is done with the hashes of a portion. It is given `Python` where the GIL is held.
-pub(crate) type Take<'a> = dyn FnMut(Option<Python<'_>>, &[u64]) -> PyResult<()> + Send + 'a;
+/// What is done with the hashes of a portion.
+pub(crate) type Take<'a> = dyn FnMut(Thread<'_>, &[u64]) -> PyResult<()> + Send + 'a;
 
 /// Takes the hashes of all keys, in order. The GIL is free where the keys are in an array. After an error, the portions
 /// before it are taken. Signals are handled between portions.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<()> {
     let mut handled = Instant::now();
-    let take: &mut Take<'_> = &mut |py, hashes| {
-        take(py, hashes)?;
-        match py {
-            Some(py) => py.check_signals(),
-            None if handled.elapsed() < SIGNALS => Ok(()),
-            None => {
+    let take: &mut Take<'_> = &mut |thread, hashes| {
+        take(thread, hashes)?;
+        match thread {
+            Thread::Attached(py) => py.check_signals(),
+            Thread::Detached(_) if handled.elapsed() < SIGNALS => Ok(()),
+            Thread::Detached(_) => {
                 // At the interpreter's end there is none to handle them.
                 let answer = Python::try_attach(|py| py.check_signals());
                 handled = Instant::now();
@@ -42,9 +43,9 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     for (index, key) in keys.try_iter()?.enumerate() {
         hashes.push(key::hash(hasher, &key?).map_err(|error| error.into_error(py, Some(index)))?);
         if hashes.len() == PORTION {
-            take(Some(py), &hashes)?;
+            take(py.into(), &hashes)?;
             hashes.clear();
         }
     }
-    take(Some(py), &hashes)
+    take(py.into(), &hashes)
 }

@@ -4,21 +4,24 @@
 //! error.rs   the library's errors as Python's
 //! key.rs     one object of Python, hashed as Rust hashes the same key
 //! keys.rs    many keys, in portions: from an array of Arrow (arrow.rs), a buffer (buffer.rs), or any iterable
-//! set.rs     the library's types behind one, and their locks
-//! filter.rs  the class of what all filters do
+//! lock.rs    who may use a filter: a lock, and when none is needed
+//! set.rs     the library's types behind one
+//! filter.rs  the class of what all filters do; add.rs has its method that is called most
 //! types.rs   the class of each type
 //! ```
 //!
 //! The command is the crate in `cli/`, called by `package/bloomline/__main__.py`.
 //!
-//! `unsafe` is where others' memory begins: `buffer.rs`, `arrow.rs`, and a mapped file.
+//! `unsafe` is where others' memory begins: `buffer.rs`, `arrow.rs`, and a mapped file; and in `lock.rs`.
 
+mod add;
 mod arrow;
 mod buffer;
 mod error;
 mod filter;
 mod key;
 mod keys;
+mod lock;
 mod set;
 mod types;
 
@@ -35,6 +38,11 @@ mod _bloomline {
         AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, MappedBloomFilter, RotatingBloomFilter,
         ScalableBloomFilter,
     };
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::add::install(module.py())
+    }
 
     /// Run the command with these arguments, of which the first is the program, and return the exit code.
     #[pyfunction]

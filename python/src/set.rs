@@ -4,53 +4,33 @@
 //! want that back, goes on. It is held for a portion of keys at most, but where the whole filter is read.
 
 use crate::error;
+use crate::lock::{Detached, Lock, Thread};
 use bloomline::{
     AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, KeyHasher, RotatingBloomFilter,
     ScalableBloomFilter,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::sync::RwLockExt;
 use std::cmp::Ordering;
 use std::hint::black_box;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) enum Set {
-    Plain(RwLock<BloomFilter>),
-    Atomic(RwLock<AtomicBloomFilter>),
-    Scalable(RwLock<ScalableBloomFilter>),
+    Plain(Lock<BloomFilter>),
+    Atomic(Lock<AtomicBloomFilter>),
+    Scalable(Lock<ScalableBloomFilter>),
     // In a box, for they want an alignment that Python's objects do not have.
-    AtomicScalable(Box<RwLock<AtomicScalableBloomFilter>>),
-    Rotating(Box<RwLock<RotatingBloomFilter>>),
+    AtomicScalable(Box<Lock<AtomicScalableBloomFilter>>),
+    Rotating(Box<Lock<RotatingBloomFilter>>),
     Mapped(BorrowedBloomFilter<'static>),
 }
 
 // What Python's allocator gives.
 const _: () = assert!(align_of::<Set>() <= 16);
 
-/// A filter to read. `py` is given where the GIL is held.
-fn read<'a, F>(lock: &'a RwLock<F>, py: Option<Python<'_>>) -> RwLockReadGuard<'a, F> {
-    // A panic leaves a filter whole: bits are set one by one.
-    match py {
-        Some(py) => lock.read_py_attached(py),
-        None => lock.read(),
-    }
-    .unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A filter to write; see [`read`].
-fn write<'a, F>(lock: &'a RwLock<F>, py: Option<Python<'_>>) -> RwLockWriteGuard<'a, F> {
-    match py {
-        Some(py) => lock.write_py_attached(py),
-        None => lock.write(),
-    }
-    .unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Two locks for one call, always in the same order.
-fn ordered<A, B, T>(left: &RwLock<A>, right: &RwLock<B>, lock: impl FnOnce(bool) -> T) -> T {
+fn ordered<A, B, T>(left: &Lock<A>, right: &Lock<B>, lock: impl FnOnce(bool) -> T) -> T {
     let (left, right) = (std::ptr::from_ref(left).addr(), std::ptr::from_ref(right).addr());
     lock(left.cmp(&right) != Ordering::Greater)
 }
@@ -60,23 +40,23 @@ macro_rules! with {
     ($set:expr, $py:expr, $filter:ident => $value:expr) => {
         match $set {
             Set::Plain(lock) => {
-                let $filter = read(lock, $py);
+                let $filter = lock.read($py);
                 $value
             }
             Set::Atomic(lock) => {
-                let $filter = read(lock, $py);
+                let $filter = lock.read($py);
                 $value
             }
             Set::Scalable(lock) => {
-                let $filter = read(lock, $py);
+                let $filter = lock.read($py);
                 $value
             }
             Set::AtomicScalable(lock) => {
-                let $filter = read(lock, $py);
+                let $filter = lock.read($py);
                 $value
             }
             Set::Rotating(lock) => {
-                let $filter = read(lock, $py);
+                let $filter = lock.read($py);
                 $value
             }
             Set::Mapped($filter) => $value,
@@ -122,105 +102,104 @@ impl Set {
         self.lacks("is for reading: BloomFilter.load(path) gives one that takes keys")
     }
 
-    pub(crate) fn hasher(&self) -> KeyHasher {
-        with!(self, None, filter => filter.hasher().clone())
+    pub(crate) fn hasher(&self, py: Python<'_>) -> KeyHasher {
+        with!(self, py, filter => filter.hasher().clone())
     }
 
     pub(crate) fn contains(&self, py: Python<'_>, hash: u64) -> bool {
-        with!(self, Some(py), filter => filter.contains_hash(hash))
+        with!(self, py, filter => filter.contains_hash(hash))
     }
 
-    pub(crate) fn contains_many(&self, py: Option<Python<'_>>, hashes: &[u64], found: &mut [bool]) {
-        with!(self, py, filter => _ = filter.contains_hashes(hashes, found));
+    pub(crate) fn contains_many(&self, thread: Thread<'_>, hashes: &[u64], found: &mut [bool]) {
+        with!(self, thread, filter => _ = filter.contains_hashes(hashes, found));
     }
 
     pub(crate) fn add(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
-        let py = Some(py);
         match self {
-            Self::Plain(lock) => Ok(write(lock, py).insert_hash(hash)),
-            Self::Atomic(lock) => Ok(read(lock, py).insert_hash(hash)),
-            Self::Scalable(lock) => write(lock, py).insert_hash(hash).map_err(error::build),
-            Self::AtomicScalable(lock) => read(lock, py).insert_hash(hash).map_err(error::build),
-            Self::Rotating(lock) => Ok(read(lock, py).insert_hash(hash)),
+            Self::Plain(lock) => Ok(lock.write(py).insert_hash(hash)),
+            Self::Atomic(lock) => Ok(lock.read(py).insert_hash(hash)),
+            Self::Scalable(lock) => lock.write(py).insert_hash(hash).map_err(error::build),
+            Self::AtomicScalable(lock) => lock.read(py).insert_hash(hash).map_err(error::build),
+            Self::Rotating(lock) => Ok(lock.read(py).insert_hash(hash)),
             Self::Mapped(_) => Err(self.read_only()),
         }
     }
 
-    pub(crate) fn add_many(&self, py: Option<Python<'_>>, hashes: &[u64], new: &mut [bool]) -> PyResult<()> {
+    pub(crate) fn add_many(&self, thread: Thread<'_>, hashes: &[u64], new: &mut [bool]) -> PyResult<()> {
         match self {
-            Self::Plain(lock) => _ = write(lock, py).insert_hashes(hashes, new),
-            Self::Atomic(lock) => _ = read(lock, py).insert_hashes(hashes, new),
-            Self::Scalable(lock) => _ = write(lock, py).insert_hashes(hashes, new).map_err(error::build)?,
-            Self::AtomicScalable(lock) => _ = read(lock, py).insert_hashes(hashes, new).map_err(error::build)?,
-            Self::Rotating(lock) => _ = read(lock, py).insert_hashes(hashes, new),
+            Self::Plain(lock) => _ = lock.write(thread).insert_hashes(hashes, new),
+            Self::Atomic(lock) => _ = lock.read(thread).insert_hashes(hashes, new),
+            Self::Scalable(lock) => _ = lock.write(thread).insert_hashes(hashes, new).map_err(error::build)?,
+            Self::AtomicScalable(lock) => _ = lock.read(thread).insert_hashes(hashes, new).map_err(error::build)?,
+            Self::Rotating(lock) => _ = lock.read(thread).insert_hashes(hashes, new),
             Self::Mapped(_) => return Err(self.read_only()),
         }
         Ok(())
     }
 
-    pub(crate) fn clear(&self) -> PyResult<()> {
+    pub(crate) fn clear(&self, detached: Detached) -> PyResult<()> {
         match self {
-            Self::Plain(lock) => write(lock, None).clear(),
-            Self::Atomic(lock) => write(lock, None).clear(),
-            Self::Scalable(lock) => write(lock, None).clear(),
-            Self::AtomicScalable(lock) => write(lock, None).clear(),
-            Self::Rotating(lock) => write(lock, None).clear(),
+            Self::Plain(lock) => lock.write(detached).clear(),
+            Self::Atomic(lock) => lock.write(detached).clear(),
+            Self::Scalable(lock) => lock.write(detached).clear(),
+            Self::AtomicScalable(lock) => lock.write(detached).clear(),
+            Self::Rotating(lock) => lock.write(detached).clear(),
             Self::Mapped(_) => return Err(self.read_only()),
         }
         Ok(())
     }
 
     /// For a copy without memory the library ends the process. So the system is asked before.
-    fn ask_for_room(&self) -> PyResult<()> {
+    fn ask_for_room(&self, detached: Detached) -> PyResult<()> {
         let mut room = Vec::<u8>::new();
-        room.try_reserve_exact(with!(self, None, filter => filter.memory_bytes())).map_err(error::memory)?;
+        room.try_reserve_exact(with!(self, detached, filter => filter.memory_bytes())).map_err(error::memory)?;
         drop(black_box(room));
         Ok(())
     }
 
-    pub(crate) fn copy(&self) -> PyResult<Self> {
-        self.ask_for_room()?;
+    pub(crate) fn copy(&self, detached: Detached) -> PyResult<Self> {
+        self.ask_for_room(detached)?;
         Ok(match self {
-            Self::Plain(lock) => Self::Plain(read(lock, None).clone().into()),
-            Self::Atomic(lock) => Self::Atomic(read(lock, None).clone().into()),
-            Self::Scalable(lock) => Self::Scalable(read(lock, None).clone().into()),
-            Self::AtomicScalable(lock) => read(lock, None).clone().into(),
+            Self::Plain(lock) => lock.read(detached).clone().into(),
+            Self::Atomic(lock) => lock.read(detached).clone().into(),
+            Self::Scalable(lock) => lock.read(detached).clone().into(),
+            Self::AtomicScalable(lock) => lock.read(detached).clone().into(),
             Self::Rotating(_) => return Err(self.lacks("has no copy")),
             Self::Mapped(_) => return Err(self.lacks("has no copy: BloomFilter.load(path) makes one")),
         })
     }
 
     /// Whether both are equal; `None` for filters of two types.
-    pub(crate) fn equals(&self, other: &Self) -> Option<bool> {
-        fn equal<F: PartialEq>(left: &RwLock<F>, right: &RwLock<F>) -> bool {
+    pub(crate) fn equals(&self, detached: Detached, other: &Self) -> Option<bool> {
+        fn equal<F: PartialEq>(detached: Detached, left: &Lock<F>, right: &Lock<F>) -> bool {
             ordered(left, right, |in_order| {
                 let (first, second) = if in_order { (left, right) } else { (right, left) };
-                let first = read(first, None);
-                *first == *read(second, None)
+                let first = first.read(detached);
+                *first == *second.read(detached)
             })
         }
         if std::ptr::eq(self, other) {
             return Some(true);
         }
         match (self, other) {
-            (Self::Plain(left), Self::Plain(right)) => Some(equal(left, right)),
-            (Self::Atomic(left), Self::Atomic(right)) => Some(equal(left, right)),
-            (Self::Scalable(left), Self::Scalable(right)) => Some(equal(left, right)),
-            (Self::AtomicScalable(left), Self::AtomicScalable(right)) => Some(equal(left, right)),
+            (Self::Plain(left), Self::Plain(right)) => Some(equal(detached, left, right)),
+            (Self::Atomic(left), Self::Atomic(right)) => Some(equal(detached, left, right)),
+            (Self::Scalable(left), Self::Scalable(right)) => Some(equal(detached, left, right)),
+            (Self::AtomicScalable(left), Self::AtomicScalable(right)) => Some(equal(detached, left, right)),
             _ => None,
         }
     }
 
     /// Merges another filter into this one: all bits, or those that both have.
-    pub(crate) fn merge(&self, other: &Self, intersect: bool) -> PyResult<()> {
-        fn both<F, T>(left: &RwLock<F>, right: &RwLock<F>, merge: impl FnOnce(&mut F, &F) -> T) -> T {
+    pub(crate) fn merge(&self, detached: Detached, other: &Self, intersect: bool) -> PyResult<()> {
+        fn both<F, T>(detached: Detached, left: &Lock<F>, right: &Lock<F>, merge: impl FnOnce(&mut F, &F) -> T) -> T {
             ordered(left, right, |in_order| {
                 if in_order {
-                    let mut left = write(left, None);
-                    merge(&mut left, &read(right, None))
+                    let mut left = left.write(detached);
+                    merge(&mut left, &right.read(detached))
                 } else {
-                    let right = read(right, None);
-                    merge(&mut write(left, None), &right)
+                    let right = right.read(detached);
+                    merge(&mut left.write(detached), &right)
                 }
             })
         }
@@ -228,11 +207,11 @@ impl Set {
             return Ok(());
         }
         match (self, other) {
-            (Self::Plain(left), Self::Plain(right)) => both(left, right, |left, right| match intersect {
+            (Self::Plain(left), Self::Plain(right)) => both(detached, left, right, |left, right| match intersect {
                 true => left.intersect(right),
                 false => left.union(right),
             }),
-            (Self::Atomic(left), Self::Atomic(right)) => both(left, right, |left, right| match intersect {
+            (Self::Atomic(left), Self::Atomic(right)) => both(detached, left, right, |left, right| match intersect {
                 true => left.intersect(right),
                 false => left.union(right),
             }),
@@ -246,9 +225,9 @@ impl Set {
     }
 
     /// Of a rotating filter; nothing of others.
-    pub(crate) fn rotate(&self) {
+    pub(crate) fn rotate(&self, detached: Detached) {
         if let Self::Rotating(lock) = self {
-            read(lock, None).rotate();
+            lock.read(detached).rotate();
         }
     }
 
@@ -260,15 +239,15 @@ impl Set {
         }
     }
 
-    pub(crate) fn save(&self, path: &Path) -> PyResult<()> {
+    pub(crate) fn save(&self, detached: Detached, path: &Path) -> PyResult<()> {
         match self {
-            Self::Plain(lock) => read(lock, None).save(path),
-            Self::Atomic(lock) => read(lock, None).save(path),
-            Self::Scalable(lock) => read(lock, None).save(path),
+            Self::Plain(lock) => lock.read(detached).save(path),
+            Self::Atomic(lock) => lock.read(detached).save(path),
+            Self::Scalable(lock) => lock.read(detached).save(path),
             Self::AtomicScalable(lock) => {
                 // Its last stage is copied.
-                self.ask_for_room()?;
-                read(lock, None).save(path)
+                self.ask_for_room(detached)?;
+                lock.read(detached).save(path)
             }
             Self::Rotating(_) => return Err(self.lacks("has no file: what it knows is out of date soon")),
             Self::Mapped(_) => return Err(self.lacks("is a file already")),
@@ -277,16 +256,16 @@ impl Set {
     }
 
     /// The bytes of the file.
-    pub(crate) fn to_bytes(&self) -> PyResult<Vec<u8>> {
+    pub(crate) fn to_bytes(&self, detached: Detached) -> PyResult<Vec<u8>> {
         let mut bytes = Bytes(Vec::new());
         match self {
-            Self::Plain(lock) => read(lock, None).write_to(&mut bytes),
-            Self::Atomic(lock) => read(lock, None).write_to(&mut bytes),
-            Self::Scalable(lock) => read(lock, None).write_to(&mut bytes),
+            Self::Plain(lock) => lock.read(detached).write_to(&mut bytes),
+            Self::Atomic(lock) => lock.read(detached).write_to(&mut bytes),
+            Self::Scalable(lock) => lock.read(detached).write_to(&mut bytes),
             Self::AtomicScalable(lock) => {
                 // Its last stage is copied.
-                self.ask_for_room()?;
-                read(lock, None).write_to(&mut bytes)
+                self.ask_for_room(detached)?;
+                lock.read(detached).write_to(&mut bytes)
             }
             Self::Rotating(_) => return Err(self.lacks("has no bytes: what it knows is out of date soon")),
             Self::Mapped(_) => return Err(self.lacks("has no bytes: its file has, so open its path elsewhere")),
@@ -295,46 +274,44 @@ impl Set {
     }
 
     pub(crate) fn memory_bytes(&self, py: Python<'_>) -> usize {
-        with!(self, Some(py), filter => filter.memory_bytes())
+        with!(self, py, filter => filter.memory_bytes())
     }
 
     pub(crate) fn seed(&self, py: Python<'_>) -> u64 {
-        with!(self, Some(py), filter => filter.seed())
+        with!(self, py, filter => filter.seed())
     }
 
     pub(crate) fn key_name(&self, py: Python<'_>) -> String {
-        with!(self, Some(py), filter => filter.key_name().to_owned())
+        with!(self, py, filter => filter.key_name().to_owned())
     }
 
-    pub(crate) fn current_fpr(&self) -> f64 {
-        with!(self, None, filter => filter.current_fpr())
+    pub(crate) fn current_fpr(&self, detached: Detached) -> f64 {
+        with!(self, detached, filter => filter.current_fpr())
     }
 
     pub(crate) fn false_positive_rate(&self, py: Python<'_>) -> Option<f64> {
-        let py = Some(py);
         match self {
-            Self::Plain(lock) => read(lock, py).false_positive_rate(),
-            Self::Atomic(lock) => read(lock, py).false_positive_rate(),
-            Self::Scalable(lock) => Some(read(lock, py).false_positive_rate()),
-            Self::AtomicScalable(lock) => Some(read(lock, py).false_positive_rate()),
-            Self::Rotating(lock) => Some(read(lock, py).false_positive_rate()),
+            Self::Plain(lock) => lock.read(py).false_positive_rate(),
+            Self::Atomic(lock) => lock.read(py).false_positive_rate(),
+            Self::Scalable(lock) => Some(lock.read(py).false_positive_rate()),
+            Self::AtomicScalable(lock) => Some(lock.read(py).false_positive_rate()),
+            Self::Rotating(lock) => Some(lock.read(py).false_positive_rate()),
             Self::Mapped(filter) => filter.false_positive_rate(),
         }
     }
 
     pub(crate) fn expected_keys(&self, py: Python<'_>) -> Option<u64> {
-        let py = Some(py);
         match self {
-            Self::Plain(lock) => read(lock, py).expected_keys(),
-            Self::Atomic(lock) => read(lock, py).expected_keys(),
+            Self::Plain(lock) => lock.read(py).expected_keys(),
+            Self::Atomic(lock) => lock.read(py).expected_keys(),
             Self::Mapped(filter) => filter.expected_keys(),
-            Self::Rotating(lock) => Some(read(lock, py).window()),
+            Self::Rotating(lock) => Some(lock.read(py).window()),
             Self::Scalable(_) | Self::AtomicScalable(_) => None,
         }
     }
 
     /// The rate with so many keys in; of filters that keep a rate, that one.
-    pub(crate) fn expected_fpr(&self, keys: Option<u64>) -> PyResult<f64> {
+    pub(crate) fn expected_fpr(&self, detached: Detached, keys: Option<u64>) -> PyResult<f64> {
         let of_size = |expected: Option<u64>, rate: &dyn Fn(u64) -> f64| match keys.or(expected) {
             Some(keys) => Ok(rate(keys)),
             None => Err(PyTypeError::new_err("expected_fpr(keys): the filter was not made for a number of keys")),
@@ -345,45 +322,45 @@ impl Set {
         };
         match self {
             Self::Plain(lock) => {
-                let filter = read(lock, None);
+                let filter = lock.read(detached);
                 of_size(filter.expected_keys(), &|keys| filter.expected_fpr(keys))
             }
             Self::Atomic(lock) => {
-                let filter = read(lock, None);
+                let filter = lock.read(detached);
                 of_size(filter.expected_keys(), &|keys| filter.expected_fpr(keys))
             }
             Self::Mapped(filter) => of_size(filter.expected_keys(), &|keys| filter.expected_fpr(keys)),
-            Self::Scalable(lock) => growing(read(lock, None).expected_fpr()),
-            Self::AtomicScalable(lock) => growing(read(lock, None).expected_fpr()),
-            Self::Rotating(lock) => growing(read(lock, None).expected_fpr()),
+            Self::Scalable(lock) => growing(lock.read(detached).expected_fpr()),
+            Self::AtomicScalable(lock) => growing(lock.read(detached).expected_fpr()),
+            Self::Rotating(lock) => growing(lock.read(detached).expected_fpr()),
         }
     }
 
     /// Distinct keys: counted by filters that grow, estimated from the bits of others.
-    pub(crate) fn estimated_keys(&self) -> PyResult<f64> {
+    pub(crate) fn estimated_keys(&self, detached: Detached) -> PyResult<f64> {
         Ok(match self {
-            Self::Plain(lock) => read(lock, None).estimated_keys(),
-            Self::Atomic(lock) => read(lock, None).estimated_keys(),
-            Self::Scalable(lock) => read(lock, None).keys() as f64,
-            Self::AtomicScalable(lock) => read(lock, None).keys() as f64,
+            Self::Plain(lock) => lock.read(detached).estimated_keys(),
+            Self::Atomic(lock) => lock.read(detached).estimated_keys(),
+            Self::Scalable(lock) => lock.read(detached).keys() as f64,
+            Self::AtomicScalable(lock) => lock.read(detached).keys() as f64,
             Self::Mapped(filter) => filter.estimated_keys(),
             Self::Rotating(_) => return Err(self.lacks("does not count: its window has at most expected_keys")),
         })
     }
 
-    pub(crate) fn fill_ratio(&self) -> PyResult<f64> {
+    pub(crate) fn fill_ratio(&self, detached: Detached) -> PyResult<f64> {
         match self {
-            Self::Plain(lock) => Ok(read(lock, None).fill_ratio()),
-            Self::Atomic(lock) => Ok(read(lock, None).fill_ratio()),
+            Self::Plain(lock) => Ok(lock.read(detached).fill_ratio()),
+            Self::Atomic(lock) => Ok(lock.read(detached).fill_ratio()),
             Self::Mapped(filter) => Ok(filter.fill_ratio()),
             _ => Err(self.lacks("has several parts, each with a fill of its own")),
         }
     }
 
-    pub(crate) fn capacity(&self, rate: f64) -> PyResult<u64> {
+    pub(crate) fn capacity(&self, detached: Detached, rate: f64) -> PyResult<u64> {
         match self {
-            Self::Plain(lock) => Ok(read(lock, None).capacity(rate)),
-            Self::Atomic(lock) => Ok(read(lock, None).capacity(rate)),
+            Self::Plain(lock) => Ok(lock.read(detached).capacity(rate)),
+            Self::Atomic(lock) => Ok(lock.read(detached).capacity(rate)),
             Self::Mapped(filter) => Ok(filter.capacity(rate)),
             _ => Err(self.lacks("has no capacity: it keeps its rate")),
         }
@@ -391,8 +368,8 @@ impl Set {
 
     pub(crate) fn probes(&self, py: Python<'_>) -> PyResult<u32> {
         match self {
-            Self::Plain(lock) => Ok(read(lock, Some(py)).probes()),
-            Self::Atomic(lock) => Ok(read(lock, Some(py)).probes()),
+            Self::Plain(lock) => Ok(lock.read(py).probes()),
+            Self::Atomic(lock) => Ok(lock.read(py).probes()),
             Self::Mapped(filter) => Ok(filter.probes()),
             _ => Err(self.lacks("has several parts, each with probes of its own")),
         }
@@ -403,7 +380,7 @@ macro_rules! into_set {
     ($($Filter:ident => |$lock:ident| $set:expr),* $(,)?) => {$(
         impl From<$Filter> for Set {
             fn from(filter: $Filter) -> Self {
-                let $lock = RwLock::new(filter);
+                let $lock = Lock::new(filter);
                 $set
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::error;
 use crate::filter::Filter;
+use crate::lock::detach;
 use crate::set::Set;
 use bloomline::{Builder, FileError};
 use pyo3::buffer::PyBuffer;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 pub(crate) fn object(py: Python<'_>, set: Set) -> PyResult<Bound<'_, PyAny>> {
     macro_rules! object {
         ($class:ident) => {
-            Bound::new(py, PyClassInitializer::from(Filter::new(set)).add_subclass($class)).map(Bound::into_any)
+            Bound::new(py, PyClassInitializer::from(Filter::new(py, set)).add_subclass($class)).map(Bound::into_any)
         };
     }
     match set {
@@ -98,6 +99,7 @@ macro_rules! class {
                 expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None, key_name = None
             ))]
             fn new(
+                py: Python<'_>,
                 expected_keys: Option<u64>,
                 false_positive_rate: Option<f64>,
                 memory: Option<usize>,
@@ -107,7 +109,7 @@ macro_rules! class {
             ) -> PyResult<PyClassInitializer<Self>> {
                 let options = Options { expected_keys, false_positive_rate, memory, probes, seed, key_name };
                 let filter = options.builder(bloomline::$Class::builder()).build().map_err(error::build)?;
-                Ok(PyClassInitializer::from(Filter::new(filter.into())).add_subclass(Self))
+                Ok(PyClassInitializer::from(Filter::new(py, filter.into())).add_subclass(Self))
             }
 
             $($methods)*
@@ -217,7 +219,7 @@ class! {
         fn rotate(slf: &Bound<'_, Self>) {
             let py = slf.py();
             let filter = slf.as_super().get();
-            py.detach(|| filter.set.rotate());
+            detach(py, |detached| filter.set.rotate(detached));
         }
     }
 }
