@@ -7,6 +7,7 @@
 //! set.rs     the library's types behind one, and their locks
 //! filter.rs  the class of what all filters do
 //! types.rs   the class of each type
+//! redis.rs   the class of a filter on a server
 //! ```
 //!
 //! The command is the crate in `cli/`, called by `package/bloomline/__main__.py`.
@@ -19,6 +20,7 @@ mod error;
 mod filter;
 mod key;
 mod keys;
+mod redis;
 mod set;
 mod types;
 
@@ -30,6 +32,8 @@ mod _bloomline {
 
     #[pymodule_export]
     use crate::filter::Filter;
+    #[pymodule_export]
+    use crate::redis::{RedisBloomFilter, RedisFilterStats};
     #[pymodule_export]
     use crate::types::{
         AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, MappedBloomFilter, RotatingBloomFilter,

@@ -9,13 +9,30 @@ import sys
 import pytest
 
 import bloomline
+from conftest import Server
 
 HERE = pathlib.Path(__file__).parents[1]
 
 
 def test_docstrings() -> None:
-    failed, attempted = doctest.testmod(bloomline)
-    assert attempted > 20 and failed == 0
+    found = [test for test in doctest.DocTestFinder().find(bloomline) if "redis://" not in test.docstring]
+    assert run_examples(found) > 20
+
+
+def test_docstrings_of_filters_on_a_server(redis: Server) -> None:
+    found = [test for test in doctest.DocTestFinder().find(bloomline) if "redis://" in test.docstring]
+    for example in (example for test in found for example in test.examples):
+        example.source = example.source.replace("redis://127.0.0.1:6379", redis.url)
+    assert run_examples(found) > 10
+
+
+def run_examples(tests: list[doctest.DocTest]) -> int:
+    runner = doctest.DocTestRunner()
+    for test in tests:
+        runner.run(test)
+    results = runner.summarize()
+    assert results.failed == 0
+    return results.attempted
 
 
 def test_everything_has_a_docstring() -> None:
