@@ -57,6 +57,7 @@ def test_examples(example: pathlib.Path) -> None:
 def test_types(tmp_path: pathlib.Path) -> None:
     for arguments in (
         ["mypy", "--strict", HERE / "examples"],
+        ["mypy", "--strict", HERE / "package/bloomline/scrapy.py"],
         ["mypy.stubtest", "bloomline", "--allowlist", HERE / "stubtest-allow.txt"],
     ):
         subprocess.run([sys.executable, "-m", *arguments], cwd=tmp_path, check=True)

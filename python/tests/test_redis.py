@@ -76,7 +76,7 @@ def test_wrong_arguments(redis: Server) -> None:
         ((redis.url, "f"), {"connect_timeout": float("nan")}, "connect_timeout"),
     ):
         with pytest.raises(ValueError, match=match) as raised:
-            RedisBloomFilter(*arguments, **options)  # type: ignore[arg-type]
+            RedisBloomFilter(*arguments, **options)
         assert "hush" not in str(raised.value)
     redis.tell("SET cbf:{alien:meta} x")
     seen = RedisBloomFilter(redis.url, "f")
