@@ -104,7 +104,10 @@ class Run:
 
     def wait(self) -> Any:
         """The statistics at its end."""
-        self.process.wait(60)
+        try:
+            self.process.wait(60)
+        finally:
+            self.process.kill()
         return json.loads(self.statistics.read_text()) if self.statistics.exists() else None
 
     def after(self, fetches: int, what: signal.Signals) -> Any:
@@ -193,7 +196,7 @@ def test_the_last_save_of_a_killed_run(site: Site, tmp_path: pathlib.Path) -> No
 
 @sites(400)
 def test_what_scrapys_own_filter_saw(site: Site, tmp_path: pathlib.Path) -> None:
-    job = {"JOBDIR": str(tmp_path / "job")}
+    job: dict[str, Any] = {"JOBDIR": str(tmp_path / "job")}
     Run(site, tmp_path, **job).after(150, signal.SIGINT)
     Run(site, tmp_path, **job | OURS).after(150, signal.SIGINT)
     Run(site, tmp_path, **job | OURS).wait()
@@ -249,7 +252,7 @@ def test_the_scheduler_of_scrapy_redis(site: Site, tmp_path: pathlib.Path, redis
 @sites(400)
 def test_a_server_that_stays_away(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_PATIENCE": 0.5}
-    times = {"REDIS_PARAMS": {"port": redis.port, "socket_timeout": 0.5, "socket_connect_timeout": 0.5}}
+    times: dict[str, Any] = {"REDIS_PARAMS": {"port": redis.port, "socket_timeout": 0.5, "socket_connect_timeout": 0.5}}
     spider = Run(site, tmp_path, **job, **times)
     while site.fetched < 100:
         time.sleep(0.005)
@@ -271,6 +274,15 @@ def test_a_set_without_a_size(site: Site, tmp_path: pathlib.Path, redis: Server)
     RedisBloomFilter(redis.url, "links:dupefilter", 100, 1e-6)
     Run(site, tmp_path, **shared).wait()
     site.check_once()
+
+
+@sites(100)
+def test_a_filter_that_is_too_small(site: Site, tmp_path: pathlib.Path) -> None:
+    small = Run(site, tmp_path, **OURS, BLOOMLINE_EXPECTED_KEYS=20, BLOOMLINE_FALSE_POSITIVE_RATE=1e-5)
+    stats = small.wait()
+    assert "too small for" in small.log.read_text() and stats["bloomline/false_positive_rate"] > 2e-5
+    # Of the pages that came, some when the filter was still sparse.
+    assert 0 < stats["bloomline/expected_lost"] < stats["bloomline/false_positive_rate"] * 100
 
 
 def test_files_of_scrapys_own_filter(tmp_path: pathlib.Path) -> None:

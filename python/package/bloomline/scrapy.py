@@ -49,6 +49,8 @@ class _DupeFilter(RFPDupeFilter):
         assert crawler.stats
         self._crawler = crawler
         self._stats = crawler.stats
+        self._wanted_rate = settings.getfloat("BLOOMLINE_FALSE_POSITIVE_RATE", 1e-6)
+        self._warned = False
         self._new = 0
         self._look_after = 0
         self._rate = 0.0
@@ -63,7 +65,7 @@ class _DupeFilter(RFPDupeFilter):
         self._look()
 
     def _count(self) -> None:
-        """Counts a key that is new. Looks at the filter when it has a tenth more of them, since that reads all of it."""
+        """Counts a key that is new. Looks at the filter as it grows, and not often, since that reads all of it."""
         self._new += 1
         if self._new >= self._look_after:
             self._look()
@@ -75,9 +77,18 @@ class _DupeFilter(RFPDupeFilter):
         self._lost += self._new * (self._rate + figures["false_positive_rate"]) / 2
         self._rate = figures["false_positive_rate"]
         self._new = 0
-        self._look_after = max(1000, int(min(figures["keys"], 1e15)) // 10)
+        self._look_after = max(1000, int(min(figures["keys"], 1e15)) // 20, figures["memory_bytes"] // 200)
         for name, value in {**figures, "expected_lost": self._lost}.items():
             self._stats.set_value(f"bloomline/{name}", value)
+        if self._rate > 2 * self._wanted_rate and not self._warned:
+            self._warned = True
+            logger.warning(
+                "The filter is too small for %.0f requests: new ones are lost at the rate %.2g, and "
+                "BLOOMLINE_FALSE_POSITIVE_RATE is %.2g. Begin again with more BLOOMLINE_EXPECTED_KEYS",
+                figures["keys"],
+                self._rate,
+                self._wanted_rate,
+            )
 
     @abstractmethod
     def _figures(self) -> dict[str, Any]: ...
@@ -124,8 +135,7 @@ class DupeFilter(_DupeFilter):
             return False
 
     def _load(self, settings: "BaseSettings") -> BloomFilter | ScalableBloomFilter:
-        keys = settings.getint("BLOOMLINE_EXPECTED_KEYS")
-        rate = settings.getfloat("BLOOMLINE_FALSE_POSITIVE_RATE", 1e-6)
+        keys, rate = settings.getint("BLOOMLINE_EXPECTED_KEYS"), self._wanted_rate
         name = "scrapy request fingerprint"
         made = (
             BloomFilter(keys, rate, key_name=name) if keys else ScalableBloomFilter(100_000, rate, key_name=name)
@@ -214,8 +224,7 @@ class RedisDupeFilter(_DupeFilter):
         self._options["mirror"] = settings.getbool("BLOOMLINE_MIRROR", True)
         self._options["patience"] = settings.getfloat("BLOOMLINE_PATIENCE", 30.0)
         keys = settings.getint("BLOOMLINE_EXPECTED_KEYS")
-        rate = settings.getfloat("BLOOMLINE_FALSE_POSITIVE_RATE", 1e-6)
-        size: dict[str, Any] = {"expected_keys": keys, "false_positive_rate": rate} if keys else {}
+        size: dict[str, Any] = {"expected_keys": keys, "false_positive_rate": self._wanted_rate} if keys else {}
         try:
             self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
         except ValueError as error:
