@@ -102,12 +102,14 @@ impl RedisBloomFilter {
     ) -> (Vec<bool>, PyResult<()>) {
         let py = keys.py();
         // All are hashed first, so that what is no key is known before anything is claimed.
-        let mut hashes = Vec::new();
+        let (mut hashes, mut answers) = (Vec::new(), Vec::new());
         let taken = keys::take_all(&self.hasher, keys, &mut |_, portion| {
+            hashes.try_reserve(portion.len()).map_err(error::memory)?;
             hashes.extend_from_slice(portion);
+            answers.try_reserve(portion.len()).map_err(error::memory)?;
+            answers.resize(hashes.len(), false);
             Ok(())
         });
-        let mut answers = vec![false; hashes.len()];
         let asked = taken.and_then(|()| {
             hashes.chunks(PORTION).zip(answers.chunks_mut(PORTION)).try_for_each(|(hashes, answers)| {
                 self.with(py, |client| ask(client, hashes, answers))?;
@@ -121,8 +123,12 @@ impl RedisBloomFilter {
 /// NumPy's array of bool.
 fn array<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
     static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let answers: Vec<u8> = answers.iter().copied().map(u8::from).collect();
-    FROM_BUFFER.import(py, "numpy", "frombuffer")?.call1((PyByteArray::new(py, &answers), "?"))
+    let from_buffer = FROM_BUFFER.import(py, "numpy", "frombuffer")?;
+    let bytes = PyByteArray::new_with(py, answers.len(), |bytes| {
+        bytes.iter_mut().zip(answers).for_each(|(byte, &answer)| *byte = u8::from(answer));
+        Ok(())
+    })?;
+    from_buffer.call1((bytes, "?"))
 }
 
 /// Seconds, as Python has them.
