@@ -1,8 +1,9 @@
 //! The library's errors as Python's.
 
+use bloomline::redis::RedisFilterError;
 use bloomline::{BuildError, FileError, FileErrorKind, MergeError};
 use pyo3::PyErr;
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyConnectionError, PyMemoryError, PyOSError, PyPermissionError, PyValueError};
 use std::collections::TryReserveError;
 
 pub(crate) fn build(error: BuildError) -> PyErr {
@@ -34,4 +35,17 @@ pub(crate) fn file(error: FileError) -> PyErr {
 
 pub(crate) fn memory(error: TryReserveError) -> PyErr {
     PyMemoryError::new_err(error.to_string())
+}
+
+pub(crate) fn redis(error: RedisFilterError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        RedisFilterError::Build(error) => build(error),
+        RedisFilterError::Unreachable { .. } => PyConnectionError::new_err(text),
+        RedisFilterError::Denied { .. } => PyPermissionError::new_err(text),
+        RedisFilterError::OutOfMemory { .. } | RedisFilterError::ReadOnly { .. } | RedisFilterError::Refused { .. } => {
+            PyOSError::new_err(text)
+        }
+        _ => PyValueError::new_err(text),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::error;
 use crate::key;
-use crate::keys::{self, PORTION};
+use crate::keys::{self, Numpy, PORTION};
 use crate::lock::{Thread, detach};
 use crate::set::Set;
 use crate::types;
@@ -10,8 +10,7 @@ use bloomline::KeyHasher;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyNotImplemented, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyNotImplemented, PyTuple};
 use std::path::PathBuf;
 
 /// What all filters of this module do.
@@ -53,23 +52,15 @@ impl Filter {
         keys: &Bound<'py, PyAny>,
         ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = keys.py();
-        static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let from_buffer = FROM_BUFFER.import(py, "numpy", "frombuffer")?;
+        let numpy = Numpy::import(keys.py())?;
         let mut answers = Vec::new();
         keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
-            let mut portion = [false; PORTION];
-            let portion = &mut portion[..hashes.len()];
-            ask(thread, hashes, portion)?;
+            let first = answers.len();
             answers.try_reserve(hashes.len()).map_err(error::memory)?;
-            answers.extend(portion.iter().map(|&answer| u8::from(answer)));
-            Ok(())
+            answers.resize(first + hashes.len(), false);
+            ask(thread, hashes, &mut answers[first..])
         })?;
-        let answers = PyByteArray::new_with(py, answers.len(), |copy| {
-            copy.copy_from_slice(&answers);
-            Ok(())
-        })?;
-        from_buffer.call1((answers, "?"))
+        numpy.array(&answers)
     }
 
     /// Merges another filter into this one.

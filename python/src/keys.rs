@@ -4,7 +4,8 @@ use crate::lock::Thread;
 use crate::{arrow, buffer, key};
 use bloomline::KeyHasher;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyList};
 use std::time::{Duration, Instant};
 
 /// Keys that are hashed before they are looked up together.
@@ -48,4 +49,23 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         }
     }
     take(py.into(), &hashes)
+}
+
+/// NumPy's arrays. Whoever will need one asks for this before anything is done.
+pub(crate) struct Numpy<'py>(&'py Bound<'py, PyAny>);
+
+impl<'py> Numpy<'py> {
+    pub(crate) fn import(py: Python<'py>) -> PyResult<Self> {
+        static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        FROM_BUFFER.import(py, "numpy", "frombuffer").map(Self)
+    }
+
+    /// The answers for keys, as an array of bool.
+    pub(crate) fn array(self, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
+        let bytes = PyByteArray::new_with(self.0.py(), answers.len(), |bytes| {
+            bytes.iter_mut().zip(answers).for_each(|(byte, &answer)| *byte = u8::from(answer));
+            Ok(())
+        })?;
+        self.0.call1((bytes, "?"))
+    }
 }

@@ -8,6 +8,7 @@
 //! set.rs     the library's types behind one
 //! filter.rs  the class of what all filters do; add.rs has its method that is called most
 //! types.rs   the class of each type
+//! redis.rs   the class of a filter on a server
 //! ```
 //!
 //! The command is the crate in `cli/`, called by `package/bloomline/__main__.py`.
@@ -22,6 +23,7 @@ mod filter;
 mod key;
 mod keys;
 mod lock;
+mod redis;
 mod set;
 mod types;
 
@@ -33,6 +35,8 @@ mod _bloomline {
 
     #[pymodule_export]
     use crate::filter::Filter;
+    #[pymodule_export]
+    use crate::redis::{RedisBloomFilter, RedisFilterStats};
     #[pymodule_export]
     use crate::types::{
         AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, MappedBloomFilter, RotatingBloomFilter,

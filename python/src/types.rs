@@ -29,17 +29,24 @@ pub(crate) fn object(py: Python<'_>, set: Set) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// What every constructor takes.
-struct Options {
-    expected_keys: Option<u64>,
-    false_positive_rate: Option<f64>,
-    memory: Option<usize>,
-    probes: Option<u32>,
-    seed: Option<u64>,
-    key_name: Option<String>,
+pub(crate) struct Options {
+    pub(crate) expected_keys: Option<u64>,
+    pub(crate) false_positive_rate: Option<f64>,
+    pub(crate) memory: Option<usize>,
+    pub(crate) probes: Option<u32>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) key_name: Option<String>,
 }
 
 impl Options {
-    fn builder<F>(self, mut builder: Builder<F>) -> Builder<F> {
+    /// Whether anything is asked for.
+    pub(crate) fn any(&self) -> bool {
+        let Self { expected_keys, false_positive_rate, memory, probes, seed, key_name } = self;
+        let numbers = expected_keys.is_some() || memory.is_some() || probes.is_some() || seed.is_some();
+        numbers || false_positive_rate.is_some() || key_name.is_some()
+    }
+
+    pub(crate) fn builder<F>(self, mut builder: Builder<F>) -> Builder<F> {
         if let Some(keys) = self.expected_keys {
             builder = builder.expected_keys(keys);
         }

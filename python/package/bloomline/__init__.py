@@ -6,6 +6,8 @@ from bloomline._bloomline import (
     BloomFilter,
     Filter,
     MappedBloomFilter,
+    RedisBloomFilter,
+    RedisFilterStats,
     RotatingBloomFilter,
     ScalableBloomFilter,
 )
@@ -16,6 +18,8 @@ __all__ = [
     "BloomFilter",
     "Filter",
     "MappedBloomFilter",
+    "RedisBloomFilter",
+    "RedisFilterStats",
     "RotatingBloomFilter",
     "ScalableBloomFilter",
 ]

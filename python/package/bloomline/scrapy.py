@@ -1,0 +1,343 @@
+"""Scrapy's duplicate requests: DupeFilter remembers them in this process and its JOBDIR, RedisDupeFilter on a server.
+
+A page is taken for seen by mistake, and lost, at the rate BLOOMLINE_FALSE_POSITIVE_RATE, one in a million where that is
+silent. The statistics bloomline/… say how full the filter is and how many pages it is expected to have lost.
+"""
+
+import logging
+import shutil
+import sys
+import time
+from abc import abstractmethod
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from scrapy.dupefilters import RFPDupeFilter
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
+
+from bloomline import BloomFilter, RedisBloomFilter, ScalableBloomFilter
+
+if sys.platform != "win32":
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+__all__ = ["DupeFilter", "RedisDupeFilter"]
+
+logger = logging.getLogger(__name__)
+
+FILTER = "requests.bloom"
+RUNNING = "requests.bloom.running"
+SCRAPYS = "requests.seen"
+QUEUE = "requests.queue"
+KILLED = "killed"
+
+
+class _DupeFilter(RFPDupeFilter):
+    """Fingerprints and log messages are Scrapy's own. The set is another."""
+
+    def __init__(self, crawler: "Crawler") -> None:
+        settings = crawler.settings
+        super().__init__(debug=settings.getbool("DUPEFILTER_DEBUG"), fingerprinter=crawler.request_fingerprinter)
+        assert crawler.stats
+        self._crawler = crawler
+        self._stats = crawler.stats
+        self._wanted_rate = settings.getfloat("BLOOMLINE_FALSE_POSITIVE_RATE", 1e-6)
+        self._warned = False
+        self._new = 0
+        self._look_after = 0
+        self._rate = 0.0
+        self._lost = 0.0
+
+    @classmethod
+    def from_crawler(cls, crawler: "Crawler") -> Self:
+        return cls(crawler)
+
+    def open(self) -> None:
+        self._rate = self._figures()["false_positive_rate"]
+        self._look()
+
+    def _count(self) -> None:
+        """Counts a key that is new. Looks at the filter as it grows, and not often, since that reads all of it."""
+        self._new += 1
+        if self._new >= self._look_after:
+            self._look()
+
+    def _look(self) -> None:
+        """Tells Scrapy's statistics how full the filter is."""
+        figures = self._figures()
+        # The rate rose from the one to the other while these keys came.
+        self._lost += self._new * (self._rate + figures["false_positive_rate"]) / 2
+        self._rate = figures["false_positive_rate"]
+        self._new = 0
+        self._look_after = max(1000, int(min(figures["keys"], 1e15)) // 20, figures["memory_bytes"] // 200)
+        for name, value in {**figures, "expected_lost": self._lost}.items():
+            self._stats.set_value(f"bloomline/{name}", value)
+        if self._rate > 2 * self._wanted_rate and not self._warned:
+            self._warned = True
+            logger.warning(
+                "The filter is too small for %.0f requests: new ones are lost at the rate %.2g, and "
+                "BLOOMLINE_FALSE_POSITIVE_RATE is %.2g. Begin again with more BLOOMLINE_EXPECTED_KEYS",
+                figures["keys"],
+                self._rate,
+                self._wanted_rate,
+            )
+
+    @abstractmethod
+    def _figures(self) -> dict[str, Any]: ...
+
+
+class DupeFilter(_DupeFilter):
+    """A filter in this process, kept in JOBDIR: DUPEFILTER_CLASS = "bloomline.scrapy.DupeFilter".
+
+    BLOOMLINE_EXPECTED_KEYS is how many different requests to expect. Where it is silent, the filter grows.
+    BLOOMLINE_FALSE_POSITIVE_RATE is the share of new pages that are lost at most: 0.000001 where it is silent.
+    BLOOMLINE_SAVE_INTERVAL, in seconds, keeps the filter of a run that is killed; see below.
+
+    A run that is stopped (Ctrl-C once) leaves the filter in JOBDIR/requests.bloom, and the next run goes on with it,
+    whatever the settings say by then. Fingerprints in JOBDIR/requests.seen, which Scrapy's own filter wrote, are added.
+
+    Scrapy's queue in JOBDIR does not outlive a kill: most of the pages that wait in it are gone, and the filter takes them
+    for seen. So after a kill the next run begins again with an empty filter: pages are fetched twice, and none is lost. It
+    moves what the killed run left to JOBDIR/killed. With BLOOMLINE_SAVE_INTERVAL a run saves its filter at the first
+    request after so many seconds, and after a kill goes on with the last save and with what is left of the queue: for
+    crawls that keep their queue elsewhere.
+    """
+
+    def __init__(self, crawler: "Crawler") -> None:
+        super().__init__(crawler)
+        settings = crawler.settings
+        self._running: IO[str] | None = None
+        self._interval = settings.getfloat("BLOOMLINE_SAVE_INTERVAL")
+        self._save_at = 0.0
+        jobdir = job_dir(settings)
+        self._folder = Path(jobdir) if jobdir else None
+        # Before the scheduler opens the queue.
+        if self._folder and self._was_killed(self._folder) and not self._interval:
+            _set_aside(self._folder)
+        self._filter = self._load(settings)
+
+    @staticmethod
+    def _was_killed(folder: Path) -> bool:
+        """Whether a run began here and did not end."""
+        try:
+            with (folder / RUNNING).open() as running:
+                _lock(running, folder)
+            return True
+        except FileNotFoundError:
+            return False
+
+    def _load(self, settings: "BaseSettings") -> BloomFilter | ScalableBloomFilter:
+        keys, rate = settings.getint("BLOOMLINE_EXPECTED_KEYS"), self._wanted_rate
+        name = "scrapy request fingerprint"
+        made = (
+            BloomFilter(keys, rate, key_name=name) if keys else ScalableBloomFilter(100_000, rate, key_name=name)
+        )
+        if not self._folder:
+            return made
+        path = self._folder / FILTER
+        if path.exists():
+            made = _load(path)
+            logger.info("Going on with %s: %r", path, made)
+        if (self._folder / SCRAPYS).exists():
+            made.update(_fingerprints(self._folder / SCRAPYS))
+            logger.info("Added the fingerprints of %s", self._folder / SCRAPYS)
+        return made
+
+    def open(self) -> None:
+        super().open()
+        if self._folder:
+            self._running = (self._folder / RUNNING).open("w")
+            _lock(self._running, self._folder)
+        self._save_at = time.monotonic() + self._interval
+
+    def request_seen(self, request: "Request") -> bool:
+        if not self._filter.add(self.fingerprinter.fingerprint(request)):
+            return True
+        self._count()
+        if self._interval and time.monotonic() >= self._save_at:
+            self._save()
+        return False
+
+    def close(self, reason: str) -> None:
+        self._look()
+        if self._folder and self._running:
+            # The scheduler has closed its queue by now. What is saved and what is queued are of one moment.
+            self._save()
+            (self._folder / RUNNING).unlink()
+            self._running.close()
+
+    def _save(self) -> None:
+        if self._folder:
+            self._filter.save(self._folder / FILTER)
+        self._save_at = time.monotonic() + self._interval
+
+    def _figures(self) -> dict[str, Any]:
+        filter = self._filter
+        figures: dict[str, Any] = {
+            "keys": filter.estimated_keys(),
+            "memory_bytes": filter.memory_bytes,
+            "false_positive_rate": filter.current_fpr(),
+        }
+        if isinstance(filter, BloomFilter):
+            figures["fill_ratio"] = filter.fill_ratio()
+        return figures
+
+
+class RedisDupeFilter(_DupeFilter):
+    """One set for many spiders, on a Redis or Valkey server: DUPEFILTER_CLASS = "bloomline.scrapy.RedisDupeFilter".
+
+    Of all spiders that meet a request, one sends it. It works with Scrapy's scheduler and with that of scrapy-redis.
+
+    REDIS_URL is the address of the server; or REDIS_HOST, REDIS_PORT, REDIS_DB and of REDIS_PARAMS host, port, db, username,
+    password, ssl, socket_timeout and socket_connect_timeout.
+    SCHEDULER_DUPEFILTER_KEY is the name of the set: "%(spider)s:dupefilter" where it is silent.
+    BLOOMLINE_EXPECTED_KEYS and BLOOMLINE_FALSE_POSITIVE_RATE size it. All spiders give the same ones, or none where the
+    server has the set already.
+    BLOOMLINE_MIRROR = False saves memory: the spider keeps no copy of the set, and asks the server for each request.
+    BLOOMLINE_PATIENCE is how many seconds a request waits for a server that does not answer: 30 where it is silent.
+
+    Each request that this spider has not seen takes a round trip, and the spider stands still meanwhile. If the answer is
+    lost, the request is sent, although another spider may send it too: bloomline/uncertain counts these. If the server
+    stays away, the spider is closed with the reason "bloomline_redis". It keeps all requests that it meets until then, as
+    they may be nobody else's. So give each spider a JOBDIR, or the queue of scrapy-redis, for requests that it has claimed
+    and not yet sent: they are lost with it.
+
+    The set stays on the server when the spiders end. RedisBloomFilter(url, name).delete() removes it, and so does
+    scrapy-redis, unless SCHEDULER_PERSIST is set.
+    """
+
+    def __init__(self, crawler: "Crawler") -> None:
+        super().__init__(crawler)
+        settings = crawler.settings
+        assert crawler.spider
+        pattern = settings.get("SCHEDULER_DUPEFILTER_KEY") or "%(spider)s:dupefilter"
+        self._name = pattern % {"spider": crawler.spider.name}
+        self._url, self._options = _address(settings)
+        self._options["mirror"] = settings.getbool("BLOOMLINE_MIRROR", True)
+        self._options["patience"] = settings.getfloat("BLOOMLINE_PATIENCE", 30.0)
+        keys = settings.getint("BLOOMLINE_EXPECTED_KEYS")
+        size: dict[str, Any] = {"expected_keys": keys, "false_positive_rate": self._wanted_rate} if keys else {}
+        try:
+            self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
+        except ValueError as error:
+            if "no filter" not in str(error):
+                raise
+            raise ValueError(f"the server has no set {self._name!r}: give BLOOMLINE_EXPECTED_KEYS in the settings") from None
+        self._failed = False
+
+    @classmethod
+    def from_spider(cls, spider: "Spider") -> Self:
+        """What the scheduler of scrapy-redis calls."""
+        return cls(spider.crawler)
+
+    def request_seen(self, request: "Request") -> bool:
+        if not self._failed:
+            try:
+                if not self._filter.add(self.fingerprinter.fingerprint(request)):
+                    return True
+                self._count()
+            except OSError as error:
+                self._fail(error)
+        return False
+
+    def _fail(self, error: OSError) -> None:
+        self._failed = True
+        logger.critical("Closing the spider: %s", error)
+        engine = self._crawler.engine
+        assert engine and self._crawler.spider
+        if hasattr(engine, "close_spider_async"):
+            deferred_from_coro(engine.close_spider_async(reason="bloomline_redis"))
+        else:  # Scrapy before 2.14
+            engine.close_spider(self._crawler.spider, "bloomline_redis")
+
+    def close(self, reason: str) -> None:
+        if not self._failed:
+            self._look()
+
+    def clear(self) -> None:
+        """Forget all requests, those of other spiders too. The scheduler of scrapy-redis calls it."""
+        self._look()
+        old = self._filter
+        size: dict[str, Any] = {"memory": old.memory_bytes, "probes": old.probes, "seed": old.seed}
+        old.delete()
+        self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
+
+    def _figures(self) -> dict[str, Any]:
+        stats = self._filter.stats()
+        return {
+            "keys": stats.estimated_keys,
+            "memory_bytes": stats.stored_bytes,
+            "false_positive_rate": stats.expected_fpr,
+            "fill_ratio": stats.fill_ratio,
+            "uncertain": self._filter.uncertain,
+        }
+
+
+def _lock(running: IO[str], folder: Path) -> None:
+    """Takes the lock that a run holds as long as it lives."""
+    # On Windows a run that lives is taken for one that was killed.
+    if sys.platform != "win32":
+        try:
+            flock(running, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise RuntimeError(f"another run uses {folder}: end it first, or give this one a JOBDIR of its own") from None
+
+
+def _set_aside(folder: Path) -> None:
+    """Moves what a killed run left, so that the next one begins again."""
+    killed = folder / KILLED
+    shutil.rmtree(killed, ignore_errors=True)
+    killed.mkdir()
+    # The mark is last, so that a run which is killed here is found too.
+    for name in FILTER, QUEUE, SCRAPYS, RUNNING:
+        if (folder / name).exists():
+            (folder / name).rename(killed / name)
+    logger.warning(
+        "The last run in %s was killed, and Scrapy's queue is not whole: beginning again, so that no page is lost. What it "
+        "left is in %s. See BLOOMLINE_SAVE_INTERVAL",
+        folder,
+        killed,
+    )
+
+
+def _load(path: Path) -> BloomFilter | ScalableBloomFilter:
+    try:
+        return BloomFilter.load(path)
+    except ValueError as error:
+        if "ScalableBloomFilter" not in str(error):
+            raise
+    return ScalableBloomFilter.load(path)
+
+
+def _fingerprints(path: Path) -> "Iterator[bytes]":
+    """What Scrapy's own filter wrote: lengths of two bytes and fingerprints, or lines of hexadecimal digits."""
+    with path.open("rb") as file:
+        if file.peek(1)[:1] in b"0123456789abcdef":
+            yield from (bytes.fromhex(line.decode()) for line in file if line.endswith(b"\n"))
+        while length := int.from_bytes(file.read(2), "big"):
+            fingerprint = file.read(length)
+            if len(fingerprint) == length:
+                yield fingerprint
+
+
+def _address(settings: "BaseSettings") -> tuple[str, dict[str, Any]]:
+    """The server's URL and time-outs, from the settings of scrapy-redis."""
+    params = settings.getdict("REDIS_PARAMS")
+    params |= {name: value for name in ("url", "host", "port", "db") if (value := settings.get(f"REDIS_{name.upper()}"))}
+    times = {"response_timeout": "socket_timeout", "connect_timeout": "socket_connect_timeout"}
+    options = {ours: float(params[theirs]) for ours, theirs in times.items() if params.get(theirs)}
+    if params.get("url"):
+        return params["url"], options
+    scheme = "rediss" if params.get("ssl") else "redis"
+    user, password = (quote(str(params.get(name) or ""), safe="") for name in ("username", "password"))
+    at = f"{user}:{password}@" if password else ""
+    host, port, db = params.get("host", "localhost"), params.get("port", 6379), params.get("db", 0)
+    return f"{scheme}://{at}{host}:{port}/{db}", options

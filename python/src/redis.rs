@@ -1,0 +1,352 @@
+//! `RedisBloomFilter`: the library's filter on a server, for threads and forked processes too.
+
+use crate::error;
+use crate::filter::Filter;
+use crate::key;
+use crate::keys::{self, Numpy};
+use crate::lock::detach;
+use crate::set::Set;
+use crate::types::{self, Options};
+use bloomline::KeyHasher;
+use bloomline::redis::{RedisBloomFilter as Client, RedisFilterError, RedisFilterStats as Figures, RedisServer};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use std::process;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Keys that one thread sends before another one has its turn: what the library sends in one round trip.
+const PORTION: usize = 4096;
+
+/// A BloomFilter on a Redis or Valkey server, or spread over a cluster, that any number of processes share.
+///
+/// With a size it is created, or opened if the server has one of this name, size and seed. Without a size it is opened as
+/// it is. Give the size as for BloomFilter; the bits are the same too. The server needs no module.
+///
+/// url is redis://HOST:PORT, rediss:// for an encrypted connection, or unix://PATH. USER:PASSWORD@ may stand before the
+/// host and /DATABASE after the port. For a cluster, give the URLs of some of its nodes with commas between. Times are in
+/// seconds: connect_timeout for a connection, response_timeout for an answer, and patience for how long a call tries again
+/// while no answer comes. mirror=True keeps a copy in this process, as large as the filter, and asks the server only for
+/// keys that the copy lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late.
+///
+/// Of all processes that add a key, one is told that it is new. If a connection breaks before the answer, the key may be
+/// reported as new twice, and is counted in uncertain; it is never lost. A server that can't be reached is a
+/// ConnectionError, one that denies access a PermissionError, another failure of it an OSError, and a name or a size that
+/// does not fit a ValueError.
+///
+/// Threads take turns, with the GIL free. A forked process opens connections of its own; fork when no other thread is
+/// within a call. It does not pickle, for the URL may hold a password.
+///
+/// >>> from bloomline import RedisBloomFilter
+/// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "crawl", 1_000_000, 0.001)
+/// >>> seen.add("https://example.org/")
+/// True
+/// >>> "https://example.org/" in RedisBloomFilter("redis://127.0.0.1:6379", "crawl")
+/// True
+/// >>> seen.delete()
+#[pyclass(module = "bloomline", frozen)]
+pub(crate) struct RedisBloomFilter {
+    turn: Mutex<Turn>,
+    name: String,
+    hasher: KeyHasher,
+    memory_bytes: usize,
+    probes: u32,
+}
+
+/// What one thread has at a time.
+struct Turn {
+    /// The process that the connections belong to. A child of it has them too, and must not use them.
+    process: u32,
+    /// `None` once it is deleted.
+    client: Option<Client>,
+}
+
+impl RedisBloomFilter {
+    /// Waits for its turn.
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        // A panic leaves a client that connects again.
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a call when it is its turn, with the GIL free.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut Client) -> Result<T, RedisFilterError> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| self.wait(call))
+    }
+
+    /// The same, for a thread that has let go of the GIL.
+    fn wait<T>(&self, call: impl FnOnce(&mut Client) -> Result<T, RedisFilterError>) -> PyResult<T> {
+        let mut turn = self.turn();
+        let Turn { process, client } = &mut *turn;
+        let Some(client) = client else {
+            let error = format!("the filter {:?} was deleted: open it again", self.name);
+            return Err(PyValueError::new_err(error));
+        };
+        if *process != process::id() {
+            *client = client.another();
+            *process = process::id();
+        }
+        call(client).map_err(error::redis)
+    }
+
+    fn hash(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        key::hash(&self.hasher, key).map_err(|error| error.into_error(key.py(), None))
+    }
+
+    /// An answer for each key, portion by portion. After an exception, those so far.
+    fn answers<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        ask: impl Fn(&mut Client, &[u64], &mut [bool]) -> Result<usize, RedisFilterError> + Sync,
+    ) -> (Vec<bool>, PyResult<()>) {
+        let py = keys.py();
+        // All are hashed first, so that what is no key is known before anything is claimed.
+        let (mut hashes, mut answers) = (Vec::new(), Vec::new());
+        let taken = keys::take_all(&self.hasher, keys, &mut |_, portion| {
+            hashes.try_reserve(portion.len()).map_err(error::memory)?;
+            hashes.extend_from_slice(portion);
+            answers.try_reserve(portion.len()).map_err(error::memory)?;
+            answers.resize(hashes.len(), false);
+            Ok(())
+        });
+        let asked = taken.and_then(|()| {
+            hashes.chunks(PORTION).zip(answers.chunks_mut(PORTION)).try_for_each(|(hashes, answers)| {
+                self.with(py, |client| ask(client, hashes, answers))?;
+                py.check_signals()
+            })
+        });
+        (answers, asked)
+    }
+}
+
+/// Seconds, as Python has them.
+fn seconds(name: &str, value: f64) -> PyResult<Duration> {
+    match Duration::try_from_secs_f64(value) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(PyValueError::new_err(format!("{name} is {value}: give seconds, more than 0"))),
+    }
+}
+
+#[pymethods]
+impl RedisBloomFilter {
+    #[new]
+    #[pyo3(signature = (
+        url, name, expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None,
+        mirror = false, connect_timeout = 5.0, response_timeout = 10.0, patience = 30.0, read_from_replicas = false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "one for each that Python may name")]
+    fn new(
+        py: Python<'_>,
+        url: &str,
+        name: &str,
+        expected_keys: Option<u64>,
+        false_positive_rate: Option<f64>,
+        memory: Option<usize>,
+        probes: Option<u32>,
+        seed: Option<u64>,
+        mirror: bool,
+        connect_timeout: f64,
+        response_timeout: f64,
+        patience: f64,
+        read_from_replicas: bool,
+    ) -> PyResult<Self> {
+        let mut server = RedisServer::new(url)
+            .map_err(error::redis)?
+            .connect_timeout(seconds("connect_timeout", connect_timeout)?)
+            .response_timeout(seconds("response_timeout", response_timeout)?)
+            .patience(seconds("patience", patience)?);
+        if read_from_replicas {
+            server = server.read_from_replicas();
+        }
+        let options = Options { expected_keys, false_positive_rate, memory, probes, seed, key_name: None };
+        let open = || {
+            let client = match options.any() {
+                true => Client::create(&server, name, &options.builder(bloomline::BloomFilter::builder())),
+                false => Client::open(&server, name),
+            };
+            let client = client.map_err(error::redis)?;
+            if mirror { client.with_mirror().map_err(error::build) } else { Ok(client) }
+        };
+        let client = py.detach(open)?;
+        let plan = client.plan();
+        Ok(Self {
+            name: client.name().to_owned(),
+            hasher: client.hasher().clone(),
+            memory_bytes: plan.memory_bytes(),
+            probes: plan.probes(),
+            turn: Mutex::new(Turn { process: process::id(), client: Some(client) }),
+        })
+    }
+
+    /// Add a key, in one round trip. True if this call claimed it, which happens to one of all processes, or if it may have
+    /// claimed it and the answer was lost. After an exception the key is not added.
+    #[pyo3(signature = (key, /))]
+    fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = self.hash(key)?;
+        self.with(key.py(), |client| {
+            let mut new = [false];
+            match client.insert_hashes(&[hash], &mut new) {
+                // It is claimed whatever went wrong. If the error lasts, the next call meets it.
+                Err(error) if !new[0] => Err(error),
+                _ => Ok(new[0]),
+            }
+        })
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = self.hash(key)?;
+        self.with(key.py(), |client| client.contains_hashes(&[hash], &mut [false])).map(|found| found > 0)
+    }
+
+    /// Add all keys of an array or another iterable; see add_many. It needs no NumPy.
+    #[pyo3(signature = (keys, /))]
+    fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.answers(keys, Client::insert_hashes).1
+    }
+
+    /// Add many keys. Returns an array of bool, True for each key that this call claimed; see BloomFilter.add_many for keys.
+    /// Takes a round trip for each 4096 keys, so it is far faster than add. All keys are hashed before the first is sent.
+    ///
+    /// An exception that comes in between has the answers so far in its attribute new. Act on the keys that are True there,
+    /// for nobody else will, and add all keys again.
+    ///
+    /// >>> from bloomline import RedisBloomFilter
+    /// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "many", 1_000_000, 0.001)
+    /// >>> seen.add_many(["a", "b", "a"])
+    /// array([ True,  True, False])
+    /// >>> seen.contains_many(["b", "c"])
+    /// array([ True, False])
+    /// >>> seen.delete()
+    #[pyo3(signature = (keys, /))]
+    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = Numpy::import(keys.py())?;
+        let (new, added) = self.answers(keys, Client::insert_hashes);
+        let new = numpy.array(&new)?;
+        added.or_else(|error| error.value(keys.py()).setattr("new", &new).and(Err(error)))?;
+        Ok(new)
+    }
+
+    /// Look many keys up. Returns an array of bool, True for each key that was seen. Takes a round trip for each 4096 keys.
+    #[pyo3(signature = (keys, /))]
+    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = Numpy::import(keys.py())?;
+        let (found, asked) = self.answers(keys, Client::contains_hashes);
+        asked?;
+        numpy.array(&found)
+    }
+
+    /// How full the filter is. The servers count its bits, which takes some milliseconds for each 16 MiB.
+    ///
+    /// >>> from bloomline import RedisBloomFilter
+    /// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "stats", 1_000_000, 0.001)
+    /// >>> seen.update(range(1000))
+    /// >>> 990 < seen.stats().estimated_keys < 1010
+    /// True
+    /// >>> seen.delete()
+    fn stats(&self, py: Python<'_>) -> PyResult<RedisFilterStats> {
+        let Figures { fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } = self.with(py, Client::stats)?;
+        Ok(RedisFilterStats { fill_ratio, estimated_keys, expected_fpr, stored_bytes })
+    }
+
+    /// The filter as a BloomFilter of this process.
+    ///
+    /// >>> from bloomline import RedisBloomFilter
+    /// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "copied", 1000, 0.001)
+    /// >>> seen.update(["a", "b"])
+    /// >>> here = seen.download()
+    /// >>> here.add("c")
+    /// True
+    /// >>> seen.upload(here)
+    /// >>> "c" in seen
+    /// True
+    /// >>> seen.delete()
+    fn download<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        types::object(py, self.with(py, Client::download)?.into())
+    }
+
+    /// Add the keys of a BloomFilter of the same size and seed, while others add theirs.
+    #[pyo3(signature = (filter, /))]
+    fn upload(&self, filter: &Bound<'_, Filter>) -> PyResult<()> {
+        let Set::Plain(lock) = &filter.get().set else {
+            let name = filter.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("a {name} can't be uploaded: a BloomFilter can")));
+        };
+        detach(filter.py(), |detached| self.wait(|client| client.upload(&lock.read(detached))))
+    }
+
+    /// Remove the filter from the server. End all other processes that use it first.
+    fn delete(&self, py: Python<'_>) -> PyResult<()> {
+        // Of another client, so that this one is left if it fails.
+        self.with(py, |client| client.another().delete())?;
+        py.detach(|| self.turn().client = None);
+        Ok(())
+    }
+
+    /// Keys that add or add_many reported as new although another process may have been told so too, because an answer was
+    /// lost. Counted by this object in this process.
+    #[getter]
+    fn uncertain(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.turn().client.as_ref().map_or(0, Client::uncertain))
+    }
+
+    /// The name on the server.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The seed of the hash.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.hasher.seed()
+    }
+
+    /// The size of the bits in bytes. The server allocates them as keys come in.
+    #[getter]
+    fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// Bits that a key sets.
+    #[getter]
+    fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<RedisBloomFilter name={:?}, memory_bytes={}>", self.name, self.memory_bytes)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        let error =
+            "a RedisBloomFilter does not pickle, for its URL may hold a password: open it by URL and name there";
+        Err(PyTypeError::new_err(error))
+    }
+}
+
+/// How full a filter on a server is: RedisBloomFilter.stats().
+#[pyclass(module = "bloomline", frozen, get_all)]
+pub(crate) struct RedisFilterStats {
+    /// The share of bits that are set, 0 to 1.
+    fill_ratio: f64,
+    /// The number of distinct keys, estimated from the share of bits. Infinite if all bits are set.
+    estimated_keys: f64,
+    /// The false-positive rate to expect with that number of keys.
+    expected_fpr: f64,
+    /// The bytes that the servers hold for the filter.
+    stored_bytes: u64,
+}
+
+#[pymethods]
+impl RedisFilterStats {
+    fn __repr__(&self) -> String {
+        let Self { fill_ratio, estimated_keys, expected_fpr, stored_bytes } = self;
+        format!(
+            "RedisFilterStats(fill_ratio={fill_ratio:?}, estimated_keys={estimated_keys:?}, \
+             expected_fpr={expected_fpr:?}, stored_bytes={stored_bytes})"
+        )
+    }
+}

@@ -1,0 +1,201 @@
+"""A filter on a server: the same bits, one claim for each key, threads, forks, and what goes wrong."""
+
+import multiprocessing
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from bloomline import AtomicBloomFilter, BloomFilter, RedisBloomFilter
+from conftest import Server
+
+
+def test_it_answers_as_a_local_filter_and_has_its_bits(redis: Server) -> None:
+    shared = RedisBloomFilter(redis.url, "f", 10_000, 0.01, seed=3)
+    local = BloomFilter(10_000, 0.01, seed=3)
+    keys = np.random.default_rng(1).integers(0, 8000, 10_000)
+    assert (shared.add_many(keys) == local.add_many(keys)).all()
+    probes = [f"key {i}" for i in range(5000)]
+    assert (shared.contains_many(probes) == local.contains_many(probes)).all()
+    for key in "a", b"b", 3, ("d", 4), "a":
+        assert (key in shared) == (key in local) and shared.add(key) == local.add(key)
+    shared.update(iter(probes))
+    local.update(probes)
+    assert shared.download() == local
+    assert (shared.name, shared.seed, shared.uncertain) == ("f", 3, 0)
+    assert (shared.memory_bytes, shared.probes) == (local.memory_bytes, local.probes)
+    stats = shared.stats()
+    assert stats.fill_ratio == pytest.approx(local.fill_ratio())
+    assert stats.estimated_keys == pytest.approx(local.estimated_keys())
+    assert stats.stored_bytes == local.memory_bytes and 0 < stats.expected_fpr < 0.05
+    assert "fill_ratio=0." in repr(stats) and "'f'" in repr(shared).replace('"', "'")
+
+
+def test_it_is_opened_by_others(redis: Server) -> None:
+    first = RedisBloomFilter(redis.url, "f", 1000, 0.001, seed=9)
+    first.add("a")
+    for other in (
+        RedisBloomFilter(redis.url, "f"),
+        RedisBloomFilter(redis.url, "f", 1000, 0.001, seed=9),
+        RedisBloomFilter(redis.url, "f", mirror=True),
+    ):
+        assert not other.add("a") and other.seed == 9
+        assert "a" in other and "b" not in other
+    local = BloomFilter(1000, 0.001, seed=9)
+    local.add("b")
+    first.upload(local)
+    assert "b" in first
+    with pytest.raises(ValueError, match="seed"):
+        first.upload(BloomFilter(1000, 0.001))
+    with pytest.raises(TypeError, match="AtomicBloomFilter can't be uploaded"):
+        first.upload(AtomicBloomFilter(1000, 0.001))  # type: ignore[arg-type]
+    first.delete()
+    with pytest.raises(ValueError, match="was deleted"):
+        first.add("a")
+    with pytest.raises(ValueError, match="no filter"):
+        RedisBloomFilter(redis.url, "f")
+
+
+def test_wrong_arguments(redis: Server) -> None:
+    RedisBloomFilter(redis.url, "f", 1000, 0.001)
+    for arguments, options, match in (
+        (("http://me:hush@host", "f"), {}, "address of the server is not valid"),
+        ((redis.url, "{f}"), {}, "name"),
+        ((redis.url, "f", 2000, 0.001), {}, "blocks"),
+        ((redis.url, "f", 1000, 0.001), {"seed": 1}, "another seed"),
+        ((redis.url, "f", 1000), {}, "false-positive rate"),
+        ((redis.url, "f", 1000, 2.0), {}, "rate"),
+        ((redis.url, "f"), {"patience": -1.0}, "patience is -1"),
+        ((redis.url, "f"), {"connect_timeout": float("nan")}, "connect_timeout"),
+    ):
+        with pytest.raises(ValueError, match=match) as raised:
+            RedisBloomFilter(*arguments, **options)
+        assert "hush" not in str(raised.value)
+    redis.tell("SET cbf:{alien:meta} x")
+    seen = RedisBloomFilter(redis.url, "f")
+    with pytest.raises(TypeError, match="a key is"):
+        seen.add(None)  # type: ignore[arg-type]
+    # What is no key is known before anything is claimed.
+    with pytest.raises(TypeError, match=r"keys\[9000\]"):
+        seen.update([*range(9000), None])  # type: ignore[list-item]
+    assert seen.stats().fill_ratio == 0
+    with pytest.raises(TypeError, match="does not pickle"):
+        pickle.dumps(seen)
+
+
+def test_errors_of_the_server(redis: Server) -> None:
+    seen = RedisBloomFilter(redis.url, "f", 1000, 0.001, patience=0.2)
+    redis.tell("ACL SETUSER default -bitfield")
+    with pytest.raises(PermissionError, match="denies access"):
+        seen.add("a")
+    redis.tell("ACL SETUSER default +bitfield")
+    redis.tell("CONFIG SET maxmemory 1")
+    with pytest.raises(OSError, match="out of memory"):
+        seen.add("a")
+    redis.tell("CONFIG SET maxmemory 0")
+    redis.stop()
+    with pytest.raises(ConnectionError, match="no answer from 127.0.0.1"):
+        seen.add("a")
+    with pytest.raises(ConnectionError, match="no answer from 127.0.0.1"):
+        RedisBloomFilter(redis.url, "f")
+    # It comes back empty, and the filter goes on.
+    redis.start()
+    assert seen.add("a")
+
+
+def test_claims_outlive_an_error(redis: Server) -> None:
+    """Keys that were sent and not answered are reported as new, in the exception too."""
+    made = (RedisBloomFilter(redis.url, "f", 100_000, 0.001, patience=0.2, response_timeout=0.2) for _ in range(2))
+    seen, other = made
+    assert seen.add("seen") and other.add("other")
+    os.kill(redis.process.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(ConnectionError) as raised:
+            seen.add_many(range(5000))
+        new = raised.value.new  # type: ignore[attr-defined]
+        assert new.dtype == bool and new[:4096].all() and not new[4096:].any()
+        # Nobody knows whether it was claimed, so it is new.
+        assert other.add("doubt") and (other.uncertain, seen.uncertain) == (1, 4096)
+    finally:
+        os.kill(redis.process.pid, signal.SIGCONT)
+    assert seen.add_many(range(5000))[4096:].all()
+
+
+def test_threads_take_turns_without_the_gil(redis: Server) -> None:
+    seen = RedisBloomFilter(redis.url, "f", 100_000, 1e-9, patience=5.0)
+    claimed: list[int] = []
+
+    def add() -> None:
+        claimed.extend(key for key in range(500) if seen.add(key))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(claimed) == list(range(500))
+    # This thread runs while another one waits for the server.
+    os.kill(redis.process.pid, signal.SIGSTOP)
+    waiting = threading.Thread(target=seen.add, args=("a",))
+    waiting.start()
+    started = time.monotonic()
+    for _ in range(10):
+        time.sleep(0.01)
+    os.kill(redis.process.pid, signal.SIGCONT)
+    waiting.join()
+    assert time.monotonic() - started < 2.0
+
+
+def claim(url: str, start: int) -> list[int]:
+    seen = RedisBloomFilter(url, "f")
+    new = seen.add_many(range(start, start + 3000))
+    return (np.flatnonzero(new) + start).tolist()
+
+
+def test_processes_claim_each_key_once(redis: Server) -> None:
+    RedisBloomFilter(redis.url, "f", 100_000, 1e-9)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        parts = pool.starmap(claim, [(redis.url, start) for start in (0, 1000, 2000, 0)])
+    assert sorted(sum(parts, [])) == list(range(5000))
+
+
+def test_a_forked_process_has_connections_of_its_own(redis: Server) -> None:
+    seen = RedisBloomFilter(redis.url, "f", 100_000, 1e-9)
+    seen.add("parent")
+    children = []
+    for child in range(4):
+        pid = os.fork()
+        if pid == 0:
+            # Answers over a socket that is shared would reach the wrong process.
+            found = all(seen.add((child, i)) and (child, i) in seen and (-1, i) not in seen for i in range(500))
+            os._exit(0 if found and "parent" in seen else 1)
+        children.append(pid)
+    sound = all(seen.add(("own", i)) and ("own", i) in seen and (-1, i) not in seen for i in range(500))
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0] * 4
+    assert sound and all((child, i) in seen for child in range(4) for i in range(500))
+    clients = re.search(r"connected_clients:(\d+)", redis.info())
+    assert clients and int(clients[1]) == 2
+
+
+def test_ctrl_c_between_portions(redis: Server) -> None:
+    code = f"""
+import itertools, os, signal, threading
+from bloomline import RedisBloomFilter
+seen = RedisBloomFilter({redis.url!r}, "f", 10_000_000, 0.001)
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+keys = range(3_000_000)
+try:
+    seen.add_many(keys)
+except KeyboardInterrupt as stopped:
+    claimed = stopped.new.sum()
+    print(0 < claimed < len(keys) and abs(seen.stats().estimated_keys / claimed - 1) < 0.01)
+"""
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert answer.stdout == "True\n", answer.stderr

@@ -1,0 +1,321 @@
+"""Real spiders on a site of this file: each page is fetched once, whoever stops, resumes or shares the crawl."""
+
+import collections
+import http.server
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bloomline import BloomFilter, RedisBloomFilter, ScalableBloomFilter
+from conftest import Server
+
+pytest.importorskip("scrapy")
+from scrapy import Request  # noqa: E402
+from scrapy.settings import Settings  # noqa: E402
+from scrapy.utils.request import RequestFingerprinter  # noqa: E402
+
+from bloomline.scrapy import _address, _fingerprints, _load  # noqa: E402
+
+OURS: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.DupeFilter"}
+SHARED: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.RedisDupeFilter", "BLOOMLINE_EXPECTED_KEYS": 10_000}
+
+
+def links_of(page: int, pages: int) -> list[int]:
+    """A tree that reaches all pages, and links back, across, and to the page itself, many of them twice.
+
+    Pages beyond have no links to them: to begin with.
+    """
+    chance = random.Random(page)
+    if page >= pages:
+        return [chance.randrange(pages) for _ in range(300)]
+    links = [2 * page + 1, 2 * page + 2, page // 2, page, page] + [chance.randrange(pages) for _ in range(4)]
+    return [link for link in links if link < pages]
+
+
+class Site:
+    """Pages 0 to `pages`, and how often each was fetched."""
+
+    def __init__(self, pages: int) -> None:
+        self.pages = pages
+        self.fetches: collections.Counter[int] = collections.Counter()
+        site = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1
+
+            def do_GET(self) -> None:
+                page = int(self.path[1:])
+                site.fetches.update([page])
+                body = "\n".join(f"/{link}" for link in links_of(page, pages)).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        class Threads(http.server.ThreadingHTTPServer):
+            request_queue_size = 100
+
+            def handle_error(self, *_: Any) -> None:
+                """A spider that is killed resets its connections."""
+
+        self.server = Threads(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def url(self, page: int) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/{page}"
+
+    @property
+    def fetched(self) -> int:
+        return self.fetches.total()
+
+    def check_once(self, *more: int) -> None:
+        assert self.fetches.keys() == {*range(self.pages), *more}
+        assert [page for page, fetches in self.fetches.items() if fetches > 1] == []
+
+
+class Run:
+    """A spider at work."""
+
+    def __init__(self, site: Site, folder: pathlib.Path, start: int = 0, **settings: Any) -> None:
+        self.site, self.before = site, site.fetched
+        self.log, self.statistics = folder / f"log{time.monotonic_ns()}", folder / f"stats{time.monotonic_ns()}"
+        root = site.url(start)
+        script = pathlib.Path(__file__).parent / "spider.py"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, script, root, self.statistics, json.dumps(settings)], stderr=log
+            )
+
+    def wait(self) -> Any:
+        """The statistics at its end."""
+        try:
+            self.process.wait(60)
+        finally:
+            self.process.kill()
+        return json.loads(self.statistics.read_text()) if self.statistics.exists() else None
+
+    def after(self, fetches: int, what: signal.Signals) -> Any:
+        """Sends a signal once it has fetched so many pages."""
+        while self.site.fetched < self.before + fetches:
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.005)
+        self.process.send_signal(what)
+        return self.wait()
+
+
+@pytest.fixture
+def site(request: pytest.FixtureRequest) -> Iterator[Site]:
+    site = Site(request.param)
+    yield site
+    site.server.shutdown()
+    site.server.server_close()
+
+
+def sites(pages: int) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("site", [pages], indirect=True, ids=str)
+
+
+@sites(2000)
+def test_each_page_is_fetched_once(site: Site, tmp_path: pathlib.Path) -> None:
+    stats = Run(site, tmp_path, **OURS).wait()
+    site.check_once()
+    assert stats["bloomline/keys"] == 2000
+    assert 0 < stats["bloomline/false_positive_rate"] <= 1e-6
+    assert 0 <= stats["bloomline/expected_lost"] < 2000 * 1e-6
+    assert stats["bloomline/memory_bytes"] == ScalableBloomFilter(100_000, 1e-6).memory_bytes
+    assert stats["dupefilter/filtered"] == sum(len(links_of(page, 2000)) for page in range(2000)) - 1999
+
+
+@sites(2000)
+def test_stopped_twice_and_resumed_with_other_settings(site: Site, tmp_path: pathlib.Path) -> None:
+    job = OURS | {"JOBDIR": str(tmp_path / "job")}
+    stopped = Run(site, tmp_path, **job, BLOOMLINE_EXPECTED_KEYS=4000).after(400, signal.SIGINT)
+    assert stopped["finish_reason"] == "shutdown" and 0 < stopped["bloomline/fill_ratio"] < 0.5
+    saved = BloomFilter.load(tmp_path / "job/requests.bloom")
+    assert saved.expected_keys == 4000 and saved.key_name == "scrapy request fingerprint"
+    assert sorted(path.name for path in (tmp_path / "job").iterdir()) == ["requests.bloom", "requests.queue"]
+    # It stays what it is.
+    stopped = Run(site, tmp_path, **job, BLOOMLINE_EXPECTED_KEYS=5).after(400, signal.SIGINT)
+    assert stopped["finish_reason"] == "shutdown"
+    last = Run(site, tmp_path, **job, BLOOMLINE_SAVE_INTERVAL=0.1)
+    stats = last.wait()
+    assert stats["bloomline/memory_bytes"] == saved.memory_bytes
+    assert "Going on with" in last.log.read_text()
+    site.check_once()
+
+
+@sites(600)
+def test_a_killed_run_loses_nothing(site: Site, tmp_path: pathlib.Path) -> None:
+    job = OURS | {"JOBDIR": str(tmp_path / "job")}
+    # Within the first run, and within one that was resumed; that one begins again, and stops soundly in between.
+    Run(site, tmp_path, **job).after(150, signal.SIGKILL)
+    Run(site, tmp_path, **job).after(150, signal.SIGINT)
+    assert (tmp_path / "job/killed/requests.queue").exists()
+    Run(site, tmp_path, **job).after(150, signal.SIGKILL)
+    before = collections.Counter(site.fetches)
+    last = Run(site, tmp_path, **job)
+    last.wait()
+    assert "beginning again" in last.log.read_text()
+    assert site.fetches.keys() == set(range(600))
+    assert (site.fetches - before).total() == 600
+
+
+@sites(600)
+def test_the_last_save_of_a_killed_run(site: Site, tmp_path: pathlib.Path) -> None:
+    """What was saved is not fetched again, and what was not is. Under Twisted's own reactor."""
+    reactor = {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"}
+    job = OURS | reactor | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_SAVE_INTERVAL": 0.2}
+    Run(site, tmp_path, **job).after(300, signal.SIGKILL)
+    saved = ScalableBloomFilter.load(tmp_path / "job/requests.bloom")
+    assert len(saved) > 200
+    fingerprint = RequestFingerprinter().fingerprint
+    unsaved = {page for page in range(600) if fingerprint(Request(site.url(page))) not in saved}
+    before = collections.Counter(site.fetches)
+    last = Run(site, tmp_path, start=max(unsaved), **job)
+    last.wait()
+    assert "Going on with" in last.log.read_text()
+    again = (site.fetches - before).keys()
+    assert max(unsaved) in again and again <= unsaved
+
+
+@sites(400)
+def test_what_scrapys_own_filter_saw(site: Site, tmp_path: pathlib.Path) -> None:
+    job: dict[str, Any] = {"JOBDIR": str(tmp_path / "job")}
+    Run(site, tmp_path, **job).after(150, signal.SIGINT)
+    Run(site, tmp_path, **job | OURS).after(150, signal.SIGINT)
+    Run(site, tmp_path, **job | OURS).wait()
+    site.check_once()
+
+
+@sites(300)
+def test_one_run_in_a_folder(site: Site, tmp_path: pathlib.Path) -> None:
+    job = OURS | {"JOBDIR": str(tmp_path / "job")}
+    first = Run(site, tmp_path, **job)
+    while site.fetched < 100:
+        time.sleep(0.01)
+    second = Run(site, tmp_path, **job)
+    second.wait()
+    assert "another run uses" in second.log.read_text()
+    first.wait()
+    site.check_once()
+
+
+@sites(2500)
+def test_two_spiders_share_a_server(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+    shared = SHARED | {"REDIS_URL": redis.url}
+    # Each has a queue of its own, and so a page of its own to begin with.
+    both = [Run(site, tmp_path, 2500, **shared), Run(site, tmp_path, 2501, **shared, BLOOMLINE_MIRROR=False)]
+    ended = [run.wait() for run in both]
+    site.check_once(2500, 2501)
+    assert sum(stats["response_received_count"] for stats in ended) == 2502
+    for stats in ended:
+        assert stats["response_received_count"] > 100 and stats["bloomline/uncertain"] == 0
+        assert stats["bloomline/memory_bytes"] == BloomFilter(10_000, 1e-6).memory_bytes
+    seen = RedisBloomFilter(redis.url, "links:dupefilter")
+    assert seen.stats().estimated_keys == pytest.approx(2502, rel=0.01)
+    # Who comes later gets nothing.
+    assert "response_received_count" not in Run(site, tmp_path, 2500, **shared).wait()
+
+
+@sites(400)
+def test_the_scheduler_of_scrapy_redis(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+    pytest.importorskip("scrapy_redis")
+    shared = SHARED | {"REDIS_URL": redis.url, "SCHEDULER": "scrapy_redis.scheduler.Scheduler"}
+    shared |= {"SCHEDULER_PERSIST": True, "SCHEDULER_DUPEFILTER_KEY": "set of %(spider)s"}
+    first = Run(site, tmp_path, **shared)
+    first.after(150, signal.SIGINT)
+    assert len(RedisBloomFilter(redis.url, "set of links").download()) > 150
+    both = [Run(site, tmp_path, **shared, SCHEDULER_IDLE_BEFORE_CLOSE=1) for _ in range(2)]
+    for run in both:
+        run.wait()
+    site.check_once()
+    Run(site, tmp_path, **shared | {"SCHEDULER_PERSIST": False}).wait()
+    assert RedisBloomFilter(redis.url, "set of links").stats().fill_ratio == 0
+
+
+@sites(400)
+def test_a_server_that_stays_away(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+    job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_PATIENCE": 0.5}
+    times: dict[str, Any] = {"REDIS_PARAMS": {"port": redis.port, "socket_timeout": 0.5, "socket_connect_timeout": 0.5}}
+    spider = Run(site, tmp_path, **job, **times)
+    while site.fetched < 100:
+        time.sleep(0.005)
+    os.kill(redis.process.pid, signal.SIGSTOP)
+    stats = spider.wait()
+    os.kill(redis.process.pid, signal.SIGCONT)
+    assert stats["finish_reason"] == "bloomline_redis" and "no answer from" in spider.log.read_text()
+    assert len(site.fetches) < 400
+    assert Run(site, tmp_path, **job, **times).wait()["finish_reason"] == "finished"
+    assert site.fetches.keys() == set(range(400))
+
+
+@sites(10)
+def test_a_set_without_a_size(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+    shared = SHARED | {"REDIS_URL": redis.url, "BLOOMLINE_EXPECTED_KEYS": None}
+    refused = Run(site, tmp_path, **shared)
+    refused.wait()
+    assert "BLOOMLINE_EXPECTED_KEYS" in refused.log.read_text() and site.fetched == 0
+    RedisBloomFilter(redis.url, "links:dupefilter", 100, 1e-6)
+    Run(site, tmp_path, **shared).wait()
+    site.check_once()
+
+
+@sites(100)
+def test_a_filter_that_is_too_small(site: Site, tmp_path: pathlib.Path) -> None:
+    small = Run(site, tmp_path, **OURS, BLOOMLINE_EXPECTED_KEYS=20, BLOOMLINE_FALSE_POSITIVE_RATE=1e-5)
+    stats = small.wait()
+    assert "too small for" in small.log.read_text() and stats["bloomline/false_positive_rate"] > 2e-5
+    # Of the pages that came, some when the filter was still sparse.
+    assert 0 < stats["bloomline/expected_lost"] < stats["bloomline/false_positive_rate"] * 100
+
+
+def test_files_of_scrapys_own_filter(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "requests.seen"
+    prints = [bytes([i]) * 20 for i in range(48, 60)]
+    path.write_bytes(b"".join(b"\0\x14" + fingerprint for fingerprint in prints) + b"\0\x14cut")
+    assert list(_fingerprints(path)) == prints
+    path.write_text("".join(f"{fingerprint.hex()}\n" for fingerprint in prints) + "3030")
+    assert list(_fingerprints(path)) == prints
+    path.write_bytes(b"")
+    assert list(_fingerprints(path)) == []
+
+
+def test_a_damaged_filter_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "requests.bloom"
+    for filter in BloomFilter(100, 0.01), ScalableBloomFilter(100, 0.01):
+        filter.save(path)
+        assert _load(path) == filter
+        path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(ValueError):
+            _load(path)
+
+
+def test_addresses() -> None:
+    for settings, url, options in (
+        ({}, "redis://localhost:6379/0", {}),
+        ({"REDIS_URL": "rediss://a:b@c:1/2", "REDIS_HOST": "x"}, "rediss://a:b@c:1/2", {}),
+        ({"REDIS_HOST": "h", "REDIS_PORT": 7, "REDIS_DB": 3}, "redis://h:7/3", {}),
+        (
+            {"REDIS_PARAMS": {"host": "h", "password": "p@:/", "ssl": True, "socket_timeout": 3}},
+            "rediss://:p%40%3A%2F@h:6379/0",
+            {"response_timeout": 3.0},
+        ),
+        ({"REDIS_PARAMS": {"username": "u", "password": "p"}}, "redis://u:p@localhost:6379/0", {}),
+    ):
+        assert _address(Settings(settings)) == (url, options)
