@@ -7,12 +7,19 @@
 A peer that is not installed is left out. rbloom and abloom use Python's hash, which differs in each process, unless they are
 told otherwise: the rows "portable" tell them so. Each contender is made for the rate that makes it measure 1 %, as far as its
 constructor lets it: the column says what it measured. The best of all rounds counts, as the least disturbed one.
+
+Two more tables follow: one thread beside two, each with half of an array, the median of the rounds; and memory, what the resident
+memory of a process grows by while it adds keys that it makes one by one, and while an array that it has is added.
 """
 
 import gc
+import pathlib
 import random
 import resource
+import statistics
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -37,6 +44,11 @@ def each_in(filter: Any, keys: Iterable[Any]) -> int:
     for key in keys:
         found += key in filter
     return found
+
+
+def each_asked(filter: Any, keys: Iterable[Any]) -> None:
+    for key in keys:
+        key in filter  # noqa: B015
 
 
 def each_add(filter: Any, keys: Iterable[Any]) -> None:
@@ -148,8 +160,8 @@ def rows(contender: Contender, rate: float, data: dict[str, Any]) -> dict[str, f
     filter = make()
     spent = {"add": timed(n, lambda: each_add(filter, strings))}
     asked = lookup(filter)
-    spent["in, hits"] = timed(n, lambda: each_in(asked, strings))
-    spent["in, misses"] = timed(n, lambda: each_in(asked, others))
+    spent["in, hits"] = timed(n, lambda: each_asked(asked, strings))
+    spent["in, misses"] = timed(n, lambda: each_asked(asked, others))
     if contender.update:
         fresh = make()
         spent["update"] = timed(n, lambda: contender.update(fresh, strings))
@@ -159,7 +171,7 @@ def rows(contender: Contender, rate: float, data: dict[str, Any]) -> dict[str, f
         spent["int array, in"] = timed(n, lambda: contender.found(fresh, numbers))
     elif contender.update:
         spent["int array, add"] = timed(n, lambda: contender.update(fresh, numbers.tolist()))
-        spent["int array, in"] = timed(n, lambda: each_in(lookup(fresh), numbers.tolist()))
+        spent["int array, in"] = timed(n, lambda: each_asked(lookup(fresh), numbers.tolist()))
     if "arrow" in data and contender.update:
         fresh = make()
         arrow = data["arrow"]
@@ -168,7 +180,91 @@ def rows(contender: Contender, rate: float, data: dict[str, Any]) -> dict[str, f
     return spent
 
 
+def resident(peak: bool = False) -> int:
+    """Bytes of memory that the process has, or has had."""
+    if peak:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def memory(name: str, n: int) -> None:
+    """Prints what a process of its own grows by: for the filter, and beyond it while an array is added."""
+    contender = contenders()[name]
+    # What code takes is there before.
+    contender.make(1000, RATE).add("")
+    before = resident()
+    filter = contender.make(n, RATE)
+    add = filter.add
+    for key in range(n):
+        add(f"{key:032x}")
+    gc.collect()
+    filled = resident() - before
+    beyond = 0
+    if contender.array:
+        numbers = np.arange(4 * n, dtype=np.uint64)
+        contender.array(filter, numbers[:1000])
+        # So that no peak of before hides what the call takes.
+        held = np.ones((resident(peak=True) - resident()) // 8 + (1 << 20))
+        before = resident(peak=True)
+        contender.array(filter, numbers)
+        beyond = resident(peak=True) - before
+        del held
+    print(filled, beyond)
+
+
+def memories(names: Iterable[str], n: int) -> None:
+    print(f"\nmemory with {n} keys of 32 characters; what the peak grows by while an array of {4 * n * 8 / 1e6:.0f} MB is added")
+    print("| |MB|beyond, MB|\n|-|-:|-:|")
+    for name in names:
+        command = [sys.executable, __file__, "--memory", name, str(n)]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        filled, beyond = map(int, told.split())
+        array = f"{beyond / 1e6:.1f}" if name in ("BloomFilter", "AtomicBloomFilter") else ""
+        print(f"|{name}|{filled / 1e6:.1f}|{array}|")
+
+
+def threads(n: int, rounds: int) -> None:
+    """One thread with an array, and two with half of it each."""
+    import bloomline
+
+    numbers = np.random.default_rng(1).integers(0, 2**63, n, dtype=np.uint64)
+    asked, shared = bloomline.BloomFilter(n, RATE), bloomline.AtomicBloomFilter(n, RATE)
+    asked.update(numbers)
+    shared.update(numbers)
+
+    def fresh() -> Any:
+        filter = bloomline.AtomicBloomFilter(n, RATE)
+        filter.update(numbers[:1000])
+        filter.clear()
+        return filter.update
+
+    works = {
+        "BloomFilter.contains_many": lambda: asked.contains_many,
+        "AtomicBloomFilter.contains_many": lambda: shared.contains_many,
+        "AtomicBloomFilter.add_many, seen keys": lambda: shared.add_many,
+        "AtomicBloomFilter.update, new keys": fresh,
+    }
+
+    def spent(work: Callable[[Any], Any], parts: list[np.ndarray]) -> float:
+        running = [threading.Thread(target=work, args=[part]) for part in parts]
+        start = time.perf_counter()
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        return (time.perf_counter() - start) / n * 1e9
+
+    print(f"\n{n} integers of an array, median of {rounds}, nanoseconds a key")
+    print("| |one thread|two threads|ratio|\n|-|-:|-:|-:|")
+    for name, work in works.items():
+        pairs = [(spent(work(), [numbers]), spent(work(), np.array_split(numbers, 2))) for _ in range(rounds)]
+        one, two = (statistics.median(column) for column in zip(*pairs))
+        print(f"|{name}|{one:.1f}|{two:.1f}|×{one / two:.2f}|")
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--memory"]:
+        return memory(sys.argv[2], int(sys.argv[3]))
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     dice = random.Random(1)
@@ -200,7 +296,9 @@ def main() -> None:
         figures = [f"{best[name][row]:.1f}" if row in best[name] else "" for row in columns]
         portable = "yes" if contender.portable else "no"
         print(f"|{name}|{asked[name][1]:.2%}|{portable}|" + "|".join(figures) + "|")
-    print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
+    if "BloomFilter" in field:
+        threads(8 * n, 2 * rounds + 1)
+    memories((name for name in field if "portable" not in name), n)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ impl Filter {
         Self { set, hasher }
     }
 
+    #[inline(always)]
     fn hash(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         key::hash(&self.hasher, key).map_err(|error| error.into_error(key.py(), None))
     }

@@ -47,15 +47,23 @@ impl NoKey {
 }
 
 /// The hash of a key.
-#[inline]
+#[inline(always)]
 pub(crate) fn hash(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<u64, NoKey> {
     hash_nested(hasher, key, 0)
 }
 
+/// Text is in line, as most keys are text.
+#[inline(always)]
 fn hash_nested(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Result<u64, NoKey> {
-    if let Ok(text) = key.cast::<PyString>() {
-        Ok(hasher.bytes(text.to_str()?.as_bytes()))
-    } else if let Ok(bytes) = key.cast::<PyBytes>() {
+    match key.cast::<PyString>() {
+        Ok(text) => Ok(hasher.bytes(text.to_str()?.as_bytes())),
+        Err(_) => hash_other(hasher, key, depth),
+    }
+}
+
+#[inline(never)]
+fn hash_other(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Result<u64, NoKey> {
+    if let Ok(bytes) = key.cast::<PyBytes>() {
         Ok(hasher.bytes(bytes.as_bytes()))
     } else if key.is_instance_of::<PyInt>() {
         integer(hasher, key)

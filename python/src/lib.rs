@@ -45,6 +45,8 @@ mod _bloomline {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let redis = module.py().get_type::<RedisBloomFilter>();
+        redis.setattr("__contains__", redis.getattr("_contains")?)?;
         crate::add::install(module.py())
     }
 

@@ -196,7 +196,10 @@ impl RedisBloomFilter {
         })
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    /// The method `__contains__`, under a name for which PyO3 makes no slot: with one class that has it, the compiler inlines
+    /// the slot, and that class is `Filter`, where it matters.
+    #[pyo3(name = "_contains", signature = (key, /))]
+    fn contains(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = self.hash(key)?;
         self.with(key.py(), |client| client.contains_hashes(&[hash], &mut [false])).map(|found| found > 0)
     }

@@ -45,4 +45,5 @@ def test_a_signal_ends_it_in_good_order(ended_by: signal.Signals, tmp_path: path
     # All that was printed is in the state.
     printed = (tmp_path / "out.txt").read_bytes()
     assert printed in (b"", b"a\nb\n")
-    assert len(ScalableBloomFilter.load(tmp_path / "seen.bloom")) == len(printed) / 2
+    state = tmp_path / "seen.bloom"
+    assert (len(ScalableBloomFilter.load(state)) if state.exists() else 0) == len(printed) / 2

@@ -203,7 +203,7 @@ def test_what_scrapys_own_filter_saw(site: Site, tmp_path: pathlib.Path) -> None
     site.check_once()
 
 
-@sites(300)
+@sites(1000)
 def test_one_run_in_a_folder(site: Site, tmp_path: pathlib.Path) -> None:
     job = OURS | {"JOBDIR": str(tmp_path / "job")}
     first = Run(site, tmp_path, **job)
