@@ -13,7 +13,7 @@
 //!
 //! The command is the crate in `cli/`, called by `package/bloomline/__main__.py`.
 //!
-//! `unsafe` is where others' memory begins: `buffer.rs`, `arrow.rs`, and a mapped file; and in `lock.rs`.
+//! `unsafe` is where others' memory begins: `buffer.rs`, `arrow.rs`, and a mapped file; and in `lock.rs` and `add.rs`.
 
 mod add;
 mod arrow;
