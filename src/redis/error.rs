@@ -35,6 +35,26 @@ pub enum RedisFilterError {
         /// The name.
         name: String,
     },
+    /// The filter that this client opened is not there any more, or a part of it is not: it was deleted, evicted or lost
+    /// by a server.
+    Gone {
+        /// The name.
+        name: String,
+        /// The key on the server.
+        key: String,
+    },
+    /// The filter of this name is not the one that this client opened: it was deleted and made anew.
+    Replaced {
+        /// The name.
+        name: String,
+        /// The key on the server.
+        key: String,
+    },
+    /// The server has a part of a filter of this name, and not its description: a server has lost or evicted that.
+    Remains {
+        /// The name.
+        name: String,
+    },
     /// The filter of this name has another seed. Which one is not said, for a seed may be a secret:
     /// [`seed`](crate::redis::RedisBloomFilter::seed) tells.
     Seed {
@@ -132,6 +152,21 @@ impl fmt::Display for RedisFilterError {
             Self::NotFound { name } => {
                 write!(f, "the server has no filter {name:?}: create it with expected keys and a false-positive rate")
             }
+            Self::Gone { name, key } => write!(
+                f,
+                "the filter {name:?} is gone or lost a part, and its keys count as new again: {key:?} was deleted, evicted or \
+                 lost by the server; mend that (maxmemory-policy noeviction, appendonly yes), and start again"
+            ),
+            Self::Replaced { name, key } => write!(
+                f,
+                "the filter {name:?} is not the one that was opened: it was deleted and made anew, as {key:?} shows; end the \
+                 clients of the old one, and start again"
+            ),
+            Self::Remains { name } => write!(
+                f,
+                "the server has keys of a filter {name:?} and not its description, which was evicted or lost: end its clients \
+                 and remove what is left (--reset, RedisBloomFilter::remove), or choose another name"
+            ),
             Self::Seed { name } => write!(
                 f,
                 "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with \

@@ -20,8 +20,8 @@ pub(super) trait Job {
     fn slot(&self, i: usize) -> u16;
     /// The command.
     fn command(&self, i: usize) -> Cmd;
-    /// Whether a replica may answer.
-    fn may_ask_replica(&self) -> bool {
+    /// Whether a replica may answer the command.
+    fn may_ask_replica(&self, _i: usize) -> bool {
         false
     }
     /// Takes the answer. Returns `None` if it makes no sense. If `doubted`, the command may have been carried out
@@ -112,9 +112,9 @@ impl<'a, J: Job> Exchange<'a, J> {
     pub(super) fn new(job: &'a mut J, patience: Duration, replicas: bool) -> Self {
         let open = (0..job.len()).map(|command| Open { command, doubted: false, ask: None }).collect();
         Self {
-            replicas: replicas && job.may_ask_replica(),
             job,
             patience,
+            replicas,
             open,
             heard: Instant::now(),
             silent: 0,
@@ -135,7 +135,8 @@ impl<'a, J: Job> Exchange<'a, J> {
             let slot = self.job.slot(open.command);
             let ask = open.ask.take();
             // If the replicas do not answer, the primary is asked.
-            let turn = (self.replicas && self.silent == 0).then_some(slot.into());
+            let turn =
+                (self.replicas && self.silent == 0 && self.job.may_ask_replica(open.command)).then_some(slot.into());
             let Some(node) = ask.as_ref().or_else(|| topology.node(slot, turn)) else {
                 self.round.refresh = true;
                 self.round.wait = true;
@@ -348,7 +349,7 @@ mod tests {
             cmd.arg("cbf:{f:0}").arg(i);
             cmd
         }
-        fn may_ask_replica(&self) -> bool {
+        fn may_ask_replica(&self, _: usize) -> bool {
             true
         }
         fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {

@@ -276,8 +276,26 @@ methods! {
         self.0.upload(filter).await
     }
 
-    /// Removes the filter from the servers. End all other clients first. They would insert into a filter that is gone,
-    /// and their mirrors would know keys that nobody else knows.
+    /// Makes sure that the filter is still there, is still the one that was opened, and has lost none of the shards that
+    /// this client has used. Calls that ask a server do so by themselves once a second, and after a connection broke,
+    /// for the shards that they used meanwhile. Takes one round trip, with a command for each shard.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`]: [`Gone`](RedisFilterError::Gone) or [`Replaced`](RedisFilterError::Replaced). All later
+    /// calls that ask a server fail with the same error then.
+    pub async fn check(&mut self) -> Result<(), RedisFilterError> {
+        self.0.check().await
+    }
+
+    /// Asks each server whether it may evict the filter when its memory is full. Returns what is to be changed, such as
+    /// `10.0.0.1:6379 has maxmemory-policy allkeys-lru`. `None` if no server says so, or if the user has no right to
+    /// `INFO`.
+    pub async fn evicts(&mut self) -> Option<String> {
+        self.0.evicts().await
+    }
+
+    /// Removes the filter from the servers. End all other clients first. Within a second of use they stop with
+    /// [`Gone`](RedisFilterError::Gone), and until then they insert into a filter that is gone.
     ///
     /// # Errors
     /// [`RedisFilterError`]. The filter can then be opened again and deleted.
@@ -287,10 +305,30 @@ methods! {
 }
 
 impl RedisBloomFilter {
+    /// Removes whatever the servers have of a filter of this name, even if its description is lost. Returns whether they
+    /// had anything. End all clients of the filter first: see [`delete`](Self::delete).
+    ///
+    /// # Errors
+    /// [`RedisFilterError`].
+    pub fn remove(server: &RedisServer, name: &str) -> Result<bool, RedisFilterError> {
+        block_on(SharedFilter::<Blocking>::remove(server, name))
+    }
+
     /// The same filter for another thread. It has connections of its own, which it opens when it is used, shares the
     /// mirror, and starts to count [`uncertain`](Self::uncertain) at 0.
     pub fn another(&self) -> Self {
         Self(self.0.another())
+    }
+}
+
+#[cfg(feature = "redis-tokio")]
+impl AsyncRedisBloomFilter {
+    /// [`RedisBloomFilter::remove`].
+    ///
+    /// # Errors
+    /// [`RedisFilterError`].
+    pub async fn remove(server: &RedisServer, name: &str) -> Result<bool, RedisFilterError> {
+        SharedFilter::<Tokio>::remove(server, name).await
     }
 }
 

@@ -6,7 +6,6 @@ use crate::atomic_filter::AtomicBloomFilter;
 use crate::block::Block;
 use redis::{Cmd, Value};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The hashes that the server is asked for: those that the mirror lacks.
 pub(super) struct Asked<'a> {
@@ -43,6 +42,11 @@ impl<'a> Asked<'a> {
         self.answers[self.probes[command].0] = answer;
     }
 
+    /// The shards of the hashes.
+    pub(super) fn used(&self) -> impl Iterator<Item = usize> {
+        self.probes.iter().map(|(_, probes)| probes.shard)
+    }
+
     /// Tells the mirror that the server has the hash.
     fn remember(&self, command: usize) {
         if let Some(mirror) = self.mirror {
@@ -51,12 +55,9 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// How many shards get their length in one job. Each keeps a server busy for some 10 ms.
-const GROWING: usize = 16;
-
 /// Inserts hashes. The answers say which are new.
 pub(super) struct Claims<'a> {
-    asked: Asked<'a>,
+    pub(super) asked: Asked<'a>,
     /// How many claims are in doubt.
     pub(super) uncertain: u64,
 }
@@ -69,17 +70,6 @@ impl<'a> Claims<'a> {
         // Nothing is claimed before it is answered.
         asked.answers.fill(false);
         Self { asked, uncertain: 0 }
-    }
-
-    /// Jobs to run before this one. They give the shards of these hashes their whole length, except those that this
-    /// client has given it before, as `grown` says. A string that grows bit by bit is allocated with room to spare, up
-    /// to a quarter of a shard.
-    pub(super) fn growth(&self, grown: &[AtomicBool]) -> Vec<Commands> {
-        let Asked { shards, probes, .. } = &self.asked;
-        // Relaxed: it does no harm to give a shard its length twice.
-        let short = probes.iter().filter(|(_, probes)| !grown[probes.shard].swap(true, Ordering::Relaxed));
-        let commands: Vec<_> = short.map(|(_, probes)| shards.grow(probes.shard)).collect();
-        commands.chunks(GROWING).map(|commands| Commands::new(commands.iter().cloned())).collect()
     }
 
     /// Reports a key as new that this very call may have claimed, since nobody else will be told so.
@@ -135,7 +125,7 @@ impl Job for Queries<'_> {
         self.0.probes[i].1.read(self.0.key(i))
     }
 
-    fn may_ask_replica(&self) -> bool {
+    fn may_ask_replica(&self, _: usize) -> bool {
         true
     }
 

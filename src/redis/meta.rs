@@ -7,26 +7,49 @@ use crate::hash::KeyHasher;
 use crate::kernel::Selected;
 use crate::params::Params;
 use crate::storage::MAX_BLOCKS;
+use std::hash::{BuildHasher, RandomState};
 
 const VERSION: u64 = 2;
 
+/// `made` is below 2 to the power of this. 0 is that of a line without it.
+const MADE_BITS: u32 = 30;
+
+/// A number that nobody else has.
+pub(super) fn unique() -> u64 {
+    RandomState::new().hash_one(0u64)
+}
+
+/// A number for a filter that is made.
+pub(super) fn new_made() -> u64 {
+    (unique() >> (64 - MADE_BITS)).max(1)
+}
+
+/// A mark for a shard of the filter with this `made`: from 2^62 to 2^63 - 1.
+pub(super) fn new_mark(made: u64) -> u64 {
+    (1 << MADE_BITS | made) << 32 | unique() >> 32
+}
+
+/// Whether a mark is of the filter with this `made`.
+pub(super) fn is_of(mark: u64, made: u64) -> bool {
+    mark >> 32 == 1 << MADE_BITS | made
+}
+
 /// The line that describes a filter.
-pub(super) fn encode(params: &Params) -> String {
+pub(super) fn encode(params: &Params, made: u64) -> String {
     let Params { blocks, probes, seed, .. } = params;
     let golden = KeyHasher::new(*seed).golden();
     format!(
-        "bloomline version={VERSION} layout=words4 blocks={blocks} probes={probes} seed={seed} golden={golden} shard={SHARD_BYTES}"
+        "bloomline version={VERSION} layout=words4 blocks={blocks} probes={probes} seed={seed} golden={golden} shard={SHARD_BYTES} made={made}"
     )
 }
 
-/// The geometry that a line describes.
-pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, RedisFilterError> {
+/// The geometry that a line describes, and `made`.
+pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<(Params, u64), RedisFilterError> {
     let foreign = || RedisFilterError::NotBloomline { key: key.to_owned() };
     let line = str::from_utf8(line).map_err(|_| foreign())?;
     let fields = line.strip_prefix("bloomline ").ok_or_else(foreign)?;
-    let text = |field: &str| {
-        fields.split(' ').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('=')).ok_or_else(foreign)
-    };
+    let find = |field: &str| fields.split(' ').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('='));
+    let text = |field: &str| find(field).ok_or_else(foreign);
     let number = |field| text(field)?.parse::<u64>().map_err(|_| foreign());
     // First, so that the line of a newer version is not taken for something else.
     let found = number("version")?;
@@ -46,9 +69,13 @@ pub(super) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Params, Redis
         return Err(RedisFilterError::OtherHash { name: name.to_owned() });
     }
     let (blocks, probes) = blocks.zip(probes).ok_or_else(foreign)?;
+    let made = if find("made").is_some() { number("made")? } else { 0 };
+    if made >> MADE_BITS != 0 {
+        return Err(foreign());
+    }
     let params = Params::new(blocks, probes, seed, Selected::detect());
     check_size(&params)?;
-    Ok(params)
+    Ok((params, made))
 }
 
 /// Refuses a filter that is not the one that was asked for.
@@ -74,10 +101,12 @@ mod tests {
     #[test]
     fn a_line_describes_the_geometry() {
         // The golden hash is from the Python of docs/FORMAT.md.
-        let line =
-            "bloomline version=2 layout=words4 blocks=1000 probes=8 seed=7 golden=3318235210795218045 shard=16777152";
-        assert_eq!(encode(&params()), line);
-        let read = decode("n", "k", line.as_bytes()).unwrap();
+        let line = "bloomline version=2 layout=words4 blocks=1000 probes=8 seed=7 golden=3318235210795218045 shard=16777152 made=9";
+        assert_eq!(encode(&params(), 9), line);
+        let (read, made) = decode("n", "k", line.as_bytes()).unwrap();
+        assert_eq!(made, 9);
+        let (_, made) = decode("n", "k", line.strip_suffix(" made=9").unwrap().as_bytes()).unwrap();
+        assert_eq!(made, 0);
         assert_eq!(check_same("n", &params(), &read), Ok(()));
         let other = Params { seed: 8, ..params() };
         let error = check_same("n", &other, &read).unwrap_err();
@@ -86,7 +115,7 @@ mod tests {
 
     #[test]
     fn other_lines_are_refused() {
-        let line = encode(&params());
+        let line = encode(&params(), 9);
         let golden = KeyHasher::new(7).golden();
         let decode = |line: &str| decode("n", "k", line.as_bytes()).map(|_| ()).unwrap_err();
         let foreign = RedisFilterError::NotBloomline { key: "k".into() };
@@ -101,6 +130,8 @@ mod tests {
             line.replace("probes=8", "probes=9"),
             line.replace("seed=7", ""),
             line.replace("shard=", "shard=1"),
+            line.replace("made=9", "made=x"),
+            line.replace("made=9", "made=1073741824"),
         ] {
             assert_eq!(decode(&other), foreign, "{other}");
         }
@@ -112,5 +143,15 @@ mod tests {
         assert_eq!(decode(&line.replace("version=2", "version=1")), older);
         let other = line.replace(&format!("golden={golden}"), &format!("golden={}", golden ^ 1));
         assert_eq!(decode(&other), RedisFilterError::OtherHash { name: "n".into() });
+    }
+
+    #[test]
+    fn marks_are_of_one_filter_and_two_do_not_fit() {
+        for made in [0, 1, 9, (1 << MADE_BITS) - 1, new_made()] {
+            let marks = [new_mark(made), new_mark(made)];
+            assert!(marks.iter().all(|&mark| is_of(mark, made) && !is_of(mark, made ^ 1)), "{marks:x?}");
+            assert!(marks[0] != marks[1] && marks[0] + marks[1] >= 1 << 63 && marks[0] < 1 << 63, "{marks:x?}");
+        }
+        assert!(!is_of(0, 0) && (0..100).all(|_| (1..1 << MADE_BITS).contains(&new_made())));
     }
 }

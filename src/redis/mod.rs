@@ -10,8 +10,8 @@
 //!
 //! `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `Tokio` (tokio.rs).
 //!
-//! Further down, `shards` knows where a block is on a server, `meta` describes a filter to its server, `server` has the
-//! addresses, and `topology` knows which node serves a slot.
+//! Further down, `shards` knows where a block is on a server, `meta` describes a filter to its server, `watch` tells
+//! whether it is still the same filter, `server` has the addresses, and `topology` knows which node serves a slot.
 
 mod blocking;
 mod error;
@@ -26,6 +26,7 @@ mod shared;
 #[cfg(feature = "redis-tokio")]
 mod tokio;
 mod topology;
+mod watch;
 
 pub use error::RedisFilterError;
 #[cfg(feature = "redis-tokio")]

@@ -62,9 +62,10 @@ impl<T: Transport> Nodes<T> {
         Self { server: self.server.clone(), topology: self.topology.clone(), refreshes: 0, transport }
     }
 
-    /// Runs a job until every command has its answer, whatever breaks meanwhile.
-    pub(super) async fn run(&mut self, job: &mut impl Job) -> Result<(), RedisFilterError> {
+    /// Runs a job until every command has its answer, whatever breaks meanwhile. Returns whether nothing did.
+    pub(super) async fn run(&mut self, job: &mut impl Job) -> Result<bool, RedisFilterError> {
         let mut exchange = Exchange::new(job, self.server.patience, self.server.replicas);
+        let mut smooth = true;
         loop {
             let mut parcels = exchange.parcels(&self.topology);
             let outcomes = self.transport.exchange(&mut parcels).await;
@@ -72,8 +73,9 @@ impl<T: Transport> Nodes<T> {
                 exchange.take(parcel, outcome);
             }
             match exchange.next().inspect_err(|_| self.transport.abandon())? {
-                Next::Done => return Ok(()),
+                Next::Done => return Ok(smooth),
                 Next::Again { wait, refresh } => {
+                    smooth = false;
                     T::sleep(wait).await;
                     if refresh {
                         self.refresh().await;
@@ -81,6 +83,17 @@ impl<T: Transport> Nodes<T> {
                 }
             }
         }
+    }
+
+    /// Asks each primary the same. Returns the answers of those that give one.
+    pub(super) async fn ask_each(&mut self, command: &Cmd) -> Vec<(Node, Value)> {
+        let mut answers = Vec::new();
+        for node in self.topology.primaries() {
+            if let Ok(answer) = self.transport.ask(&node, command).await {
+                answers.push((node, answer));
+            }
+        }
+        answers
     }
 
     /// Asks the nodes for the topology, until one answers. If none does, the topology stays as it was.

@@ -4,6 +4,7 @@
 //! are little-endian. The server counts the bits of a string from the highest bit of the first byte.
 
 use super::error::RedisFilterError;
+use super::meta;
 use crate::block::{self, BLOCK_BYTES, LANES, Pattern};
 use crate::error::BuildError;
 use crate::fpr;
@@ -78,11 +79,24 @@ impl Shards {
         Probes { shard, offset, words: Pattern::new(hash).words_and_masks(self.params.probes) }
     }
 
-    /// The command that gives a shard its whole length and changes nothing else: it adds 0 to the last bit.
-    pub(super) fn grow(&self, shard: usize) -> (u16, Cmd) {
-        let last = self.blocks(shard).len() * BLOCK_BYTES * 8 - 1;
-        let key = &self.keys[shard];
-        (key.slot, key.command("BITFIELD").arg("INCRBY").arg("u1").arg(last).arg(0).take())
+    /// The bytes of the blocks of a shard. Its mark follows them.
+    pub(super) fn bytes(&self, shard: usize) -> usize {
+        self.blocks(shard).len() * BLOCK_BYTES
+    }
+
+    /// The command that gives a shard its whole length, and a mark if it has none. Two marks make more than 63 bits, so
+    /// of two that are added, the second fails. The answer is whatever came of that, and then the mark that is there.
+    pub(super) fn mark(&self, shard: usize, made: u64) -> (u16, Cmd) {
+        let (key, bit) = (&self.keys[shard], 8 * self.bytes(shard) + 1);
+        let mut command = key.command("BITFIELD");
+        command.arg("OVERFLOW").arg("FAIL").arg("INCRBY").arg("u63").arg(bit).arg(meta::new_mark(made));
+        (key.slot, command.arg("GET").arg("u63").arg(bit).take())
+    }
+
+    /// The command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.
+    pub(super) fn read_mark(&self, shard: usize) -> (u16, Cmd) {
+        let (key, start) = (&self.keys[shard], self.bytes(shard));
+        (key.slot, key.command("GETRANGE").arg(start).arg(start + 7).take())
     }
 }
 

@@ -2,11 +2,14 @@
 //! `AsyncRedisBloomFilter` document its methods.
 
 use super::error::RedisFilterError;
+use super::exchange::Job;
 use super::jobs::{self, Asked, Claims, Commands, PIECE, Queries};
 use super::meta;
 use super::nodes::{Nodes, Transport};
 use super::server::RedisServer;
 use super::shards::{Key, META, Shards, check_name, check_size};
+use super::topology::Node;
+use super::watch::{Watch, Watched};
 use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch;
 use crate::block::BLOCK_BYTES;
@@ -19,9 +22,7 @@ use crate::purpose::Purpose;
 use crate::words4::BloomFilter;
 use redis::Value;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Hashes that go to the servers together. Each is some 300 bytes on the way, and the servers keep the answers until
 /// they are fetched.
@@ -30,6 +31,9 @@ const PORTION: usize = 4096;
 /// How long the copy of a shard that is uploaded lives, in seconds, if its client dies.
 const COPY_LIFE: u64 = 600;
 
+/// Shards that are removed together.
+const REMOVED: usize = 1024;
+
 type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
 
 pub(super) struct SharedFilter<T> {
@@ -37,8 +41,7 @@ pub(super) struct SharedFilter<T> {
     pub(super) hasher: KeyHasher,
     mirror: Option<Arc<AtomicBloomFilter>>,
     pub(super) uncertain: u64,
-    /// For each shard, whether this client or one that was made from it has given the shard its whole length.
-    grown: Arc<[AtomicBool]>,
+    watch: Watch,
     nodes: Nodes<T>,
 }
 
@@ -48,29 +51,47 @@ impl<T: Transport> SharedFilter<T> {
         let wanted = size.map(Builder::params).transpose()?;
         wanted.as_ref().map_or(Ok(()), check_size)?;
         check_name(name)?;
-        let key = Key::new(name, META);
-        let set = wanted.as_ref().map(|params| key.command("SET").arg(meta::encode(params)).arg("NX").take());
-        let commands = set.into_iter().chain([key.command("GET")]);
-        let mut job = Commands::new(commands.map(|command| (key.slot, command)));
         let mut nodes = Nodes::connect(server).await?;
+        let key = Key::new(name, META);
+        let first = Key::new(name, 0);
+        // Reads only, for most clients open a filter that is there.
+        let look = [(key.slot, key.command("GET")), (first.slot, first.command("STRLEN"))];
+        let mut job = Commands::new(look);
         nodes.run(&mut job).await?;
-        let Some(Value::BulkString(line)) = job.answers.last() else {
+        let [mut line, length] = <[Value; 2]>::try_from(job.answers).expect("an answer to each");
+        if line == Value::Nil && length != Value::Int(0) {
+            // Somebody may have made it in between.
+            line = read(&mut nodes, &key, None).await?;
+            if line == Value::Nil {
+                return Err(RedisFilterError::Remains { name: name.to_owned() });
+            }
+        }
+        if let (Value::Nil, Some(wanted)) = (&line, &wanted) {
+            line = read(&mut nodes, &key, Some(meta::encode(wanted, meta::new_made()))).await?;
+        }
+        let Value::BulkString(line) = line else {
             return Err(RedisFilterError::NotFound { name: name.to_owned() });
         };
-        let params = meta::decode(name, &key.name, line)?;
+        let (params, made) = meta::decode(name, &key.name, &line)?;
         if let Some(wanted) = wanted {
             meta::check_same(name, &wanted, &params)?;
         }
         let (hasher, shards) = (KeyHasher::new(params.seed), Shards::new(name, params));
-        let grown = shards.keys.iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(Self { shards, hasher, mirror: None, uncertain: 0, grown, nodes })
+        let watch = Watch::new(&shards, &line, made);
+        Ok(Self { shards, hasher, mirror: None, uncertain: 0, watch, nodes })
+    }
+
+    /// Removes whatever the servers have of a filter. Returns whether they had anything.
+    pub(super) async fn remove(server: &RedisServer, name: &str) -> Result<bool> {
+        check_name(name)?;
+        remove(&mut Nodes::<T>::connect(server).await?, name, 0).await
     }
 
     /// The same filter for another client. They share the mirror.
     fn with_nodes(&self, nodes: Nodes<T>) -> Self {
-        let Self { shards, hasher, mirror, grown, .. } = self;
-        let (shards, hasher, mirror, grown) = (shards.clone(), hasher.clone(), mirror.clone(), grown.clone());
-        Self { shards, hasher, mirror, uncertain: 0, grown, nodes }
+        let Self { shards, hasher, mirror, watch, .. } = self;
+        let (shards, hasher, mirror, watch) = (shards.clone(), hasher.clone(), mirror.clone(), watch.another());
+        Self { shards, hasher, mirror, uncertain: 0, watch, nodes }
     }
 
     /// The same filter for another client with connections of its own.
@@ -118,12 +139,12 @@ impl<T: Transport> SharedFilter<T> {
         batch::check_lengths(hashes.len(), new.len());
         // After an error, the portions that were not sent are not claimed.
         new.fill(false);
+        let Self { shards, mirror, watch, nodes, .. } = self;
         for (hashes, new) in hashes.chunks(PORTION).zip(new.chunks_mut(PORTION)) {
-            let mut job = Claims::new(Asked::new(&self.shards, self.mirror.as_deref(), hashes, new));
-            for mut growth in job.growth(&self.grown) {
-                self.nodes.run(&mut growth).await?;
-            }
-            let result = self.nodes.run(&mut job).await;
+            let mut job = Claims::new(Asked::new(shards, mirror.as_deref(), hashes, new));
+            mark(shards, watch, nodes, job.asked.used().collect()).await?;
+            let used = job.asked.used().collect();
+            let result = run(shards, watch, nodes, &mut job, used).await;
             self.uncertain += job.uncertain;
             result?;
         }
@@ -132,24 +153,48 @@ impl<T: Transport> SharedFilter<T> {
 
     pub(super) async fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize> {
         batch::check_lengths(hashes.len(), found.len());
+        let Self { shards, mirror, watch, nodes, .. } = self;
         for (hashes, found) in hashes.chunks(PORTION).zip(found.chunks_mut(PORTION)) {
-            let mut job = Queries(Asked::new(&self.shards, self.mirror.as_deref(), hashes, found));
-            self.nodes.run(&mut job).await?;
+            let mut job = Queries(Asked::new(shards, mirror.as_deref(), hashes, found));
+            let used = job.0.used().collect();
+            run(shards, watch, nodes, &mut job, used).await?;
         }
         Ok(found.iter().filter(|found| **found).count())
     }
 
+    pub(super) async fn check(&mut self) -> Result<()> {
+        self.watch.check()?;
+        self.watch.use_all();
+        let mut look = self.watch.look_now(&self.shards);
+        self.nodes.run(&mut look.commands).await?;
+        self.watch.judge(&self.shards, &look)
+    }
+
+    pub(super) async fn evicts(&mut self) -> Option<String> {
+        let answers = self.nodes.ask_each(redis::cmd("INFO").arg("memory")).await;
+        answers.into_iter().find_map(|(node, answer)| evicting(&node, &answer))
+    }
+
     pub(super) async fn stats(&mut self) -> Result<RedisFilterStats> {
-        let about = |key: &Key| ["BITCOUNT", "STRLEN"].map(|name| (key.slot, key.command(name)));
-        let mut job = Commands::new(self.shards.keys.iter().flat_map(about));
+        self.watch.check()?;
+        // The blocks, without the mark.
+        let about = |(shard, key): (usize, &Key)| {
+            let count = key.command("BITCOUNT").arg(0).arg(self.shards.bytes(shard) - 1).take();
+            [count, key.command("STRLEN")].map(|command| (key.slot, command))
+        };
+        let mut job = Commands::new(self.shards.keys.iter().enumerate().flat_map(about));
         self.nodes.run(&mut job).await?;
         let figures = job.integers();
-        let figures = figures.ok_or_else(|| failed(&self.shards.keys[0], "it cannot count bits"))?;
+        let mut figures = figures.ok_or_else(|| failed(&self.shards.keys[0], "it cannot count bits"))?;
+        for (shard, figures) in figures.chunks_mut(2).enumerate() {
+            figures[1] = figures[1].min(self.shards.bytes(shard) as u64);
+        }
         Ok(RedisFilterStats::new(self.plan(), &figures))
     }
 
     pub(super) async fn download(&mut self) -> Result<BloomFilter> {
-        let Self { shards, nodes, .. } = self;
+        let Self { shards, watch, nodes, .. } = self;
+        watch.check()?;
         let mut filter = BloomFilter::from_params(shards.params, Purpose::default())?;
         for (shard, key) in shards.keys.iter().enumerate() {
             let blocks = &mut filter.blocks.as_mut_slice()[shards.blocks(shard)];
@@ -161,16 +206,16 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(super) async fn upload(&mut self, filter: &BloomFilter) -> Result<()> {
-        let Self { shards, nodes, .. } = self;
+        let Self { shards, watch, nodes, .. } = self;
         shards.params.check_same(&filter.params)?;
-        // No other client has this number.
-        let unique = RandomState::new().hash_one(0u64);
+        let unique = meta::unique();
         for (shard, key) in shards.keys.iter().enumerate() {
             let blocks = &filter.blocks.as_slice()[shards.blocks(shard)];
             let ones: u64 = blocks.iter().flat_map(|block| block.0).map(|word| u64::from(word.count_ones())).sum();
             if ones == 0 {
                 continue;
             }
+            mark(shards, watch, nodes, vec![shard]).await?;
             let copy = shards.temporary(shard, unique);
             for (i, blocks) in blocks.chunks(PIECE).enumerate() {
                 nodes.run(&mut jobs::upload(&copy, i * PIECE * BLOCK_BYTES, blocks)).await?;
@@ -191,10 +236,7 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(super) async fn delete(mut self) -> Result<()> {
-        let unlink = |key: &Key| (key.slot, key.command("UNLINK"));
-        self.nodes.run(&mut Commands::new(self.shards.keys.iter().map(unlink))).await?;
-        // Last, so that a filter of which only a part was removed can still be opened and deleted.
-        self.nodes.run(&mut Commands::new([unlink(&Key::new(&self.shards.name, META))])).await
+        remove(&mut self.nodes, &self.shards.name, self.shards.keys.len()).await.map(drop)
     }
 
     /// Writes the filter as the public type of this name.
@@ -215,6 +257,81 @@ impl<T: Transport + Clone> Clone for SharedFilter<T> {
     fn clone(&self) -> Self {
         self.with_nodes(self.nodes.clone())
     }
+}
+
+/// The line of a filter, which is set first if there is none.
+async fn read<T: Transport>(nodes: &mut Nodes<T>, key: &Key, line: Option<String>) -> Result<Value> {
+    let set = line.map(|line| key.command("SET").arg(line).arg("NX").take());
+    let commands = set.into_iter().chain([key.command("GET")]);
+    let mut job = Commands::new(commands.map(|command| (key.slot, command)));
+    nodes.run(&mut job).await?;
+    Ok(job.answers.pop().expect("it was asked for"))
+}
+
+/// Gives shards that are about to be written to their length and mark, if they may lack it.
+async fn mark<T: Transport>(shards: &Shards, watch: &mut Watch, nodes: &mut Nodes<T>, used: Vec<usize>) -> Result<()> {
+    watch.check()?;
+    for mut marking in watch.marking(shards, used.into_iter()) {
+        nodes.run(&mut marking.commands).await?;
+        watch.take_marks(shards, &marking)?;
+    }
+    Ok(())
+}
+
+/// Runs a job that uses these shards, and looks at the filter if that is due.
+async fn run<T: Transport, J: Job>(
+    shards: &Shards,
+    watch: &mut Watch,
+    nodes: &mut Nodes<T>,
+    job: &mut J,
+    used: Vec<usize>,
+) -> Result<()> {
+    watch.check()?;
+    let mut look = watch.look(shards, used.into_iter());
+    let smooth = match nodes.run(&mut Watched { job, look: &mut look }).await {
+        Ok(smooth) => smooth,
+        Err(error) => {
+            watch.doubt();
+            return Err(error);
+        }
+    };
+    if !smooth {
+        // Commands were sent again, perhaps to a server that came back without the filter.
+        look = watch.look_now(shards);
+        nodes.run(&mut look.commands).await.inspect_err(|_| watch.doubt())?;
+    }
+    watch.judge(shards, &look)
+}
+
+/// Removes shards, at least so many and as long as there are more, and then the description: a filter of which only a
+/// part was removed can still be opened and deleted. Returns whether there was anything.
+async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, least: usize) -> Result<bool> {
+    let (mut next, mut found) = (0, false);
+    loop {
+        let keys = (next..next + REMOVED).map(|shard| Key::new(name, shard));
+        next += REMOVED;
+        let removed = unlink(nodes, keys).await?;
+        found |= removed;
+        if !removed && next >= least {
+            break;
+        }
+    }
+    Ok(unlink(nodes, [Key::new(name, META)]).await? || found)
+}
+
+/// Removes keys. Returns whether any was there.
+async fn unlink<T: Transport>(nodes: &mut Nodes<T>, keys: impl IntoIterator<Item = Key>) -> Result<bool> {
+    let mut job = Commands::new(keys.into_iter().map(|key| (key.slot, key.command("UNLINK"))));
+    nodes.run(&mut job).await?;
+    Ok(job.answers.contains(&Value::Int(1)))
+}
+
+/// The policy of a node that may evict keys which do not expire, from its answer to `INFO`.
+fn evicting(node: &Node, answer: &Value) -> Option<String> {
+    let Value::BulkString(info) = answer else { return None };
+    let info = String::from_utf8_lossy(info);
+    let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"))?.trim();
+    policy.starts_with("allkeys-").then(|| format!("{node} has maxmemory-policy {policy}"))
 }
 
 /// For answers that make no sense.

@@ -79,6 +79,22 @@ impl Topology {
         }
     }
 
+    /// The nodes that take keys.
+    pub(super) fn primaries(&self) -> Vec<Node> {
+        match self {
+            Self::One(node) => vec![node.clone()],
+            Self::Cluster(ranges) => {
+                let mut nodes: Vec<Node> = Vec::new();
+                for Range { primary, .. } in ranges {
+                    if !nodes.contains(primary) {
+                        nodes.push(primary.clone());
+                    }
+                }
+                nodes
+            }
+        }
+    }
+
     /// The nodes to ask for the topology. Another one is first each time, since a node that is cut off from the others
     /// gives an old answer. None if there is only one server.
     pub(super) fn to_ask(&self, seeds: impl Iterator<Item = Node>, turns: &mut usize) -> Vec<Node> {

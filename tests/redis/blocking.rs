@@ -210,7 +210,7 @@ fn a_mirror_answers_for_the_server_and_no_more() {
 
 #[test]
 fn what_a_mirror_lacks_needs_the_server() {
-    let Some(mut server) = Server::start("") else { return };
+    let Some(mut server) = Server::start("--appendonly yes --appendfsync always") else { return };
     let address = server.address().patience(Duration::from_millis(20));
     let mut filter = create(&address, "f", &small()).with_mirror().unwrap();
     filter.insert(&1).unwrap();

@@ -125,7 +125,9 @@ fn replicas_answer_queries_if_asked() {
         let mut reader = RedisBloomFilter::open(&address, "f").unwrap();
         assert_eq!(reader.contains_batch(&keys, &mut found), Ok(3000));
         assert_eq!(reader.contains(&5000), Ok(false));
-        assert_eq!([primary, replica].map(|node| node.calls("getrange")), [calls[0], calls[1] + 3001]);
+        assert_eq!(replica.calls("getrange"), calls[1] + 3001);
+        // It is the primary that tells whether the filter has lost a part.
+        assert!(primary.calls("getrange") <= calls[0] + 8);
         assert_eq!(replica.figure("errorstat_MOVED:count"), moved);
         // Claims are the primary's.
         assert_eq!(reader.insert(&keys[1]), Ok(false));

@@ -8,6 +8,7 @@ mod blocking;
 mod client;
 mod clusters;
 mod errors;
+mod lost;
 mod proxy;
 #[path = "../python/mod.rs"]
 mod python;

@@ -177,6 +177,7 @@ impl<'a> Run<'a> {
             false => in_order::run(self, inputs)?,
         };
         signals::in_order();
+        let stop = stop.or_else(|| inserter.set.check().err().map(Stop::After));
         // A server that failed would be waited for once more.
         let alive = !matches!(stop, Some(Stop::After(_)));
         inserter.tell_shared(alive);

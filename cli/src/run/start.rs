@@ -37,7 +37,9 @@ fn set(run: &Run<'_>, inputs: &[Input]) -> Result<Inserter, Error> {
     if let Task::Lines(lines) = run.task
         && let Some(address) = Address::of(&lines.shared)?
     {
-        return Ok(Inserter::new(sizing::of_server(lines, &address)?, None, *quiet));
+        let inserter = Inserter::new(sizing::of_server(lines, &address)?, None, *quiet);
+        inserter.warn_of_eviction();
+        return Ok(inserter);
     }
     if let Some(filter) = run.frozen() {
         return Ok(Inserter::new(KeySet::load_for(filter, run.key_name())?, None, *quiet));

@@ -266,6 +266,13 @@ impl Inserter {
         position.check(lines, self.wanted)
     }
 
+    /// Warns of a server that may evict the set.
+    pub fn warn_of_eviction(&self) {
+        if let (KeySet::Shared(filter), false) = (&self.set, self.quiet) {
+            filter.danger().iter().for_each(|danger| warn(danger));
+        }
+    }
+
     /// Tells the user what there is to know about a set on a server; `alive` if it can be asked.
     pub fn tell_shared(&mut self, alive: bool) {
         if let (KeySet::Shared(filter), false) = (&mut self.set, self.quiet) {

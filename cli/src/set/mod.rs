@@ -207,6 +207,11 @@ impl KeySet {
         }
     }
 
+    /// Makes sure that a set on a server was not lost meanwhile.
+    pub fn check(&self) -> Result<(), Error> {
+        if let Self::Shared(filter) = self { filter.check() } else { Ok(()) }
+    }
+
     /// Whether other processes write to it too.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Shared(_))

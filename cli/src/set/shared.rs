@@ -40,6 +40,12 @@ impl<'a> Address<'a> {
     fn reset(&self, yes: bool) -> Result<(), Error> {
         let mut filter = match self.open() {
             Err(RedisFilterError::NotFound { .. }) => return Ok(()),
+            Err(RedisFilterError::Remains { .. }) => {
+                if !yes {
+                    confirm(&format!("Remove what the server has left of the filter {:?}? [y/N] ", self.name))?;
+                }
+                return Ok(RedisBloomFilter::remove(&self.server, self.name).map(drop)?);
+            }
             opened => opened?,
         };
         if !yes {
@@ -132,6 +138,21 @@ impl Shared {
         let stats = self.filter().stats()?;
         self.stats = Some(stats);
         Ok(())
+    }
+
+    /// A warning for the start of the run: a server that may evict the filter.
+    pub fn danger(&self) -> Option<String> {
+        let evicts = self.filter().evicts()?;
+        Some(format!("{evicts}: it may evict the shared filter, and lines would be printed again; set noeviction"))
+    }
+
+    /// Makes sure, at the end of the run, that the filter has been there all the time. All lines are done: a server that is gone
+    /// by now is no failure.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.filter().check() {
+            Err(error @ (RedisFilterError::Gone { .. } | RedisFilterError::Replaced { .. })) => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Warnings for the end of the run. `alive` tells whether the server can be asked.

@@ -15,7 +15,8 @@ use proxy::Proxy;
 use serde_json::Value;
 use servers::{Cluster, Server, eventually};
 use std::collections::HashMap;
-use std::process::{Child, Command, Stdio};
+use std::io::Write;
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -272,4 +273,78 @@ fn a_filter_beyond_its_plan_warns() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && message.contains("more keys than it was planned for"), "{message}");
     assert_eq!(bench.clean(&set.replace("out", "again --quiet")), "");
+}
+
+/// Lines that one process prints a few at a time while the test has its way with the server.
+fn slow_run(bench: &Bench, line: &str, meanwhile: impl FnOnce()) -> Output {
+    let mut child =
+        bench.command(line).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let feeding = thread::spawn(move || {
+        for from in (0..60_000).step_by(500) {
+            if input.write_all(&common::numbers(from..from + 500)).is_err() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    thread::sleep(Duration::from_millis(400));
+    meanwhile();
+    let output = child.wait_with_output().unwrap();
+    feeding.join().unwrap();
+    output
+}
+
+#[test]
+fn a_set_that_is_lost_ends_its_clients() {
+    let Some(server) = Server::start("") else { return };
+    let bench = Bench::new(&[("in", &common::numbers(0..1000))]);
+    let set = format!("--redis {} --name set", server.url());
+    let run = format!("dedup {set} {SIZE} --chunk-size 4096 -j 1");
+    for (command, told) in
+        [("FLUSHALL", "is gone"), ("DEL cbf:{set:0}", "cbf:{set:0}"), ("DEL cbf:{set:meta}", "cbf:{set:meta}")]
+    {
+        let output = slow_run(&bench, &run, || server.tell::<()>(command));
+        let message = common::failed(&output);
+        assert!(message.contains(told), "{command}: {message}");
+        let lines = output.stdout.iter().filter(|&&byte| byte == b'\n').count();
+        assert!((1..59_000).contains(&lines), "{command}: {lines}");
+        if command != "FLUSHALL" {
+            // Whatever is left is removed when that is asked for.
+            bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 --reset --yes in"));
+        }
+        server.tell::<()>("FLUSHDB");
+    }
+    // A newcomer with another size does not mix with the old one.
+    let output = slow_run(&bench, &run, || {
+        bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 --reset --yes in"));
+    });
+    let message = common::failed(&output);
+    assert!(message.contains("made anew"), "{message}");
+    assert_eq!(bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 in")), "");
+}
+
+#[test]
+fn info_does_not_deny_what_is_left_of_a_set() {
+    let Some(server) = Server::start("") else { return };
+    let bench = Bench::new(&[("in", &common::numbers(0..1000))]);
+    let set = format!("--redis {} --name set", server.url());
+    bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 -o out in"));
+    server.tell::<()>("DEL cbf:{set:meta}");
+    for line in [format!("info {set}"), format!("check {set} in"), format!("dedup {set} -n 9000 in")] {
+        let message = bench.refused(&line);
+        assert!(message.contains("evicted or lost") && message.contains("--reset"), "{message}");
+    }
+}
+
+#[test]
+fn a_server_that_may_evict_is_warned_of() {
+    let Some(server) = Server::start("--maxmemory-policy allkeys-lru") else { return };
+    let bench = Bench::new(&[("in", &common::numbers(0..1000))]);
+    let line = format!("dedup --redis {} --name set -n 1000 -p 1e-6 -o out in", server.url());
+    let output = bench.run(&line);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && message.contains("maxmemory-policy allkeys-lru"), "{message}");
+    assert_eq!(message.matches('\n').count(), 1, "{message}");
+    assert_eq!(bench.clean(&line.replace("out", "again --quiet")), "");
 }

@@ -1,0 +1,222 @@
+//! `Watch`: whether the filter on the servers is still the one that the client opened.
+//!
+//! A filter's description has a number of its own, `made`, and each shard ends in a mark: `made`, and a random number
+//! that the first client to use the shard drew. Whoever removes a filter or loses a shard, the next one to make it
+//! draws another number. docs/DESIGN.md says what follows.
+
+use super::error::RedisFilterError;
+use super::exchange::Job;
+use super::jobs::Commands;
+use super::meta;
+use super::shards::{Key, META, Shards};
+use redis::{Cmd, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a client that is in use goes without a look.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// How many shards get their length in one job. Each keeps a server busy for some 10 ms.
+const GROWING: usize = 16;
+
+type Result<T> = std::result::Result<T, RedisFilterError>;
+
+pub(super) struct Watch {
+    /// The key of the description.
+    key: Key,
+    /// The description, as it was when the filter was opened.
+    line: Arc<[u8]>,
+    made: u64,
+    /// The mark of each shard, or 0 if no client that shares them has met one. Relaxed: each is set once.
+    marks: Arc<[AtomicU64]>,
+    /// The shards that were used since the last look.
+    used: BTreeSet<usize>,
+    /// When the last look was found good. The next use looks if there was none.
+    looked: Option<Instant>,
+    /// What a look found to be wrong, once and for all.
+    wrong: Option<RedisFilterError>,
+}
+
+impl Watch {
+    pub(super) fn new(shards: &Shards, line: &[u8], made: u64) -> Self {
+        let marks = shards.keys.iter().map(|_| AtomicU64::new(0)).collect();
+        let (key, line) = (Key::new(&shards.name, META), line.into());
+        Self { key, line, made, marks, used: BTreeSet::new(), looked: Some(Instant::now()), wrong: None }
+    }
+
+    /// For another client of the same filter.
+    pub(super) fn another(&self) -> Self {
+        let Self { key, line, made, marks, .. } = self;
+        let (key, line, marks) = (key.clone(), Arc::clone(line), Arc::clone(marks));
+        Self { key, line, made: *made, marks, used: BTreeSet::new(), looked: None, wrong: None }
+    }
+
+    /// Fails if a look has found the filter to be gone or another.
+    pub(super) fn check(&self) -> Result<()> {
+        self.wrong.clone().map_or(Ok(()), Err)
+    }
+
+    /// Jobs to run before these shards are first written to. They give each its whole length and its mark. A string
+    /// that grows bit by bit is allocated with room to spare, up to a quarter of a shard.
+    pub(super) fn marking(&mut self, shards: &Shards, used: impl Iterator<Item = usize>) -> Vec<Marking> {
+        let lacking = |shard: &usize| self.marks[*shard].load(Ordering::Relaxed) == 0;
+        let lacking: Vec<usize> = used.filter(lacking).collect::<BTreeSet<_>>().into_iter().collect();
+        if !lacking.is_empty() {
+            // The mark tells that the shard is this filter's, and not that its description is there.
+            self.looked = None;
+        }
+        let marking = |some: &[usize]| {
+            let commands = some.iter().map(|&shard| shards.mark(shard, self.made));
+            Marking { shards: some.to_vec(), commands: Commands::new(commands) }
+        };
+        lacking.chunks(GROWING).map(marking).collect()
+    }
+
+    /// Takes the marks that shards have.
+    pub(super) fn take_marks(&mut self, shards: &Shards, marking: &Marking) -> Result<()> {
+        for (&shard, answer) in marking.shards.iter().zip(&marking.commands.answers) {
+            let mark = if let Value::Array(parts) = answer { parts.last() } else { None };
+            let Some(&Value::Int(mark @ 1..)) = mark else {
+                let key = &shards.keys[shard].name;
+                let (node, message) = (format!("the server of {key}"), "it cannot mark a shard".to_owned());
+                return Err(RedisFilterError::Refused { node, message });
+            };
+            self.compare(shards, shard, mark.cast_unsigned())?;
+        }
+        Ok(())
+    }
+
+    /// The look that follows the commands of a job, which use these shards. It is empty if none is due.
+    pub(super) fn look(&mut self, shards: &Shards, used: impl Iterator<Item = usize>) -> Look {
+        self.used.extend(used);
+        let due = !self.used.is_empty() && self.looked.is_none_or(|looked| looked.elapsed() >= PERIOD);
+        if due {
+            self.look_now(shards)
+        } else {
+            Look { started: None, shards: Vec::new(), commands: Commands::new([]) }
+        }
+    }
+
+    /// Has the next look be at all shards of which a mark is known.
+    pub(super) fn use_all(&mut self) {
+        let known = |&shard: &usize| self.marks[shard].load(Ordering::Relaxed) != 0;
+        self.used.extend((0..self.marks.len()).filter(known));
+    }
+
+    /// A look at the description and all shards that were used since the last look.
+    pub(super) fn look_now(&mut self, shards: &Shards) -> Look {
+        let marked: Vec<usize> = self.used.iter().copied().collect();
+        let marks = marked.iter().map(|&shard| shards.read_mark(shard));
+        let commands = Commands::new(marks.chain([(self.key.slot, self.key.command("GET"))]));
+        Look { started: Some(Instant::now()), shards: marked, commands }
+    }
+
+    /// Takes what a look has seen.
+    pub(super) fn judge(&mut self, shards: &Shards, look: &Look) -> Result<()> {
+        let Some(started) = look.started else { return Ok(()) };
+        let (line, marks) = look.commands.answers.split_last().expect("a look is at the description, too");
+        let same = matches!(line, Value::BulkString(line) if **line == *self.line);
+        if !same && *line != Value::Nil {
+            return self.fail(|name, key| RedisFilterError::Replaced { name, key }, shards, &self.key.clone());
+        }
+        for (&shard, mark) in look.shards.iter().zip(marks) {
+            let bytes = if let Value::BulkString(bytes) = mark { &bytes[..] } else { &[] };
+            self.compare(shards, shard, bytes.try_into().map_or(0, u64::from_be_bytes))?;
+        }
+        if !same {
+            return self.fail(|name, key| RedisFilterError::Gone { name, key }, shards, &self.key.clone());
+        }
+        self.looked = Some(started);
+        self.used.clear();
+        Ok(())
+    }
+
+    /// Connections broke, or a job failed: the next use looks.
+    pub(super) fn doubt(&mut self) {
+        self.looked = None;
+    }
+
+    /// Compares the mark that a shard has with the one that it had. 0 is no mark.
+    fn compare(&mut self, shards: &Shards, shard: usize, mark: u64) -> Result<()> {
+        if mark != 0 && !meta::is_of(mark, self.made) {
+            return self.fail(|name, key| RedisFilterError::Replaced { name, key }, shards, &shards.keys[shard]);
+        }
+        let known = self.marks[shard].compare_exchange(0, mark, Ordering::Relaxed, Ordering::Relaxed);
+        match known.map_or_else(|known| known, |_| mark) == mark {
+            true => Ok(()),
+            false => self.fail(|name, key| RedisFilterError::Gone { name, key }, shards, &shards.keys[shard]),
+        }
+    }
+
+    fn fail(
+        &mut self,
+        error: impl FnOnce(String, String) -> RedisFilterError,
+        shards: &Shards,
+        key: &Key,
+    ) -> Result<()> {
+        let error = error(shards.name.clone(), key.name.clone());
+        self.wrong = Some(error.clone());
+        Err(error)
+    }
+}
+
+/// Gives shards their length and their mark.
+pub(super) struct Marking {
+    shards: Vec<usize>,
+    pub(super) commands: Commands,
+}
+
+/// A look at a filter.
+pub(super) struct Look {
+    /// `None` if nothing is looked at.
+    started: Option<Instant>,
+    shards: Vec<usize>,
+    pub(super) commands: Commands,
+}
+
+/// A job and then a look. A node gets the commands of the job first, so the look sees what they met.
+pub(super) struct Watched<'a, J> {
+    pub(super) job: &'a mut J,
+    pub(super) look: &'a mut Look,
+}
+
+impl<J: Job> Watched<'_, J> {
+    /// The number of a command of the look.
+    fn of_look(&self, i: usize) -> Option<usize> {
+        i.checked_sub(self.job.len())
+    }
+}
+
+impl<J: Job> Job for Watched<'_, J> {
+    fn len(&self) -> usize {
+        self.job.len() + self.look.commands.len()
+    }
+
+    fn slot(&self, i: usize) -> u16 {
+        self.of_look(i).map_or_else(|| self.job.slot(i), |i| self.look.commands.slot(i))
+    }
+
+    fn command(&self, i: usize) -> Cmd {
+        self.of_look(i).map_or_else(|| self.job.command(i), |i| self.look.commands.command(i))
+    }
+
+    /// A replica may lack what the client has seen at another node.
+    fn may_ask_replica(&self, i: usize) -> bool {
+        self.of_look(i).is_none() && self.job.may_ask_replica(i)
+    }
+
+    fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
+        match self.of_look(i) {
+            None => self.job.take(i, answer, doubted),
+            Some(i) => self.look.commands.take(i, answer, doubted),
+        }
+    }
+
+    fn abandon(&mut self, i: usize, doubted: bool) {
+        if self.of_look(i).is_none() {
+            self.job.abandon(i, doubted);
+        }
+    }
+}
