@@ -11,8 +11,8 @@ use crate::stall;
 use crossbeam_channel::bounded;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 use std::{fs, process, thread};
 
@@ -25,6 +25,8 @@ type Ask = Box<dyn FnOnce(i32) + Send>;
 
 /// The first signal that came, or 0.
 static FIRST: AtomicI32 = AtomicI32::new(0);
+/// Whether one has come.
+static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Whether the process is about to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// What asks the command to end in good order.
@@ -42,6 +44,7 @@ pub fn receive() -> Result<(), Error> {
     spawn(move || {
         for signal in signals.forever() {
             FIRST.compare_exchange(0, signal, SeqCst, SeqCst).ok();
+            CAME.store(true, SeqCst);
             let ask = ASK.lock().expect(UNPOISONED).take();
             match ask {
                 Some(ask) => {
@@ -69,6 +72,11 @@ pub fn in_order() {
 /// The first signal that came.
 pub fn first() -> Option<i32> {
     Some(FIRST.load(SeqCst)).filter(|&signal| signal != 0)
+}
+
+/// Is set when a signal comes.
+pub fn flag() -> Arc<AtomicBool> {
+    Arc::clone(&CAME)
 }
 
 /// Leaves the end to a signal that is about to end the process: what fails now may fail because of it.

@@ -4,7 +4,8 @@ use super::exchange::{Failure, IDLE, Outcome, Parcel};
 use super::nodes::Transport;
 use super::server::RedisServer;
 use super::topology::Node;
-use redis::{Cmd, Connection, ConnectionLike, RedisResult, Value, cmd};
+use super::wire::Wire;
+use redis::{Cmd, RedisResult, Value, cmd};
 use std::collections::HashMap;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -28,16 +29,16 @@ pub(super) struct Blocking {
 }
 
 struct Open {
-    connection: Connection,
+    connection: Wire,
     /// When the last answer came; `None` while answers are on their way.
     idle: Option<Instant>,
 }
 
 impl Open {
     /// The connection, unless it broke while it was idle.
-    fn alive(mut self) -> Option<Connection> {
+    fn alive(mut self) -> Option<Wire> {
         let long = self.idle.is_some_and(|since| since.elapsed() > IDLE);
-        (!long || self.connection.req_command(&cmd("PING")).is_ok()).then_some(self.connection)
+        (!long || self.connection.ask(&cmd("PING")).is_ok()).then_some(self.connection)
     }
 }
 
@@ -57,7 +58,7 @@ impl Transport for Blocking {
     }
 
     async fn ask(&mut self, node: &Node, command: &Cmd) -> RedisResult<Value> {
-        let answer = self.connection(node)?.req_command(command);
+        let answer = self.connection(node)?.ask(command);
         if answer.is_err() {
             self.open.remove(node);
         } else if let Some(open) = self.open.get_mut(node) {
@@ -78,7 +79,7 @@ impl Transport for Blocking {
 impl Blocking {
     fn send(&mut self, parcel: &Parcel) -> Result<(), Failure> {
         let connection = self.connection(&parcel.node).map_err(|error| Failure { error, sent: false })?;
-        connection.send_packed_command(&parcel.pipeline.get_packed_pipeline()).map_err(|error| {
+        connection.send(&parcel.pipeline.get_packed_pipeline()).map_err(|error| {
             self.open.remove(&parcel.node);
             // The first of the commands may have arrived.
             Failure { error, sent: true }
@@ -93,9 +94,7 @@ impl Blocking {
                     *idle = Some(Instant::now());
                     return Outcome { answers, failure: None };
                 }
-                match connection.recv_response() {
-                    // This is no answer to a command.
-                    Ok(Value::Push { .. }) => {}
+                match connection.receive() {
                     Ok(answer) => answers.push(answer),
                     Err(error) => break error,
                 }
@@ -109,24 +108,12 @@ impl Blocking {
     }
 
     /// The connection to a node, which has answers on their way from here on.
-    fn connection(&mut self, node: &Node) -> RedisResult<&mut Connection> {
+    fn connection(&mut self, node: &Node) -> RedisResult<&mut Wire> {
         let connection = match self.open.remove(node).and_then(Open::alive) {
             Some(connection) => connection,
-            None => self.connect(node)?,
+            None => Wire::connect(&self.server, node, self.readonly)?,
         };
         let open = Open { connection, idle: None };
         Ok(&mut self.open.entry(node.clone()).insert_entry(open).into_mut().connection)
-    }
-
-    fn connect(&self, node: &Node) -> RedisResult<Connection> {
-        let RedisServer { connect_timeout, response_timeout, .. } = self.server;
-        let mut connection = self.server.client(node)?.get_connection_with_timeout(connect_timeout)?;
-        connection.set_read_timeout(Some(response_timeout))?;
-        connection.set_write_timeout(Some(response_timeout))?;
-        if self.readonly {
-            // Primaries accept it too.
-            cmd("READONLY").exec(&mut connection)?;
-        }
-        Ok(connection)
     }
 }

@@ -30,6 +30,13 @@ pub enum RedisFilterError {
         /// What is wrong with the address.
         reason: String,
     },
+    /// The certificates of an authority are not valid.
+    Certificate {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The flag of [`RedisServer::end_when`](crate::redis::RedisServer::end_when) was set.
+    Ended,
     /// No filter has this name.
     NotFound {
         /// The name.
@@ -149,6 +156,12 @@ impl fmt::Display for RedisFilterError {
                 "the address of the server is not valid: {reason}; give redis://HOST:PORT or \
                  rediss://USER:PASSWORD@HOST:PORT"
             ),
+            Self::Certificate { reason } => write!(
+                f,
+                "the certificates of the authority are not valid: {reason}; give text that begins with -----BEGIN \
+                 CERTIFICATE-----"
+            ),
+            Self::Ended => write!(f, "the call was told to end before all keys were answered: insert the batch again"),
             Self::NotFound { name } => {
                 write!(f, "the server has no filter {name:?}: create it with expected keys and a false-positive rate")
             }
@@ -197,8 +210,8 @@ impl fmt::Display for RedisFilterError {
             Self::Merge(error) => error.fmt(f),
             Self::Denied { node, message } => write!(
                 f,
-                "{node} denies access: {message}; give a user and a password in the URL, with the right to GET, SET, GETRANGE, \
-                 SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, CLUSTER SLOTS, ASKING and READONLY"
+                "{node} denies access: {message}; give a user and a password in the URL, with the right to PING, GET, SET, \
+                 GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, CLUSTER|SLOTS, ASKING and READONLY"
             ),
             Self::OutOfMemory { node } => write!(
                 f,

@@ -204,7 +204,8 @@ impl<'a, J: Job> Exchange<'a, J> {
                 let error = RedisError::from(error.clone());
                 open.ask = error.redirect_node().and_then(|(address, _)| node.named(address));
             }
-            (Some(TryAgain | ClusterDown | MasterDown | BusyLoading), _) | (None, "NOREPLICAS") => {
+            // BUSY: a script runs, and nothing else is carried out meanwhile.
+            (Some(TryAgain | ClusterDown | MasterDown | BusyLoading), _) | (None, "NOREPLICAS" | "BUSY") => {
                 self.round.wait = true;
                 self.round.refresh = true;
             }
@@ -240,6 +241,14 @@ impl<'a, J: Job> Exchange<'a, J> {
         self.failure = Some((node, error.to_string()));
     }
 
+    /// The caller wants an end: all commands without an answer are abandoned.
+    pub(super) fn end(&mut self) -> RedisFilterError {
+        for open in self.open.drain(..) {
+            self.job.abandon(open.command, open.doubted);
+        }
+        RedisFilterError::Ended
+    }
+
     /// What to do after all parcels of a round were taken.
     ///
     /// # Errors
@@ -256,7 +265,9 @@ impl<'a, J: Job> Exchange<'a, J> {
             return Ok(Next::Done);
         }
         let waited = self.heard.elapsed();
+        // A process that was stopped for long has not tried for long.
         let left = self.patience.checked_sub(waited).filter(|left| !left.is_zero());
+        let left = if self.silent == 1 { left.or(Some(SHORTEST_WAIT)) } else { left };
         let error = self.fatal.take().or_else(|| {
             let unserved = || ("the cluster".to_owned(), "no node serves one of the slots".to_owned());
             let failure = self.failure.take().map(|(node, message)| (node.to_string(), message));

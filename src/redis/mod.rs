@@ -27,6 +27,7 @@ mod shared;
 mod tokio;
 mod topology;
 mod watch;
+mod wire;
 
 pub use error::RedisFilterError;
 #[cfg(feature = "redis-tokio")]

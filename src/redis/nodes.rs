@@ -27,6 +27,9 @@ pub(super) trait Transport: Sized {
     fn abandon(&mut self) {}
 }
 
+/// How long to wait for a script before the server is asked again.
+const BUSY_WAIT: Duration = Duration::from_millis(100);
+
 /// The nodes that serve a filter.
 #[derive(Clone)]
 pub(super) struct Nodes<T> {
@@ -43,7 +46,7 @@ impl<T: Transport> Nodes<T> {
         let mut last = None;
         for node in server.seeds() {
             let mut transport = T::new(server, false);
-            match ask_topology(&mut transport, &node).await {
+            match ask_patiently(&mut transport, server, &node).await {
                 Ok(topology) => {
                     let nodes = Self { server: server.clone(), topology, refreshes: 0, transport };
                     // If the node is a replica, its connection does not allow queries yet.
@@ -66,6 +69,9 @@ impl<T: Transport> Nodes<T> {
     pub(super) async fn run(&mut self, job: &mut impl Job) -> Result<bool, RedisFilterError> {
         let mut exchange = Exchange::new(job, self.server.patience, self.server.replicas);
         let mut smooth = true;
+        if self.server.ending.is_over() {
+            return Err(exchange.end());
+        }
         loop {
             let mut parcels = exchange.parcels(&self.topology);
             let outcomes = self.transport.exchange(&mut parcels).await;
@@ -74,6 +80,10 @@ impl<T: Transport> Nodes<T> {
             }
             match exchange.next().inspect_err(|_| self.transport.abandon())? {
                 Next::Done => return Ok(smooth),
+                Next::Again { .. } if self.server.ending.is_over() => {
+                    self.transport.abandon();
+                    return Err(exchange.end());
+                }
                 Next::Again { wait, refresh } => {
                     smooth = false;
                     T::sleep(wait).await;
@@ -104,6 +114,23 @@ impl<T: Transport> Nodes<T> {
                 return;
             }
         }
+    }
+}
+
+/// Waits for a server that answers that it is busy with a script.
+async fn ask_patiently<T: Transport>(
+    transport: &mut T,
+    server: &RedisServer,
+    node: &Node,
+) -> Result<Topology, RedisFilterError> {
+    let started = Instant::now();
+    loop {
+        let topology = ask_topology(transport, node).await;
+        let busy = matches!(&topology, Err(RedisFilterError::Refused { message, .. }) if message.contains("BUSY"));
+        if !busy || started.elapsed() >= server.patience || server.ending.is_over() {
+            return topology;
+        }
+        T::sleep(BUSY_WAIT).await;
     }
 }
 

@@ -2,8 +2,13 @@
 
 use super::error::RedisFilterError;
 use super::topology::Node;
-use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult};
-use std::time::Duration;
+use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisResult, TlsCertificates};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// The address of a Redis or Valkey server, or of some nodes of a cluster, and how long to wait for it.
 ///
@@ -26,6 +31,31 @@ pub struct RedisServer {
     pub(super) response_timeout: Duration,
     pub(super) patience: Duration,
     pub(super) replicas: bool,
+    pub(super) ending: Ending,
+    /// Who certifies the server, as text (PEM), if not those whom the system trusts.
+    authority: Option<Arc<[u8]>>,
+    /// What the connections of a thread that blocks begin with. Reading the certificates of the system takes some time.
+    tls: Arc<OnceLock<Arc<ClientConfig>>>,
+}
+
+/// How long an answer may still take once the caller wants an end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Whether the caller wants an end.
+#[derive(Clone, Default)]
+pub(super) struct Ending {
+    flag: Option<Arc<AtomicBool>>,
+    /// When that was first seen.
+    since: Arc<OnceLock<Instant>>,
+}
+
+impl Ending {
+    /// Whether nothing may take any longer.
+    pub(super) fn is_over(&self) -> bool {
+        // Relaxed: nothing else is said with it.
+        self.flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+            && self.since.get_or_init(Instant::now).elapsed() >= GRACE
+    }
 }
 
 impl RedisServer {
@@ -35,7 +65,7 @@ impl RedisServer {
     /// For a cluster, give the URLs of some nodes that are likely to run, separated by commas. They tell the client
     /// about the other nodes. User, password and encryption of the first URL are used for all nodes.
     ///
-    /// Certificates must be trusted by the system. For `rediss://` rustls needs a provider of cryptography. If the
+    /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). For `rediss://` rustls needs a provider of cryptography. If the
     /// process has not chosen one, this call chooses `ring` for it. Nothing is sent yet.
     ///
     /// # Errors
@@ -57,6 +87,9 @@ impl RedisServer {
             response_timeout: Duration::from_secs(10),
             patience: Duration::from_secs(30),
             replicas: false,
+            ending: Ending::default(),
+            authority: None,
+            tls: Arc::default(),
         })
     }
 
@@ -78,6 +111,36 @@ impl RedisServer {
     /// ends by its own time-outs. When `create` and `open` connect, they try each address once.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Trusts servers that this authority certifies, or several, and no others. `pem` is the text of the certificates, as
+    /// in the files that `redis-cli --cacert` takes.
+    ///
+    /// # Errors
+    /// [`RedisFilterError::Certificate`] if there is none in it, or one that is not valid.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use bloomline::redis::RedisServer;
+    ///
+    /// let authority = std::fs::read("authority.pem")?;
+    /// let server = RedisServer::new("rediss://cache.internal:6380")?.certificate_authority(&authority)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn certificate_authority(mut self, pem: &[u8]) -> Result<Self, RedisFilterError> {
+        roots_in(pem).map_err(|reason| RedisFilterError::Certificate { reason })?;
+        self.authority = Some(pem.into());
+        self.tls = Arc::default();
+        Ok(self)
+    }
+
+    /// Ends calls soon after the flag is set, such as by a signal: after a second, no answer is waited for, and they fail
+    /// with [`RedisFilterError::Ended`]. Insert the whole batch again, now or later. A connection that is being made may still
+    /// take its time-out, and what [`AsyncRedisBloomFilter`](super::AsyncRedisBloomFilter) has sent the response
+    /// time-out.
+    pub fn end_when(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.ending = Ending { flag: Some(flag), since: Arc::default() };
         self
     }
 
@@ -109,8 +172,44 @@ impl RedisServer {
             }
             other => other.clone(),
         };
-        Client::open(seed.clone().set_addr(addr))
+        let info = seed.clone().set_addr(addr);
+        match (&self.authority, seed.addr()) {
+            (Some(authority), ConnectionAddr::TcpTls { .. }) => {
+                let certificates = TlsCertificates { client_tls: None, root_cert: Some(authority.to_vec()) };
+                Client::build_with_tls(info, certificates)
+            }
+            _ => Client::open(info),
+        }
     }
+
+    /// How a connection that blocks is encrypted.
+    pub(super) fn tls(&self) -> RedisResult<Arc<ClientConfig>> {
+        if let Some(tls) = self.tls.get() {
+            return Ok(Arc::clone(tls));
+        }
+        let invalid = |reason: String| (ErrorKind::InvalidClientConfig, "the certificates are not valid", reason);
+        let roots = match &self.authority {
+            Some(authority) => roots_in(authority).map_err(invalid)?,
+            None => {
+                let mut roots = RootCertStore::empty();
+                // As browsers do: those that make sense are enough.
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                roots
+            }
+        };
+        let tls = Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth());
+        Ok(Arc::clone(self.tls.get_or_init(|| tls)))
+    }
+}
+
+/// The certificates in a text.
+fn roots_in(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    if roots.is_empty() { Err("there is none".to_owned()) } else { Ok(roots) }
 }
 
 /// Shows neither user nor password.

@@ -3,9 +3,10 @@
 use crate::proxy::{Proxy, Random};
 use crate::servers::{Server, free_port};
 use crate::{Size, Tally, create, failed, roomy, small};
-use bloomline::redis::{RedisBloomFilter, RedisFilterError, RedisServer};
+use bloomline::redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use bloomline::{BloomFilter, MergeError};
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -252,7 +253,7 @@ fn a_server_that_does_not_answer_is_given_up() {
     let port = silent.local_addr().unwrap().port();
     let address = RedisServer::new(&format!("redis://127.0.0.1:{port}")).unwrap();
     let address = address.connect_timeout(Duration::from_millis(300)).response_timeout(Duration::from_millis(300));
-    let waited = assert_unreachable(RedisBloomFilter::create(&address, "f", &small()), port, "temporarily unavailable");
+    let waited = assert_unreachable(RedisBloomFilter::create(&address, "f", &small()), port, "timed out");
     assert!(waited >= Duration::from_millis(300), "{waited:?}");
     assert!(started.elapsed() < Duration::from_secs(3));
 }
@@ -268,7 +269,7 @@ fn a_claim_without_an_answer_is_reported() {
     server.signal("STOP");
     let started = Instant::now();
     let mut new = [false; 3];
-    let waited = assert_unreachable(filter.insert_batch(&[1, 2, 1], &mut new), server.port, "temporarily unavailable");
+    let waited = assert_unreachable(filter.insert_batch(&[1, 2, 1], &mut new), server.port, "timed out");
     assert!(waited >= 3 * short && started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     assert_eq!((new, filter.uncertain()), ([true, true, false], 2));
     server.signal("CONT");
@@ -372,4 +373,115 @@ fn a_deleted_filter_leaves_nothing() {
     assert_eq!(RedisBloomFilter::open(&server.address(), "ff").unwrap().contains(&1), Ok(true));
     assert_eq!(server.tell::<u64>("DBSIZE"), 2);
     assert_eq!(create(&server.address(), "f", &small()).insert(&1), Ok(true));
+}
+
+#[test]
+fn a_script_that_runs_is_waited_for() {
+    let Some(server) = Server::start("--lua-time-limit 50") else { return };
+    let mut filter = create(&server.address(), "f", &small());
+    filter.insert(&0).unwrap();
+    let runtime = crate::tasks::runtime();
+    let address = server.address();
+    let mut other = runtime.block_on(AsyncRedisBloomFilter::open(&address, "f")).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let client = redis::Client::open(server.url()).unwrap();
+            let mut connection = client.get_connection().unwrap();
+            // Until it is killed.
+            redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
+        });
+        crate::servers::eventually("it is busy", || is_busy(&server));
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(500));
+            server.tell::<()>("SCRIPT KILL");
+        });
+        let started = Instant::now();
+        assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(3));
+        assert_eq!(runtime.block_on(other.insert_batch(&[3, 4], &mut [false; 2])), Ok(1));
+        assert!(started.elapsed() >= Duration::from_millis(300));
+    });
+    assert_eq!((filter.uncertain(), other.uncertain()), (0, 0));
+    // For as long as the caller has patience.
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let client = redis::Client::open(server.url()).unwrap();
+            let mut connection = client.get_connection().unwrap();
+            redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
+        });
+        crate::servers::eventually("it is busy", || is_busy(&server));
+        let address = server.address().patience(Duration::from_millis(200));
+        failed(RedisBloomFilter::open(&address, "f"), &["BUSY"]);
+        // Somebody who comes meanwhile waits, too.
+        scope.spawn(|| assert_eq!(RedisBloomFilter::open(&server.address(), "f").unwrap().insert(&1), Ok(false)));
+        thread::sleep(Duration::from_millis(300));
+        server.tell::<()>("SCRIPT KILL");
+    });
+}
+
+fn is_busy(server: &Server) -> bool {
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    redis::cmd("GET").arg("x").exec(&mut connection).is_err()
+}
+
+#[test]
+fn a_server_with_too_many_clients_is_named_and_waited_for() {
+    let Some(server) = Server::start("--maxclients 10") else { return };
+    let mut filter = create(&server.address(), "f", &small());
+    filter.insert(&0).unwrap();
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut all: Vec<_> = std::iter::from_fn(|| {
+        let mut connection = client.get_connection().ok()?;
+        redis::cmd("PING").exec(&mut connection).ok().map(|()| connection)
+    })
+    .collect();
+    assert!(!all.is_empty());
+    failed(RedisBloomFilter::open(&server.address(), "f"), &["maxclients"]);
+    let mut other = filter.another();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.insert_batch(&[0, 1], &mut [false; 2]));
+        thread::sleep(Duration::from_millis(300));
+        all.clear();
+        assert_eq!(waiting.join().unwrap(), Ok(1));
+    });
+    assert_eq!(other.uncertain(), 0);
+}
+
+#[test]
+fn a_call_ends_soon_when_it_is_told_to() {
+    let Some(server) = Server::start("") else { return };
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut filter = create(&server.address().end_when(Arc::clone(&flag)), "f", &small());
+    filter.insert(&0).unwrap();
+    server.signal("STOP");
+    let mut new = [false; 3];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            flag.store(true, Ordering::Relaxed);
+        });
+        let started = Instant::now();
+        assert_eq!(failed(filter.insert_batch(&[0, 1, 2], &mut new), &["told to end"]), RedisFilterError::Ended);
+        assert!((1..4).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+    });
+    assert_eq!((new, filter.uncertain()), ([true; 3], 3));
+    // From then on at once.
+    let started = Instant::now();
+    assert_eq!(filter.insert(&5), Err(RedisFilterError::Ended));
+    assert!(started.elapsed().as_millis() < 500);
+    server.signal("CONT");
+}
+
+#[test]
+fn an_answer_in_single_bytes_has_no_more_time_than_another() {
+    let Some(server) = Server::start("") else { return };
+    let proxy = Proxy::start(server.port, 1);
+    let short = Duration::from_millis(500);
+    let mut filter =
+        create(&proxy.address().response_timeout(short).connect_timeout(short).patience(short), "f", &small());
+    filter.insert(&0).unwrap();
+    proxy.dribble();
+    let started = Instant::now();
+    let error = failed(filter.insert_batch(&[1, 2], &mut [false; 2]), &["timed out"]);
+    assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }

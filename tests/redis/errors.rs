@@ -1,9 +1,10 @@
 //! What servers refuse, and how the caller is told.
 
-use crate::servers::Server;
+use crate::servers::{Cluster, Server};
 use crate::{Tally, create, failed, roomy, small};
 use bloomline::redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
 use bloomline::redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
+use std::fs;
 
 /// Opens with both kinds of clients, which must say the same.
 fn open(url: &str, name: &str) -> Result<RedisBloomFilter, RedisFilterError> {
@@ -35,11 +36,55 @@ fn passwords_and_rights_are_asked_for() {
     }
     let mut reader = open(&format!("redis://reader:hush@{host}"), "f").unwrap();
     assert_eq!(reader.contains(&1), Ok(false));
-    let error = failed(reader.insert(&1), &["with the right to GET"]);
+    let error = failed(reader.insert(&1), &["with the right to PING"]);
     assert!(matches!(&error, Denied { node, message } if *node == host && message.contains("'bitfield'")), "{error:?}");
     for (user, command) in [("outsider", "'cluster|slots'"), ("writer", "'get'")] {
-        let error = failed(open(&format!("redis://{user}:hush@{host}"), "f"), &["with the right to GET"]);
+        let error = failed(open(&format!("redis://{user}:hush@{host}"), "f"), &["with the right to PING"]);
         assert!(matches!(&error, Denied { node, message } if *node == host && message.contains(command)), "{error:?}");
+    }
+}
+
+/// Where commands are made.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/redis");
+const ALL: [&str; 7] = ["shared.rs", "shards.rs", "jobs.rs", "nodes.rs", "exchange.rs", "wire.rs", "watch.rs"];
+
+/// The rights that docs/GUIDE.md lists.
+fn rights() -> String {
+    let guide = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/GUIDE.md")).unwrap();
+    let line = guide.lines().find_map(|line| line.strip_prefix("ACL SETUSER crawler on >secret "));
+    line.expect("the guide has the line").to_owned()
+}
+
+#[test]
+fn a_user_needs_no_more_than_the_rights_that_the_guide_lists() {
+    let Some(cluster) = Cluster::start(2, false) else { return };
+    for node in &cluster.nodes {
+        node.tell::<()>(&format!("ACL SETUSER crawler on >secret {}", rights()));
+    }
+    let url = |node: &Server| format!("redis://crawler:secret@127.0.0.1:{}", node.port);
+    let url = cluster.nodes.iter().map(url).collect::<Vec<_>>().join(",");
+    let address = RedisServer::new(&url).unwrap().read_from_replicas();
+    let mut filter = RedisBloomFilter::create(&address, "f", &roomy()).unwrap();
+    assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(3));
+    assert_eq!(filter.contains(&1), Ok(true));
+    let mut local = roomy().build().unwrap();
+    local.insert(&4);
+    filter.upload(&local).unwrap();
+    assert!(filter.download().unwrap().contains(&4) && filter.stats().unwrap().fill_ratio > 0.0);
+    // Connections that were idle are tested.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert_eq!((filter.insert(&4), filter.check(), filter.evicts()), (Ok(false), Ok(()), None));
+    // A slot that moves.
+    let (slot, home) = cluster.home("cbf:{f:1}");
+    cluster.migrate(slot, home, 1 - home);
+    assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(0));
+    filter.delete().unwrap();
+    assert_eq!(RedisBloomFilter::remove(&address, "f"), Ok(false));
+    // Each of them is needed.
+    for right in rights().split(' ').filter_map(|right| right.strip_prefix('+')) {
+        let code: String = ALL.iter().map(|path| fs::read_to_string(format!("{SOURCES}/{path}")).unwrap()).collect();
+        let words = right.to_uppercase().replace('|', "\").arg(\"");
+        assert!(code.contains(&format!("\"{words}\"")), "{right}");
     }
 }
 

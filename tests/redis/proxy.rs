@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// Random numbers: the same for the same seed.
 pub struct Random(u64);
@@ -38,6 +39,8 @@ struct State {
     target: u16,
     /// Whether connections break; those that are open too.
     breaking: AtomicBool,
+    /// Whether bytes come one by one.
+    dribbling: AtomicBool,
     /// Whether no more connections are taken.
     ended: AtomicBool,
     cuts: AtomicU64,
@@ -49,8 +52,8 @@ impl Proxy {
     pub fn start(target: u16, seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (breaking, ended, cuts) = Default::default();
-        let state = Arc::new(State { target, breaking, ended, cuts, random: Mutex::new(Random::new(seed)) });
+        let (breaking, dribbling, ended, cuts) = Default::default();
+        let state = Arc::new(State { target, breaking, dribbling, ended, cuts, random: Mutex::new(Random::new(seed)) });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -77,6 +80,11 @@ impl Proxy {
     /// From here on connections break.
     pub fn break_connections(&self) {
         self.state.breaking.store(true, Ordering::Relaxed);
+    }
+
+    /// From here on bytes come one by one, ten a second.
+    pub fn dribble(&self) {
+        self.state.dribbling.store(true, Ordering::Relaxed);
     }
 
     /// How many connections it broke.
@@ -137,7 +145,12 @@ impl State {
                 self.cuts.fetch_add(1, Ordering::Relaxed);
                 return Ok(true);
             }
-            to.write_all(&buffer[..length])?;
+            for piece in buffer[..length].chunks(if self.dribbling.load(Ordering::Relaxed) { 1 } else { length }) {
+                to.write_all(piece)?;
+                if self.dribbling.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(100));
+                }
+            }
             copied += length as u64;
         }
     }

@@ -40,7 +40,11 @@ pub fn program(names: &[&'static str], version: &str) -> Option<&'static str> {
 
 fn redis_server() -> Option<&'static str> {
     static FOUND: OnceLock<Option<&str>> = OnceLock::new();
-    needed(*FOUND.get_or_init(|| program(&["redis-server", "valkey-server"], "--version")), "redis-server")
+    let find = || match env::var("BLOOMLINE_REDIS_SERVER") {
+        Ok(path) => Some(&*path.leak()),
+        Err(_) => program(&["redis-server", "valkey-server"], "--version"),
+    };
+    needed(*FOUND.get_or_init(find), "redis-server")
 }
 
 /// A port that nobody listens on, nor 10,000 above it, where a node of a cluster talks to the others. Below the ports

@@ -70,6 +70,24 @@ fn servers_are_trusted_by_their_certificates() {
     let files = format!("--tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert} --tls-auth-clients no");
     let Some(server) = Server::launch(&format!("--port 0 --tls-port PORT {files}")) else { return };
     crate::servers::eventually("it listens", || std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
+    // By an authority that the system does not know.
+    let url = format!("rediss://127.0.0.1:{}", server.port);
+    let address = RedisServer::new(&url).unwrap().patience(Duration::from_secs(5));
+    let certificate = fs::read(ours.join("cert.pem")).unwrap();
+    let trusting = address.clone().certificate_authority(&certificate).unwrap();
+    let mut filter = RedisBloomFilter::create(&trusting, "g", &small()).unwrap();
+    assert_eq!(filter.insert_batch(&(0..5000u64).collect::<Vec<_>>(), &mut vec![false; 5000]), Ok(5000));
+    let other = crate::tasks::runtime()
+        .block_on(async { AsyncRedisBloomFilter::open(&trusting, "g").await.unwrap().insert(&1u64).await });
+    assert_eq!(other, Ok(false));
+    let wary = address.clone().certificate_authority(&fs::read(others.join("cert.pem")).unwrap()).unwrap();
+    let error = RedisBloomFilter::open(&wary, "g").unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+    for pem in [&b""[..], b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        let error = address.clone().certificate_authority(pem).unwrap_err();
+        assert!(matches!(error, RedisFilterError::Certificate { .. }), "{error:?}");
+    }
+    drop(filter);
     for (folder, expected) in [(ours, true), (others, false)] {
         let output = Command::new(env::current_exe().unwrap())
             .args(["--exact", "tls::servers_are_trusted_by_their_certificates", "--nocapture"])

@@ -365,6 +365,11 @@ pub struct SharedOptions {
     /// The name of the filter on the server
     #[arg(long, value_name = "NAME", requires = "redis")]
     pub name: Option<String>,
+
+    /// Trust a server of rediss:// that an authority in this file of PEM certificates certifies, and no other [default: those
+    /// that the system trusts]
+    #[arg(long, value_name = "FILE", requires = "redis")]
+    pub redis_ca: Option<PathBuf>,
 }
 
 /// More about it, for those who write to it.
@@ -372,7 +377,7 @@ pub struct SharedOptions {
 #[command(next_help_heading = "Shared filter")]
 pub struct SharedWriteOptions {
     /// Remove the filter from the server first, after a question on the terminal. All processes lose its keys, so end the others
-    /// before
+    /// before: within a second they end by themselves, and lines that they take until then may be lost to the new filter
     #[arg(long, requires = "expected_keys")]
     pub reset: bool,
 

@@ -177,9 +177,14 @@ impl<'a> Run<'a> {
             false => in_order::run(self, inputs)?,
         };
         signals::in_order();
-        let stop = stop.or_else(|| inserter.set.check().err().map(Stop::After));
         // A server that failed would be waited for once more.
         let alive = !matches!(stop, Some(Stop::After(_)));
+        let stop = match (stop, signals::first()) {
+            // A server that did not answer is not waited for then. What it left in doubt is told below.
+            (Some(Stop::After(Error::Shared { .. })), Some(signal)) => Some(Stop::Signal(signal)),
+            (None, _) => inserter.set.check().err().map(Stop::After),
+            (stop, _) => stop,
+        };
         inserter.tell_shared(alive);
         if let Some(rule) = self.document_rule() {
             inserter.tell_wrong(rule.units());

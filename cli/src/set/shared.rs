@@ -4,6 +4,7 @@ use crate::cli::{SharedOptions, SharedWriteOptions};
 use crate::error::Error;
 use crate::figures::readable;
 use crate::files;
+use crate::signals;
 use bloomline::redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};
 use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
 use std::fs::{self, File};
@@ -27,7 +28,11 @@ impl<'a> Address<'a> {
             fs::read_to_string(path).map_err(|source| Error::Open { input: files::name(path.as_ref()), source })
         };
         let file = url.strip_prefix('@').map(read).transpose()?;
-        let server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?;
+        let mut server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?.end_when(signals::flag());
+        if let Some(path) = &options.redis_ca {
+            let authority = fs::read(path).map_err(|source| Error::Open { input: files::name(path), source })?;
+            server = server.certificate_authority(&authority)?;
+        }
         Ok(Some(Self { server, name }))
     }
 

@@ -6,6 +6,9 @@ mod common;
 #[path = "../../../tests/redis/proxy.rs"]
 mod proxy;
 #[allow(dead_code)]
+#[path = "../../../tests/python/mod.rs"]
+mod python;
+#[allow(dead_code)]
 #[path = "../../../tests/redis/servers.rs"]
 mod servers;
 
@@ -14,11 +17,11 @@ use common::Bench;
 use proxy::Proxy;
 use serde_json::Value;
 use servers::{Cluster, Server, eventually};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LINES: u32 = 40_000;
 
@@ -347,4 +350,120 @@ fn a_server_that_may_evict_is_warned_of() {
     assert!(output.status.success() && message.contains("maxmemory-policy allkeys-lru"), "{message}");
     assert_eq!(message.matches('\n').count(), 1, "{message}");
     assert_eq!(bench.clean(&line.replace("out", "again --quiet")), "");
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn processes_that_are_stopped_and_go_on_repeat_nothing() {
+    let Some(server) = Server::start("") else { return };
+    let crowd = Crowd::start(&server.url(), 3);
+    eventually("lines are inserted", || server.calls("bitfield") >= u64::from(LINES) / 4);
+    let connections = server.figure("total_connections_received");
+    for _ in 0..8 {
+        for name in ["STOP", "CONT"] {
+            crowd.children.iter().for_each(|child| signal(child, name));
+            thread::sleep(Duration::from_millis(30));
+        }
+    }
+    // Those of the test itself: to ask for this figure, and before.
+    assert!(server.figure("total_connections_received") <= connections + 3);
+    assert_eq!(crowd.finish(), (0, 0));
+}
+
+#[test]
+fn one_signal_ends_a_run_whose_server_does_not_answer() {
+    let lines = common::numbers(0..LINES);
+    for dribbles in [false, true] {
+        let Some(server) = Server::start("") else { return };
+        let proxy = Proxy::start(server.port, 1);
+        let bench = Bench::new(&[("in", &lines)]);
+        let run = |url: &str, out| format!("dedup --redis {url} --name set {SIZE} --chunk-size 8192 -o {out} in");
+        let mut child = bench.command(&run(&proxy.url(), "first")).spawn().unwrap();
+        eventually("lines are inserted", || server.calls("bitfield") >= 2000);
+        if dribbles {
+            proxy.dribble()
+        } else {
+            server.signal("STOP")
+        }
+        thread::sleep(Duration::from_millis(500));
+        let asked = Instant::now();
+        signal(&child, "INT");
+        let code = child.wait().unwrap().code();
+        assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
+        assert_eq!(code, Some(130));
+        server.signal("CONT");
+        server.await_answer();
+        // Nothing is lost.
+        bench.clean(&run(&server.url(), "second"));
+        let printed = [bench.read("first"), bench.read("second")].concat();
+        let printed: HashSet<&[u8]> = printed.split_inclusive(|&byte| byte == b'\n').collect();
+        assert!(lines.split_inclusive(|&byte| byte == b'\n').all(|line| printed.contains(line)));
+    }
+}
+
+#[test]
+fn a_private_authority_is_trusted() {
+    let bench = Bench::new(&[("in", b"line\n"), ("none.pem", b"")]);
+    let run = "dedup --redis rediss://127.0.0.1:1 --name set -n 1000 in";
+    let message = bench.refused(&format!("{run} --redis-ca gone.pem"));
+    assert!(message.contains("\"gone.pem\""), "{message}");
+    let message = bench.refused(&format!("{run} --redis-ca none.pem"));
+    assert!(message.contains("BEGIN CERTIFICATE"), "{message}");
+    assert!(bench.refused("dedup --redis-ca none.pem in").contains("--redis"));
+    let Some(_) = servers::needed(servers::program(&["openssl"], "version"), "openssl") else { return };
+    let line = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=bloomline -addext subjectAltName=IP:127.0.0.1 -addext \
+                basicConstraints=critical,CA:FALSE -keyout key.pem -out cert.pem";
+    let mut openssl = Command::new("openssl");
+    openssl.args(line.split(' ').filter(|word| !word.is_empty())).current_dir(bench.0.path());
+    assert!(openssl.output().unwrap().status.success());
+    let [key, cert] = ["key.pem", "cert.pem"].map(|name| bench.path(name).display().to_string());
+    let files = format!("--tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert} --tls-auth-clients no");
+    let Some(server) = Server::launch(&format!("--port 0 --tls-port PORT {files}")) else { return };
+    eventually("it listens", || std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
+    let run = run.replace("127.0.0.1:1", &format!("127.0.0.1:{}", server.port));
+    assert!(bench.refused(&run).contains("certificate"));
+    assert_eq!(bench.clean(&format!("{run} --redis-ca cert.pem")), "line\n");
+}
+
+/// Each makes the filter from the same numbers, and one of the two gets each line.
+#[test]
+fn a_client_in_python_shares_a_set_with_the_command() {
+    let (Some(server), Some(_)) = (Server::start(""), python::python("../../../tests/data/server.py")) else { return };
+    let lines = common::numbers(0..10_000);
+    let bench = Bench::new(&[("in", &lines)]);
+    let plan = bench.json("plan -n 500000 -p 1e-9 --json");
+    let size =
+        [("memory_bytes", 64), ("probes", 1)].map(|(field, of)| (plan[0][field].as_u64().unwrap() / of).to_string());
+    let proxy = Proxy::start(server.port, 5);
+    for (name, url) in [("whole", server.url()), ("broken", proxy.url())] {
+        if name == "broken" {
+            proxy.break_connections();
+        }
+        let mut client = python::python("../../../tests/data/server.py").unwrap();
+        client.args([url.rsplit_once(':').unwrap().1, name, "insert", &size[0], &size[1]]);
+        let client = thread::scope(|scope| {
+            let client = scope.spawn(|| common::fed(client, &lines));
+            let run = format!("dedup --redis {url} --name {name} -n 500000 -p 1e-9 --chunk-size 4096 -o {name} in");
+            let output = bench.run(&run);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            client.join().unwrap()
+        });
+        let told = String::from_utf8(client.stderr).unwrap();
+        assert!(client.status.success(), "{told}");
+        let ours = bench.read(name);
+        let ours: HashSet<&[u8]> = ours.split_inclusive(|&byte| byte == b'\n').collect();
+        let theirs = client.stdout.split(|&byte| byte == b'\n').map(|answer| answer == b"1");
+        let mut both = 0;
+        for (line, theirs) in lines.split_inclusive(|&byte| byte == b'\n').zip(theirs) {
+            assert!(theirs || ours.contains(line), "lost: {}", String::from_utf8_lossy(line));
+            both += u32::from(theirs && ours.contains(line));
+        }
+        assert!(name == "broken" || (both == 0 && told.is_empty()), "{both} {told}");
+    }
+    assert!(proxy.cuts() > 0);
+    // They made the same filter, and each sees what the other inserted.
+    assert_eq!(bench.clean(&format!("check --redis {} --name whole -c in", server.url())), "10000\n");
 }

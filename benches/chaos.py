@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+"""Prints what becomes of lines that several processes share on a server while things go wrong: a table in Markdown.
+
+    benches/chaos.py [--server valkey-server] [--lines 200000] [BLOOMLINE [SCENARIO...]]
+
+BLOOMLINE is the command (target/release/bloomline). It needs redis-server or valkey-server, starts its own, and takes
+three minutes. Each process reads all lines, each from elsewhere on. A process that fails is started again, for the lines
+that are left. Lost: lines that no process printed. Twice: lines printed beyond the first time. Uncertain: what the
+processes said may come twice. Failed: how many ended with an error, and the first that one said.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+SIZE = "-n 5000000 -p 1e-9".split()  # four shards, and no false positives
+PROCESSES = 4
+
+
+class Server:
+    def __init__(self, folder, *options):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            # A node of a cluster needs one 10,000 above, too.
+            self.port = 10000 + free.getsockname()[1] % 10000
+        self.folder, self.options = folder / str(self.port), options
+        self.folder.mkdir()
+        self.start()
+
+    def start(self):
+        line = [arguments.server, "--port", str(self.port), "--save", "", "--repl-diskless-sync-delay", "0", *self.options]
+        log = open(self.folder / "log", "a")
+        self.process = subprocess.Popen(line, cwd=self.folder, stdout=log, stderr=log)
+        until(lambda: self.tell("PING") == "PONG")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.kill()
+
+    def tell(self, line):
+        """The answer to a command: its one line, or the text after it."""
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 30) as connection:
+            stream = connection.makefile("rwb")
+            stream.write(line.encode() + b"\r\n")
+            stream.flush()
+            first = stream.readline().decode().strip()
+            return stream.read(int(first[1:])).decode() if first.startswith("$") and first != "$-1" else first[1:]
+
+    def claims(self):
+        info = self.tell("INFO commandstats") or ""
+        counts = [line for line in info.splitlines() if line.startswith("cmdstat_bitfield:")]
+        return int(counts[0].split("calls=")[1].split(",")[0]) if counts else 0
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("it never happened")
+        time.sleep(0.02)
+
+
+class Crowd:
+    """Processes that share the lines."""
+
+    def __init__(self, folder, url):
+        self.folder, self.url, self.lines = folder, url, arguments.lines
+        self.outputs, self.uncertain, self.failures = [], 0, []
+        self.running = [self.run(i) for i in range(PROCESSES)]
+
+    def line(self, i):
+        return f"https://example.org/{i}\n"
+
+    def run(self, i, size=SIZE, more=()):
+        source = self.folder / f"in{i}"
+        if not source.exists():
+            start = self.lines // PROCESSES * (i % PROCESSES)
+            source.write_text("".join(self.line((start + k) % self.lines) for k in range(self.lines)))
+        output = self.folder / f"out{len(self.outputs)}"
+        self.outputs.append(output)
+        command = [arguments.bloomline, "dedup", "--redis", self.url, "--name", "set", *size, "--no-mirror", "--stats=json",
+                   "--chunk-size", "16384", *more, str(source)]
+        return i, subprocess.Popen(command, stdout=open(output, "wb"), stderr=subprocess.PIPE, text=True)
+
+    def finish(self, again=True, size=SIZE):
+        """Waits for the end of all, and starts those that failed again."""
+        while self.running:
+            i, process = self.running.pop(0)
+            said = process.communicate()[1].splitlines()
+            for line in said:
+                if line.startswith("{"):
+                    self.uncertain += json.loads(line).get("uncertain") or 0
+                elif "lines may have been printed by another process" in line and not said[-1].startswith("{"):
+                    self.uncertain += int(line.split("up to ")[1].split()[0])
+            if process.returncode not in (0, -signal.SIGKILL):
+                errors = [line for line in said if line.startswith("bloomline: ") and "warning" not in line]
+                self.failures.append(errors[-1][11:] if errors else f"exit code {process.returncode}")
+            if process.returncode != 0 and again:
+                time.sleep(0.2)
+                self.running.append(self.run(i, size))
+
+    def row(self, name):
+        printed = collections.Counter()
+        for output in self.outputs:
+            with open(output) as lines:
+                printed.update(lines)
+        lost = sum(self.line(i) not in printed for i in range(self.lines))
+        twice = sum(printed.values()) - len(printed)
+        failed = f"{len(self.failures)}: {self.failures[0][:90]}" if self.failures else "0"
+        print(f"| {name} | {PROCESSES} | {self.lines:,} | {lost:,} | {twice:,} | {self.uncertain:,} | {failed} |", flush=True)
+
+    def await_claims(self, servers, share):
+        until(lambda: sum(server.claims() for server in servers) >= PROCESSES * self.lines * share
+              or all(process.poll() is not None for _, process in self.running))
+
+    def signal(self, name):
+        for _, process in self.running:
+            if process.poll() is None:
+                process.send_signal(name)
+
+
+def one(name, *options, again=True, size=SIZE):
+    """A scenario with one server."""
+    def wrap(disturb):
+        def scenario(folder):
+            server = Server(folder, *options)
+            crowd = Crowd(folder, server.url)
+            try:
+                crowd.await_claims([server], 0.1)
+                disturb(server, crowd)
+                crowd.finish(again, size)
+                crowd.row(name)
+            finally:
+                crowd.signal(signal.SIGKILL)
+                server.end()
+        SCENARIOS[disturb.__name__] = scenario
+        return disturb
+    return wrap
+
+
+SCENARIOS = {}
+
+
+@one("nothing goes wrong")
+def calm(server, crowd):
+    pass
+
+
+@one("two clients are killed and started again")
+def kills(server, crowd):
+    for _, process in crowd.running[:2]:
+        process.kill()
+
+
+@one("all connections are cut, ten times")
+def cuts(server, crowd):
+    for _ in range(10):
+        server.tell("CLIENT KILL TYPE normal")
+        time.sleep(0.15)
+
+
+@one("the server halts, three times for a second")
+def halts(server, crowd):
+    for _ in range(3):
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        server.process.send_signal(signal.SIGCONT)
+        time.sleep(0.3)
+
+
+@one("the server halts for 12 s, longer than answers may take")
+def long_halt(server, crowd):
+    server.process.send_signal(signal.SIGSTOP)
+    time.sleep(12)
+    server.process.send_signal(signal.SIGCONT)
+
+
+@one("a script keeps the server busy for 7 s", "--lua-time-limit", "100")
+def busy(server, crowd):
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(b'EVAL "while true do end" 0\r\n')
+        time.sleep(7)
+        server.tell("SCRIPT KILL")
+
+
+@one("the server is killed and comes back with its file", "--appendonly", "yes", "--appendfsync", "always")
+def crash(server, crowd):
+    server.kill()
+    time.sleep(0.5)
+    server.start()
+
+
+@one("the server is killed and comes back empty")
+def empty(server, crowd):
+    server.kill()
+    time.sleep(0.5)
+    server.start()
+
+
+@one("`FLUSHALL`")
+def flush(server, crowd):
+    server.tell("FLUSHALL")
+
+
+OTHER = "-n 9000000 -p 1e-9".split()
+
+
+@one("`FLUSHALL`, and a newcomer with another `-n`", size=OTHER)
+def newcomer(server, crowd):
+    server.tell("FLUSHALL")
+    crowd.running.append(crowd.run(PROCESSES, OTHER))
+
+
+@one("`--reset` with another `-n` beneath the others", size=OTHER)
+def reset(server, crowd):
+    crowd.running.append(crowd.run(PROCESSES, OTHER, ["--reset", "--yes"]))
+
+
+@one("the server evicts the description", again=False)
+def evict(server, crowd):
+    server.tell("CONFIG SET maxmemory-policy allkeys-lru")
+    server.tell("DEL cbf:{set:meta}")  # as the least recently used key, it goes first
+
+
+@one("the server evicts a shard")
+def evict_shard(server, crowd):
+    server.tell("DEL cbf:{set:1}")
+
+
+@one("the clients are stopped and go on, ten times")
+def stops(server, crowd):
+    for _ in range(10):
+        crowd.signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        crowd.signal(signal.SIGCONT)
+        time.sleep(0.1)
+
+
+@one("the clients are stopped for 12 s and go on")
+def long_stop(server, crowd):
+    crowd.signal(signal.SIGSTOP)
+    time.sleep(12)
+    crowd.signal(signal.SIGCONT)
+
+
+@one("SIGINT while the server halts; all are started again")
+def interrupt(server, crowd):
+    server.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.5)
+    crowd.signal(signal.SIGINT)
+    began = time.monotonic()
+    while any(process.poll() is None for _, process in crowd.running) and time.monotonic() < began + 60:
+        time.sleep(0.05)
+    crowd.failures.append(f"ended {time.monotonic() - began:.1f} s after the signal")
+    server.process.send_signal(signal.SIGCONT)
+
+
+def cluster(name, take_over):
+    def scenario(folder):
+        options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
+        nodes = [Server(folder, *options) for _ in range(6)]
+        ids = [node.tell("CLUSTER MYID") for node in nodes]
+        try:
+            for i, node in enumerate(nodes):
+                node.tell(f"CLUSTER SET-CONFIG-EPOCH {i + 1}")
+                if i < 3:
+                    slots = " ".join(map(str, range(16384 * i // 3, 16384 * (i + 1) // 3)))
+                    node.tell(f"CLUSTER ADDSLOTS {slots}")
+                node.tell(f"CLUSTER MEET 127.0.0.1 {nodes[0].port}")
+            until(lambda: all("cluster_known_nodes:6\r" in node.tell("CLUSTER INFO") for node in nodes))
+            for i in range(3):
+                until(lambda: nodes[3 + i].tell(f"CLUSTER REPLICATE {ids[i]}") == "OK")
+            until(lambda: all("cluster_state:ok" in node.tell("CLUSTER INFO") for node in nodes))
+            until(lambda: all("link_status:up" in node.tell("INFO replication") for node in nodes[3:]))
+            crowd = Crowd(folder, ",".join(node.url for node in nodes))
+            crowd.await_claims(nodes[:3], 0.1)
+            take_over(nodes)
+            crowd.finish()
+            crowd.row(name)
+        finally:
+            for node in nodes:
+                node.end()
+    SCENARIOS[take_over.__name__] = scenario
+
+
+def failover(nodes):
+    for node in nodes[3:]:
+        node.tell("CLUSTER FAILOVER")
+        time.sleep(1)
+
+
+def dead_master(nodes):
+    nodes[0].kill()
+
+
+cluster("cluster of 3: each replica takes over when told to", failover)
+cluster("cluster of 3: a master dies, its replica takes over", dead_master)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
+    parser.add_argument("--lines", type=int, default=200_000)
+    parser.add_argument("bloomline", nargs="?", default="target/release/bloomline")
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO")
+    arguments = parser.parse_args()
+    arguments.bloomline = os.path.abspath(arguments.bloomline)
+    version = subprocess.run([arguments.server, "--version"], capture_output=True, text=True).stdout
+    print(f"{' '.join(version.split()[:3])}\n")
+    print("| what happens | processes | lines | lost | twice | uncertain | failed |\n|---|---:|---:|---:|---:|---:|---|", flush=True)
+    for name in arguments.scenarios or SCENARIOS:
+        with tempfile.TemporaryDirectory() as folder:
+            SCENARIOS[name](pathlib.Path(folder))
