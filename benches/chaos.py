@@ -112,8 +112,8 @@ class Crowd:
                     self.uncertain += int(line.split("up to ")[1].split()[0])
             if process.returncode not in (0, -signal.SIGKILL):
                 errors = [line for line in said if line.startswith("bloomline: ") and "warning" not in line]
-                self.failures.append(errors[-1][11:] if errors else f"exit code {process.returncode}")
-            if process.returncode != 0 and again:
+                self.failures += [error[11:] for error in errors[-1:]]
+            if process.returncode != 0 and again and len(self.outputs) < 50:
                 time.sleep(0.2)
                 self.running.append(self.run(i, size))
 

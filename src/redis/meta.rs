@@ -2,11 +2,12 @@
 
 use super::error::RedisFilterError;
 use super::shards::{SHARD_BYTES, check_size};
-use crate::block::PROBES;
+use crate::block::{BLOCK_BYTES, PROBES};
 use crate::hash::KeyHasher;
 use crate::kernel::Selected;
 use crate::params::Params;
 use crate::storage::MAX_BLOCKS;
+use redis::Value;
 use std::hash::{BuildHasher, RandomState};
 
 const VERSION: u64 = 2;
@@ -32,6 +33,14 @@ pub(super) fn new_mark(made: u64) -> u64 {
 /// Whether a mark is of the filter with this `made`.
 pub(super) fn is_of(mark: u64, made: u64) -> bool {
     mark >> 32 == 1 << MADE_BITS | made
+}
+
+/// Whether a string of this length that ends so is a shard with its mark. What a client leaves that has not noticed yet
+/// that its filter is gone has none, and need not be kept.
+pub(super) fn is_marked(length: &Value, end: &Value) -> bool {
+    let (Value::Int(length), Value::BulkString(end)) = (length, end) else { return false };
+    let mark = end[..].try_into().map_or(0, u64::from_be_bytes);
+    length % BLOCK_BYTES as i64 == 8 && mark >> 62 == 1
 }
 
 /// The line that describes a filter.

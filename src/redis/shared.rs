@@ -55,11 +55,12 @@ impl<T: Transport> SharedFilter<T> {
         let key = Key::new(name, META);
         let first = Key::new(name, 0);
         // Reads only, for most clients open a filter that is there.
-        let look = [(key.slot, key.command("GET")), (first.slot, first.command("STRLEN"))];
+        let end = first.command("GETRANGE").arg(-8).arg(-1).take();
+        let look = [(key.slot, key.command("GET")), (first.slot, first.command("STRLEN")), (first.slot, end)];
         let mut job = Commands::new(look);
         nodes.run(&mut job).await?;
-        let [mut line, length] = <[Value; 2]>::try_from(job.answers).expect("an answer to each");
-        if line == Value::Nil && length != Value::Int(0) {
+        let [mut line, length, end] = <[Value; 3]>::try_from(job.answers).expect("an answer to each");
+        if line == Value::Nil && meta::is_marked(&length, &end) {
             // Somebody may have made it in between.
             line = read(&mut nodes, &key, None).await?;
             if line == Value::Nil {

@@ -390,6 +390,7 @@ fn a_script_that_runs_is_waited_for() {
             // Until it is killed.
             redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
         });
+        let _killer = Killer(&server);
         crate::servers::eventually("it is busy", || is_busy(&server));
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(500));
@@ -408,6 +409,7 @@ fn a_script_that_runs_is_waited_for() {
             let mut connection = client.get_connection().unwrap();
             redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
         });
+        let _killer = Killer(&server);
         crate::servers::eventually("it is busy", || is_busy(&server));
         let address = server.address().patience(Duration::from_millis(200));
         failed(RedisBloomFilter::open(&address, "f"), &["BUSY"]);
@@ -416,6 +418,16 @@ fn a_script_that_runs_is_waited_for() {
         thread::sleep(Duration::from_millis(300));
         server.tell::<()>("SCRIPT KILL");
     });
+}
+
+/// Ends scripts also where the test fails.
+struct Killer<'a>(&'a Server);
+
+impl Drop for Killer<'_> {
+    fn drop(&mut self) {
+        let mut connection = redis::Client::open(self.0.url()).unwrap().get_connection().unwrap();
+        _ = redis::cmd("SCRIPT").arg("KILL").exec(&mut connection);
+    }
 }
 
 fn is_busy(server: &Server) -> bool {
