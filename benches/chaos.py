@@ -124,7 +124,7 @@ class Crowd:
                 printed.update(lines)
         lost = sum(self.line(i) not in printed for i in range(self.lines))
         twice = sum(printed.values()) - len(printed)
-        failed = f"{len(self.failures)}: {self.failures[0][:90]}" if self.failures else "0"
+        failed = f"{len(self.failures)}: {self.failures[0][:70]}" if self.failures else "0"
         print(f"| {name} | {PROCESSES} | {self.lines:,} | {lost:,} | {twice:,} | {self.uncertain:,} | {failed} |", flush=True)
 
     def await_claims(self, servers, share):
@@ -234,10 +234,13 @@ def reset(server, crowd):
     crowd.running.append(crowd.run(PROCESSES, OTHER, ["--reset", "--yes"]))
 
 
-@one("the server evicts the description", again=False)
+@one("the server evicts the description; all begin again with `--reset`")
 def evict(server, crowd):
-    server.tell("CONFIG SET maxmemory-policy allkeys-lru")
-    server.tell("DEL cbf:{set:meta}")  # as the least recently used key, it goes first
+    server.tell("DEL cbf:{set:meta}")
+    crowd.finish(again=False)
+    crowd.running.append(crowd.run(0, more=["--reset", "--yes"]))
+    until(lambda: server.tell("EXISTS cbf:{set:meta}") == "1")
+    crowd.running += [crowd.run(i) for i in range(1, PROCESSES)]
 
 
 @one("the server evicts a shard")
@@ -308,7 +311,8 @@ def failover(nodes):
 
 
 def dead_master(nodes):
-    nodes[0].kill()
+    slot = int(nodes[0].tell("CLUSTER KEYSLOT cbf:{set:0}"))
+    nodes[slot * 3 // 16384].kill()
 
 
 cluster("cluster of 3: each replica takes over when told to", failover)
