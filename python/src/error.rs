@@ -43,9 +43,11 @@ pub(crate) fn redis(error: RedisFilterError) -> PyErr {
         RedisFilterError::Build(error) => build(error),
         RedisFilterError::Unreachable { .. } => PyConnectionError::new_err(text),
         RedisFilterError::Denied { .. } => PyPermissionError::new_err(text),
-        RedisFilterError::OutOfMemory { .. } | RedisFilterError::ReadOnly { .. } | RedisFilterError::Refused { .. } => {
-            PyOSError::new_err(text)
-        }
+        RedisFilterError::OutOfMemory { .. }
+        | RedisFilterError::ReadOnly { .. }
+        | RedisFilterError::Refused { .. }
+        | RedisFilterError::Gone { .. }
+        | RedisFilterError::Replaced { .. } => PyOSError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

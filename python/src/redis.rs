@@ -32,7 +32,8 @@ const PORTION: usize = 4096;
 /// Of all processes that add a key, one is told that it is new. If a connection breaks before the answer, the key may be
 /// reported as new twice, and is counted in uncertain; it is never lost. A server that can't be reached is a
 /// ConnectionError, one that denies access a PermissionError, another failure of it an OSError, and a name or a size that
-/// does not fit a ValueError.
+/// does not fit a ValueError. A filter that is removed, evicted or made anew beneath an object is missed within a second of
+/// use; all calls of the object are an OSError then.
 ///
 /// Threads take turns, with the GIL free. A forked process opens connections of its own; fork when no other thread is
 /// within a call. It does not pickle, for the URL may hold a password.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -112,17 +113,19 @@ def test_errors_of_the_server(redis: Server) -> None:
 
 def test_claims_outlive_an_error(redis: Server) -> None:
     """Keys that were sent and not answered are reported as new, in the exception too."""
-    made = (RedisBloomFilter(redis.url, "f", 100_000, 0.001, patience=0.2, response_timeout=0.2) for _ in range(2))
-    seen, other = made
+    times = {"patience": 0.2, "response_timeout": 0.2, "connect_timeout": 0.2}
+    seen, other = (RedisBloomFilter(redis.url, "f", 100_000, 0.001, **times) for _ in range(2))
     assert seen.add("seen") and other.add("other")
     os.kill(redis.process.pid, signal.SIGSTOP)
     try:
+        # At once, for a connection that is idle for a second is tried before anything is sent.
+        doubt = ThreadPoolExecutor(1).submit(other.add, "doubt")
         with pytest.raises(ConnectionError) as raised:
             seen.add_many(range(5000))
         new = raised.value.new  # type: ignore[attr-defined]
         assert new.dtype == bool and new[:4096].all() and not new[4096:].any()
         # Nobody knows whether it was claimed, so it is new.
-        assert other.add("doubt") and (other.uncertain, seen.uncertain) == (1, 4096)
+        assert doubt.result() and (other.uncertain, seen.uncertain) == (1, 4096)
     finally:
         os.kill(redis.process.pid, signal.SIGCONT)
     assert seen.add_many(range(5000))[4096:].all()
@@ -199,3 +202,16 @@ except KeyboardInterrupt as stopped:
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert answer.stdout == "True\n", answer.stderr
+
+
+def test_a_filter_that_is_removed_beneath(redis: Server) -> None:
+    seen = RedisBloomFilter(redis.url, "gone", 1000, 0.01)
+    seen.add("a")
+    RedisBloomFilter(redis.url, "gone").delete()
+    time.sleep(1.1)
+    # The claim that finds it out is answered.
+    with pytest.raises(OSError, match="is gone"):
+        for key in range(3):
+            seen.add(key)
+    with pytest.raises(OSError, match="is gone"):
+        "a" in seen
