@@ -98,7 +98,10 @@ fn every_key_is_claimed_once_over_every_growth() {
                 let (held, full) = (u64::from(threads) * batch as u64, frozen.stages().len() - 1);
                 let twice: u64 = (0..full).map(|stage| held.min(first << stage)).sum();
                 let (keys, least) = (frozen.keys(), u64::from(KEYS));
-                assert!((least..=least + twice).contains(&keys), "{keys}, {threads} threads, batches of {batch}, {first}");
+                assert!(
+                    (least..=least + twice).contains(&keys),
+                    "{keys}, {threads} threads, batches of {batch}, {first}"
+                );
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::exchange::{Failure, IDLE, Outcome, Parcel};
 use super::nodes::Transport;
+use super::packed::Packed;
 use super::server::RedisServer;
 use super::topology::Node;
 use super::wire::Wire;
@@ -43,11 +44,13 @@ impl Open {
 }
 
 impl Transport for Blocking {
+    type Sink = Packed;
+
     fn new(server: &RedisServer, readonly: bool) -> Self {
         Self { server: server.clone(), readonly, open: HashMap::new() }
     }
 
-    async fn exchange(&mut self, parcels: &mut [Parcel]) -> Vec<Outcome> {
+    async fn exchange(&mut self, parcels: &mut [Parcel<Packed>]) -> Vec<Outcome> {
         // All nodes get their commands before the first answer is read.
         let sent: Vec<_> = parcels.iter().map(|parcel| self.send(parcel)).collect();
         let receive = |(sent, parcel): (Result<(), Failure>, _)| match sent {
@@ -77,20 +80,20 @@ impl Transport for Blocking {
 }
 
 impl Blocking {
-    fn send(&mut self, parcel: &Parcel) -> Result<(), Failure> {
+    fn send(&mut self, parcel: &Parcel<Packed>) -> Result<(), Failure> {
         let connection = self.connection(&parcel.node).map_err(|error| Failure { error, sent: false })?;
-        connection.send(&parcel.pipeline.get_packed_pipeline()).map_err(|error| {
+        connection.send(&parcel.commands.0).map_err(|error| {
             self.open.remove(&parcel.node);
             // The first of the commands may have arrived.
             Failure { error, sent: true }
         })
     }
 
-    fn receive(&mut self, parcel: &Parcel) -> Outcome {
-        let mut answers = Vec::with_capacity(parcel.answers());
+    fn receive(&mut self, parcel: &Parcel<Packed>) -> Outcome {
+        let mut answers = Vec::with_capacity(parcel.answers);
         let error = match self.open.get_mut(&parcel.node) {
             Some(Open { connection, idle }) => loop {
-                if answers.len() == parcel.answers() {
+                if answers.len() == parcel.answers {
                     *idle = Some(Instant::now());
                     return Outcome { answers, failure: None };
                 }

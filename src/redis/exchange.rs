@@ -6,9 +6,10 @@
 //! Here every command that may have been carried out without an answer is *doubted* from then on.
 
 use super::error::RedisFilterError;
+use super::packed::Sink;
 use super::shards::KEY_PREFIX;
 use super::topology::{Node, Topology, refusal};
-use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerError, ServerErrorKind, Value};
+use redis::{Arg, Cmd, ErrorKind, RedisError, ServerError, ServerErrorKind, Value};
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,8 @@ pub(super) trait Job {
     fn len(&self) -> usize;
     /// The slot of a command's key.
     fn slot(&self, i: usize) -> u16;
-    /// The command.
-    fn command(&self, i: usize) -> Cmd;
+    /// Writes the command.
+    fn write(&self, i: usize, sink: &mut impl Sink);
     /// Whether a replica may answer the command.
     fn may_ask_replica(&self, _i: usize) -> bool {
         false
@@ -68,19 +69,14 @@ struct Open {
 }
 
 /// Commands for one node.
-pub(super) struct Parcel {
+pub(super) struct Parcel<S> {
     pub(super) node: Node,
     opens: Vec<Open>,
     /// An `ASKING` precedes each command.
     asking: bool,
-    pub(super) pipeline: Pipeline,
-}
-
-impl Parcel {
+    pub(super) commands: S,
     /// How many answers to expect.
-    pub(super) fn answers(&self) -> usize {
-        self.pipeline.len()
-    }
+    pub(super) answers: usize,
 }
 
 /// What came of a parcel.
@@ -125,12 +121,12 @@ impl<'a, J: Job> Exchange<'a, J> {
     }
 
     /// The commands without an answer, by node.
-    pub(super) fn parcels(&mut self, topology: &Topology) -> Vec<Parcel> {
+    pub(super) fn parcels<S: Sink>(&mut self, topology: &Topology) -> Vec<Parcel<S>> {
         self.round = Round { cluster: matches!(topology, Topology::Cluster(_)), ..Round::default() };
         let mut opens = mem::take(&mut self.open);
         // In their order, so that of equal keys the first is claimed.
         opens.sort_by_key(|open| open.command);
-        let mut parcels: Vec<Parcel> = Vec::new();
+        let mut parcels: Vec<Parcel<S>> = Vec::new();
         for mut open in opens {
             let slot = self.job.slot(open.command);
             let ask = open.ask.take();
@@ -146,21 +142,24 @@ impl<'a, J: Job> Exchange<'a, J> {
             let asking = ask.is_some();
             let found = parcels.iter().position(|parcel| parcel.asking == asking && parcel.node == *node);
             let place = found.unwrap_or_else(|| {
-                parcels.push(Parcel { node: node.clone(), opens: Vec::new(), asking, pipeline: Pipeline::new() });
+                let (node, commands) = (node.clone(), S::default());
+                parcels.push(Parcel { node, opens: Vec::new(), asking, commands, answers: 0 });
                 parcels.len() - 1
             });
             let parcel = &mut parcels[place];
             if asking {
-                parcel.pipeline.add_command(redis::cmd("ASKING"));
+                parcel.commands.begin(1);
+                parcel.commands.argument(b"ASKING");
             }
-            parcel.pipeline.add_command(self.job.command(open.command));
+            self.job.write(open.command, &mut parcel.commands);
+            parcel.answers += 1 + usize::from(asking);
             parcel.opens.push(open);
         }
         parcels
     }
 
     /// Takes what came of a parcel.
-    pub(super) fn take(&mut self, parcel: Parcel, outcome: Outcome) {
+    pub(super) fn take<S>(&mut self, parcel: Parcel<S>, outcome: Outcome) {
         let Parcel { node, opens, asking, .. } = parcel;
         let Outcome { answers, failure } = outcome;
         // The answer to each command comes after that to its `ASKING`.
@@ -217,7 +216,9 @@ impl<'a, J: Job> Exchange<'a, J> {
             (Some(ReadOnly), _) => self.fatal = Some(RedisFilterError::ReadOnly { node: node.to_string() }),
             (None, "OOM") => self.fatal = Some(RedisFilterError::OutOfMemory { node: node.to_string() }),
             (None, "WRONGTYPE") => {
-                let key = key_of(&self.job.command(open.command));
+                let mut command = Cmd::new();
+                self.job.write(open.command, &mut command);
+                let key = key_of(&command);
                 self.fatal = Some(RedisFilterError::NotBloomline { key });
             }
             (kind, code) => {
@@ -332,6 +333,7 @@ fn fatal(node: &Node, error: &RedisError) -> Option<RedisFilterError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packed::Packed;
     use super::*;
     use std::io;
 
@@ -355,10 +357,8 @@ mod tests {
         fn slot(&self, i: usize) -> u16 {
             self.slots[i]
         }
-        fn command(&self, i: usize) -> Cmd {
-            let mut cmd = redis::cmd("INCRBY");
-            cmd.arg("cbf:{f:0}").arg(i);
-            cmd
+        fn write(&self, i: usize, sink: &mut impl Sink) {
+            sink.command(redis::cmd("INCRBY").arg("cbf:{f:0}").arg(i));
         }
         fn may_ask_replica(&self, _: usize) -> bool {
             true
@@ -395,7 +395,11 @@ mod tests {
         Outcome { answers: values.iter().copied().map(Value::Int).collect(), failure: None }
     }
 
-    fn ports(parcels: &[Parcel]) -> Vec<u16> {
+    fn send(exchange: &mut Exchange<Counting>, topology: &Topology) -> Vec<Parcel<Packed>> {
+        exchange.parcels(topology)
+    }
+
+    fn ports(parcels: &[Parcel<Packed>]) -> Vec<u16> {
         parcels.iter().map(|parcel| parcel.node.port()).collect()
     }
 
@@ -403,7 +407,7 @@ mod tests {
     fn commands_go_to_their_nodes_and_answers_to_their_commands() {
         let mut job = Counting::new(&[0, 100, 1, 101]);
         let mut exchange = Exchange::new(&mut job, PATIENCE, false);
-        let parcels = exchange.parcels(&cluster());
+        let parcels = send(&mut exchange, &cluster());
         assert_eq!(ports(&parcels), [1, 2]);
         let mut next = 10;
         for parcel in parcels {
@@ -418,14 +422,14 @@ mod tests {
     fn what_may_have_been_carried_out_unheard_is_doubted() {
         let mut job = Counting::new(&[0, 0, 100]);
         let mut exchange = Exchange::new(&mut job, PATIENCE, false);
-        let mut parcels = exchange.parcels(&cluster()).into_iter();
+        let mut parcels = send(&mut exchange, &cluster()).into_iter();
         let first = Outcome { answers: vec![Value::Int(1)], failure: broken(true) };
         exchange.take(parcels.next().unwrap(), first);
         // The other node was never reached.
         exchange.take(parcels.next().unwrap(), Outcome { answers: vec![], failure: broken(false) });
         assert!(matches!(exchange.next(), Ok(Next::Again { refresh: true, wait }) if !wait.is_zero()));
-        for parcel in exchange.parcels(&cluster()) {
-            assert_eq!(parcel.answers(), 1);
+        for parcel in send(&mut exchange, &cluster()) {
+            assert_eq!(parcel.answers, 1);
             exchange.take(parcel, answers(&[2]));
         }
         assert_eq!(exchange.next(), Ok(Next::Done));
@@ -436,13 +440,13 @@ mod tests {
     fn refusals_are_not_doubted_and_redirections_followed() {
         let mut job = Counting::new(&[0, 1]);
         let mut exchange = Exchange::new(&mut job, PATIENCE, false);
-        let parcel = exchange.parcels(&cluster()).remove(0);
+        let parcel = send(&mut exchange, &cluster()).remove(0);
         let refusals = vec![server_error("ASK 0 n:7"), server_error("MOVED 1 n:2")];
         exchange.take(parcel, Outcome { answers: refusals, failure: None });
         assert_eq!(exchange.next(), Ok(Next::Again { wait: Duration::ZERO, refresh: true }));
-        let mut parcels = exchange.parcels(&cluster());
+        let mut parcels = send(&mut exchange, &cluster());
         assert_eq!(ports(&parcels), [7, 1]);
-        assert_eq!(parcels[0].answers(), 2);
+        assert_eq!(parcels[0].answers, 2);
         let asked = Outcome { answers: vec![Value::Okay, Value::Int(1)], failure: None };
         exchange.take(parcels.remove(0), asked);
         exchange.take(parcels.remove(0), answers(&[1]));
@@ -454,11 +458,11 @@ mod tests {
     fn a_replica_is_asked_once_and_then_the_primary() {
         let mut job = Counting::new(&[0]);
         let mut exchange = Exchange::new(&mut job, PATIENCE, true);
-        let mut parcels = exchange.parcels(&cluster());
+        let mut parcels = send(&mut exchange, &cluster());
         assert_eq!(ports(&parcels), [11]);
         exchange.take(parcels.remove(0), Outcome { answers: vec![], failure: broken(true) });
         exchange.next().unwrap();
-        assert_eq!(ports(&exchange.parcels(&cluster())), [1]);
+        assert_eq!(ports(&send(&mut exchange, &cluster())), [1]);
     }
 
     #[test]
@@ -470,7 +474,7 @@ mod tests {
         ] {
             let mut job = Counting::new(&[0, 0]);
             let mut exchange = Exchange::new(&mut job, PATIENCE, false);
-            let parcel = exchange.parcels(topology).remove(0);
+            let parcel = send(&mut exchange, topology).remove(0);
             exchange.take(parcel, Outcome { answers: vec![Value::Int(1), server_error(line)], failure: None });
             assert_eq!(exchange.next(), Err(expected));
             assert_eq!(job.abandoned, [(1, false)]);
@@ -483,7 +487,7 @@ mod tests {
         ] {
             let mut job = Counting::new(&[0]);
             let mut exchange = Exchange::new(&mut job, PATIENCE, false);
-            let parcel = exchange.parcels(&one).remove(0);
+            let parcel = send(&mut exchange, &one).remove(0);
             exchange.take(parcel, Outcome { answers: vec![server_error(line)], failure: None });
             assert!(format!("{:?}", exchange.next().unwrap_err()).starts_with(name));
         }
@@ -493,7 +497,7 @@ mod tests {
     fn an_answer_that_makes_no_sense_leaves_its_command_in_doubt() {
         let mut job = Counting::new(&[0, 0, 0]);
         let mut exchange = Exchange::new(&mut job, PATIENCE, false);
-        let parcel = exchange.parcels(&cluster()).remove(0);
+        let parcel = send(&mut exchange, &cluster()).remove(0);
         let answers = vec![Value::Int(1), Value::Nil, server_error("LOADING")];
         exchange.take(parcel, Outcome { answers, failure: None });
         let message = "its answer makes no sense".into();
@@ -508,7 +512,7 @@ mod tests {
         let started = Instant::now();
         let mut waits = Vec::new();
         let error = loop {
-            for parcel in exchange.parcels(&cluster()) {
+            for parcel in send(&mut exchange, &cluster()) {
                 exchange.take(parcel, Outcome { answers: vec![server_error("CLUSTERDOWN")], failure: None });
             }
             match exchange.next() {

@@ -1,6 +1,7 @@
 //! The jobs: which commands each sends, and what their answers mean.
 
 use super::exchange::Job;
+use super::packed::Sink;
 use super::shards::{Key, Probes, Shards, word_of};
 use crate::atomic_filter::AtomicBloomFilter;
 use crate::block::Block;
@@ -88,8 +89,8 @@ impl Job for Claims<'_> {
         self.asked.key(i).slot
     }
 
-    fn command(&self, i: usize) -> Cmd {
-        self.asked.probes[i].1.claim(self.asked.key(i))
+    fn write(&self, i: usize, sink: &mut impl Sink) {
+        self.asked.probes[i].1.claim(self.asked.key(i), sink);
     }
 
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
@@ -121,8 +122,8 @@ impl Job for Queries<'_> {
         self.0.key(i).slot
     }
 
-    fn command(&self, i: usize) -> Cmd {
-        self.0.probes[i].1.read(self.0.key(i))
+    fn write(&self, i: usize, sink: &mut impl Sink) {
+        self.0.probes[i].1.read(self.0.key(i), sink);
     }
 
     fn may_ask_replica(&self, _: usize) -> bool {
@@ -168,8 +169,8 @@ impl Job for Commands {
         self.commands[i].0
     }
 
-    fn command(&self, i: usize) -> Cmd {
-        self.commands[i].1.clone()
+    fn write(&self, i: usize, sink: &mut impl Sink) {
+        sink.command(&self.commands[i].1);
     }
 
     fn take(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
@@ -197,8 +198,8 @@ impl<C: Fn() -> Cmd, T: FnMut(Value) -> Option<()>> Job for Piece<C, T> {
         self.slot
     }
 
-    fn command(&self, _: usize) -> Cmd {
-        (self.command)()
+    fn write(&self, _: usize, sink: &mut impl Sink) {
+        sink.command(&(self.command)());
     }
 
     fn take(&mut self, _: usize, answer: Value, _: bool) -> Option<()> {

@@ -13,6 +13,7 @@
 //! Further down, `shards` knows where a block is on a server, `meta` describes a filter to its server, `watch` tells
 //! whether it is still the same filter, `server` has the addresses, and `topology` knows which node serves a slot.
 
+mod answers;
 mod blocking;
 mod error;
 mod exchange;
@@ -20,6 +21,7 @@ mod filter;
 mod jobs;
 mod meta;
 mod nodes;
+mod packed;
 mod server;
 mod shards;
 mod shared;

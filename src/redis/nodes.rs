@@ -2,6 +2,7 @@
 
 use super::error::RedisFilterError;
 use super::exchange::{Exchange, Job, Next, Outcome, Parcel, unanswered};
+use super::packed::Sink;
 use super::server::RedisServer;
 use super::topology::{Node, Topology};
 use redis::{Cmd, RedisResult, Value, cmd};
@@ -11,12 +12,15 @@ use std::time::{Duration, Instant};
 ///
 /// The futures of a transport that blocks are ready when they are first polled.
 pub(super) trait Transport: Sized {
+    /// What commands are written to.
+    type Sink: Sink;
+
     /// No connections yet. With `readonly`, each begins with `READONLY`, so that replicas answer.
     fn new(server: &RedisServer, readonly: bool) -> Self;
 
     /// Sends each parcel to its node and then waits for all answers. Returns what came of each parcel, in their order.
-    /// Takes the pipelines, if it needs to.
-    async fn exchange(&mut self, parcels: &mut [Parcel]) -> Vec<Outcome>;
+    /// Takes the commands, if it needs to.
+    async fn exchange(&mut self, parcels: &mut [Parcel<Self::Sink>]) -> Vec<Outcome>;
 
     /// Sends one command, and does not send it again.
     async fn ask(&mut self, node: &Node, command: &Cmd) -> RedisResult<Value>;

@@ -5,6 +5,7 @@
 
 use super::error::RedisFilterError;
 use super::meta;
+use super::packed::Sink;
 use crate::block::{self, BLOCK_BYTES, LANES, Pattern};
 use crate::error::BuildError;
 use crate::fpr;
@@ -129,18 +130,26 @@ pub(super) fn check_name(name: &str) -> Result<(), RedisFilterError> {
 }
 
 impl Probes {
-    /// The command that sets all bits of the key at once. Its answer has what each bit was.
-    pub(super) fn claim(&self, key: &Key) -> Cmd {
-        let mut command = key.command("BITFIELD");
+    /// Writes the command that sets all bits of the key at once. Its answer has what each bit was.
+    pub(super) fn claim(&self, key: &Key, sink: &mut impl Sink) {
+        sink.begin(2 + 4 * self.count());
+        sink.argument(b"BITFIELD");
+        sink.argument(key.name.as_bytes());
         for bit in self.bits() {
-            command.arg("SET").arg("u1").arg(bit).arg(1);
+            sink.argument(b"SET");
+            sink.argument(b"u1");
+            sink.number(bit);
+            sink.argument(b"1");
         }
-        command
     }
 
-    /// The command that reads the block.
-    pub(super) fn read(&self, key: &Key) -> Cmd {
-        key.command("GETRANGE").arg(self.offset).arg(self.offset + BLOCK_BYTES - 1).take()
+    /// Writes the command that reads the block.
+    pub(super) fn read(&self, key: &Key, sink: &mut impl Sink) {
+        sink.begin(4);
+        sink.argument(b"GETRANGE");
+        sink.argument(key.name.as_bytes());
+        sink.number(self.offset);
+        sink.number(self.offset + BLOCK_BYTES - 1);
     }
 
     /// Whether the answer to a claim says that a bit was 0. `None` if it is not the answer to a claim.
@@ -154,7 +163,7 @@ impl Probes {
                 _ => return None,
             }
         }
-        (bits.len() == self.bits().count()).then_some(lacking)
+        (bits.len() == self.count()).then_some(lacking)
     }
 
     /// Whether a block has all bits of the key. The server leaves out the end of a block that was never written.
@@ -165,11 +174,19 @@ impl Probes {
     /// The positions of the bits in the shard, as the server counts them.
     fn bits(&self) -> impl Iterator<Item = usize> {
         self.words.iter().flat_map(move |&(word, mask)| {
-            (0..64).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| {
+            let some = |mask: u64| (mask != 0).then_some(mask);
+            // Each step takes the lowest bit away.
+            std::iter::successors(some(mask), move |mask| some(mask & (mask - 1))).map(move |mask| {
+                let bit = mask.trailing_zeros() as usize;
                 let byte = self.offset + 8 * word + bit / 8;
                 8 * byte + 7 - bit % 8
             })
         })
+    }
+
+    /// How many bits there are.
+    fn count(&self) -> usize {
+        self.words.iter().map(|(_, mask)| mask.count_ones() as usize).sum()
     }
 }
 

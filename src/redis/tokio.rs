@@ -5,7 +5,7 @@ use super::nodes::Transport;
 use super::server::RedisServer;
 use super::topology::Node;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Cmd, RedisResult, Value, cmd};
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisResult, Value, cmd};
 use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -28,16 +28,18 @@ struct Open {
 }
 
 impl Transport for Tokio {
+    type Sink = Pipeline;
+
     fn new(server: &RedisServer, readonly: bool) -> Self {
         Self { server: server.clone(), readonly, open: Arc::default() }
     }
 
-    async fn exchange(&mut self, parcels: &mut [Parcel]) -> Vec<Outcome> {
+    async fn exchange(&mut self, parcels: &mut [Parcel<Pipeline>]) -> Vec<Outcome> {
         // A task that the end of the runtime cancels leaves this outcome: its commands are in doubt.
         let mut outcomes: Vec<_> = parcels.iter().map(|_| Outcome { answers: Vec::new(), failure: None }).collect();
         let mut answering = JoinSet::new();
         for (i, parcel) in parcels.iter_mut().enumerate() {
-            let (expected, pipeline) = (parcel.answers(), mem::take(&mut parcel.pipeline));
+            let (expected, pipeline) = (parcel.answers, mem::take(&mut parcel.commands));
             match self.connection(&parcel.node).await {
                 Ok(mut connection) => {
                     _ = answering.spawn(async move {

@@ -8,8 +8,9 @@ use super::error::RedisFilterError;
 use super::exchange::Job;
 use super::jobs::Commands;
 use super::meta;
+use super::packed::Sink;
 use super::shards::{Key, META, Shards};
-use redis::{Cmd, Value};
+use redis::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -198,8 +199,11 @@ impl<J: Job> Job for Watched<'_, J> {
         self.of_look(i).map_or_else(|| self.job.slot(i), |i| self.look.commands.slot(i))
     }
 
-    fn command(&self, i: usize) -> Cmd {
-        self.of_look(i).map_or_else(|| self.job.command(i), |i| self.look.commands.command(i))
+    fn write(&self, i: usize, sink: &mut impl Sink) {
+        match self.of_look(i) {
+            None => self.job.write(i, sink),
+            Some(i) => self.look.commands.write(i, sink),
+        }
     }
 
     /// A replica may lack what the client has seen at another node.

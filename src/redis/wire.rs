@@ -2,11 +2,13 @@
 //!
 //! The client crate's own connection takes a system call that a signal interrupts for a failure, and then skips an
 //! answer. A socket with a time-out is interrupted by every signal, and when a process that was stopped goes on. Its
-//! time-out also begins anew with each byte. Its parser is used here, and its commands.
+//! time-out also begins anew with each byte.
 
+use super::answers;
+use super::packed::{Packed, Sink};
 use super::server::{Ending, RedisServer};
 use super::topology::Node;
-use redis::{Cmd, ConnectionAddr, ErrorKind, Parser, RedisError, RedisResult, Value, cmd};
+use redis::{Cmd, ConnectionAddr, ErrorKind, RedisError, RedisResult, Value, cmd};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, ErrorKind::TimedOut, Read, Write};
@@ -18,9 +20,13 @@ use std::time::{Duration, Instant};
 /// How long a system call waits. Then time is looked at, and whether the caller wants an end.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Bytes to read at once, at least.
+const READ: usize = 1 << 16;
+
 pub(super) struct Wire {
     stream: Stream,
-    parser: Parser,
+    /// What came and was not taken.
+    came: Came,
     ending: Ending,
     timeout: Duration,
 }
@@ -53,7 +59,7 @@ impl Wire {
             other => return Err(invalid(&format!("no connection to {other} is possible"))),
         };
         stream.set_timeouts()?;
-        let mut wire = Self { stream, parser: Parser::new(), ending: server.ending.clone(), timeout };
+        let mut wire = Self { stream, came: Came::default(), ending: server.ending.clone(), timeout };
         let settings = info.redis_settings();
         let mut greeting = Vec::new();
         if let Some(password) = settings.password() {
@@ -88,7 +94,9 @@ impl Wire {
 
     /// Sends a command and receives its answer.
     pub(super) fn ask(&mut self, command: &Cmd) -> RedisResult<Value> {
-        self.send(&command.get_packed_command())?;
+        let mut packed = Packed::default();
+        packed.command(command);
+        self.send(&packed.0)?;
         self.receive()
     }
 
@@ -109,7 +117,45 @@ impl Wire {
 
     /// Receives the next answer.
     pub(super) fn receive(&mut self) -> RedisResult<Value> {
-        self.parser.parse_value(Patient::new(&mut self.stream, &self.ending, self.timeout))
+        let mut patient = Patient::new(&mut self.stream, &self.ending, self.timeout);
+        loop {
+            if let Some((answer, length)) = answers::first(self.came.bytes())? {
+                self.came.start += length;
+                return Ok(answer);
+            }
+            if self.came.read(&mut patient)? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
+    }
+}
+
+/// Bytes that came.
+#[derive(Default)]
+struct Came {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Came {
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Reads more of them.
+    fn read(&mut self, stream: &mut impl Read) -> io::Result<usize> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        // An answer that is long is read in ever longer pieces.
+        let wanted = (2 * self.end).max(READ);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let read = stream.read(&mut self.buffer[self.end..])?;
+        self.end += read;
+        Ok(read)
     }
 }
 
