@@ -48,6 +48,18 @@ impl<'a> Asked<'a> {
         self.probes.iter().map(|(_, probes)| probes.shard)
     }
 
+    /// How many hashes are left to ask for.
+    pub(super) fn len(&self) -> usize {
+        self.probes.len()
+    }
+
+    /// Leaves out all but the first of equal hashes: no other can be new.
+    pub(super) fn without_equals(mut self) -> Self {
+        let mut met = HashSet::with_capacity(self.probes.len());
+        self.probes.retain(|(i, _)| met.insert(self.hashes[*i]));
+        self
+    }
+
     /// Tells the mirror that the server has the hash.
     fn remember(&self, command: usize) {
         if let Some(mirror) = self.mirror {
@@ -64,13 +76,12 @@ pub(super) struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    pub(super) fn new(mut asked: Asked<'a>) -> Self {
-        // Of equal hashes only the first can be new.
-        let mut met = HashSet::with_capacity(asked.hashes.len());
-        asked.probes.retain(|(i, _)| met.insert(asked.hashes[*i]));
-        // Nothing is claimed before it is answered.
-        asked.answers.fill(false);
-        Self { asked, uncertain: 0 }
+    /// Claims what was asked for and not found. The answers go to `new`, which is `false` all over: nothing is claimed before it
+    /// is answered.
+    pub(super) fn new(asked: Asked<'a>, new: &'a mut [bool]) -> Self {
+        let Asked { shards, mirror, hashes, answers: found, mut probes } = asked;
+        probes.retain(|(i, _)| !found[*i]);
+        Self { asked: Asked { shards, mirror, hashes, answers: new, probes }, uncertain: 0 }
     }
 
     /// Reports a key as new that this very call may have claimed, since nobody else will be told so.
@@ -111,31 +122,35 @@ impl Job for Claims<'_> {
 }
 
 /// Looks hashes up. The answers say which are found.
-pub(super) struct Queries<'a>(pub(super) Asked<'a>);
+pub(super) struct Queries<'a> {
+    pub(super) asked: Asked<'a>,
+    /// Whether replicas may answer.
+    pub(super) replicas: bool,
+}
 
 impl Job for Queries<'_> {
     fn len(&self) -> usize {
-        self.0.probes.len()
+        self.asked.probes.len()
     }
 
     fn slot(&self, i: usize) -> u16 {
-        self.0.key(i).slot
+        self.asked.key(i).slot
     }
 
     fn write(&self, i: usize, sink: &mut impl Sink) {
-        self.0.probes[i].1.read(self.0.key(i), sink);
+        self.asked.probes[i].1.read(self.asked.key(i), sink);
     }
 
     fn may_ask_replica(&self, _: usize) -> bool {
-        true
+        self.replicas
     }
 
     fn take(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
         let Value::BulkString(block) = answer else { return None };
-        let found = self.0.probes[i].1.are_in(&block);
-        self.0.answer(i, found);
+        let found = self.asked.probes[i].1.are_in(&block);
+        self.asked.answer(i, found);
         if found {
-            self.0.remember(i);
+            self.asked.remember(i);
         }
         Some(())
     }

@@ -22,6 +22,7 @@ mod jobs;
 mod meta;
 mod nodes;
 mod packed;
+mod repeats;
 mod server;
 mod shards;
 mod shared;

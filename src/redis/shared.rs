@@ -6,6 +6,7 @@ use super::exchange::Job;
 use super::jobs::{self, Asked, Claims, Commands, PIECE, Queries};
 use super::meta;
 use super::nodes::{Nodes, Transport};
+use super::repeats::Repeats;
 use super::server::RedisServer;
 use super::shards::{Key, META, Shards, check_name, check_size};
 use super::topology::Node;
@@ -41,6 +42,7 @@ pub(super) struct SharedFilter<T> {
     pub(super) hasher: KeyHasher,
     mirror: Option<Arc<AtomicBloomFilter>>,
     pub(super) uncertain: u64,
+    repeats: Repeats,
     watch: Watch,
     nodes: Nodes<T>,
 }
@@ -79,7 +81,7 @@ impl<T: Transport> SharedFilter<T> {
         }
         let (hasher, shards) = (KeyHasher::new(params.seed), Shards::new(name, params));
         let watch = Watch::new(&shards, &line, made);
-        Ok(Self { shards, hasher, mirror: None, uncertain: 0, watch, nodes })
+        Ok(Self { shards, hasher, mirror: None, uncertain: 0, repeats: Repeats::new(), watch, nodes })
     }
 
     /// Removes whatever the servers have of a filter. Returns whether they had anything.
@@ -92,7 +94,7 @@ impl<T: Transport> SharedFilter<T> {
     fn with_nodes(&self, nodes: Nodes<T>) -> Self {
         let Self { shards, hasher, mirror, watch, .. } = self;
         let (shards, hasher, mirror, watch) = (shards.clone(), hasher.clone(), mirror.clone(), watch.another());
-        Self { shards, hasher, mirror, uncertain: 0, watch, nodes }
+        Self { shards, hasher, mirror, uncertain: 0, repeats: Repeats::new(), watch, nodes }
     }
 
     /// The same filter for another client with connections of its own.
@@ -140,14 +142,24 @@ impl<T: Transport> SharedFilter<T> {
         batch::check_lengths(hashes.len(), new.len());
         // After an error, the portions that were not sent are not claimed.
         new.fill(false);
-        let Self { shards, mirror, watch, nodes, .. } = self;
+        let Self { shards, mirror, repeats, watch, nodes, .. } = self;
         for (hashes, new) in hashes.chunks(PORTION).zip(new.chunks_mut(PORTION)) {
-            let mut job = Claims::new(Asked::new(shards, mirror.as_deref(), hashes, new));
+            let mut seen = vec![false; hashes.len()];
+            let mut asked = Asked::new(shards, mirror.as_deref(), hashes, &mut seen).without_equals();
+            let keys = asked.len();
+            if repeats.are_worth_a_read(keys) {
+                let mut job = Queries { asked, replicas: false };
+                let used = job.asked.used().collect();
+                run(shards, watch, nodes, &mut job, used).await?;
+                asked = job.asked;
+            }
+            let mut job = Claims::new(asked, new);
             mark(shards, watch, nodes, job.asked.used().collect()).await?;
             let used = job.asked.used().collect();
             let result = run(shards, watch, nodes, &mut job, used).await;
             self.uncertain += job.uncertain;
             result?;
+            repeats.take(keys, new.iter().filter(|new| **new).count());
         }
         Ok(new.iter().filter(|new| **new).count())
     }
@@ -156,8 +168,9 @@ impl<T: Transport> SharedFilter<T> {
         batch::check_lengths(hashes.len(), found.len());
         let Self { shards, mirror, watch, nodes, .. } = self;
         for (hashes, found) in hashes.chunks(PORTION).zip(found.chunks_mut(PORTION)) {
-            let mut job = Queries(Asked::new(shards, mirror.as_deref(), hashes, found));
-            let used = job.0.used().collect();
+            let asked = Asked::new(shards, mirror.as_deref(), hashes, found);
+            let mut job = Queries { asked, replicas: true };
+            let used = job.asked.used().collect();
             run(shards, watch, nodes, &mut job, used).await?;
         }
         Ok(found.iter().filter(|found| **found).count())
