@@ -6,7 +6,7 @@
 BLOOMLINE is the command (target/release/bloomline). It needs redis-server or valkey-server, starts its own, and takes
 three minutes. Each process reads all lines, each from elsewhere on. A process that fails is started again, for the lines
 that are left. Lost: lines that no process printed. Twice: lines printed beyond the first time. Uncertain: what the
-processes said may come twice. Failed: how many ended with an error, and the first that one said.
+processes said may come twice, and with --redis-wait what too few replicas had in time. Failed: how many ended with an error, and the first that one said.
 """
 
 import argparse
@@ -81,9 +81,9 @@ def until(condition):
 class Crowd:
     """Processes that share the lines."""
 
-    def __init__(self, folder, url):
-        self.folder, self.url, self.lines = folder, url, arguments.lines
-        self.outputs, self.uncertain, self.failures = [], 0, []
+    def __init__(self, folder, url, options=(), times=1):
+        self.folder, self.url, self.lines, self.options = folder, url, times * arguments.lines, options
+        self.outputs, self.uncertain, self.unconfirmed, self.failures = [], 0, 0, []
         self.running = [self.run(i) for i in range(PROCESSES)]
 
     def line(self, i):
@@ -97,7 +97,7 @@ class Crowd:
         output = self.folder / f"out{len(self.outputs)}"
         self.outputs.append(output)
         command = [arguments.bloomline, "dedup", "--redis", self.url, "--name", "set", *size, "--no-mirror", "--stats=json",
-                   "--chunk-size", "16384", *more, str(source)]
+                   "--chunk-size", "16384", *self.options, *more, str(source)]
         return i, subprocess.Popen(command, stdout=open(output, "wb"), stderr=subprocess.PIPE, text=True)
 
     def finish(self, again=True, size=SIZE):
@@ -107,7 +107,9 @@ class Crowd:
             said = process.communicate()[1].splitlines()
             for line in said:
                 if line.startswith("{"):
-                    self.uncertain += json.loads(line).get("uncertain") or 0
+                    figures = json.loads(line)
+                    self.uncertain += figures.get("uncertain") or 0
+                    self.unconfirmed += figures.get("unconfirmed") or 0
                 elif "lines may have been printed by another process" in line and not said[-1].startswith("{"):
                     self.uncertain += int(line.split("up to ")[1].split()[0])
             if process.returncode not in (0, -signal.SIGKILL):
@@ -124,11 +126,12 @@ class Crowd:
                 printed.update(lines)
         lost = sum(self.line(i) not in printed for i in range(self.lines))
         twice = sum(printed.values()) - len(printed)
+        told = f"{self.uncertain:,}" + (f" and {self.unconfirmed:,}" if self.options else "")
         failed = f"{len(self.failures)}: {self.failures[0][:70]}" if self.failures else "0"
-        print(f"| {name} | {PROCESSES} | {self.lines:,} | {lost:,} | {twice:,} | {self.uncertain:,} | {failed} |", flush=True)
+        print(f"| {name} | {PROCESSES} | {self.lines:,} | {lost:,} | {twice:,} | {told} | {failed} |", flush=True)
 
     def await_claims(self, servers, share):
-        until(lambda: sum(server.claims() for server in servers) >= PROCESSES * self.lines * share
+        until(lambda: sum(server.claims() for server in servers) >= self.lines * share
               or all(process.poll() is not None for _, process in self.running))
 
     def signal(self, name):
@@ -276,7 +279,7 @@ def interrupt(server, crowd):
     server.process.send_signal(signal.SIGCONT)
 
 
-def cluster(name, take_over):
+def cluster(name, take_over, options=(), times=1):
     def scenario(folder):
         options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
         nodes = [Server(folder, *options) for _ in range(6)]
@@ -293,7 +296,7 @@ def cluster(name, take_over):
                 until(lambda: nodes[3 + i].tell(f"CLUSTER REPLICATE {ids[i]}") == "OK")
             until(lambda: all("cluster_state:ok" in node.tell("CLUSTER INFO") for node in nodes))
             until(lambda: all("link_status:up" in node.tell("INFO replication") for node in nodes[3:]))
-            crowd = Crowd(folder, ",".join(node.url for node in nodes))
+            crowd = Crowd(folder, ",".join(node.url for node in nodes), options, times)
             crowd.await_claims(nodes[:3], 0.1)
             take_over(nodes)
             crowd.finish()
@@ -301,7 +304,7 @@ def cluster(name, take_over):
         finally:
             for node in nodes:
                 node.end()
-    SCENARIOS[take_over.__name__] = scenario
+    SCENARIOS[take_over.__name__ + "_with_wait" * bool(options)] = scenario
 
 
 def failover(nodes):
@@ -315,8 +318,21 @@ def dead_master(nodes):
     nodes[slot * 3 // 16384].kill()
 
 
+def dead_masters(nodes):
+    slot = int(nodes[0].tell("CLUSTER KEYSLOT cbf:{set:0}"))
+    pair = nodes[slot * 3 // 16384::3]
+    for turn in range(4):
+        master, replica = pair[turn % 2], pair[1 - turn % 2]
+        master.kill()
+        until(lambda: "role:master" in (replica.tell("INFO replication") or ""))
+        master.start()
+        until(lambda: "link_status:up" in (master.tell("INFO replication") or ""))
+
+
 cluster("cluster of 3: each replica takes over when told to", failover)
 cluster("cluster of 3: a master dies, its replica takes over", dead_master)
+cluster("cluster of 3: four masters die, one after the other", dead_masters, times=20)
+cluster("the same with `--redis-wait 1`", dead_masters, ["--redis-wait", "1"], times=20)
 
 
 if __name__ == "__main__":

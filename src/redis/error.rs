@@ -211,7 +211,7 @@ impl fmt::Display for RedisFilterError {
             Self::Denied { node, message } => write!(
                 f,
                 "{node} denies access: {message}; give a user and a password in the URL, with the right to PING, GET, SET, \
-                 GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, CLUSTER|SLOTS, ASKING and READONLY"
+                 GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY"
             ),
             Self::OutOfMemory { node } => write!(
                 f,

@@ -7,6 +7,7 @@
 
 use super::error::RedisFilterError;
 use super::packed::Sink;
+use super::server::{Confirmation, RedisServer};
 use super::shards::KEY_PREFIX;
 use super::topology::{Node, Topology, refusal};
 use redis::{Arg, Cmd, ErrorKind, RedisError, ServerError, ServerErrorKind, Value};
@@ -28,6 +29,16 @@ pub(super) trait Job {
     /// Takes the answer. Returns `None` if it makes no sense. If `doubted`, the command may have been carried out
     /// before, and that answer was lost.
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()>;
+    /// Whether replicas are to have it.
+    fn wants_replicas(&self) -> bool {
+        false
+    }
+    /// Whether the answer holds even if the node forgets the command.
+    fn holds(&self, _i: usize, _answer: &Value) -> bool {
+        true
+    }
+    /// The command was answered, and too few replicas have it.
+    fn unconfirmed(&mut self, _i: usize) {}
     /// No answer will come. If `doubted`, the command may have been carried out.
     fn abandon(&mut self, _i: usize, _doubted: bool) {}
 }
@@ -37,6 +48,8 @@ pub(super) struct Exchange<'a, J> {
     job: &'a mut J,
     patience: Duration,
     replicas: bool,
+    /// Which replicas are to have what it does.
+    confirmation: Option<Confirmation>,
     /// Commands without an answer.
     open: Vec<Open>,
     /// When the last answer came, or the first command was sent.
@@ -68,6 +81,15 @@ struct Open {
     ask: Option<Node>,
 }
 
+/// Whether enough replicas have a command.
+#[derive(Clone, Copy, PartialEq)]
+enum Confirmed {
+    Yes,
+    No,
+    /// The connection broke before the answer.
+    Unknown,
+}
+
 /// Commands for one node.
 pub(super) struct Parcel<S> {
     pub(super) node: Node,
@@ -77,6 +99,8 @@ pub(super) struct Parcel<S> {
     pub(super) commands: S,
     /// How many answers to expect.
     pub(super) answers: usize,
+    /// The last command waits until replicas have the others.
+    confirmation: Option<Confirmation>,
 }
 
 /// What came of a parcel.
@@ -105,9 +129,11 @@ pub(super) enum Next {
 }
 
 impl<'a, J: Job> Exchange<'a, J> {
-    pub(super) fn new(job: &'a mut J, patience: Duration, replicas: bool) -> Self {
+    pub(super) fn new(job: &'a mut J, server: &RedisServer) -> Self {
+        let RedisServer { patience, replicas, confirmation, .. } = *server;
         let open = (0..job.len()).map(|command| Open { command, doubted: false, ask: None }).collect();
         Self {
+            confirmation: confirmation.filter(|_| job.wants_replicas()),
             job,
             patience,
             replicas,
@@ -143,7 +169,8 @@ impl<'a, J: Job> Exchange<'a, J> {
             let found = parcels.iter().position(|parcel| parcel.asking == asking && parcel.node == *node);
             let place = found.unwrap_or_else(|| {
                 let (node, commands) = (node.clone(), S::default());
-                parcels.push(Parcel { node, opens: Vec::new(), asking, commands, answers: 0 });
+                let confirmation = self.confirmation;
+                parcels.push(Parcel { node, opens: Vec::new(), asking, commands, answers: 0, confirmation });
                 parcels.len() - 1
             });
             let parcel = &mut parcels[place];
@@ -155,13 +182,26 @@ impl<'a, J: Job> Exchange<'a, J> {
             parcel.answers += 1 + usize::from(asking);
             parcel.opens.push(open);
         }
+        for Parcel { commands, answers, confirmation, .. } in &mut parcels {
+            if let Some(Confirmation { replicas, timeout }) = confirmation {
+                commands.command(redis::cmd("WAIT").arg(*replicas).arg(*timeout));
+                *answers += 1;
+            }
+        }
         parcels
     }
 
     /// Takes what came of a parcel.
     pub(super) fn take<S>(&mut self, parcel: Parcel<S>, outcome: Outcome) {
-        let Parcel { node, opens, asking, .. } = parcel;
-        let Outcome { answers, failure } = outcome;
+        let Parcel { node, opens, asking, answers: expected, confirmation, .. } = parcel;
+        let Outcome { mut answers, failure } = outcome;
+        let confirmed = match confirmation {
+            Some(Confirmation { replicas, .. }) => {
+                let answer = if answers.len() == expected { answers.pop() } else { None };
+                self.confirmed(&node, replicas, answer)
+            }
+            None => Confirmed::Yes,
+        };
         // The answer to each command comes after that to its `ASKING`.
         let (skip, step) = if asking { (1, 2) } else { (0, 1) };
         let mut answers = answers.into_iter().skip(skip).step_by(step);
@@ -170,7 +210,18 @@ impl<'a, J: Job> Exchange<'a, J> {
         for mut open in opens {
             match answers.next() {
                 Some(Value::ServerError(error)) => self.refuse(&node, open, &error),
-                Some(answer) => self.answer(&node, open, answer),
+                // Its node may have failed before any replica had it, and another one serves it.
+                Some(answer) if confirmed == Confirmed::Unknown && !self.job.holds(open.command, &answer) => {
+                    self.round.answered = true;
+                    open.doubted = true;
+                    self.open.push(open);
+                }
+                Some(answer) => {
+                    if confirmed == Confirmed::No && !self.job.holds(open.command, &answer) {
+                        self.job.unconfirmed(open.command);
+                    }
+                    self.answer(&node, open, answer);
+                }
                 None => {
                     open.doubted |= sent;
                     self.open.push(open);
@@ -179,6 +230,25 @@ impl<'a, J: Job> Exchange<'a, J> {
         }
         if let Some(failure) = failure {
             self.fail(node, &failure.error);
+        }
+    }
+
+    /// What the answer to `WAIT` says.
+    fn confirmed(&mut self, node: &Node, replicas: u32, answer: Option<Value>) -> Confirmed {
+        match answer {
+            Some(Value::Int(reached)) if reached >= replicas.into() => Confirmed::Yes,
+            // It became a replica meanwhile, of the node that serves its slots.
+            Some(Value::ServerError(error)) if error.code() == "UNBLOCKED" || says_replica(&error) => {
+                self.round.refresh = true;
+                self.round.wait = true;
+                Confirmed::Unknown
+            }
+            Some(Value::ServerError(error)) => {
+                self.fatal = Some(refusal(node, &error));
+                Confirmed::No
+            }
+            Some(_) => Confirmed::No,
+            None => Confirmed::Unknown,
         }
     }
 
@@ -296,6 +366,11 @@ pub(super) const IDLE: Duration = Duration::from_secs(1);
 /// this.
 const SHORTEST_WAIT: Duration = Duration::from_millis(8);
 
+/// Whether a node answers to `WAIT` that it is a replica.
+fn says_replica(error: &ServerError) -> bool {
+    error.details().is_some_and(|details| details.contains("replica"))
+}
+
 /// The first of a command's keys.
 fn key_of(command: &Cmd) -> String {
     let arguments = command.args_iter().filter_map(|argument| match argument {
@@ -337,16 +412,22 @@ mod tests {
     use super::*;
     use std::io;
 
-    /// Commands that count how often they were carried out.
+    /// Commands that count how often they were carried out. The first holds only if replicas have it.
     struct Counting {
         slots: Vec<u16>,
+        unconfirmed: Vec<usize>,
         answers: Vec<Option<(i64, bool)>>,
         abandoned: Vec<(usize, bool)>,
     }
 
     impl Counting {
         fn new(slots: &[u16]) -> Self {
-            Self { slots: slots.to_vec(), answers: vec![None; slots.len()], abandoned: Vec::new() }
+            Self {
+                slots: slots.to_vec(),
+                unconfirmed: Vec::new(),
+                answers: vec![None; slots.len()],
+                abandoned: Vec::new(),
+            }
         }
     }
 
@@ -368,12 +449,27 @@ mod tests {
             self.answers[i] = Some((answer, doubted));
             Some(())
         }
+        fn wants_replicas(&self) -> bool {
+            true
+        }
+        fn holds(&self, i: usize, _: &Value) -> bool {
+            i > 0
+        }
+        fn unconfirmed(&mut self, i: usize) {
+            self.unconfirmed.push(i);
+        }
         fn abandon(&mut self, i: usize, doubted: bool) {
             self.abandoned.push((i, doubted));
         }
     }
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    fn server() -> RedisServer {
+        RedisServer::new("redis://n:1").unwrap().patience(Duration::from_secs(60))
+    }
+
+    fn confirming() -> RedisServer {
+        server().wait_for_replicas(2, Duration::from_millis(50))
+    }
 
     fn server_error(line: &str) -> Value {
         redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap()
@@ -406,7 +502,7 @@ mod tests {
     #[test]
     fn commands_go_to_their_nodes_and_answers_to_their_commands() {
         let mut job = Counting::new(&[0, 100, 1, 101]);
-        let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+        let mut exchange = Exchange::new(&mut job, &server());
         let parcels = send(&mut exchange, &cluster());
         assert_eq!(ports(&parcels), [1, 2]);
         let mut next = 10;
@@ -421,7 +517,7 @@ mod tests {
     #[test]
     fn what_may_have_been_carried_out_unheard_is_doubted() {
         let mut job = Counting::new(&[0, 0, 100]);
-        let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+        let mut exchange = Exchange::new(&mut job, &server());
         let mut parcels = send(&mut exchange, &cluster()).into_iter();
         let first = Outcome { answers: vec![Value::Int(1)], failure: broken(true) };
         exchange.take(parcels.next().unwrap(), first);
@@ -437,9 +533,57 @@ mod tests {
     }
 
     #[test]
+    fn replicas_have_what_holds_only_with_them() {
+        // Both commands are answered, and `WAIT` with this.
+        for (wait, unconfirmed) in [(2, &[][..]), (3, &[]), (1, &[0]), (0, &[0])] {
+            let mut job = Counting::new(&[0, 1]);
+            let mut exchange = Exchange::new(&mut job, &confirming());
+            let parcel = send(&mut exchange, &cluster()).remove(0);
+            assert!(parcel.answers == 3 && parcel.commands.0.ends_with(b"*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$2\r\n50\r\n"));
+            exchange.take(parcel, answers(&[7, 8, wait]));
+            assert_eq!(exchange.next(), Ok(Next::Done));
+            assert_eq!(job.answers, [Some((7, false)), Some((8, false))]);
+            assert_eq!(job.unconfirmed, unconfirmed);
+        }
+    }
+
+    /// The node fails before it says whether replicas have the first command: that one is sent again, and doubted.
+    #[test]
+    fn what_replicas_may_lack_is_sent_again() {
+        let lost = Outcome { answers: vec![Value::Int(7), Value::Int(8)], failure: broken(true) };
+        let with = |answer| Outcome { answers: vec![Value::Int(7), Value::Int(8), answer], failure: None };
+        let unblocked = with(server_error("UNBLOCKED force unblock from blocking operation"));
+        let replica = with(server_error("ERR WAIT cannot be used with replica instances."));
+        for outcome in [lost, unblocked, replica] {
+            let mut job = Counting::new(&[0, 1]);
+            let mut exchange = Exchange::new(&mut job, &confirming());
+            let parcel = send(&mut exchange, &cluster()).remove(0);
+            exchange.take(parcel, outcome);
+            assert!(matches!(exchange.next(), Ok(Next::Again { refresh: true, .. })));
+            let parcel = send(&mut exchange, &cluster()).remove(0);
+            assert_eq!(parcel.answers, 2);
+            exchange.take(parcel, answers(&[9, 2]));
+            assert_eq!(exchange.next(), Ok(Next::Done));
+            assert_eq!(job.answers, [Some((9, true)), Some((8, false))]);
+            assert_eq!(job.unconfirmed, []);
+        }
+    }
+
+    #[test]
+    fn a_user_without_the_right_to_wait_learns_it() {
+        let mut job = Counting::new(&[0, 1]);
+        let mut exchange = Exchange::new(&mut job, &confirming());
+        let parcel = send(&mut exchange, &cluster()).remove(0);
+        let answers = vec![Value::Int(7), Value::Int(8), server_error("NOPERM this user has no permissions")];
+        exchange.take(parcel, Outcome { answers, failure: None });
+        assert!(matches!(exchange.next(), Err(RedisFilterError::Denied { .. })));
+        assert_eq!((job.answers[0], job.unconfirmed), (Some((7, false)), vec![0]));
+    }
+
+    #[test]
     fn refusals_are_not_doubted_and_redirections_followed() {
         let mut job = Counting::new(&[0, 1]);
-        let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+        let mut exchange = Exchange::new(&mut job, &server());
         let parcel = send(&mut exchange, &cluster()).remove(0);
         let refusals = vec![server_error("ASK 0 n:7"), server_error("MOVED 1 n:2")];
         exchange.take(parcel, Outcome { answers: refusals, failure: None });
@@ -457,7 +601,7 @@ mod tests {
     #[test]
     fn a_replica_is_asked_once_and_then_the_primary() {
         let mut job = Counting::new(&[0]);
-        let mut exchange = Exchange::new(&mut job, PATIENCE, true);
+        let mut exchange = Exchange::new(&mut job, &server().read_from_replicas());
         let mut parcels = send(&mut exchange, &cluster());
         assert_eq!(ports(&parcels), [11]);
         exchange.take(parcels.remove(0), Outcome { answers: vec![], failure: broken(true) });
@@ -473,7 +617,7 @@ mod tests {
             ("READONLY You can't write", &one, RedisFilterError::ReadOnly { node: "n:1".into() }),
         ] {
             let mut job = Counting::new(&[0, 0]);
-            let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+            let mut exchange = Exchange::new(&mut job, &server());
             let parcel = send(&mut exchange, topology).remove(0);
             exchange.take(parcel, Outcome { answers: vec![Value::Int(1), server_error(line)], failure: None });
             assert_eq!(exchange.next(), Err(expected));
@@ -486,7 +630,7 @@ mod tests {
             ("WRONGTYPE kind", "NotBloomline { key: \"cbf:{f:0}\" }"),
         ] {
             let mut job = Counting::new(&[0]);
-            let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+            let mut exchange = Exchange::new(&mut job, &server());
             let parcel = send(&mut exchange, &one).remove(0);
             exchange.take(parcel, Outcome { answers: vec![server_error(line)], failure: None });
             assert!(format!("{:?}", exchange.next().unwrap_err()).starts_with(name));
@@ -496,7 +640,7 @@ mod tests {
     #[test]
     fn an_answer_that_makes_no_sense_leaves_its_command_in_doubt() {
         let mut job = Counting::new(&[0, 0, 0]);
-        let mut exchange = Exchange::new(&mut job, PATIENCE, false);
+        let mut exchange = Exchange::new(&mut job, &server());
         let parcel = send(&mut exchange, &cluster()).remove(0);
         let answers = vec![Value::Int(1), Value::Nil, server_error("LOADING")];
         exchange.take(parcel, Outcome { answers, failure: None });
@@ -508,7 +652,7 @@ mod tests {
     #[test]
     fn waits_are_bounded_and_end() {
         let mut job = Counting::new(&[0, 5000]);
-        let mut exchange = Exchange::new(&mut job, Duration::from_millis(100), false);
+        let mut exchange = Exchange::new(&mut job, &server().patience(Duration::from_millis(100)));
         let started = Instant::now();
         let mut waits = Vec::new();
         let error = loop {

@@ -153,6 +153,12 @@ methods! {
         pub fn uncertain(&self) -> u64 {
             self.0.uncertain
         }
+
+        /// How many keys this client reported as new although too few replicas had them in time: a failover would forget them.
+        /// 0 without [`wait_for_replicas`](RedisServer::wait_for_replicas).
+        pub fn unconfirmed(&self) -> u64 {
+            self.0.unconfirmed
+        }
     }
 
     /// Creates a filter. If the name has a filter of the same size and seed, opens that one. Any number of clients may

@@ -73,6 +73,8 @@ pub(super) struct Claims<'a> {
     pub(super) asked: Asked<'a>,
     /// How many claims are in doubt.
     pub(super) uncertain: u64,
+    /// How many claims too few replicas have.
+    pub(super) unconfirmed: u64,
 }
 
 impl<'a> Claims<'a> {
@@ -81,7 +83,7 @@ impl<'a> Claims<'a> {
     pub(super) fn new(asked: Asked<'a>, new: &'a mut [bool]) -> Self {
         let Asked { shards, mirror, hashes, answers: found, mut probes } = asked;
         probes.retain(|(i, _)| !found[*i]);
-        Self { asked: Asked { shards, mirror, hashes, answers: new, probes }, uncertain: 0 }
+        Self { asked: Asked { shards, mirror, hashes, answers: new, probes }, uncertain: 0, unconfirmed: 0 }
     }
 
     /// Reports a key as new that this very call may have claimed, since nobody else will be told so.
@@ -112,6 +114,19 @@ impl Job for Claims<'_> {
         }
         self.asked.remember(i);
         Some(())
+    }
+
+    fn wants_replicas(&self) -> bool {
+        true
+    }
+
+    /// Somebody acts on a key that was seen, whatever becomes of its bits.
+    fn holds(&self, i: usize, answer: &Value) -> bool {
+        self.asked.probes[i].1.were_lacking(answer) != Some(true)
+    }
+
+    fn unconfirmed(&mut self, _: usize) {
+        self.unconfirmed += 1;
     }
 
     fn abandon(&mut self, i: usize, doubted: bool) {

@@ -71,7 +71,7 @@ impl<T: Transport> Nodes<T> {
 
     /// Runs a job until every command has its answer, whatever breaks meanwhile. Returns whether nothing did.
     pub(super) async fn run(&mut self, job: &mut impl Job) -> Result<bool, RedisFilterError> {
-        let mut exchange = Exchange::new(job, self.server.patience, self.server.replicas);
+        let mut exchange = Exchange::new(job, &self.server);
         let mut smooth = true;
         if self.server.ending.is_over() {
             return Err(exchange.end());

@@ -31,11 +31,20 @@ pub struct RedisServer {
     pub(super) response_timeout: Duration,
     pub(super) patience: Duration,
     pub(super) replicas: bool,
+    pub(super) confirmation: Option<Confirmation>,
     pub(super) ending: Ending,
     /// Who certifies the server, as text (PEM), if not those whom the system trusts.
     authority: Option<Arc<[u8]>>,
     /// What the connections of a thread that blocks begin with. Reading the certificates of the system takes some time.
     tls: Arc<OnceLock<Arc<ClientConfig>>>,
+}
+
+/// That replicas have a claim before it is believed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Confirmation {
+    pub(super) replicas: u32,
+    /// Milliseconds, at least 1: 0 would be for ever.
+    pub(super) timeout: u64,
 }
 
 /// How long an answer may still take once the caller wants an end.
@@ -87,6 +96,7 @@ impl RedisServer {
             response_timeout: Duration::from_secs(10),
             patience: Duration::from_secs(30),
             replicas: false,
+            confirmation: None,
             ending: Ending::default(),
             authority: None,
             tls: Arc::default(),
@@ -148,6 +158,24 @@ impl RedisServer {
     /// always go to the primaries.
     pub fn read_from_replicas(mut self) -> Self {
         self.replicas = true;
+        self
+    }
+
+    /// Waits after each portion of an insert until so many replicas of each node have it, but not for longer than the time-out,
+    /// which should be well below the response time-out. For other users a server's answer is enough, and a replica that takes
+    /// over has forgotten what had not reached it.
+    ///
+    /// If the node fails before it confirms, the keys that it had called new are claimed again, where its replica has taken over.
+    /// Those that are found there count as [`uncertain`](super::RedisBloomFilter::uncertain). If the time passes, the keys are
+    /// reported as new and count as [`unconfirmed`](super::RedisBloomFilter::unconfirmed), too. So if fewer nodes fail at once
+    /// than replicas are waited for, the two bound the keys that are reported as new twice.
+    ///
+    /// A portion of 4096 keys takes a round trip between the node and its replicas longer, and other tasks that share the
+    /// connection of an [`AsyncRedisBloomFilter`](super::AsyncRedisBloomFilter) wait for it, too. Where there are too few
+    /// replicas, each portion takes the time-out. The user needs the right to `WAIT`.
+    pub fn wait_for_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
+        let timeout = u64::try_from(timeout.as_millis()).map_or(u64::MAX, |timeout| timeout.max(1));
+        self.confirmation = (replicas > 0).then_some(Confirmation { replicas, timeout });
         self
     }
 
@@ -222,6 +250,7 @@ impl std::fmt::Debug for RedisServer {
             .field("response_timeout", &self.response_timeout)
             .field("patience", &self.patience)
             .field("read_from_replicas", &self.replicas)
+            .field("wait_for_replicas", &self.confirmation)
             .finish()
     }
 }

@@ -42,6 +42,7 @@ pub(super) struct SharedFilter<T> {
     pub(super) hasher: KeyHasher,
     mirror: Option<Arc<AtomicBloomFilter>>,
     pub(super) uncertain: u64,
+    pub(super) unconfirmed: u64,
     repeats: Repeats,
     watch: Watch,
     nodes: Nodes<T>,
@@ -81,7 +82,7 @@ impl<T: Transport> SharedFilter<T> {
         }
         let (hasher, shards) = (KeyHasher::new(params.seed), Shards::new(name, params));
         let watch = Watch::new(&shards, &line, made);
-        Ok(Self { shards, hasher, mirror: None, uncertain: 0, repeats: Repeats::new(), watch, nodes })
+        Ok(Self { shards, hasher, mirror: None, uncertain: 0, unconfirmed: 0, repeats: Repeats::new(), watch, nodes })
     }
 
     /// Removes whatever the servers have of a filter. Returns whether they had anything.
@@ -94,7 +95,7 @@ impl<T: Transport> SharedFilter<T> {
     fn with_nodes(&self, nodes: Nodes<T>) -> Self {
         let Self { shards, hasher, mirror, watch, .. } = self;
         let (shards, hasher, mirror, watch) = (shards.clone(), hasher.clone(), mirror.clone(), watch.another());
-        Self { shards, hasher, mirror, uncertain: 0, repeats: Repeats::new(), watch, nodes }
+        Self { shards, hasher, mirror, uncertain: 0, unconfirmed: 0, repeats: Repeats::new(), watch, nodes }
     }
 
     /// The same filter for another client with connections of its own.
@@ -158,6 +159,7 @@ impl<T: Transport> SharedFilter<T> {
             let used = job.asked.used().collect();
             let result = run(shards, watch, nodes, &mut job, used).await;
             self.uncertain += job.uncertain;
+            self.unconfirmed += job.unconfirmed;
             result?;
             repeats.take(keys, new.iter().filter(|new| **new).count());
         }

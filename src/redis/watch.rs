@@ -62,8 +62,8 @@ impl Watch {
     /// Jobs to run before these shards are first written to. They give each its whole length and its mark. A string
     /// that grows bit by bit is allocated with room to spare, up to a quarter of a shard.
     pub(super) fn marking(&mut self, shards: &Shards, used: impl Iterator<Item = usize>) -> Vec<Marking> {
-        let lacking = |shard: &usize| self.marks[*shard].load(Ordering::Relaxed) == 0;
-        let lacking: Vec<usize> = used.filter(lacking).collect::<BTreeSet<_>>().into_iter().collect();
+        let lacking: Vec<usize> =
+            used.filter(|&shard| !self.knows(shard)).collect::<BTreeSet<_>>().into_iter().collect();
         if !lacking.is_empty() {
             // The mark tells that the shard is this filter's, and not that its description is there.
             self.looked = None;
@@ -102,16 +102,21 @@ impl Watch {
 
     /// Has the next look be at all shards of which a mark is known.
     pub(super) fn use_all(&mut self) {
-        let known = |&shard: &usize| self.marks[shard].load(Ordering::Relaxed) != 0;
-        self.used.extend((0..self.marks.len()).filter(known));
+        let known: Vec<usize> = (0..self.marks.len()).filter(|&shard| self.knows(shard)).collect();
+        self.used.extend(known);
+    }
+
+    /// Whether a client has met the mark of a shard.
+    fn knows(&self, shard: usize) -> bool {
+        self.marks[shard].load(Ordering::Relaxed) != 0
     }
 
     /// A look at the description and all shards that were used since the last look.
     pub(super) fn look_now(&mut self, shards: &Shards) -> Look {
-        let marked: Vec<usize> = self.used.iter().copied().collect();
-        let marks = marked.iter().map(|&shard| shards.read_mark(shard));
+        let looked_at: Vec<(usize, bool)> = self.used.iter().map(|&shard| (shard, self.knows(shard))).collect();
+        let marks = looked_at.iter().map(|&(shard, _)| shards.read_mark(shard));
         let commands = Commands::new(marks.chain([(self.key.slot, self.key.command("GET"))]));
-        Look { started: Some(Instant::now()), shards: marked, commands }
+        Look { started: Some(Instant::now()), shards: looked_at, commands }
     }
 
     /// Takes what a look has seen.
@@ -122,9 +127,13 @@ impl Watch {
         if !same && *line != Value::Nil {
             return self.fail(|name, key| RedisFilterError::Replaced { name, key }, shards, &self.key.clone());
         }
-        for (&shard, mark) in look.shards.iter().zip(marks) {
+        for (&(shard, known), mark) in look.shards.iter().zip(marks) {
             let bytes = if let Value::BulkString(bytes) = mark { &bytes[..] } else { &[] };
-            self.compare(shards, shard, bytes.try_into().map_or(0, u64::from_be_bytes))?;
+            let mark = bytes.try_into().map_or(0, u64::from_be_bytes);
+            // Where a shard had no mark yet, another thread may have set one meanwhile.
+            if known || mark != 0 {
+                self.compare(shards, shard, mark)?;
+            }
         }
         if !same {
             return self.fail(|name, key| RedisFilterError::Gone { name, key }, shards, &self.key.clone());
@@ -173,7 +182,8 @@ pub(super) struct Marking {
 pub(super) struct Look {
     /// `None` if nothing is looked at.
     started: Option<Instant>,
-    shards: Vec<usize>,
+    /// Each with whether its mark was known before.
+    shards: Vec<(usize, bool)>,
     pub(super) commands: Commands,
 }
 
@@ -218,9 +228,55 @@ impl<J: Job> Job for Watched<'_, J> {
         }
     }
 
+    fn wants_replicas(&self) -> bool {
+        self.job.wants_replicas()
+    }
+
+    fn holds(&self, i: usize, answer: &Value) -> bool {
+        self.of_look(i).is_some() || self.job.holds(i, answer)
+    }
+
+    fn unconfirmed(&mut self, i: usize) {
+        self.job.unconfirmed(i);
+    }
+
     fn abandon(&mut self, i: usize, doubted: bool) {
         if self.of_look(i).is_none() {
             self.job.abandon(i, doubted);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Selected;
+    use crate::params::Params;
+
+    /// A client looks at a shard before another client of the process gives it a mark, and takes the answer afterwards.
+    #[test]
+    fn a_mark_that_came_after_a_look_is_no_loss() {
+        let shards = Shards::new("f", Params::new(1, 8, 0, Selected::detect()));
+        let (line, made) = (&b"line"[..], meta::new_made());
+        let mut first = Watch::new(&shards, line, made);
+        let mut second = first.another();
+        let answers = |mark: u64| {
+            let mark = if mark == 0 { Vec::new() } else { mark.to_be_bytes().to_vec() };
+            vec![Value::BulkString(mark), Value::BulkString(line.to_vec())]
+        };
+        let mut look = second.look(&shards, [0].into_iter());
+        let mark = meta::new_mark(made);
+        assert_eq!(first.compare(&shards, 0, mark), Ok(()));
+        look.commands.answers = answers(0);
+        assert_eq!(second.judge(&shards, &look), Ok(()));
+        // The next one misses it.
+        second.doubt();
+        let mut look = second.look(&shards, [0].into_iter());
+        look.commands.answers = answers(mark);
+        assert_eq!(second.judge(&shards, &look), Ok(()));
+        second.doubt();
+        let mut look = second.look(&shards, [0].into_iter());
+        look.commands.answers = answers(0);
+        assert!(matches!(second.judge(&shards, &look), Err(RedisFilterError::Gone { .. })));
     }
 }

@@ -279,6 +279,47 @@ fn a_claim_without_an_answer_is_reported() {
     assert_eq!(new, [false, false, true]);
 }
 
+/// Keys that are there are read, and cost no claim. While most keys are new, they are claimed at once.
+#[test]
+fn keys_are_claimed_where_a_read_does_not_find_them() {
+    let Some(server) = Server::start("") else { return };
+    let keys: Vec<u64> = (0..40_000).collect();
+    let mut new = vec![false; keys.len()];
+    let mut first = create(&server.address(), "f", &small());
+    assert_eq!(first.insert_batch(&keys[..20_000], &mut new[..20_000]), Ok(20_000));
+    // The mark of the one shard is a command, too.
+    assert_eq!(server.calls("bitfield"), 20_000 + 1);
+    // The first portion was read, and the end of the shard twice.
+    let reads = server.calls("getrange");
+    assert!((4096..4096 + 10).contains(&reads), "{reads}");
+    let mut second = create(&server.address(), "f", &small());
+    assert_eq!(second.insert_batch(&keys, &mut new), Ok(20_000));
+    assert!(new.iter().zip(&keys).all(|(&new, &key)| new == (key >= 20_000)));
+    assert_eq!(server.calls("bitfield"), 40_000 + 2);
+    let reads = server.calls("getrange") - reads;
+    assert!((20_000..36_000).contains(&reads), "{reads}");
+    // Few keys are claimed without a read, which would be another round trip.
+    let reads = server.calls("getrange");
+    assert_eq!((second.insert(&1u64), second.insert_batch(&[2u64, 3, 50_000], &mut [false; 3])), (Ok(false), Ok(1)));
+    assert!(server.calls("getrange") < reads + 3);
+}
+
+#[test]
+fn a_read_without_an_answer_claims_nothing() {
+    let Some(server) = Server::start("") else { return };
+    let address = server.address().patience(Duration::from_millis(300)).response_timeout(Duration::from_millis(100));
+    let mut filter = create(&address, "f", &small());
+    let keys: Vec<u64> = (0..1000).collect();
+    let mut new = vec![false; keys.len()];
+    assert_eq!(filter.insert_batch(&keys[..500], &mut new[..500]), Ok(500));
+    assert_eq!(filter.insert_batch(&keys[..500], &mut new[..500]), Ok(0));
+    server.signal("STOP");
+    assert!(filter.insert_batch(&keys, &mut new).is_err());
+    server.signal("CONT");
+    assert_eq!((filter.uncertain(), new.iter().filter(|new| **new).count()), (0, 0));
+    assert_eq!(filter.insert_batch(&keys, &mut new), Ok(500));
+}
+
 #[test]
 fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
     let Some(server) = Server::start("") else { return };

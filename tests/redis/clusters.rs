@@ -1,10 +1,10 @@
 //! Clusters: nodes that crash, slots that move, replicas.
 
-use crate::servers::{Cluster, eventually};
-use crate::{Tally, create, roomy};
+use crate::servers::{Cluster, Server, eventually};
+use crate::{Tally, create, roomy, small};
 use bloomline::redis::{RedisBloomFilter, RedisServer};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where a shard of a filter is.
 fn home(cluster: &Cluster, name: &str, shard: u32) -> (u16, usize) {
@@ -136,4 +136,57 @@ fn replicas_answer_queries_if_asked() {
     // One for each key, and one for the length of each of the three shards.
     // Up to version 6.2 a primary tells of claims and marks that changed nothing, too.
     assert!((3003..=3007).contains(&replica.calls("bitfield")), "{}", replica.calls("bitfield"));
+}
+
+#[test]
+fn replicas_are_waited_for_if_asked() {
+    let Some(primary) = Server::start("") else { return };
+    let wait = Duration::from_millis(200);
+    let mut filter = create(&primary.address().wait_for_replicas(1, wait), "f", &roomy());
+    let keys: Vec<u64> = (0..3000).collect();
+    let (alone, together) = keys.split_at(1000);
+    // There is none: the keys are claimed, and it says so.
+    let started = Instant::now();
+    assert_eq!(filter.insert_batch(alone, &mut [false; 1000]), Ok(1000));
+    assert!(started.elapsed() >= wait);
+    assert_eq!((filter.unconfirmed(), filter.uncertain(), primary.calls("wait")), (1000, 0, 1));
+    let Some(replica) = Server::start(&format!("--replicaof 127.0.0.1 {}", primary.port)) else { return };
+    eventually("it follows", || replica.tell::<String>("INFO replication").contains("master_link_status:up"));
+    assert_eq!(filter.insert_batch(together, &mut [false; 2000]), Ok(2000));
+    // Keys that are seen need no replica.
+    assert_eq!(filter.insert_batch(&keys, &mut [false; 3000]), Ok(0));
+    assert_eq!((filter.unconfirmed(), filter.uncertain()), (1000, 0));
+    let bits = |server: &Server| server.tell::<u64>("BITCOUNT cbf:{f:0}");
+    assert_eq!(bits(&replica), bits(&primary));
+}
+
+/// A primary dies after it answered claims, and no replica has heard of them. Without the wait, another client would be told
+/// that the keys are new.
+#[test]
+fn claims_that_a_failover_forgets_are_made_again() {
+    let Some(mut cluster) = Cluster::start(1, true) else { return };
+    let address = cluster.address().wait_for_replicas(1, Duration::from_secs(3));
+    let mut filter = create(&address, "f", &small());
+    assert_eq!(filter.insert(&7000), Ok(true));
+    assert_eq!((filter.unconfirmed(), filter.uncertain()), (0, 0));
+    let keys: Vec<u64> = (0..1000).collect();
+    let mut other = filter.another();
+    cluster.nodes[1].signal("STOP");
+    cluster.nodes[0].tell::<()>("CLIENT KILL TYPE replica");
+    let before = cluster.nodes[0].calls("bitfield");
+    let mut new = vec![false; keys.len()];
+    let claimed = thread::scope(|scope| {
+        let claimed = scope.spawn(|| filter.insert_batch(&keys, &mut new));
+        eventually("the claims arrive", || cluster.nodes[0].calls("bitfield") == before + 1000);
+        cluster.nodes[0].kill();
+        cluster.nodes[1].signal("CONT");
+        cluster.nodes[1].await_answer();
+        cluster.nodes[1].tell::<()>("CLUSTER FAILOVER TAKEOVER");
+        claimed.join().unwrap()
+    });
+    assert_eq!(claimed, Ok(1000));
+    assert!(new.iter().all(|new| *new));
+    // The new primary has no replica yet, and had none of the keys.
+    assert_eq!((filter.unconfirmed(), filter.uncertain()), (1000, 0));
+    assert_eq!(other.insert_batch(&keys, &mut new), Ok(0));
 }

@@ -389,6 +389,11 @@ pub struct SharedWriteOptions {
     /// has more than 1 GiB, and does not ask again about lines that it has seen
     #[arg(long, requires = "redis")]
     pub no_mirror: bool,
+
+    /// Print a line once so many replicas of its server have it, and after a second anyway: if a replica takes over, it has not
+    /// forgotten it. The user needs the right to WAIT
+    #[arg(long, value_name = "REPLICAS", requires = "redis", default_value_t = 0, hide_default_value = true)]
+    pub redis_wait: u32,
 }
 
 /// Options of the commands that print what a set does not have yet.

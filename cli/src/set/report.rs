@@ -129,6 +129,7 @@ fn state_and_speed(
     }
     if let KeySet::Shared(filter) = set {
         figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
+        figures.field("unconfirmed", filter.unconfirmed());
         let stored = filter.stored_bytes();
         figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
     }

@@ -10,6 +10,7 @@ use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 /// Where a filter is: a server or cluster, and a name on it.
 pub struct Address<'a> {
@@ -70,6 +71,9 @@ impl From<RedisFilterError> for Error {
 /// The largest filter that is mirrored: it may come to take as much memory in each process.
 const MIRRORED: usize = 1 << 30;
 
+/// How long replicas are waited for.
+const CONFIRMATION: Duration = Duration::from_secs(1);
+
 /// A filter on a server, and how full it was when last asked.
 pub struct Shared {
     filter: Mutex<RedisBloomFilter>,
@@ -105,9 +109,10 @@ impl Shared {
         if options.reset {
             address.reset(options.yes)?;
         }
+        let server = address.server.clone().wait_for_replicas(options.redis_wait, CONFIRMATION);
         let filter = match &size {
-            Some(size) => RedisBloomFilter::create(&address.server, address.name, size)?,
-            None => match address.open() {
+            Some(size) => RedisBloomFilter::create(&server, address.name, size)?,
+            None => match RedisBloomFilter::open(&server, address.name) {
                 Err(RedisFilterError::NotFound { name }) => return Err(Error::NoSharedFilter { name }),
                 opened => opened?,
             },
@@ -169,6 +174,13 @@ impl Shared {
                 "up to {uncertain} lines may have been printed by another process too, because the answers to them were lost"
             ));
         }
+        let unconfirmed = self.unconfirmed();
+        if unconfirmed > 0 {
+            warnings.push(format!(
+                "{unconfirmed} lines were printed before so many replicas had them in time, and a replica that takes over may \
+                 forget them: see --redis-wait"
+            ));
+        }
         if let Some(planned) = self.planned.filter(|_| alive) {
             // All lines are done: a server that is gone by now is no failure.
             let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
@@ -191,6 +203,11 @@ impl Shared {
     /// How many keys were reported as new that another process may have too.
     pub fn uncertain(&self) -> u64 {
         self.filter().uncertain()
+    }
+
+    /// How many keys were reported as new that fewer replicas have than were asked for.
+    pub fn unconfirmed(&self) -> u64 {
+        self.filter().unconfirmed()
     }
 }
 
