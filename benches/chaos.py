@@ -279,7 +279,7 @@ def interrupt(server, crowd):
     server.process.send_signal(signal.SIGCONT)
 
 
-def cluster(name, take_over, options=(), times=1):
+def cluster(name, take_over, more=(), times=1):
     def scenario(folder):
         options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
         nodes = [Server(folder, *options) for _ in range(6)]
@@ -296,7 +296,7 @@ def cluster(name, take_over, options=(), times=1):
                 until(lambda: nodes[3 + i].tell(f"CLUSTER REPLICATE {ids[i]}") == "OK")
             until(lambda: all("cluster_state:ok" in node.tell("CLUSTER INFO") for node in nodes))
             until(lambda: all("link_status:up" in node.tell("INFO replication") for node in nodes[3:]))
-            crowd = Crowd(folder, ",".join(node.url for node in nodes), options, times)
+            crowd = Crowd(folder, ",".join(node.url for node in nodes), more, times)
             crowd.await_claims(nodes[:3], 0.1)
             take_over(nodes)
             crowd.finish()
@@ -304,7 +304,7 @@ def cluster(name, take_over, options=(), times=1):
         finally:
             for node in nodes:
                 node.end()
-    SCENARIOS[take_over.__name__ + "_with_wait" * bool(options)] = scenario
+    SCENARIOS[take_over.__name__ + "_with_wait" * bool(more)] = scenario
 
 
 def failover(nodes):
@@ -323,7 +323,15 @@ def dead_masters(nodes):
     pair = nodes[slot * 3 // 16384::3]
     for turn in range(4):
         master, replica = pair[turn % 2], pair[1 - turn % 2]
+        # Clients have found it.
+        before = master.claims()
+        until(lambda: master.claims() > before + 2000)
+        # What it answers from here on, its replica never hears of.
+        replica.process.send_signal(signal.SIGSTOP)
+        master.tell("CLIENT KILL TYPE replica")
+        time.sleep(0.3)
         master.kill()
+        replica.process.send_signal(signal.SIGCONT)
         until(lambda: "role:master" in (replica.tell("INFO replication") or ""))
         master.start()
         until(lambda: "link_status:up" in (master.tell("INFO replication") or ""))
@@ -331,7 +339,7 @@ def dead_masters(nodes):
 
 cluster("cluster of 3: each replica takes over when told to", failover)
 cluster("cluster of 3: a master dies, its replica takes over", dead_master)
-cluster("cluster of 3: four masters die, one after the other", dead_masters, times=20)
+cluster("cluster of 3: four masters die, each cut off from its replica before", dead_masters, times=20)
 cluster("the same with `--redis-wait 1`", dead_masters, ["--redis-wait", "1"], times=20)
 
 
