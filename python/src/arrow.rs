@@ -4,29 +4,32 @@ use crate::error;
 use crate::keys::{PORTION, Take};
 use crate::lock::{Detached, detach};
 use arrow_array::cast::AsArray;
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
-use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{
     ByteArrayType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{Array, ArrayReader, ArrayRef, GenericByteArray, GenericByteViewArray, make_array};
+use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, make_array};
 use arrow_buffer::ArrowNativeType;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, DataType};
 use bloomline::{Key, KeyHasher};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCapsule, PyTuple};
+use std::ffi::{CStr, c_int};
 use std::fmt::Display;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Of structs that are not what they say.
+const LAWLESS: &str = "it breaks the rules of the C interface";
 
 /// Takes the keys of an object that exports Arrow arrays; `false` if it does not.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
     let py = keys.py();
     if let Some(export) = keys.getattr_opt("__arrow_c_array__")? {
         let array = array(&export.call0()?)?;
-        check_type(array.data_type())?;
         detach(py, |detached| take_array(detached, hasher, &array, 0, take))?;
     } else if let Some(mut export) = keys.getattr_opt("__arrow_c_stream__")? {
         if keys.hasattr("set_index")? {
@@ -35,12 +38,12 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
             let table = py.import("pyarrow")?.getattr("Table")?.call_method("from_pandas", (keys,), Some(&options))?;
             export = table.getattr("__arrow_c_stream__")?;
         }
-        let stream = stream(&export.call0()?)?;
+        let mut stream = stream(&export.call0()?)?;
         detach(py, |detached| {
-            let mut reader = import(|| ArrayStreamReader::try_new(stream))?;
-            check_type(reader.field().data_type())?;
+            let kind = key_type(&stream_schema(&mut stream)?)?;
             let mut first = 0;
-            while let Some(array) = import(|| reader.next().transpose())? {
+            while let Some(array) = next_array(&mut stream)? {
+                let array = import_array(array, &kind)?;
                 take_array(detached, hasher, &array, first, take)?;
                 first += array.len();
             }
@@ -65,9 +68,7 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     if array.is_released() {
         return Err(refused("another reader took it"));
     }
-    // SAFETY: the producer filled both as the C data interface says.
-    #[allow(unsafe_code)]
-    import(|| unsafe { from_ffi(array, &schema) }.map(make_array))
+    import_array(array, &key_type(&schema)?)
 }
 
 /// What `__arrow_c_stream__` returned.
@@ -75,12 +76,83 @@ fn stream(exported: &Bound<'_, PyAny>) -> PyResult<FFI_ArrowArrayStream> {
     let stream = exported.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?.cast();
     // SAFETY: as above.
     #[allow(unsafe_code)]
-    Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) })
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
+    if stream.release().is_none() {
+        return Err(refused("another reader took it"));
+    }
+    Ok(stream)
+}
+
+/// The schema of all arrays of a stream.
+fn stream_schema(stream: &mut FFI_ArrowArrayStream) -> PyResult<FFI_ArrowSchema> {
+    let mut schema = FFI_ArrowSchema::empty();
+    let get_schema = stream.get_schema().ok_or_else(|| refused(LAWLESS))?;
+    // SAFETY: the function of a stream that is not released, and a place for what it fills as the C stream interface says.
+    #[allow(unsafe_code)]
+    let code = unsafe { get_schema(stream, &raw mut schema) };
+    check(stream, code).map(|()| schema)
+}
+
+/// The next array of a stream; `None` at its end.
+fn next_array(stream: &mut FFI_ArrowArrayStream) -> PyResult<Option<FFI_ArrowArray>> {
+    let mut array = FFI_ArrowArray::empty();
+    let get_next = stream.get_next().ok_or_else(|| refused(LAWLESS))?;
+    // SAFETY: as above.
+    #[allow(unsafe_code)]
+    let code = unsafe { get_next(stream, &raw mut array) };
+    check(stream, code).map(|()| (!array.is_released()).then_some(array))
+}
+
+/// What a function of a stream answered with: 0, or there is an error that the stream may tell.
+fn check(stream: &mut FFI_ArrowArrayStream, code: c_int) -> PyResult<()> {
+    if code == 0 {
+        return Ok(());
+    }
+    let told = stream.get_last_error().and_then(|get_last_error| {
+        // SAFETY: the stream's own function, after a failure, as the C stream interface wants it. The text is null, or ends
+        // with a zero and stays until the stream's next call.
+        #[allow(unsafe_code)]
+        unsafe {
+            let text = get_last_error(stream);
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+        }
+    });
+    Err(refused(told.unwrap_or_else(|| format!("its producer failed with error {code}"))))
+}
+
+/// An array of keys, where it lies.
+fn import_array(array: FFI_ArrowArray, kind: &DataType) -> PyResult<ArrayRef> {
+    if !import(|| Ok(is_aligned(&array, kind)))? {
+        return Err(refused(
+            "its offsets are not aligned; copy it, such as by pyarrow.concat_arrays([array]), or a dictionary by \
+             array.dictionary_decode()",
+        ));
+    }
+    // SAFETY: the producer filled the array and the schema as the C data interface says.
+    #[allow(unsafe_code)]
+    import(|| unsafe { from_ffi_and_data_type(array, kind.clone()) }.map(make_array))
+}
+
+/// Whether Arrow's crate may read the numbers that it reads on import, which say where data end. Of what else is not aligned
+/// it makes a copy.
+fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
+    use DataType::*;
+    let lies_at = |buffer: usize, multiple: usize| array.buffer(buffer).addr().is_multiple_of(multiple);
+    let has_rows = !array.is_empty() || array.offset() > 0;
+    match kind {
+        Utf8 | Binary => !has_rows || lies_at(1, align_of::<i32>()),
+        LargeUtf8 | LargeBinary => !has_rows || lies_at(1, align_of::<i64>()),
+        // The last buffer has the lengths of those between the views and it.
+        Utf8View | BinaryView => array.num_buffers() <= 3 || lies_at(array.num_buffers() - 1, align_of::<i64>()),
+        Struct(columns) => (0..).zip(columns).all(|(i, column)| is_aligned(array.child(i), column.data_type())),
+        Dictionary(_, values) => array.dictionary().is_none_or(|array| is_aligned(array, values)),
+        _ => true,
+    }
 }
 
 /// Arrow's crate panics over some structs that are not what they say.
 fn import<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> PyResult<T> {
-    let read = catch_unwind(AssertUnwindSafe(read)).map_err(|_| refused("it breaks the rules of the C interface"))?;
+    let read = catch_unwind(AssertUnwindSafe(read)).map_err(|_| refused(LAWLESS))?;
     read.map_err(refused)
 }
 
@@ -88,9 +160,14 @@ fn refused(error: impl Display) -> PyErr {
     PyValueError::new_err(format!("no Arrow array can be read: {error}"))
 }
 
-/// The types of keys; others are an error before any key is taken.
-fn check_type(found: &arrow_schema::DataType) -> PyResult<()> {
-    use arrow_schema::DataType::*;
+/// The type of keys that a schema says; others are an error before any key is taken.
+fn key_type(schema: &FFI_ArrowSchema) -> PyResult<DataType> {
+    let kind = import(|| DataType::try_from(schema))?;
+    check_type(&kind).map(|()| kind)
+}
+
+fn check_type(found: &DataType) -> PyResult<()> {
+    use DataType::*;
     match found {
         // Without a type, as an empty list makes it; its rows are nulls.
         Null => Ok(()),
@@ -169,7 +246,7 @@ fn hash(
     rows: Range<usize>,
     hashes: &mut [u64],
 ) -> PyResult<()> {
-    use arrow_schema::DataType::*;
+    use DataType::*;
     match array.data_type() {
         Null => {}
         Boolean => {
@@ -216,7 +293,7 @@ fn hash(
 
 /// Integers of any width as 8 bytes.
 fn integers(array: &dyn Array, rows: Range<usize>, integers: &mut [u64]) {
-    use arrow_schema::DataType::*;
+    use DataType::*;
     macro_rules! widened {
         ($type:ty) => {{
             let values = &array.as_primitive::<$type>().values()[rows];

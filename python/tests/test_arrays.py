@@ -218,6 +218,10 @@ def test_a_capsule_that_was_used() -> None:
         BloomFilter(1000, 0.01).update(Lies(__arrow_c_array__=used))
     with pytest.raises(ValueError, match="breaks the rules"):
         BloomFilter(1000, 0.01).update(Lies(__arrow_c_array__=(used[0], pa.array([1]).__arrow_c_array__()[1])))
+    stream = pa.table(ROWS).__arrow_c_stream__()
+    BloomFilter(1000, 0.01).update(Lies(__arrow_c_stream__=stream))
+    with pytest.raises(ValueError, match="another reader took it"):
+        BloomFilter(1000, 0.01).update(Lies(__arrow_c_stream__=stream))
 
 
 @pytest.mark.parametrize("offsets", [[0, 100, 3], [0, 3, 1, 3], [0, -5, 3]])
@@ -250,11 +254,31 @@ def test_keys_beyond_the_dictionary(key: int, values: list[str]) -> None:
         BloomFilter(1000, 0.01).update(keys)
 
 
+def unaligned(keys: pa.Array, move: int = 1) -> pa.Array:
+    buffers = [buffer and pa.py_buffer(b"x" * move + buffer.to_pybytes()).slice(move) for buffer in keys.buffers()]
+    return pa.Array.from_buffers(keys.type, len(keys), buffers)
+
+
 @pytest.mark.parametrize("move", [1, 3])
 def test_unaligned_arrays_of_arrow(move: int) -> None:
-    for keys in pa.array([1, -2]), pa.array(["a", "b" * 20]), pa.array(["a", "b" * 20], pa.string_view()):
-        buffers = [buffer and pa.py_buffer(b"x" * move + buffer.to_pybytes()).slice(move) for buffer in keys.buffers()]
-        check(pa.Array.from_buffers(keys.type, 2, buffers), keys.to_pylist())
+    for keys in pa.array([1, -2]), pa.array(["a", "b" * 20], pa.string_view()), pa.array([b"ab"], pa.binary(2)):
+        check(unaligned(keys, move), keys.to_pylist())
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string(), pa.large_binary()], ids=str)
+def test_unaligned_offsets_of_arrow(kind: pa.DataType) -> None:
+    keys = pa.array(["a", "b" * 20]).cast(kind)
+    strange = unaligned(keys, 4 if kind in (pa.large_string(), pa.large_binary()) else 2)
+    row = pa.StructArray.from_arrays([keys, strange], ["a", "b"])
+    many = pa.DictionaryArray.from_arrays([0, 1], strange)
+    for broken in strange, row, many, pa.table({"a": keys, "b": strange}), pa.chunked_array([keys, strange]):
+        for ask in BloomFilter(1000, 0.01).add_many, BloomFilter(1000, 0.01).contains_many:
+            with pytest.raises(ValueError, match=r"offsets are not aligned; copy it, .*concat_arrays.*dictionary_decode"):
+                ask(broken)
+    check(pa.concat_arrays([strange]), keys.to_pylist())
+    check(pa.concat_arrays([row]), list(zip(keys.to_pylist(), keys.to_pylist())))
+    check(many.dictionary_decode(), keys.to_pylist())
+    check(unaligned(keys[:0]), [])
 
 
 def test_a_stream_that_fails() -> None:

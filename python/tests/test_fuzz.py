@@ -23,6 +23,7 @@ import polars as pl
 import pyarrow as pa
 
 from bloomline import BloomFilter, RotatingBloomFilter
+from test_arrays import unaligned
 from test_filters import COPIED
 from test_keys import CLASSES
 
@@ -59,10 +60,6 @@ def sound_arrays(r: random.Random) -> tuple[Any, list[Any]]:
     views = pa.array(words, r.choice([pa.string_view(), pa.binary_view()]))
     table = pa.table({"number": integers, "word": r.choice([strings, views, strings.dictionary_encode()])})
 
-    def unaligned(whole: pa.Array) -> pa.Array:
-        moved = [buffer and pa.py_buffer(b"x" + buffer.to_pybytes()).slice(1) for buffer in whole.buffers()]
-        return pa.Array.from_buffers(whole.type, len(whole), moved)
-
     def batches() -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches(100)))
 
@@ -78,8 +75,8 @@ def sound_arrays(r: random.Random) -> tuple[Any, list[Any]]:
         lambda: (integers[start:], numbers[start:]),
         lambda: (strings[start:], words[start:]),
         lambda: (views[start:], words[start:]),
-        lambda: (unaligned(r.choice([integers, strings])), []) if not count else (unaligned(integers), numbers),
-        lambda: (unaligned(strings), words),
+        lambda: (unaligned(integers), numbers),
+        lambda: (pa.concat_arrays([unaligned(strings)]), words),
         lambda: (unaligned(views), words),
         lambda: (strings.dictionary_encode()[start:], words[start:]),
         lambda: (pa.chunked_array([strings[start:], strings[:start]]), words[start:] + words[:start]),
@@ -119,6 +116,7 @@ def broken_arrays(r: random.Random) -> Any:
         lambda: np.ma.array([1, 2], mask=[0, 1]),
         lambda: pa.array(few, r.choice([pa.string(), pa.string_view(), pa.large_binary()])),
         lambda: pa.array(few).dictionary_encode(),
+        lambda: unaligned(pa.array(["a"] * count, r.choice([pa.string(), pa.large_binary()]))),
         lambda: pa.DictionaryArray.from_arrays(pa.array(moving[:count] - 3), ["a", "b"], safe=False),
         lambda: pa.table({"number": range(count), "word": few}),
         lambda: pa.Array.from_buffers(pa.string_view(), count, [None, pa.py_buffer(noise), pa.py_buffer(b"abc")]),
