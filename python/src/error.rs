@@ -5,6 +5,8 @@ use bloomline::{BuildError, FileError, FileErrorKind, MergeError};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyConnectionError, PyMemoryError, PyOSError, PyPermissionError, PyValueError};
 use std::collections::TryReserveError;
+use std::io;
+use std::path::Path;
 
 pub(crate) fn build(error: BuildError) -> PyErr {
     match error {
@@ -20,17 +22,23 @@ pub(crate) fn merge(error: MergeError) -> PyErr {
 pub(crate) fn file(error: FileError) -> PyErr {
     match error.kind() {
         FileErrorKind::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
-        FileErrorKind::Io(io) => match io.raw_os_error() {
-            // By the number Python finds the class, such as FileNotFoundError.
-            Some(errno) => {
-                let said = io.to_string();
-                let said = said.split(" (os error").next().unwrap_or_default().to_owned();
-                PyOSError::new_err((errno, said, error.path().map(|path| path.as_os_str().to_owned())))
-            }
-            None => PyOSError::new_err(error.to_string()),
-        },
+        FileErrorKind::Io(system) if system.raw_os_error().is_some() => io(system, error.path()),
+        FileErrorKind::Io(_) => PyOSError::new_err(in_python(&error.to_string())),
         _ => PyValueError::new_err(error.to_string()),
     }
+}
+
+/// By its number Python finds the class of a system's error, such as FileNotFoundError.
+pub(crate) fn io(error: &io::Error, path: Option<&Path>) -> PyErr {
+    let said = error.to_string();
+    let Some(errno) = error.raw_os_error() else { return PyOSError::new_err(said) };
+    let said = said.split(" (os error").next().unwrap_or_default().to_owned();
+    PyOSError::new_err((errno, said, path.map(|path| path.as_os_str().to_owned())))
+}
+
+/// A message without the names of Rust's methods.
+fn in_python(message: &str) -> String {
+    message.replace("use write_to", "write bytes(filter)").replace("read it with read_from", "read it with load")
 }
 
 pub(crate) fn memory(error: TryReserveError) -> PyErr {

@@ -119,8 +119,11 @@ def test_what_the_system_refuses(make: Any, tmp_path: pathlib.Path) -> None:
         assert raised.value.strerror == os.strerror(errno.ENOENT)
     with pytest.raises(IsADirectoryError):
         make.load(tmp_path)
-    with pytest.raises(OSError, match="not a regular file"):
-        filter.save(tmp_path)
+    for path in tmp_path, os.devnull:
+        with pytest.raises(OSError, match=r"not a regular file: open it and write bytes\(filter\)$"):
+            filter.save(path)
+    with pytest.raises(OSError, match="not a regular file: read it with load$"):
+        BloomFilter.map(os.devnull)
     for ask in make.load, filter.save:
         with pytest.raises(OSError, match="NUL byte"):
             ask("nul\0in it")
