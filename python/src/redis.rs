@@ -11,9 +11,10 @@ use bloomline::KeyHasher;
 use bloomline::redis::{RedisBloomFilter as Client, RedisFilterError, RedisFilterStats as Figures, RedisServer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use std::process;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{fs, process};
 
 /// Keys that one thread sends before another one has its turn: what the library sends in one round trip.
 const PORTION: usize = 4096;
@@ -28,6 +29,7 @@ const PORTION: usize = 4096;
 /// seconds: connect_timeout for a connection, response_timeout for an answer, and patience for how long a call tries again
 /// while no answer comes. mirror=True keeps a copy in this process, as large as the filter, and asks the server only for
 /// keys that the copy lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late.
+/// certificate_authority is the path of a file (PEM) with the certificates to trust in the place of the system's.
 ///
 /// Of all processes that add a key, one is told that it is new. If a connection breaks before the answer, the key may be
 /// reported as new twice, and is counted in uncertain; it is never lost. A server that can't be reached is a
@@ -136,7 +138,8 @@ impl RedisBloomFilter {
     #[new]
     #[pyo3(signature = (
         url, name, expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None,
-        mirror = false, connect_timeout = 5.0, response_timeout = 10.0, patience = 30.0, read_from_replicas = false
+        mirror = false, connect_timeout = 5.0, response_timeout = 10.0, patience = 30.0, read_from_replicas = false,
+        certificate_authority = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "one for each that Python may name")]
     fn new(
@@ -153,6 +156,7 @@ impl RedisBloomFilter {
         response_timeout: f64,
         patience: f64,
         read_from_replicas: bool,
+        certificate_authority: Option<PathBuf>,
     ) -> PyResult<Self> {
         let mut server = RedisServer::new(url)
             .map_err(error::redis)?
@@ -161,6 +165,10 @@ impl RedisBloomFilter {
             .patience(seconds("patience", patience)?);
         if read_from_replicas {
             server = server.read_from_replicas();
+        }
+        if let Some(path) = certificate_authority {
+            let pem = fs::read(&path).map_err(|error| error::io(&error, Some(&path)))?;
+            server = server.certificate_authority(&pem).map_err(error::redis)?;
         }
         let options = Options { expected_keys, false_positive_rate, memory, probes, seed, key_name: None };
         let open = || {

@@ -2,9 +2,12 @@
 
 import multiprocessing
 import os
+import pathlib
 import pickle
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -202,6 +205,44 @@ except KeyboardInterrupt as stopped:
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert answer.stdout == "True\n", answer.stderr
+
+
+def certify(folder: pathlib.Path) -> None:
+    """A key, and a certificate for it that is signed by itself."""
+    folder.mkdir()
+    subject = ["-subj", "/CN=bloomline", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    subprocess.run([*command, "-keyout", "key.pem", "-out", "cert.pem"], cwd=folder, check=True, capture_output=True)
+
+
+def test_certificate_authorities(redis: Server, tmp_path: pathlib.Path) -> None:
+    if not shutil.which("openssl"):
+        assert os.environ.get("BLOOMLINE_REQUIRE_REDIS") != "1", "no openssl"
+        pytest.skip("no openssl")
+    ours, others = tmp_path / "ours", tmp_path / "others"
+    certify(ours)
+    certify(others)
+    redis.stop()
+    files = ["--tls-cert-file", ours / "cert.pem", "--tls-key-file", ours / "key.pem", "--tls-ca-cert-file", ours / "cert.pem"]
+    # The plain port stays, for the test's own commands.
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        port = any_port.getsockname()[1]
+    redis.arguments += ["--tls-port", str(port), "--tls-auth-clients", "no", *map(str, files)]
+    redis.start()
+    url = f"rediss://127.0.0.1:{port}"
+    for path in ours / "cert.pem", str(ours / "cert.pem"):
+        seen = RedisBloomFilter(url, "f", 1000, 0.001, certificate_authority=path)
+        seen.update(range(100))
+        assert all(key in seen for key in range(100))
+    for path in others / "cert.pem", None:
+        with pytest.raises(ConnectionError, match="certificate"):
+            RedisBloomFilter(url, "f", certificate_authority=path, patience=0.2)
+    with pytest.raises(FileNotFoundError) as raised:
+        RedisBloomFilter(url, "f", certificate_authority=tmp_path / "none.pem")
+    assert raised.value.filename == str(tmp_path / "none.pem")
+    with pytest.raises(ValueError, match="BEGIN CERTIFICATE"):
+        RedisBloomFilter(url, "f", certificate_authority=__file__)
 
 
 def test_a_filter_that_is_removed_beneath(redis: Server) -> None:

@@ -312,9 +312,9 @@ def test_addresses() -> None:
         ({"REDIS_URL": "rediss://a:b@c:1/2", "REDIS_HOST": "x"}, "rediss://a:b@c:1/2", {}),
         ({"REDIS_HOST": "h", "REDIS_PORT": 7, "REDIS_DB": 3}, "redis://h:7/3", {}),
         (
-            {"REDIS_PARAMS": {"host": "h", "password": "p@:/", "ssl": True, "socket_timeout": 3}},
+            {"REDIS_PARAMS": {"host": "h", "password": "p@:/", "ssl": True, "ssl_ca_certs": "ca.pem", "socket_timeout": 3}},
             "rediss://:p%40%3A%2F@h:6379/0",
-            {"response_timeout": 3.0},
+            {"response_timeout": 3.0, "certificate_authority": "ca.pem"},
         ),
         ({"REDIS_PARAMS": {"username": "u", "password": "p"}}, "redis://u:p@localhost:6379/0", {}),
     ):

@@ -173,6 +173,7 @@ class RedisBloomFilter:
         response_timeout: float = 10.0,
         patience: float = 30.0,
         read_from_replicas: bool = False,
+        certificate_authority: _Path | None = None,
     ) -> Self: ...
     @property
     def memory_bytes(self) -> int: ...

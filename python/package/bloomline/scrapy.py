@@ -197,7 +197,7 @@ class RedisDupeFilter(_DupeFilter):
     Of all spiders that meet a request, one sends it. It works with Scrapy's scheduler and with that of scrapy-redis.
 
     REDIS_URL is the address of the server; or REDIS_HOST, REDIS_PORT, REDIS_DB and of REDIS_PARAMS host, port, db, username,
-    password, ssl, socket_timeout and socket_connect_timeout.
+    password, ssl, ssl_ca_certs, socket_timeout and socket_connect_timeout.
     SCHEDULER_DUPEFILTER_KEY is the name of the set: "%(spider)s:dupefilter" where it is silent.
     BLOOMLINE_EXPECTED_KEYS and BLOOMLINE_FALSE_POSITIVE_RATE size it. All spiders give the same ones, or none where the
     server has the set already.
@@ -329,11 +329,13 @@ def _fingerprints(path: Path) -> "Iterator[bytes]":
 
 
 def _address(settings: "BaseSettings") -> tuple[str, dict[str, Any]]:
-    """The server's URL and time-outs, from the settings of scrapy-redis."""
+    """The server's URL, time-outs and certificates, from the settings of scrapy-redis."""
     params = settings.getdict("REDIS_PARAMS")
     params |= {name: value for name in ("url", "host", "port", "db") if (value := settings.get(f"REDIS_{name.upper()}"))}
     times = {"response_timeout": "socket_timeout", "connect_timeout": "socket_connect_timeout"}
-    options = {ours: float(params[theirs]) for ours, theirs in times.items() if params.get(theirs)}
+    options: dict[str, Any] = {ours: float(params[theirs]) for ours, theirs in times.items() if params.get(theirs)}
+    if params.get("ssl_ca_certs"):
+        options["certificate_authority"] = params["ssl_ca_certs"]
     if params.get("url"):
         return params["url"], options
     scheme = "rediss" if params.get("ssl") else "redis"
