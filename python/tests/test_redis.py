@@ -118,7 +118,9 @@ def test_claims_outlive_an_error(redis: Server) -> None:
     """Keys that were sent and not answered are reported as new, in the exception too."""
     times = {"patience": 0.2, "response_timeout": 0.2, "connect_timeout": 0.2}
     seen, other = (RedisBloomFilter(redis.url, "f", 100_000, 0.001, **times) for _ in range(2))
-    assert seen.add("seen") and other.add("other")
+    # Keys that are new, after which a claim is not preceded by a read.
+    seen.update(f"seen {i}" for i in range(1000))
+    assert other.add("other")
     os.kill(redis.process.pid, signal.SIGSTOP)
     try:
         # At once, for a connection that is idle for a second is tried before anything is sent.
