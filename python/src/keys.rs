@@ -1,18 +1,15 @@
 //! Many keys, portion by portion: of an Arrow array, of a buffer, or of any iterable.
 
 use crate::lock::Thread;
+use crate::signals::{self, Signals};
 use crate::{arrow, buffer, key};
 use bloomline::KeyHasher;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyList};
-use std::time::{Duration, Instant};
 
 /// Keys that are hashed before they are looked up together.
 pub(crate) const PORTION: usize = 512;
-
-/// How long Ctrl-C waits where the GIL is free.
-const SIGNALS: Duration = Duration::from_millis(100);
 
 /// What is done with the hashes of a portion.
 pub(crate) type Take<'a> = dyn FnMut(Thread<'_>, &[u64]) -> PyResult<()> + Send + 'a;
@@ -20,18 +17,12 @@ pub(crate) type Take<'a> = dyn FnMut(Thread<'_>, &[u64]) -> PyResult<()> + Send 
 /// Takes the hashes of all keys, in order. The GIL is free where the keys are in an array. After an error, the portions
 /// before it are taken. Signals are handled between portions.
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<()> {
-    let mut handled = Instant::now();
+    let mut signals = Signals::after(signals::TICK);
     let take: &mut Take<'_> = &mut |thread, hashes| {
         take(thread, hashes)?;
         match thread {
             Thread::Attached(py) => py.check_signals(),
-            Thread::Detached(_) if handled.elapsed() < SIGNALS => Ok(()),
-            Thread::Detached(_) => {
-                // At the interpreter's end there is none to handle them.
-                let answer = Python::try_attach(|py| py.check_signals());
-                handled = Instant::now();
-                answer.unwrap_or(Ok(()))
-            }
+            Thread::Detached(_) => signals.handle(),
         }
     };
     // A list is asked for neither: an attribute that it lacks costs as much as twenty keys.

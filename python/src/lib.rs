@@ -4,6 +4,7 @@
 //! error.rs   the library's errors as Python's
 //! key.rs     one object of Python, hashed as Rust hashes the same key
 //! keys.rs    many keys, in portions: from an array of Arrow (arrow.rs), a buffer (buffer.rs), or any iterable
+//! signals.rs Ctrl-C where the GIL is free
 //! lock.rs    who may use a filter: a lock, and when none is needed
 //! set.rs     the library's types behind one
 //! filter.rs  the class of what all filters do; add.rs has its method that is called most
@@ -25,6 +26,7 @@ mod keys;
 mod lock;
 mod redis;
 mod set;
+mod signals;
 mod types;
 
 /// The module itself.

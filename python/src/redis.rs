@@ -6,18 +6,24 @@ use crate::key;
 use crate::keys::{self, Numpy};
 use crate::lock::detach;
 use crate::set::Set;
+use crate::signals::{self, Signals};
 use crate::types::{self, Options};
 use bloomline::KeyHasher;
 use bloomline::redis::{RedisBloomFilter as Client, RedisFilterError, RedisFilterStats as Figures, RedisServer};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use parking_lot::{Mutex, ReentrantMutex};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, process};
+use std::{fs, mem, process};
 
 /// Keys that one thread sends before another one has its turn: what the library sends in one round trip.
 const PORTION: usize = 4096;
+
+/// How long a call waits before signals may end it: an answer that comes until then says what was claimed.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A BloomFilter on a Redis or Valkey server, or spread over a cluster, that any number of processes share.
 ///
@@ -37,6 +43,9 @@ const PORTION: usize = 4096;
 /// does not fit a ValueError. A filter that is removed, evicted or made anew beneath an object is missed within a second of
 /// use; all calls of the object are an OSError then.
 ///
+/// Ctrl-C ends a call whose answer takes longer than a second, but upload. A connection that is being made may take its
+/// time-out first. A signal's handler that uses the filter within a call of it gets a RuntimeError.
+///
 /// Threads take turns, with the GIL free. A forked process opens connections of its own; fork when no other thread is
 /// within a call. It does not pickle, for the URL may hold a password.
 ///
@@ -49,7 +58,9 @@ const PORTION: usize = 4096;
 /// >>> seen.delete()
 #[pyclass(module = "bloomline", frozen)]
 pub(crate) struct RedisBloomFilter {
-    turn: Mutex<Turn>,
+    /// A thread that comes back within its turn finds the cell borrowed.
+    turn: ReentrantMutex<RefCell<Turn>>,
+    watch: Arc<Mutex<Watch>>,
     name: String,
     hasher: KeyHasher,
     memory_bytes: usize,
@@ -64,26 +75,54 @@ struct Turn {
     client: Option<Client>,
 }
 
+/// Looks for signals while a call waits.
+#[derive(Default)]
+struct Watch {
+    /// `None` if they wait for the end of the call.
+    signals: Option<Signals>,
+    /// What a handler raised, which ends the call.
+    raised: Option<PyErr>,
+}
+
+impl Watch {
+    /// What the library asks for.
+    fn wants_end(&mut self) -> bool {
+        if self.raised.is_none() {
+            self.raised = self.signals.as_mut().and_then(|signals| signals.handle().err());
+        }
+        self.raised.is_some()
+    }
+}
+
+/// Runs a call that a signal may end.
+fn watched<T>(watch: &Mutex<Watch>, call: impl FnOnce() -> Result<T, RedisFilterError>) -> PyResult<T> {
+    watch.lock().signals = Some(Signals::after(GRACE));
+    let answer = call();
+    let Watch { raised, .. } = mem::take(&mut *watch.lock());
+    raised.map_or_else(|| answer.map_err(error::redis), Err)
+}
+
 impl RedisBloomFilter {
-    /// Waits for its turn.
-    fn turn(&self) -> MutexGuard<'_, Turn> {
-        // A panic leaves a client that connects again.
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits for its turn, in a thread that has let go of the GIL.
+    fn in_turn<T>(&self, work: impl FnOnce(&mut Turn) -> PyResult<T>) -> PyResult<T> {
+        let turn = loop {
+            match self.turn.try_lock_for(signals::TICK) {
+                Some(turn) => break turn,
+                None => signals::handle()?,
+            }
+        };
+        let mut turn = turn.try_borrow_mut().map_err(|_| {
+            PyRuntimeError::new_err(format!(
+                "a signal's handler uses the filter {:?} within the call that it interrupted: use it after the call",
+                self.name
+            ))
+        })?;
+        work(&mut turn)
     }
 
-    /// Runs a call when it is its turn, with the GIL free.
-    fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        call: impl FnOnce(&mut Client) -> Result<T, RedisFilterError> + Send,
-    ) -> PyResult<T> {
-        py.detach(|| self.wait(call))
-    }
-
-    /// The same, for a thread that has let go of the GIL.
-    fn wait<T>(&self, call: impl FnOnce(&mut Client) -> Result<T, RedisFilterError>) -> PyResult<T> {
-        let mut turn = self.turn();
-        let Turn { process, client } = &mut *turn;
+    /// The connections of this process.
+    fn client<'a>(&self, turn: &'a mut Turn) -> PyResult<&'a mut Client> {
+        let Turn { process, client } = turn;
         let Some(client) = client else {
             let error = format!("the filter {:?} was deleted: open it again", self.name);
             return Err(PyValueError::new_err(error));
@@ -92,7 +131,21 @@ impl RedisBloomFilter {
             *client = client.another();
             *process = process::id();
         }
-        call(client).map_err(error::redis)
+        Ok(client)
+    }
+
+    /// Runs a call when it is its turn, with the GIL free.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut Client) -> Result<T, RedisFilterError> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            self.in_turn(|turn| {
+                let client = self.client(turn)?;
+                watched(&self.watch, || call(client))
+            })
+        })
     }
 
     fn hash(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -170,39 +223,46 @@ impl RedisBloomFilter {
             let pem = fs::read(&path).map_err(|error| error::io(&error, Some(&path)))?;
             server = server.certificate_authority(&pem).map_err(error::redis)?;
         }
+        let watch = Arc::<Mutex<Watch>>::default();
+        let server = server.end_if({
+            let watch = Arc::clone(&watch);
+            move || watch.lock().wants_end()
+        });
         let options = Options { expected_keys, false_positive_rate, memory, probes, seed, key_name: None };
         let open = || {
             let client = match options.any() {
                 true => Client::create(&server, name, &options.builder(bloomline::BloomFilter::builder())),
                 false => Client::open(&server, name),
-            };
-            let client = client.map_err(error::redis)?;
-            if mirror { client.with_mirror().map_err(error::build) } else { Ok(client) }
+            }?;
+            if mirror { Ok(client.with_mirror()?) } else { Ok(client) }
         };
-        let client = py.detach(open)?;
+        let client = py.detach(|| watched(&watch, open))?;
         let plan = client.plan();
         Ok(Self {
             name: client.name().to_owned(),
             hasher: client.hasher().clone(),
             memory_bytes: plan.memory_bytes(),
             probes: plan.probes(),
-            turn: Mutex::new(Turn { process: process::id(), client: Some(client) }),
+            turn: ReentrantMutex::new(RefCell::new(Turn { process: process::id(), client: Some(client) })),
+            watch,
         })
     }
 
     /// Add a key, in one round trip. True if this call claimed it, which happens to one of all processes, or if it may have
-    /// claimed it and the answer was lost. After an exception the key is not added.
+    /// claimed it and the answer was lost. After an exception the key is not added, but for that of a signal
+    /// (KeyboardInterrupt) while no answer comes: its attribute new is what add would have returned.
     #[pyo3(signature = (key, /))]
     fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = self.hash(key)?;
-        self.with(key.py(), |client| {
-            let mut new = [false];
+        let (py, hash) = (key.py(), self.hash(key)?);
+        let mut new = [false];
+        let added = self.with(py, |client| {
             match client.insert_hashes(&[hash], &mut new) {
                 // It is claimed whatever went wrong. If the error lasts, the next call meets it.
                 Err(error) if !new[0] => Err(error),
                 _ => Ok(new[0]),
             }
-        })
+        });
+        added.or_else(|error| error.value(py).setattr("new", new[0]).and(Err(error)))
     }
 
     /// The method `__contains__`, under a name for which PyO3 makes no slot: with one class that has it, the compiler inlines
@@ -286,22 +346,29 @@ impl RedisBloomFilter {
             let name = filter.get_type().name()?;
             return Err(PyTypeError::new_err(format!("a {name} can't be uploaded: a BloomFilter can")));
         };
-        detach(filter.py(), |detached| self.wait(|client| client.upload(&lock.read(detached))))
+        detach(filter.py(), |detached| {
+            // Signals wait for the end, as a handler that adds to the other filter would wait for this lock.
+            self.in_turn(|turn| self.client(turn)?.upload(&lock.read(detached)).map_err(error::redis))
+        })
     }
 
     /// Remove the filter from the server. End all other processes that use it first.
     fn delete(&self, py: Python<'_>) -> PyResult<()> {
         // Of another client, so that this one is left if it fails.
         self.with(py, |client| client.another().delete())?;
-        py.detach(|| self.turn().client = None);
-        Ok(())
+        py.detach(|| {
+            self.in_turn(|turn| {
+                turn.client = None;
+                Ok(())
+            })
+        })
     }
 
     /// Keys that add or add_many reported as new although another process may have been told so too, because an answer was
     /// lost. Counted by this object in this process.
     #[getter]
-    fn uncertain(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.turn().client.as_ref().map_or(0, Client::uncertain))
+    fn uncertain(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.in_turn(|turn| Ok(turn.client.as_ref().map_or(0, Client::uncertain))))
     }
 
     /// The name on the server.

@@ -52,18 +52,12 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Whether the caller wants an end.
 #[derive(Clone, Default)]
-pub(super) struct Ending {
-    flag: Option<Arc<AtomicBool>>,
-    /// When that was first seen.
-    since: Arc<OnceLock<Instant>>,
-}
+pub(super) struct Ending(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
 impl Ending {
     /// Whether nothing may take any longer.
     pub(super) fn is_over(&self) -> bool {
-        // Relaxed: nothing else is said with it.
-        self.flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
-            && self.since.get_or_init(Instant::now).elapsed() >= GRACE
+        self.0.as_ref().is_some_and(|is_over| is_over())
     }
 }
 
@@ -149,8 +143,28 @@ impl RedisServer {
     /// with [`RedisFilterError::Ended`]. Insert the whole batch again, now or later. A connection that is being made may still
     /// take its time-out, and what [`AsyncRedisBloomFilter`](super::AsyncRedisBloomFilter) has sent the response
     /// time-out.
-    pub fn end_when(mut self, flag: Arc<AtomicBool>) -> Self {
-        self.ending = Ending { flag: Some(flag), since: Arc::default() };
+    pub fn end_when(self, flag: Arc<AtomicBool>) -> Self {
+        let since = OnceLock::new();
+        // Relaxed: nothing else is said with it.
+        self.end_if(move || flag.load(Ordering::Relaxed) && since.get_or_init(Instant::now).elapsed() >= GRACE)
+    }
+
+    /// Ends calls once `is_over` returns `true`, as [`end_when`](Self::end_when) does, at once. The thread that blocks in a
+    /// call asks before it sends and before each part of an answer, and every 0.1 s while it waits; so `is_over` should take
+    /// no longer than looking at a clock most of the time. It must return `true` until the call has ended, and calls go
+    /// on when it returns `false` again. It replaces an earlier flag or question.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::redis::RedisServer;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let end = Instant::now() + Duration::from_secs(60);
+    /// let server = RedisServer::new("redis://127.0.0.1:6379")?.end_if(move || Instant::now() > end);
+    /// # Ok::<(), bloomline::redis::RedisFilterError>(())
+    /// ```
+    pub fn end_if(mut self, is_over: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.ending = Ending(Some(Arc::new(is_over)));
         self
     }
 

@@ -525,6 +525,33 @@ fn a_call_ends_soon_when_it_is_told_to() {
 }
 
 #[test]
+fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
+    let Some(server) = Server::start("") else { return };
+    let end = Arc::new(AtomicBool::new(false));
+    let question = Arc::clone(&end);
+    let address = server.address().end_if(move || question.load(Ordering::Relaxed));
+    let mut filter = create(&address, "f", &small());
+    filter.insert(&0).unwrap();
+    server.signal("STOP");
+    let mut new = [false; 3];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            end.store(true, Ordering::Relaxed);
+        });
+        let started = Instant::now();
+        assert_eq!(filter.insert_batch(&[0, 1, 2], &mut new), Err(RedisFilterError::Ended));
+        // Without the second that a flag leaves.
+        assert!(started.elapsed().as_millis() < 1000, "{:?}", started.elapsed());
+    });
+    assert_eq!((new, filter.uncertain()), ([true; 3], 3));
+    end.store(false, Ordering::Relaxed);
+    server.signal("CONT");
+    assert_eq!(filter.insert(&5), Ok(true));
+    assert_eq!(filter.contains(&0), Ok(true));
+}
+
+#[test]
 fn an_answer_in_single_bytes_has_no_more_time_than_another() {
     let Some(server) = Server::start("") else { return };
     let proxy = Proxy::start(server.port, 1);
