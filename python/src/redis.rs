@@ -25,6 +25,9 @@ const PORTION: usize = 4096;
 /// How long a call waits before signals may end it: an answer that comes until then says what was claimed.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long replicas are waited for.
+const CONFIRMATION: Duration = Duration::from_secs(1);
+
 /// A BloomFilter on a Redis or Valkey server, or spread over a cluster, that any number of processes share.
 ///
 /// With a size it is created, or opened if the server has one of this name, size and seed. Without a size it is opened as
@@ -35,7 +38,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// seconds: connect_timeout for a connection, response_timeout for an answer, and patience for how long a call tries again
 /// while no answer comes. mirror=True keeps a copy in this process, as large as the filter, and asks the server only for
 /// keys that the copy lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late.
-/// certificate_authority is the path of a file (PEM) with the certificates to trust in the place of the system's.
+/// certificate_authority is the path of a file (PEM) with the certificates to trust in the place of the system's. With
+/// wait_for_replicas a key is new once so many replicas of its server have it, and after a second anyway: a replica that takes
+/// over has not forgotten it.
 ///
 /// Of all processes that add a key, one is told that it is new. If a connection breaks before the answer, the key may be
 /// reported as new twice, and is counted in uncertain; it is never lost. A server that can't be reached is a
@@ -192,7 +197,7 @@ impl RedisBloomFilter {
     #[pyo3(signature = (
         url, name, expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None,
         mirror = false, connect_timeout = 5.0, response_timeout = 10.0, patience = 30.0, read_from_replicas = false,
-        certificate_authority = None
+        certificate_authority = None, wait_for_replicas = 0
     ))]
     #[expect(clippy::too_many_arguments, reason = "one for each that Python may name")]
     fn new(
@@ -210,12 +215,14 @@ impl RedisBloomFilter {
         patience: f64,
         read_from_replicas: bool,
         certificate_authority: Option<PathBuf>,
+        wait_for_replicas: u32,
     ) -> PyResult<Self> {
         let mut server = RedisServer::new(url)
             .map_err(error::redis)?
             .connect_timeout(seconds("connect_timeout", connect_timeout)?)
             .response_timeout(seconds("response_timeout", response_timeout)?)
-            .patience(seconds("patience", patience)?);
+            .patience(seconds("patience", patience)?)
+            .wait_for_replicas(wait_for_replicas, CONFIRMATION);
         if read_from_replicas {
             server = server.read_from_replicas();
         }
@@ -369,6 +376,12 @@ impl RedisBloomFilter {
     #[getter]
     fn uncertain(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.in_turn(|turn| Ok(turn.client.as_ref().map_or(0, Client::uncertain))))
+    }
+
+    /// Keys that add or add_many reported as new although fewer replicas than wait_for_replicas had them in time.
+    #[getter]
+    fn unconfirmed(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.in_turn(|turn| Ok(turn.client.as_ref().map_or(0, Client::unconfirmed))))
     }
 
     /// The name on the server.

@@ -318,6 +318,18 @@ def test_certificate_authorities(redis: Server, tmp_path: pathlib.Path) -> None:
     assert raised.value.filename == str(tmp_path / "none.pem")
     with pytest.raises(ValueError, match="BEGIN CERTIFICATE"):
         RedisBloomFilter(url, "f", certificate_authority=__file__)
+    with pytest.raises(ValueError, match="rediss:// alone"):
+        RedisBloomFilter(redis.url, "f", certificate_authority=ours / "cert.pem")
+
+
+def test_replicas_are_waited_for(redis: Server) -> None:
+    seen = RedisBloomFilter(redis.url, "f", 1000, 0.01, wait_for_replicas=1)
+    began = time.monotonic()
+    assert seen.add("a") and time.monotonic() - began >= 1  # there is none
+    assert not seen.add("a")
+    assert (seen.unconfirmed, seen.uncertain) == (1, 0)
+    other = RedisBloomFilter(redis.url, "f")
+    assert other.add("b") and other.unconfirmed == 0
 
 
 def test_a_filter_that_is_removed_beneath(redis: Server) -> None:

@@ -68,8 +68,9 @@ impl RedisServer {
     /// For a cluster, give the URLs of some nodes that are likely to run, separated by commas. They tell the client
     /// about the other nodes. User, password and encryption of the first URL are used for all nodes.
     ///
-    /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). For `rediss://` rustls needs a provider of cryptography. If the
-    /// process has not chosen one, this call chooses `ring` for it. Nothing is sent yet.
+    /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). For `rediss://` rustls
+    /// needs a provider of cryptography. If the process has not chosen one, this call chooses `ring` for it. Nothing is sent
+    /// yet.
     ///
     /// # Errors
     /// [`RedisFilterError::Url`].
@@ -122,7 +123,8 @@ impl RedisServer {
     /// in the files that `redis-cli --cacert` takes.
     ///
     /// # Errors
-    /// [`RedisFilterError::Certificate`] if there is none in it, or one that is not valid.
+    /// [`RedisFilterError::Certificate`] if there is none in it, or one that is not valid. [`RedisFilterError::Url`] if the
+    /// connection is not encrypted.
     ///
     /// # Examples
     /// ```no_run
@@ -134,6 +136,10 @@ impl RedisServer {
     /// ```
     pub fn certificate_authority(mut self, pem: &[u8]) -> Result<Self, RedisFilterError> {
         roots_in(pem).map_err(|reason| RedisFilterError::Certificate { reason })?;
+        if !self.seeds.iter().all(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
+            let reason = "an authority is for rediss:// alone, and nothing else is encrypted".to_owned();
+            return Err(RedisFilterError::Url { reason });
+        }
         self.authority = Some(pem.into());
         self.tls = Arc::default();
         Ok(self)

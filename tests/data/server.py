@@ -50,17 +50,22 @@ class Client:
         self.stream.flush()
 
     def reply(self):
-        kind, rest = self.stream.read(1), self.stream.readline()[:-2]
-        if not kind:
-            raise ConnectionError("the connection is closed")
+        line = self.whole(self.stream.readline())
+        kind, rest = line[:1], line[1:]
         if kind == b"-":
             raise Refused(rest.decode())
         if kind == b"+":
             return rest
         number = int(rest)
         if kind == b"$":
-            return self.stream.read(number + 2)[:-2] if number >= 0 else None
+            return self.whole(self.stream.read(number + 2), number) if number >= 0 else None
         return [self.reply() for _ in range(number)] if kind == b"*" else number
+
+    def whole(self, text, length=0):
+        """A text without the end of its line. Without that it is the beginning of an answer that was cut."""
+        if len(text) < length + 2 or not text.endswith(b"\r\n"):
+            raise ConnectionError("the connection is closed")
+        return text[:-2]
 
     def again(self, run):
         """Runs until the connection holds. Whoever may not repeat a command looks to that in `run`."""

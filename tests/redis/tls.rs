@@ -87,6 +87,9 @@ fn servers_are_trusted_by_their_certificates() {
         let error = address.clone().certificate_authority(pem).unwrap_err();
         assert!(matches!(error, RedisFilterError::Certificate { .. }), "{error:?}");
     }
+    let plain = RedisServer::new("redis://127.0.0.1:1").unwrap();
+    let error = plain.certificate_authority(&certificate).unwrap_err();
+    assert!(matches!(&error, RedisFilterError::Url { reason } if reason.contains("rediss://")), "{error:?}");
     drop(filter);
     for (folder, expected) in [(ours, true), (others, false)] {
         let output = Command::new(env::current_exe().unwrap())

@@ -352,6 +352,23 @@ fn a_server_that_may_evict_is_warned_of() {
     assert_eq!(bench.clean(&line.replace("out", "again --quiet")), "");
 }
 
+#[test]
+fn lines_that_no_replica_has_are_told() {
+    let Some(server) = Server::start("") else { return };
+    let bench = Bench::new(&[("in", &common::numbers(0..1000))]);
+    let line = format!("dedup --redis {} --name set -n 1000 -p 1e-6 --stats=json -o out in", server.url());
+    let told = |line: &str| {
+        let output = bench.run(line);
+        assert!(output.status.success(), "{output:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        let stats: serde_json::Value = serde_json::from_str(message.lines().last().unwrap()).unwrap();
+        (message.contains("1000 lines were printed before so many replicas"), stats["unconfirmed"].as_u64())
+    };
+    assert_eq!(told(&format!("{line} --redis-wait 1")), (true, Some(1000)));
+    assert_eq!(told(&line.replace("set", "other").replace("out", "more")), (false, Some(0)));
+    assert!(bench.refused("dedup --redis-wait 1 in").contains("--redis"));
+}
+
 fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
 }
