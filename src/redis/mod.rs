@@ -10,7 +10,8 @@
 //!
 //! `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `Tokio` (tokio.rs).
 //!
-//! Further down, `shards` knows where a block is on a server, `meta` describes a filter to its server, `watch` tells
+//! Further down, `wire` is a connection that blocks, for which `packed` writes commands and `answers` reads answers. `repeats`
+//! tells whether blocks are read before they are claimed. `shards` knows where a block is on a server, `meta` describes a filter to its server, `watch` tells
 //! whether it is still the same filter, `server` has the addresses, and `topology` knows which node serves a slot.
 
 mod answers;

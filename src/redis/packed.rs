@@ -1,7 +1,7 @@
 //! Commands as they go to a server: an array of texts for each.
 //!
-//! The client crate keeps each command as an object of its own, and copies it twice on the way. Of the time that a claim took a
-//! client, that was more than a half.
+//! The client crate keeps each command as an object of its own, and copies it twice on the way. docs/DESIGN.md has what that
+//! costs.
 
 use redis::{Arg, Cmd, Pipeline};
 
