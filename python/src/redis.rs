@@ -287,7 +287,7 @@ impl RedisBloomFilter {
     }
 
     /// Add many keys. Returns an array of bool, True for each key that this call claimed; see BloomFilter.add_many for keys.
-    /// Takes a round trip for each 4096 keys, so it is far faster than add. All keys are hashed before the first is sent.
+    /// Takes a round trip or two for each 4096 keys, so it is far faster than add. All keys are hashed before the first is sent.
     ///
     /// An exception that comes in between has the answers so far in its attribute new. Act on the keys that are True there,
     /// for nobody else will, and add all keys again.

@@ -8,6 +8,9 @@ use redis::{ErrorKind, RedisError, RedisResult, Value, parse_redis_value};
 /// Arrays within arrays, at most. The deepest answer here is that to `CLUSTER SLOTS`.
 const DEPTH: usize = 8;
 
+/// Bytes of a line, at most. Those that are long are errors.
+const LINE: usize = 1 << 16;
+
 /// The first answer in the bytes, and its length. `None` if it is not there as a whole.
 pub(super) fn first(bytes: &[u8]) -> RedisResult<Option<(Value, usize)>> {
     let mut rest = Rest { bytes, position: 0 };
@@ -22,7 +25,7 @@ struct Rest<'a> {
 impl<'a> Rest<'a> {
     fn value(&mut self, depth: usize) -> RedisResult<Option<Value>> {
         let start = self.position;
-        let Some(line) = self.line() else { return Ok(None) };
+        let Some(line) = self.line()? else { return Ok(None) };
         let (kind, text) = line.split_first().ok_or_else(nonsense)?;
         Ok(Some(match kind {
             b':' => Value::Int(integer(text)?),
@@ -52,11 +55,17 @@ impl<'a> Rest<'a> {
     }
 
     /// The bytes up to the end of the line, and without it.
-    fn line(&mut self) -> Option<&'a [u8]> {
+    fn line(&mut self) -> RedisResult<Option<&'a [u8]>> {
         let rest = &self.bytes[self.position..];
-        let end = rest.iter().position(|&byte| byte == b'\n')?;
+        if rest.first().is_some_and(|kind| !b":$*+-".contains(kind)) {
+            return Err(nonsense());
+        }
+        let Some(end) = rest.iter().take(LINE).position(|&byte| byte == b'\n') else {
+            // Whoever sends a line without an end would fill the memory.
+            return if rest.len() < LINE { Ok(None) } else { Err(nonsense()) };
+        };
         self.position += end + 1;
-        Some(rest[..end].strip_suffix(b"\r").unwrap_or(&[]))
+        Ok(Some(rest[..end].strip_suffix(b"\r").unwrap_or(&[])))
     }
 
     /// So many bytes, and the end of the line.
@@ -142,9 +151,10 @@ mod tests {
     #[test]
     fn nonsense_is_an_error() {
         let nested = b"*1\r\n".repeat(100_000);
-        for bytes in
-            [&b"\r\n"[..], b"HTTP/1.1 400\r\n", b":x\r\n", b":\r\n", b"$-2\r\n", b"*99999999999999999999\r\n", &nested]
-        {
+        let endless = b"-".repeat(LINE);
+        assert_eq!(first(&endless[1..]).unwrap(), None);
+        let lines: [&[u8]; 6] = [b"\r\n", b"H", b":x\r\n", b":\r\n", b"$-2\r\n", b"*99999999999999999999\r\n"];
+        for bytes in lines.into_iter().chain([&nested[..], &endless]) {
             assert!(first(bytes).is_err(), "{:?}", &bytes[..bytes.len().min(20)]);
         }
         let huge = format!("*{}\r\n:1\r\n", i64::MAX);

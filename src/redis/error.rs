@@ -35,7 +35,8 @@ pub enum RedisFilterError {
         /// What is wrong with them.
         reason: String,
     },
-    /// The flag of [`RedisServer::end_when`](crate::redis::RedisServer::end_when) was set.
+    /// The flag of [`RedisServer::end_when`](crate::redis::RedisServer::end_when) was set, or
+    /// [`end_if`](crate::redis::RedisServer::end_if) said so.
     Ended,
     /// No filter has this name.
     NotFound {
@@ -211,7 +212,7 @@ impl fmt::Display for RedisFilterError {
             Self::Denied { node, message } => write!(
                 f,
                 "{node} denies access: {message}; give a user and a password in the URL, with the right to PING, GET, SET, \
-                 GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY"
+                 GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, and to SELECT for a database"
             ),
             Self::OutOfMemory { node } => write!(
                 f,

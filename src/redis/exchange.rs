@@ -29,8 +29,8 @@ pub(super) trait Job {
     /// Takes the answer. Returns `None` if it makes no sense. If `doubted`, the command may have been carried out
     /// before, and that answer was lost.
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()>;
-    /// Whether replicas are to have it.
-    fn wants_replicas(&self) -> bool {
+    /// Whether replicas are to have what the command does.
+    fn wants_replicas(&self, _i: usize) -> bool {
         false
     }
     /// Whether the answer holds even if the node forgets the command.
@@ -130,10 +130,10 @@ pub(super) enum Next {
 
 impl<'a, J: Job> Exchange<'a, J> {
     pub(super) fn new(job: &'a mut J, server: &RedisServer) -> Self {
-        let RedisServer { patience, replicas, confirmation, .. } = *server;
+        let RedisServer { patience, replicas, .. } = *server;
         let open = (0..job.len()).map(|command| Open { command, doubted: false, ask: None }).collect();
         Self {
-            confirmation: confirmation.filter(|_| job.wants_replicas()),
+            confirmation: server.confirmation(),
             job,
             patience,
             replicas,
@@ -169,8 +169,7 @@ impl<'a, J: Job> Exchange<'a, J> {
             let found = parcels.iter().position(|parcel| parcel.asking == asking && parcel.node == *node);
             let place = found.unwrap_or_else(|| {
                 let (node, commands) = (node.clone(), S::default());
-                let confirmation = self.confirmation;
-                parcels.push(Parcel { node, opens: Vec::new(), asking, commands, answers: 0, confirmation });
+                parcels.push(Parcel { node, opens: Vec::new(), asking, commands, answers: 0, confirmation: None });
                 parcels.len() - 1
             });
             let parcel = &mut parcels[place];
@@ -179,6 +178,9 @@ impl<'a, J: Job> Exchange<'a, J> {
                 parcel.commands.argument(b"ASKING");
             }
             self.job.write(open.command, &mut parcel.commands);
+            if self.job.wants_replicas(open.command) {
+                parcel.confirmation = self.confirmation;
+            }
             parcel.answers += 1 + usize::from(asking);
             parcel.opens.push(open);
         }
@@ -237,8 +239,10 @@ impl<'a, J: Job> Exchange<'a, J> {
     fn confirmed(&mut self, node: &Node, replicas: u32, answer: Option<Value>) -> Confirmed {
         match answer {
             Some(Value::Int(reached)) if reached >= replicas.into() => Confirmed::Yes,
-            // It became a replica meanwhile, of the node that serves its slots.
-            Some(Value::ServerError(error)) if error.code() == "UNBLOCKED" || says_replica(&error) => {
+            // It cannot tell yet, or it became a replica of the node that serves its slots.
+            Some(Value::ServerError(error))
+                if matches!(error.code(), "UNBLOCKED" | "LOADING" | "BUSY" | "MASTERDOWN") || says_replica(&error) =>
+            {
                 self.round.refresh = true;
                 self.round.wait = true;
                 Confirmed::Unknown
@@ -368,7 +372,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(8);
 
 /// Whether a node answers to `WAIT` that it is a replica.
 fn says_replica(error: &ServerError) -> bool {
-    error.details().is_some_and(|details| details.contains("replica"))
+    error.code() == "ERR" && error.details().is_some_and(|details| details.contains("replica"))
 }
 
 /// The first of a command's keys.
@@ -449,7 +453,7 @@ mod tests {
             self.answers[i] = Some((answer, doubted));
             Some(())
         }
-        fn wants_replicas(&self) -> bool {
+        fn wants_replicas(&self, _: usize) -> bool {
             true
         }
         fn holds(&self, i: usize, _: &Value) -> bool {
@@ -554,7 +558,9 @@ mod tests {
         let with = |answer| Outcome { answers: vec![Value::Int(7), Value::Int(8), answer], failure: None };
         let unblocked = with(server_error("UNBLOCKED force unblock from blocking operation"));
         let replica = with(server_error("ERR WAIT cannot be used with replica instances."));
-        for outcome in [lost, unblocked, replica] {
+        let loading = with(server_error("LOADING Redis is loading the dataset in memory"));
+        let busy = with(server_error("BUSY Redis is busy running a script"));
+        for outcome in [lost, unblocked, replica, loading, busy] {
             let mut job = Counting::new(&[0, 1]);
             let mut exchange = Exchange::new(&mut job, &confirming());
             let parcel = send(&mut exchange, &cluster()).remove(0);

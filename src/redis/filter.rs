@@ -33,8 +33,8 @@ use std::fmt;
 /// whole batch again.
 ///
 /// Two events can still lose a claim or repeat one, and are not counted. A client may die after its claim and before it
-/// acts on it. A server may forget what it acknowledged, for example when a replica takes over. docs/GUIDE.md says what
-/// to do.
+/// acts on it. A server may forget what it acknowledged, for example when a replica takes over, against which
+/// [`wait_for_replicas`](RedisServer::wait_for_replicas) helps. docs/GUIDE.md says what to do.
 ///
 /// # Examples
 /// ```no_run
@@ -207,8 +207,9 @@ methods! {
     /// Inserts many keys. `new[i]` is `true` if this call claimed `keys[i]`. Returns how many keys were claimed.
     ///
     /// The keys go to the servers in portions of 4096. Of equal keys in a portion only the first can be claimed. Sends
-    /// one command for each key. Takes one round trip for each portion, and one more for each 16 shards in which the
-    /// client has its first key.
+    /// one command for each key, and takes one round trip for each portion. If a fifth of the last keys was there, it reads the
+    /// blocks of a portion of 256 keys or more first, in a round trip more, and claims only what it does not find. It takes one
+    /// more for each 16 shards in which the client has its first key.
     ///
     /// # Errors
     /// [`RedisFilterError`]. Even then `new` marks the keys that this call has claimed or may have claimed. Act on

@@ -116,7 +116,7 @@ impl Job for Claims<'_> {
         Some(())
     }
 
-    fn wants_replicas(&self) -> bool {
+    fn wants_replicas(&self, _: usize) -> bool {
         true
     }
 
@@ -175,12 +175,20 @@ impl Job for Queries<'_> {
 pub(super) struct Commands {
     commands: Vec<(u16, Cmd)>,
     pub(super) answers: Vec<Value>,
+    /// Whether replicas are to have what they do.
+    replicas: bool,
 }
 
 impl Commands {
     pub(super) fn new(commands: impl IntoIterator<Item = (u16, Cmd)>) -> Self {
         let commands: Vec<_> = commands.into_iter().collect();
-        Self { answers: vec![Value::Nil; commands.len()], commands }
+        Self { answers: vec![Value::Nil; commands.len()], commands, replicas: false }
+    }
+
+    /// Commands that are sent again if a node fails before replicas have what they did.
+    pub(super) fn for_replicas(mut self) -> Self {
+        self.replicas = true;
+        self
     }
 
     /// The answers, if all are integers.
@@ -206,6 +214,14 @@ impl Job for Commands {
     fn take(&mut self, i: usize, answer: Value, _: bool) -> Option<()> {
         self.answers[i] = answer;
         Some(())
+    }
+
+    fn wants_replicas(&self, _: usize) -> bool {
+        self.replicas
+    }
+
+    fn holds(&self, _: usize, _: &Value) -> bool {
+        false
     }
 }
 

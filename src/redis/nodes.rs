@@ -73,10 +73,11 @@ impl<T: Transport> Nodes<T> {
     pub(super) async fn run(&mut self, job: &mut impl Job) -> Result<bool, RedisFilterError> {
         let mut exchange = Exchange::new(job, &self.server);
         let mut smooth = true;
-        if self.server.ending.is_over() {
-            return Err(exchange.end());
-        }
         loop {
+            if self.server.ending.is_over() {
+                self.transport.abandon();
+                return Err(exchange.end());
+            }
             let mut parcels = exchange.parcels(&self.topology);
             let outcomes = self.transport.exchange(&mut parcels).await;
             for (parcel, outcome) in parcels.into_iter().zip(outcomes) {
@@ -84,14 +85,10 @@ impl<T: Transport> Nodes<T> {
             }
             match exchange.next().inspect_err(|_| self.transport.abandon())? {
                 Next::Done => return Ok(smooth),
-                Next::Again { .. } if self.server.ending.is_over() => {
-                    self.transport.abandon();
-                    return Err(exchange.end());
-                }
                 Next::Again { wait, refresh } => {
                     smooth = false;
                     T::sleep(wait).await;
-                    if refresh {
+                    if refresh && !self.server.ending.is_over() {
                         self.refresh().await;
                     }
                 }

@@ -31,7 +31,8 @@ pub struct RedisServer {
     pub(super) response_timeout: Duration,
     pub(super) patience: Duration,
     pub(super) replicas: bool,
-    pub(super) confirmation: Option<Confirmation>,
+    /// How many replicas are waited for, and how long.
+    wait: (u32, Duration),
     pub(super) ending: Ending,
     /// Who certifies the server, as text (PEM), if not those whom the system trusts.
     authority: Option<Arc<[u8]>>,
@@ -44,7 +45,7 @@ pub struct RedisServer {
 pub(super) struct Confirmation {
     pub(super) replicas: u32,
     /// Milliseconds, at least 1: 0 would be for ever.
-    pub(super) timeout: u64,
+    pub(super) timeout: u32,
 }
 
 /// How long an answer may still take once the caller wants an end.
@@ -91,7 +92,7 @@ impl RedisServer {
             response_timeout: Duration::from_secs(10),
             patience: Duration::from_secs(30),
             replicas: false,
-            confirmation: None,
+            wait: (0, Duration::ZERO),
             ending: Ending::default(),
             authority: None,
             tls: Arc::default(),
@@ -182,21 +183,31 @@ impl RedisServer {
     }
 
     /// Waits after each portion of an insert until so many replicas of each node have it, but not for longer than the time-out,
-    /// which should be well below the response time-out. For other users a server's answer is enough, and a replica that takes
-    /// over has forgotten what had not reached it.
+    /// or than half of the response time-out. Otherwise a server's answer is enough, and a replica that takes over has
+    /// forgotten what had not reached it.
     ///
     /// If the node fails before it confirms, the keys that it had called new are claimed again, where its replica has taken over.
     /// Those that are found there count as [`uncertain`](super::RedisBloomFilter::uncertain). If the time passes, the keys are
-    /// reported as new and count as [`unconfirmed`](super::RedisBloomFilter::unconfirmed), too. So if fewer nodes fail at once
-    /// than replicas are waited for, the two bound the keys that are reported as new twice.
+    /// reported as new and count as [`unconfirmed`](super::RedisBloomFilter::unconfirmed), too. So if the replica that takes over
+    /// is one that confirmed, the two bound the keys that are reported as new twice. Wait for all replicas that a node has to
+    /// make sure of that, and let no primary come back with less than it had answered (`appendfsync always`).
     ///
-    /// A portion of 4096 keys takes a round trip between the node and its replicas longer, and other tasks that share the
-    /// connection of an [`AsyncRedisBloomFilter`](super::AsyncRedisBloomFilter) wait for it, too. Where there are too few
-    /// replicas, each portion takes the time-out. The user needs the right to `WAIT`.
+    /// A portion of 4096 keys takes a round trip between the node and its replicas longer. Other tasks that share the connection
+    /// of an [`AsyncRedisBloomFilter`](super::AsyncRedisBloomFilter) wait for it, too: the time-outs of all of them together
+    /// should be below the response time-out. Where there are too few replicas, each portion takes the time-out. The user needs
+    /// the right to `WAIT`.
     pub fn wait_for_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
-        let timeout = u64::try_from(timeout.as_millis()).map_or(u64::MAX, |timeout| timeout.max(1));
-        self.confirmation = (replicas > 0).then_some(Confirmation { replicas, timeout });
+        self.wait = (replicas, timeout);
         self
+    }
+
+    /// The replicas to wait for, if any.
+    pub(super) fn confirmation(&self) -> Option<Confirmation> {
+        let (replicas, timeout) = self.wait;
+        let timeout = timeout.min(self.response_timeout / 2).as_millis().max(1);
+        // Some weeks are enough.
+        let timeout = u32::try_from(timeout).unwrap_or(u32::MAX);
+        (replicas > 0).then_some(Confirmation { replicas, timeout })
     }
 
     /// The nodes that the URLs name.
@@ -270,7 +281,7 @@ impl std::fmt::Debug for RedisServer {
             .field("response_timeout", &self.response_timeout)
             .field("patience", &self.patience)
             .field("read_from_replicas", &self.replicas)
-            .field("wait_for_replicas", &self.confirmation)
+            .field("wait_for_replicas", &self.wait)
             .finish()
     }
 }
@@ -290,6 +301,18 @@ mod tests {
             assert!(matches!(error, RedisFilterError::Url { .. }), "{url}");
             assert!(!format!("{error} {error:?}").contains("hush"));
         }
+    }
+
+    #[test]
+    fn replicas_are_waited_for_within_half_of_the_response_time() {
+        let server = RedisServer::new("redis://n:1").unwrap().response_timeout(Duration::from_millis(500));
+        assert_eq!(server.confirmation(), None);
+        for (timeout, milliseconds) in [(Duration::ZERO, 1), (Duration::from_millis(7), 7), (Duration::MAX, 250)] {
+            let confirmation = server.clone().wait_for_replicas(2, timeout).confirmation();
+            assert_eq!(confirmation, Some(Confirmation { replicas: 2, timeout: milliseconds }));
+        }
+        let endless = server.response_timeout(Duration::MAX).wait_for_replicas(1, Duration::MAX);
+        assert_eq!(endless.confirmation(), Some(Confirmation { replicas: 1, timeout: u32::MAX }));
     }
 
     #[test]

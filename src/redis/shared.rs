@@ -205,6 +205,8 @@ impl<T: Transport> SharedFilter<T> {
         for (shard, figures) in figures.chunks_mut(2).enumerate() {
             figures[1] = figures[1].min(self.shards.bytes(shard) as u64);
         }
+        // A filter that is lost looks empty.
+        self.check().await?;
         Ok(RedisFilterStats::new(self.plan(), &figures))
     }
 
@@ -218,6 +220,8 @@ impl<T: Transport> SharedFilter<T> {
                 nodes.run(&mut jobs::download(key, i * PIECE * BLOCK_BYTES, blocks)).await?;
             }
         }
+        // A filter that is lost looks empty.
+        self.check().await?;
         Ok(filter)
     }
 
@@ -264,6 +268,7 @@ impl<T: Transport> SharedFilter<T> {
             .field("probes", &probes)
             .field("mirror", &self.mirror.is_some())
             .field("uncertain", &self.uncertain)
+            .field("unconfirmed", &self.unconfirmed)
             .finish_non_exhaustive()
     }
 }

@@ -70,7 +70,7 @@ impl Watch {
         }
         let marking = |some: &[usize]| {
             let commands = some.iter().map(|&shard| shards.mark(shard, self.made));
-            Marking { shards: some.to_vec(), commands: Commands::new(commands) }
+            Marking { shards: some.to_vec(), commands: Commands::new(commands).for_replicas() }
         };
         lacking.chunks(GROWING).map(marking).collect()
     }
@@ -228,8 +228,8 @@ impl<J: Job> Job for Watched<'_, J> {
         }
     }
 
-    fn wants_replicas(&self) -> bool {
-        self.job.wants_replicas()
+    fn wants_replicas(&self, i: usize) -> bool {
+        self.of_look(i).is_none() && self.job.wants_replicas(i)
     }
 
     fn holds(&self, i: usize, answer: &Value) -> bool {

@@ -104,10 +104,11 @@ impl Wire {
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> RedisResult<()> {
         let mut patient = Patient::new(&mut self.stream, &self.ending, self.timeout);
         while !bytes.is_empty() {
-            let sent = patient.wait("the command", |stream| stream.write(bytes))?;
-            if sent == 0 {
-                return Err(io::Error::from(io::ErrorKind::WriteZero).into());
-            }
+            let sent = patient.wait("the command", |stream| match stream.write(bytes)? {
+                // TLS takes nothing while its buffer is full.
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                sent => Ok(sent),
+            })?;
             bytes = &bytes[sent..];
             // The server takes commands, so it is there.
             patient.spent = Duration::ZERO;

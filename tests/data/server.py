@@ -52,6 +52,8 @@ class Client:
     def reply(self):
         line = self.whole(self.stream.readline())
         kind, rest = line[:1], line[1:]
+        if rest.startswith((b"LOADING", b"BUSY", b"TRYAGAIN", b"CLUSTERDOWN")) and kind == b"-":
+            raise ConnectionError(rest.decode())
         if kind == b"-":
             raise Refused(rest.decode())
         if kind == b"+":

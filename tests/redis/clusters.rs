@@ -145,11 +145,11 @@ fn replicas_are_waited_for_if_asked() {
     let mut filter = create(&primary.address().wait_for_replicas(1, wait), "f", &roomy());
     let keys: Vec<u64> = (0..3000).collect();
     let (alone, together) = keys.split_at(1000);
-    // There is none: the keys are claimed, and it says so.
+    // There is none: the keys are claimed, and it says so. The marks of the shards wait, too.
     let started = Instant::now();
     assert_eq!(filter.insert_batch(alone, &mut [false; 1000]), Ok(1000));
     assert!(started.elapsed() >= wait);
-    assert_eq!((filter.unconfirmed(), filter.uncertain(), primary.calls("wait")), (1000, 0, 1));
+    assert_eq!((filter.unconfirmed(), filter.uncertain(), primary.calls("wait")), (1000, 0, 2));
     let Some(replica) = Server::start(&format!("--replicaof 127.0.0.1 {}", primary.port)) else { return };
     eventually("it follows", || replica.tell::<String>("INFO replication").contains("master_link_status:up"));
     assert_eq!(filter.insert_batch(together, &mut [false; 2000]), Ok(2000));
@@ -189,4 +189,20 @@ fn claims_that_a_failover_forgets_are_made_again() {
     // The new primary has no replica yet, and had none of the keys.
     assert_eq!((filter.unconfirmed(), filter.uncertain()), (1000, 0));
     assert_eq!(other.insert_batch(&keys, &mut new), Ok(0));
+}
+
+/// A server that loads its data or runs a script refuses `WAIT` as it refuses the claims.
+#[test]
+fn a_server_that_restarts_is_waited_for_with_replicas_too() {
+    let Some(mut server) = Server::start("--appendonly yes --appendfsync always") else { return };
+    let mut filter = create(&server.address().wait_for_replicas(1, Duration::from_millis(100)), "f", &small());
+    assert_eq!(filter.insert(&7000u64), Ok(true));
+    // Some data, so that it takes a while to load.
+    let load = "for i = 1, 200000 do redis.call('SET', 'x' .. i, string.rep('x', 100)) end";
+    redis::cmd("EVAL").arg(load).arg(0).exec(&mut server.client().unwrap()).unwrap();
+    server.kill();
+    server.relaunch();
+    let keys: Vec<u64> = (0..200).collect();
+    assert_eq!(filter.insert_batch(&keys, &mut [false; 200]), Ok(200));
+    assert_eq!((filter.unconfirmed(), filter.uncertain()), (201, 0));
 }

@@ -110,7 +110,7 @@ fn filters_are_told_apart() {
     assert_eq!(error, Seed { name: "f".to_owned() });
     let opened = RedisBloomFilter::open(&address, "f").unwrap();
     assert_eq!((opened.plan(), opened.seed(), opened.name()), (filter.plan(), 6, "f"));
-    let told = "RedisBloomFilter { name: \"f\", block_count: 16384, probes: 8, mirror: true, uncertain: 0, .. }";
+    let told = "RedisBloomFilter { name: \"f\", block_count: 16384, probes: 8, mirror: true, uncertain: 0, unconfirmed: 0, .. }";
     assert_eq!(format!("{:?}", opened.with_mirror().unwrap()), told);
 
     server.tell::<()>("LPUSH cbf:{list:meta} x");

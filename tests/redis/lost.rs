@@ -73,6 +73,22 @@ fn a_part_that_is_evicted_is_missed() {
     assert_eq!(until_failure(&mut filter), gone("meta"));
 }
 
+/// A filter that is lost looks empty, and must not be taken for that.
+#[test]
+fn figures_and_copies_of_a_lost_filter_are_errors() {
+    let Some(server) = Server::start("") else { return };
+    for known in [true, false] {
+        let mut filter = client(&server);
+        if !known {
+            filter = RedisBloomFilter::open(&server.address(), filter.name()).unwrap();
+        }
+        let mut other = filter.another();
+        server.tell::<()>("FLUSHALL");
+        assert!(matches!(filter.stats(), Err(RedisFilterError::Gone { .. })));
+        assert!(matches!(other.download(), Err(RedisFilterError::Gone { .. })));
+    }
+}
+
 #[test]
 fn a_query_misses_them_too() {
     let Some(server) = Server::start("") else { return };

@@ -134,7 +134,7 @@ impl Server {
         RedisServer::new(&self.url()).unwrap()
     }
 
-    fn client(&self) -> redis::RedisResult<Connection> {
+    pub fn client(&self) -> redis::RedisResult<Connection> {
         Client::open(self.url())?.get_connection_with_timeout(LONG)
     }
 

@@ -390,8 +390,8 @@ pub struct SharedWriteOptions {
     #[arg(long, requires = "redis")]
     pub no_mirror: bool,
 
-    /// Print a line once so many replicas of its server have it, and after a second anyway: if a replica takes over, it has not
-    /// forgotten it. The user needs the right to WAIT
+    /// Print a line once so many replicas of its server have it, and after a second anyway. A replica that takes over then knows
+    /// it, if there are no more of them. The user needs the right to WAIT
     #[arg(long, value_name = "REPLICAS", requires = "redis", default_value_t = 0, hide_default_value = true)]
     pub redis_wait: u32,
 }

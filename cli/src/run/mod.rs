@@ -178,11 +178,15 @@ impl<'a> Run<'a> {
         };
         signals::in_order();
         // A server that failed would be waited for once more.
-        let alive = !matches!(stop, Some(Stop::After(_)));
+        let mut alive = !matches!(stop, Some(Stop::After(_)));
         let stop = match (stop, signals::first()) {
             // A server that did not answer is not waited for then. What it left in doubt is told below.
             (Some(Stop::After(Error::Shared { .. })), Some(signal)) => Some(Stop::Signal(signal)),
-            (None, _) => inserter.set.check().err().map(Stop::After),
+            (None, _) => {
+                let checked = inserter.set.check();
+                alive = matches!(checked, Ok(true));
+                checked.err().map(Stop::After)
+            }
             (stop, _) => stop,
         };
         inserter.tell_shared(alive);
@@ -191,7 +195,8 @@ impl<'a> Run<'a> {
         }
         if let Some(format) = self.options.stats {
             if alive {
-                inserter.set.refresh()?;
+                // All lines are done: a server that fails by now costs its own figures alone.
+                _ = inserter.set.refresh();
             }
             let figures = match self.task {
                 Task::Lines(options) => report::of_dedup(&inserter, options, started.elapsed())?,

@@ -207,9 +207,9 @@ impl KeySet {
         }
     }
 
-    /// Makes sure that a set on a server was not lost meanwhile.
-    pub fn check(&self) -> Result<(), Error> {
-        if let Self::Shared(filter) = self { filter.check() } else { Ok(()) }
+    /// Makes sure that a set on a server was not lost meanwhile. Returns whether it can be asked.
+    pub fn check(&self) -> Result<bool, Error> {
+        if let Self::Shared(filter) = self { filter.check() } else { Ok(true) }
     }
 
     /// Whether other processes write to it too.

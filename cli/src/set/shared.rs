@@ -157,11 +157,11 @@ impl Shared {
     }
 
     /// Makes sure, at the end of the run, that the filter has been there all the time. All lines are done: a server that is gone
-    /// by now is no failure.
-    pub fn check(&self) -> Result<(), Error> {
+    /// by now is no failure. Returns whether it answered.
+    pub fn check(&self) -> Result<bool, Error> {
         match self.filter().check() {
             Err(error @ (RedisFilterError::Gone { .. } | RedisFilterError::Replaced { .. })) => Err(error.into()),
-            _ => Ok(()),
+            checked => Ok(checked.is_ok()),
         }
     }
 
@@ -177,8 +177,8 @@ impl Shared {
         let unconfirmed = self.unconfirmed();
         if unconfirmed > 0 {
             warnings.push(format!(
-                "{unconfirmed} lines were printed before so many replicas had them in time, and a replica that takes over may \
-                 forget them: see --redis-wait"
+                "{unconfirmed} lines were printed before as many replicas as --redis-wait asks for had them: a replica that takes \
+                 over may not know them"
             ));
         }
         if let Some(planned) = self.planned.filter(|_| alive) {

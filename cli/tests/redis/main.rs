@@ -327,6 +327,43 @@ fn a_set_that_is_lost_ends_its_clients() {
     assert_eq!(bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 in")), "");
 }
 
+/// All lines are done when the set is lost, or the server hangs: what was counted is told.
+#[test]
+fn a_run_that_is_done_tells_what_it_counted() {
+    let lines = common::numbers(0..1000);
+    for lost in [true, false] {
+        let Some(server) = Server::start("") else { return };
+        let bench = Bench::new(&[]);
+        let line = format!("dedup --redis {} --name set -n 1000 -p 1e-6 --stats=json", server.url());
+        let mut child =
+            bench.command(&line).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(&lines).unwrap();
+        eventually("lines are inserted", || server.calls("bitfield") > 1000);
+        thread::sleep(Duration::from_millis(300));
+        if lost {
+            server.tell::<()>("FLUSHALL");
+        } else {
+            server.signal("STOP");
+        }
+        drop(input);
+        if !lost {
+            thread::sleep(Duration::from_millis(300));
+            signal(&child, "TERM");
+        }
+        let started = Instant::now();
+        let output = child.wait_with_output().unwrap();
+        server.signal("CONT");
+        assert!(started.elapsed() < Duration::from_secs(8));
+        let told = String::from_utf8(output.stderr).unwrap();
+        let stats = told.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{told}"));
+        let stats: serde_json::Value = serde_json::from_str(stats).unwrap();
+        assert_eq!(stats["unique"].as_u64(), Some(1000), "{told}");
+        assert_eq!(output.status.code(), Some(if lost { 2 } else { 128 + 15 }), "{told}");
+        assert_eq!((output.stdout == lines, told.contains("is gone")), (true, lost), "{told}");
+    }
+}
+
 #[test]
 fn info_does_not_deny_what_is_left_of_a_set() {
     let Some(server) = Server::start("") else { return };
@@ -362,7 +399,10 @@ fn lines_that_no_replica_has_are_told() {
         assert!(output.status.success(), "{output:?}");
         let message = String::from_utf8(output.stderr).unwrap();
         let stats: serde_json::Value = serde_json::from_str(message.lines().last().unwrap()).unwrap();
-        (message.contains("1000 lines were printed before so many replicas"), stats["unconfirmed"].as_u64())
+        (
+            message.contains("1000 lines were printed before as many replicas as --redis-wait asks for"),
+            stats["unconfirmed"].as_u64(),
+        )
     };
     assert_eq!(told(&format!("{line} --redis-wait 1")), (true, Some(1000)));
     assert_eq!(told(&line.replace("set", "other").replace("out", "more")), (false, Some(0)));
