@@ -425,14 +425,7 @@ fn a_script_that_runs_is_waited_for() {
     let address = server.address();
     let mut other = runtime.block_on(AsyncRedisBloomFilter::open(&address, "f")).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let client = redis::Client::open(server.url()).unwrap();
-            let mut connection = client.get_connection().unwrap();
-            // Until it is killed.
-            redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
-        });
-        let _killer = Killer(&server);
-        crate::servers::eventually("it is busy", || is_busy(&server));
+        let _killer = keep_busy(scope, &server);
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(500));
             server.tell::<()>("SCRIPT KILL");
@@ -445,13 +438,7 @@ fn a_script_that_runs_is_waited_for() {
     assert_eq!((filter.uncertain(), other.uncertain()), (0, 0));
     // For as long as the caller has patience.
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let client = redis::Client::open(server.url()).unwrap();
-            let mut connection = client.get_connection().unwrap();
-            redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
-        });
-        let _killer = Killer(&server);
-        crate::servers::eventually("it is busy", || is_busy(&server));
+        let _killer = keep_busy(scope, &server);
         let address = server.address().patience(Duration::from_millis(200));
         failed(RedisBloomFilter::open(&address, "f"), &["BUSY"]);
         // Somebody who comes meanwhile waits, too.
@@ -459,6 +446,17 @@ fn a_script_that_runs_is_waited_for() {
         thread::sleep(Duration::from_millis(300));
         server.tell::<()>("SCRIPT KILL");
     });
+}
+
+/// Runs a script until it is killed, and waits until it runs.
+fn keep_busy<'a>(scope: &'a thread::Scope<'a, '_>, server: &'a Server) -> Killer<'a> {
+    scope.spawn(|| {
+        let mut connection = server.client().unwrap();
+        redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
+    });
+    let killer = Killer(server);
+    crate::servers::eventually("it is busy", || is_busy(server));
+    killer
 }
 
 /// Ends scripts also where the test fails.
