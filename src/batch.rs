@@ -57,14 +57,14 @@ pub(crate) fn run<I: Isa, const B: usize, P: Probe>(
             for &hash in next {
                 probe.prefetch(hash);
             }
-            *answers = hashes.map(|hash| probe.probe::<I, B>(isa, hash));
+            probe_each::<I, B, P>(isa, &mut probe, hashes, answers);
         }
         done = BURST * bursts.len();
     } else if P::WRITES {
         // Bursts here too: docs/BENCHMARKS.md has what they gain.
         let (bursts, _) = hashes.as_chunks::<BURST>();
         for (hashes, answers) in bursts.iter().zip(answers.as_chunks_mut::<BURST>().0) {
-            *answers = hashes.map(|hash| probe.probe::<I, B>(isa, hash));
+            probe_each::<I, B, P>(isa, &mut probe, hashes, answers);
         }
         done = BURST * bursts.len();
     }

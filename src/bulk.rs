@@ -1,19 +1,19 @@
 //! Bulk loads on all cores: every thread writes a range of blocks of its own.
 //!
 //! ```text
-//! a portion of the hashes      shared by all threads, which read all of it
+//! the hashes                   shared by all threads, which read all of them
 //! the filter, in ranges        each thread: picks the hashes of its range, inserts them in batches
 //! ```
 //!
 //! There are no atomics and no locks, and each bit ends up as if the keys had come one by one, because an insert only sets
-//! bits. A hash is in a range if it is between two numbers, since the block's index rises with it. So a thread passes by the hashes
-//! of others in less than a nanosecond each, and they need no sorting.
+//! bits. A hash is in a range if it is between two numbers, since the block's index rises with it. So a kernel passes by the hashes
+//! of others in a fraction of a nanosecond each, and they need no sorting.
 
 use crate::batch::{self, Probe};
 use crate::block::{self, Block, Pattern};
 use crate::filter::Filter;
 use crate::hash::KeyHasher;
-use crate::kernel::Isa;
+use crate::kernel::{Isa, Task};
 use crate::key::Key;
 use crate::operations::{self, Access, Keyed, Operations};
 use crate::params::Params;
@@ -23,15 +23,12 @@ use alloc::{vec, vec::Vec};
 use rayon::prelude::*;
 use std::sync::Mutex;
 
-/// Hashes that all threads pass over before they go on together: 4 MiB, which stay in the cache that they share.
+/// Keys that all threads hash before they insert them: 4 MiB of hashes, which stay in the cache that they share.
 const PORTION: usize = 1 << 19;
 /// Hashes that a thread looks at before it inserts those of its range: long enough for prefetches to run ahead.
 const PICKED: usize = 1 << 12;
-/// Fewer keys are inserted by one thread: to wake the others takes as long.
-const FEW: usize = 1 << 16;
-/// The memory in bytes of a filter that stays in the cache of one core. One thread inserts there as fast as it could pass by the
-/// hashes of others.
-const CACHED: usize = 1 << 20;
+/// Fewer keys are inserted by one thread: to wake the others may take as long.
+const FEW: usize = 1 << 18;
 /// Keys that a thread takes from a parallel iterator before it inserts them: 1 MiB of hashes.
 const TAKEN: usize = 1 << 17;
 /// Hashes or keys that a thread queries together: so many that prefetches run ahead of most probes, and few enough to
@@ -44,9 +41,9 @@ struct Range<'a> {
     blocks: &'a mut [Block],
     /// The number of blocks before it.
     first: usize,
-    /// The least hash whose block is in it, and how many hashes more there are.
+    /// The least and the greatest hash whose block is in it.
     least: u64,
-    more: u64,
+    most: u64,
 }
 
 /// Divides the blocks of a filter into at most so many ranges of equal length, the last one shorter.
@@ -57,8 +54,8 @@ fn ranges<'a>(params: &Params, blocks: &'a mut [Block], count: usize) -> impl It
         let (first, next) = (i * len, i * len + blocks.len());
         let least = least_hash(first, all);
         // Below 2^64 at the end of the filter, too.
-        let last = if next == all { u64::MAX } else { least_hash(next, all) - 1 };
-        Range { params, blocks, first, least, more: last - least }
+        let most = if next == all { u64::MAX } else { least_hash(next, all) - 1 };
+        Range { params, blocks, first, least, most }
     })
 }
 
@@ -71,17 +68,13 @@ fn least_hash(block: usize, blocks: usize) -> u64 {
 impl Range<'_> {
     /// Inserts those of the hashes whose blocks are here.
     fn insert(&mut self, hashes: &[u64]) {
-        const ROOM: usize = 2 * PICKED;
-        let mut picked = vec![0; ROOM];
-        let picked: &mut [u64; ROOM] = picked.first_chunk_mut().expect("it is as long");
-        let mut new = vec![false; ROOM];
-        let (least, more, mut len) = (self.least, self.more, 0);
+        let mut picked = vec![0; 2 * PICKED];
+        let mut new = vec![false; 2 * PICKED];
+        let (least, most, mut len) = (self.least, self.most, 0);
         for hashes in hashes.chunks(PICKED) {
-            for &hash in hashes {
-                // Without a branch, which would be mispredicted often. The place is overwritten if the hash is not here.
-                picked[len % ROOM] = hash;
-                len += usize::from(hash.wrapping_sub(least) <= more);
-            }
+            let picking = Picking { hashes, least, most, picked: &mut picked[len..] };
+            // For any number of probes.
+            len += self.params.kernel.run(4, picking);
             if len > PICKED {
                 self.insert_picked(&picked[..len], &mut new[..len]);
                 len = 0;
@@ -97,10 +90,28 @@ impl Range<'_> {
     }
 }
 
+/// Picks the hashes of a range.
+struct Picking<'a> {
+    hashes: &'a [u64],
+    least: u64,
+    most: u64,
+    picked: &'a mut [u64],
+}
+
+impl Task for Picking<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
+        isa.pick(self.hashes, self.least, self.most, self.picked)
+    }
+}
+
 impl BloomFilter {
     /// Inserts many keys on all cores of the current rayon pool. Bit by bit the same as inserting them one by one.
     ///
-    /// Needs 4 MiB beside the filter for any number of keys. O(keys), and each thread passes over all of the hashes.
+    /// Needs 4 MiB beside the filter for any number of keys. O(keys), and each thread passes over all of the hashes. Fewer than 2^18
+    /// keys are inserted by one thread.
     ///
     /// # Examples
     /// ```
@@ -124,7 +135,7 @@ impl BloomFilter {
     }
 
     /// [`par_insert`](Self::par_insert) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
-    /// It needs 80 KiB for each thread. Into a filter of at most 1 MiB one thread inserts, since others would not help.
+    /// It needs 80 KiB for each thread, or 512 KiB where one thread inserts.
     ///
     /// # Examples
     /// ```
@@ -135,15 +146,13 @@ impl BloomFilter {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) {
-        if alone(hashes.len()) || self.memory_bytes() <= CACHED {
+        if alone(hashes.len()) {
             let mut new = vec![false; hashes.len().min(PORTION)];
             return hashes.chunks(PORTION).for_each(|hashes| _ = self.insert_hashes(hashes, &mut new[..hashes.len()]));
         }
         let mut ranges: Vec<Range> =
             ranges(&self.params, self.blocks.as_mut_slice(), rayon::current_num_threads()).collect();
-        for hashes in hashes.chunks(PORTION) {
-            ranges.par_iter_mut().for_each(|range| range.insert(hashes));
-        }
+        ranges.par_iter_mut().for_each(|range| range.insert(hashes));
     }
 }
 
@@ -221,7 +230,7 @@ struct InsertingInRange<'a> {
     first: usize,
 }
 
-/// Prefetches as in a batch on the whole filter: the range was last touched a portion ago.
+/// Prefetches as in a batch on the whole filter.
 impl Probe for InsertingInRange<'_> {
     const WRITES: bool = true;
 
@@ -234,7 +243,9 @@ impl Probe for InsertingInRange<'_> {
     #[inline(always)]
     fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
         let index = block::locate(hash, self.total);
-        isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(hash))
+        isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(hash));
+        // Nobody asks.
+        false
     }
 }
 

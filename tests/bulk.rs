@@ -6,15 +6,15 @@ use rayon::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// From so many keys on all threads insert.
-const MANY: u64 = 1 << 16;
-/// Keys that a thread looks at before it inserts those of its range, and that all threads look at before they go on.
+const MANY: u64 = 1 << 18;
+/// Keys that a thread looks at before it inserts those of its range, and that all threads hash before they insert them.
 const PICKED: u64 = 1 << 12;
 const PORTION: u64 = 1 << 19;
 /// Keys that a thread takes from a parallel iterator at a time.
 const TAKEN: u64 = 1 << 17;
 
-/// Fewer blocks than threads, as many, and numbers that threads divide or not. Up to 2^14 blocks one thread inserts hashes.
-const BLOCKS: [usize; 8] = [1, 7, 8, 1025, 1 << 14, (1 << 14) + 1, 16_391, 100_000];
+/// Fewer blocks than threads, as many, and numbers that threads divide or not.
+const BLOCKS: [usize; 6] = [1, 7, 8, 1025, 16_391, 100_000];
 
 fn build(kernel: Kernel, blocks: usize, probes: u32) -> BloomFilter {
     BloomFilter::builder().memory(blocks * 64).probes(probes).seed(7).kernel(kernel).build().unwrap()
@@ -87,7 +87,7 @@ fn every_pool() {
         in_pool(threads, || {
             for blocks in BLOCKS {
                 // More than a batch of the iterators, and not a whole number of them.
-                for keys in [1023, 1024, 1025, 70_000] {
+                for keys in [1023, 1024, 1025, MANY + 1] {
                     Case::new(build(Kernel::detect(), blocks, 8), keys).check();
                 }
             }
@@ -101,9 +101,9 @@ fn around_the_ends_of_portions() {
     for (blocks, keys) in [
         (100_000, MANY - 1),
         (100_000, MANY),
-        (100_000, 20 * PICKED - 1),
-        (100_000, 20 * PICKED),
-        (100_000, 20 * PICKED + 1),
+        (100_000, 70 * PICKED - 1),
+        (100_000, 70 * PICKED),
+        (100_000, 70 * PICKED + 1),
         (100_000, PORTION - 1),
         (100_000, PORTION),
         (500_000, 2 * PORTION + 100),

@@ -85,10 +85,12 @@ impl Estimated {
         self.keys - self.room + self.more.as_ref().map_or(0, ScalableBloomFilter::keys)
     }
 
-    /// The false-positive rate to expect with the keys that it has.
-    pub fn expected_fpr(&self) -> f64 {
-        let first = self.first.expected_fpr(self.keys - self.room);
-        first + (1.0 - first) * self.more.as_ref().map_or(0.0, ScalableBloomFilter::expected_fpr)
+    /// The false-positive rate to expect when it had so many keys, of those that it has: of the filters that go on, at their end.
+    pub fn expected_fpr(&self, keys: f64) -> f64 {
+        let in_first = self.keys - self.room;
+        let first = self.first.expected_fpr(in_first.min(keys as u64));
+        let more = self.more.as_ref().filter(|_| keys > in_first as f64);
+        first + (1.0 - first) * more.map_or(0.0, ScalableBloomFilter::expected_fpr)
     }
 
     /// The false-positive rate of the bits as they are. Reads all filters.
@@ -172,6 +174,23 @@ mod tests {
             // The rate was lower before the last key, so fewer are lost.
             assert!(inserted as f64 > 0.99 * KEYS as f64 - 90.0, "{estimate}: {inserted}");
         }
+    }
+
+    #[test]
+    fn it_knows_the_rate_that_it_had_with_fewer_keys() {
+        let mut set = estimated(1000, 0.01);
+        let mut rates = Vec::new();
+        for i in 0..2000 {
+            set.insert_hashes(&[hash(i)], &mut [false]).unwrap();
+            let keys = set.keys() as f64;
+            rates.push((keys, set.expected_fpr(keys)));
+        }
+        assert!(set.more.is_some());
+        let (before, after): (Vec<_>, Vec<_>) = rates.into_iter().partition(|(keys, _)| *keys <= 1000.0);
+        assert!(before.iter().all(|(keys, rate)| set.expected_fpr(*keys) == *rate));
+        // Of what grows it knows the end alone.
+        let end = set.expected_fpr(set.keys() as f64);
+        assert!(after.iter().all(|(keys, rate)| set.expected_fpr(*keys) == end && *rate <= end));
     }
 
     #[test]

@@ -189,11 +189,11 @@ impl KeySet {
         }
     }
 
-    /// The false-positive rate to expect with so many keys. A set that grows knows how many it has.
+    /// The false-positive rate to expect with so many keys. A set that grows tells that of the keys that it has.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
         match self {
             Self::Sized(filter) => filter.expected_fpr(keys as u64),
-            Self::Estimated(filter) => filter.expected_fpr(),
+            Self::Estimated(filter) => filter.expected_fpr(keys),
             Self::Scalable(filter) => filter.expected_fpr(),
             Self::Shared(filter) => filter.plan.expected_fpr(keys as u64),
         }
