@@ -9,6 +9,7 @@ use crate::operations::{Exclusive, Operations};
 use crate::stats;
 use crate::storage::{self, Blocks, MemoryMut};
 use crate::words4::BloomFilter;
+use alloc::vec::Vec;
 
 impl BloomFilter {
     /// Halves the filter: bit by bit, it becomes the filter that half as many blocks would have made of the same keys. The
@@ -38,7 +39,8 @@ impl BloomFilter {
     }
 
     /// [Folds](Self::fold) the filter as often as [`current_fpr`](Self::current_fpr), the rate of its bits as they are, stays
-    /// at or below `false_positive_rate`. Returns how often. O(memory), and at most half as much memory beside the filter.
+    /// at or below `false_positive_rate`. Returns how often. It reads the filter at most six times, and needs at most half as much
+    /// memory beside it.
     ///
     /// # Examples
     /// ```
@@ -54,8 +56,9 @@ impl BloomFilter {
             let words = storage::folded(self.words(), *times);
             stats::current_rate(words, self.params.probes) <= false_positive_rate
         };
-        let most = self.block_count().trailing_zeros();
-        let times = (1..=most).take_while(fits).last().unwrap_or(0);
+        // The rate rises with every fold.
+        let candidates: Vec<u32> = (1..=self.block_count().trailing_zeros()).collect();
+        let times = candidates.partition_point(fits) as u32;
         self.fold_times(times);
         times
     }

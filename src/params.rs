@@ -108,7 +108,8 @@ impl Params {
 /// | rate and memory | the memory | those that take the most keys |
 /// | memory and probes | the memory | |
 ///
-/// Keys, rate and memory together are keys and rate with a limit.
+/// Keys, rate and memory together are keys and rate with a limit. With the probes too, memory and probes are the size, and keys
+/// and rate only tell what the filter is for.
 ///
 /// # Examples
 /// ```
@@ -294,12 +295,13 @@ impl<F> Builder<F> {
             Some(bytes) => Some((bytes / BLOCK_BYTES) as u64),
             None => None,
         };
-        let (blocks, probes) = match (self.keys, self.rate, memory_blocks) {
-            (Some(keys), Some(rate), limit) => self.size_for_rate(keys, rate, limit)?,
-            (Some(keys), None, Some(blocks)) => {
-                (blocks, self.probes.unwrap_or_else(|| fpr::best_for_size(blocks, keys)))
+        let (blocks, probes) = match (self.keys, self.rate, memory_blocks, self.probes) {
+            (Some(_), Some(_), Some(blocks), Some(probes)) => (blocks, probes),
+            (Some(keys), Some(rate), limit, _) => self.size_for_rate(keys, rate, limit)?,
+            (Some(keys), None, Some(blocks), probes) => {
+                (blocks, probes.unwrap_or_else(|| fpr::best_for_size(blocks, keys)))
             }
-            (None, Some(rate), Some(blocks)) => {
+            (None, Some(rate), Some(blocks), _) => {
                 let capacity = |probes: u32| (fpr::keys_for(blocks, probes, rate), probes);
                 let candidates = PROBES.into_iter().filter(|&probes| self.probes.is_none_or(|given| given == probes));
                 match candidates.map(capacity).max() {
@@ -307,8 +309,8 @@ impl<F> Builder<F> {
                     _ => self.size_for_rate(1, rate, Some(blocks))?,
                 }
             }
-            (None, None, Some(blocks)) => (blocks, self.probes.ok_or(BuildError::Underspecified)?),
-            (_, _, None) => return Err(BuildError::Underspecified),
+            (None, None, Some(blocks), probes) => (blocks, probes.ok_or(BuildError::Underspecified)?),
+            (_, _, None, _) => return Err(BuildError::Underspecified),
         };
         // At most MAX_BLOCKS, which is a usize.
         Ok(Params::new(blocks as usize, probes, self.seed, kernel))

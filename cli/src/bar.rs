@@ -1,5 +1,6 @@
 //! The progress bar: the last line on the screen, on standard error.
 
+use crate::stall::SCREEN;
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, TermLike};
 use std::io;
@@ -24,17 +25,20 @@ pub fn begin(new: &ProgressBar) {
 /// Draws it with this text, and that far.
 pub fn draw(position: u64, text: String) {
     if let Some(bar) = &*bar() {
-        bar.set_position(position);
-        bar.set_message(text);
+        SCREEN.watch(|| {
+            bar.set_position(position);
+            bar.set_message(text);
+        });
     }
 }
 
 /// Does something without the bar on the screen.
 pub fn without<T>(act: impl FnOnce() -> T) -> T {
-    match &*bar() {
+    let bar = bar();
+    SCREEN.watch(|| match &*bar {
         Some(bar) => bar.suspend(act),
         None => act(),
-    }
+    })
 }
 
 /// Removes it from the screen.

@@ -1,12 +1,11 @@
 //! Messages on standard error. If that is closed, they are dropped.
 
 use crate::bar;
-use crate::stall;
 use std::io::{self, Write};
 
 /// Prints a text as it is.
 pub fn print(text: &str) {
-    stall::watch(|| bar::without(|| drop(writeln!(io::stderr(), "{text}"))));
+    bar::without(|| drop(writeln!(io::stderr(), "{text}")));
 }
 
 /// Tells the user something.

@@ -4,7 +4,6 @@ use crate::bar;
 use crate::figures::readable_count;
 use crate::lines::input::Input;
 use crate::set::inserter::{Counts, Inserter};
-use crate::stall;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -66,7 +65,7 @@ impl Progress {
         parts.push(format!("{} lines/s", readable_count(lines as f64 / self.started.elapsed().as_secs_f64())));
         parts.extend(bar.length().map(|bytes| format!("{} in all", HumanBytes(bytes))));
         let text = fitting(&parts, usize::from(bar::columns()).saturating_sub(BAR));
-        stall::watch(|| bar::draw(read, text));
+        bar::draw(read, text);
     }
 
     /// Shows how many of several files are done, what went into a set, and how full it is.

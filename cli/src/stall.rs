@@ -11,25 +11,38 @@ const PIECE: usize = 1 << 16;
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// When the write that is under way began, in milliseconds from `START`, or 0. Only one thread writes what others wait for.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
+/// A place that one thread at a time writes to: when the write that is under way began, in milliseconds from `START`, or 0.
+/// Relaxed: a time orders nothing.
+pub struct Place(AtomicU64);
+
+/// Standard error, which the lock of the progress bar guards.
+pub static SCREEN: Place = Place(AtomicU64::new(0));
+
+/// The output, which one thread writes.
+pub static OUTPUT: Place = Place(AtomicU64::new(0));
 
 fn now() -> u64 {
     START.elapsed().as_millis() as u64 + 1
 }
 
-/// Does a write that may wait.
-pub fn watch<T>(write: impl FnOnce() -> T) -> T {
-    BEGUN.store(now(), Relaxed);
-    let done = write();
-    BEGUN.store(0, Relaxed);
-    done
+impl Place {
+    /// Does a write that may wait.
+    pub fn watch<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.0.store(now(), Relaxed);
+        let done = write();
+        self.0.store(0, Relaxed);
+        done
+    }
+
+    fn has_lasted(&self, time: Duration) -> bool {
+        let begun = self.0.load(Relaxed);
+        begun > 0 && u128::from(now().saturating_sub(begun)) >= time.as_millis()
+    }
 }
 
 /// Whether a write has waited for so long.
 pub fn has_lasted(time: Duration) -> bool {
-    let begun = BEGUN.load(Relaxed);
-    begun > 0 && u128::from(now().saturating_sub(begun)) >= time.as_millis()
+    SCREEN.has_lasted(time) || OUTPUT.has_lasted(time)
 }
 
 /// A file, watched unless it is a regular one: a disk may be slow, but waits for nobody.
@@ -45,7 +58,7 @@ impl Write for Watched {
         if self.regular {
             return self.file.write(bytes);
         }
-        watch(|| self.file.write(&bytes[..bytes.len().min(PIECE)]))
+        OUTPUT.watch(|| self.file.write(&bytes[..bytes.len().min(PIECE)]))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -115,8 +115,9 @@ impl Task for Pick {
             for (least, most) in [(least, most), (0, most), (least, u64::MAX), (0, u64::MAX), (one, one), (0, 0)] {
                 // Half of them are at the ends of the range or beside them.
                 let near = [least, least.wrapping_sub(1), most, most.wrapping_add(1)];
-                let hash =
-                    |random: u64| if random % 2 == 0 { random.rotate_left(32) } else { near[random as usize / 2 % 4] };
+                let hash = |random: u64| {
+                    if random.is_multiple_of(2) { random.rotate_left(32) } else { near[random as usize / 2 % 4] }
+                };
                 let hashes: Vec<u64> = (0..length).map(|_| hash(wyrng(&mut state))).collect();
                 let expected: Vec<u64> = hashes.iter().copied().filter(|hash| (least..=most).contains(hash)).collect();
                 // As much room as it needs at most, and a place that it must leave alone.

@@ -313,7 +313,8 @@ methods! {
 
 impl RedisBloomFilter {
     /// Removes whatever the servers have of a filter of this name, even if its description is lost. Returns whether they
-    /// had anything. End all clients of the filter first: see [`delete`](Self::delete).
+    /// had anything. Without a description, it looks for shards until 1024 in a row are missing. End all clients of the filter first:
+    /// see [`delete`](Self::delete).
     ///
     /// # Errors
     /// [`RedisFilterError`].

@@ -88,7 +88,16 @@ impl<T: Transport> SharedFilter<T> {
     /// Removes whatever the servers have of a filter. Returns whether they had anything.
     pub(super) async fn remove(server: &RedisServer, name: &str) -> Result<bool> {
         check_name(name)?;
-        remove(&mut Nodes::<T>::connect(server).await?, name, 0).await
+        let mut nodes = Nodes::<T>::connect(server).await?;
+        let key = Key::new(name, META);
+        // The shards that the description tells of, if there is one that can be read.
+        let shards = match read(&mut nodes, &key, None).await {
+            Ok(Value::BulkString(line)) => {
+                meta::decode(name, &key.name, &line).map_or(0, |(params, _)| Shards::new(name, params).keys.len())
+            }
+            _ => 0,
+        };
+        remove(&mut nodes, name, shards).await
     }
 
     /// The same filter for another client. They share the mirror.

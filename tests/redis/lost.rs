@@ -104,6 +104,19 @@ fn a_query_misses_them_too() {
     }
 }
 
+/// Shards that nobody wrote to are no end.
+#[test]
+fn a_roomy_filter_is_removed_whole() {
+    let Some(server) = Server::start("") else { return };
+    let size = bloomline::BloomFilter::builder().memory(20 << 30).probes(8);
+    let mut filter = create(&server.address(), "f", &size);
+    // In the last of 1280 shards.
+    assert_eq!(filter.insert_hashes(&[u64::MAX], &mut [false]), Ok(1));
+    assert_eq!(server.tell::<u64>("DBSIZE"), 2);
+    assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
+    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+}
+
 #[test]
 fn a_filter_without_its_description_is_not_denied() {
     let Some(server) = Server::start("") else { return };

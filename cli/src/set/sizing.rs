@@ -282,6 +282,19 @@ mod tests {
         ));
     }
 
+    /// The first filter has the rate that leaves something to grow with, and its file tells what was asked for.
+    #[test]
+    fn an_estimate_is_built_as_planned() {
+        for (keys, fpr) in [(1000, 0.01), (1_000_000, 0.01), (1_000_000, 1e-3), (1_000_000, 1e-6)] {
+            let choice = chosen(&format!("-p {fpr}"), Some(keys)).unwrap();
+            let Choice::Estimated { plan, .. } = choice else { panic!("{keys}, {fpr}") };
+            let (KeySet::Estimated(set), None) = choice.build(0, "").unwrap() else { panic!("{keys}, {fpr}") };
+            assert_eq!((set.first.memory_bytes(), set.first.probes()), (plan.memory_bytes(), plan.probes()));
+            assert_eq!((set.first.expected_keys(), set.first.false_positive_rate()), (Some(keys), Some(fpr)));
+            assert!(set.first.expected_fpr(keys) <= 0.875 * fpr, "{keys}, {fpr}");
+        }
+    }
+
     #[test]
     fn two_rates_do_not_contradict_each_other() {
         for text in ["-n 1000 --max-fpr 1e-7", "-m 1M -p 0.01 --max-fpr 0.001", "-p 0.01 --max-fpr 0.001"] {

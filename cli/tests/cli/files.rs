@@ -213,7 +213,8 @@ fn build_tells_its_figures() {
     };
     near("new", 5000.0, 0.01);
     near("estimated_keys", 5000.0, 0.03);
-    near("fpr", 0.01, 0.2);
+    // What an estimate leaves of the rate, to grow with.
+    near("fpr", 0.875 * 0.01, 0.2);
     let text = String::from_utf8(stats("build --stats --append -o f a")).unwrap();
     assert!(text.contains("lines read     5100\n") && text.contains("new            0\n"), "{text}");
 
