@@ -3,11 +3,8 @@
 //! A key's pattern comes from its hash alone, and its block is the high half of `hash × blocks`. So with half as many blocks
 //! the keys of the blocks 2i and 2i + 1 are in block i, with the same bits. Folding unites each such pair.
 
-use crate::filter::Filter;
-use crate::fpr;
-use crate::operations::{Exclusive, Operations};
 use crate::stats;
-use crate::storage::{self, Blocks, MemoryMut};
+use crate::storage;
 use crate::words4::BloomFilter;
 use alloc::vec::Vec;
 
@@ -79,19 +76,5 @@ impl BloomFilter {
     /// ```
     pub fn shrink_to_fit(&mut self) -> u32 {
         self.false_positive_rate().map_or(0, |rate| self.fold_to(rate))
-    }
-}
-
-impl<L: Operations<Exclusive, Memory: MemoryMut>> Filter<L, Exclusive> {
-    /// For a layout that [folds](crate::operations::Shape::FOLDS), and a number of blocks that does.
-    pub(crate) fn fold_times(&mut self, times: u32) {
-        if times == 0 {
-            return;
-        }
-        self.params = self.params.folded(times);
-        self.blocks = Blocks::from_words(self.params.blocks, storage::folded(self.words(), times)).into();
-        let size = self.params.size();
-        let capacity = |rate| fpr::most(size.units, rate, |keys| L::expected_fpr(size, keys));
-        self.purpose.keys = self.purpose.rate.map(capacity).filter(|&keys| keys > 0);
     }
 }

@@ -109,8 +109,7 @@ impl KeyHasher {
     }
 
     /// A sample of the hash under the filter's seed: byte strings of every class of lengths, and integers, whose hashes
-    /// have code of their own. Keys are found again only by a build that hashes all of them as the writer did, which
-    /// a feature of the hash crate, enabled by any crate in a program, can change.
+    /// have code of their own. Keys are found again only by a build that hashes all of them as the writer did.
     #[cfg(feature = "file")]
     pub(crate) fn golden(&self) -> u64 {
         let bytes: [u8; 100] = core::array::from_fn(|i| i as u8 + 1);

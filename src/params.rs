@@ -212,7 +212,8 @@ impl<F> Builder<F> {
         self
     }
 
-    /// The kernel to use instead of [`Kernel::detect`].
+    /// The kernel to use instead of [`Kernel::detect`]. In a program that is compiled for its CPU (`-C target-cpu`), single calls use
+    /// the kernel of that CPU all the same.
     pub fn kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = Some(kernel);
         self

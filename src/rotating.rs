@@ -184,7 +184,7 @@ impl RotatingBloomFilter {
     }
 
     /// Inserts many keys in order: `new[i]` is what [`insert`](Self::insert) says of `keys[i]`. Of equal keys in the batch only the
-    /// first can be new. Returns how many were. Several times faster than single calls.
+    /// first can be new. Returns how many were. Faster than single calls.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.

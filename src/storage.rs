@@ -248,7 +248,7 @@ impl AtomicBlocks {
     #[inline(always)]
     pub(crate) fn as_slice(&self) -> &[AtomicBlock] {
         // SAFETY: `AtomicU64` has the size and the bit validity of `u64`, and both block types the same alignment. The
-        // pointer stems from the allocation, not from a reference, and while `self` owns it no `&Block` is made.
+        // pointer stems from the allocation, not from a reference, and no `&Block` is made while `self` is shared.
         unsafe { core::slice::from_raw_parts(self.0.first.as_ptr().cast(), self.0.len) }
     }
 

@@ -158,7 +158,7 @@ fn parallel_queries_of_scalable_filters_answer_as_batches_do() {
     check(&|found| shared.par_contains_hashes(&hashes, found));
 }
 
-/// A series that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
+/// A scalable filter that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
 #[cfg(feature = "rayon")]
 #[test]
 fn a_parallel_insert_that_fails_leaves_a_sound_filter() {

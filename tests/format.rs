@@ -406,8 +406,8 @@ fn damaged_files_are_refused_by_both() {
 #[test]
 fn damaged_scalable_files_are_refused_by_both() {
     let load = |path: &std::path::Path| ScalableBloomFilter::load(path).map(|_| ()).unwrap_err();
-    let series = fs::read(data("series.bloom")).unwrap();
-    refused_by_both(&damaged(&series), load);
+    let scalable = fs::read(data("series.bloom")).unwrap();
+    refused_by_both(&damaged(&scalable), load);
 
     let other_seed = {
         let mut other =
@@ -418,19 +418,19 @@ fn damaged_scalable_files_are_refused_by_both() {
     // The first stage has a block, and fields in 64 bytes.
     let second = 64 + 64 + 64 + 64 + 16;
     let cases = [
-        ("newer version", with_header(&series, 8, &[3])),
-        ("older version", with_header(&series, 8, &[1])),
-        ("bad stages", with_header(&series, 12, &[0])),
-        ("bad stages", with_header(&series, 12, &[65])),
-        ("bad rate", with_header(&series, 16, &1.0f64.to_le_bytes())),
-        ("bad first", with_header(&series, 24, &[0])),
-        ("bad last", with_header(&series, 32, &[0])),
-        ("bad last", with_header(&series, 32, &[41])),
-        ("truncated", with_header(&series, 40, &(series.len() as u64 + 1).to_le_bytes())),
-        ("bad reserved", with_header(&series, 48, &[1])),
-        ("bad blocks", with_header(&series, 16, &1e-9f64.to_le_bytes())),
-        ("bad seed", [&series[..second], &other_seed[second..]].concat()),
-        ("the other kind of file", [&series[..64], &series].concat()),
+        ("newer version", with_header(&scalable, 8, &[3])),
+        ("older version", with_header(&scalable, 8, &[1])),
+        ("bad stages", with_header(&scalable, 12, &[0])),
+        ("bad stages", with_header(&scalable, 12, &[65])),
+        ("bad rate", with_header(&scalable, 16, &1.0f64.to_le_bytes())),
+        ("bad first", with_header(&scalable, 24, &[0])),
+        ("bad last", with_header(&scalable, 32, &[0])),
+        ("bad last", with_header(&scalable, 32, &[41])),
+        ("truncated", with_header(&scalable, 40, &(scalable.len() as u64 + 1).to_le_bytes())),
+        ("bad reserved", with_header(&scalable, 48, &[1])),
+        ("bad blocks", with_header(&scalable, 16, &1e-9f64.to_le_bytes())),
+        ("bad seed", [&scalable[..second], &other_seed[second..]].concat()),
+        ("the other kind of file", [&scalable[..64], &scalable].concat()),
     ];
     let (names, files): (Vec<&str>, Vec<_>) = cases.into_iter().unzip();
     let mut files = files;

@@ -28,7 +28,7 @@ enum Operation {
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let key = || 0..KEYS;
-    // Longer than the ring of prefetches at times.
+    // Longer than the prefetches run ahead at times.
     let keys = || prop::collection::vec(key(), 0..150);
     let operation = prop_oneof![
         4 => key().prop_map(Operation::Insert),

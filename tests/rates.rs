@@ -270,7 +270,7 @@ fn expected_current_and_measured_rates_agree() {
     }
 }
 
-/// Of a series of filters: the rate that it says its bits have, and the rate that keys meet.
+/// Of a scalable filter: the rate that it says its bits have, and the rate that keys meet.
 #[test]
 fn the_current_rate_of_a_scalable_filter_is_measured() {
     let mut filter = ScalableBloomFilter::new(10_000, 0.05).unwrap();

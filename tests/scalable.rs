@@ -214,7 +214,7 @@ fn bad_values_are_named() {
     }
 }
 
-/// A series that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
+/// A scalable filter that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
 #[test]
 fn keys_before_one_that_needs_an_impossible_stage_are_in() {
     const FIRST: u64 = 2000;
@@ -523,14 +523,14 @@ mod files {
 
     #[test]
     fn the_two_kinds_of_files_are_told_apart() {
-        let series = bytes_of(&filled(300, 0.1, 7, 1500));
-        assert!(matches!(BloomFilter::read_from(&series[..]).unwrap_err().kind(), FileErrorKind::Scalable));
-        assert!(matches!(AtomicBloomFilter::read_from(&series[..]).unwrap_err().kind(), FileErrorKind::Scalable));
-        assert!(matches!(refused(&series[64..]), FileErrorKind::NotScalable));
+        let scalable = bytes_of(&filled(300, 0.1, 7, 1500));
+        assert!(matches!(BloomFilter::read_from(&scalable[..]).unwrap_err().kind(), FileErrorKind::Scalable));
+        assert!(matches!(AtomicBloomFilter::read_from(&scalable[..]).unwrap_err().kind(), FileErrorKind::Scalable));
+        assert!(matches!(refused(&scalable[64..]), FileErrorKind::NotScalable));
         for other in [&b"#!/bin/sh\n"[..], &[0; 1000]] {
             assert!(matches!(refused(other), FileErrorKind::NotBloomline));
         }
-        let nested = [&series[..64], &series[..]].concat();
+        let nested = [&scalable[..64], &scalable[..]].concat();
         let error = ScalableBloomFilter::read_from(&nested[..]).unwrap_err();
         assert_eq!(error.to_string(), "stage 0: a scalable filter: load it as a ScalableBloomFilter");
     }

@@ -164,7 +164,7 @@ fn who_learns_of_an_insert_finds_the_key_over_every_growth() {
     });
 }
 
-/// A series that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
+/// A scalable filter that can have one stage only: hashes of 64 bits cannot keep the rate of the next one.
 #[test]
 fn an_impossible_stage_is_an_error_on_every_thread() {
     const FIRST: u64 = 2000;

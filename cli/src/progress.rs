@@ -21,6 +21,7 @@ pub struct Progress {
     bar: Option<ProgressBar>,
     /// How many inputs there are.
     files: usize,
+    /// Relaxed, for it is only shown.
     read: Arc<AtomicU64>,
     /// What was read before.
     before: u64,

@@ -23,7 +23,8 @@ const PERIOD: Duration = Duration::from_millis(50);
 
 type Ask = Box<dyn FnOnce(i32) + Send>;
 
-/// The first signal that came, or 0.
+/// The first signal that came, or 0. `SeqCst` here and below, since whoever sees one of these must see those before it, and a
+/// signal is too rare to save on.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 /// Whether one has come.
 static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);

@@ -14,7 +14,7 @@ enum Operation {
     Clear,
 }
 
-/// An arithmetic sequence: a few bytes of input make a batch longer than the ring of prefetches, a small step one that
+/// An arithmetic sequence: a few bytes of input make a batch longer than the prefetches run ahead, a small step one that
 /// stays in a block, and no step one of repeats.
 #[derive(Arbitrary, Debug)]
 struct Hashes {

@@ -98,7 +98,7 @@ fn golden_hash(seed: u64) -> u64 {
 }
 
 /// The data as the only stage of a scalable filter, with a header that is sound where `first` and `last` are.
-fn series(stage: &[u8], first: u8, last: u8) -> Vec<u8> {
+fn scalable(stage: &[u8], first: u8, last: u8) -> Vec<u8> {
     let mut bytes = b"\x89BLSER\r\n\x02\0\0\0\x01\0\0\0".to_vec();
     bytes.extend(0.5f64.to_bits().to_le_bytes());
     bytes.extend(u64::from(first).to_le_bytes());
@@ -112,13 +112,13 @@ fn series(stage: &[u8], first: u8, last: u8) -> Vec<u8> {
 }
 
 /// An error, or a scalable filter that is written as the same bytes.
-fn check_series(data: &[u8]) {
+fn check_scalable(data: &[u8]) {
     let mut rest = data;
     if let Ok(filter) = ScalableBloomFilter::read_from(&mut rest) {
         let mut written = Vec::new();
         filter.write_to(&mut written).unwrap();
         assert!(ScalableBloomFilter::read_from(&written[..]).unwrap() == filter);
-        // No input that passes has more than the stage of `series`.
+        // No input that passes has more than the stage of `scalable`.
         if !has_unknown_fields(&data[HEADER..]) {
             assert_eq!(written, data[..data.len() - rest.len()]);
         }
@@ -142,11 +142,11 @@ fn check_borrowed(data: &[u8], read: &Result<BloomFilter, FileError>) {
 
 fuzz_target!(|input: (u8, u16, &[u8])| {
     let (repairs, part, data) = input;
-    check_series(data);
+    check_scalable(data);
     let mut data = data.to_vec();
     repair(&mut data, repairs);
     let [first, last] = part.to_le_bytes();
-    check_series(&series(&data, first, last));
+    check_scalable(&scalable(&data, first, last));
     let mut rest = &data[..];
     let read = BloomFilter::read_from(&mut rest);
     check_borrowed(&data, &read);

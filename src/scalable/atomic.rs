@@ -150,7 +150,7 @@ impl AtomicScalableBloomFilter {
     }
 
     /// Inserts many keys in order: `new[i]` is `true` if this call claimed `keys[i]`. Of equal keys in the batch only the first
-    /// can be. Returns how many it claimed. Several times faster than single calls. O(keys × stages).
+    /// can be. Returns how many it claimed. Faster than single calls. O(keys × stages).
     ///
     /// # Errors
     /// As [`insert`](Self::insert). Keys that were claimed by then are marked. The others are marked `false`, and most of them

@@ -142,7 +142,7 @@ impl ScalableBloomFilter {
     }
 
     /// Inserts many keys in order, as single calls would: `new[i]` tells whether `keys[i]` was new. Returns how many
-    /// were new. Several times faster than single calls, as [`BloomFilter::insert_batch`] is. O(keys × stages).
+    /// were new. Faster than single calls, as [`BloomFilter::insert_batch`] is. O(keys × stages).
     ///
     /// # Errors
     /// As [`insert`](Self::insert). The keys before the one that needs the next stage are inserted and marked. That key and

@@ -1,8 +1,11 @@
 //! Sets of grams: what a decision needs of a filter.
 
+use crate::atomic_filter::AtomicBloomFilter;
+use crate::error::BuildError;
 #[cfg(feature = "std")]
-use crate::AtomicScalableBloomFilter;
-use crate::{AtomicBloomFilter, BloomFilter, BuildError, ScalableBloomFilter};
+use crate::scalable::AtomicScalableBloomFilter;
+use crate::scalable::ScalableBloomFilter;
+use crate::words4::BloomFilter;
 use core::convert::Infallible;
 
 /// A set of hashes: the filters, shared ones by reference, and sets of your own.

@@ -70,10 +70,10 @@ def files():
         fields.insert(key.encode())
     yield "fields", fields
 
-    series = Scalable(10, 0.01, 1)
+    scalable = Scalable(10, 0.01, 1)
     for key in range(50):
-        series.insert(key.to_bytes(8, "little"))
-    yield "series", series
+        scalable.insert(key.to_bytes(8, "little"))
+    yield "series", scalable
 
 
 for name, filter in files():
