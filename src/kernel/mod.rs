@@ -187,7 +187,13 @@ impl Selected {
         place: S::Place<'a>,
         hash: u64,
     ) -> bool {
-        Call::<S>::new(self, probes).run(context, place, hash)
+        // A branch for each function: a choice among their addresses would not be inlined.
+        match probes {
+            4 => Call::<S>::of::<1>(self).run(context, place, hash),
+            8 => Call::<S>::of::<2>(self).run(context, place, hash),
+            12 => Call::<S>::of::<3>(self).run(context, place, hash),
+            _ => Call::<S>::of::<4>(self).run(context, place, hash),
+        }
     }
 
     fn run_lanes<T: Task, const B: usize>(self, task: T) -> T::Output {
