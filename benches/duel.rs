@@ -2,7 +2,7 @@
 //! table quotes medians and ratios. docs/BENCHMARKS.md is made with it.
 //!
 //! ```text
-//! cargo bench --bench duel                 all sizes (about nine minutes, 17 GiB of memory)
+//! cargo bench --bench duel                 all sizes (about five minutes, 17 GiB of memory)
 //! cargo bench --bench duel -- 256K 16M     some sizes (a minute)
 //! ```
 //!

@@ -13,7 +13,7 @@ use crate::batch::{self, Probe};
 use crate::block::{self, Block, Pattern};
 use crate::filter::Filter;
 use crate::hash::KeyHasher;
-use crate::kernel::{Isa, Task};
+use crate::kernel::{self, Isa};
 use crate::key::Key;
 use crate::operations::{self, Access, Keyed, Operations};
 use crate::params::Params;
@@ -72,9 +72,7 @@ impl Range<'_> {
         let mut new = vec![false; 2 * PICKED];
         let (least, most, mut len) = (self.least, self.most, 0);
         for hashes in hashes.chunks(PICKED) {
-            let picking = Picking { hashes, least, most, picked: &mut picked[len..] };
-            // For any number of probes.
-            len += self.params.kernel.run(4, picking);
+            len += kernel::pick(self.params.kernel, hashes, least, most, &mut picked[len..]);
             if len > PICKED {
                 self.insert_picked(&picked[..len], &mut new[..len]);
                 len = 0;
@@ -87,23 +85,6 @@ impl Range<'_> {
         let Self { params, blocks, first, .. } = self;
         let probe = InsertingInRange { total: params.blocks, blocks, first: *first };
         operations::many(params, params.probes, probe, hashes, new);
-    }
-}
-
-/// Picks the hashes of a range.
-struct Picking<'a> {
-    hashes: &'a [u64],
-    least: u64,
-    most: u64,
-    picked: &'a mut [u64],
-}
-
-impl Task for Picking<'_> {
-    type Output = usize;
-
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        isa.pick(self.hashes, self.least, self.most, self.picked)
     }
 }
 

@@ -3,7 +3,7 @@
 //! A pattern word is broadcast, each lane shifts its own 16 bits to the bottom, and a shift of 1 makes the bit. The
 //! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
-use super::{Isa, Portable, Single, Task};
+use super::{Isa, Single, Task};
 use crate::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
@@ -87,50 +87,6 @@ fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
     _mm256_testz_si256(lacking, lacking) == 0
 }
 
-/// For each choice among four 64-bit lanes: the halves of the chosen lanes, in order.
-const HALVES: [[i32; 8]; 16] = {
-    let mut halves = [[0; 8]; 16];
-    let mut choice = 0;
-    while choice < 16 {
-        let (mut lane, mut to) = (0, 0);
-        while lane < 4 {
-            if choice >> lane & 1 == 1 {
-                halves[choice][to] = 2 * lane;
-                halves[choice][to + 1] = 2 * lane + 1;
-                to += 2;
-            }
-            lane += 1;
-        }
-        choice += 1;
-    }
-    halves
-};
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn pick(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
-    let picked = &mut picked[..hashes.len()];
-    // A hash is in the range if it is at most `most - least` above `least`. With the sign flipped, a signed comparison is that of unsigned numbers.
-    const SIGN: u64 = 1 << 63;
-    let least_all = _mm256_set1_epi64x((least ^ SIGN) as i64);
-    let length = _mm256_set1_epi64x(((most - least) ^ SIGN) as i64);
-    let (fours, rest) = hashes.as_chunks::<4>();
-    let mut count = 0;
-    for four in fours {
-        // SAFETY: the four are 32 bytes; no alignment is asked for.
-        let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
-        let elsewhere = _mm256_cmpgt_epi64(_mm256_sub_epi64(four, least_all), length);
-        let here = (_mm256_movemask_pd(_mm256_castsi256_pd(elsewhere)) ^ 0b1111) as usize;
-        // SAFETY: a row is 32 bytes; no alignment is asked for.
-        let halves = unsafe { _mm256_loadu_si256(HALVES[here].as_ptr().cast()) };
-        let chosen = _mm256_permutevar8x32_epi32(four, halves);
-        // SAFETY: at most as many were picked as hashes came before these four, so there is room for four.
-        unsafe { _mm256_storeu_si256(picked.as_mut_ptr().add(count).cast(), chosen) };
-        count += here.count_ones() as usize;
-    }
-    count + Portable.pick(rest, least, most, &mut picked[count..])
-}
-
 impl Isa for Avx2 {
     #[inline(always)]
     fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool {
@@ -142,11 +98,5 @@ impl Isa for Avx2 {
     fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool {
         // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
         unsafe { insert::<B>(block, pattern) }
-    }
-
-    #[inline(always)]
-    fn pick(self, hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
-        // SAFETY: `self` exists, so the CPU has AVX2: see `run`.
-        unsafe { pick(hashes, least, most, picked) }
     }
 }

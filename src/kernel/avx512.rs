@@ -5,7 +5,7 @@
 //! words in 256 bits, which three vector units share on Intel's cores; an insert on the whole block in 512 bits, to
 //! write it with one store.
 
-use super::{Isa, Portable, Single, Task};
+use super::{Isa, Single, Task};
 use crate::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
@@ -104,24 +104,6 @@ fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
     new
 }
 
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn pick(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
-    let picked = &mut picked[..hashes.len()];
-    let (lower, upper) = (_mm512_set1_epi64(least as i64), _mm512_set1_epi64(most as i64));
-    let (eights, rest) = hashes.as_chunks::<8>();
-    let mut count = 0;
-    for eight in eights {
-        // SAFETY: the eight are 64 bytes; no alignment is asked for.
-        let eight = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
-        let here = _mm512_mask_cmple_epu64_mask(_mm512_cmple_epu64_mask(lower, eight), eight, upper);
-        // SAFETY: at most as many were picked as hashes came before these eight, so there is room for eight.
-        unsafe { _mm512_storeu_si512(picked.as_mut_ptr().add(count).cast(), _mm512_maskz_compress_epi64(here, eight)) };
-        count += here.count_ones() as usize;
-    }
-    count + Portable.pick(rest, least, most, &mut picked[count..])
-}
-
 impl Isa for Avx512 {
     #[inline(always)]
     fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool {
@@ -133,11 +115,5 @@ impl Isa for Avx512 {
     fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool {
         // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
         unsafe { insert::<B>(block, pattern) }
-    }
-
-    #[inline(always)]
-    fn pick(self, hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
-        // SAFETY: `self` exists, so the CPU has AVX-512: see `run`.
-        unsafe { pick(hashes, least, most, picked) }
     }
 }

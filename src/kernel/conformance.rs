@@ -102,39 +102,6 @@ fn insert_follows_the_specification() {
     for_each_kernel(|kernel, probes| kernel.run(probes, Insert));
 }
 
-struct Pick;
-
-impl Task for Pick {
-    type Output = ();
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, isa: I) {
-        let mut state = 1;
-        for length in (0..=40).chain([1000, 4096]) {
-            let (one, other) = (wyrng(&mut state), wyrng(&mut state));
-            let (least, most) = (one.min(other), one.max(other));
-            for (least, most) in [(least, most), (0, most), (least, u64::MAX), (0, u64::MAX), (one, one), (0, 0)] {
-                // Half of them are at the ends of the range or beside them.
-                let near = [least, least.wrapping_sub(1), most, most.wrapping_add(1)];
-                let hash = |random: u64| {
-                    if random.is_multiple_of(2) { random.rotate_left(32) } else { near[random as usize / 2 % 4] }
-                };
-                let hashes: Vec<u64> = (0..length).map(|_| hash(wyrng(&mut state))).collect();
-                let expected: Vec<u64> = hashes.iter().copied().filter(|hash| (least..=most).contains(hash)).collect();
-                // As much room as it needs at most, and a place that it must leave alone.
-                let mut picked = vec![7; length + 1];
-                let count = isa.pick(&hashes, least, most, &mut picked);
-                assert_eq!(picked[..count], expected, "{length} hashes, {least:x} to {most:x}");
-                assert_eq!(picked[length], 7, "{length} hashes, {least:x} to {most:x}");
-            }
-        }
-    }
-}
-
-#[test]
-fn pick_follows_the_specification() {
-    for_each_kernel(|kernel, probes| kernel.run(probes, Pick));
-}
-
 /// What a filter of the specification's blocks answers, one hash at a time.
 fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) -> bool {
     fn answer<const B: usize>(block: &mut Block, pattern: Pattern, insert: bool) -> bool {

@@ -12,11 +12,15 @@ mod avx2;
 mod avx512;
 #[cfg(test)]
 mod conformance;
+#[cfg(feature = "rayon")]
+mod pick;
 mod portable;
 
 use crate::block::{Block, Pattern};
 use core::fmt;
 
+#[cfg(feature = "rayon")]
+pub(crate) use pick::pick;
 pub(crate) use portable::Portable;
 
 /// An instruction set that filters are probed with. All set the same bits and give the same answers.
@@ -102,12 +106,6 @@ pub(crate) trait Isa: Copy {
     /// Sets the bits of the pattern; whether one of them was lacking. It writes without a branch: in a mix of new and seen keys, a
     /// wrong guess costs as much as several inserts. docs/DESIGN.md has the measurement.
     fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool;
-    /// Copies the hashes from `least` to `most`, both included, to the start of `picked`, in order. Returns how many they are.
-    /// What stands behind them in `picked` is unspecified. It picks without a branch, which would be mispredicted often.
-    ///
-    /// # Panics
-    /// If `picked` is shorter than `hashes`.
-    fn pick(self, hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize;
 }
 
 /// Work on many keys, to be compiled once for each kernel and number of probes.

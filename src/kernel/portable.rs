@@ -47,16 +47,4 @@ impl Isa for Portable {
         }
         masks & !words != u64x4::ZERO
     }
-
-    #[inline(always)]
-    fn pick(self, hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
-        let picked = &mut picked[..hashes.len()];
-        let mut count = 0;
-        for &hash in hashes {
-            // Overwritten by the next hash if this one is elsewhere.
-            picked[count] = hash;
-            count += usize::from((least..=most).contains(&hash));
-        }
-        count
-    }
 }

@@ -1,0 +1,135 @@
+//! From many hashes those of a range: how a thread of a bulk load finds its own.
+//!
+//! It picks without a branch, which would be mispredicted often. AVX-512 moves the lanes of a mask to the front; AVX2 has a table of
+//! permutations for that. What is written behind the picked hashes is overwritten by those that follow.
+
+use super::{Kernel, Selected};
+#[cfg(target_arch = "x86_64")]
+use core::arch::x86_64::*;
+
+/// Copies the hashes from `least` to `most`, both included, to the start of `picked`, in order. Returns how many they are. What
+/// stands behind them in `picked` is unspecified.
+///
+/// # Panics
+/// If `picked` is shorter than `hashes`.
+pub(crate) fn pick(kernel: Selected, hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
+    let picked = &mut picked[..hashes.len()];
+    match kernel.kernel() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Selected` exists only for a kernel that is available.
+        Kernel::Avx2 => unsafe { avx2(hashes, least, most, picked) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Selected` exists only for a kernel that is available.
+        Kernel::Avx512 => unsafe { avx512(hashes, least, most, picked) },
+        _ => portable(hashes, least, most, picked),
+    }
+}
+
+fn portable(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
+    let mut count = 0;
+    for &hash in hashes {
+        picked[count] = hash;
+        count += usize::from((least..=most).contains(&hash));
+    }
+    count
+}
+
+/// For each choice among four 64-bit lanes: the halves of the chosen lanes, in order.
+#[cfg(target_arch = "x86_64")]
+const HALVES: [[i32; 8]; 16] = {
+    let mut halves = [[0; 8]; 16];
+    let mut choice = 0;
+    while choice < 16 {
+        let (mut lane, mut to) = (0, 0);
+        while lane < 4 {
+            if choice >> lane & 1 == 1 {
+                halves[choice][to] = 2 * lane;
+                halves[choice][to + 1] = 2 * lane + 1;
+                to += 2;
+            }
+            lane += 1;
+        }
+        choice += 1;
+    }
+    halves
+};
+
+/// `picked` is as long as `hashes`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
+    // A hash is in the range if it is at most `most - least` above `least`. With the sign flipped, a signed comparison is that of
+    // unsigned numbers.
+    const SIGN: u64 = 1 << 63;
+    let start = _mm256_set1_epi64x((least ^ SIGN) as i64);
+    let length = _mm256_set1_epi64x(((most - least) ^ SIGN) as i64);
+    let (fours, rest) = hashes.as_chunks::<4>();
+    let mut count = 0;
+    for four in fours {
+        // SAFETY: the four are 32 bytes; no alignment is asked for.
+        let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+        let elsewhere = _mm256_cmpgt_epi64(_mm256_sub_epi64(four, start), length);
+        let here = (_mm256_movemask_pd(_mm256_castsi256_pd(elsewhere)) ^ 0b1111) as usize;
+        // SAFETY: a row is 32 bytes; no alignment is asked for.
+        let halves = unsafe { _mm256_loadu_si256(HALVES[here].as_ptr().cast()) };
+        let chosen = _mm256_permutevar8x32_epi32(four, halves);
+        // SAFETY: at most as many were picked as hashes came before these four, so `picked` has room for four.
+        unsafe { _mm256_storeu_si256(picked.as_mut_ptr().add(count).cast(), chosen) };
+        count += here.count_ones() as usize;
+    }
+    count + portable(rest, least, most, &mut picked[count..])
+}
+
+/// `picked` is as long as `hashes`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn avx512(hashes: &[u64], least: u64, most: u64, picked: &mut [u64]) -> usize {
+    let (start, end) = (_mm512_set1_epi64(least as i64), _mm512_set1_epi64(most as i64));
+    let (eights, rest) = hashes.as_chunks::<8>();
+    let mut count = 0;
+    for eight in eights {
+        // SAFETY: the eight are 64 bytes; no alignment is asked for.
+        let eight = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
+        let here = _mm512_mask_cmple_epu64_mask(_mm512_cmple_epu64_mask(start, eight), eight, end);
+        // SAFETY: at most as many were picked as hashes came before these eight, so `picked` has room for eight.
+        unsafe { _mm512_storeu_si512(picked.as_mut_ptr().add(count).cast(), _mm512_maskz_compress_epi64(here, eight)) };
+        count += here.count_ones() as usize;
+    }
+    count + portable(rest, least, most, &mut picked[count..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{vec, vec::Vec};
+    use wyhash::final3::wyrng;
+
+    #[test]
+    fn it_picks_what_a_filter_keeps() {
+        for kernel in Kernel::available() {
+            let Ok(kernel) = Selected::new(kernel) else { panic!("{kernel} is available") };
+            let mut state = 1;
+            for length in (0..=40).chain([1000, 4096]) {
+                let (one, other) = (wyrng(&mut state), wyrng(&mut state));
+                let (least, most) = (one.min(other), one.max(other));
+                for (least, most) in [(least, most), (0, most), (least, u64::MAX), (0, u64::MAX), (one, one), (0, 0)] {
+                    check(kernel, length, least, most, &mut state);
+                }
+            }
+        }
+    }
+
+    fn check(kernel: Selected, length: usize, least: u64, most: u64, state: &mut u64) {
+        // Half of them are at the ends of the range or beside them.
+        let near = [least, least.wrapping_sub(1), most, most.wrapping_add(1)];
+        let hash =
+            |random: u64| if random.is_multiple_of(2) { random.rotate_left(32) } else { near[random as usize / 2 % 4] };
+        let hashes: Vec<u64> = (0..length).map(|_| hash(wyrng(state))).collect();
+        let expected: Vec<u64> = hashes.iter().copied().filter(|hash| (least..=most).contains(hash)).collect();
+        // As much room as it needs at most, and a place that it must leave alone.
+        let mut picked = vec![7; length + 1];
+        let count = pick(kernel, &hashes, least, most, &mut picked);
+        assert_eq!(picked[..count], expected, "{kernel:?}, {length} hashes, {least:x} to {most:x}");
+        assert_eq!(picked[length], 7, "{kernel:?}, {length} hashes, {least:x} to {most:x}");
+    }
+}
