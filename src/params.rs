@@ -404,6 +404,12 @@ mod tests {
         assert_eq!(geometry(builder().memory(memory).expected_keys(25_000_000)).1, 4);
         assert_eq!(geometry(builder().memory(memory).expected_keys(1_600_000)).1, 16);
         assert_eq!(geometry(builder().memory(64).probes(4)), (1, 4));
+        // What the filter is for has no say in a size that is given, be it too large or too small.
+        for keys in [1, 10_000_000, 1_000_000_000] {
+            let of_size = builder().memory(memory).probes(12).expected_keys(keys);
+            assert_eq!(geometry(of_size.clone()), (blocks, 12));
+            assert_eq!(geometry(of_size.false_positive_rate(1e-6)), (blocks, 12));
+        }
     }
 
     #[test]

@@ -65,43 +65,34 @@ fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
     _mm256_testc_si256(chosen, masks) == 1
 }
 
-/// Where the lanes' words are chosen: nothing of these in the lower words, all of it in the upper ones.
-const CHOSEN: [i64; 8] = [0, 0, 0, 0, CHOICE[0], CHOICE[1], CHOICE[2], CHOICE[3]];
-
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq")]
 fn insert<const B: usize>(block: &mut Block, pattern: Pattern) -> bool {
     let lanes = |[a, b, c, d]: [i64; 4]| _mm512_setr_epi64(a, b, c, d, a, b, c, d);
-    let bit = |position| _mm512_rolv_epi64(_mm512_set1_epi64(1), position);
+    let bit = |word, start| _mm512_rolv_epi64(_mm512_set1_epi64(1), _mm512_srlv_epi64(word, lanes(start)));
     let first = _mm512_set1_epi64(pattern.first as i64);
     let second = _mm512_set1_epi64(pattern.second as i64);
-    let [e0, e1, e2, e3, e4, e5, e6, e7] = CHOSEN;
-    let chosen = _mm512_cmpeq_epi64_mask(
-        _mm512_and_si512(first, lanes(CHOICE)),
-        _mm512_setr_epi64(e0, e1, e2, e3, e4, e5, e6, e7),
-    );
-    let at = _mm512_srlv_epi64(first, lanes(PROBE[0]));
-    let mut masks = bit(at);
-    if B >= 3 {
-        let at = _mm512_srlv_epi64(second, lanes(PROBE[0]));
-        masks = _mm512_or_si512(masks, bit(at));
-        if B >= 4 {
-            masks = _mm512_or_si512(masks, bit(_mm512_srli_epi64::<6>(at)));
-        }
+    let mut masks = bit(first, PROBE[0]);
+    if B >= 2 {
+        masks = _mm512_or_si512(masks, bit(first, PROBE[1]));
     }
-    masks = if B >= 2 {
-        _mm512_maskz_or_epi64(chosen, masks, bit(_mm512_srli_epi64::<6>(at)))
-    } else {
-        _mm512_maskz_mov_epi64(chosen, masks)
-    };
+    if B >= 3 {
+        masks = _mm512_or_si512(masks, bit(second, PROBE[0]));
+    }
+    if B >= 4 {
+        masks = _mm512_or_si512(masks, bit(second, PROBE[1]));
+    }
+    // Both halves hold the choice: its bit is clear for the lower word, and set for the upper one.
+    let [a, b, c, d] = CHOICE;
+    let (choice, of_word) = (_mm512_and_si512(first, lanes(CHOICE)), _mm512_setr_epi64(0, 0, 0, 0, a, b, c, d));
+    let masks = _mm512_maskz_mov_epi64(_mm512_cmpeq_epi64_mask(choice, of_word), masks);
     let words: *mut __m512i = block.0.as_mut_ptr().cast();
     // SAFETY: a block is 64 bytes aligned to 64.
     let before = unsafe { _mm512_load_si512(words) };
     let after = _mm512_or_si512(before, masks);
-    let new = _mm512_cmpneq_epi64_mask(before, after) != 0;
     // SAFETY: as for the load; the block is borrowed exclusively.
     unsafe { _mm512_store_si512(words, after) };
-    new
+    _mm512_cmpneq_epi64_mask(before, after) != 0
 }
 
 impl Isa for Avx512 {
