@@ -154,7 +154,7 @@ fn tables_show_the_figures() {
 
 #[test]
 fn older_results_are_read() {
-    let bench = Bench::new(&[("old.json", include_bytes!("../../docs/compare.json"))]);
+    let bench = Bench::new(&[("old.json", include_bytes!("data/older-comparison.json"))]);
     let table = bench.clean("compare --from old.json");
     assert!(table.contains("words4") && !table.contains("static"), "{table}");
 }
