@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// What its help ends with.
 pub const EXAMPLES: &str = "\
-The first copy stays, and later ones go. The bytes of a line stay as they are, but for what is cut. Each distinct gram takes about \
-1.3 bytes of memory at -p 0.01. --stats tells the expected number of units that went by mistake.
+The first copy wins, so name better sources first. The bytes of a line stay as they are, but for what is cut. Each distinct gram \
+takes about 1.3 bytes of memory at -p 0.01. --stats prints the expected number of units that went by mistake.
 
 Examples:
   bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz
@@ -28,19 +28,20 @@ To decontaminate, first put the test sets into a filter, and then remove what it
 
 /// Options of `bloomline corpus`.
 #[derive(Args)]
-#[command(mut_arg("expected_keys", |arg| arg.help(
-    "The number of distinct grams to plan for, about one for each word; of units with --ngram 0, and of documents with --near. Such as \
-     5000000, 5M or 5e6 [default: estimated from samples; should that be too low, the filter takes more memory, and its rate stays]"
+#[command(mut_arg("expected_keys", |arg| arg.help("Distinct grams to plan for, such as 5M [default: estimated]").long_help(
+    "Distinct grams to plan for, such as 5M [default: estimated]\n\nThere is about one gram for each word. With --ngram 0 the number \
+     is of units, and with --near of documents, such as 5000000, 5M or 5e6. By default it is estimated from samples. If that is too \
+     low, the filter takes more memory and keeps its rate."
 )))]
-#[command(mut_arg("fpr", |arg| arg.help(
-    "The false-positive rate of a gram or unit once the expected ones are in; with --near, of a document [default: 0.01, with \
-     --ngram 0 1e-6]"
+#[command(mut_arg("fpr", |arg| arg.help("False-positive rate of a gram [default: 0.01, with --ngram 0 1e-6]").long_help(
+    "False-positive rate of a gram [default: 0.01, with --ngram 0 1e-6]\n\nIt holds once the expected grams are in. With --ngram 0 it \
+     is the rate of a unit, and with --near of a document."
 )))]
-#[command(mut_arg("when_full", |arg| arg.help(
-    "What to do once the filter is full: warn or grow [default: warn if -n, --memory or --max-fpr is given, else grow]"
+#[command(mut_arg("when_full", |arg| arg.help("Warn or grow when it is full").long_help(
+    "Warn or grow when it is full.\n\nBy default it warns if -n, --memory or --max-fpr is given, and else it grows."
 )))]
-#[command(mut_arg("on_error", |arg| arg.help(
-    "What to do with a line that has no text, and with an input that is broken or cannot be opened"
+#[command(mut_arg("on_error", |arg| arg.long_help(
+    "Action on bad input.\n\nBad input is a line without a text, or an input that is broken or cannot be opened."
 )))]
 pub struct CorpusOptions {
     #[command(flatten)]
@@ -50,19 +51,27 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "POINTER", default_value = "/text", help_heading = "Duplicates")]
     json_pointer: Pointer,
 
-    /// The unit that stays or goes. A paragraph ends before the next newline [default: paragraph]
+    /// Unit that stays or goes.
+    ///
+    /// A paragraph ends before the next newline, and is the default.
     #[arg(long, value_name = "UNIT", help_heading = "Duplicates")]
     by: Option<Unit>,
 
-    /// Compare units by their grams of N words (UAX #29). 0 compares their exact text [default: 13]
+    /// Compare units by grams of N words; 0 is exact text [default: 13]
+    ///
+    /// Words are those of UAX #29.
     #[arg(long, value_name = "N", help_heading = "Duplicates")]
     ngram: Option<usize>,
 
-    /// A unit of fewer than N words, but at least so many, is one gram. A shorter one stays [default: 13]
+    /// Keep units of fewer words than this [default: 13]
+    ///
+    /// A unit of at least so many words, but fewer than those of --ngram, is one gram.
     #[arg(long, value_name = "WORDS", help_heading = "Duplicates")]
     min_ngram: Option<usize>,
 
-    /// The share of a unit's grams above which it is a duplicate, from 0 to 1 [default: 0.8]
+    /// Share of a unit's grams above which it is a duplicate [default: 0.8]
+    ///
+    /// It is a number from 0 to 1.
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Duplicates")]
     threshold: Option<f64>,
 
@@ -82,14 +91,17 @@ pub struct CorpusOptions {
     #[arg(long, help_heading = "Duplicates")]
     ignore_case: bool,
 
-    /// Find documents whose sets of 5-grams of words are about this similar, by signatures: their Jaccard index, such as 0.8. At this
-    /// similarity nearly half are found, and 0.1 above it most. -n counts documents, and -p is the chance that a document goes though
-    /// nothing is like it
+    /// Find near duplicates: documents about this similar, such as 0.8.
+    ///
+    /// SIMILARITY is the Jaccard index of the documents' sets of 5-grams of words. Signatures find them: at this similarity nearly
+    /// half, and 0.1 above it most. -n counts documents, and -p is the chance that a unique document is dropped.
     #[arg(long, value_name = "SIMILARITY", value_parser = rate, help_heading = "Duplicates")]
     #[arg(conflicts_with_all = ["by", "ngram", "min_ngram", "threshold", "at_least", "trim", "ignore_case", "like"])]
     near: Option<f64>,
 
-    /// Take the rules of another tool. Options that are given come before them
+    /// Follow another tool's rules.
+    ///
+    /// Options on the command line override these rules.
     #[arg(long, value_name = "TOOL", help_heading = "Duplicates")]
     like: Option<Like>,
 
@@ -103,18 +115,24 @@ pub struct CorpusOptions {
     #[arg(long, help_heading = "Output")]
     keep_empty: bool,
 
-    /// Cut nothing. Write into each line what would be cut: the spans in bytes of the text, each with its share, and whether the
-    /// document would go. A state remembers what would stay
+    /// Cut nothing, and write into each line what would be cut.
+    ///
+    /// A line gets the spans in bytes of the text, each with its share, and whether the document would go. A state remembers what
+    /// would stay.
     #[arg(long, help_heading = "Output")]
     pub annotate: bool,
 
-    /// Insert nothing: remove what stands in the state, which stays as it is
+    /// Insert nothing: remove what the state holds.
+    ///
+    /// The state stays as it is.
     #[arg(long, requires = "state", help_heading = "Remembering")]
     #[arg(conflicts_with_all = ["shrink", "checkpoint", "resume", "wait"])]
     #[arg(conflicts_with_all = ["expected_keys", "fpr", "seed", "memory", "max_fpr", "when_full"])]
     frozen: bool,
 
-    /// Count the units that went by mistake, with all grams in memory: about 20 bytes for each
+    /// Count the units that went by mistake.
+    ///
+    /// All grams are then in memory, with about 20 bytes for each.
     #[arg(long, requires = "stats", conflicts_with_all = ["near", "frozen", "state"], help_heading = "Reporting")]
     pub verify: bool,
 

@@ -26,7 +26,7 @@ use std::time::Duration;
     name = "bloomline",
     version,
     arg_required_else_help = true,
-    after_help = "The help of each command tells its exit codes."
+    after_help = "The --help of each command has examples and exit codes."
 )]
 pub struct Cli {
     /// What to do.
@@ -61,17 +61,22 @@ impl Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// Print each distinct line once: its first occurrence, in input order.
-    #[command(after_help = format!("{DEDUP_EXAMPLES}\n\n{READING_CODES}"))]
+    #[command(after_help = "Example: bloomline dedup urls.txt > distinct.txt")]
+    #[command(after_long_help = format!("{DEDUP_EXAMPLES}\n\n{READING_CODES}"))]
     Dedup(Box<DedupOptions>),
-    /// Cut duplicate paragraphs, or drop duplicate documents, of lines of JSON: exact ones, those that share most of their n-grams,
-    /// or near duplicates.
-    #[command(after_help = format!("{}\n\n{READING_CODES}", corpus::EXAMPLES))]
+    /// Cut duplicate paragraphs, or drop duplicate documents, of lines of JSON.
+    ///
+    /// It finds exact duplicates, those that share most of their n-grams, and near duplicates.
+    #[command(after_help = "Example: bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz")]
+    #[command(after_long_help = format!("{}\n\n{READING_CODES}", corpus::EXAMPLES))]
     Corpus(Box<CorpusOptions>),
     /// Build a filter from lines, or add lines to one.
-    #[command(after_help = format!("{BUILD_EXAMPLES}\n\n{READING_CODES}"))]
+    #[command(after_help = "Example: bloomline build -p 0.001 -o seen.bloom monday.txt")]
+    #[command(after_long_help = format!("{BUILD_EXAMPLES}\n\n{READING_CODES}"))]
     Build(BuildOptions),
     /// Print the lines that are in a filter, in input order.
-    #[command(after_help = format!("{CHECK_EXAMPLES}\n\n{CHECK_CODES}"))]
+    #[command(after_help = "Example: bloomline check -f seen.bloom urls.txt > seen.txt")]
+    #[command(after_long_help = format!("{CHECK_EXAMPLES}\n\n{CHECK_CODES}"))]
     Check(CheckOptions),
     /// Describe a filter: its size, how full it is, and whether its file is intact.
     #[command(after_help = format!("{INFO_EXAMPLES}\n\n{CODES}"))]
@@ -118,8 +123,8 @@ Exit codes:
   128+n  ended by the signal n, such as 130 by Ctrl-C";
 
 const DEDUP_EXAMPLES: &str = "\
-A new line is dropped by mistake at the false-positive rate. A key that was seen is never taken for new. Each distinct line takes \
-about 1.3 bytes of memory at -p 0.01 and 5.1 at -p 1e-6, and up to 4.6 times as much if the filter grows.
+A new line is dropped by mistake at the false-positive rate. A key that was seen is never taken for new. Each distinct line takes about 1.3 bytes of \
+memory at -p 0.01 and 5.1 at -p 1e-6, and up to 4.6 times as much if the filter grows.
 
 Examples:
   bloomline dedup urls.txt > distinct.txt
@@ -129,8 +134,8 @@ Examples:
   bloomline dedup --state seen.bloom --checkpoint 1m today.txt -o new.txt    # after a crash, add --resume";
 
 const BUILD_EXAMPLES: &str = "\
-The file is replaced once all lines are in. At every moment it is the old file or the new one. It keeps what the keys are, and \
-how many lines and which rate the filter is made for.
+The file is replaced once all lines are in. At every moment it is the old file or the new one. It records the key options, the \
+planned size and the rate.
 
 Examples:
   bloomline build -p 0.001 -o seen.bloom monday.txt
@@ -140,7 +145,7 @@ Examples:
 
 const CHECK_EXAMPLES: &str = "\
 All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. Give the key \
-options that the filter was built with; others are refused. A file that cannot be opened stops no other.
+options that the filter was built with; others are refused. If a file cannot be opened, the others are still read.
 
 Examples:
   bloomline check -f seen.bloom urls.txt > seen.txt
@@ -156,14 +161,14 @@ Examples:
 
 const MERGE_EXAMPLES: &str = "\
 The filters must have the same key options, probes and seed. One size may be 2, 4, 8 or another power of 2 times the other, and the \
-result has the smallest size. So build each filter with the same -p and --seed, with -n for the keys of all, and with --no-shrink.
+result has the smallest size. So build each filter with the same -p and --seed, with -n for the keys of all filters, and with --no-shrink.
 
 Examples:
   bloomline merge monday.bloom tuesday.bloom -o both.bloom";
 
 const PLAN_EXAMPLES: &str = "\
 Give two of -n, -p and --memory. words4 is the layout of bloomline's filters, and its rates are those of its exact model. The \
-classic filter, whose bits lie all over the memory, is there for comparison.
+classic filter, whose bits lie all over the memory, stands beside it.
 
 Examples:
   bloomline plan -n 1000000000 -p 0.001
@@ -174,28 +179,38 @@ Examples:
 /// Options of the commands that read lines. Here and below, groups with a heading come last: all that follows stands under it.
 #[derive(Args)]
 pub struct ReadOptions {
-    /// Files to read one after another, plain or compressed by gzip, zstd, xz or bzip2, as their first bytes tell. "-" is standard
-    /// input, which is also read if no file is named. zstd takes memory for the window of a file, up to 2 GiB, and xz up to 4 GiB.
-    /// The files in a directory and below are read in the order of the bytes of their paths, as `LC_ALL=C sort` puts them, each
-    /// once. Hidden ones are left out, and links in it are not followed. A .gitignore does not count
+    /// Files and directories to read; without any, or for "-", standard input.
+    ///
+    /// Files are read one after another, plain or compressed by gzip, zstd, xz or bzip2, as their first bytes say. zstd takes
+    /// memory for the window of a file, up to 2 GiB, and xz up to 4 GiB.
+    ///
+    /// The files in a directory and below it are read in the order of the bytes of their paths, as `LC_ALL=C sort` puts them, each
+    /// once. Hidden files are left out, links are not followed, and a .gitignore does not count.
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// Read the files and directories that LIST names, one on each line, after those of the command line. "-" is standard input.
-    /// With -z the names end with NUL
+    /// Read the files and directories that LIST names, one on each line.
+    ///
+    /// They come after those of the command line. A LIST of "-" is standard input. With -z the names end with NUL.
     #[arg(long, value_name = "LIST")]
     pub files_from: Option<PathBuf>,
 
-    /// Of the files in directories, take those that match GLOB, such as '*.gz' or 'en/**'; with ! before it leave them out. Given
-    /// several times, the last one that matches counts. With a / in it, it is for the whole path below the directory
+    /// Of the files in directories, take only those that match GLOB.
+    ///
+    /// GLOB is a pattern such as '*.gz'. One with a / in it, such as 'en/**', is for the whole path below the directory. With !
+    /// before it, files that match are left out. If several are given, the last one that matches decides.
     #[arg(short, long, value_name = "GLOB", value_parser = glob)]
     pub glob: Vec<String>,
 
-    /// Take the hidden files and folders in directories too, whose names begin with a dot
+    /// Take hidden files and folders in directories too.
+    ///
+    /// Their names begin with a dot.
     #[arg(long)]
     pub hidden: bool,
 
-    /// Follow the symbolic links in directories. One that is named is always followed
+    /// Follow the symbolic links in directories.
+    ///
+    /// A link that is named itself is always followed.
     #[arg(short = 'L', long)]
     pub follow: bool,
 
@@ -203,17 +218,23 @@ pub struct ReadOptions {
     #[arg(short, long)]
     pub zero_terminated: bool,
 
-    /// What to do with a line that has no key, and with an input that is broken or cannot be opened
+    /// Action on bad input.
+    ///
+    /// Bad input is a line without a key, or an input that is broken or cannot be opened.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Fail)]
     pub on_error: OnError,
 
-    /// Threads that read and hash, as many that compress, and as many that decompress the next inputs. One more thread takes the
-    /// results in order. Where files are worked on side by side, these threads do all of it [default: the available cores]
+    /// Threads that read and hash [default: the available cores]
+    ///
+    /// As many more compress, and as many decompress the next inputs. One more thread takes the results in order. Where files are
+    /// worked on side by side, these threads do all of it.
     #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 
-    /// Memory for what is decompressed of the next inputs while one is read, such as 1GiB. Inputs of about this size are decompressed
-    /// on all cores. 0 reads nothing ahead. Files that are worked on side by side need none of it [default: 8 MiB for each thread]
+    /// Memory for decompressing inputs early [default: 8 MiB a thread]
+    ///
+    /// It is a size such as 1GiB. Inputs of about this size are decompressed on all cores. 0 reads nothing ahead. Files that are
+    /// worked on side by side need none of it.
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub read_ahead: Option<usize>,
 
@@ -226,26 +247,35 @@ pub struct ReadOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Keys (default: the whole line)")]
 pub struct KeyOptions {
-    /// The field with this number, such as 2. The first is 1. Several, such as 1,3 or 2-4, make one key in this order
+    /// Use field N as the key; several are 1,3 or 2-4.
+    ///
+    /// The first field is 1. Several fields make one key in this order.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = fields, conflicts_with = "json_pointer")]
     pub field: Vec<RangeInclusive<usize>>,
 
-    /// The text between fields. \t is a tab, \0 is NUL, and \\ is a backslash [default: \t, with --csv a comma]
+    /// Text between fields [default: \t, with --csv a comma]
+    ///
+    /// \t is a tab, \0 is NUL, and \\ is a backslash.
     #[arg(long, value_name = "TEXT", value_parser = delimiter, requires = "field", conflicts_with = "json_pointer")]
     pub delimiter: Option<Delimiter>,
 
-    /// Lines are CSV: the quotes around a field are no part of it, nor is a carriage return at the end of the line. A line in
-    /// which a quoted field does not end has no key
+    /// Read lines as CSV, in which fields may have quotes around them.
+    ///
+    /// The quotes are no part of a field, nor is a carriage return at the end of the line. A line in which a quoted field does not
+    /// end has no key.
     #[arg(long, requires = "field", conflicts_with = "json_pointer")]
     pub csv: bool,
 
-    /// The value in a line of JSON at this place, such as /text (RFC 6901): the content of a string, or the JSON of another
-    /// value. 1 and "1" are two keys. Given several times, the values make one key in this order
+    /// Use the value at this place in a line of JSON, such as /text.
+    ///
+    /// POINTER is a JSON pointer (RFC 6901). The key is the content of a string, or the JSON of another value, so 1 and "1" are two
+    /// keys. Given several times, the values make one key in this order.
     #[arg(long, value_name = "POINTER")]
     pub json_pointer: Vec<Pointer>,
 
-    /// The normal form of a URL: the host in lower case without a dot at its end, no default port, no fragment, %xx in upper
-    /// case
+    /// Use the normal form of a URL.
+    ///
+    /// It has the host in lower case without a dot at its end, no default port, no fragment, and %xx in upper case.
     #[arg(long, value_name = "AS")]
     pub normalize: Option<Normalize>,
 
@@ -253,7 +283,9 @@ pub struct KeyOptions {
     #[arg(long)]
     pub trim: bool,
 
-    /// Put the key in lower case: by Unicode, or by ASCII if it is not UTF-8
+    /// Put the key in lower case.
+    ///
+    /// This is by Unicode, or by ASCII if the key is not UTF-8.
     #[arg(long)]
     pub ignore_case: bool,
 }
@@ -322,17 +354,22 @@ impl ReadOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Filter")]
 pub struct SizeOptions {
-    /// The number of distinct lines to plan for, such as 5000000, 5M or 5e6. k, M, G and T are powers of 1000 [default: the number
-    /// of lines in the files, estimated from samples; should that be too low, the filter takes more memory, and its rate stays]
+    /// Distinct lines to plan for, such as 5M [default: estimated]
+    ///
+    /// It is a number such as 5000000, 5M or 5e6, where k, M, G and T are powers of 1000. By default it is the number of lines in
+    /// the files, estimated from samples. If that is too low, the filter takes more memory and keeps its rate.
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = count)]
     pub expected_keys: Option<u64>,
 
-    /// The false-positive rate once the expected lines are in: the chance that a new line is taken for one seen before
-    /// [default: 1e-6]
+    /// False-positive rate once the expected lines are in [default: 1e-6]
+    ///
+    /// It is the chance that a new line is taken for one seen before.
     #[arg(short = 'p', long, value_name = "RATE", value_parser = rate)]
     pub fpr: Option<f64>,
 
-    /// Seed of the hash. Another seed gives other false positives [default: 0, or that of the filter that is there]
+    /// Seed of the hash [default: 0, or that of the existing filter]
+    ///
+    /// Another seed gives other false positives.
     #[arg(long)]
     pub seed: Option<u64>,
 
@@ -357,17 +394,20 @@ impl SizeOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Shared filter")]
 pub struct SharedOptions {
-    /// Share the filter with all processes that name it, on this Redis or Valkey server or on the cluster with these nodes:
-    /// redis://HOST:PORT, rediss://USER:PASSWORD@HOST:PORT for TLS, several separated by commas, or @FILE to read it from a file
+    /// Share the filter through this Redis or Valkey server or cluster.
+    ///
+    /// All processes that name the filter there share it. URL is redis://HOST:PORT, rediss://USER:PASSWORD@HOST:PORT for TLS,
+    /// several of them separated by commas for the nodes of a cluster, or @FILE to read it from a file.
     #[arg(long, value_name = "URL", requires = "name")]
     pub redis: Option<String>,
 
-    /// The name of the filter on the server
+    /// Name of the filter on the server
     #[arg(long, value_name = "NAME", requires = "redis")]
     pub name: Option<String>,
 
-    /// Trust a server of rediss:// that an authority in this file of PEM certificates certifies, and no other [default: those
-    /// that the system trusts]
+    /// Trust only servers that an authority in this file certifies.
+    ///
+    /// It is for servers of rediss://. FILE has PEM certificates of authorities. By default those count that the system trusts.
     #[arg(long, value_name = "FILE", requires = "redis")]
     pub redis_ca: Option<PathBuf>,
 }
@@ -376,8 +416,10 @@ pub struct SharedOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Shared filter")]
 pub struct SharedWriteOptions {
-    /// Remove the filter from the server first, after a question on the terminal. All processes lose its keys, so end the others
-    /// before: within a second they end by themselves, and lines that they take until then may be lost to the new filter
+    /// Remove the filter from the server first, after a question.
+    ///
+    /// The question is asked on the terminal. All processes lose the keys of the filter, so end the others before. They end by
+    /// themselves within a second; lines that they take until then may be lost to the new filter.
     #[arg(long, requires = "expected_keys")]
     pub reset: bool,
 
@@ -385,13 +427,17 @@ pub struct SharedWriteOptions {
     #[arg(long, requires = "reset")]
     pub yes: bool,
 
-    /// Ask the server about every line. Without this option the process remembers which bits the server has, unless the filter
-    /// has more than 1 GiB, and does not ask again about lines that it has seen
+    /// Ask the server about every line.
+    ///
+    /// Without this option the process remembers which bits the server has, unless the filter has more than 1 GiB, and does not ask
+    /// again about lines that it has seen.
     #[arg(long, requires = "redis")]
     pub no_mirror: bool,
 
-    /// Print a line once so many replicas of its server have it, and after a second anyway. A replica that takes over then knows
-    /// it, if there are no more of them. The user needs the right to WAIT
+    /// Print a line once this many replicas of its server have it.
+    ///
+    /// After a second the line is printed anyway. A replica that takes over then knows the line, if there are no more replicas than
+    /// these. The user needs the right to WAIT.
     #[arg(long, value_name = "REPLICAS", requires = "redis", default_value_t = 0, hide_default_value = true)]
     pub redis_wait: u32,
 }
@@ -400,64 +446,87 @@ pub struct SharedWriteOptions {
 #[derive(Args)]
 #[command(group = ArgGroup::new("destination").args(["output", "output_dir"]))]
 pub struct RunOptions {
-    /// Memory for the filter instead of -n: bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024, such
-    /// as 16M or 1.5GiB. The rate is that of -p. Without -p it is the best for the keys of the inputs, if their number can be
-    /// estimated
+    /// Memory for the filter, such as 16M or 1.5GiB, instead of -n.
+    ///
+    /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024. The rate is that of -p.
+    /// Without -p it is the best for the keys of the inputs, if their number can be estimated.
     #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "expected_keys", help_heading = "Filter")]
     pub memory: Option<usize>,
 
-    /// The false-positive rate at which a filter that does not grow is full: at least the rate of -p [default: the rate of -p]
+    /// Rate at which a filter that does not grow is full [default: -p]
+    ///
+    /// It is a false-positive rate, and at least that of -p.
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Filter")]
     pub max_fpr: Option<f64>,
 
-    /// What to do once the filter is full [default: warn if -n, --memory or --max-fpr is given, else grow]
+    /// What to do when it is full.
+    ///
+    /// By default it warns if -n, --memory or --max-fpr is given, and else it grows.
     #[arg(long, value_name = "WHAT", help_heading = "Filter")]
     pub when_full: Option<WhenFull>,
 
-    /// Write to FILE instead of standard output ("-"), compressed if its name ends in .gz, .zst, .xz or .bz2. It must not be an input:
-    /// in a directory that is read, only --resume and --force leave it out
+    /// Write to FILE, compressed if it ends in .gz, .zst, .xz or .bz2.
+    ///
+    /// Without this option, or for "-", lines go to standard output. FILE must not be an input. In a directory that is read, it is
+    /// left out with --resume and --force alone.
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
-    /// Write the lines of each input to a file of its own in FOLDER, with the path that the input has below the folder which all inputs
-    /// share, and compressed as its name says. Files are worked on side by side: of equal ones chance decides which stays. An
-    /// output gets its name once it is whole; until then it ends in .part
+    /// Write the lines of each input to a file of its own in FOLDER.
+    ///
+    /// An output has the path that its input has below the folder which all inputs share. It is compressed as its name says. It
+    /// gets its name once it is whole; until then it ends in .part.
+    ///
+    /// Files are worked on side by side, and chance decides which of equal ones stays. With --in-order it is the first.
     #[arg(long, value_name = "FOLDER", help_heading = "Output", conflicts_with = "output")]
     pub output_dir: Option<PathBuf>,
 
-    /// With --output-dir, keep the first of equal ones in the order of the inputs, and write the same bytes in every run without
-    /// --checkpoint
+    /// With --output-dir, keep the first of equal ones in input order.
+    ///
+    /// Each run without --checkpoint then writes the same bytes.
     #[arg(long, requires = "output_dir", help_heading = "Output")]
     pub in_order: bool,
 
-    /// With --output-dir, write a line of JSON to FILE for each output that is whole: its lines, what was dropped, and sizes
+    /// With --output-dir, write a line of JSON for each output to FILE.
+    ///
+    /// A line is written once the output is whole. It has the number of lines, what was dropped, and sizes.
     #[arg(long, value_name = "FILE", requires = "output_dir", help_heading = "Output")]
     pub manifest: Option<PathBuf>,
 
-    /// Compress outputs, standard output too: gzip, zstd, xz, bzip2 or none, and after a colon a level, such as gzip:9. Any name will
-    /// do but that of another kind. All threads compress at once, each up to 16 MiB of an output. xz:6 takes 94 MiB of memory a
-    /// thread. zstd:19:long=27 makes matches reach back 2^27 bytes, as zstd:19:long does; zstd reads longer ones only if it is told
-    /// to. An output with a long window, of zstd:20 to 22 or of xz:7 to 9 is compressed by one thread [default: as its name ends]
+    /// Compress outputs: gzip, zstd, xz, bzip2 or none, such as gzip:9.
+    ///
+    /// Standard output is compressed too. The number after the colon is the level. By default the file name decides. The file name
+    /// must not end in another format's suffix.
+    ///
+    /// All threads compress at once, each up to 16 MiB of an output. xz:6 takes 94 MiB of memory a thread. zstd:19:long=27 makes
+    /// matches reach back 2^27 bytes, as zstd:19:long does; zstd reads longer ones only if it is told to. An output with a long
+    /// window, of zstd:20 to 22 or of xz:7 to 9 is compressed by one thread.
     #[arg(long, value_name = "KIND[:LEVEL]", help_heading = "Output")]
     pub compress: Option<Compression>,
 
-    /// Empty outputs that hold lines which this run will not print again. Without this option a run with a state or a shared
-    /// filter refuses to
+    /// Truncate outputs even if their lines would be lost.
+    ///
+    /// A run with a state or a shared filter does not print lines of earlier runs again. Without this option it refuses to empty an
+    /// output that holds lines.
     #[arg(long, help_heading = "Output")]
     pub force: bool,
 
-    /// Remember what was seen in FILTER for the next run. What it holds at the start is a repeat. It is saved at the end, and on
-    /// SIGINT, SIGTERM and SIGHUP. It keeps what its keys are and how many it is made for
+    /// Remember what was seen in FILTER for the next run.
+    ///
+    /// What FILTER holds at the start is a repeat. It is saved at the end, and on SIGINT, SIGTERM and SIGHUP. It records the key
+    /// options and the planned size.
     #[arg(long, value_name = "FILTER", help_heading = "Remembering")]
     pub state: Option<PathBuf>,
 
-    /// At the end, save the state in the smallest size that keeps its rate. It then has little room for more. A state that
-    /// grows stays as it is
+    /// At the end, save the state in the smallest size that keeps its rate.
+    ///
+    /// It then has little room for more. A state that grows stays as it is.
     #[arg(long, requires = "state", help_heading = "Remembering")]
     pub shrink: bool,
 
-    /// Save the output and then the state each time this duration has passed, such as 50ms, 10s or 5m. The units
-    /// are ms, s, m (minutes), h and d
+    /// Save the output and then the state at this interval, such as 5m.
+    ///
+    /// It is a duration such as 50ms, 10s or 5m. The units are ms, s, m (minutes), h and d.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state", help_heading = "Remembering")]
     pub checkpoint: Option<Duration>,
 
@@ -465,11 +534,15 @@ pub struct RunOptions {
     #[arg(long, requires = "state", help_heading = "Remembering")]
     pub wait: bool,
 
-    /// Continue the same command from its last checkpoint. Only a run from files to files can be continued
+    /// Continue the same command from its last checkpoint.
+    ///
+    /// Only a run from files to files can be continued.
     #[arg(long, requires_all = ["state", "destination"], help_heading = "Remembering")]
     pub resume: bool,
 
-    /// Print counts, how full the filter is and the speed to standard error at the end
+    /// Print counts and the speed at the end.
+    ///
+    /// Counts, how full the filter is and the speed go to standard error, as text if no FORMAT is given.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Reporting")]
     pub stats: Option<StatsFormat>,
 
@@ -514,12 +587,16 @@ pub struct DedupOptions {
     #[command(flatten)]
     pub run: RunOptions,
 
-    /// Check what the filter takes for a repeat against 128-bit hashes of all lines, so that no line is lost. They are kept in
-    /// temporary files, with 16 bytes for each distinct line
+    /// Lose no line: check repeats against 128-bit hashes of all lines.
+    ///
+    /// What the filter takes for a repeat is looked up among the hashes. They are kept in temporary files, with 16 bytes for each
+    /// distinct line.
     #[arg(long, help_heading = "Filter", conflicts_with = "state")]
     pub exact: bool,
 
-    /// Write the dropped lines to FILE. "-" is standard output, if the others go to a file
+    /// Write the dropped lines to FILE.
+    ///
+    /// "-" is standard output, if the others go to a file.
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "output_dir")]
     dupes: Option<PathBuf>,
 
@@ -535,7 +612,9 @@ pub struct DedupOptions {
     #[arg(short, long, help_heading = "Output", conflicts_with_all = ["annotate", "output_dir", "resume"])]
     pub count: bool,
 
-    /// Measure the false-positive rate with SAMPLE keys that are not in the filter, and print it with the statistics
+    /// Measure the false-positive rate with SAMPLE keys, for --stats.
+    ///
+    /// The keys are not in the filter. The rate is printed with the statistics.
     #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, help_heading = "Reporting")]
     pub verify: Option<u64>,
 }
@@ -565,7 +644,9 @@ pub struct BuildOptions {
     #[arg(short, long, value_name = "FILTER")]
     pub output: PathBuf,
 
-    /// Add to the filter in the file. Its size, rate and seed stay the same
+    /// Add to the filter in the file.
+    ///
+    /// Its size, rate and seed stay the same.
     #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "seed"])]
     pub append: bool,
 
@@ -573,12 +654,16 @@ pub struct BuildOptions {
     #[arg(long)]
     pub wait: bool,
 
-    /// Save the filter in the size that it was planned with. Without this option a filter with far fewer lines than expected is
-    /// saved in the smallest size that keeps its rate, and has little room for --append and merge
+    /// Save the filter in the size that it was planned with.
+    ///
+    /// Without this option a filter with far fewer lines than expected is saved in the smallest size that keeps its rate, and has
+    /// little room for --append and merge.
     #[arg(long)]
     pub no_shrink: bool,
 
-    /// Print counts, how full the filter is and the speed to standard error at the end
+    /// Print counts and the speed at the end.
+    ///
+    /// Counts, how full the filter is and the speed go to standard error, as text if no FORMAT is given.
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub stats: Option<StatsFormat>,
 
@@ -608,11 +693,15 @@ pub struct CheckOptions {
     #[arg(short = 'v', long)]
     pub invert_match: bool,
 
-    /// Print the number of selected lines instead of the lines, or NAME:COUNT for each of several files, of a directory or of a list
+    /// Print the number of selected lines instead of the lines.
+    ///
+    /// Several files, a directory or a list give a line NAME:COUNT for each file.
     #[arg(short, long)]
     pub count: bool,
 
-    /// Print nothing, and end at the first selected line. The exit code tells whether there is one
+    /// Print nothing, and end at the first selected line.
+    ///
+    /// The exit code says whether there is one.
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -676,16 +765,19 @@ pub struct MergeOptions {
 /// Options of `bloomline plan`.
 #[derive(Args)]
 pub struct PlanOptions {
-    /// The number of distinct keys to plan for, such as 5000000, 5M or 5e6. k, M, G and T are powers of 1000
+    /// Number of distinct keys to plan for, such as 5000000, 5M or 5e6.
+    ///
+    /// k, M, G and T are powers of 1000.
     #[arg(short = 'n', long, value_name = "KEYS", value_parser = count)]
     pub expected_keys: Option<u64>,
 
-    /// The false-positive rate once the expected keys are in
+    /// False-positive rate once the expected keys are in
     #[arg(short = 'p', long, value_name = "RATE", value_parser = rate)]
     pub fpr: Option<f64>,
 
-    /// Memory for the filter: bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024, such as 16M or
-    /// 1.5GiB
+    /// Memory for the filter, such as 16M or 1.5GiB.
+    ///
+    /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024.
     #[arg(short, long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<usize>,
 
