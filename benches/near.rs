@@ -1,16 +1,16 @@
 //! Near duplicates: what a document costs, by its length; and what becomes of the documents of a file.
 //!
 //! ```text
-//! cargo bench --bench near --features text                               ns a document, MB/s
-//! cargo bench --bench near --features text -- FILE SIMILARITY PERMUTATIONS RATE
+//! cargo bench -p bloomline-text --bench near                               ns a document, MB/s
+//! cargo bench -p bloomline-text --bench near -- FILE SIMILARITY PERMUTATIONS RATE
 //! ```
 //!
 //! With a file, which has a document on each line, it prints the ns a document for hashing and for claiming, the bytes of the
 //! filter, the bands and the rows, and on the next line 1 for each document that is a near duplicate and 0 for each other.
 //! `benches/near.py` compares that with datasketch.
 
-use bloomline::text::near::{self, Near, Scratch};
 use bloomline::{BloomFilter, KeyHasher};
+use bloomline_text::near::{self, Near, Scratch};
 use std::hint::black_box;
 use std::time::Instant;
 

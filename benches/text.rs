@@ -1,11 +1,11 @@
 //! Tokens and grams of texts in several scripts, beside the tokens alone of the library for word boundaries.
 //!
 //! ```text
-//! cargo bench --features text --bench text
+//! cargo bench -p bloomline-text --bench text
 //! ```
 
-use bloomline::text::{Rules, Texts, words};
 use bloomline::{BloomFilter, KeyHasher};
+use bloomline_text::{Rules, Texts, words};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -15,7 +15,7 @@
 //!
 //! Probe 1 is q of `first`, probe 2 is p of `first`, probes 3 and 4 are q and p of `second`; w comes from `first`.
 
-use crate::hash::multiply_fold;
+use crate::hash::KeyHasher;
 
 /// Words of 64 bits in a block.
 pub(crate) const WORDS: usize = 8;
@@ -57,8 +57,8 @@ impl Pattern {
     /// unused, for up to 8 probes.
     #[inline(always)]
     pub(crate) fn new(hash: u64) -> Self {
-        let first = multiply_fold(hash, MIX_FIRST);
-        Self { first, second: multiply_fold(first, MIX_SECOND) }
+        let first = KeyHasher::mix(hash, MIX_FIRST);
+        Self { first, second: KeyHasher::mix(first, MIX_SECOND) }
     }
 
     /// The word of `lane` and the bits in it, for `B` probes a lane. Plain arithmetic: the specification of every
@@ -73,15 +73,19 @@ impl Pattern {
         (word, mask)
     }
 
-    /// [`word_and_mask`](Self::word_and_mask) of every lane, for 4, 8, 12 or 16 `probes`.
-    #[cfg(feature = "redis")]
-    pub(crate) fn words_and_masks(self, probes: u32) -> [(usize, u64); LANES] {
-        core::array::from_fn(|lane| match probes {
-            4 => self.word_and_mask::<1>(lane),
-            8 => self.word_and_mask::<2>(lane),
-            12 => self.word_and_mask::<3>(lane),
-            _ => self.word_and_mask::<4>(lane),
-        })
+    /// The bits in each word of the block, for 4, 8, 12 or 16 `probes`.
+    pub(crate) fn mask(self, probes: u32) -> [u64; WORDS] {
+        let mut block = [0; WORDS];
+        for lane in 0..LANES {
+            let (word, mask) = match probes {
+                4 => self.word_and_mask::<1>(lane),
+                8 => self.word_and_mask::<2>(lane),
+                12 => self.word_and_mask::<3>(lane),
+                _ => self.word_and_mask::<4>(lane),
+            };
+            block[word] = mask;
+        }
+        block
     }
 }
 

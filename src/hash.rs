@@ -69,7 +69,7 @@ impl KeyHasher {
         let [secret0, secret1, secret2, secret3] = self.secret;
         let fold = |pair: &[u8; 16], secret, seed| {
             let (pair, _) = pair.as_chunks();
-            multiply_fold(u64::from_le_bytes(pair[0]) ^ secret, u64::from_le_bytes(pair[1]) ^ seed)
+            KeyHasher::mix(u64::from_le_bytes(pair[0]) ^ secret, u64::from_le_bytes(pair[1]) ^ seed)
         };
         let (mut seed, mut rest) = (self.seed ^ secret0, bytes);
         let (mut second, mut third) = (seed, seed);
@@ -87,7 +87,7 @@ impl KeyHasher {
             rest = after;
         }
         let last = bytes.last_chunk().expect("it is longer than 16 bytes");
-        multiply_fold(secret1 ^ bytes.len() as u64, fold(last, secret1, seed))
+        KeyHasher::mix(secret1 ^ bytes.len() as u64, fold(last, secret1, seed))
     }
 
     /// One hash from two, for keys of several parts: the hash of their 16 bytes, so the order counts.
@@ -102,16 +102,43 @@ impl KeyHasher {
         self.u128(u128::from(second) << 64 | u128::from(first))
     }
 
-    /// The secret, for hashes of other things than keys.
-    #[cfg(feature = "text")]
-    pub(crate) fn secret(&self) -> [u64; 4] {
+    /// wyhash's secret for the seed, for hash functions of your own, together with [`mix`](Self::mix): four odd words with 32
+    /// bits set.
+    ///
+    /// ```
+    /// let secret = bloomline::KeyHasher::new(7).secret();
+    /// assert!(secret.iter().all(|word| word % 2 == 1 && word.count_ones() == 32));
+    /// ```
+    #[inline]
+    pub fn secret(&self) -> [u64; 4] {
         self.secret
     }
 
-    /// A sample of the hash under the filter's seed: byte strings of every class of lengths, and integers, whose hashes
-    /// have code of their own. Keys are found again only by a build that hashes all of them as the writer did.
-    #[cfg(feature = "file")]
-    pub(crate) fn golden(&self) -> u64 {
+    /// wyhash's step: the 128 bits of the product, the halves folded into one by XOR. Every bit of the result depends on every
+    /// bit of both numbers, unless one of them is 0: so add a word of the [secret](Self::secret) first.
+    ///
+    /// ```
+    /// use bloomline::KeyHasher;
+    /// let [secret, other, ..] = KeyHasher::new(7).secret();
+    /// let hash = |a: u64, b: u64| KeyHasher::mix(a ^ secret, b ^ other);
+    /// assert_ne!(hash(1, 2), hash(2, 1));
+    /// assert_eq!(KeyHasher::mix(1 << 63, 6), 3); // 3 · 2^64
+    /// ```
+    #[inline(always)]
+    pub fn mix(a: u64, b: u64) -> u64 {
+        let wide = u128::from(a) * u128::from(b);
+        (wide >> 64) as u64 ^ wide as u64
+    }
+
+    /// A sample of the hash under this seed: byte strings of every class of lengths, and integers, whose hashes have code of
+    /// their own. Whoever keeps blocks elsewhere keeps it with them, as files do (docs/FORMAT.md): keys are found again only by
+    /// a program that hashes all of them as the writer did, and whose sample is therefore the same.
+    ///
+    /// ```
+    /// use bloomline::KeyHasher;
+    /// assert_eq!(KeyHasher::new(0).golden(), 0x0266_DE48_D866_1670); // on every platform, in every version
+    /// ```
+    pub fn golden(&self) -> u64 {
         let bytes: [u8; 100] = core::array::from_fn(|i| i as u8 + 1);
         let strings = [0, 1, 2, 3, 4, 8, 16, 17, 48, 49, 100].map(|length| self.bytes(&bytes[..length]));
         let integer = |length| (0..length).rev().fold(0, |integer, i| integer << 8 | u128::from(bytes[i]));
@@ -159,7 +186,7 @@ impl KeyHasher {
     #[inline(always)]
     fn finish(&self, a: u64, b: u64, length: u64) -> u64 {
         let [secret0, secret1, ..] = self.secret;
-        multiply_fold(secret1 ^ length, multiply_fold(a ^ secret1, b ^ self.seed ^ secret0))
+        KeyHasher::mix(secret1 ^ length, KeyHasher::mix(a ^ secret1, b ^ self.seed ^ secret0))
     }
 }
 
@@ -172,9 +199,9 @@ impl core::fmt::Debug for KeyHasher {
 
 /// wyhash's random numbers. Each call adds the same number to the state.
 #[inline(always)]
-pub(crate) fn random(seed: &mut u64) -> u64 {
+fn random(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_add(0xA076_1D64_78BD_642F);
-    multiply_fold(*seed, *seed ^ 0xE703_7ED1_A0B4_28DB)
+    KeyHasher::mix(*seed, *seed ^ 0xE703_7ED1_A0B4_28DB)
 }
 
 /// wyhash's secret for a seed: four odd words of bytes with four ones each, which differ in 32 bits from one another.
@@ -194,13 +221,6 @@ fn make_secret(mut seed: u64) -> [u64; 4] {
     secret
 }
 
-/// 64 × 64 → 128 bits, the halves folded into one by XOR: every bit of the result depends on every bit of both.
-#[inline(always)]
-pub(crate) fn multiply_fold(a: u64, b: u64) -> u64 {
-    let wide = u128::from(a) * u128::from(b);
-    (wide >> 64) as u64 ^ wide as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,7 +236,6 @@ mod tests {
     }
 
     /// The specification has the integers as byte strings: what holds a hash of one kind to the other.
-    #[cfg(feature = "file")]
     #[test]
     fn the_golden_hash_is_that_of_the_specification() {
         for seed in [0, 1, u64::MAX] {

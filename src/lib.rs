@@ -41,10 +41,6 @@
     doc = "| [`Frontier`] | the queue of a crawler that visits nothing twice | `frontier` |"
 )]
 #![cfg_attr(feature = "redis", doc = "| [`redis::RedisBloomFilter`] | one filter for many machines | `redis` |")]
-#![cfg_attr(
-    feature = "text",
-    doc = "| [`text`] | duplicate paragraphs and documents, by their n-grams of words | `text` |"
-)]
 #![cfg_attr(feature = "variants", doc = "| [`variants`] | other layouts behind one trait | `variants` |")]
 //!
 //! [`Filter`] has the methods that these types share. Keys are whatever implements [`Key`]: text, byte strings, integers,
@@ -58,10 +54,11 @@
 //! | `mmap`, `serde` | filters that stay in their file; `Serialize` and `Deserialize` |
 //! | `variants` | other layouts: classic, counting, two blocks a key, Parquet's split block |
 //! | `frontier` | `Frontier`, the queue of a crawler |
-//! | `text` | documents cut into paragraphs and n-grams of words, to find duplicates |
 //! | `redis`, `redis-tokio` | a filter on a Redis or Valkey server or cluster; the same on tokio |
 //!
 //! Without default features the filters need `alloc` alone.
+//!
+//! The package [`bloomline-text`](https://docs.rs/bloomline-text) finds duplicate paragraphs and documents with these filters.
 //!
 //! # More
 //! The repository has [a guide](https://github.com/bloomline/bloomline/blob/main/docs/GUIDE.md), [the
@@ -118,8 +115,6 @@ mod selection;
 mod stats;
 mod storage;
 mod sync;
-#[cfg(feature = "text")]
-pub mod text;
 #[cfg(feature = "std")]
 mod turn;
 #[cfg(feature = "variants")]

@@ -4,6 +4,7 @@ use crate::block::{BLOCK_BYTES, PROBES};
 use crate::error::{BuildError, MergeError};
 use crate::format::Format;
 use crate::fpr;
+use crate::hash::KeyHasher;
 use crate::kernel::{Kernel, Selected};
 use crate::plan::Plan;
 use crate::purpose::{self, Purpose};
@@ -255,6 +256,20 @@ impl<F> Builder<F> {
     {
         let Params { blocks, probes, .. } = self.params()?;
         Ok(Plan { blocks, probes })
+    }
+
+    /// The hasher of the filter that [`build`](Self::build) would build, to hash keys for it before there is one, or for a filter on
+    /// another machine. Takes the time of [`KeyHasher::new`].
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, Key};
+    /// let builder = BloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).seed(7);
+    /// let hash = "key".hash_with(&builder.hasher());
+    /// assert_eq!(hash, "key".hash_with(builder.build()?.hasher()));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn hasher(&self) -> KeyHasher {
+        KeyHasher::new(self.seed)
     }
 
     /// The expected keys and the rate, if they and nothing else were given to size by.

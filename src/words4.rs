@@ -1,6 +1,6 @@
 //! The layout `words4`, of one block a key; `BloomFilter`: one writer, any number of readers.
 
-use crate::block::Pattern;
+use crate::block::{Pattern, WORDS};
 use crate::error::{BuildError, MergeError};
 use crate::filter::Filter;
 use crate::format::{Format, WORDS4};
@@ -66,6 +66,43 @@ where
 }
 
 impl BloomFilter {
+    /// The eight words of a block, from 0 to [`block_count`](Self::block_count) − 1: what others may keep elsewhere. The same
+    /// on every platform. [`Plan`](crate::Plan) says which bits are a key's.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let mut seen = BloomFilter::new(1000, 0.01)?;
+    /// seen.insert("key");
+    /// let words: Vec<[u64; 8]> = (0..seen.block_count()).map(|block| seen.block_words(block)).collect();
+    ///
+    /// let mut copy = BloomFilter::new(1000, 0.01)?;
+    /// for (block, words) in words.into_iter().enumerate() {
+    ///     copy.set_block_words(block, words);
+    /// }
+    /// assert!(copy == seen);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn block_words(&self, block: usize) -> [u64; WORDS] {
+        self.blocks.as_slice()[block].0
+    }
+
+    /// Replaces the words of a block by those of [`block_words`](Self::block_words) of a filter of the same size, probes and
+    /// seed. The keys that were in the block are removed, unless the words have their bits.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[inline]
+    #[track_caller]
+    pub fn set_block_words(&mut self, block: usize, words: [u64; WORDS]) {
+        self.blocks.as_mut_slice()[block].0 = words;
+    }
+
     /// Keeps the bits that both filters have. Keys that are in both stay. Some keys that are in only one may stay too, at a
     /// rate somewhat above that of a filter of the common keys. O(memory).
     ///

@@ -1,12 +1,12 @@
 //! What becomes of any documents by any rules, beside the specification.
 #![no_main]
 
-#[path = "../../tests/text/specification.rs"]
+#[path = "../../text/tests/text/specification.rs"]
 mod specification;
 
 use bloomline::KeyHasher;
-use bloomline::text::near::{Near, Scratch};
-use bloomline::text::{By, Claim, Rules, Texts};
+use bloomline_text::near::{Near, Scratch};
+use bloomline_text::{By, Claim, Rules, Texts};
 use libfuzzer_sys::fuzz_target;
 use specification::{Exact, Specification, fates};
 use std::collections::HashSet;

@@ -6,7 +6,7 @@
 use super::error::RedisFilterError;
 use super::meta;
 use super::packed::Sink;
-use crate::block::{self, BLOCK_BYTES, LANES, Pattern};
+use crate::block::{self, BLOCK_BYTES, Pattern, WORDS};
 use crate::error::BuildError;
 use crate::fpr;
 use crate::params::Params;
@@ -51,7 +51,8 @@ pub(super) struct Probes {
     pub(super) shard: usize,
     /// The byte of the shard at which the block begins.
     offset: usize,
-    words: [(usize, u64); LANES],
+    /// The bits in each word.
+    mask: [u64; WORDS],
 }
 
 impl Shards {
@@ -77,7 +78,7 @@ impl Shards {
     pub(super) fn probes(&self, hash: u64) -> Probes {
         let block = block::locate(hash, self.params.blocks);
         let (shard, offset) = (block / SHARD_BLOCKS, block % SHARD_BLOCKS * BLOCK_BYTES);
-        Probes { shard, offset, words: Pattern::new(hash).words_and_masks(self.params.probes) }
+        Probes { shard, offset, mask: Pattern::new(hash).mask(self.params.probes) }
     }
 
     /// The bytes of the blocks of a shard. Its mark follows them.
@@ -168,25 +169,25 @@ impl Probes {
 
     /// Whether a block has all bits of the key. The server leaves out the end of a block that was never written.
     pub(super) fn are_in(&self, block: &[u8]) -> bool {
-        self.words.iter().all(|&(word, mask)| word_of(block.get(8 * word..).unwrap_or(&[])) & mask == mask)
+        let words = block.chunks(8).map(word_of).chain(std::iter::repeat(0));
+        self.mask.iter().zip(words).all(|(mask, word)| word & mask == *mask)
     }
 
     /// The positions of the bits in the shard, as the server counts them.
     fn bits(&self) -> impl Iterator<Item = usize> {
-        self.words.iter().flat_map(move |&(word, mask)| {
+        self.mask.iter().zip((self.offset..).step_by(8)).flat_map(|(&mask, byte)| {
             let some = |mask: u64| (mask != 0).then_some(mask);
             // Each step takes the lowest bit away.
             std::iter::successors(some(mask), move |mask| some(mask & (mask - 1))).map(move |mask| {
                 let bit = mask.trailing_zeros() as usize;
-                let byte = self.offset + 8 * word + bit / 8;
-                8 * byte + 7 - bit % 8
+                8 * (byte + bit / 8) + 7 - bit % 8
             })
         })
     }
 
     /// How many bits there are.
     fn count(&self) -> usize {
-        self.words.iter().map(|(_, mask)| mask.count_ones() as usize).sum()
+        self.mask.iter().map(|mask| mask.count_ones() as usize).sum()
     }
 }
 

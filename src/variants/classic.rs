@@ -5,7 +5,7 @@ use crate::block::WORDS;
 use crate::error::BuildError;
 use crate::filter::Filter;
 use crate::format::{CLASSIC, Format};
-use crate::hash::multiply_fold;
+use crate::hash::KeyHasher;
 use crate::kernel::Isa;
 use crate::operations::{Access, Exclusive, Keyed, Operations, Shape, Shared};
 use crate::params::{FromParams, Params, Size, Sizing};
@@ -146,7 +146,7 @@ fn positions(size: Size, hash: u64) -> impl Iterator<Item = (usize, usize, u64)>
     const MIX: u64 = 0xE703_7ED1_A0B4_28DB;
     (1..=u64::from(size.probes)).map(move |i| {
         let state = hash.wrapping_add(STEP.wrapping_mul(i));
-        let wide = u128::from(multiply_fold(state, state ^ MIX)) * u128::from(size.units);
+        let wide = u128::from(KeyHasher::mix(state, state ^ MIX)) * u128::from(size.units);
         let bit = (wide >> 64) as u64;
         // Below the number of blocks, which is a usize.
         ((bit >> 9) as usize, (bit >> 6 & 7) as usize, 1 << (bit & 63))

@@ -6,7 +6,7 @@ use crate::error::BuildError;
 use crate::filter::Filter;
 use crate::format::{Format, TWO_BLOCKS};
 use crate::fpr::{BlockRates, Lanes};
-use crate::hash::multiply_fold;
+use crate::hash::KeyHasher;
 use crate::kernel::Isa;
 use crate::operations::{Exclusive, Keyed, Operations, Shape};
 use crate::params::{FromParams, Params, Size, Sizing};
@@ -51,7 +51,7 @@ impl TwoBlockBloomFilter {
 #[inline(always)]
 fn second(hash: u64) -> u64 {
     // The first 64 fractional bits of the square root of 5.
-    multiply_fold(hash, 0x3C6E_F372_FE94_F82B)
+    KeyHasher::mix(hash, 0x3C6E_F372_FE94_F82B)
 }
 
 impl Shape for TwoBlocks {

@@ -1,6 +1,6 @@
 //! All keys of a filter beside it, to count the units that it takes for duplicates by mistake.
 
-use bloomline::text::{Document, Rules};
+use bloomline_text::{Document, Rules};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -17,7 +17,7 @@ use crate::key::{Fault, KeyRule, Scratch};
 use crate::lines::chunks::{BYTE_ORDER_MARK, Chunk, Chunks, InputEvent};
 use crate::values::OnError;
 use bloomline::KeyHasher;
-use bloomline::text::Set;
+use bloomline_text::Set;
 use std::{io, mem};
 
 /// Lines, their hashes, and a mark for each. Its memory is used again and again.

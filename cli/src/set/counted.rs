@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::set::KeySet;
 use crate::set::claims::Claims;
-use bloomline::text::Set;
+use bloomline_text::Set;
 
 /// A set, and how many of the keys that went in were new.
 pub struct Counted<S> {

@@ -7,7 +7,7 @@ use core::fmt;
 ///
 /// # Examples
 /// ```
-/// use bloomline::text::near::{Near, NearError};
+/// use bloomline_text::near::{Near, NearError};
 /// let error = Near::new(80.0).unwrap_err();
 /// assert_eq!(error, NearError::Similarity { value: 80.0 });
 /// assert_eq!(error.to_string(), "similarity 80 is not between 0 and 1 (both excluded)");

@@ -1,6 +1,6 @@
 //! How many units are cut by mistake.
 
-use super::Rules;
+use crate::Rules;
 
 /// Below this chance a unit is not counted.
 const NEGLIGIBLE: f64 = 1e-12;
@@ -21,7 +21,7 @@ const EXTREME: f64 = 0.25;
 ///
 /// # Examples
 /// ```
-/// use bloomline::text::{Rules, wrong_removal};
+/// use bloomline_text::{Rules, wrong_removal};
 /// let exact = Rules { ngram: 0, ..Rules::default() };
 /// assert_eq!(wrong_removal(&exact, 1, 0, 0.5), 1.0); // a new paragraph that stays
 /// assert_eq!(wrong_removal(&exact, 1, 1, 0.5), 0.0); // one that goes
@@ -69,7 +69,7 @@ pub fn wrong_removal(rules: &Rules, grams: usize, found: usize, fpr: f64) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::KeyHasher;
+    use bloomline::{Key, KeyHasher};
     use proptest::prelude::*;
 
     fn rules(threshold: f64) -> Rules {
@@ -103,10 +103,10 @@ mod tests {
     #[test]
     fn the_sum_is_what_happens() {
         let hasher = KeyHasher::new(0);
-        let mut count = 0;
+        let mut count = 0u64;
         let mut random = || {
             count += 1;
-            hasher.u64(count) as f64 / 2f64.powi(64)
+            count.hash_with(&hasher) as f64 / 2f64.powi(64)
         };
         for (grams, threshold) in [(36, 0.3), (36, 0.8), (12, 0.5), (1, 0.8)] {
             for most in [0.05, 0.3, 0.6] {

@@ -3,8 +3,8 @@
 #[path = "text/specification.rs"]
 mod specification;
 
-use bloomline::text::{By, Claim, Rules, Texts, words};
 use bloomline::{AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, KeyHasher, ScalableBloomFilter};
+use bloomline_text::{By, Claim, Rules, Texts, words};
 use proptest::prelude::*;
 use specification::{Exact, Fate, Specification, fates};
 use std::collections::HashSet;

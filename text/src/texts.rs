@@ -1,10 +1,10 @@
 //! Documents in units and grams, and what becomes of each.
 
-use super::masks::{self, BLOCK};
-use super::scan::Newline;
-use super::{By, Claim, Rules, Set, grams, tokens};
-use crate::hash::KeyHasher;
+use crate::masks::{self, BLOCK};
+use crate::scan::Newline;
+use crate::{By, Claim, Rules, Set, grams, tokens};
 use alloc::vec::Vec;
+use bloomline::KeyHasher;
 use core::ops::Range;
 use core::str::from_utf8;
 
@@ -16,7 +16,8 @@ const PORTION: usize = 1024;
 ///
 /// # Examples
 /// ```
-/// use bloomline::{BloomFilter, text::{Rules, Texts}};
+/// use bloomline::BloomFilter;
+/// use bloomline_text::{Rules, Texts};
 /// let mut seen = BloomFilter::new(1000, 1e-6)?;
 /// let rules = Rules { ngram: 2, ..Rules::default() };
 /// let mut texts = Texts::default();

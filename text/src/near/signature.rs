@@ -3,8 +3,8 @@
 //! This is fast similarity sketching, from Dahlgaard, Knudsen and Thorup, "Fast Similarity Sketching", FOCS 2017
 //! (arXiv 1704.04370), section 2. docs/DESIGN.md compares it with others.
 
-use crate::hash::random;
 use alloc::vec::Vec;
+use bloomline::KeyHasher;
 
 /// No gram has this value: it is of no round.
 const EMPTY: u64 = u64::MAX;
@@ -45,4 +45,11 @@ pub(super) fn sign(grams: &mut Vec<u64>, values: usize, signature: &mut Vec<u64>
         }
         random(&mut added);
     }
+}
+
+/// wyhash's random numbers. Each call adds the same number to the state.
+#[inline(always)]
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0xA076_1D64_78BD_642F);
+    KeyHasher::mix(*state, *state ^ 0xE703_7ED1_A0B4_28DB)
 }

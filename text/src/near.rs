@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use bloomline::BloomFilter;
-//! use bloomline::text::near::{self, Near, Scratch};
+//! use bloomline_text::near::{self, Near, Scratch};
 //!
 //! let near = Near::new(0.8)?; // similarity
 //! let documents = 1_000_000;
@@ -34,9 +34,9 @@ mod choice;
 mod error;
 mod signature;
 
-use super::{Set, grams, tokens};
-use crate::hash::KeyHasher;
+use crate::{Set, grams, tokens};
 use alloc::vec::Vec;
+use bloomline::{Key, KeyHasher};
 pub use error::NearError;
 
 /// The most values of a signature.
@@ -48,14 +48,14 @@ pub(crate) const MOST_VALUES: usize = 16_384;
 ///
 /// # Examples
 /// ```
-/// use bloomline::text::near::Near;
+/// use bloomline_text::near::Near;
 /// let near = Near::new(0.8)?;
 /// assert_eq!((near.bands(), near.rows(), near.ngram()), (9, 13, 5));
 /// // The chance that a document is found by an earlier one of this similarity:
 /// assert!(near.probability(0.6) < 0.02);
 /// assert!(near.probability(0.9) > 0.9);
 /// assert!(near.probability(0.95) > 0.99);
-/// # Ok::<(), bloomline::text::near::NearError>(())
+/// # Ok::<(), bloomline_text::near::NearError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Near {
@@ -87,10 +87,10 @@ impl Near {
     ///
     /// # Examples
     /// ```
-    /// use bloomline::text::near::Near;
+    /// use bloomline_text::near::Near;
     /// let near = Near::with_permutations(0.8, 256)?;
     /// assert_eq!((near.bands(), near.rows()), (17, 15));
-    /// # Ok::<(), bloomline::text::near::NearError>(())
+    /// # Ok::<(), bloomline_text::near::NearError>(())
     /// ```
     pub fn with_permutations(similarity: f64, permutations: usize) -> Result<Self, NearError> {
         if !(similarity > 0.0 && similarity < 1.0) {
@@ -110,10 +110,10 @@ impl Near {
     ///
     /// # Examples
     /// ```
-    /// use bloomline::text::near::Near;
+    /// use bloomline_text::near::Near;
     /// let fineweb = Near::with_bands(14, 8)?;
     /// assert!(fineweb.probability(0.8) > 0.9);
-    /// # Ok::<(), bloomline::text::near::NearError>(())
+    /// # Ok::<(), bloomline_text::near::NearError>(())
     /// ```
     pub fn with_bands(bands: usize, rows: usize) -> Result<Self, NearError> {
         match bands.checked_mul(rows) {
@@ -132,10 +132,10 @@ impl Near {
     ///
     /// # Examples
     /// ```
-    /// use bloomline::text::near::Near;
+    /// use bloomline_text::near::Near;
     /// let near = Near::new(0.8)?.with_ngram(13)?;
     /// assert_eq!(near.ngram(), 13);
-    /// # Ok::<(), bloomline::text::near::NearError>(())
+    /// # Ok::<(), bloomline_text::near::NearError>(())
     /// ```
     pub fn with_ngram(self, ngram: usize) -> Result<Self, NearError> {
         match ngram {
@@ -165,9 +165,9 @@ impl Near {
     /// steeper: fewer errors far below and far above the similarity, and a chance that is up to 0.02 less at it.
     ///
     /// ```
-    /// let near = bloomline::text::near::Near::with_bands(2, 2)?;
+    /// let near = bloomline_text::near::Near::with_bands(2, 2)?;
     /// assert_eq!(near.probability(0.5), 0.4375);
-    /// # Ok::<(), bloomline::text::near::NearError>(())
+    /// # Ok::<(), bloomline_text::near::NearError>(())
     /// ```
     pub fn probability(&self, similarity: f64) -> f64 {
         let band = libm::pow(similarity, self.rows as f64);
@@ -180,10 +180,10 @@ impl Near {
     /// Make the filter for documents × [`bands`](Self::bands) keys.
     ///
     /// ```
-    /// let near = bloomline::text::near::Near::new(0.8)?;
+    /// let near = bloomline_text::near::Near::new(0.8)?;
     /// let rate = near.band_fpr(1e-3);
     /// assert!((rate / (1e-3 / 9.0) - 1.0).abs() < 1e-3);
-    /// # Ok::<(), bloomline::text::near::NearError>(())
+    /// # Ok::<(), bloomline_text::near::NearError>(())
     /// ```
     pub fn band_fpr(&self, document_fpr: f64) -> f64 {
         at_least_one(document_fpr, 1.0 / self.bands as f64)
@@ -202,15 +202,15 @@ impl Near {
     /// tokens, and 1.5 ns for each further one. `scratch` keeps two numbers of 64 bits for each token.
     ///
     /// ```
-    /// use bloomline::KeyHasher;
-    /// use bloomline::text::near::{Near, Scratch};
+    /// use bloomline::{Key, KeyHasher};
+    /// use bloomline_text::near::{Near, Scratch};
     /// let (near, hasher, mut scratch) = (Near::new(0.8)?, KeyHasher::new(0), Scratch::default());
     /// let mut bands = Vec::new();
     /// near.hash(&hasher, b" \n", &mut scratch, &mut bands);
     /// assert!(bands.is_empty());
     /// near.hash(&hasher, b"A text.", &mut scratch, &mut bands);
     /// assert_eq!(bands.len(), near.bands());
-    /// # Ok::<(), bloomline::text::near::NearError>(())
+    /// # Ok::<(), bloomline_text::near::NearError>(())
     /// ```
     pub fn hash(&self, hasher: &KeyHasher, text: &[u8], scratch: &mut Scratch, into: &mut Vec<u64>) {
         let Scratch { tokens, grams, signature } = scratch;
@@ -222,11 +222,10 @@ impl Near {
             return;
         }
         signature::sign(grams, self.bands * self.rows, signature);
-        let bands = signature.chunks_exact(self.rows).zip(0..);
-        into.extend(
-            bands
-                .map(|(band, number)| band.iter().fold(hasher.u64(number), |hash, value| hasher.combine(hash, *value))),
-        );
+        let bands = signature.chunks_exact(self.rows).zip(0u64..);
+        into.extend(bands.map(|(band, number)| {
+            band.iter().fold(number.hash_with(hasher), |hash, value| hasher.combine(hash, *value))
+        }));
     }
 }
 
@@ -252,7 +251,7 @@ pub struct Scratch {
 /// # Examples
 /// ```
 /// use bloomline::BloomFilter;
-/// use bloomline::text::near;
+/// use bloomline_text::near;
 /// let mut seen = BloomFilter::new(1000, 1e-6)?;
 /// near::claim(&mut seen, &[1 << 60, 2 << 60])?;
 /// assert!(near::seen(&mut seen, &[1 << 60, 3 << 60])?);
@@ -280,7 +279,7 @@ pub fn seen<S: Set + ?Sized>(set: &mut S, bands: &[u64]) -> Result<bool, S::Erro
 /// # Examples
 /// ```
 /// use bloomline::BloomFilter;
-/// use bloomline::text::near;
+/// use bloomline_text::near;
 /// let mut seen = BloomFilter::new(1000, 1e-6)?;
 /// assert!(near::claim(&mut seen, &[1 << 60, 2 << 60])?);
 /// assert!(!near::claim(&mut seen, &[3 << 60, 2 << 60])?);

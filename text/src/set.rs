@@ -1,11 +1,8 @@
 //! Sets of grams: what a decision needs of a filter.
 
-use crate::atomic_filter::AtomicBloomFilter;
-use crate::error::BuildError;
 #[cfg(feature = "std")]
-use crate::scalable::AtomicScalableBloomFilter;
-use crate::scalable::ScalableBloomFilter;
-use crate::words4::BloomFilter;
+use bloomline::AtomicScalableBloomFilter;
+use bloomline::{AtomicBloomFilter, BloomFilter, BuildError, ScalableBloomFilter};
 use core::convert::Infallible;
 
 /// A set of hashes: the filters, shared ones by reference, and sets of your own.
@@ -13,7 +10,7 @@ use core::convert::Infallible;
 /// # Examples
 /// ```
 /// use bloomline::KeyHasher;
-/// use bloomline::text::{Rules, Set, Texts};
+/// use bloomline_text::{Rules, Set, Texts};
 /// use std::collections::HashSet;
 /// use std::convert::Infallible;
 ///

@@ -1,8 +1,8 @@
 //! Tokens in blocks of 64 bytes, without a branch for each character.
 
-use super::class::{self, *};
-use super::masks::{BLOCK, Masks, bits, continuations};
-use super::scan::Scan;
+use crate::class::{self, *};
+use crate::masks::{BLOCK, Masks, bits, continuations};
+use crate::scan::Scan;
 use wide::u8x16;
 
 /// What the last character of a block was, for the next block: one bit each.

@@ -1,6 +1,6 @@
 //! The hash of a token: one multiplication for the short ones.
 
-use crate::hash::{KeyHasher, multiply_fold};
+use bloomline::KeyHasher;
 
 /// The most bytes of a short token.
 const SHORT: usize = 16;
@@ -40,7 +40,7 @@ impl<'a> TokenHasher<'a> {
         }
         let bytes = sixteen(text, start);
         let [low, high] = ONES[length];
-        multiply_fold(bytes as u64 & low ^ self.secret1, (bytes >> 64) as u64 & high ^ self.secret2)
+        KeyHasher::mix(bytes as u64 & low ^ self.secret1, (bytes >> 64) as u64 & high ^ self.secret2)
     }
 
     #[cold]

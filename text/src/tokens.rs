@@ -1,9 +1,9 @@
 //! The tokens of a text, and their hashes.
 
-use super::scan::{Newline, Scan};
-use super::token::TokenHasher;
-use crate::hash::KeyHasher;
+use crate::scan::{Newline, Scan};
+use crate::token::TokenHasher;
 use alloc::vec::Vec;
+use bloomline::KeyHasher;
 use core::str::from_utf8;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -11,7 +11,7 @@ use unicode_segmentation::UnicodeSegmentation;
 /// white space. A token is a word, a number, a mark of punctuation, an emoji, or a letter of a script that has no spaces.
 ///
 /// ```
-/// let words: Vec<_> = bloomline::text::words("It's 3.14, isn't it?").collect();
+/// let words: Vec<_> = bloomline_text::words("It's 3.14, isn't it?").collect();
 /// assert_eq!(words, ["It's", "3.14", ",", "isn't", "it", "?"]);
 /// ```
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -52,7 +52,6 @@ pub(crate) fn hashes_and_newlines(text: &[u8], hasher: &KeyHasher, into: &mut Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::multiply_fold;
     use alloc::string::String;
     use proptest::prelude::*;
 
@@ -69,7 +68,7 @@ mod tests {
         let mut bytes = [0; 16];
         bytes[..token.len()].copy_from_slice(token);
         let (low, high) = (u128::from_le_bytes(bytes) as u64, (u128::from_le_bytes(bytes) >> 64) as u64);
-        multiply_fold(low ^ hasher.secret()[1], high ^ hasher.secret()[2])
+        KeyHasher::mix(low ^ hasher.secret()[1], high ^ hasher.secret()[2])
     }
 
     /// The tokens of each paragraph, by the library for word boundaries alone.

@@ -3,9 +3,9 @@
 //! Seeds are fixed, so a test passes always or never. A bound of four standard deviations is one that a sound build passes with
 //! all but one seed in 16,000.
 
-use bloomline::text::near::{self, Near, NearError, Scratch};
-use bloomline::text::{Set, words};
 use bloomline::{BloomFilter, KeyHasher};
+use bloomline_text::near::{self, Near, NearError, Scratch};
+use bloomline_text::{Set, words};
 use std::collections::{BTreeSet, HashSet};
 use std::convert::Infallible;
 
@@ -490,7 +490,7 @@ fn words_of(text: &str) -> usize {
 /// One text and its hashes, as they stand in docs/FORMAT.md: a saved filter finds its documents in every version.
 #[test]
 fn the_hashes_of_the_example_do_not_change() {
-    let format = include_str!("../docs/FORMAT.md");
+    let format = include_str!("../../docs/FORMAT.md");
     let near = Near::with_bands(3, 2).unwrap().with_ngram(2).unwrap();
     let hashes = hash(near, &KeyHasher::new(0), "one two three, one two four");
     assert_eq!(hashes, [0xE2F5_DAB5_5D2E_BBA0, 0x68A4_5A27_EC2F_6C0E, 0xA41F_C2FF_BCCD_1CD2]);

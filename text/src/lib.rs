@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use bloomline::BloomFilter;
-//! use bloomline::text::{Rules, Texts};
+//! use bloomline_text::{Rules, Texts};
 //!
 //! let mut seen = BloomFilter::new(1_000_000, 1e-6)?; // grams, false-positive rate
 //! let rules = Rules { ngram: 3, min_ngram: 1, ..Rules::default() };
@@ -21,6 +21,9 @@
 //! assert_eq!(cuts(1), [0..18]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
 
 mod blocks;
 mod chars;
@@ -65,7 +68,7 @@ pub enum Claim {
 ///
 /// # Examples
 /// ```
-/// use bloomline::text::Rules;
+/// use bloomline_text::Rules;
 /// // Paragraphs that were seen word for word, of any length:
 /// let exact = Rules { ngram: 0, ..Rules::default() };
 /// // Paragraphs of which 90 % was seen, by windows of eight words:
@@ -104,7 +107,7 @@ impl Rules {
     /// Whether a unit of so many grams is a duplicate if so many of them were found. None without grams is.
     ///
     /// ```
-    /// use bloomline::text::Rules;
+    /// use bloomline_text::Rules;
     /// let rules = Rules { threshold: 0.5, ..Rules::default() };
     /// assert!(rules.is_duplicate(10, 6) && !rules.is_duplicate(10, 5));
     /// assert!(Rules { at_least: true, ..rules }.is_duplicate(10, 5));
@@ -136,3 +139,8 @@ impl Default for Rules {
         }
     }
 }
+
+/// The code of the README, for the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -1,7 +1,7 @@
 //! Tokens of any text, character by character.
 
-use super::class::{self, *};
-use super::scan::Scan;
+use crate::class::{self, *};
+use crate::scan::Scan;
 
 /// What stands between a token's start and the next character: the states in which the library for word boundaries is.
 #[derive(Clone, Copy, PartialEq, Eq)]

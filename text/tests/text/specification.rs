@@ -1,6 +1,6 @@
 //! The rules once more, slowly: tokens of the library for word boundaries, and sets of their sequences.
 
-use bloomline::text::{By, Claim, Rules, Set, Texts, words};
+use bloomline_text::{By, Claim, Rules, Set, Texts, words};
 use std::collections::HashSet;
 use std::convert::Infallible;
 

@@ -1,13 +1,13 @@
 //! The hashes of grams, rolling over the hashes of tokens.
 
-use crate::hash::{KeyHasher, multiply_fold};
 use alloc::vec::Vec;
+use bloomline::KeyHasher;
 
 /// Adds the hash of each window of `ngram` tokens; of all tokens if they are fewer, but at least `min_ngram` and not none.
 pub(crate) fn hashes(tokens: &[u64], ngram: usize, min_ngram: usize, hasher: &KeyHasher, into: &mut Vec<u64>) {
     let [secret0, secret1, _, secret3] = hasher.secret();
     let base = secret3 & !7 | 5;
-    let finish = |sum: u64| multiply_fold(sum ^ secret0, secret1);
+    let finish = |sum: u64| KeyHasher::mix(sum ^ secret0, secret1);
     let add = |sum: u64, token: &u64| sum.wrapping_mul(base).wrapping_add(*token);
     if tokens.len() < ngram {
         if tokens.len() >= min_ngram.max(1) {

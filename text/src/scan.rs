@@ -1,6 +1,6 @@
 //! From a text to the hashes of its tokens, and the places of its newlines.
 
-use super::token::TokenHasher;
+use crate::token::TokenHasher;
 use alloc::vec::Vec;
 
 /// A newline of a text.
