@@ -612,7 +612,7 @@ pub struct DedupOptions {
     #[arg(short, long, help_heading = "Output", conflicts_with_all = ["annotate", "output_dir", "resume"])]
     pub count: bool,
 
-    /// Measure the false-positive rate with SAMPLE keys, for --stats.
+    /// With --stats, measure the false-positive rate with SAMPLE keys.
     ///
     /// The keys are not in the filter. The rate is printed with the statistics.
     #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, help_heading = "Reporting")]
