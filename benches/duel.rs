@@ -1,19 +1,21 @@
-//! Paired timings against the peers: the sides take turns in one run, so that a noisy machine is noisy for all, and the
-//! table quotes medians and ratios. docs/BENCHMARKS.md is made with it.
+//! Paired timings of every operation against the peers and the raw limit of the memory: the sides take turns in one run, so
+//! that a noisy machine is noisy for all, and the table quotes medians and ratios. docs/BENCHMARKS.md is made with it.
 //!
 //! ```text
-//! cargo bench --bench duel                 all sizes (about five minutes, 17 GiB of memory)
-//! cargo bench --bench duel -- 256K 16M     some sizes (a minute)
+//! cargo bench -p bloomline-benches --bench duel                 all sizes (about ten minutes, 17 GiB of memory)
+//! cargo bench -p bloomline-benches --bench duel -- 256K 16M     some sizes (a minute)
 //! ```
 //!
-//! All filters have the same memory, 12 bits a key, k = 8, and the load they are planned for.
+//! All filters have the same memory, 12 bits a key, k = 8, and the load they are planned for. The last column is the share of
+//! keys that an operation answered with `true` in its last round: found, or new. For queries of misses it is the measured
+//! false-positive rate.
 
-mod common;
-
-use common::filters::held;
-use common::paired::duel;
-use common::rivals::{Rivals, atomic_inserts};
-use common::*;
+use bloomline::{AtomicBloomFilter, BloomFilter, Key};
+use bloomline_benches::filters::{fastbloom, fastbloom_atomic, holding};
+use bloomline_benches::hashes::{PRESENT, probe_keys, range};
+use bloomline_benches::rivals::{Rivals, atomic_inserts, each};
+use bloomline_benches::turns::{Side, duel};
+use bloomline_benches::{HITS, ROUND_KEYS, held, sizes};
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
@@ -26,5 +28,59 @@ fn main() {
         duel(&format!("{name}, insert, fresh keys"), rivals.inserts(0));
         duel(&format!("{name}, insert, half of the keys seen"), Rivals::new(bytes).inserts(50));
         duel(&format!("{name}, atomic insert, fresh keys, one thread"), atomic_inserts(bytes));
+        hashed_queries(name, bytes);
+        atomic_on_load(name, bytes);
     }
+}
+
+/// Batches that hash their keys: integers, and strings like URLs.
+fn hashed_queries(name: &str, bytes: usize) {
+    let urls = |keys: &[u64]| -> Vec<String> {
+        keys.iter().map(|key| format!("https://www.example.org/articles/{key}.html?page={}", key % 10)).collect()
+    };
+    let present = range(PRESENT, 0..held(bytes));
+    let holding_integers = holding(bytes, &present);
+    let holding_urls = holding(bytes, &urls(&present));
+    for (percent, kind) in HITS {
+        let integers = probe_keys(ROUND_KEYS, held(bytes), percent);
+        let urls = urls(&integers);
+        let sides = vec![
+            batch("contains_batch of u64", &holding_integers, &integers),
+            batch("contains_batch of URLs", &holding_urls, &urls),
+        ];
+        duel(&format!("{name}, query with hashing, {kind}"), sides);
+    }
+}
+
+fn batch<'a, K: Key>(name: &str, filter: &'a BloomFilter, keys: &'a [K]) -> Side<'a> {
+    let mut found = vec![false; keys.len()];
+    Side::passing(name, keys, move |keys| filter.contains_batch(keys, &mut found))
+}
+
+/// What leaves a shared filter at its planned load as it is: queries, and inserts of keys that it holds.
+fn atomic_on_load(name: &str, bytes: usize) {
+    let filter = AtomicBloomFilter::from(holding::<u64>(bytes, &[]));
+    let fastbloom = fastbloom_atomic(fastbloom(bytes));
+    for (percent, kind) in HITS {
+        let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
+        let mut found = vec![false; ROUND_KEYS];
+        let sides = vec![
+            Side::passing("atomic contains_hashes", &hashes, |hashes| filter.contains_hashes(hashes, &mut found)),
+            Side::passing("atomic contains_hash", &hashes, |hashes| each(hashes, |hash| filter.contains_hash(hash))),
+            Side::passing("fastbloom atomic contains_hash", &hashes, |hashes| {
+                each(hashes, |hash| fastbloom.contains_hash(hash))
+            }),
+        ];
+        duel(&format!("{name}, atomic query, {kind}, one thread"), sides);
+    }
+    let hashes = probe_keys(ROUND_KEYS, held(bytes), 100);
+    let mut new = vec![false; ROUND_KEYS];
+    let sides = vec![
+        Side::passing("atomic insert_hashes", &hashes, |hashes| filter.insert_hashes(hashes, &mut new)),
+        Side::passing("atomic insert_hash", &hashes, |hashes| each(hashes, |hash| filter.insert_hash(hash))),
+        Side::passing("fastbloom atomic insert_hash", &hashes, |hashes| {
+            each(hashes, |hash| !fastbloom.insert_hash(hash))
+        }),
+    ];
+    duel(&format!("{name}, atomic insert, repeated keys, one thread"), sides);
 }

@@ -1,34 +1,37 @@
-//! The layouts beside the classic one, by size and share of hits: through the trait `Layout`, as `bloomline compare` has
-//! them.
+//! The layouts beside the classic one, by size and share of hits: through the trait `Layout`, as `compare` has them.
 //!
 //! ```text
-//! cargo bench --bench layouts --features variants -- --quick              256 KiB, 16 MiB and 256 MiB (two minutes, 5 GiB)
-//! BLOOMLINE_SIZES=16M cargo bench --bench layouts --features variants     other sizes
-//! BLOOMLINE_SIZES=16M cargo bench --bench layouts --features variants -- insert    the groups or layouts of that name
+//! cargo bench -p bloomline-benches --bench layouts -- --quick              256 KiB, 16 MiB and 256 MiB (two minutes, 5 GiB)
+//! BLOOMLINE_SIZES=16M cargo bench -p bloomline-benches --bench layouts     other sizes
+//! BLOOMLINE_SIZES=16M cargo bench -p bloomline-benches --bench layouts -- insert    the groups or layouts of that name
 //! ```
 //!
 //! All have the same memory, 12 bits a key, the probes that are best for that, and the load they are planned for. Criterion
 //! times them one after another; the table below each of its groups is of rounds in which they take turns, and × is the
 //! ratio to the classic layout. All inserts of `register` are atomic.
 
-mod common;
-
 use bloomline::variants::{
     AtomicClassicBloomFilter, ClassicBloomFilter, CountingBloomFilter, Layout, RegisterBloomFilter,
     SplitBlockBloomFilter, TwoBlockBloomFilter,
 };
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
-use common::by_criterion::{chosen_sizes, criterion, measure};
-use common::filters::{filled, held, portions};
-use common::paired::{Side, duel};
-use common::rivals::fresh;
-use common::*;
-use criterion::Criterion;
+use bloomline_benches::filters::filled;
+use bloomline_benches::hashes::probe_keys;
+use bloomline_benches::rivals::fresh;
+use bloomline_benches::turns::{Side, duel};
+use bloomline_benches::{HITS, ROUND_KEYS, held, planned_keys, portions, sizes};
+use criterion::{Criterion, SamplingMode, Throughput};
 use std::convert::identity;
+use std::time::Duration;
 
 fn main() {
-    let mut criterion = criterion();
-    for (name, bytes) in chosen_sizes() {
+    let mut criterion = Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(50))
+        .measurement_time(Duration::from_millis(500))
+        .nresamples(2000)
+        .configure_from_args();
+    for (name, bytes) in sizes(std::env::var("BLOOMLINE_SIZES").as_deref().unwrap_or("256K 16M 256M")) {
         let layouts = layouts(bytes);
         for (percent, kind) in HITS {
             let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
@@ -48,7 +51,14 @@ fn main() {
 
 /// Times the sides by criterion. Then the first side and all that the command line chose take turns.
 fn compare(criterion: &mut Criterion, title: &str, mut sides: Vec<Side>) {
-    measure(criterion, title, &mut sides);
+    let mut group = criterion.benchmark_group(title);
+    group.sampling_mode(SamplingMode::Flat);
+    for side in &mut sides {
+        group.throughput(Throughput::Elements(side.keys as u64)).bench_function(side.name.clone(), |bencher| {
+            bencher.iter_custom(|iterations| (0..iterations).map(|_| side.play()).sum());
+        });
+    }
+    group.finish();
     let mut first = true;
     sides.retain(|side| std::mem::take(&mut first) || !side.times.is_empty());
     if sides.len() > 1 {

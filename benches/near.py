@@ -2,7 +2,7 @@
 """Near duplicates: bloomline beside MinHashLSH and MinHashLSHBloom of datasketch, and all of them beside exact Jaccard.
 
     pip install 'datasketch[bloom]'
-    cargo bench -p bloomline-text --bench near --no-run
+    cargo bench -p bloomline-benches --bench near --no-run
     benches/near.py target/release/deps/near-… ~/.cargo/registry/src
 
 The text files of the folders give words. Of these are made 5,000 documents of 60 to 400 words, and three copies of each in

@@ -1,8 +1,8 @@
 //! Near duplicates: what a document costs, by its length; and what becomes of the documents of a file.
 //!
 //! ```text
-//! cargo bench -p bloomline-text --bench near                               ns a document, MB/s
-//! cargo bench -p bloomline-text --bench near -- FILE SIMILARITY PERMUTATIONS RATE
+//! cargo bench -p bloomline-benches --bench near                               ns a document, MB/s
+//! cargo bench -p bloomline-benches --bench near -- FILE SIMILARITY PERMUTATIONS RATE
 //! ```
 //!
 //! With a file, which has a document on each line, it prints the ns a document for hashing and for claiming, the bytes of the

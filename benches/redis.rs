@@ -2,15 +2,14 @@
 //! `redis-server` or `valkey-server` from the path, for itself.
 //!
 //! ```text
-//! cargo bench --features redis --bench redis
+//! cargo bench -p bloomline-benches --bench redis
 //! ```
-
-mod common;
 
 use bloomline::redis::{RedisBloomFilter, RedisServer};
 use bloomline::{BloomFilter, KeyHasher};
-use common::paired::{Side, duel};
-use common::{FRESH, hash, hashes, smoke};
+use bloomline_benches::hashes::{FRESH, hash, range};
+use bloomline_benches::smoke;
+use bloomline_benches::turns::{Side, duel, timed};
 use redis::{Connection, Pipeline, cmd, pipe};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -43,20 +42,16 @@ fn speed(server: &Server) {
         &format!("{keys} fresh keys in batches of {BATCH}, and the same queried"),
         vec![
             Side::new("insert_hashes", keys, |round| {
-                let hashes = hashes(FRESH + round, keys);
-                common::paired::timed(|| {
-                    hashes.chunks(BATCH).map(|hashes| ours.insert_hashes(hashes, &mut new).unwrap()).sum()
-                })
+                let hashes = range(FRESH + round, 0..keys as u64);
+                timed(|| hashes.chunks(BATCH).map(|hashes| ours.insert_hashes(hashes, &mut new).unwrap()).sum())
             }),
             Side::new("contains_hashes", keys, |round| {
-                let hashes = hashes(FRESH + round, keys);
-                common::paired::timed(|| {
-                    hashes.chunks(BATCH).map(|hashes| queried.contains_hashes(hashes, &mut found).unwrap()).sum()
-                })
+                let hashes = range(FRESH + round, 0..keys as u64);
+                timed(|| hashes.chunks(BATCH).map(|hashes| queried.contains_hashes(hashes, &mut found).unwrap()).sum())
             }),
             Side::new("6 GETBIT, then 6 SETBIT, one by one", keys / 10, |round| {
-                let hashes = hashes(FRESH + round, keys / 10);
-                common::paired::timed(|| {
+                let hashes = range(FRESH + round, 0..keys as u64 / 10);
+                timed(|| {
                     hashes
                         .iter()
                         .filter(|&&key| {
@@ -74,8 +69,8 @@ fn speed(server: &Server) {
                 })
             }),
             Side::new("the same, in pipelines of a batch", keys, |round| {
-                let hashes = hashes(FRESH + round, keys);
-                common::paired::timed(|| {
+                let hashes = range(FRESH + round, 0..keys as u64);
+                timed(|| {
                     hashes
                         .chunks(BATCH)
                         .map(|hashes| {
@@ -113,7 +108,7 @@ fn memory(server: &Server) {
     let before = used(&mut connection);
     let size = BloomFilter::builder().expected_keys(keys as u64).false_positive_rate(0.01);
     let mut filter = RedisBloomFilter::create(&RedisServer::new(&server.url).unwrap(), "memory", &size).unwrap();
-    let keys = hashes(FRESH, keys);
+    let keys = range(FRESH, 0..keys as u64);
     let mut new = vec![false; BATCH];
     keys.chunks(BATCH).for_each(|hashes| _ = filter.insert_hashes(hashes, &mut new).unwrap());
     // The client's buffers belong to neither.

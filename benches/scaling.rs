@@ -2,20 +2,19 @@
 //! crawler's queue; beside fastbloom's shared filter and exact sets. Sides take turns, as in duel.rs.
 //!
 //! ```text
-//! cargo bench --bench scaling --features frontier              about 18 minutes, 6 GiB of memory
-//! cargo bench --bench scaling --features frontier -- skewed    some of bulk, fresh, skewed, queries, queue
+//! cargo bench -p bloomline-benches --bench scaling              about 18 minutes, 6 GiB of memory
+//! cargo bench -p bloomline-benches --bench scaling -- skewed    some of bulk, fresh, skewed, queries, queue
 //! ```
 //!
 //! Times are wall-clock times a key. A round inserts its keys into an empty filter, so fresh keys set all of
 //! their bits; emptying is not timed.
 
-mod common;
-
-use bloomline::{AtomicBloomFilter, Kernel};
-use common::filters::{empty, filled};
-use common::paired::{Side, duel};
-use common::rivals::each;
-use common::*;
+use bloomline::{AtomicBloomFilter, Frontier, Kernel};
+use bloomline_benches::filters::{empty, filled};
+use bloomline_benches::hashes::{PRESENT, hash, probe_keys, range};
+use bloomline_benches::rivals::each;
+use bloomline_benches::turns::{Side, duel};
+use bloomline_benches::{PROBES, planned_keys, smoke};
 use dashmap::DashSet;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -36,7 +35,7 @@ fn main() {
     }
     let pools: Vec<_> =
         threads.iter().map(|&threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap()).collect();
-    let fresh = hashes(PRESENT, keys);
+    let fresh = range(PRESENT, 0..keys as u64);
     let skewed = zipf_keys(keys);
     let chosen: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let wanted = |group: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == group);
@@ -52,13 +51,15 @@ fn main() {
     if wanted("queries") {
         queries(bytes, &pools, keys);
     }
-    #[cfg(feature = "frontier")]
     if wanted("queue") {
         for (kind, keys) in [("fresh", &fresh), ("skewed", &skewed)] {
             frontier(&pools, &keys[..keys.len() / 4], kind);
         }
     }
 }
+
+/// The stream that ranks are drawn from.
+const RANKS: u64 = 5;
 
 /// Keys of [`PRESENT`], drawn so that the key of rank r has the probability r^-1.1 / Σ i^-1.1 (Zipf).
 ///
@@ -189,12 +190,11 @@ fn queries(bytes: usize, pools: &[ThreadPool], keys: usize) {
 }
 
 /// Every thread pushes its keys and takes out one for each that went in.
-#[cfg(feature = "frontier")]
 fn frontier(pools: &[ThreadPool], keys: &[u64], kind: &str) {
     let queue = RefCell::new(None);
     let mut sides = Vec::new();
     for pool in pools {
-        let prepare = || _ = queue.replace(Some(bloomline::Frontier::new(keys.len() as u64, 0.01).unwrap()));
+        let prepare = || _ = queue.replace(Some(Frontier::new(keys.len() as u64, 0.01).unwrap()));
         sides.push(Side::prepared(named("Frontier push and pop", pool), keys, prepare, |keys| {
             let queue = queue.borrow();
             let queue = queue.as_ref().unwrap();

@@ -1,7 +1,7 @@
 //! Tokens and grams of texts in several scripts, beside the tokens alone of the library for word boundaries.
 //!
 //! ```text
-//! cargo bench -p bloomline-text --bench text
+//! cargo bench -p bloomline-benches --bench text
 //! ```
 
 use bloomline::{BloomFilter, KeyHasher};

@@ -1,6 +1,7 @@
 //! The filters that are compared, at equal memory and at their planned load, and the raw limit of the memory.
 
-use super::*;
+use crate::hashes::hash;
+use crate::{PROBES, held, planned_keys, portions};
 use bloomline::{BloomFilter, Kernel, Key};
 
 /// All kernels. For large filters only the fastest, because a filter for each would not fit in memory.
@@ -8,6 +9,7 @@ pub fn kernels(bytes: usize) -> impl Iterator<Item = Kernel> {
     Kernel::available().take(if bytes > 1 << 30 { 1 } else { Kernel::ALL.len() })
 }
 
+/// Without keys.
 pub fn empty(bytes: usize, kernel: Kernel) -> BloomFilter {
     BloomFilter::builder().memory(bytes).probes(PROBES).kernel(kernel).build().unwrap()
 }
@@ -33,20 +35,6 @@ fn fill(filter: &mut BloomFilter, from: u64, bytes: usize) {
     });
 }
 
-/// Hands out a range of [`PRESENT`] in portions.
-pub fn portions(from: u64, to: u64, mut take: impl FnMut(&[u64])) {
-    const PORTION: u64 = 1 << 16;
-    for start in (from..to).step_by(PORTION as usize) {
-        let portion: Vec<u64> = (start..to.min(start + PORTION)).map(|i| hash(PRESENT, i)).collect();
-        take(&portion);
-    }
-}
-
-/// How many keys of [`PRESENT`] the probes hit.
-pub fn held(bytes: usize) -> u64 {
-    planned_keys(bytes).min(ROUND_KEYS as u64)
-}
-
 /// Holds the keys that probes hit. The rest of its load is random bits of the same density, from which the bits of a Bloom
 /// filter without blocks do not differ. To insert all keys would take minutes for a gigabyte.
 pub fn fastbloom(bytes: usize) -> fastbloom::BloomFilter {
@@ -56,6 +44,9 @@ pub fn fastbloom(bytes: usize) -> fastbloom::BloomFilter {
     portions(0, held(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
     filter
 }
+
+/// The stream of random words.
+const NOISE: u64 = 4;
 
 /// Words of random bits, of which the share `density` is set.
 fn random_words(bytes: usize, density: f64) -> Vec<u64> {
@@ -72,6 +63,7 @@ fn random_words(bytes: usize, density: f64) -> Vec<u64> {
     (0..bytes as u64 / 8).map(word).collect()
 }
 
+/// The same for many writers.
 pub fn fastbloom_atomic(filter: fastbloom::BloomFilter) -> fastbloom::AtomicBloomFilter {
     fastbloom::AtomicBloomFilter::from_vec(filter.iter().collect()).hashes(PROBES)
 }
@@ -87,6 +79,7 @@ pub fn sbbf(bytes: usize) -> sbbf_rs_safe::Filter {
 pub struct RawLines(memmap2::MmapMut);
 
 impl RawLines {
+    /// Of that many bytes, which are touched.
     pub fn new(bytes: usize) -> Self {
         let mut map = memmap2::MmapMut::map_anon(bytes).unwrap();
         #[cfg(target_os = "linux")]

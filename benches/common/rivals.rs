@@ -1,8 +1,9 @@
 //! The sides that more than one benchmark times: queries and fresh inserts, beside the peers.
 
-use super::filters::*;
-use super::paired::{Round, Side, timed};
-use super::*;
+use crate::filters::{RawLines, fastbloom, fastbloom_atomic, filled, kernels, sbbf};
+use crate::hashes::{FRESH, mixed_keys};
+use crate::turns::{Round, Side, timed};
+use crate::{ROUND_KEYS, held, planned_keys};
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
 use std::convert::identity;
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub struct Rivals {
 }
 
 impl Rivals {
+    /// Makes and fills them.
     pub fn new(bytes: usize) -> Self {
         Self {
             bytes,
@@ -32,6 +34,7 @@ impl Rivals {
         }
     }
 
+    /// Queries of these keys.
     pub fn queries<'a>(&'a self, hashes: &'a [u64]) -> Vec<Side<'a>> {
         let batch = |filter: &'a BloomFilter| {
             let mut found = vec![false; hashes.len()];
@@ -79,6 +82,7 @@ impl Rivals {
     }
 }
 
+/// Inserts of fresh keys into filters that threads share, by one thread.
 pub fn atomic_inserts(bytes: usize) -> Vec<Side<'static>> {
     let filter = filled(bytes, Kernel::detect());
     let mut new = vec![false; ROUND_KEYS];

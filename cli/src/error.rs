@@ -149,17 +149,6 @@ errors! {
     NotReset => "the filter was not removed, and nothing was done";
     NoTerminal { source: io::Error } =>
         "cannot ask before --reset, because there is no terminal: {source}; give --yes if you are sure";
-
-    #[cfg(feature = "compare")]
-    Contender { name: String, known: String } => "no contender is called {name:?}; there are {known}";
-    #[cfg(feature = "compare")]
-    ComparedMemory { size: String, need: String, have: String } =>
-        "filters of {size} take {need} together, and {have} can be had; choose with --sizes and --only";
-    #[cfg(feature = "compare")]
-    Comparison { path: PathBuf, reason: String } =>
-        "cannot read {path:?}: {reason}; give the output of compare --json of this version";
-    #[cfg(feature = "compare")]
-    Plot { reason: String } => "cannot draw a plot: {reason}";
 }
 
 impl std::error::Error for Error {}

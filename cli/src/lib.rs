@@ -9,8 +9,6 @@ mod build;
 mod check;
 mod classic;
 mod cli;
-#[cfg(feature = "compare")]
-mod compare;
 mod documents;
 mod encode;
 mod error;
@@ -77,8 +75,6 @@ fn run_command(command: &Command) -> Result<u8, Error> {
         Command::Info(options) => info::run(options),
         Command::Merge(options) => merge::run(options),
         Command::Plan(options) => plan::run(options),
-        #[cfg(feature = "compare")]
-        Command::Compare(options) => compare::run(options),
         Command::Completions(options) => manual::completions(options),
         Command::Manual(options) => manual::manual(options),
     }

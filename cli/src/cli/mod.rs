@@ -87,10 +87,6 @@ pub enum Command {
     /// Compute the memory, the number of probes and the rates of a filter before it is built.
     #[command(after_help = format!("{PLAN_EXAMPLES}\n\n{CODES}"))]
     Plan(PlanOptions),
-    /// Measure filter layouts and other crates' filters beside each other.
-    #[cfg(feature = "compare")]
-    #[command(after_help = format!("{}\n\n{CODES}", crate::compare::EXAMPLES))]
-    Compare(crate::compare::Options),
     /// Print a script that completes the command line in a shell.
     #[command(after_help = CODES)]
     Completions(CompletionsOptions),

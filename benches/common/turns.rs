@@ -1,10 +1,12 @@
 //! The sides of a comparison take turns, so that a noisy machine is noisy for all.
 
+use crate::smoke;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// What a side did in one round.
 pub struct Round {
+    /// How long it took.
     pub time: Duration,
     /// How many keys were answered with `true`: found, or new.
     pub trues: usize,
@@ -12,6 +14,7 @@ pub struct Round {
 
 /// One side: its name, and what it does in a round.
 pub struct Side<'a> {
+    /// Its name in tables.
     pub name: String,
     /// The keys of a round.
     pub keys: usize,
@@ -26,6 +29,24 @@ impl<'a> Side<'a> {
     /// `round` gets the number of the round, from 0.
     pub fn new(name: impl Into<String>, keys: usize, round: impl FnMut(u64) -> Round + 'a) -> Self {
         Self { name: name.into(), keys, round: Box::new(round), times: Vec::new(), trues: 0.0 }
+    }
+
+    /// A round passes all of `keys` and is timed as a whole.
+    pub fn passing<K>(name: impl Into<String>, keys: &'a [K], pass: impl FnMut(&[K]) -> usize + 'a) -> Self {
+        Self::prepared(name, keys, || (), pass)
+    }
+
+    /// The same after a preparation that is not timed.
+    pub fn prepared<K>(
+        name: impl Into<String>,
+        keys: &'a [K],
+        mut prepare: impl FnMut() + 'a,
+        mut pass: impl FnMut(&[K]) -> usize + 'a,
+    ) -> Self {
+        Self::new(name, keys.len(), move |_| {
+            prepare();
+            timed(|| pass(keys))
+        })
     }
 
     /// Plays the next round, and returns how long it took.
@@ -60,4 +81,20 @@ pub fn take_turns(sides: &mut [Side], rounds: u32, mut play: impl FnMut(&mut Sid
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// Plays the rounds in turns and prints a line for each side: the median of its ns a key, the median ratio to the first
+/// side, and the share of keys that its last round answered with `true`. Where all keys are absent, that share is the
+/// measured false-positive rate.
+pub fn duel(title: &str, mut sides: Vec<Side>) {
+    let rounds = if smoke() { 1 } else { 7 };
+    // The first round of these warms up.
+    take_turns(&mut sides, rounds + 1, |side| _ = side.play());
+    println!("{title}");
+    let times = |side: &Side| side.times[side.times.len() - rounds as usize..].to_vec();
+    for side in &sides {
+        let ratios = times(side).iter().zip(times(&sides[0])).map(|(own, first)| own / first).collect();
+        let (time, ratio) = (median(times(side)), median(ratios));
+        println!("  {:44} {time:8.2} ns   x{ratio:<6.2} {:7.3} % true", side.name, side.trues * 100.0);
+    }
 }

@@ -1,8 +1,8 @@
 //! The result for people to read: as text, and its parts for the page.
 
-use super::harness::ROUND_KEYS;
 use super::result::{Comparison, LoadRow, RateRow, Row, Time};
-use crate::figures::{readable_size, table};
+use bloomline_benches::ROUND_KEYS;
+use indicatif::HumanBytes;
 use std::cmp::Ordering;
 
 /// A table. Its first row is the head.
@@ -22,7 +22,7 @@ pub fn text(comparison: &Comparison) -> String {
 /// What was measured, where and when.
 pub fn facts(comparison: &Comparison) -> [(&'static str, String); 7] {
     let machine = &comparison.machine;
-    let memory = machine.memory_bytes.map_or_else(String::new, |bytes| format!(", {}", readable_size(bytes as usize)));
+    let memory = machine.memory_bytes.map_or_else(String::new, |bytes| format!(", {}", HumanBytes(bytes)));
     let cores = if machine.cores == 1 { "core" } else { "cores" };
     let cache = |cache: &super::machine::Cache| format!("L{} {}", cache.level, size(cache.bytes));
     let pages = machine.huge_pages.as_ref().map_or_else(String::new, |mode| format!(", huge pages: {mode}"));
@@ -113,7 +113,7 @@ fn speeds(comparison: &Comparison, rows: &[Row]) -> Table {
         ];
         cells.extend([row.query_0, row.query_50, row.query_100, row.insert].map(time));
         cells.extend(row.query_threads.iter().skip(1).last().map(|last| time(last.time)));
-        cells.push(row.resident_bytes.map_or_else(|| "unknown".to_owned(), |bytes| readable_size(bytes as usize)));
+        cells.push(row.resident_bytes.map_or_else(|| "unknown".to_owned(), |bytes| HumanBytes(bytes).to_string()));
         cells
     };
     Table {
@@ -176,5 +176,21 @@ fn time(time: Time) -> String {
 
 /// A size, without decimals if it is a whole number of its unit.
 pub fn size(bytes: usize) -> String {
-    readable_size(bytes).replace(".00", "")
+    HumanBytes(bytes as u64).to_string().replace(".00", "")
+}
+
+/// Columns as wide as they need to be, all to the right as numbers are, but for the first.
+fn table(rows: &[Vec<String>]) -> String {
+    let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).skip(1).map(|(cell, width)| format!("  {cell:>width$}"));
+        format!("{:width$}{}", row[0], cells.collect::<String>(), width = widths[0])
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// For HTML and SVG.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

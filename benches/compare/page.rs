@@ -1,10 +1,9 @@
 //! The HTML page. It refers to no other file, and can be read on a phone and in dark mode too.
 
-use super::paint::{colours, for_page};
+use super::paint::{COLOURS, Medium};
 use super::plots::{self, Plot};
 use super::result::Comparison;
-use super::text::{Table, facts, notes, tables};
-use crate::error::Error;
+use super::text::{Table, escaped, facts, notes, tables};
 
 const STYLE: &str = "\
 *{box-sizing:border-box}\
@@ -24,15 +23,15 @@ th:first-child,td:first-child{text-align:left;padding-left:0;position:sticky;lef
 .notes{font-size:.9rem;max-width:60rem;overflow-wrap:anywhere}";
 
 /// The whole page.
-pub fn page(comparison: &Comparison) -> Result<String, Error> {
-    let plots: String = plots::all(comparison)?.iter().map(figure).collect();
+pub fn page(comparison: &Comparison) -> String {
+    let plots: String = plots::all(comparison).iter().map(figure).collect();
     let facts: String = facts(comparison)
         .iter()
         .map(|(label, fact)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(label), escaped(fact)))
         .collect();
     let tables: String = tables(comparison).iter().map(table).collect();
     let notes: String = notes(comparison).iter().map(|note| format!("<li>{}</li>\n", escaped(note))).collect();
-    Ok(format!(
+    format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
@@ -40,13 +39,12 @@ pub fn page(comparison: &Comparison) -> Result<String, Error> {
          <h1>Bloom filters compared</h1>\n<dl>\n{facts}</dl>\n<div class=\"plots\">\n{plots}</div>\n\
          <h2>Figures</h2>\n{tables}<h2>How they were taken</h2>\n<ul class=\"notes\">\n{notes}</ul>\n</body>\n</html>",
         variables()
-    ))
+    )
 }
 
 fn figure(plot: &Plot) -> String {
-    let Plot { name, title, svg, caption } = plot;
-    let svg = for_page(svg).replacen('>', &format!("><title>{}</title>", escaped(title)), 1);
-    let caption = escaped(caption);
+    let Plot { name, title, caption, .. } = plot;
+    let (svg, caption) = (plot.svg(Medium::Page), escaped(caption));
     format!("<figure id=\"{name}\">\n<h2>{title}</h2>\n{svg}<figcaption>{caption}</figcaption>\n</figure>\n")
 }
 
@@ -67,10 +65,6 @@ fn table(table: &Table) -> String {
 /// The colours as CSS variables, in light and in dark mode.
 fn variables() -> String {
     let (light, dark): (String, String) =
-        colours().map(|(name, light, dark)| (format!("--{name}:{light};"), format!("--{name}:{dark};"))).unzip();
+        COLOURS.iter().map(|(name, light, dark)| (format!("--{name}:{light};"), format!("--{name}:{dark};"))).unzip();
     format!(":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

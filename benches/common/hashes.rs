@@ -7,6 +7,8 @@ pub const PRESENT: u64 = 1;
 /// A stream of keys that no filter holds.
 pub const ABSENT: u64 = 2;
 const DICE: u64 = 3;
+/// The first of the streams of fresh keys, one for each round.
+pub const FRESH: u64 = 100;
 
 /// Key `i` of a stream. A bijection of stream and number (splitmix64), so no two keys are equal and no two streams meet.
 pub fn hash(stream: u64, i: u64) -> u64 {

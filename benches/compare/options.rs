@@ -1,25 +1,28 @@
-//! The options of `bloomline compare`.
+//! The options.
 
-use super::harness::{BITS_PER_KEY, ROUND_KEYS};
-use crate::values::size;
-use clap::{Args, value_parser};
+use super::kinds::KINDS;
+use bloomline_benches::{BITS_PER_KEY, ROUND_KEYS};
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, value_parser};
+use parse_size::Config;
 use std::path::PathBuf;
 
-/// The end of `bloomline compare --help`.
-pub const EXAMPLES: &str = "\
+/// The end of the help.
+const EXAMPLES: &str = "\
 All filters get the same memory and the same pre-hashed keys in the same order. They take turns in each round, and are called \
 through their fastest public interface. Read each speed beside the false-positive rate that was measured with it. Filters of \
 fingerprints come in steps of whole bits, and take the most that fits. A static filter is built once of all its keys. The notes \
 name what is left out, and why.
 
 Examples:
-  bloomline compare
-  bloomline compare --sizes 1M,64M --only words4,fastbloom
-  bloomline compare --full --json > result.json
-  bloomline compare --from result.json --html result.html --svg plots";
+  compare
+  compare --sizes 1M,64M --only words4,fastbloom
+  compare --full --json > result.json
+  compare --from result.json --html result.html --svg plots";
 
-/// Options of `bloomline compare`.
-#[derive(Args)]
+/// Measure filter layouts and other crates' filters beside each other.
+#[derive(Parser)]
+#[command(name = "compare", version, after_help = EXAMPLES)]
 pub struct Options {
     /// Measure filters up to 64 MiB in three rounds, which takes some three minutes [default]
     #[arg(long, conflicts_with = "full")]
@@ -35,7 +38,7 @@ pub struct Options {
     pub sizes: Vec<usize>,
 
     /// Compare only these contenders, by their names in the tables [default: all]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)))]
     pub only: Vec<String>,
 
     /// Bits of memory for each key that a filter is filled with
@@ -74,4 +77,11 @@ pub struct Options {
 fn bits(text: &str) -> Result<f64, String> {
     let bits = text.parse().map_err(|_| "not a number".to_owned())?;
     if (1.0..=256.0).contains(&bits) { Ok(bits) } else { Err("not from 1 to 256".to_owned()) }
+}
+
+/// A size from one block of a filter to what a process can address.
+fn size(text: &str) -> Result<usize, String> {
+    let bytes = Config::new().with_binary().parse_size(text).map_err(|error| error.to_string())?;
+    let bytes = usize::try_from(bytes).ok().filter(|bytes| (64..=isize::MAX as usize).contains(bytes));
+    bytes.ok_or_else(|| format!("not from 64 to {} bytes", isize::MAX))
 }

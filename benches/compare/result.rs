@@ -1,7 +1,7 @@
 //! The result of a comparison, which `--json` prints and `--from` reads.
 
-use super::harness::turns::median;
 use super::machine::Machine;
+use bloomline_benches::turns::median;
 use serde::{Deserialize, Serialize};
 
 /// The whole result.

@@ -2,33 +2,38 @@
 
 use super::chart::{Axis, Panel, Series, draw};
 use super::kinds::KINDS;
-use super::paint::Stroke;
+use super::paint::{Medium, Stroke};
 use super::result::{Comparison, OnThreads, Row};
 use super::text::size;
-use crate::error::Error;
 
-/// A plot, in the placeholders of [`Ink`](super::paint::Ink).
+/// A plot.
 pub struct Plot {
     /// The file's name.
     pub name: &'static str,
     pub title: &'static str,
-    pub svg: String,
+    panels: Vec<Panel>,
     /// What the plot shows.
     pub caption: String,
 }
 
+impl Plot {
+    pub fn svg(&self, medium: Medium) -> String {
+        draw(self.title, &self.panels, medium)
+    }
+}
+
 /// All four.
-pub fn all(comparison: &Comparison) -> Result<Vec<Plot>, Error> {
-    Ok(vec![speed(comparison)?, rate(comparison)?, space(comparison)?, threads(comparison)?])
+pub fn all(comparison: &Comparison) -> [Plot; 4] {
+    [speed(comparison), rate(comparison), space(comparison), threads(comparison)]
 }
 
 /// The ticks of a rate, by their base-10 logarithms.
 const RATES: [(f64, &str); 7] =
     [(0.0, "100 %"), (-1.0, "10 %"), (-2.0, "1 %"), (-3.0, "0.1 %"), (-4.0, "1e-4"), (-5.0, "1e-5"), (-6.0, "1e-6")];
 
-fn speed(comparison: &Comparison) -> Result<Plot, Error> {
+fn speed(comparison: &Comparison) -> Plot {
     let rows = &comparison.rows;
-    let panel = |title: &str, time: fn(&Row) -> f64| {
+    let panel = |title, time: fn(&Row) -> f64| {
         let x = sizes(rows.iter().map(|row| row.size_bytes));
         let caches =
             comparison.machine.caches.iter().map(|cache| ((cache.bytes as f64).log2(), format!("L{}", cache.level)));
@@ -38,22 +43,22 @@ fn speed(comparison: &Comparison) -> Result<Plot, Error> {
             Series { name: comparison.label(name), stroke: stroke(name), line: points.clone(), markers: points }
         };
         Panel {
-            title: title.to_owned(),
+            title,
             y: decimals(rows.iter().map(time)),
             marks: caches.filter(|(at, _)| (x.from..x.to).contains(at)).collect(),
             series: comparison.contenders.iter().map(|entry| of(&entry.name)).collect(),
             x,
         }
     };
-    let panels = [
+    let panels = vec![
         panel("query, half hits: ns a key", |row| row.query_50.median),
         panel("insert: ns a key", |row| row.insert.median),
     ];
-    plot(
-        "speed",
-        "Speed by size",
-        &panels,
-        format!(
+    Plot {
+        name: "speed",
+        title: "Speed by size",
+        panels,
+        caption: format!(
             "Lower is faster. A filter that fits a cache (L1, L2, L3) is fast in any layout. Beyond the caches, a key costs one \
              cache miss for each line that its bits are in, unless the lines are prefetched. All filters have {} bits a key, \
              or as many as fit where sizes come in steps, and run on one thread. Peers are dashed, in the colour of the layout \
@@ -61,10 +66,10 @@ fn speed(comparison: &Comparison) -> Result<Plot, Error> {
              insert is its build.",
             comparison.bits_per_key
         ),
-    )
+    }
 }
 
-fn rate(comparison: &Comparison) -> Result<Plot, Error> {
+fn rate(comparison: &Comparison) -> Plot {
     let (least, most) = (4.0, 32.0);
     let inside = |(x, y): &(f64, f64)| (least..=most).contains(x) && (-6.0..=0.0).contains(y);
     let of = |name: &str| {
@@ -83,10 +88,10 @@ fn rate(comparison: &Comparison) -> Result<Plot, Error> {
         }
     };
     let panel = Panel {
-        title: "false-positive rate".to_owned(),
-        x: Axis { label: "bits a key".to_owned(), from: least, to: most, ticks: whole((4..=32).step_by(4)) },
+        title: "false-positive rate",
+        x: Axis { label: "bits a key", from: least, to: most, ticks: whole((4..=32).step_by(4)) },
         y: Axis {
-            label: String::new(),
+            label: "",
             from: -6.0,
             to: 0.0,
             ticks: RATES.iter().map(|(at, label)| (*at, (*label).to_owned())).collect(),
@@ -94,16 +99,17 @@ fn rate(comparison: &Comparison) -> Result<Plot, Error> {
         marks: Vec::new(),
         series: comparison.contenders.iter().map(|entry| of(&entry.name)).collect(),
     };
-    plot(
-        "rate",
-        "False-positive rate by memory",
-        &[panel],
-        "Lower is better. Lines are the models of the layouts, each with its best number of probes. Markers are \
-         measured, and each should lie on the line of its colour. Grey ones and those in the colour of the text have no line.",
-    )
+    Plot {
+        name: "rate",
+        title: "False-positive rate by memory",
+        panels: vec![panel],
+        caption: "Lower is better. Lines are the models of the layouts, each with its best number of probes. Markers are \
+         measured, and each should lie on the line of its colour. Grey ones and those in the colour of the text have no line."
+            .to_owned(),
+    }
 }
 
-fn space(comparison: &Comparison) -> Result<Plot, Error> {
+fn space(comparison: &Comparison) -> Plot {
     const MOST: f64 = 64.0;
     let series = comparison.models.iter().map(|model| {
         let points = model.space.iter().map(|point| (-point.fpr.log10(), point.bits_per_key));
@@ -113,27 +119,28 @@ fn space(comparison: &Comparison) -> Result<Plot, Error> {
         Series { name: model.contender.clone(), stroke: stroke(&model.contender), line, markers }
     });
     let panel = Panel {
-        title: "bits a key".to_owned(),
+        title: "bits a key",
         x: Axis {
-            label: "false-positive rate wanted".to_owned(),
+            label: "false-positive rate wanted",
             from: 0.85,
             to: 6.15,
             ticks: RATES[1..].iter().map(|(at, label)| (-at, (*label).to_owned())).collect(),
         },
-        y: Axis { label: String::new(), from: 0.0, to: MOST, ticks: whole((8..=64).step_by(8)) },
+        y: Axis { label: "", from: 0.0, to: MOST, ticks: whole((8..=64).step_by(8)) },
         marks: Vec::new(),
         series: series.collect(),
     };
-    plot(
-        "space",
-        "Memory by rate wanted",
-        &[panel],
-        "Lower is smaller. The classic layout needs the least memory. The fewer cache lines a key touches, the more \
-         memory a low rate takes, which is the price of speed.",
-    )
+    Plot {
+        name: "space",
+        title: "Memory by rate wanted",
+        panels: vec![panel],
+        caption: "Lower is smaller. The classic layout needs the least memory. The fewer cache lines a key touches, the more \
+         memory a low rate takes, which is the price of speed."
+            .to_owned(),
+    }
 }
 
-fn threads(comparison: &Comparison) -> Result<Plot, Error> {
+fn threads(comparison: &Comparison) -> Plot {
     let largest = comparison.rows.iter().map(|row| row.size_bytes).max().unwrap_or(0);
     let rows: Vec<_> = comparison.rows.iter().filter(|row| row.size_bytes == largest).collect();
     let mut lines = Vec::new();
@@ -159,9 +166,9 @@ fn threads(comparison: &Comparison) -> Result<Plot, Error> {
     let counts: Vec<usize> = lines.first().map_or_else(Vec::new, |(_, _, at)| at.iter().map(|at| at.threads).collect());
     let most = counts.last().map_or(0.0, |&threads| (threads as f64).log2());
     let panel = Panel {
-        title: "million keys a second".to_owned(),
+        title: "million keys a second",
         x: Axis {
-            label: "threads".to_owned(),
+            label: "threads",
             from: -0.15 * most.max(1.0),
             to: most + 0.15 * most.max(1.0),
             ticks: counts.iter().map(|&threads| ((threads as f64).log2(), threads.to_string())).collect(),
@@ -170,24 +177,19 @@ fn threads(comparison: &Comparison) -> Result<Plot, Error> {
         marks: Vec::new(),
         series: lines.into_iter().map(series).collect(),
     };
-    plot(
-        "threads",
-        "Throughput by threads",
-        &[panel],
-        format!(
+    Plot {
+        name: "threads",
+        title: "Throughput by threads",
+        panels: vec![panel],
+        caption: format!(
             "Higher is faster. Filters have {}, and queries find half of their keys. Threads that share nothing but the memory \
              add speed until the memory is busy. A bulk load needs no atomic operations, so it stays above atomic inserts.",
             size(largest)
         ),
-    )
+    }
 }
 
-fn plot(name: &'static str, title: &'static str, panels: &[Panel], caption: impl Into<String>) -> Result<Plot, Error> {
-    let svg = draw(panels).map_err(|error| Error::Plot { reason: error.to_string() })?;
-    Ok(Plot { name, title, svg, caption: caption.into() })
-}
-
-/// How a contender is drawn in all plots. Grey if this version of the command does not know it.
+/// How a contender is drawn in all plots. Grey if this version does not know it.
 fn stroke(name: &str) -> Stroke {
     KINDS.iter().find(|kind| kind.name == name).map_or(Stroke { hue: 6, dash: 2 }, |kind| kind.stroke)
 }
@@ -200,7 +202,7 @@ fn sizes(sizes: impl Iterator<Item = usize> + Clone) -> Axis {
     let step = if to - from > 7.0 { 2 } else { 1 };
     let ticks = (from.ceil() as i32..=to as i32).step_by(step);
     let label = |power: i32| size(1 << power).replace("iB", "").replace(' ', "");
-    Axis { label: "size of the filter".to_owned(), from, to, ticks: ticks.map(|p| (f64::from(p), label(p))).collect() }
+    Axis { label: "size of the filter", from, to, ticks: ticks.map(|p| (f64::from(p), label(p))).collect() }
 }
 
 /// An axis of base-10 logarithms, with ticks at 1, 2 and 5 times each power of ten.
@@ -209,7 +211,7 @@ fn decimals(figures: impl Iterator<Item = f64> + Clone) -> Axis {
     let to = figures.fold(0.0, f64::max).log10() + 0.08;
     let ticks = (-3..6).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10.0_f64.powi(power)));
     let ticks = ticks.filter(|tick| (from..=to).contains(&tick.log10()));
-    Axis { label: String::new(), from, to, ticks: ticks.map(|tick| (tick.log10(), format!("{tick}"))).collect() }
+    Axis { label: "", from, to, ticks: ticks.map(|tick| (tick.log10(), format!("{tick}"))).collect() }
 }
 
 fn whole(ticks: impl Iterator<Item = i32>) -> Vec<(f64, String)> {

@@ -1,8 +1,5 @@
 //! What is measured of every filter, whoever wrote it.
 
-use crate::error::Error;
-use bloomline::BuildError;
-
 /// A filter that takes part in the comparison.
 pub trait Contender: Send + Sync {
     /// Inserts keys. `new[i]` becomes `true` if key i was new. Returns how many were. A static filter is built of these keys
@@ -22,30 +19,8 @@ pub trait Contender: Send + Sync {
     fn modelled_fpr(&self, keys: u64) -> f64;
 }
 
-/// Why there is no filter.
-pub enum NotMade {
-    /// The kind cannot be had so: the reason.
-    LeftOut(String),
-    Failed(BuildError),
-}
-
-impl From<BuildError> for NotMade {
-    fn from(error: BuildError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// A filter, or why there is none.
-pub type Made = Result<Box<dyn Contender>, NotMade>;
-
-/// The filter, or the reason why the kind is left out.
-pub fn or_left_out(made: Made) -> Result<Result<Box<dyn Contender>, String>, Error> {
-    match made {
-        Ok(contender) => Ok(Ok(contender)),
-        Err(NotMade::LeftOut(reason)) => Ok(Err(reason)),
-        Err(NotMade::Failed(error)) => Err(error.into()),
-    }
-}
+/// A filter, or the reason why there is none.
+pub type Made = Result<Box<dyn Contender>, String>;
 
 pub fn made(contender: impl Contender + 'static) -> Made {
     Ok(Box::new(contender))
@@ -59,3 +34,38 @@ pub fn one_by_one(hashes: &[u64], answers: &mut [bool], mut operation: impl FnMu
     };
     answers.iter_mut().zip(hashes).map(answer).sum()
 }
+
+/// Makes a contender of a type that takes keys one by one.
+macro_rules! contender {
+    ($type:ty, |$filter:ident, $hash:ident, $keys:ident| insert: $insert:expr, contains: $contains:expr,
+     bytes: $bytes:expr, probes: $probes:expr, rate: $rate:expr) => {
+        impl $crate::contender::Contender for $type {
+            fn insert(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+                let $filter = self;
+                $crate::contender::one_by_one(hashes, new, |$hash| $insert)
+            }
+
+            fn contains(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+                let $filter = self;
+                $crate::contender::one_by_one(hashes, found, |$hash| $contains)
+            }
+
+            fn memory_bytes(&self) -> usize {
+                let $filter = self;
+                $bytes
+            }
+
+            #[allow(unused_variables)] // some have always the same number
+            fn probes(&self) -> u32 {
+                let $filter = self;
+                $probes
+            }
+
+            fn modelled_fpr(&self, $keys: u64) -> f64 {
+                let $filter = self;
+                $rate
+            }
+        }
+    };
+}
+pub(crate) use contender;
