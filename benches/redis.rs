@@ -5,11 +5,11 @@
 //! cargo bench -p bloomline-benches --bench redis
 //! ```
 
-use bloomline::redis::{RedisBloomFilter, RedisServer};
 use bloomline::{BloomFilter, KeyHasher};
 use bloomline_benches::hashes::{FRESH, hash, range};
 use bloomline_benches::smoke;
 use bloomline_benches::turns::{Side, duel, timed};
+use bloomline_redis::{RedisBloomFilter, RedisServer};
 use redis::{Connection, Pipeline, cmd, pipe};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};

@@ -40,7 +40,6 @@
     feature = "frontier",
     doc = "| [`Frontier`] | the queue of a crawler that visits nothing twice | `frontier` |"
 )]
-#![cfg_attr(feature = "redis", doc = "| [`redis::RedisBloomFilter`] | one filter for many machines | `redis` |")]
 #![cfg_attr(feature = "variants", doc = "| [`variants`] | other layouts behind one trait | `variants` |")]
 //!
 //! [`Filter`] has the methods that these types share. Keys are whatever implements [`Key`]: text, byte strings, integers,
@@ -54,11 +53,11 @@
 //! | `mmap`, `serde` | filters that stay in their file; `Serialize` and `Deserialize` |
 //! | `variants` | other layouts: classic, counting, two blocks a key, Parquet's split block |
 //! | `frontier` | `Frontier`, the queue of a crawler |
-//! | `redis`, `redis-tokio` | a filter on a Redis or Valkey server or cluster; the same on tokio |
 //!
 //! Without default features the filters need `alloc` alone.
 //!
-//! The package [`bloomline-text`](https://docs.rs/bloomline-text) finds duplicate paragraphs and documents with these filters.
+//! Two packages go on from here: [`bloomline-redis`](https://docs.rs/bloomline-redis) has one filter for many machines, and
+//! [`bloomline-text`](https://docs.rs/bloomline-text) finds duplicate paragraphs and documents.
 //!
 //! # More
 //! The repository has [a guide](https://github.com/bloomline/bloomline/blob/main/docs/GUIDE.md), [the
@@ -103,8 +102,6 @@ mod operations;
 mod params;
 mod plan;
 mod purpose;
-#[cfg(feature = "redis")]
-pub mod redis;
 #[cfg(feature = "std")]
 mod room;
 #[cfg(feature = "std")]

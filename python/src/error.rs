@@ -1,7 +1,7 @@
 //! The library's errors as Python's.
 
-use bloomline::redis::RedisFilterError;
 use bloomline::{BuildError, FileError, FileErrorKind, MergeError};
+use bloomline_redis::RedisFilterError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyConnectionError, PyMemoryError, PyOSError, PyPermissionError, PyValueError};
 use std::collections::TryReserveError;

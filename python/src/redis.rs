@@ -9,7 +9,7 @@ use crate::set::Set;
 use crate::signals::{self, Signals};
 use crate::types::{self, Options};
 use bloomline::KeyHasher;
-use bloomline::redis::{RedisBloomFilter as Client, RedisFilterError, RedisFilterStats as Figures, RedisServer};
+use bloomline_redis::{RedisBloomFilter as Client, RedisFilterError, RedisFilterStats as Figures, RedisServer};
 use parking_lot::{Mutex, ReentrantMutex};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! The Python that runs the programs in tests/data.
+//! The Python that runs the programs in tests/data, by their path from the package.
 
 use std::env;
 use std::process::Command;
@@ -17,6 +17,6 @@ pub fn python(program: &str) -> Option<Command> {
     };
     let mut python = Command::new(found);
     // No compiled modules in the source tree.
-    python.arg("-B").arg(format!("{}/tests/data/{program}", env!("CARGO_MANIFEST_DIR")));
+    python.arg("-B").arg(format!("{}/{program}", env!("CARGO_MANIFEST_DIR")));
     Some(python)
 }

@@ -1,15 +1,15 @@
-//! The command on a shared set: several processes, and each line printed by one of them. Servers as in the library's tests.
+//! The command on a shared set: several processes, and each line printed by one of them. Servers as in the tests of bloomline-redis.
 
 #[path = "../common/mod.rs"]
 mod common;
-#[allow(dead_code)] // the library's tests use the rest
-#[path = "../../../tests/redis/proxy.rs"]
+#[allow(dead_code)] // those tests use the rest
+#[path = "../../../redis/tests/redis/proxy.rs"]
 mod proxy;
 #[allow(dead_code)]
 #[path = "../../../tests/python/mod.rs"]
 mod python;
 #[allow(dead_code)]
-#[path = "../../../tests/redis/servers.rs"]
+#[path = "../../../redis/tests/redis/servers.rs"]
 mod servers;
 
 use bloomline::KeyHasher;
@@ -488,7 +488,7 @@ fn a_private_authority_is_trusted() {
 /// Each makes the filter from the same numbers, and one of the two gets each line.
 #[test]
 fn a_client_in_python_shares_a_set_with_the_command() {
-    let (Some(server), Some(_)) = (Server::start(""), python::python("../../../tests/data/server.py")) else { return };
+    let (Some(server), Some(_)) = (Server::start(""), python::python("../tests/data/server.py")) else { return };
     let lines = common::numbers(0..10_000);
     let bench = Bench::new(&[("in", &lines)]);
     let plan = bench.json("plan -n 500000 -p 1e-9 --json");
@@ -499,7 +499,7 @@ fn a_client_in_python_shares_a_set_with_the_command() {
         if name == "broken" {
             proxy.break_connections();
         }
-        let mut client = python::python("../../../tests/data/server.py").unwrap();
+        let mut client = python::python("../tests/data/server.py").unwrap();
         client.args([url.rsplit_once(':').unwrap().1, name, "insert", &size[0], &size[1]]);
         let client = thread::scope(|scope| {
             let client = scope.spawn(|| common::fed(client, &lines));

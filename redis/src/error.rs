@@ -1,0 +1,253 @@
+//! Why a call to a shared filter fails. Each message names what was found and says what to do.
+
+use bloomline::{BuildError, MergeError};
+use std::fmt;
+use std::time::Duration;
+
+/// Why a filter on a server cannot be reached, opened or written to.
+///
+/// The documentation of each method says what it may have done before it failed.
+///
+/// # Examples
+/// ```
+/// use bloomline_redis::{RedisFilterError, RedisServer};
+/// let error = RedisServer::new("http://localhost").unwrap_err();
+/// assert!(matches!(error, RedisFilterError::Url { .. }));
+/// assert!(error.to_string().contains("redis://HOST:PORT"));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RedisFilterError {
+    /// The size that was asked for cannot be built.
+    Build(BuildError),
+    /// No filter can have this name.
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The address of the server is not valid.
+    Url {
+        /// What is wrong with the address.
+        reason: String,
+    },
+    /// The certificates of an authority are not valid.
+    Certificate {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The flag of [`RedisServer::end_when`](crate::RedisServer::end_when) was set, or
+    /// [`end_if`](crate::RedisServer::end_if) said so.
+    Ended,
+    /// No filter has this name.
+    NotFound {
+        /// The name.
+        name: String,
+    },
+    /// The filter that this client opened is not there any more, or a part of it is not: it was deleted, evicted or lost
+    /// by a server.
+    Gone {
+        /// The name.
+        name: String,
+        /// The key on the server.
+        key: String,
+    },
+    /// The filter of this name is not the one that this client opened: it was deleted and made anew.
+    Replaced {
+        /// The name.
+        name: String,
+        /// The key on the server.
+        key: String,
+    },
+    /// The server has a part of a filter of this name, and not its description: a server has lost or evicted that.
+    Remains {
+        /// The name.
+        name: String,
+    },
+    /// The filter of this name has another seed. Which one is not said, for a seed may be a secret:
+    /// [`seed`](crate::RedisBloomFilter::seed) tells.
+    Seed {
+        /// The name.
+        name: String,
+    },
+    /// The filter of this name has another size.
+    Differs {
+        /// The name.
+        name: String,
+        /// What differs.
+        field: &'static str,
+        /// The value that was asked for.
+        ours: u64,
+        /// The value that the filter has.
+        theirs: u64,
+    },
+    /// The server's key for the filter holds something that this crate did not write.
+    NotBloomline {
+        /// The key on the server.
+        key: String,
+    },
+    /// A newer version of this crate created the filter.
+    NewerVersion {
+        /// The name.
+        name: String,
+        /// The version of its format.
+        found: u64,
+        /// The newest version that this build can read.
+        newest: u64,
+    },
+    /// The format of the filter is older than those that this build reads.
+    OlderVersion {
+        /// The name.
+        name: String,
+        /// The version of its format.
+        found: u64,
+        /// The oldest version that this build can read.
+        oldest: u64,
+    },
+    /// The keys of the filter were hashed with another hash function than this build's.
+    OtherHash {
+        /// The name.
+        name: String,
+    },
+    /// The local filter cannot be uploaded, since its geometry differs.
+    Merge(MergeError),
+    /// The server wants a password or another one, or the user lacks a right.
+    Denied {
+        /// The server.
+        node: String,
+        /// What it said.
+        message: String,
+    },
+    /// The server has no memory left.
+    OutOfMemory {
+        /// The server.
+        node: String,
+    },
+    /// The server is a replica.
+    ReadOnly {
+        /// The server.
+        node: String,
+    },
+    /// The server refused a command for another reason, or its answer makes no sense.
+    Refused {
+        /// The server.
+        node: String,
+        /// What it said.
+        message: String,
+    },
+    /// The server did not answer in time, or no node serves a slot of the cluster.
+    Unreachable {
+        /// The server.
+        node: String,
+        /// How long the call tried.
+        waited: Duration,
+        /// What went wrong at the last attempt.
+        message: String,
+    },
+}
+
+impl fmt::Display for RedisFilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Build(error) => error.fmt(f),
+            Self::Name { name } => {
+                write!(f, "the name {name:?} is not valid: give 1 to 200 bytes without braces and control characters")
+            }
+            Self::Url { reason } => write!(
+                f,
+                "the address of the server is not valid: {reason}; give redis://HOST:PORT or \
+                 rediss://USER:PASSWORD@HOST:PORT"
+            ),
+            Self::Certificate { reason } => write!(
+                f,
+                "the certificates of the authority are not valid: {reason}; give text that begins with -----BEGIN \
+                 CERTIFICATE-----"
+            ),
+            Self::Ended => write!(f, "the call was told to end before all keys were answered: insert the batch again"),
+            Self::NotFound { name } => {
+                write!(f, "the server has no filter {name:?}: create it with expected keys and a false-positive rate")
+            }
+            Self::Gone { name, key } => write!(
+                f,
+                "the filter {name:?} is gone or lost a part, and its keys count as new again: {key:?} was deleted, evicted or \
+                 lost by the server; mend that (maxmemory-policy noeviction, appendonly yes), and start again"
+            ),
+            Self::Replaced { name, key } => write!(
+                f,
+                "the filter {name:?} is not the one that was opened: it was deleted and made anew, as {key:?} shows; end the \
+                 clients of the old one, and start again"
+            ),
+            Self::Remains { name } => write!(
+                f,
+                "the server has keys of a filter {name:?} and not its description, which was evicted or lost: end its clients \
+                 and remove what is left (--reset, RedisBloomFilter::remove), or choose another name"
+            ),
+            Self::Seed { name } => write!(
+                f,
+                "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with \
+                 which it was created, or choose another name"
+            ),
+            Self::Differs { name, field, ours, theirs } => write!(
+                f,
+                "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the \
+                 expected keys and rate with which it was created, or choose another name"
+            ),
+            Self::NotBloomline { key } => {
+                write!(f, "the key {key:?} holds something that is not a bloomline filter: choose another name")
+            }
+            Self::NewerVersion { name, found, newest } => write!(
+                f,
+                "the filter {name:?} has format version {found}, but this build reads {newest} at most: update it"
+            ),
+            Self::OlderVersion { name, found, oldest } => write!(
+                f,
+                "the filter {name:?} has format version {found}, from before the first release, and this build reads from \
+                 version {oldest} on: delete it and insert its keys again"
+            ),
+            Self::OtherHash { name } => write!(
+                f,
+                "the keys of the filter {name:?} were hashed with another hash function than this build's: use the \
+                 build that created it"
+            ),
+            Self::Merge(error) => error.fmt(f),
+            Self::Denied { node, message } => write!(
+                f,
+                "{node} denies access: {message}; give a user and a password in the URL, with the right to PING, GET, SET, \
+                 GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, and to SELECT for a database"
+            ),
+            Self::OutOfMemory { node } => write!(
+                f,
+                "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict \
+                 keys, which would lose the filter"
+            ),
+            Self::ReadOnly { node } => write!(f, "{node} is a read-only replica: give the address of its primary"),
+            Self::Refused { node, message } => write!(f, "{node} failed: {message}"),
+            Self::Unreachable { node, waited, message } => write!(
+                f,
+                "no answer from {node} within {:.1} s: {message}; check that it runs and can be reached",
+                waited.as_secs_f64()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RedisFilterError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Build(error) => Some(error),
+            Self::Merge(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<BuildError> for RedisFilterError {
+    fn from(error: BuildError) -> Self {
+        Self::Build(error)
+    }
+}
+
+impl From<MergeError> for RedisFilterError {
+    fn from(error: MergeError) -> Self {
+        Self::Merge(error)
+    }
+}

@@ -1,0 +1,357 @@
+//! The public types: `RedisBloomFilter`, which blocks the thread, and `AsyncRedisBloomFilter`, which is awaited.
+
+use crate::blocking::{Blocking, block_on};
+use crate::error::RedisFilterError;
+use crate::server::RedisServer;
+use crate::shared::{RedisFilterStats, SharedFilter};
+#[cfg(feature = "tokio")]
+use crate::tokio::Tokio;
+use bloomline::{BloomFilter, BuildError, Builder, Key, KeyHasher, Plan};
+use std::fmt;
+
+/// A [`BloomFilter`] on a Redis or Valkey server, or spread over a cluster, that any number of clients share.
+///
+/// It needs no module on the server: version 6 and later will do. A filter of the same keys, rate and seed has the same
+/// bits as a local filter, byte for byte. [`download`](Self::download) and [`upload`](Self::upload) copy between the
+/// two.
+///
+/// # One claim for each key
+/// All bits of a key are in one block, so a single `BITFIELD` command sets them together and returns what they were.
+/// The key is new if one of them was 0. Of all clients that insert a key, exactly one is told that it is new. A key
+/// that no client inserted is reported as present, or as not new, at the false-positive rate.
+///
+/// # Answers that are lost
+/// If a connection breaks or an answer takes too long, nobody knows whether the command was carried out. It is sent
+/// again, and if the bits are set by then, nobody can tell who set them. The key is then reported as new and counted in
+/// [`uncertain`](Self::uncertain): two clients may visit it, but it is never lost. For the same reason a call that
+/// fails reports which keys it may have claimed. After an error, act on the keys that are marked new, and insert the
+/// whole batch again.
+///
+/// Two events can still lose a claim or repeat one, and are not counted. A client may die after its claim and before it
+/// acts on it. A server may forget what it acknowledged, for example when a replica takes over, against which
+/// [`wait_for_replicas`](RedisServer::wait_for_replicas) helps. docs/GUIDE.md says what to do.
+///
+/// # Examples
+/// ```no_run
+/// use bloomline::BloomFilter;
+/// use bloomline_redis::{RedisBloomFilter, RedisServer};
+///
+/// let server = RedisServer::new("redis://127.0.0.1:6379")?;
+/// let size = BloomFilter::builder().expected_keys(100_000_000).false_positive_rate(0.001);
+/// let mut seen = RedisBloomFilter::create(&server, "crawl", &size)?;
+///
+/// let urls = ["https://example.org/", "https://example.com/", "https://example.org/"];
+/// let mut new = [false; 3];
+/// seen.insert_batch(&urls, &mut new)?;
+/// assert_eq!(new, [true, true, false]);
+/// # Ok::<(), bloomline_redis::RedisFilterError>(())
+/// ```
+pub struct RedisBloomFilter(SharedFilter<Blocking>);
+
+/// [`RedisBloomFilter`] for programs on tokio: the same methods, to be awaited. Its clones share connections.
+///
+/// If a call is dropped before it ends, by a time-out or in `select!`, keys that it has claimed are lost, since nobody
+/// is told of them. Let calls end: the time-outs of [`RedisServer`] end them. Connections belong to the runtime that
+/// opened them, so open the filter again in another runtime. The response time-out of [`RedisServer`] is for all
+/// answers to a portion of 4096 keys together.
+///
+/// # Panics
+/// All methods that are awaited panic outside of a tokio runtime with I/O and time enabled.
+///
+/// # Examples
+/// ```no_run
+/// # async fn example() -> Result<(), bloomline_redis::RedisFilterError> {
+/// use bloomline::BloomFilter;
+/// use bloomline_redis::{AsyncRedisBloomFilter, RedisServer};
+///
+/// let server = RedisServer::new("redis://127.0.0.1:6379")?;
+/// let size = BloomFilter::builder().expected_keys(100_000_000).false_positive_rate(0.001);
+/// let mut seen = AsyncRedisBloomFilter::create(&server, "crawl", &size).await?;
+/// if seen.insert("https://example.org/").await? {
+///     println!("a page to visit");
+/// }
+/// # Ok(()) }
+/// ```
+#[cfg(feature = "tokio")]
+pub struct AsyncRedisBloomFilter(SharedFilter<Tokio>);
+
+/// Writes these methods for both types, since no generic can make a method `async` in one type and not in the other. In
+/// `RedisBloomFilter` an `async` method becomes one that blocks. The logic is in [`SharedFilter`].
+macro_rules! methods {
+    (
+        { $($plain:tt)* }
+        $(
+            $(#[$doc:meta])*
+            pub async fn $name:ident$(<$key:ident: Key $(+ ?$sized:ident)?>)?($($parameters:tt)*) -> $result:ty {
+                $($body:tt)*
+            }
+        )*
+    ) => {
+        impl RedisBloomFilter {
+            $($plain)*
+            $(
+                $(#[$doc])*
+                pub fn $name$(<$key: Key $(+ ?$sized)?>)?($($parameters)*) -> $result {
+                    block_on(async { $($body)* })
+                }
+            )*
+        }
+
+        #[cfg(feature = "tokio")]
+        impl AsyncRedisBloomFilter {
+            $($plain)*
+            $(
+                $(#[$doc])*
+                pub async fn $name$(<$key: Key $(+ ?$sized)?>)?($($parameters)*) -> $result {
+                    $($body)*
+                }
+            )*
+        }
+    };
+}
+
+methods! {
+    {
+        /// Keeps a filter of the same size in this process, the mirror, with the bits that the servers are known to
+        /// have. Keys that the mirror has are answered without asking a server. This is always right, because bits are
+        /// never cleared, as long as nobody [deletes](Self::delete) the filter. The mirror takes memory as bits come
+        /// in, up to the size of the filter. Filters made from this one share it.
+        ///
+        /// # Errors
+        /// [`BuildError::OutOfMemory`].
+        pub fn with_mirror(self) -> Result<Self, BuildError> {
+            self.0.with_mirror().map(Self)
+        }
+
+        /// The name on the server.
+        pub fn name(&self) -> &str {
+            &self.0.shards.name
+        }
+
+        /// The size, and the false-positive rates to expect.
+        pub fn plan(&self) -> Plan {
+            self.0.shards.plan
+        }
+
+        /// The seed of the hash.
+        pub fn seed(&self) -> u64 {
+            self.0.hasher.seed()
+        }
+
+        /// The hasher in use.
+        pub fn hasher(&self) -> &KeyHasher {
+            &self.0.hasher
+        }
+
+        /// How many keys this client reported as new although another client may have reported them too, because
+        /// answers were lost. See "Answers that are lost".
+        pub fn uncertain(&self) -> u64 {
+            self.0.uncertain
+        }
+
+        /// How many keys this client reported as new although too few replicas had them in time: a failover would forget them.
+        /// 0 without [`wait_for_replicas`](RedisServer::wait_for_replicas).
+        pub fn unconfirmed(&self) -> u64 {
+            self.0.unconfirmed
+        }
+    }
+
+    /// Creates a filter. If the name has a filter of the same size and seed, opens that one. Any number of clients may
+    /// do so at the same time.
+    ///
+    /// This allocates nothing on the server. Each shard, of 16 MiB at most, is allocated when its first key is
+    /// inserted.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`]: the size or the name is not valid, the server cannot be reached or denies access, or
+    /// the name has a filter of another size ([`Differs`](RedisFilterError::Differs)) or seed ([`Seed`](RedisFilterError::Seed)).
+    pub async fn create(
+        server: &RedisServer,
+        name: &str,
+        size: &Builder<BloomFilter>,
+    ) -> Result<Self, RedisFilterError> {
+        SharedFilter::open(server, name, Some(size)).await.map(Self)
+    }
+
+    /// Opens the filter of this name, whatever its size and seed.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`]: [`NotFound`](RedisFilterError::NotFound), and those of [`create`](Self::create) that are
+    /// not about a size.
+    pub async fn open(server: &RedisServer, name: &str) -> Result<Self, RedisFilterError> {
+        SharedFilter::open(server, name, None).await.map(Self)
+    }
+
+    /// Inserts a key. Returns `true` if this call claimed it, which happens to one of all clients, or if it may have
+    /// claimed it and the answer was lost. Takes one round trip, and one more for the client's first key in a shard.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`]. The key is not inserted then.
+    pub async fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, RedisFilterError> {
+        self.0.insert(key).await
+    }
+
+    /// Whether a key may have been inserted. Takes one round trip.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`].
+    pub async fn contains<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, RedisFilterError> {
+        self.0.contains(key).await
+    }
+
+    /// Inserts many keys. `new[i]` is `true` if this call claimed `keys[i]`. Returns how many keys were claimed.
+    ///
+    /// The keys go to the servers in portions of 4096. Of equal keys in a portion only the first can be claimed. Sends
+    /// one command for each key, and takes one round trip for each portion. If a fifth of the last keys was there, it reads the
+    /// blocks of a portion of 256 keys or more first, in a round trip more, and claims only what it does not find. It takes one
+    /// more for each 16 shards in which the client has its first key.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`]. Even then `new` marks the keys that this call has claimed or may have claimed. Act on
+    /// them, as nobody else will, and insert the whole batch again for the rest.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    pub async fn insert_batch<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<usize, RedisFilterError> {
+        self.0.insert_batch(keys, new).await
+    }
+
+    /// Looks up many keys. `found[i]` is what [`contains`](Self::contains) returns for `keys[i]`. Returns how many were
+    /// found. Sends one command for each key, and takes one round trip for each 4096 keys.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`]. The contents of `found` mean nothing then.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `keys`.
+    pub async fn contains_batch<K: Key>(&mut self, keys: &[K], found: &mut [bool]) -> Result<usize, RedisFilterError> {
+        self.0.contains_batch(keys, found).await
+    }
+
+    /// [`insert_batch`](Self::insert_batch) for keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
+    ///
+    /// # Errors
+    /// Those of `insert_batch`.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    pub async fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, RedisFilterError> {
+        self.0.insert_hashes(hashes, new).await
+    }
+
+    /// [`contains_batch`](Self::contains_batch) for keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
+    ///
+    /// # Errors
+    /// Those of `contains_batch`.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `hashes`.
+    pub async fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, RedisFilterError> {
+        self.0.contains_hashes(hashes, found).await
+    }
+
+    /// How full the filter is. The servers count all its bits, which takes some milliseconds for each shard of 16 MiB.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`].
+    pub async fn stats(&mut self) -> Result<RedisFilterStats, RedisFilterError> {
+        self.0.stats().await
+    }
+
+    /// Copies the filter into a local one. Others may insert meanwhile: what was inserted before the call is in the
+    /// copy. Takes a round trip for each mebibyte.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`], which may hold [`BuildError::OutOfMemory`].
+    pub async fn download(&mut self) -> Result<BloomFilter, RedisFilterError> {
+        self.0.download().await
+    }
+
+    /// Adds the keys of a local filter, while others insert. Puts a copy of each shard beside it, one mebibyte at a
+    /// time, and merges the copy into the shard with one command. This keeps the server busy for some milliseconds and
+    /// takes it up to 48 MiB more memory. If an error leaves a copy behind, the server removes it after ten minutes.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`]: [`Merge`](RedisFilterError::Merge) if the filters differ in size, probes or seed. Nothing
+    /// is changed then. After another error some of the keys are in.
+    pub async fn upload(&mut self, filter: &BloomFilter) -> Result<(), RedisFilterError> {
+        self.0.upload(filter).await
+    }
+
+    /// Makes sure that the filter is still there, is still the one that was opened, and has lost none of the shards that
+    /// this client has used. Calls that ask a server do so by themselves once a second, and after a connection broke,
+    /// for the shards that they used meanwhile. Takes one round trip, with a command for each shard.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`]: [`Gone`](RedisFilterError::Gone) or [`Replaced`](RedisFilterError::Replaced). All later
+    /// calls that ask a server fail with the same error then.
+    pub async fn check(&mut self) -> Result<(), RedisFilterError> {
+        self.0.check().await
+    }
+
+    /// Asks each server whether it may evict the filter when its memory is full. Returns what is to be changed, such as
+    /// `10.0.0.1:6379 has maxmemory-policy allkeys-lru`. `None` if no server says so, or if the user has no right to
+    /// `INFO`.
+    pub async fn evicts(&mut self) -> Option<String> {
+        self.0.evicts().await
+    }
+
+    /// Removes the filter from the servers. End all other clients first. Within a second of use they stop with
+    /// [`Gone`](RedisFilterError::Gone), and until then they insert into a filter that is gone.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`]. The filter can then be opened again and deleted.
+    pub async fn delete(self) -> Result<(), RedisFilterError> {
+        self.0.delete().await
+    }
+}
+
+impl RedisBloomFilter {
+    /// Removes whatever the servers have of a filter of this name, even if its description is lost. Returns whether they
+    /// had anything. Without a description, it looks for shards until 1024 in a row are missing. End all clients of the filter first:
+    /// see [`delete`](Self::delete).
+    ///
+    /// # Errors
+    /// [`RedisFilterError`].
+    pub fn remove(server: &RedisServer, name: &str) -> Result<bool, RedisFilterError> {
+        block_on(SharedFilter::<Blocking>::remove(server, name))
+    }
+
+    /// The same filter for another thread. It has connections of its own, which it opens when it is used, shares the
+    /// mirror, and starts to count [`uncertain`](Self::uncertain) at 0.
+    pub fn another(&self) -> Self {
+        Self(self.0.another())
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl AsyncRedisBloomFilter {
+    /// [`RedisBloomFilter::remove`].
+    ///
+    /// # Errors
+    /// [`RedisFilterError`].
+    pub async fn remove(server: &RedisServer, name: &str) -> Result<bool, RedisFilterError> {
+        SharedFilter::<Tokio>::remove(server, name).await
+    }
+}
+
+/// Shares the connections and the mirror, and starts to count [`uncertain`](AsyncRedisBloomFilter::uncertain) at 0.
+#[cfg(feature = "tokio")]
+impl Clone for AsyncRedisBloomFilter {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl fmt::Debug for AsyncRedisBloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt("AsyncRedisBloomFilter", f)
+    }
+}
+
+impl fmt::Debug for RedisBloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt("RedisBloomFilter", f)
+    }
+}

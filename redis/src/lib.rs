@@ -1,0 +1,64 @@
+//! One Bloom filter for many machines, on Redis or Valkey.
+//!
+//! ```no_run
+//! use bloomline::BloomFilter;
+//! use bloomline_redis::{RedisBloomFilter, RedisServer};
+//!
+//! let server = RedisServer::new("redis://127.0.0.1:6379")?;
+//! let size = BloomFilter::builder().expected_keys(100_000_000).false_positive_rate(0.001);
+//! let mut seen = RedisBloomFilter::create(&server, "crawl", &size)?; // or opens the one that is there
+//! if seen.insert("https://example.org/")? {
+//!     println!("no other client has it"); // any number of them may ask
+//! }
+//! # Ok::<(), bloomline_redis::RedisFilterError>(())
+//! ```
+//!
+//! [`RedisBloomFilter`] blocks the thread, and `AsyncRedisBloomFilter` (feature `tokio`) is awaited. Both say what they promise
+//! when answers are lost, and [`RedisServer`] has addresses, time-outs, TLS and replicas. The bits are those of a local
+//! [`BloomFilter`](bloomline::BloomFilter), and go to one and come from one.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+// A call is three hops away from the commands that are sent:
+//
+// 1. `RedisBloomFilter::insert_batch` (filter.rs) calls `SharedFilter::insert_batch` (shared.rs), which makes jobs of the
+//    keys: `Claims` (jobs.rs).
+// 2. `SharedFilter` gives each job to `Nodes::run` (nodes.rs). `Exchange` (exchange.rs) tells it which commands go to which
+//    node, and which to send again.
+// 3. `Nodes::run` gives the commands to `Transport::exchange` of `Blocking` (blocking.rs), which sends them.
+//
+// `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `Tokio` (tokio.rs).
+//
+// Further down, `wire` is a connection that blocks, for which `packed` writes commands and `answers` reads answers. `repeats`
+// tells whether blocks are read before they are claimed. `shards` knows where a block is on a server, `meta` describes a filter
+// to its server, `watch` tells whether it is still the same filter, `server` has the addresses, and `topology` knows which node
+// serves a slot.
+mod answers;
+mod blocking;
+mod error;
+mod exchange;
+mod filter;
+mod jobs;
+mod meta;
+mod nodes;
+mod packed;
+mod repeats;
+mod server;
+mod shards;
+mod shared;
+#[cfg(feature = "tokio")]
+mod tokio;
+mod topology;
+mod watch;
+mod wire;
+
+pub use error::RedisFilterError;
+#[cfg(feature = "tokio")]
+pub use filter::AsyncRedisBloomFilter;
+pub use filter::RedisBloomFilter;
+pub use server::RedisServer;
+pub use shared::RedisFilterStats;
+
+/// The code of the README, for the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -1,0 +1,183 @@
+//! The description of a filter on its server: one line of text, written once.
+
+use crate::error::RedisFilterError;
+use crate::shards::{BLOCK_BYTES, SHARD_BYTES, check_size};
+use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
+use redis::Value;
+use std::hash::{BuildHasher, RandomState};
+
+const VERSION: u64 = 2;
+
+/// `made` is below 2 to the power of this. 0 is that of a line without it.
+const MADE_BITS: u32 = 30;
+
+/// A number that nobody else has.
+pub(crate) fn unique() -> u64 {
+    RandomState::new().hash_one(0u64)
+}
+
+/// A number for a filter that is made.
+pub(crate) fn new_made() -> u64 {
+    (unique() >> (64 - MADE_BITS)).max(1)
+}
+
+/// A mark for a shard of the filter with this `made`: from 2^62 to 2^63 - 1.
+pub(crate) fn new_mark(made: u64) -> u64 {
+    (1 << MADE_BITS | made) << 32 | unique() >> 32
+}
+
+/// Whether a mark is of the filter with this `made`.
+pub(crate) fn is_of(mark: u64, made: u64) -> bool {
+    mark >> 32 == 1 << MADE_BITS | made
+}
+
+/// Whether a string of this length that ends so is a shard with its mark. What a client leaves that has not noticed yet
+/// that its filter is gone has none, and need not be kept.
+pub(crate) fn is_marked(length: &Value, end: &Value) -> bool {
+    let (Value::Int(length), Value::BulkString(end)) = (length, end) else { return false };
+    let mark = end[..].try_into().map_or(0, u64::from_be_bytes);
+    length % BLOCK_BYTES as i64 == 8 && mark >> 62 == 1
+}
+
+/// A filter: its size, its hasher, and `made`.
+pub(crate) struct Described {
+    pub(crate) plan: Plan,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) made: u64,
+}
+
+impl Described {
+    /// A filter that is made for this size.
+    pub(crate) fn new(size: &Builder<BloomFilter>) -> Result<Self, RedisFilterError> {
+        let plan = size.plan()?;
+        check_size(plan)?;
+        Ok(Self { plan, hasher: size.hasher(), made: new_made() })
+    }
+}
+
+/// The line that describes a filter.
+pub(crate) fn encode(filter: &Described) -> String {
+    let Described { plan, hasher, made } = filter;
+    let (blocks, probes, seed, golden) = (plan.block_count(), plan.probes(), hasher.seed(), hasher.golden());
+    format!(
+        "bloomline version={VERSION} layout=words4 blocks={blocks} probes={probes} seed={seed} golden={golden} shard={SHARD_BYTES} made={made}"
+    )
+}
+
+/// The filter that a line describes.
+pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Described, RedisFilterError> {
+    let foreign = || RedisFilterError::NotBloomline { key: key.to_owned() };
+    let line = str::from_utf8(line).map_err(|_| foreign())?;
+    let fields = line.strip_prefix("bloomline ").ok_or_else(foreign)?;
+    let find = |field: &str| fields.split(' ').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('='));
+    let text = |field: &str| find(field).ok_or_else(foreign);
+    let number = |field| text(field)?.parse::<u64>().map_err(|_| foreign());
+    // First, so that the line of a newer version is not taken for something else.
+    let found = number("version")?;
+    if found > VERSION {
+        return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: VERSION });
+    }
+    if found < VERSION {
+        return Err(RedisFilterError::OlderVersion { name: name.to_owned(), found, oldest: VERSION });
+    }
+    let (blocks, probes, seed) = (number("blocks")?, number("probes")?, number("seed")?);
+    if text("layout")? != "words4" || number("shard")? != SHARD_BYTES as u64 {
+        return Err(foreign());
+    }
+    let hasher = KeyHasher::new(seed);
+    if number("golden")? != hasher.golden() {
+        return Err(RedisFilterError::OtherHash { name: name.to_owned() });
+    }
+    let memory = usize::try_from(blocks).ok().and_then(|blocks| blocks.checked_mul(BLOCK_BYTES));
+    let size = memory.zip(probes.try_into().ok()).map(|(memory, probes)| size(memory, probes, seed).plan());
+    let plan = size.and_then(Result::ok).ok_or_else(foreign)?;
+    let made = if find("made").is_some() { number("made")? } else { 0 };
+    if made >> MADE_BITS != 0 {
+        return Err(foreign());
+    }
+    check_size(plan)?;
+    Ok(Described { plan, hasher, made })
+}
+
+/// The local filter that has the same bits.
+pub(crate) fn size(memory: usize, probes: u32, seed: u64) -> Builder<BloomFilter> {
+    BloomFilter::builder().memory(memory).probes(probes).seed(seed)
+}
+
+/// Refuses a filter that is not the one that was asked for.
+pub(crate) fn check_same(name: &str, ours: &Described, theirs: &Described) -> Result<(), RedisFilterError> {
+    let fields =
+        |filter: &Described| [("blocks", filter.plan.block_count() as u64), ("probes", filter.plan.probes().into())];
+    let pairs = fields(ours).into_iter().zip(fields(theirs));
+    match pairs.map(|((field, ours), (_, theirs))| (field, ours, theirs)).find(|(_, ours, theirs)| ours != theirs) {
+        None if ours.hasher.seed() != theirs.hasher.seed() => Err(RedisFilterError::Seed { name: name.to_owned() }),
+        None => Ok(()),
+        Some((field, ours, theirs)) => Err(RedisFilterError::Differs { name: name.to_owned(), field, ours, theirs }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bloomline::BuildError;
+
+    fn filter(seed: u64) -> Described {
+        Described { made: 9, ..Described::new(&size(64_000, 8, seed)).unwrap() }
+    }
+
+    #[test]
+    fn a_line_describes_the_geometry() {
+        // The golden hash is from the Python of docs/FORMAT.md.
+        let line = "bloomline version=2 layout=words4 blocks=1000 probes=8 seed=7 golden=3318235210795218045 shard=16777152 made=9";
+        assert_eq!(encode(&filter(7)), line);
+        let read = decode("n", "k", line.as_bytes()).unwrap();
+        assert_eq!(read.made, 9);
+        let older = decode("n", "k", line.strip_suffix(" made=9").unwrap().as_bytes()).unwrap();
+        assert_eq!(older.made, 0);
+        assert_eq!(check_same("n", &filter(7), &read), Ok(()));
+        let error = check_same("n", &filter(8), &read).unwrap_err();
+        assert_eq!(error, RedisFilterError::Seed { name: "n".into() });
+    }
+
+    #[test]
+    fn other_lines_are_refused() {
+        let line = encode(&filter(7));
+        let golden = KeyHasher::new(7).golden();
+        let decode = |line: &str| decode("n", "k", line.as_bytes()).map(|_| ()).unwrap_err();
+        let foreign = RedisFilterError::NotBloomline { key: "k".into() };
+        for other in [
+            "".to_owned(),
+            "bloomline".to_owned(),
+            line.replace("bloomline ", "bloom "),
+            line.replace("version=2", "version=x"),
+            line.replace("words4", "words8"),
+            line.replace("blocks=1000", "blocks=0"),
+            line.replace("blocks=1000", "blocks=-1"),
+            line.replace("probes=8", "probes=9"),
+            line.replace("seed=7", ""),
+            line.replace("shard=", "shard=1"),
+            line.replace("made=9", "made=x"),
+            line.replace("made=9", "made=1073741824"),
+        ] {
+            assert_eq!(decode(&other), foreign, "{other}");
+        }
+        let huge = decode(&line.replace("blocks=1000", "blocks=1000000000000000"));
+        assert!(matches!(huge, RedisFilterError::Build(BuildError::TooLarge { .. })), "{huge}");
+        let newer = RedisFilterError::NewerVersion { name: "n".into(), found: 3, newest: 2 };
+        assert_eq!(decode(&line.replace("version=2", "version=3 more=x")), newer);
+        let older = RedisFilterError::OlderVersion { name: "n".into(), found: 1, oldest: 2 };
+        assert_eq!(decode(&line.replace("version=2", "version=1")), older);
+        let other = line.replace(&format!("golden={golden}"), &format!("golden={}", golden ^ 1));
+        assert_eq!(decode(&other), RedisFilterError::OtherHash { name: "n".into() });
+    }
+
+    #[test]
+    fn marks_are_of_one_filter_and_two_do_not_fit() {
+        for made in [0, 1, 9, (1 << MADE_BITS) - 1, new_made()] {
+            let marks = [new_mark(made), new_mark(made)];
+            assert!(marks.iter().all(|&mark| is_of(mark, made) && !is_of(mark, made ^ 1)), "{marks:x?}");
+            assert!(marks[0] != marks[1] && marks[0] + marks[1] >= 1 << 63 && marks[0] < 1 << 63, "{marks:x?}");
+        }
+        assert!(!is_of(0, 0) && (0..100).all(|_| (1..1 << MADE_BITS).contains(&new_made())));
+    }
+}

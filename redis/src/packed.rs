@@ -1,0 +1,102 @@
+//! Commands as they go to a server: an array of texts for each.
+//!
+//! The client crate keeps each command as an object of its own, and copies it twice on the way. docs/DESIGN.md has what that
+//! costs.
+
+use redis::{Arg, Cmd, Pipeline};
+
+/// What commands are written to, argument by argument.
+pub(crate) trait Sink: Default {
+    /// Begins a command of so many arguments, its name included.
+    fn begin(&mut self, arguments: usize);
+
+    fn argument(&mut self, bytes: &[u8]);
+
+    fn number(&mut self, number: usize) {
+        self.argument(itoa::Buffer::new().format(number).as_bytes());
+    }
+
+    /// A whole command.
+    fn command(&mut self, command: &Cmd) {
+        let arguments = command.args_iter();
+        self.begin(arguments.len());
+        for argument in arguments {
+            let Arg::Simple(bytes) = argument else { unreachable!("no command here has a cursor") };
+            self.argument(bytes);
+        }
+    }
+}
+
+/// The bytes of commands, one after another.
+#[derive(Default)]
+pub(crate) struct Packed(pub(crate) Vec<u8>);
+
+impl Packed {
+    /// The length of what follows, as `*2` or `$3`.
+    fn length(&mut self, kind: u8, length: usize) {
+        self.0.push(kind);
+        match length {
+            0..10 => self.0.push(b'0' + length as u8),
+            _ => self.0.extend_from_slice(itoa::Buffer::new().format(length).as_bytes()),
+        }
+        self.0.extend_from_slice(b"\r\n");
+    }
+}
+
+impl Sink for Packed {
+    fn begin(&mut self, arguments: usize) {
+        self.length(b'*', arguments);
+    }
+
+    fn argument(&mut self, bytes: &[u8]) {
+        self.length(b'$', bytes.len());
+        self.0.extend_from_slice(bytes);
+        self.0.extend_from_slice(b"\r\n");
+    }
+}
+
+/// One command.
+impl Sink for Cmd {
+    fn begin(&mut self, _: usize) {}
+
+    fn argument(&mut self, bytes: &[u8]) {
+        self.arg(bytes);
+    }
+}
+
+impl Sink for Pipeline {
+    fn begin(&mut self, _: usize) {
+        self.add_command(Cmd::new());
+    }
+
+    fn argument(&mut self, bytes: &[u8]) {
+        self.arg(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What the client crate would send.
+        #[test]
+        fn bytes_are_those_of_the_client_crate(
+            commands in prop::collection::vec(
+                prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..40), 0..10),
+            number: usize,
+        ) {
+            let (mut packed, mut pipeline) = (Packed::default(), Pipeline::new());
+            for arguments in &commands {
+                let mut command = Cmd::new();
+                command.arg(arguments).arg(number);
+                packed.command(&command);
+                pipeline.begin(arguments.len() + 1);
+                arguments.iter().for_each(|argument| pipeline.argument(argument));
+                pipeline.number(number);
+            }
+            prop_assert_eq!(packed.0, pipeline.get_packed_pipeline());
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! `RedisServer`: how to reach a server or a cluster.
+
+use crate::error::RedisFilterError;
+use crate::topology::Node;
+use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisResult, TlsCertificates};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The address of a Redis or Valkey server, or of some nodes of a cluster, and how long to wait for it.
+///
+/// # Examples
+/// ```
+/// use bloomline_redis::RedisServer;
+/// use std::time::Duration;
+///
+/// let one = RedisServer::new("redis://127.0.0.1:6379")?;
+/// let encrypted = RedisServer::new("rediss://crawler:secret@cache.example.org:6380/0")?;
+/// let cluster = RedisServer::new("redis://10.0.0.1:7000,redis://10.0.0.2:7000")?
+///     .patience(Duration::from_secs(60))
+///     .read_from_replicas();
+/// # Ok::<(), bloomline_redis::RedisFilterError>(())
+/// ```
+#[derive(Clone)]
+pub struct RedisServer {
+    seeds: Vec<ConnectionInfo>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) response_timeout: Duration,
+    pub(crate) patience: Duration,
+    pub(crate) replicas: bool,
+    /// How many replicas are waited for, and how long.
+    wait: (u32, Duration),
+    pub(crate) ending: Ending,
+    /// Who certifies the server, as text (PEM), if not those whom the system trusts.
+    authority: Option<Arc<[u8]>>,
+    /// What the connections of a thread that blocks begin with. Reading the certificates of the system takes some time.
+    tls: Arc<OnceLock<Arc<ClientConfig>>>,
+}
+
+/// That replicas have a claim before it is believed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Confirmation {
+    pub(crate) replicas: u32,
+    /// Milliseconds, at least 1: 0 would be for ever.
+    pub(crate) timeout: u32,
+}
+
+/// How long an answer may still take once the caller wants an end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Whether the caller wants an end.
+#[derive(Clone, Default)]
+pub(crate) struct Ending(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+
+impl Ending {
+    /// Whether nothing may take any longer.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.as_ref().is_some_and(|is_over| is_over())
+    }
+}
+
+impl RedisServer {
+    /// A server by its URL: `redis://HOST:PORT`, or `rediss://HOST:PORT` for an encrypted connection, or `unix://PATH`.
+    /// Before the host there may be `USER:PASSWORD@`, and after the port `/DATABASE`, which is 0 if not given.
+    ///
+    /// For a cluster, give the URLs of some nodes that are likely to run, separated by commas. They tell the client
+    /// about the other nodes. User, password and encryption of the first URL are used for all nodes.
+    ///
+    /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). For `rediss://` rustls
+    /// needs a provider of cryptography. If the process has not chosen one, this call chooses `ring` for it. Nothing is sent
+    /// yet.
+    ///
+    /// # Errors
+    /// [`RedisFilterError::Url`].
+    pub fn new(urls: &str) -> Result<Self, RedisFilterError> {
+        let parse = |url: &str| {
+            // The error must not repeat the URL, which may hold a password.
+            let info = url.trim().into_connection_info();
+            info.map_err(|error| RedisFilterError::Url { reason: error.to_string() })
+        };
+        let seeds = urls.split(',').map(parse).collect::<Result<Vec<_>, _>>()?;
+        if seeds.iter().any(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
+            // Fails if the process has chosen one, which then stays.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        Ok(Self {
+            seeds,
+            connect_timeout: Duration::from_secs(5),
+            response_timeout: Duration::from_secs(10),
+            patience: Duration::from_secs(30),
+            replicas: false,
+            wait: (0, Duration::ZERO),
+            ending: Ending::default(),
+            authority: None,
+            tls: Arc::default(),
+        })
+    }
+
+    /// How long to wait for a connection. The default is 5 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long to wait for an answer. The default is 10 s. The connection is closed then, so an answer that comes
+    /// later is lost: see "Answers that are lost" of [`RedisBloomFilter`](crate::RedisBloomFilter).
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
+    /// How long a call tries again while no answer comes, because connections break, servers load their data, or nobody
+    /// serves a slot until a replica takes over. The default is 30 s. The attempt that is under way at that time still
+    /// ends by its own time-outs. When `create` and `open` connect, they try each address once.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Trusts servers that this authority certifies, or several, and no others. `pem` is the text of the certificates, as
+    /// in the files that `redis-cli --cacert` takes.
+    ///
+    /// # Errors
+    /// [`RedisFilterError::Certificate`] if there is none in it, or one that is not valid. [`RedisFilterError::Url`] if the
+    /// connection is not encrypted.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use bloomline_redis::RedisServer;
+    ///
+    /// let authority = std::fs::read("authority.pem")?;
+    /// let server = RedisServer::new("rediss://cache.internal:6380")?.certificate_authority(&authority)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn certificate_authority(mut self, pem: &[u8]) -> Result<Self, RedisFilterError> {
+        roots_in(pem).map_err(|reason| RedisFilterError::Certificate { reason })?;
+        if !self.seeds.iter().all(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
+            let reason = "an authority is for rediss:// alone, and nothing else is encrypted".to_owned();
+            return Err(RedisFilterError::Url { reason });
+        }
+        self.authority = Some(pem.into());
+        self.tls = Arc::default();
+        Ok(self)
+    }
+
+    /// Ends calls soon after the flag is set, such as by a signal: after a second, no answer is waited for, and they fail
+    /// with [`RedisFilterError::Ended`]. Insert the whole batch again, now or later. A connection that is being made may still
+    /// take its time-out, and what [`AsyncRedisBloomFilter`](crate::AsyncRedisBloomFilter) has sent the response
+    /// time-out.
+    pub fn end_when(self, flag: Arc<AtomicBool>) -> Self {
+        let since = OnceLock::new();
+        // Relaxed: nothing else is said with it.
+        self.end_if(move || flag.load(Ordering::Relaxed) && since.get_or_init(Instant::now).elapsed() >= GRACE)
+    }
+
+    /// Ends calls once `is_over` returns `true`, as [`end_when`](Self::end_when) does, at once. The thread that blocks in a
+    /// call asks before it sends and before each part of an answer, and every 0.1 s while it waits; so `is_over` should take
+    /// no longer than looking at a clock most of the time. It must return `true` until the call has ended, and calls go
+    /// on when it returns `false` again. It replaces an earlier flag or question.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline_redis::RedisServer;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let end = Instant::now() + Duration::from_secs(60);
+    /// let server = RedisServer::new("redis://127.0.0.1:6379")?.end_if(move || Instant::now() > end);
+    /// # Ok::<(), bloomline_redis::RedisFilterError>(())
+    /// ```
+    pub fn end_if(mut self, is_over: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.ending = Ending(Some(Arc::new(is_over)));
+        self
+    }
+
+    /// Lets replicas of a cluster answer queries. A key is reported as absent until it has reached the replica. Inserts
+    /// always go to the primaries.
+    pub fn read_from_replicas(mut self) -> Self {
+        self.replicas = true;
+        self
+    }
+
+    /// Waits after each portion of an insert until so many replicas of each node have it, but not for longer than the time-out,
+    /// or than half of the response time-out. Otherwise a server's answer is enough, and a replica that takes over has
+    /// forgotten what had not reached it.
+    ///
+    /// If the node fails before it confirms, the keys that it had called new are claimed again, where its replica has taken over.
+    /// Those that are found there count as [`uncertain`](crate::RedisBloomFilter::uncertain). If the time passes, the keys are
+    /// reported as new and count as [`unconfirmed`](crate::RedisBloomFilter::unconfirmed), too. So if the replica that takes over
+    /// is one that confirmed, the two bound the keys that are reported as new twice. Wait for all replicas that a node has to
+    /// make sure of that, and let no primary come back with less than it had answered (`appendfsync always`).
+    ///
+    /// A portion of 4096 keys takes a round trip between the node and its replicas longer. Other tasks that share the connection
+    /// of an [`AsyncRedisBloomFilter`](crate::AsyncRedisBloomFilter) wait for it, too: the time-outs of all of them together
+    /// should be below the response time-out. Where there are too few replicas, each portion takes the time-out. The user needs
+    /// the right to `WAIT`.
+    pub fn wait_for_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
+        self.wait = (replicas, timeout);
+        self
+    }
+
+    /// The replicas to wait for, if any.
+    pub(crate) fn confirmation(&self) -> Option<Confirmation> {
+        let (replicas, timeout) = self.wait;
+        let timeout = timeout.min(self.response_timeout / 2).as_millis().max(1);
+        // Some weeks are enough.
+        let timeout = u32::try_from(timeout).unwrap_or(u32::MAX);
+        (replicas > 0).then_some(Confirmation { replicas, timeout })
+    }
+
+    /// The nodes that the URLs name.
+    pub(crate) fn seeds(&self) -> impl Iterator<Item = Node> {
+        self.seeds.iter().map(|seed| match seed.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Node::new(host, *port),
+            ConnectionAddr::Unix(path) => Node::new(&path.to_string_lossy(), 0),
+            // A kind of address that later versions of the client crate may add.
+            other => Node::new(&other.to_string(), 0),
+        })
+    }
+
+    /// A client for a node.
+    pub(crate) fn client(&self, node: &Node) -> RedisResult<Client> {
+        let seed = &self.seeds[0];
+        let (host, port) = (node.host().to_owned(), node.port());
+        let addr = match seed.addr() {
+            ConnectionAddr::Tcp(..) => ConnectionAddr::Tcp(host, port),
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: tls_params.clone() }
+            }
+            other => other.clone(),
+        };
+        let info = seed.clone().set_addr(addr);
+        match (&self.authority, seed.addr()) {
+            (Some(authority), ConnectionAddr::TcpTls { .. }) => {
+                let certificates = TlsCertificates { client_tls: None, root_cert: Some(authority.to_vec()) };
+                Client::build_with_tls(info, certificates)
+            }
+            _ => Client::open(info),
+        }
+    }
+
+    /// How a connection that blocks is encrypted.
+    pub(crate) fn tls(&self) -> RedisResult<Arc<ClientConfig>> {
+        if let Some(tls) = self.tls.get() {
+            return Ok(Arc::clone(tls));
+        }
+        let invalid = |reason: String| (ErrorKind::InvalidClientConfig, "the certificates are not valid", reason);
+        let roots = match &self.authority {
+            Some(authority) => roots_in(authority).map_err(invalid)?,
+            None => {
+                let mut roots = RootCertStore::empty();
+                // As browsers do: those that make sense are enough.
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                roots
+            }
+        };
+        let tls = Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth());
+        Ok(Arc::clone(self.tls.get_or_init(|| tls)))
+    }
+}
+
+/// The certificates in a text.
+fn roots_in(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    if roots.is_empty() { Err("there is none".to_owned()) } else { Ok(roots) }
+}
+
+/// Shows neither user nor password.
+impl std::fmt::Debug for RedisServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let nodes: Vec<String> = self.seeds().map(|node| node.to_string()).collect();
+        f.debug_struct("RedisServer")
+            .field("nodes", &nodes)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("response_timeout", &self.response_timeout)
+            .field("patience", &self.patience)
+            .field("read_from_replicas", &self.replicas)
+            .field("wait_for_replicas", &self.wait)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_and_passwords_kept_secret() {
+        let server = RedisServer::new("redis://me:hush@one:7000,redis://two:7001").unwrap();
+        let nodes: Vec<String> = server.seeds().map(|node| node.to_string()).collect();
+        assert_eq!(nodes, ["one:7000", "two:7001"]);
+        assert!(!format!("{server:?}").contains("hush"));
+        for url in ["", "http://me:hush@one", "redis://me:hush@one:port", "redis://one,"] {
+            let error = RedisServer::new(url).unwrap_err();
+            assert!(matches!(error, RedisFilterError::Url { .. }), "{url}");
+            assert!(!format!("{error} {error:?}").contains("hush"));
+        }
+    }
+
+    #[test]
+    fn replicas_are_waited_for_within_half_of_the_response_time() {
+        let server = RedisServer::new("redis://n:1").unwrap().response_timeout(Duration::from_millis(500));
+        assert_eq!(server.confirmation(), None);
+        for (timeout, milliseconds) in [(Duration::ZERO, 1), (Duration::from_millis(7), 7), (Duration::MAX, 250)] {
+            let confirmation = server.clone().wait_for_replicas(2, timeout).confirmation();
+            assert_eq!(confirmation, Some(Confirmation { replicas: 2, timeout: milliseconds }));
+        }
+        let endless = server.response_timeout(Duration::MAX).wait_for_replicas(1, Duration::MAX);
+        assert_eq!(endless.confirmation(), Some(Confirmation { replicas: 1, timeout: u32::MAX }));
+    }
+
+    #[test]
+    fn nodes_get_the_credentials_of_the_first() {
+        let server = RedisServer::new("rediss://me:hush@one:7000").unwrap();
+        let client = server.client(&Node::new("two", 7001)).unwrap();
+        let info = client.get_connection_info();
+        assert!(matches!(info.addr(), ConnectionAddr::TcpTls { host, port: 7001, .. } if host == "two"));
+        assert_eq!(info.redis_settings().password(), Some("hush"));
+    }
+}

@@ -1,0 +1,403 @@
+//! `SharedFilter`: a filter on servers, over any transport. [`RedisBloomFilter`](crate::RedisBloomFilter) and
+//! `AsyncRedisBloomFilter` document its methods.
+
+use crate::error::RedisFilterError;
+use crate::exchange::Job;
+use crate::jobs::{self, Asked, Claims, Commands, Queries};
+use crate::meta::{self, Described};
+use crate::nodes::{Nodes, Transport};
+use crate::repeats::Repeats;
+use crate::server::RedisServer;
+use crate::shards::{Key, META, Shards, check_name};
+use crate::topology::Node;
+use crate::watch::{Watch, Watched};
+use bloomline::{AtomicBloomFilter, BloomFilter, BuildError, Builder, KeyHasher, MergeError, Plan};
+use redis::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// Hashes that go to the servers together. Each is some 300 bytes on the way, and the servers keep the answers until
+/// they are fetched.
+const PORTION: usize = 4096;
+
+/// How long the copy of a shard that is uploaded lives, in seconds, if its client dies.
+const COPY_LIFE: u64 = 600;
+
+/// Shards that are removed together.
+const REMOVED: usize = 1024;
+
+type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
+
+pub(crate) struct SharedFilter<T> {
+    pub(crate) shards: Shards,
+    pub(crate) hasher: KeyHasher,
+    mirror: Option<Arc<AtomicBloomFilter>>,
+    pub(crate) uncertain: u64,
+    pub(crate) unconfirmed: u64,
+    repeats: Repeats,
+    watch: Watch,
+    nodes: Nodes<T>,
+}
+
+impl<T: Transport> SharedFilter<T> {
+    /// Opens a filter. If there is none and `size` is given, creates it.
+    pub(crate) async fn open(server: &RedisServer, name: &str, size: Option<&Builder<BloomFilter>>) -> Result<Self> {
+        let wanted = size.map(Described::new).transpose()?;
+        check_name(name)?;
+        let mut nodes = Nodes::connect(server).await?;
+        let key = Key::new(name, META);
+        let first = Key::new(name, 0);
+        // Reads only, for most clients open a filter that is there.
+        let end = first.command("GETRANGE").arg(-8).arg(-1).take();
+        let look = [(key.slot, key.command("GET")), (first.slot, first.command("STRLEN")), (first.slot, end)];
+        let mut job = Commands::new(look);
+        nodes.run(&mut job).await?;
+        let [mut line, length, end] = <[Value; 3]>::try_from(job.answers).expect("an answer to each");
+        if line == Value::Nil && meta::is_marked(&length, &end) {
+            // Somebody may have made it in between.
+            line = read(&mut nodes, &key, None).await?;
+            if line == Value::Nil {
+                return Err(RedisFilterError::Remains { name: name.to_owned() });
+            }
+        }
+        if let (Value::Nil, Some(wanted)) = (&line, &wanted) {
+            line = read(&mut nodes, &key, Some(meta::encode(wanted))).await?;
+        }
+        let Value::BulkString(line) = line else {
+            return Err(RedisFilterError::NotFound { name: name.to_owned() });
+        };
+        let found = meta::decode(name, &key.name, &line)?;
+        if let Some(wanted) = wanted {
+            meta::check_same(name, &wanted, &found)?;
+        }
+        let Described { plan, hasher, made } = found;
+        let shards = Shards::new(name, plan);
+        let watch = Watch::new(&shards, &line, made);
+        Ok(Self { shards, hasher, mirror: None, uncertain: 0, unconfirmed: 0, repeats: Repeats::new(), watch, nodes })
+    }
+
+    /// Removes whatever the servers have of a filter. Returns whether they had anything.
+    pub(crate) async fn remove(server: &RedisServer, name: &str) -> Result<bool> {
+        check_name(name)?;
+        let mut nodes = Nodes::<T>::connect(server).await?;
+        let key = Key::new(name, META);
+        // The shards that the description tells of, if there is one that can be read.
+        let shards = match read(&mut nodes, &key, None).await {
+            Ok(Value::BulkString(line)) => {
+                meta::decode(name, &key.name, &line).map_or(0, |filter| Shards::new(name, filter.plan).keys.len())
+            }
+            _ => 0,
+        };
+        remove(&mut nodes, name, shards).await
+    }
+
+    /// The same filter for another client. They share the mirror.
+    fn with_nodes(&self, nodes: Nodes<T>) -> Self {
+        let Self { shards, hasher, mirror, watch, .. } = self;
+        let (shards, hasher, mirror, watch) = (shards.clone(), hasher.clone(), mirror.clone(), watch.another());
+        Self { shards, hasher, mirror, uncertain: 0, unconfirmed: 0, repeats: Repeats::new(), watch, nodes }
+    }
+
+    /// The same filter for another client with connections of its own.
+    pub(crate) fn another(&self) -> Self {
+        self.with_nodes(self.nodes.another())
+    }
+
+    pub(crate) fn with_mirror(mut self) -> Result<Self, BuildError> {
+        self.mirror = Some(Arc::new(self.local()?.into()));
+        Ok(self)
+    }
+
+    /// A local filter that has the same bits, empty.
+    fn local(&self) -> Result<BloomFilter, BuildError> {
+        let plan = self.shards.plan;
+        meta::size(plan.memory_bytes(), plan.probes(), self.hasher.seed()).build()
+    }
+
+    pub(crate) async fn insert<K: bloomline::Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
+        let mut new = [false];
+        let result = self.insert_hashes(&[key.hash_with(&self.hasher)], &mut new).await;
+        if new[0] {
+            // The key is claimed whatever went wrong. If the error lasts, the next call meets it.
+            return Ok(true);
+        }
+        result.map(|_| false)
+    }
+
+    pub(crate) async fn contains<K: bloomline::Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
+        let mut found = [false];
+        self.contains_hashes(&[key.hash_with(&self.hasher)], &mut found).await?;
+        Ok(found[0])
+    }
+
+    pub(crate) async fn insert_batch<K: bloomline::Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<usize> {
+        let hashes: Vec<u64> = keys.iter().map(|key| key.hash_with(&self.hasher)).collect();
+        self.insert_hashes(&hashes, new).await
+    }
+
+    pub(crate) async fn contains_batch<K: bloomline::Key>(&mut self, keys: &[K], found: &mut [bool]) -> Result<usize> {
+        let hashes: Vec<u64> = keys.iter().map(|key| key.hash_with(&self.hasher)).collect();
+        self.contains_hashes(&hashes, found).await
+    }
+
+    pub(crate) async fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize> {
+        check_lengths(hashes.len(), new.len());
+        // After an error, the portions that were not sent are not claimed.
+        new.fill(false);
+        let Self { shards, mirror, repeats, watch, nodes, .. } = self;
+        for (hashes, new) in hashes.chunks(PORTION).zip(new.chunks_mut(PORTION)) {
+            let mut seen = vec![false; hashes.len()];
+            let mut asked = Asked::new(shards, mirror.as_deref(), hashes, &mut seen).without_equals();
+            let keys = asked.len();
+            if repeats.are_worth_a_read(keys) {
+                let mut job = Queries { asked, replicas: false };
+                let used = job.asked.used().collect();
+                run(shards, watch, nodes, &mut job, used).await?;
+                asked = job.asked;
+            }
+            let mut job = Claims::new(asked, new);
+            mark(shards, watch, nodes, job.asked.used().collect()).await?;
+            let used = job.asked.used().collect();
+            let result = run(shards, watch, nodes, &mut job, used).await;
+            self.uncertain += job.uncertain;
+            self.unconfirmed += job.unconfirmed;
+            result?;
+            repeats.take(keys, new.iter().filter(|new| **new).count());
+        }
+        Ok(new.iter().filter(|new| **new).count())
+    }
+
+    pub(crate) async fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize> {
+        check_lengths(hashes.len(), found.len());
+        let Self { shards, mirror, watch, nodes, .. } = self;
+        for (hashes, found) in hashes.chunks(PORTION).zip(found.chunks_mut(PORTION)) {
+            let asked = Asked::new(shards, mirror.as_deref(), hashes, found);
+            let mut job = Queries { asked, replicas: true };
+            let used = job.asked.used().collect();
+            run(shards, watch, nodes, &mut job, used).await?;
+        }
+        Ok(found.iter().filter(|found| **found).count())
+    }
+
+    pub(crate) async fn check(&mut self) -> Result<()> {
+        self.watch.check()?;
+        self.watch.use_all();
+        let mut look = self.watch.look_now(&self.shards);
+        self.nodes.run(&mut look.commands).await?;
+        self.watch.judge(&self.shards, &look)
+    }
+
+    pub(crate) async fn evicts(&mut self) -> Option<String> {
+        let answers = self.nodes.ask_each(redis::cmd("INFO").arg("memory")).await;
+        answers.into_iter().find_map(|(node, answer)| evicting(&node, &answer))
+    }
+
+    pub(crate) async fn stats(&mut self) -> Result<RedisFilterStats> {
+        self.watch.check()?;
+        // The blocks, without the mark.
+        let about = |(shard, key): (usize, &Key)| {
+            let count = key.command("BITCOUNT").arg(0).arg(self.shards.bytes(shard) - 1).take();
+            [count, key.command("STRLEN")].map(|command| (key.slot, command))
+        };
+        let mut job = Commands::new(self.shards.keys.iter().enumerate().flat_map(about));
+        self.nodes.run(&mut job).await?;
+        let figures = job.integers();
+        let mut figures = figures.ok_or_else(|| failed(&self.shards.keys[0], "it cannot count bits"))?;
+        for (shard, figures) in figures.chunks_mut(2).enumerate() {
+            figures[1] = figures[1].min(self.shards.bytes(shard) as u64);
+        }
+        // A filter that is lost looks empty.
+        self.check().await?;
+        Ok(RedisFilterStats::new(self.shards.plan, &figures))
+    }
+
+    pub(crate) async fn download(&mut self) -> Result<BloomFilter> {
+        self.watch.check()?;
+        let mut filter = self.local()?;
+        for (shard, key) in self.shards.keys.iter().enumerate() {
+            for (offset, blocks) in self.shards.pieces(shard) {
+                self.nodes.run(&mut jobs::download(key, offset, &mut filter, blocks)).await?;
+            }
+        }
+        // A filter that is lost looks empty.
+        self.check().await?;
+        Ok(filter)
+    }
+
+    pub(crate) async fn upload(&mut self, filter: &BloomFilter) -> Result<()> {
+        let Self { shards, hasher, watch, nodes, .. } = self;
+        check_same(shards.plan, hasher, filter)?;
+        let unique = meta::unique();
+        for (shard, key) in shards.keys.iter().enumerate() {
+            let words = shards.blocks(shard).flat_map(|block| filter.block_words(block));
+            let ones: u64 = words.map(|word| u64::from(word.count_ones())).sum();
+            if ones == 0 {
+                continue;
+            }
+            mark(shards, watch, nodes, vec![shard]).await?;
+            let copy = shards.temporary(shard, unique);
+            for (offset, blocks) in shards.pieces(shard) {
+                nodes.run(&mut jobs::upload(&copy, offset, filter, blocks)).await?;
+                // After each piece: if the server lost the copy meanwhile, this piece began a copy without an end.
+                let expire = copy.command("EXPIRE").arg(COPY_LIFE).take();
+                nodes.run(&mut Commands::new([(copy.slot, expire)])).await?;
+            }
+            let mut job = Commands::new([(copy.slot, copy.command("BITCOUNT"))]);
+            nodes.run(&mut job).await?;
+            if job.integers().is_none_or(|counts| counts != [ones]) {
+                return Err(failed(key, "the copy to merge lost a part; upload again"));
+            }
+            let merge = redis::cmd("BITOP").arg("OR").arg(&key.name).arg(&key.name).arg(&copy.name).take();
+            nodes.run(&mut Commands::new([(copy.slot, merge)])).await?;
+            nodes.run(&mut Commands::new([(copy.slot, copy.command("UNLINK"))])).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn delete(mut self) -> Result<()> {
+        remove(&mut self.nodes, &self.shards.name, self.shards.keys.len()).await.map(drop)
+    }
+
+    /// Writes the filter as the public type of this name.
+    pub(crate) fn fmt(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.shards.plan;
+        f.debug_struct(name)
+            .field("name", &self.shards.name)
+            .field("block_count", &plan.block_count())
+            .field("probes", &plan.probes())
+            .field("mirror", &self.mirror.is_some())
+            .field("uncertain", &self.uncertain)
+            .field("unconfirmed", &self.unconfirmed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The documented panic of every batch call.
+fn check_lengths(keys: usize, answers: usize) {
+    assert!(keys == answers, "a batch of {keys} keys needs as many answers, not {answers}");
+}
+
+/// Refuses a local filter that has other bits.
+fn check_same(plan: Plan, hasher: &KeyHasher, filter: &BloomFilter) -> Result<(), MergeError> {
+    let (blocks, probes) = (plan.block_count(), plan.probes());
+    if blocks != filter.block_count() {
+        return Err(MergeError::Blocks { ours: blocks, theirs: filter.block_count() });
+    }
+    if probes != filter.probes() {
+        return Err(MergeError::Probes { ours: probes, theirs: filter.probes() });
+    }
+    if hasher.seed() != filter.seed() { Err(MergeError::Seed) } else { Ok(()) }
+}
+
+/// Shares the connections too.
+impl<T: Transport + Clone> Clone for SharedFilter<T> {
+    fn clone(&self) -> Self {
+        self.with_nodes(self.nodes.clone())
+    }
+}
+
+/// The line of a filter, which is set first if there is none.
+async fn read<T: Transport>(nodes: &mut Nodes<T>, key: &Key, line: Option<String>) -> Result<Value> {
+    let set = line.map(|line| key.command("SET").arg(line).arg("NX").take());
+    let commands = set.into_iter().chain([key.command("GET")]);
+    let mut job = Commands::new(commands.map(|command| (key.slot, command)));
+    nodes.run(&mut job).await?;
+    Ok(job.answers.pop().expect("it was asked for"))
+}
+
+/// Gives shards that are about to be written to their length and mark, if they may lack it.
+async fn mark<T: Transport>(shards: &Shards, watch: &mut Watch, nodes: &mut Nodes<T>, used: Vec<usize>) -> Result<()> {
+    watch.check()?;
+    for mut marking in watch.marking(shards, used.into_iter()) {
+        nodes.run(&mut marking.commands).await?;
+        watch.take_marks(shards, &marking)?;
+    }
+    Ok(())
+}
+
+/// Runs a job that uses these shards, and looks at the filter if that is due.
+async fn run<T: Transport, J: Job>(
+    shards: &Shards,
+    watch: &mut Watch,
+    nodes: &mut Nodes<T>,
+    job: &mut J,
+    used: Vec<usize>,
+) -> Result<()> {
+    watch.check()?;
+    let mut look = watch.look(shards, used.into_iter());
+    let smooth = match nodes.run(&mut Watched { job, look: &mut look }).await {
+        Ok(smooth) => smooth,
+        Err(error) => {
+            watch.doubt();
+            return Err(error);
+        }
+    };
+    if !smooth {
+        // Commands were sent again, perhaps to a server that came back without the filter.
+        look = watch.look_now(shards);
+        nodes.run(&mut look.commands).await.inspect_err(|_| watch.doubt())?;
+    }
+    watch.judge(shards, &look)
+}
+
+/// Removes shards, at least so many and as long as there are more, and then the description: a filter of which only a
+/// part was removed can still be opened and deleted. Returns whether there was anything.
+async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, least: usize) -> Result<bool> {
+    let (mut next, mut found) = (0, false);
+    loop {
+        let keys = (next..next + REMOVED).map(|shard| Key::new(name, shard));
+        next += REMOVED;
+        let removed = unlink(nodes, keys).await?;
+        found |= removed;
+        if !removed && next >= least {
+            break;
+        }
+    }
+    Ok(unlink(nodes, [Key::new(name, META)]).await? || found)
+}
+
+/// Removes keys. Returns whether any was there.
+async fn unlink<T: Transport>(nodes: &mut Nodes<T>, keys: impl IntoIterator<Item = Key>) -> Result<bool> {
+    let mut job = Commands::new(keys.into_iter().map(|key| (key.slot, key.command("UNLINK"))));
+    nodes.run(&mut job).await?;
+    Ok(job.answers.contains(&Value::Int(1)))
+}
+
+/// The policy of a node that may evict keys which do not expire, from its answer to `INFO`.
+fn evicting(node: &Node, answer: &Value) -> Option<String> {
+    let Value::BulkString(info) = answer else { return None };
+    let info = String::from_utf8_lossy(info);
+    let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"))?.trim();
+    policy.starts_with("allkeys-").then(|| format!("{node} has maxmemory-policy {policy}"))
+}
+
+/// For answers that make no sense.
+fn failed(key: &Key, message: &str) -> RedisFilterError {
+    RedisFilterError::Refused { node: format!("the server of {}", key.name), message: message.to_owned() }
+}
+
+/// How full a filter on a server is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RedisFilterStats {
+    /// The share of bits that are set, 0 to 1.
+    pub fill_ratio: f64,
+    /// The number of distinct keys that were inserted, estimated from the share of bits. It is infinite if all bits are
+    /// set.
+    pub estimated_keys: f64,
+    /// The false-positive rate to expect with that number of keys.
+    pub expected_fpr: f64,
+    /// The bytes that the servers hold for the filter. Shards without keys take none.
+    pub stored_bytes: u64,
+}
+
+impl RedisFilterStats {
+    /// From the number of bits set and of bytes stored in each shard.
+    fn new(plan: Plan, figures: &[u64]) -> Self {
+        let (ones, bytes) = figures.chunks(2).fold((0, 0), |(ones, bytes), pair| (ones + pair[0], bytes + pair[1]));
+        let fill_ratio = ones as f64 / (plan.memory_bytes() as f64 * 8.0);
+        let estimated_keys = plan.estimated_keys(fill_ratio);
+        let expected_fpr = if estimated_keys.is_finite() { plan.expected_fpr(estimated_keys as u64) } else { 1.0 };
+        Self { fill_ratio, estimated_keys, expected_fpr, stored_bytes: bytes }
+    }
+}

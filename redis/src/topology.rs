@@ -1,0 +1,225 @@
+//! Which node serves which slot.
+
+use crate::error::RedisFilterError;
+use redis::{ServerError, ServerErrorKind, Value};
+use std::fmt;
+use std::sync::Arc;
+
+/// The address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Node(Arc<(String, u16)>);
+
+impl Node {
+    pub(crate) fn new(host: &str, port: u16) -> Self {
+        Self(Arc::new((host.to_owned(), port)))
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.0.0
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.0.1
+    }
+
+    /// The node at an address that this node gave, `host:port`. Without a host it is on this node's.
+    pub(crate) fn named(&self, address: &str) -> Option<Self> {
+        let (host, port) = address.rsplit_once(':')?;
+        let host = if host.is_empty() { self.host() } else { host };
+        Some(Self::new(host, port.parse().ok()?))
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (host, port) = &*self.0;
+        if *port == 0 { f.write_str(host) } else { write!(f, "{host}:{port}") }
+    }
+}
+
+/// Which nodes serve the slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Topology {
+    /// One server serves all.
+    One(Node),
+    /// The nodes of a cluster serve ranges of slots.
+    Cluster(Vec<Range>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    slots: std::ops::RangeInclusive<u16>,
+    primary: Node,
+    replicas: Vec<Node>,
+}
+
+impl Topology {
+    /// Reads a node's answer to `CLUSTER SLOTS`. A server that is in no cluster answers with an error.
+    pub(crate) fn parse(answer: Value, answering: &Node) -> Result<Self, RedisFilterError> {
+        match answer {
+            Value::ServerError(error) if is_no_cluster(&error) => Ok(Self::One(answering.clone())),
+            Value::ServerError(error) => Err(refusal(answering, &error)),
+            Value::Array(ranges) => {
+                let ranges = ranges.into_iter().map(|range| parse_range(range, answering)).collect::<Option<Vec<_>>>();
+                ranges.map(Self::Cluster).ok_or_else(|| refused(answering))
+            }
+            _ => Err(refused(answering)),
+        }
+    }
+
+    /// The node for a slot: its primary or, with `turn`, one of its replicas. `None` if no node serves the slot.
+    pub(crate) fn node(&self, slot: u16, turn: Option<usize>) -> Option<&Node> {
+        match self {
+            Self::One(node) => Some(node),
+            Self::Cluster(ranges) => {
+                let range = ranges.iter().find(|range| range.slots.contains(&slot))?;
+                let replica = turn.filter(|_| !range.replicas.is_empty());
+                Some(replica.map_or(&range.primary, |turn| &range.replicas[turn % range.replicas.len()]))
+            }
+        }
+    }
+
+    /// The nodes that take keys.
+    pub(crate) fn primaries(&self) -> Vec<Node> {
+        match self {
+            Self::One(node) => vec![node.clone()],
+            Self::Cluster(ranges) => {
+                let mut nodes: Vec<Node> = Vec::new();
+                for Range { primary, .. } in ranges {
+                    if !nodes.contains(primary) {
+                        nodes.push(primary.clone());
+                    }
+                }
+                nodes
+            }
+        }
+    }
+
+    /// The nodes to ask for the topology. Another one is first each time, since a node that is cut off from the others
+    /// gives an old answer. None if there is only one server.
+    pub(crate) fn to_ask(&self, seeds: impl Iterator<Item = Node>, turns: &mut usize) -> Vec<Node> {
+        let Self::Cluster(ranges) = self else { return Vec::new() };
+        let mut nodes: Vec<Node> = Vec::new();
+        for node in ranges.iter().flat_map(|range| [&range.primary].into_iter().chain(&range.replicas)) {
+            if !nodes.contains(node) {
+                nodes.push(node.clone());
+            }
+        }
+        let others: Vec<Node> = seeds.filter(|seed| !nodes.contains(seed)).collect();
+        nodes.extend(others);
+        let first = *turns % nodes.len().max(1);
+        nodes.rotate_left(first);
+        *turns += 1;
+        nodes
+    }
+}
+
+fn is_no_cluster(error: &ServerError) -> bool {
+    error.details().is_some_and(|details| details.contains("cluster support disabled"))
+}
+
+/// The error for a command that a node refused, if waiting does not help.
+pub(crate) fn refusal(node: &Node, error: &ServerError) -> RedisFilterError {
+    let (node, message) = (node.to_string(), error.to_string());
+    match (error.kind(), error.code()) {
+        (Some(ServerErrorKind::NoPerm), _) | (None, "NOAUTH" | "WRONGPASS") => {
+            RedisFilterError::Denied { node, message }
+        }
+        _ => RedisFilterError::Refused { node, message },
+    }
+}
+
+fn refused(node: &Node) -> RedisFilterError {
+    RedisFilterError::Refused {
+        node: node.to_string(),
+        message: "its answer to CLUSTER SLOTS makes no sense".to_owned(),
+    }
+}
+
+/// A range is its first slot, its last slot and its nodes, the primary first. A node is its host, its port, and more.
+fn parse_range(range: Value, answering: &Node) -> Option<Range> {
+    let Value::Array(range) = range else { return None };
+    let [Value::Int(first), Value::Int(last), nodes @ ..] = &range[..] else { return None };
+    let mut nodes = nodes.iter().filter_map(|node| {
+        let Value::Array(node) = node else { return None };
+        let [host, Value::Int(port), ..] = &node[..] else { return None };
+        let host = match host {
+            Value::BulkString(host) => str::from_utf8(host).ok()?,
+            Value::SimpleString(host) => host,
+            // The node does not know its host: it is the one that was asked.
+            Value::Nil => "",
+            _ => return None,
+        };
+        // The cluster does not know the address of the node "?".
+        let host = if host.is_empty() { answering.host() } else { host };
+        (host != "?").then(|| Some(Node::new(host, u16::try_from(*port).ok()?)))?
+    });
+    let primary = nodes.next()?;
+    let slots = u16::try_from(*first).ok()?..=u16::try_from(*last).ok()?;
+    Some(Range { slots, primary, replicas: nodes.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(host: &str, port: i64) -> Value {
+        Value::Array(vec![Value::BulkString(host.into()), Value::Int(port), Value::BulkString(b"id".to_vec())])
+    }
+
+    #[test]
+    fn slots_find_their_nodes() {
+        let range =
+            |first, last, nodes: Vec<Value>| Value::Array([vec![Value::Int(first), Value::Int(last)], nodes].concat());
+        let asked = Node::new("asked", 1);
+        let answer = Value::Array(vec![
+            range(0, 99, vec![node("a", 7000), node("b", 7001), node("?", 0), node("c", 7002)]),
+            range(100, 199, vec![node("", 7003)]),
+        ]);
+        let topology = Topology::parse(answer, &asked).unwrap();
+        assert_eq!(topology.node(0, None), Some(&Node::new("a", 7000)));
+        assert_eq!(topology.node(99, Some(0)), Some(&Node::new("b", 7001)));
+        assert_eq!(topology.node(99, Some(3)), Some(&Node::new("c", 7002)));
+        assert_eq!(topology.node(100, None), Some(&Node::new("asked", 7003)));
+        assert_eq!(topology.node(100, Some(5)), Some(&Node::new("asked", 7003)));
+        assert_eq!(topology.node(200, None), None);
+        // All are asked for the topology, and a seed that is not among them.
+        let (mut turns, seeds) = (0, [asked.clone(), Node::new("c", 7002)]);
+        let mut order =
+            || topology.to_ask(seeds.iter().cloned(), &mut turns).iter().map(Node::port).collect::<Vec<_>>();
+        assert_eq!([order(), order()], [[7000, 7001, 7002, 7003, 1], [7001, 7002, 7003, 1, 7000]]);
+        turns = 6;
+        assert_eq!(topology.to_ask([].into_iter(), &mut turns)[0].port(), 7002);
+        assert_eq!(Topology::Cluster(Vec::new()).to_ask([].into_iter(), &mut turns), []);
+        assert_eq!(Topology::One(asked.clone()).to_ask(seeds.into_iter(), &mut turns), []);
+        for nonsense in [Value::Nil, Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 1, vec![])])] {
+            let message = "its answer to CLUSTER SLOTS makes no sense".into();
+            let refused = RedisFilterError::Refused { node: "asked:1".into(), message };
+            assert_eq!(Topology::parse(nonsense, &asked), Err(refused));
+        }
+    }
+
+    #[test]
+    fn refusals_are_told_apart() {
+        let parse = |line: &str| {
+            let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+            Topology::parse(answer, &Node::new("n", 1))
+        };
+        assert_eq!(parse("ERR This instance has cluster support disabled"), Ok(Topology::One(Node::new("n", 1))));
+        for line in ["NOAUTH Authentication required.", "WRONGPASS invalid password", "NOPERM no permissions"] {
+            let Err(RedisFilterError::Denied { node, message }) = parse(line) else { panic!("{line}") };
+            assert!(node == "n:1" && message.contains(line.split_once(' ').unwrap().1), "{node} {message}");
+        }
+        let Err(RedisFilterError::Refused { node, message }) = parse("ERR unknown command") else { panic!() };
+        assert!(node == "n:1" && message.contains("unknown command"), "{node} {message}");
+    }
+
+    #[test]
+    fn a_node_names_another() {
+        let node = Node::new("here", 7000);
+        assert_eq!(node.named("there:7001"), Some(Node::new("there", 7001)));
+        assert_eq!(node.named(":7001"), Some(Node::new("here", 7001)));
+        assert_eq!(node.named("::1:7001"), Some(Node::new("::1", 7001)));
+        assert_eq!(node.named("there"), None);
+    }
+}

@@ -1,0 +1,565 @@
+//! One server, clients that block.
+
+use crate::proxy::{Proxy, Random};
+use crate::servers::{Server, free_port};
+use crate::{Size, Tally, create, failed, roomy, small};
+use bloomline::{BloomFilter, MergeError};
+use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Numbers, many of them more than once.
+fn repeating(random: &mut Random, length: usize, distinct: u64) -> Vec<u64> {
+    (0..length).map(|_| random.below(distinct)).collect()
+}
+
+/// The shared filter and a local one answer the same, whatever they are asked, and have the same bits.
+fn check_equal(server: &Server, name: &str, size: &Size, keys: usize) {
+    let mut shared = create(&server.address(), name, size);
+    let mut local: BloomFilter = size.clone().build().unwrap();
+    assert_eq!(shared.download().unwrap(), local);
+    let mut random = Random::new(7);
+    let mut left = keys;
+    while left > 0 {
+        // One key, a few, or more than go to the server together.
+        let length = ([1, 3, 1000, 9000][random.below(4) as usize]).min(left);
+        left -= length;
+        let batch = repeating(&mut random, length, keys as u64 / 2);
+        let mut answers = [vec![true; length], vec![false; length]];
+        let count = shared.insert_batch(&batch, &mut answers[0]).unwrap();
+        assert_eq!(local.insert_batch(&batch, &mut answers[1]), count);
+        assert!(answers[0] == answers[1], "{name}");
+        let asked = repeating(&mut random, length, keys as u64);
+        let count = shared.contains_batch(&asked, &mut answers[0]).unwrap();
+        assert_eq!(local.contains_batch(&asked, &mut answers[1]), count);
+        assert!(answers[0] == answers[1], "{name}");
+    }
+    for key in keys as u64..keys as u64 + 20 {
+        assert_eq!(shared.contains(&key).unwrap(), local.contains(&key));
+        assert_eq!(shared.insert(&key).unwrap(), local.insert(&key));
+        assert_eq!(shared.insert(&key), Ok(false));
+    }
+    let hashes: Vec<u64> = (0..9000).map(|_| random.next()).collect();
+    let mut answers = [vec![true; hashes.len()], vec![false; hashes.len()]];
+    for insert in [false, true, false] {
+        let [ours, theirs] = &mut answers;
+        let counts = match insert {
+            true => (shared.insert_hashes(&hashes, ours), local.insert_hashes(&hashes, theirs)),
+            false => (shared.contains_hashes(&hashes, ours), local.contains_hashes(&hashes, theirs)),
+        };
+        assert!(counts.0 == Ok(counts.1) && ours == theirs, "{name}");
+    }
+    assert_eq!(shared.uncertain(), 0);
+    assert!(shared.download().unwrap() == local, "{name}");
+}
+
+#[test]
+fn it_answers_as_a_local_filter_and_has_its_bits() {
+    let Some(server) = Server::start("") else { return };
+    for (probes, keys) in [(4, 2000), (8, 10_000), (12, 20_000), (16, 5000)] {
+        // So full that many keys are false positives.
+        let size = BloomFilter::builder().memory(keys / 2).probes(probes).seed(probes.into());
+        check_equal(&server, &format!("{probes} probes"), &size, keys);
+    }
+    for (keys, rate) in [(1, 0.5), (10_000, 0.1), (10_000, 1e-9)] {
+        let size = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
+        check_equal(&server, &format!("{keys} keys at {rate}"), &size, 20_000);
+    }
+    check_equal(&server, "three shards", &roomy(), 20_000);
+}
+
+#[test]
+fn filters_go_up_and_down() {
+    let Some(server) = Server::start("") else { return };
+    let mut shared = create(&server.address(), "f", &roomy());
+    let mut local: BloomFilter = roomy().build().unwrap();
+    let mut new = [false; 1000];
+    let keys: Vec<u64> = (0..1000).collect();
+    shared.insert_batch(&keys, &mut new).unwrap();
+    let later: Vec<u64> = (500..1500).collect();
+    local.insert_batch(&later, &mut new);
+    shared.upload(&local).unwrap();
+    local.insert_batch(&keys, &mut new);
+    assert!(shared.download().unwrap() == local);
+    // Nothing but the filter is left: three shards, and what it is.
+    assert_eq!(server.tell::<u64>("DBSIZE"), 4);
+
+    for (other, expected) in [
+        (roomy().seed(1), MergeError::Seed),
+        (roomy().probes(8), MergeError::Probes { ours: 12, theirs: 8 }),
+        (roomy().memory(1 << 20), MergeError::Blocks { ours: 40 << 14, theirs: 1 << 14 }),
+    ] {
+        let mut other: BloomFilter = other.build().unwrap();
+        other.insert(&7000);
+        assert_eq!(shared.upload(&other), Err(RedisFilterError::Merge(expected)));
+    }
+    assert!(shared.download().unwrap() == local);
+
+    let empty: BloomFilter = small().build().unwrap();
+    let mut untouched = create(&server.address(), "untouched", &small());
+    untouched.upload(&empty).unwrap();
+    assert_eq!(untouched.download().unwrap(), empty);
+}
+
+#[test]
+fn a_copy_that_is_left_over_after_an_error_is_removed_in_time() {
+    let Some(server) = Server::start("") else { return };
+    server.tell::<()>("ACL SETUSER half on >hush ~* &* +@all -bitop");
+    let address = RedisServer::new(&format!("redis://half:hush@127.0.0.1:{}", server.port)).unwrap();
+    let mut shared = create(&address, "f", &small());
+    let mut local: BloomFilter = small().build().unwrap();
+    local.insert(&1);
+    let error = failed(shared.upload(&local), &["'bitop'"]);
+    assert!(matches!(error, RedisFilterError::Denied { .. }), "{error:?}");
+    assert_eq!(shared.contains(&1), Ok(false));
+    let copies: Vec<String> = server.tell("KEYS cbf:{f:0}:upload:*");
+    assert_eq!(copies.len(), 1);
+    let seconds: i64 = server.tell(&format!("TTL {}", copies[0]));
+    assert!((500..=600).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn answers_must_be_as_many_as_keys() {
+    let Some(server) = Server::start("") else { return };
+    let filter = create(&server.address(), "f", &small());
+    type Call = fn(&mut RedisBloomFilter, &mut [bool]) -> Result<usize, RedisFilterError>;
+    let calls: [Call; 4] = [
+        |filter, new| filter.insert_batch(&[1, 2], new),
+        |filter, found| filter.contains_batch(&[1, 2], found),
+        |filter, new| filter.insert_hashes(&[1, 2], new),
+        |filter, found| filter.contains_hashes(&[1, 2], found),
+    ];
+    for call in calls {
+        let mut filter = filter.another();
+        let panic = thread::spawn(move || call(&mut filter, &mut [false; 3])).join().expect_err("it must panic");
+        let message = panic.downcast_ref::<String>().unwrap();
+        assert_eq!(message, "a batch of 2 keys needs as many answers, not 3");
+    }
+    // Nothing was inserted.
+    assert_eq!(server.calls("bitfield"), 0);
+}
+
+#[test]
+fn clients_that_race_claim_each_key_once() {
+    let Some(server) = Server::start("") else { return };
+    for clients in [2, 4] {
+        for size in [1, 250, 5000] {
+            let tally = Tally::new(if size == 1 { 1000 } else { 20_000 });
+            let filter = create(&server.address(), &format!("{clients} clients, {size}"), &roomy());
+            tally.insert_by(&filter, clients, size, || {});
+            tally.assert_once_each();
+        }
+    }
+}
+
+/// Clients whose connections break.
+fn check_chaos(seed: u64, clients: u64, keys: u64) {
+    let Some(server) = Server::start("") else { return };
+    let proxy = Proxy::start(server.port, seed);
+    let tally = Tally::new(keys);
+    let filter = create(&proxy.address(), "f", &roomy());
+    proxy.break_connections();
+    tally.insert_by(&filter, clients, 500, || {});
+    tally.assert_none_lost();
+    assert!(proxy.cuts() > 0 && tally.uncertain() > 0, "{} cuts, {} uncertain", proxy.cuts(), tally.uncertain());
+}
+
+#[test]
+fn no_key_is_lost_where_connections_break() {
+    check_chaos(1, 2, 10_000);
+    check_chaos(2, 4, 10_000);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn no_key_is_lost_where_connections_break_for_long() {
+    for seed in 10..20 {
+        check_chaos(seed, 1 + seed % 4, 40_000);
+    }
+}
+
+#[test]
+fn a_mirror_answers_for_the_server_and_no_more() {
+    let Some(mut server) = Server::start("") else { return };
+    let proxy = Proxy::start(server.port, 3);
+    // Many times the server refuses connections.
+    let patient = proxy.address().patience(Duration::from_secs(60));
+    let mut filter = create(&patient, "f", &roomy()).with_mirror().unwrap();
+    let mut other = create(&server.address(), "f", &roomy());
+    proxy.break_connections();
+    let (keys, others): (Vec<u64>, Vec<u64>) = ((0..3000).collect(), (3000..6000).collect());
+    for keys in keys.chunks(500) {
+        filter.insert_batch(keys, &mut vec![false; keys.len()]).unwrap();
+    }
+    other.insert_batch(&others, &mut [false; 3000]).unwrap();
+    let have = other.download().unwrap();
+    // What the other client inserted is known once it was asked for.
+    assert_eq!(filter.contains_batch(&others[..1000], &mut [false; 1000]), Ok(1000));
+
+    server.kill();
+    drop(proxy);
+    let calls = Instant::now();
+    let mut found = [false; 4000];
+    let known: Vec<u64> = (0..4000).collect();
+    assert_eq!(filter.contains_batch(&known, &mut found), Ok(4000));
+    assert_eq!(filter.another().insert_batch(&known, &mut found), Ok(0));
+    assert!(calls.elapsed() < Duration::from_secs(1));
+    assert!(known.iter().all(|key| have.contains(key)));
+}
+
+#[test]
+fn what_a_mirror_lacks_needs_the_server() {
+    let Some(mut server) = Server::start("--appendonly yes --appendfsync always") else { return };
+    let address = server.address().patience(Duration::from_millis(20));
+    let mut filter = create(&address, "f", &small()).with_mirror().unwrap();
+    filter.insert(&1).unwrap();
+    server.kill();
+    assert_eq!(filter.insert(&1), Ok(false));
+    // The first goes over a connection that has ended unnoticed: nobody knows how far it came.
+    assert_eq!((filter.insert(&2), filter.uncertain()), (Ok(true), 1));
+    for key in 3..20 {
+        for result in [filter.insert(&key), filter.contains(&key)] {
+            assert_unreachable(result, server.port, "refused");
+        }
+    }
+    // What was in doubt is asked for again.
+    server.relaunch();
+    server.await_answer();
+    assert_eq!(filter.contains(&2), Ok(false));
+}
+
+/// The call must fail because this node could not be reached, for this reason. Returns for how long it was tried.
+#[track_caller]
+fn assert_unreachable<T>(result: Result<T, RedisFilterError>, port: u16, reason: &str) -> Duration {
+    match failed(result, &["check that it runs"]) {
+        RedisFilterError::Unreachable { node, waited, message } => {
+            assert!(node == format!("127.0.0.1:{port}") && message.contains(reason), "{node}: {message}");
+            waited
+        }
+        error => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_given_up() {
+    let port = free_port();
+    let started = Instant::now();
+    let address = RedisServer::new(&format!("redis://127.0.0.1:{port}")).unwrap();
+    assert_unreachable(RedisBloomFilter::create(&address, "f", &small()), port, "refused");
+    // It takes connections, and that is all.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let address = RedisServer::new(&format!("redis://127.0.0.1:{port}")).unwrap();
+    let address = address.connect_timeout(Duration::from_millis(300)).response_timeout(Duration::from_millis(300));
+    let waited = assert_unreachable(RedisBloomFilter::create(&address, "f", &small()), port, "timed out");
+    assert!(waited >= Duration::from_millis(300), "{waited:?}");
+    assert!(started.elapsed() < Duration::from_secs(3));
+}
+
+#[test]
+fn a_claim_without_an_answer_is_reported() {
+    let Some(server) = Server::start("") else { return };
+    let short = Duration::from_millis(200);
+    let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
+    let mut filter = create(&address, "f", &small());
+    // The shard has its length.
+    filter.insert(&0).unwrap();
+    server.signal("STOP");
+    let started = Instant::now();
+    let mut new = [false; 3];
+    let waited = assert_unreachable(filter.insert_batch(&[1, 2, 1], &mut new), server.port, "timed out");
+    assert!(waited >= 3 * short && started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert_eq!((new, filter.uncertain()), ([true, true, false], 2));
+    server.signal("CONT");
+    // What was sent is carried out; nobody else is told of it.
+    server.await_answer();
+    assert_eq!(create(&server.address(), "f", &small()).insert_batch(&[1, 2, 3], &mut new), Ok(1));
+    assert_eq!(new, [false, false, true]);
+}
+
+/// Keys that are there are read, and cost no claim. While most keys are new, they are claimed at once.
+#[test]
+fn keys_are_claimed_where_a_read_does_not_find_them() {
+    let Some(server) = Server::start("") else { return };
+    let keys: Vec<u64> = (0..40_000).collect();
+    let mut new = vec![false; keys.len()];
+    let mut first = create(&server.address(), "f", &small());
+    assert_eq!(first.insert_batch(&keys[..20_000], &mut new[..20_000]), Ok(20_000));
+    // The mark of the one shard is a command, too.
+    assert_eq!(server.calls("bitfield"), 20_000 + 1);
+    // The first portion was read, and the end of the shard twice.
+    let reads = server.calls("getrange");
+    assert!((4096..4096 + 10).contains(&reads), "{reads}");
+    let mut second = create(&server.address(), "f", &small());
+    assert_eq!(second.insert_batch(&keys, &mut new), Ok(20_000));
+    assert!(new.iter().zip(&keys).all(|(&new, &key)| new == (key >= 20_000)));
+    assert_eq!(server.calls("bitfield"), 40_000 + 2);
+    let reads = server.calls("getrange") - reads;
+    assert!((20_000..36_000).contains(&reads), "{reads}");
+    // Few keys are claimed without a read, which would be another round trip.
+    let reads = server.calls("getrange");
+    assert_eq!((second.insert(&1u64), second.insert_batch(&[2u64, 3, 50_000], &mut [false; 3])), (Ok(false), Ok(1)));
+    assert!(server.calls("getrange") < reads + 3);
+}
+
+#[test]
+fn a_read_without_an_answer_claims_nothing() {
+    let Some(server) = Server::start("") else { return };
+    let address = server.address().patience(Duration::from_millis(300)).response_timeout(Duration::from_millis(100));
+    let mut filter = create(&address, "f", &small());
+    let keys: Vec<u64> = (0..1000).collect();
+    let mut new = vec![false; keys.len()];
+    assert_eq!(filter.insert_batch(&keys[..500], &mut new[..500]), Ok(500));
+    assert_eq!(filter.insert_batch(&keys[..500], &mut new[..500]), Ok(0));
+    server.signal("STOP");
+    assert!(filter.insert_batch(&keys, &mut new).is_err());
+    server.signal("CONT");
+    assert_eq!((filter.uncertain(), new.iter().filter(|new| **new).count()), (0, 0));
+    assert_eq!(filter.insert_batch(&keys, &mut new), Ok(500));
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
+    let Some(server) = Server::start("") else { return };
+    let mut filter = create(&server.address(), "f", &roomy());
+    let keys: Vec<u64> = (0..1000).collect();
+    assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]), Ok(1000));
+    server.tell::<()>("CLIENT KILL TYPE normal");
+    thread::sleep(Duration::from_millis(1100));
+    assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]), Ok(0));
+    assert_eq!(filter.uncertain(), 0);
+}
+
+#[test]
+fn addresses_of_all_kinds_lead_to_the_server() {
+    let Some(server) = Server::start("--unixsocket socket") else { return };
+    let port = server.port;
+    create(&server.address(), "f", &small()).insert(&1).unwrap();
+    let socket = server.folder.path().join("socket").display().to_string();
+    let reached = [
+        format!("unix://{socket}"),
+        format!("redis://localhost:{port}"),
+        // Of several, one must be there.
+        format!("redis://127.0.0.1:{},redis://127.0.0.1:{port}", free_port()),
+    ];
+    for url in reached {
+        let server = RedisServer::new(&url).unwrap();
+        assert_eq!(RedisBloomFilter::open(&server, "f").unwrap().insert(&1), Ok(false), "{url}");
+    }
+    let other = RedisServer::new(&format!("redis://127.0.0.1:{port}/1")).unwrap();
+    let error = failed(RedisBloomFilter::open(&other, "f"), &[]);
+    assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
+}
+
+#[test]
+fn clients_that_create_a_filter_at_once_share_it() {
+    let Some(server) = Server::start("") else { return };
+    let meeting = Barrier::new(4);
+    let claims = thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    meeting.wait();
+                    create(&server.address(), "f", &small()).insert("key").unwrap()
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| u32::from(client.join().unwrap())).sum::<u32>()
+    });
+    assert_eq!(claims, 1);
+    // Of two sizes, one is the filter's.
+    let sizes = [small(), small().seed(9)];
+    let address = server.address();
+    let results = thread::scope(|scope| {
+        let clients = sizes.each_ref().map(|size| {
+            let address = &address;
+            scope.spawn(move || RedisBloomFilter::create(address, "g", size))
+        });
+        clients.map(|client| client.join().unwrap())
+    });
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+    let error = results.into_iter().find_map(Result::err).unwrap();
+    assert_eq!(error, RedisFilterError::Seed { name: "g".to_owned() });
+}
+
+#[test]
+fn stats_tell_how_full_it_is() {
+    let Some(server) = Server::start("") else { return };
+    let mut filter = create(&server.address(), "f", &roomy());
+    let plan = filter.plan();
+    let stats = filter.stats().unwrap();
+    assert_eq!((stats.fill_ratio, stats.estimated_keys, stats.expected_fpr, stats.stored_bytes), (0.0, 0.0, 0.0, 0));
+    let keys: Vec<u64> = (0..50_000).collect();
+    filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
+    let stats = filter.stats().unwrap();
+    assert_eq!(stats.fill_ratio, filter.download().unwrap().fill_ratio());
+    // Keys mostly have their blocks for themselves: the bits in common are few, and the estimate is that good.
+    assert!((stats.estimated_keys / 50_000.0 - 1.0).abs() < 0.01, "{stats:?}");
+    assert!((stats.expected_fpr / plan.expected_fpr(50_000) - 1.0).abs() < 0.2, "{stats:?}");
+    // All three shards have their whole length.
+    assert_eq!(stats.stored_bytes, 40 << 20);
+}
+
+#[test]
+fn a_deleted_filter_leaves_nothing() {
+    let Some(server) = Server::start("") else { return };
+    let mut filter = create(&server.address(), "f", &roomy());
+    create(&server.address(), "ff", &small()).insert(&1).unwrap();
+    filter.insert_batch(&(0..1000).collect::<Vec<u64>>(), &mut [false; 1000]).unwrap();
+    filter.delete().unwrap();
+    let error = failed(RedisBloomFilter::open(&server.address(), "f"), &["create it"]);
+    assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
+    assert_eq!(RedisBloomFilter::open(&server.address(), "ff").unwrap().contains(&1), Ok(true));
+    assert_eq!(server.tell::<u64>("DBSIZE"), 2);
+    assert_eq!(create(&server.address(), "f", &small()).insert(&1), Ok(true));
+}
+
+#[test]
+fn a_script_that_runs_is_waited_for() {
+    let Some(server) = Server::start("--lua-time-limit 50") else { return };
+    let mut filter = create(&server.address(), "f", &small());
+    filter.insert(&0).unwrap();
+    let runtime = crate::tasks::runtime();
+    let address = server.address();
+    let mut other = runtime.block_on(AsyncRedisBloomFilter::open(&address, "f")).unwrap();
+    thread::scope(|scope| {
+        let _killer = keep_busy(scope, &server);
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(500));
+            server.tell::<()>("SCRIPT KILL");
+        });
+        let started = Instant::now();
+        assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(3));
+        assert_eq!(runtime.block_on(other.insert_batch(&[3, 4], &mut [false; 2])), Ok(1));
+        assert!(started.elapsed() >= Duration::from_millis(300));
+    });
+    assert_eq!((filter.uncertain(), other.uncertain()), (0, 0));
+    // For as long as the caller has patience.
+    thread::scope(|scope| {
+        let _killer = keep_busy(scope, &server);
+        let address = server.address().patience(Duration::from_millis(200));
+        failed(RedisBloomFilter::open(&address, "f"), &["BUSY"]);
+        // Somebody who comes meanwhile waits, too.
+        scope.spawn(|| assert_eq!(RedisBloomFilter::open(&server.address(), "f").unwrap().insert(&1), Ok(false)));
+        thread::sleep(Duration::from_millis(300));
+        server.tell::<()>("SCRIPT KILL");
+    });
+}
+
+/// Runs a script until it is killed, and waits until it runs.
+fn keep_busy<'a>(scope: &'a thread::Scope<'a, '_>, server: &'a Server) -> Killer<'a> {
+    scope.spawn(|| {
+        let mut connection = server.client().unwrap();
+        redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
+    });
+    let killer = Killer(server);
+    crate::servers::eventually("it is busy", || is_busy(server));
+    killer
+}
+
+/// Ends scripts also where the test fails.
+struct Killer<'a>(&'a Server);
+
+impl Drop for Killer<'_> {
+    fn drop(&mut self) {
+        let mut connection = redis::Client::open(self.0.url()).unwrap().get_connection().unwrap();
+        _ = redis::cmd("SCRIPT").arg("KILL").exec(&mut connection);
+    }
+}
+
+fn is_busy(server: &Server) -> bool {
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    redis::cmd("GET").arg("x").exec(&mut connection).is_err()
+}
+
+#[test]
+fn a_server_with_too_many_clients_is_named_and_waited_for() {
+    let Some(server) = Server::start("--maxclients 10") else { return };
+    let mut filter = create(&server.address(), "f", &small());
+    filter.insert(&0).unwrap();
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut all: Vec<_> = std::iter::from_fn(|| {
+        let mut connection = client.get_connection().ok()?;
+        redis::cmd("PING").exec(&mut connection).ok().map(|()| connection)
+    })
+    .collect();
+    assert!(!all.is_empty());
+    failed(RedisBloomFilter::open(&server.address(), "f"), &["maxclients"]);
+    let mut other = filter.another();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.insert_batch(&[0, 1], &mut [false; 2]));
+        thread::sleep(Duration::from_millis(300));
+        all.clear();
+        assert_eq!(waiting.join().unwrap(), Ok(1));
+    });
+    assert_eq!(other.uncertain(), 0);
+}
+
+#[test]
+fn a_call_ends_soon_when_it_is_told_to() {
+    let Some(server) = Server::start("") else { return };
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut filter = create(&server.address().end_when(Arc::clone(&flag)), "f", &small());
+    filter.insert(&0).unwrap();
+    server.signal("STOP");
+    let mut new = [false; 3];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            flag.store(true, Ordering::Relaxed);
+        });
+        let started = Instant::now();
+        assert_eq!(failed(filter.insert_batch(&[0, 1, 2], &mut new), &["told to end"]), RedisFilterError::Ended);
+        assert!((1..4).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+    });
+    assert_eq!((new, filter.uncertain()), ([true; 3], 3));
+    // From then on at once.
+    let started = Instant::now();
+    assert_eq!(filter.insert(&5), Err(RedisFilterError::Ended));
+    assert!(started.elapsed().as_millis() < 500);
+    server.signal("CONT");
+}
+
+#[test]
+fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
+    let Some(server) = Server::start("") else { return };
+    let end = Arc::new(AtomicBool::new(false));
+    let question = Arc::clone(&end);
+    let address = server.address().end_if(move || question.load(Ordering::Relaxed));
+    let mut filter = create(&address, "f", &small());
+    filter.insert(&0).unwrap();
+    server.signal("STOP");
+    let mut new = [false; 3];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            end.store(true, Ordering::Relaxed);
+        });
+        let started = Instant::now();
+        assert_eq!(filter.insert_batch(&[0, 1, 2], &mut new), Err(RedisFilterError::Ended));
+        // Without the second that a flag leaves.
+        assert!(started.elapsed().as_millis() < 1000, "{:?}", started.elapsed());
+    });
+    assert_eq!((new, filter.uncertain()), ([true; 3], 3));
+    end.store(false, Ordering::Relaxed);
+    server.signal("CONT");
+    assert_eq!(filter.insert(&5), Ok(true));
+    assert_eq!(filter.contains(&0), Ok(true));
+}
+
+#[test]
+fn an_answer_in_single_bytes_has_no_more_time_than_another() {
+    let Some(server) = Server::start("") else { return };
+    let proxy = Proxy::start(server.port, 1);
+    let short = Duration::from_millis(500);
+    let mut filter =
+        create(&proxy.address().response_timeout(short).connect_timeout(short).patience(short), "f", &small());
+    filter.insert(&0).unwrap();
+    proxy.dribble();
+    let started = Instant::now();
+    let error = failed(filter.insert_batch(&[1, 2], &mut [false; 2]), &["timed out"]);
+    assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}

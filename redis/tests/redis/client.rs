@@ -1,0 +1,119 @@
+//! A client in another language: tests/data/server.py, which was written from docs/FORMAT.md alone.
+
+use crate::python::python;
+use crate::servers::Server;
+use crate::{create, roomy, small};
+use bloomline::BloomFilter;
+use bloomline_redis::RedisBloomFilter;
+use std::io::Write;
+use std::process::{Output, Stdio};
+
+const SERVER: &str = "../tests/data/server.py";
+
+/// What the client does and prints, asked for these keys. `None` without Python.
+fn client(server: &Server, name: &str, call: &str, keys: &[String]) -> Option<Output> {
+    let mut command = python(SERVER)?;
+    command.args([&server.port.to_string(), name, call]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A client that refuses ends before it reads them.
+    _ = child.stdin.take().unwrap().write_all(keys.join("\n").as_bytes());
+    Some(child.wait_with_output().unwrap())
+}
+
+/// Its answer for each key.
+#[track_caller]
+fn answers(server: &Server, name: &str, call: &str, keys: &[String]) -> Vec<bool> {
+    let output = client(server, name, call, keys).expect("Python was found");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(|line| line == b"1").collect()
+}
+
+fn keys(range: std::ops::Range<u32>) -> Vec<String> {
+    range.map(|key| format!("key {key}")).collect()
+}
+
+#[test]
+fn it_sees_the_keys_of_the_library_and_the_library_sees_its_keys() {
+    let (Some(server), Some(_)) = (Server::start(""), python(SERVER)) else { return };
+    for (name, size) in [("one shard", small()), ("three shards", roomy()), ("16 probes", small().probes(16))] {
+        let mut filter = create(&server.address(), name, &size);
+        let ours = keys(0..1000);
+        let mut new = vec![false; 1000];
+        assert_eq!(filter.insert_batch(&ours, &mut new), Ok(1000));
+        let asked = keys(0..3000);
+        let mut local: BloomFilter = size.clone().build().unwrap();
+        local.insert_batch(&ours, &mut new);
+        let contains: Vec<bool> = asked.iter().map(|key| local.contains(key)).collect();
+        assert_eq!(answers(&server, name, "contains", &asked), contains);
+
+        let theirs = keys(500..1500);
+        let claimed: Vec<bool> = theirs.iter().map(|key| local.insert(key)).collect();
+        assert_eq!(answers(&server, name, "insert", &theirs), claimed);
+        assert!(claimed[500..].iter().filter(|new| **new).count() > 490, "{name}");
+        let mut found = vec![false; 3000];
+        filter.contains_batch(&asked, &mut found).unwrap();
+        let contains: Vec<bool> = asked.iter().map(|key| local.contains(key)).collect();
+        assert_eq!(found, contains);
+        // Bit by bit, also where a shard was begun by the client.
+        assert!(filter.download().unwrap() == local, "{name}");
+    }
+}
+
+/// Whoever comes first, each key is new to one client.
+#[test]
+fn it_claims_each_key_once_beside_the_library() {
+    const KEYS: u32 = 20_000;
+    let (Some(server), Some(_)) = (Server::start(""), python(SERVER)) else { return };
+    let mut filter = create(&server.address(), "f", &roomy());
+    let asked = keys(0..KEYS);
+    let mut ours = vec![false; asked.len()];
+    let theirs = std::thread::scope(|scope| {
+        let theirs = scope.spawn(|| answers(&server, "f", "insert", &asked));
+        // From the other end, so that the two meet.
+        for (key, new) in asked.iter().zip(&mut ours).rev() {
+            *new = filter.insert(key).unwrap();
+        }
+        theirs.join().unwrap()
+    });
+    for (key, (ours, theirs)) in asked.iter().zip(ours.iter().zip(&theirs)) {
+        assert!(ours != theirs, "{key}: {ours} {theirs}");
+    }
+    assert_eq!(filter.uncertain(), 0);
+}
+
+#[test]
+fn it_refuses_what_it_does_not_know() {
+    let (Some(server), Some(_)) = (Server::start(""), python(SERVER)) else { return };
+    let refused = |name: &str| {
+        let output = client(&server, name, "contains", &keys(0..1)).expect("Python was found");
+        assert!(!output.status.success() && output.stdout.is_empty());
+        String::from_utf8(output.stderr).unwrap().trim_end().lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(refused("none"), "format.Refused: no such filter");
+    create(&server.address(), "f", &small());
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let mut describe = |name: &str, line: &str| {
+        redis::cmd("SET").arg(format!("cbf:{{{name}:meta}}")).arg(line).exec(&mut connection).unwrap();
+    };
+    let line: String = server.tell("GET cbf:{f:meta}");
+    for (name, from, to, reason) in [
+        ("newer", "version=2", "version=3", "another version"),
+        ("older", "version=2", "version=1", "another version"),
+        ("layout", "words4", "classic", "another layout"),
+        ("shard", "shard=16777152", "shard=64", "another layout"),
+        ("probes", "probes=8", "probes=9", "a bad value"),
+        ("blocks", "blocks=16384", "blocks=0", "a bad value"),
+        ("seed", "seed=6", "seed=7", "another hash"),
+    ] {
+        assert!(line.contains(from), "{line}");
+        describe(name, &line.replace(from, to));
+        assert_eq!(refused(name), format!("format.Refused: {reason}"), "{name}");
+        assert!(RedisBloomFilter::open(&server.address(), name).is_err(), "{name}");
+    }
+    // In any order, with fields that it does not know.
+    let mut words: Vec<&str> = line.split(' ').skip(1).chain(["later=1"]).collect();
+    words.reverse();
+    describe("order", &format!("bloomline {}", words.join(" ")));
+    assert_eq!(answers(&server, "order", "contains", &keys(0..2)), [false, false]);
+    RedisBloomFilter::open(&server.address(), "order").unwrap();
+}

@@ -1,0 +1,208 @@
+//! Clusters: nodes that crash, slots that move, replicas.
+
+use crate::servers::{Cluster, Server, eventually};
+use crate::{Tally, create, roomy, small};
+use bloomline_redis::{RedisBloomFilter, RedisServer};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Where a shard of a filter is.
+fn home(cluster: &Cluster, name: &str, shard: u32) -> (u16, usize) {
+    cluster.home(&format!("cbf:{{{name}:{shard}}}"))
+}
+
+/// The name of a filter whose shards are on different nodes.
+fn spread_name(cluster: &Cluster) -> String {
+    let nodes = |name: &str| [0, 1, 2].map(|shard| home(cluster, name, shard).1);
+    let spread = |name: &String| {
+        let mut nodes = nodes(name);
+        nodes.sort();
+        nodes == [0, 1, 2]
+    };
+    (0..).map(|i| format!("f{i}")).find(spread).unwrap()
+}
+
+#[test]
+fn clients_of_a_cluster_claim_each_key_once_while_slots_move() {
+    let Some(cluster) = Cluster::start(3, false) else { return };
+    let name = spread_name(&cluster);
+    for clients in [2, 4] {
+        let tally = Tally::new(40_000);
+        let mut filter = create(&cluster.address(), &name, &roomy());
+        tally.insert_by(&filter, clients, 250, || {
+            for (share, shard) in [(20, 0), (50, 1)] {
+                tally.await_share(clients, share);
+                let (slot, node) = home(&cluster, &name, shard);
+                cluster.migrate(slot, node, (node + 1) % 3);
+            }
+        });
+        tally.assert_once_each();
+        assert!(cluster.nodes.iter().any(|node| node.calls("asking") > 0), "no client came while a slot moved");
+        let keys: Vec<u64> = (0..tally.keys()).collect();
+        // A client that knows one node finds the others.
+        let mut other = RedisBloomFilter::open(&cluster.nodes[2].address(), &name).unwrap();
+        assert_eq!(other.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
+        let mut local = roomy().build().unwrap();
+        bloomline::BloomFilter::insert_batch(&mut local, &keys, &mut vec![false; keys.len()]);
+        assert!(filter.download().unwrap() == local);
+        filter.delete().unwrap();
+        assert_eq!(cluster.nodes.iter().map(|node| node.tell::<u64>("DBSIZE")).sum::<u64>(), 0);
+    }
+}
+
+/// A node crashes and comes back some time later.
+fn check_crash(rounds: usize, down: Duration) {
+    let Some(mut cluster) = Cluster::start(3, false) else { return };
+    let name = spread_name(&cluster);
+    let address = cluster.address();
+    for round in 0..rounds {
+        let clients = [2, 4][round % 2];
+        let tally = Tally::new(60_000);
+        let filter = create(&address, &name, &roomy());
+        let victim = home(&cluster, &name, round as u32 % 3).1;
+        tally.insert_by(&filter, clients, 1000, || {
+            tally.await_share(clients, 30);
+            cluster.nodes[victim].kill();
+            thread::sleep(down);
+            cluster.nodes[victim].relaunch();
+        });
+        tally.assert_none_lost();
+        filter.delete().unwrap();
+        cluster.await_up();
+    }
+}
+
+#[test]
+fn no_key_is_lost_where_a_node_crashes() {
+    check_crash(1, Duration::from_millis(300));
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn no_key_is_lost_where_nodes_crash_for_long() {
+    // Shorter and longer than it takes the others to notice.
+    check_crash(3, Duration::from_millis(100));
+    check_crash(2, Duration::from_secs(5));
+}
+
+#[test]
+fn no_key_is_lost_where_a_replica_takes_over() {
+    let Some(cluster) = Cluster::start(1, true) else { return };
+    let tally = Tally::new(60_000);
+    let filter = create(&cluster.address(), "f", &roomy());
+    tally.insert_by(&filter, 2, 250, || {
+        tally.await_share(2, 30);
+        // Told to, it waits until it has all that its primary has.
+        cluster.nodes[1].tell::<()>("CLUSTER FAILOVER");
+    });
+    tally.assert_none_lost();
+    eventually("it took over", || cluster.nodes[1].tell::<String>("INFO replication").contains("role:master"));
+    let keys: Vec<u64> = (0..tally.keys()).collect();
+    let mut later = RedisBloomFilter::open(&cluster.address(), "f").unwrap();
+    assert_eq!(later.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
+}
+
+#[test]
+fn replicas_answer_queries_if_asked() {
+    let Some(cluster) = Cluster::start(1, true) else { return };
+    let [primary, replica] = &cluster.nodes[..] else { unreachable!() };
+    let mut filter = create(&cluster.address(), "f", &roomy());
+    let keys: Vec<u64> = (0..3000).collect();
+    filter.insert_batch(&keys, &mut [false; 3000]).unwrap();
+    let mut found = [false; 3000];
+    let offset = primary.figure("master_repl_offset");
+    eventually("all is replicated", || replica.figure("slave_repl_offset") >= offset);
+    for node in [primary, replica] {
+        // Not before it has heard of data there.
+        let slots = || format!("{:?}", node.tell::<redis::Value>("CLUSTER SLOTS"));
+        eventually("the replica is offered", || slots().contains(&replica.port.to_string()));
+    }
+    // Whichever of the two tells of the other.
+    for url in [cluster.url(), replica.url()] {
+        let calls = [primary, replica].map(|node| node.calls("getrange"));
+        let moved = replica.figure("errorstat_MOVED:count");
+        let address = RedisServer::new(&url).unwrap().read_from_replicas();
+        let mut reader = RedisBloomFilter::open(&address, "f").unwrap();
+        assert_eq!(reader.contains_batch(&keys, &mut found), Ok(3000));
+        assert_eq!(reader.contains(&5000), Ok(false));
+        assert_eq!(replica.calls("getrange"), calls[1] + 3001);
+        // It is the primary that tells whether the filter has lost a part.
+        assert!(primary.calls("getrange") <= calls[0] + 8);
+        assert_eq!(replica.figure("errorstat_MOVED:count"), moved);
+        // Claims are the primary's.
+        assert_eq!(reader.insert(&keys[1]), Ok(false));
+    }
+    // The replica has heard of them all from its primary, and of none from a client.
+    // One for each key, and one for the length of each of the three shards.
+    // Up to version 6.2 a primary tells of claims and marks that changed nothing, too.
+    assert!((3003..=3007).contains(&replica.calls("bitfield")), "{}", replica.calls("bitfield"));
+}
+
+#[test]
+fn replicas_are_waited_for_if_asked() {
+    let Some(primary) = Server::start("") else { return };
+    let wait = Duration::from_millis(200);
+    let mut filter = create(&primary.address().wait_for_replicas(1, wait), "f", &roomy());
+    let keys: Vec<u64> = (0..3000).collect();
+    let (alone, together) = keys.split_at(1000);
+    // There is none: the keys are claimed, and it says so. The marks of the shards wait, too.
+    let started = Instant::now();
+    assert_eq!(filter.insert_batch(alone, &mut [false; 1000]), Ok(1000));
+    assert!(started.elapsed() >= wait);
+    assert_eq!((filter.unconfirmed(), filter.uncertain(), primary.calls("wait")), (1000, 0, 2));
+    let Some(replica) = Server::start(&format!("--replicaof 127.0.0.1 {}", primary.port)) else { return };
+    eventually("it follows", || replica.tell::<String>("INFO replication").contains("master_link_status:up"));
+    assert_eq!(filter.insert_batch(together, &mut [false; 2000]), Ok(2000));
+    // Keys that are seen need no replica.
+    assert_eq!(filter.insert_batch(&keys, &mut [false; 3000]), Ok(0));
+    assert_eq!((filter.unconfirmed(), filter.uncertain()), (1000, 0));
+    let bits = |server: &Server| server.tell::<u64>("BITCOUNT cbf:{f:0}");
+    assert_eq!(bits(&replica), bits(&primary));
+}
+
+/// A primary dies after it answered claims, and no replica has heard of them. Without the wait, another client would be told
+/// that the keys are new.
+#[test]
+fn claims_that_a_failover_forgets_are_made_again() {
+    let Some(mut cluster) = Cluster::start(1, true) else { return };
+    let address = cluster.address().wait_for_replicas(1, Duration::from_secs(3));
+    let mut filter = create(&address, "f", &small());
+    assert_eq!(filter.insert(&7000), Ok(true));
+    assert_eq!((filter.unconfirmed(), filter.uncertain()), (0, 0));
+    let keys: Vec<u64> = (0..1000).collect();
+    let mut other = filter.another();
+    cluster.nodes[1].signal("STOP");
+    cluster.nodes[0].tell::<()>("CLIENT KILL TYPE replica");
+    let before = cluster.nodes[0].calls("bitfield");
+    let mut new = vec![false; keys.len()];
+    let claimed = thread::scope(|scope| {
+        let claimed = scope.spawn(|| filter.insert_batch(&keys, &mut new));
+        eventually("the claims arrive", || cluster.nodes[0].calls("bitfield") == before + 1000);
+        cluster.nodes[0].kill();
+        cluster.nodes[1].signal("CONT");
+        cluster.nodes[1].await_answer();
+        cluster.nodes[1].tell::<()>("CLUSTER FAILOVER TAKEOVER");
+        claimed.join().unwrap()
+    });
+    assert_eq!(claimed, Ok(1000));
+    assert!(new.iter().all(|new| *new));
+    // The new primary has no replica yet, and had none of the keys.
+    assert_eq!((filter.unconfirmed(), filter.uncertain()), (1000, 0));
+    assert_eq!(other.insert_batch(&keys, &mut new), Ok(0));
+}
+
+/// A server that loads its data or runs a script refuses `WAIT` as it refuses the claims.
+#[test]
+fn a_server_that_restarts_is_waited_for_with_replicas_too() {
+    let Some(mut server) = Server::start("--appendonly yes --appendfsync always") else { return };
+    let mut filter = create(&server.address().wait_for_replicas(1, Duration::from_millis(100)), "f", &small());
+    assert_eq!(filter.insert(&7000u64), Ok(true));
+    // Some data, so that it takes a while to load.
+    let load = "for i = 1, 200000 do redis.call('SET', 'x' .. i, string.rep('x', 100)) end";
+    redis::cmd("EVAL").arg(load).arg(0).exec(&mut server.client().unwrap()).unwrap();
+    server.kill();
+    server.relaunch();
+    let keys: Vec<u64> = (0..200).collect();
+    assert_eq!(filter.insert_batch(&keys, &mut [false; 200]), Ok(200));
+    assert_eq!((filter.unconfirmed(), filter.uncertain()), (201, 0));
+}

@@ -1,0 +1,169 @@
+//! What servers refuse, and how the caller is told.
+
+use crate::servers::{Cluster, Server};
+use crate::{Tally, create, failed, roomy, small};
+use bloomline_redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
+use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
+use std::fs;
+
+/// Opens with both kinds of clients, which must say the same.
+fn open(url: &str, name: &str) -> Result<RedisBloomFilter, RedisFilterError> {
+    let server = RedisServer::new(url).unwrap();
+    let filter = RedisBloomFilter::create(&server, name, &small());
+    let other = crate::tasks::runtime().block_on(AsyncRedisBloomFilter::create(&server, name, &small()));
+    match (&filter, &other) {
+        (Ok(_), Ok(_)) => {}
+        (Err(error), Err(other)) => assert_eq!(error, other),
+        (Ok(_), Err(error)) | (Err(error), Ok(_)) => panic!("only one of the two: {error}"),
+    }
+    filter
+}
+
+#[test]
+fn passwords_and_rights_are_asked_for() {
+    let Some(server) = Server::start("--requirepass hush") else { return };
+    let host = format!("127.0.0.1:{}", server.port);
+    assert!(open(&format!("redis://:hush@{host}"), "f").unwrap().insert(&1).unwrap());
+    for (user, said) in [("", "NOAUTH"), (":guess@", "authentication failed"), ("me:hush@", "authentication failed")] {
+        let error = failed(open(&format!("redis://{user}{host}"), "f"), &["give a user and a password"]);
+        assert!(matches!(&error, Denied { node, message } if *node == host && message.contains(said)), "{error:?}");
+        assert!(!["guess", "hush"].iter().any(|password| error.to_string().contains(password)), "{error}");
+    }
+    let Some(server) = Server::start("") else { return };
+    let host = format!("127.0.0.1:{}", server.port);
+    for (user, rights) in [("reader", "-bitfield"), ("outsider", "-cluster"), ("writer", "-get")] {
+        server.tell::<()>(&format!("ACL SETUSER {user} on >hush ~* &* +@all {rights}"));
+    }
+    let mut reader = open(&format!("redis://reader:hush@{host}"), "f").unwrap();
+    assert_eq!(reader.contains(&1), Ok(false));
+    let error = failed(reader.insert(&1), &["with the right to PING"]);
+    assert!(matches!(&error, Denied { node, message } if *node == host && message.contains("'bitfield'")), "{error:?}");
+    for (user, command) in [("outsider", "'cluster"), ("writer", "'get'")] {
+        let error = failed(open(&format!("redis://{user}:hush@{host}"), "f"), &["with the right to PING"]);
+        assert!(matches!(&error, Denied { node, message } if *node == host && message.contains(command)), "{error:?}");
+    }
+}
+
+/// Where commands are made.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+const ALL: [&str; 7] = ["shared.rs", "shards.rs", "jobs.rs", "nodes.rs", "exchange.rs", "wire.rs", "watch.rs"];
+
+/// The rights that docs/GUIDE.md lists.
+fn rights() -> String {
+    let guide = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/GUIDE.md")).unwrap();
+    let line = guide.lines().find_map(|line| line.strip_prefix("ACL SETUSER crawler on >secret "));
+    line.expect("the guide has the line").to_owned()
+}
+
+#[test]
+fn a_user_needs_no_more_than_the_rights_that_the_guide_lists() {
+    let Some(cluster) = Cluster::start(2, false) else { return };
+    for node in &cluster.nodes {
+        node.tell::<()>(&format!("ACL SETUSER crawler on >secret {}", rights()));
+    }
+    let url = |node: &Server| format!("redis://crawler:secret@127.0.0.1:{}", node.port);
+    let url = cluster.nodes.iter().map(url).collect::<Vec<_>>().join(",");
+    let address = RedisServer::new(&url).unwrap().read_from_replicas();
+    let mut filter = RedisBloomFilter::create(&address, "f", &roomy()).unwrap();
+    assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(3));
+    assert_eq!(filter.contains(&1), Ok(true));
+    let mut local = roomy().build().unwrap();
+    local.insert(&4);
+    filter.upload(&local).unwrap();
+    assert!(filter.download().unwrap().contains(&4) && filter.stats().unwrap().fill_ratio > 0.0);
+    // Connections that were idle are tested.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert_eq!((filter.insert(&4), filter.check(), filter.evicts()), (Ok(false), Ok(()), None));
+    // A slot that moves.
+    let (slot, home) = cluster.home("cbf:{f:1}");
+    cluster.migrate(slot, home, 1 - home);
+    assert_eq!(filter.insert_batch(&[1, 2, 3], &mut [false; 3]), Ok(0));
+    filter.delete().unwrap();
+    assert_eq!(RedisBloomFilter::remove(&address, "f"), Ok(false));
+    // Each of them is needed.
+    for right in rights().split(' ').filter_map(|right| right.strip_prefix('+')) {
+        let code: String = ALL.iter().map(|path| fs::read_to_string(format!("{SOURCES}/{path}")).unwrap()).collect();
+        let words = right.to_uppercase().replace('|', "\").arg(\"");
+        assert!(code.contains(&format!("\"{words}\"")), "{right}");
+    }
+}
+
+#[test]
+fn filters_are_told_apart() {
+    let Some(server) = Server::start("") else { return };
+    let (address, url) = (server.address(), server.url());
+    let error = failed(RedisBloomFilter::open(&address, "f"), &["\"f\"", "create it"]);
+    assert_eq!(error, NotFound { name: "f".to_owned() });
+    let error = failed(open(&url, "{f}"), &["braces"]);
+    assert_eq!(error, Name { name: "{f}".to_owned() });
+
+    let filter = create(&address, "f", &small());
+    for (size, field, ours, theirs) in
+        [(small().memory(2 << 20), "blocks", 32768, 16384), (small().probes(12), "probes", 12, 8)]
+    {
+        let told = format!("has {field} {theirs}, but {ours} was asked for");
+        let error = failed(RedisBloomFilter::create(&address, "f", &size), &["choose another name", &told]);
+        assert_eq!(error, Differs { name: "f".to_owned(), field, ours, theirs });
+    }
+    let error =
+        failed(RedisBloomFilter::create(&address, "f", &small().seed(1)), &["another seed", "choose another name"]);
+    assert_eq!(error, Seed { name: "f".to_owned() });
+    let opened = RedisBloomFilter::open(&address, "f").unwrap();
+    assert_eq!((opened.plan(), opened.seed(), opened.name()), (filter.plan(), 6, "f"));
+    let told = "RedisBloomFilter { name: \"f\", block_count: 16384, probes: 8, mirror: true, uncertain: 0, unconfirmed: 0, .. }";
+    assert_eq!(format!("{:?}", opened.with_mirror().unwrap()), told);
+
+    server.tell::<()>("LPUSH cbf:{list:meta} x");
+    server.tell::<()>("SET cbf:{text:meta} x");
+    for name in ["list", "text"] {
+        let error = failed(open(&url, name), &["choose another name"]);
+        assert_eq!(error, NotBloomline { key: format!("cbf:{{{name}:meta}}") });
+    }
+    // The filter is there, and something else where its bits belong.
+    let mut filter = create(&address, "taken", &small());
+    server.tell::<()>("LPUSH cbf:{taken:0} x");
+    let key = "cbf:{taken:0}".to_owned();
+    assert_eq!(failed(filter.insert(&1), &["choose another name"]), NotBloomline { key: key.clone() });
+    assert_eq!(failed(filter.contains(&1), &[]), NotBloomline { key: key.clone() });
+    assert_eq!(failed(filter.stats(), &[]), NotBloomline { key });
+}
+
+#[test]
+fn a_full_server_takes_the_rest_later() {
+    let Some(server) = Server::start("--maxmemory-policy noeviction") else { return };
+    let mut filter = create(&server.address(), "f", &roomy());
+    // Room for one of the three shards: the next goes beyond it, and then nothing goes.
+    let used = server.figure("used_memory");
+    server.tell::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
+    let tally = Tally::new(12_000);
+    // Shard by shard: those of the first fill a portion.
+    let mut keys: Vec<u64> = (0..tally.keys()).collect();
+    keys.sort_by_key(|key| filter.hasher().bytes(&key.to_le_bytes()));
+    let mut new = vec![true; keys.len()];
+    let error = failed(filter.insert_batch(&keys, &mut new), &["give it more"]);
+    let full = OutOfMemory { node: format!("127.0.0.1:{}", server.port) };
+    assert_eq!(error, full);
+    let claimed = new.iter().filter(|new| **new).count();
+    assert!((1..keys.len()).contains(&claimed), "{claimed} claimed");
+    tally.count(&keys, &new);
+    assert_eq!(filter.insert_batch(&keys, &mut new), Err(full));
+    assert!(new.iter().all(|new| !new));
+    server.tell::<()>("CONFIG SET maxmemory 0");
+    assert_eq!(filter.insert_batch(&keys, &mut new), Ok(keys.len() - claimed));
+    tally.count(&keys, &new);
+    tally.assert_once_each();
+    assert_eq!(filter.uncertain(), 0);
+}
+
+#[test]
+fn a_replica_takes_no_keys() {
+    let (Some(primary), Some(replica)) = (Server::start(""), Server::start("")) else { return };
+    create(&primary.address(), "f", &small()).insert(&1).unwrap();
+    replica.tell::<()>(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
+    crate::servers::eventually("it follows", || replica.tell::<u64>("DBSIZE") == 2);
+    let mut filter = RedisBloomFilter::open(&replica.address(), "f").unwrap();
+    assert_eq!(filter.contains(&1), Ok(true));
+    let readonly = ReadOnly { node: format!("127.0.0.1:{}", replica.port) };
+    assert_eq!(failed(filter.insert(&2), &["address of its primary"]), readonly);
+    assert_eq!(failed(open(&replica.url(), "g"), &[]), readonly);
+}

@@ -1,0 +1,276 @@
+//! Filters that are removed, evicted, lost or made anew beneath their clients.
+
+use crate::servers::{Cluster, Server};
+use crate::{create, failed, roomy, small};
+use bloomline_redis::RedisFilterError::{Gone, Remains, Replaced};
+use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// More than the time after which a client looks.
+const PERIOD: Duration = Duration::from_millis(1100);
+
+/// A client of the roomy filter `f` that has used all of its shards.
+fn client(server: &Server) -> RedisBloomFilter {
+    let mut filter = create(&server.address(), "f", &roomy());
+    assert_eq!(filter.insert_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]), Ok(100));
+    filter
+}
+
+/// Inserts until a call fails, which must be soon.
+#[track_caller]
+fn until_failure(filter: &mut RedisBloomFilter) -> RedisFilterError {
+    let started = Instant::now();
+    loop {
+        assert!(started.elapsed() < 2 * PERIOD, "nothing was noticed");
+        let keys: Vec<u64> = (0..500).map(|i| i + started.elapsed().as_micros() as u64).collect();
+        if let Err(error) = filter.insert_batch(&keys, &mut [false; 500]) {
+            // Once and for all, and without a word to the server.
+            assert_eq!(filter.insert(&1), Err(error.clone()));
+            assert_eq!(filter.contains(&1), Err(error.clone()));
+            assert_eq!(filter.stats().map(drop), Err(error.clone()));
+            return error;
+        }
+    }
+}
+
+fn gone(part: &str) -> RedisFilterError {
+    Gone { name: "f".to_owned(), key: format!("cbf:{{f:{part}}}") }
+}
+
+fn replaced(part: &str) -> RedisFilterError {
+    Replaced { name: "f".to_owned(), key: format!("cbf:{{f:{part}}}") }
+}
+
+#[test]
+fn a_client_of_an_emptied_server_stops() {
+    let Some(server) = Server::start("") else { return };
+    let mut filter = client(&server);
+    server.tell::<()>("FLUSHALL");
+    let error = until_failure(&mut filter);
+    assert!(matches!(error, Gone { .. }) && error.to_string().contains("start again"), "{error:?}");
+}
+
+#[test]
+fn a_part_that_is_evicted_is_missed() {
+    let Some(server) = Server::start("") else { return };
+    for part in ["0", "1", "2"] {
+        let mut filter = client(&server);
+        server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
+        assert_eq!(until_failure(&mut filter), gone(part));
+        RedisBloomFilter::remove(&server.address(), "f").unwrap();
+        // Whoever uses it next gives it another mark: the loss is told all the same.
+        let mut old = client(&server);
+        server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
+        let mut next = create(&server.address(), "f", &roomy());
+        next.insert_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]).unwrap();
+        assert_eq!(until_failure(&mut old), gone(part));
+        assert_eq!(next.check(), Ok(()));
+        assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
+    }
+    let mut filter = client(&server);
+    server.tell::<()>("DEL cbf:{f:meta}");
+    assert_eq!(until_failure(&mut filter), gone("meta"));
+}
+
+/// A filter that is lost looks empty, and must not be taken for that.
+#[test]
+fn figures_and_copies_of_a_lost_filter_are_errors() {
+    let Some(server) = Server::start("") else { return };
+    for known in [true, false] {
+        let mut filter = client(&server);
+        if !known {
+            filter = RedisBloomFilter::open(&server.address(), filter.name()).unwrap();
+        }
+        let mut other = filter.another();
+        server.tell::<()>("FLUSHALL");
+        assert!(matches!(filter.stats(), Err(RedisFilterError::Gone { .. })));
+        assert!(matches!(other.download(), Err(RedisFilterError::Gone { .. })));
+    }
+}
+
+#[test]
+fn a_query_misses_them_too() {
+    let Some(server) = Server::start("") else { return };
+    for part in ["1", "meta"] {
+        client(&server);
+        let mut reader = RedisBloomFilter::open(&server.address(), "f").unwrap();
+        assert_eq!(reader.contains_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]), Ok(100));
+        thread::sleep(PERIOD);
+        assert_eq!(reader.contains_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]), Ok(100));
+        server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
+        assert_eq!(reader.check(), Err(gone(part)));
+        RedisBloomFilter::remove(&server.address(), "f").unwrap();
+    }
+}
+
+/// Shards that nobody wrote to are no end.
+#[test]
+fn a_roomy_filter_is_removed_whole() {
+    let Some(server) = Server::start("") else { return };
+    let size = bloomline::BloomFilter::builder().memory(20 << 30).probes(8);
+    let mut filter = create(&server.address(), "f", &size);
+    // In the last of 1280 shards.
+    assert_eq!(filter.insert_hashes(&[u64::MAX], &mut [false]), Ok(1));
+    assert_eq!(server.tell::<u64>("DBSIZE"), 2);
+    assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
+    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+}
+
+#[test]
+fn a_filter_without_its_description_is_not_denied() {
+    let Some(server) = Server::start("") else { return };
+    client(&server);
+    server.tell::<()>("DEL cbf:{f:meta}");
+    let remains = Remains { name: "f".to_owned() };
+    assert_eq!(failed(RedisBloomFilter::open(&server.address(), "f"), &["end its clients"]), remains);
+    // Nobody writes a second filter over it.
+    for size in [roomy(), small()] {
+        assert_eq!(failed(RedisBloomFilter::create(&server.address(), "f", &size), &["--reset"]), remains);
+    }
+    assert_eq!(server.tell::<u64>("DBSIZE"), 3);
+    assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
+    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+    assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(false));
+    client(&server);
+}
+
+#[test]
+fn no_filter_is_written_over_what_another_left() {
+    let Some(server) = Server::start("") else { return };
+    client(&server);
+    // The description is lost, and the part that would have told.
+    server.tell::<()>("DEL cbf:{f:meta} cbf:{f:0}");
+    let mut other = create(&server.address(), "f", &roomy().memory(41 << 20));
+    let mut new = [true; 100];
+    let error = other.insert_batch(&(0..100u64).collect::<Vec<_>>(), &mut new).unwrap_err();
+    assert!(error == replaced("1") || error == replaced("2"), "{error}");
+    assert_eq!(new, [false; 100]);
+}
+
+#[test]
+fn a_filter_that_was_made_anew_is_another() {
+    let Some(server) = Server::start("") else { return };
+    for size in [roomy(), roomy().memory(41 << 20), small()] {
+        let mut old = client(&server);
+        // A client that has not met the other shards yet.
+        let mut narrow = RedisBloomFilter::open(&server.address(), "f").unwrap();
+        narrow.insert(&1).unwrap();
+        RedisBloomFilter::open(&server.address(), "f").unwrap().delete().unwrap();
+        let mut fresh = create(&server.address(), "f", &size);
+        let (keys, mut new) = ((0..1000u64).collect::<Vec<_>>(), [false; 1000]);
+        fresh.insert_batch(&keys, &mut new).unwrap();
+        for filter in [&mut old, &mut narrow] {
+            let error = until_failure(filter);
+            assert!(matches!(error, Replaced { .. } | Gone { .. }), "{error:?}");
+        }
+        assert_eq!(fresh.check(), Ok(()));
+        assert_eq!(fresh.insert_batch(&keys, &mut new), Ok(0));
+        fresh.delete().unwrap();
+        assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+    }
+}
+
+#[test]
+fn a_server_that_came_back_empty_is_told_at_once() {
+    let Some(mut server) = Server::start("") else { return };
+    let mut filter = client(&server);
+    server.kill();
+    server.relaunch();
+    server.await_answer();
+    let error = filter.insert_batch(&[1, 2, 3], &mut [false; 3]).unwrap_err();
+    assert!(matches!(error, Gone { .. }), "{error:?}");
+}
+
+#[test]
+fn an_emptied_node_of_a_cluster_is_missed() {
+    let Some(cluster) = Cluster::start(3, false) else { return };
+    let homes = |name: &str| ["meta", "0", "1", "2"].map(|part| cluster.home(&format!("cbf:{{{name}:{part}}}")).1);
+    // The description is on a node without shards.
+    let name = (0..).map(|i| format!("f{i}")).find(|name| !homes(name)[1..].contains(&homes(name)[0])).unwrap();
+    let mut filter = create(&cluster.address(), &name, &roomy());
+    let keys: Vec<u64> = (0..100).collect();
+    filter.insert_batch(&keys, &mut [false; 100]).unwrap();
+    cluster.nodes[homes(&name)[1]].tell::<()>("FLUSHALL");
+    let error = until_failure(&mut filter);
+    assert!(matches!(&error, Gone { key, .. } if !key.contains("meta")), "{error:?}");
+}
+
+/// A description as it was before it had a number.
+#[test]
+fn filters_without_marks_stay_open_to_all() {
+    let Some(server) = Server::start("") else { return };
+    create(&server.address(), "f", &roomy());
+    let line: String = server.tell("GET cbf:{f:meta}");
+    let (old, _) = line.split_once(" made=").unwrap();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    redis::cmd("SET").arg("cbf:{f:meta}").arg(old).exec(&mut connection).unwrap();
+    // A key of a client that knows of no marks: the first block of the first shard.
+    server.tell::<Vec<u64>>("BITFIELD cbf:{f:0} SET u1 7 1 INCRBY u1 134217215 0");
+    let mut filter = client(&server);
+    assert_eq!(filter.check(), Ok(()));
+    assert_eq!(server.tell::<u64>("GETBIT cbf:{f:0} 7"), 1);
+    let mut other = create(&server.address(), "f", &roomy());
+    assert_eq!(other.insert_batch(&(0..200u64).collect::<Vec<_>>(), &mut [false; 200]), Ok(100));
+    server.tell::<()>("DEL cbf:{f:2}");
+    assert_eq!((until_failure(&mut filter), until_failure(&mut other)), (gone("2"), gone("2")));
+}
+
+#[test]
+fn tasks_miss_a_filter_too() {
+    let Some(server) = Server::start("") else { return };
+    crate::tasks::runtime().block_on(async {
+        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
+        let keys: Vec<u64> = (0..100).collect();
+        filter.insert_batch(&keys, &mut [false; 100]).await.unwrap();
+        let mut clone = filter.clone();
+        server.tell::<()>("FLUSHALL");
+        // A clone has not looked yet.
+        let error = clone.insert_batch(&keys, &mut [false; 100]).await.unwrap_err();
+        assert!(matches!(error, Gone { .. }), "{error:?}");
+        tokio::time::sleep(PERIOD).await;
+        let error = filter.insert_batch(&keys, &mut [false; 100]).await.unwrap_err();
+        assert!(matches!(error, Gone { .. }), "{error:?}");
+        // What their claims left is no filter.
+        let error = AsyncRedisBloomFilter::open(&server.address(), "f").await.unwrap_err();
+        assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
+        let mut next = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
+        assert_eq!(next.insert_batch(&keys, &mut [false; 100]).await, Ok(0));
+        next.delete().await.unwrap();
+        assert_eq!(AsyncRedisBloomFilter::remove(&server.address(), "f").await, Ok(false));
+    });
+}
+
+#[test]
+fn a_look_costs_no_round_trip() {
+    let Some(server) = Server::start("") else { return };
+    let mut filter = client(&server);
+    let keys: Vec<u64> = (1000..3000).collect();
+    let gets = server.calls("get");
+    for keys in keys.chunks(100) {
+        filter.insert_batch(keys, &mut [false; 100]).unwrap();
+    }
+    assert!(server.calls("get") <= gets + 1);
+    thread::sleep(PERIOD);
+    filter.insert(&5000).unwrap();
+    assert!(server.calls("get") > gets);
+    assert_eq!(filter.check(), Ok(()));
+}
+
+#[test]
+fn a_server_that_may_evict_is_named() {
+    let Some(server) = Server::start("") else { return };
+    let address = server.address();
+    for (policy, named) in
+        [("noeviction", false), ("allkeys-lru", true), ("volatile-lru", false), ("allkeys-random", true)]
+    {
+        server.tell::<()>(&format!("CONFIG SET maxmemory-policy {policy}"));
+        let evicts = create(&address, "f", &small()).evicts();
+        let told = format!("127.0.0.1:{} has maxmemory-policy {policy}", server.port);
+        assert_eq!(evicts, named.then_some(told));
+    }
+    server.tell::<()>("ACL SETUSER quiet on >hush ~* &* +@all -info");
+    let quiet = bloomline_redis::RedisServer::new(&format!("redis://quiet:hush@127.0.0.1:{}", server.port)).unwrap();
+    let mut filter = create(&quiet, "f", &small());
+    assert_eq!((filter.evicts(), filter.insert(&1)), (None, Ok(true)));
+}

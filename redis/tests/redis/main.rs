@@ -1,0 +1,131 @@
+//! The shared filter against real servers. The tests that lack the server's program say so and pass, unless
+//! `BLOOMLINE_REQUIRE_REDIS=1`.
+//!
+//! Which keys are false positives depends on the order of inserts, so where clients race the filters are so large that
+//! one in 100,000 runs has any.
+
+mod blocking;
+mod client;
+mod clusters;
+mod errors;
+mod lost;
+mod proxy;
+#[path = "../../../tests/python/mod.rs"]
+mod python;
+mod servers;
+mod tasks;
+mod tls;
+
+use bloomline::BloomFilter;
+use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisServer};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+
+/// What a filter is made with.
+type Size = bloomline::Builder<BloomFilter>;
+
+/// Room for the keys of a test without false positives, in three shards of a server.
+fn roomy() -> Size {
+    BloomFilter::builder().memory(40 << 20).probes(12).seed(5)
+}
+
+/// A filter of one shard.
+fn small() -> Size {
+    BloomFilter::builder().memory(1 << 20).probes(8).seed(6)
+}
+
+/// What all clients of a filter were told.
+struct Tally {
+    /// How often each key, a number, was said to be new.
+    claims: Vec<AtomicU32>,
+    uncertain: AtomicU64,
+    /// Inserts that were answered.
+    progress: AtomicU64,
+}
+
+impl Tally {
+    fn new(keys: u64) -> Self {
+        let claims = (0..keys).map(|_| AtomicU32::new(0)).collect();
+        Self { claims, uncertain: AtomicU64::new(0), progress: AtomicU64::new(0) }
+    }
+
+    fn keys(&self) -> u64 {
+        self.claims.len() as u64
+    }
+
+    /// All keys in batches, each client's from elsewhere on, so that they meet often.
+    fn batches(&self, client: u64, size: usize) -> Vec<Vec<u64>> {
+        let keys: Vec<u64> = (0..self.keys()).map(|i| (i + client * size as u64 / 2) % self.keys()).collect();
+        keys.chunks(size).map(<[u64]>::to_vec).collect()
+    }
+
+    fn count(&self, keys: &[u64], new: &[bool]) {
+        for (&key, _) in keys.iter().zip(new).filter(|(_, new)| **new) {
+            self.claims[key as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        self.progress.fetch_add(keys.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Inserts all keys by one client.
+    fn insert_all(&self, filter: &mut RedisBloomFilter, client: u64, size: usize) {
+        for keys in self.batches(client, size) {
+            let mut new = vec![false; keys.len()];
+            filter.insert_batch(&keys, &mut new).unwrap();
+            self.count(&keys, &new);
+        }
+        self.uncertain.fetch_add(filter.uncertain(), Ordering::Relaxed);
+    }
+
+    /// Inserts all keys by several clients at once, while something happens.
+    fn insert_by(&self, filter: &RedisBloomFilter, clients: u64, size: usize, meanwhile: impl FnOnce()) {
+        thread::scope(|scope| {
+            for client in 0..clients {
+                let mut filter = filter.another();
+                scope.spawn(move || self.insert_all(&mut filter, client, size));
+            }
+            meanwhile();
+        });
+    }
+
+    /// Waits for a share of all inserts of so many clients.
+    fn await_share(&self, clients: u64, percent: u64) {
+        let due = self.keys() * clients * percent / 100;
+        servers::eventually("inserts are answered", || self.progress.load(Ordering::Relaxed) >= due);
+    }
+
+    fn uncertain(&self) -> u64 {
+        self.uncertain.load(Ordering::Relaxed)
+    }
+
+    #[track_caller]
+    fn assert_once_each(&self) {
+        for (key, claims) in self.claims.iter().enumerate() {
+            assert_eq!(claims.load(Ordering::Relaxed), 1, "claims of {key}");
+        }
+        assert_eq!(self.uncertain(), 0);
+    }
+
+    /// No key was lost, and no more were repeated than the clients owned up to.
+    #[track_caller]
+    fn assert_none_lost(&self) {
+        let claims: Vec<u32> = self.claims.iter().map(|claims| claims.load(Ordering::Relaxed)).collect();
+        let lost = claims.iter().filter(|&&claims| claims == 0).count();
+        assert_eq!(lost, 0, "lost, of {}", claims.len());
+        let surplus = claims.iter().map(|&claims| u64::from(claims)).sum::<u64>() - self.keys();
+        assert!(surplus <= self.uncertain(), "{surplus} more claims than keys, {} uncertain", self.uncertain());
+    }
+}
+
+#[track_caller]
+fn create(server: &RedisServer, name: &str, size: &Size) -> RedisBloomFilter {
+    RedisBloomFilter::create(server, name, size).unwrap()
+}
+
+/// The error of a call that must fail, whose message must tell so much.
+#[track_caller]
+fn failed<T>(result: Result<T, RedisFilterError>, told: &[&str]) -> RedisFilterError {
+    let error = result.err().expect("it must fail");
+    let message = error.to_string();
+    assert!(told.iter().all(|told| message.contains(told)), "{message}");
+    error
+}

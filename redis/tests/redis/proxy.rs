@@ -1,0 +1,157 @@
+//! A way to a server that breaks: commands arrive, and their answers do not.
+
+use bloomline_redis::RedisServer;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Random numbers: the same for the same seed.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// SplitMix64.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// Forwards connections to a server, and breaks them.
+pub struct Proxy {
+    port: u16,
+    state: Arc<State>,
+}
+
+struct State {
+    target: u16,
+    /// Whether connections break; those that are open too.
+    breaking: AtomicBool,
+    /// Whether bytes come one by one.
+    dribbling: AtomicBool,
+    /// Whether no more connections are taken.
+    ended: AtomicBool,
+    cuts: AtomicU64,
+    random: Mutex<Random>,
+}
+
+impl Proxy {
+    /// In front of a server on this machine; nothing breaks at first.
+    pub fn start(target: u16, seed: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (breaking, dribbling, ended, cuts) = Default::default();
+        let state = Arc::new(State { target, breaking, dribbling, ended, cuts, random: Mutex::new(Random::new(seed)) });
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                if shared.ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                // A server that is gone refuses: so does its proxy, as well as it can.
+                if let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target)) {
+                    shared.forward(client, server);
+                }
+            }
+        });
+        Self { port, state }
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub fn address(&self) -> RedisServer {
+        RedisServer::new(&self.url()).unwrap()
+    }
+
+    /// From here on connections break.
+    pub fn break_connections(&self) {
+        self.state.breaking.store(true, Ordering::Relaxed);
+    }
+
+    /// From here on bytes come one by one, ten a second.
+    pub fn dribble(&self) {
+        self.state.dribbling.store(true, Ordering::Relaxed);
+    }
+
+    /// How many connections it broke.
+    pub fn cuts(&self) -> u64 {
+        self.state.cuts.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.state.ended.store(true, Ordering::Relaxed);
+        // So that it looks.
+        _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+impl State {
+    /// Forwards in threads until either side is done, or so many bytes went one way: of answers with commands that the
+    /// server carries out unheard, mostly; else of commands, whose last is incomplete then.
+    fn forward(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
+        let (commands, answers) = {
+            let mut random = self.random.lock().unwrap();
+            if random.below(4) == 0 { (random.below(1 << 20), u64::MAX) } else { (u64::MAX, random.below(1 << 17)) }
+        };
+        let ends = || (client.try_clone().unwrap(), server.try_clone().unwrap());
+        let state = Arc::clone(self);
+        let (client_end, server_end) = ends();
+        thread::spawn(move || {
+            if let Ok(true) = state.copy(&client_end, &server_end, commands) {
+                _ = client_end.shutdown(Shutdown::Both);
+            }
+            // What arrived is carried out all the same.
+            _ = server_end.shutdown(Shutdown::Write);
+        });
+        let state = Arc::clone(self);
+        thread::spawn(move || {
+            if let Ok(true) = state.copy(&server, &client, answers) {
+                _ = client.shutdown(Shutdown::Both);
+                // A server that is not listened to would not carry out the rest.
+                _ = io::copy(&mut &server, &mut io::sink());
+            }
+            _ = client.shutdown(Shutdown::Both);
+        });
+    }
+
+    /// Copies up to so many bytes; whether it ended for that.
+    fn copy(&self, mut from: &TcpStream, mut to: &TcpStream, limit: u64) -> io::Result<bool> {
+        let mut buffer = vec![0; 1 << 14];
+        let mut copied = 0u64;
+        loop {
+            let length = from.read(&mut buffer)?;
+            if length == 0 {
+                return Ok(false);
+            }
+            let left = usize::try_from(limit.saturating_sub(copied)).unwrap_or(usize::MAX);
+            if self.breaking.load(Ordering::Relaxed) && left < length {
+                to.write_all(&buffer[..left])?;
+                self.cuts.fetch_add(1, Ordering::Relaxed);
+                return Ok(true);
+            }
+            for piece in buffer[..length].chunks(if self.dribbling.load(Ordering::Relaxed) { 1 } else { length }) {
+                to.write_all(piece)?;
+                if self.dribbling.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(100));
+                }
+            }
+            copied += length as u64;
+        }
+    }
+}

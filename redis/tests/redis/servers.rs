@@ -1,0 +1,297 @@
+//! Servers of the tests' own, each in a folder of its own and gone with it.
+
+use bloomline_redis::RedisServer;
+use redis::{Client, Cmd, Connection, FromRedisValue};
+use std::env;
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{self, Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take that is sure to come.
+const LONG: Duration = Duration::from_secs(30);
+
+/// Slots of a cluster.
+const SLOTS: usize = 16384;
+
+/// What a test needs; without it the test is skipped, or fails where it is required.
+pub fn needed(program: Option<&'static str>, name: &str) -> Option<&'static str> {
+    if program.is_none() {
+        assert!(env::var_os("BLOOMLINE_REQUIRE_REDIS").is_none_or(|value| value != "1"), "no {name}");
+        eprintln!("skipped: no {name}");
+    }
+    program
+}
+
+/// The first of these programs that can be run.
+pub fn program(names: &[&'static str], version: &str) -> Option<&'static str> {
+    let runs = |name: &&str| {
+        let mut command = Command::new(name);
+        command.arg(version).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    names.iter().copied().find(runs)
+}
+
+fn redis_server() -> Option<&'static str> {
+    static FOUND: OnceLock<Option<&str>> = OnceLock::new();
+    let find = || match env::var("BLOOMLINE_REDIS_SERVER") {
+        Ok(path) => Some(&*path.leak()),
+        Err(_) => program(&["redis-server", "valkey-server"], "--version"),
+    };
+    needed(*FOUND.get_or_init(find), "redis-server")
+}
+
+/// A port that nobody listens on, nor 10,000 above it, where a node of a cluster talks to the others. Below the ports
+/// that the system gives to clients: a server that comes back must find its own free.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = (process::id() % 100) as u16 * 97;
+    loop {
+        let port = 10_000 + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        if [port, port + 10_000].iter().all(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            return port;
+        }
+    }
+}
+
+/// Waits for what is sure to come.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < LONG, "never happened: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A command from its words.
+pub fn command(line: &str) -> Cmd {
+    let mut command = Cmd::new();
+    line.split(' ').for_each(|word| _ = command.arg(word));
+    command
+}
+
+/// A server that ends with the test.
+pub struct Server {
+    arguments: Vec<String>,
+    pub folder: TempDir,
+    pub port: u16,
+    child: Child,
+}
+
+impl Server {
+    /// Starts one with these options; `None` if there is no such program.
+    pub fn start(options: &str) -> Option<Self> {
+        let server = Self::launch(options)?;
+        server.await_answer();
+        Some(server)
+    }
+
+    /// Starts one and does not wait until it answers.
+    pub fn launch(options: &str) -> Option<Self> {
+        redis_server()?;
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        // Replicas get their copy at once, and not after some seconds in which others may ask for it too.
+        let usual = ["--bind", "127.0.0.1", "--save", "", "--repl-diskless-sync-delay", "0"];
+        let mut arguments = usual.map(str::to_owned).to_vec();
+        if !options.contains("--port") {
+            arguments.extend(["--port".to_owned(), port.to_string()]);
+        }
+        let options = options.replace("PORT", &port.to_string());
+        arguments.extend(options.split(' ').filter(|word| !word.is_empty()).map(str::to_owned));
+        let child = spawn(&arguments, folder.path());
+        Some(Self { arguments, folder, port, child })
+    }
+
+    pub fn await_answer(&self) {
+        let started = Instant::now();
+        loop {
+            let answer = self.client().and_then(|mut connection| redis::cmd("PING").query::<String>(&mut connection));
+            match answer {
+                Err(error) if error.code() != Some("NOAUTH") => {
+                    let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+                    assert!(started.elapsed() < LONG, "{error}\n{}", log());
+                    thread::sleep(Duration::from_millis(5));
+                }
+                _ => return,
+            }
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The server as the filters know it.
+    pub fn address(&self) -> RedisServer {
+        RedisServer::new(&self.url()).unwrap()
+    }
+
+    pub fn client(&self) -> redis::RedisResult<Connection> {
+        Client::open(self.url())?.get_connection_with_timeout(LONG)
+    }
+
+    /// Has a command carried out, whatever it is.
+    #[track_caller]
+    pub fn tell<T: FromRedisValue>(&self, line: &str) -> T {
+        let answer = self.client().and_then(|mut connection| command(line).query(&mut connection));
+        answer.unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+
+    /// A figure of `INFO`; 0 where it says nothing.
+    pub fn figure(&self, name: &str) -> u64 {
+        let info: String = self.tell("INFO everything");
+        let figure = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([':', '=']));
+        let digits = |figure: &str| figure.split(|c: char| !c.is_ascii_digit()).next().map(str::to_owned);
+        figure.and_then(digits).map_or(0, |digits| digits.parse().unwrap())
+    }
+
+    /// How often a command was carried out.
+    pub fn calls(&self, command: &str) -> u64 {
+        self.figure(&format!("cmdstat_{command}:calls"))
+    }
+
+    /// Ends it as a crash does.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again after it was killed, and does not wait.
+    pub fn relaunch(&mut self) {
+        self.child = spawn(&self.arguments, self.folder.path());
+    }
+
+    /// Stops it or lets it go on: `STOP` or `CONT`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+fn spawn(arguments: &[String], folder: &Path) -> Child {
+    let log = File::options().create(true).append(true).open(folder.join("log")).unwrap();
+    let mut command = Command::new(redis_server().expect("it was found"));
+    command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// A cluster that ends with the test.
+pub struct Cluster {
+    pub nodes: Vec<Server>,
+    primaries: usize,
+}
+
+impl Cluster {
+    /// What every node writes to its file before it answers: what a crash of the program then leaves is what was
+    /// acknowledged. With `everysec` an answer may go out before the command is written.
+    const OPTIONS: &str = "--cluster-enabled yes --cluster-node-timeout 2000 --appendonly yes --appendfsync always";
+
+    /// Starts so many primaries, each with a replica if wanted; `None` if there is no such program.
+    pub fn start(primaries: usize, replicas: bool) -> Option<Self> {
+        let count = if replicas { 2 * primaries } else { primaries };
+        let nodes = (0..count).map(|_| Server::launch(Self::OPTIONS)).collect::<Option<Vec<_>>>()?;
+        nodes.iter().for_each(Server::await_answer);
+        for (i, node) in nodes.iter().enumerate() {
+            node.tell::<()>(&format!("CLUSTER SET-CONFIG-EPOCH {}", i + 1));
+            if i < primaries {
+                let slots = (SLOTS * i / primaries..SLOTS * (i + 1) / primaries).map(|slot| slot.to_string());
+                node.tell::<()>(&format!("CLUSTER ADDSLOTS {}", slots.collect::<Vec<_>>().join(" ")));
+            }
+            if i > 0 {
+                node.tell::<()>(&format!("CLUSTER MEET 127.0.0.1 {}", nodes[0].port));
+            }
+        }
+        let cluster = Self { nodes, primaries };
+        cluster.await_known();
+        for (i, node) in cluster.nodes.iter().enumerate().skip(primaries) {
+            node.tell::<()>(&format!("CLUSTER REPLICATE {}", cluster.id(i - primaries)));
+        }
+        cluster.await_up();
+        for node in &cluster.nodes[primaries..] {
+            eventually("a replica follows", || {
+                node.tell::<String>("INFO replication").contains("master_link_status:up")
+            });
+        }
+        Some(cluster)
+    }
+
+    /// Until all know all.
+    fn await_known(&self) {
+        let known = format!("cluster_known_nodes:{}\r\n", self.nodes.len());
+        for node in &self.nodes {
+            eventually("all know all", || node.tell::<String>("CLUSTER INFO").contains(&known));
+        }
+    }
+
+    /// Until all slots are served, as every node says.
+    pub fn await_up(&self) {
+        for node in &self.nodes {
+            node.await_answer();
+            eventually("the cluster is up", || node.tell::<String>("CLUSTER INFO").contains("cluster_state:ok"));
+        }
+    }
+
+    pub fn url(&self) -> String {
+        let urls: Vec<String> = self.nodes.iter().map(Server::url).collect();
+        urls.join(",")
+    }
+
+    pub fn address(&self) -> RedisServer {
+        RedisServer::new(&self.url()).unwrap()
+    }
+
+    fn id(&self, node: usize) -> String {
+        self.nodes[node].tell("CLUSTER MYID")
+    }
+
+    /// The slot of a key and the primary that has it.
+    pub fn home(&self, key: &str) -> (u16, usize) {
+        let slot: u16 = self.nodes[0].tell(&format!("CLUSTER KEYSLOT {key}"));
+        let holds = |node: &Server| {
+            let answer =
+                node.client().and_then(|mut connection| command(&format!("STRLEN {key}")).query(&mut connection));
+            answer.is_ok_and(|_: u64| true)
+        };
+        (slot, self.nodes[..self.primaries].iter().position(holds).expect("a node serves it"))
+    }
+
+    /// Moves a slot while clients work, step by step as the specification of clusters has it.
+    pub fn migrate(&self, slot: u16, from: usize, to: usize) {
+        let (source, target) = (self.id(from), self.id(to));
+        self.nodes[to].tell::<()>(&format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));
+        self.nodes[from].tell::<()>(&format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
+        let asked = self.nodes[to].calls("asking");
+        loop {
+            let keys: Vec<String> = self.nodes[from].tell(&format!("CLUSTER GETKEYSINSLOT {slot} 10"));
+            if keys.is_empty() {
+                break;
+            }
+            let mut migrate = command(&format!("MIGRATE 127.0.0.1 {}", self.nodes[to].port));
+            migrate.arg("").arg(0).arg(10_000).arg("KEYS").arg(keys);
+            migrate.exec(&mut self.nodes[from].client().unwrap()).unwrap();
+        }
+        // For a while the keys are there and the slot is not, until a client has come for them.
+        let moved = Instant::now();
+        while self.nodes[to].calls("asking") == asked && moved.elapsed() < Duration::from_secs(1) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        for node in [to, from] {
+            self.nodes[node].tell::<()>(&format!("CLUSTER SETSLOT {slot} NODE {target}"));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The asynchronous filter.
+
+use crate::proxy::Proxy;
+use crate::servers::{Cluster, Server};
+use crate::{Tally, failed, roomy, small};
+use bloomline_redis::{AsyncRedisBloomFilter, RedisFilterError, RedisServer};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+
+pub fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+async fn insert_all(tally: Arc<Tally>, mut filter: AsyncRedisBloomFilter, client: u64, size: usize) {
+    for keys in tally.batches(client, size) {
+        let mut new = vec![false; keys.len()];
+        filter.insert_batch(&keys, &mut new).await.unwrap();
+        tally.count(&keys, &new);
+    }
+    tally.uncertain.fetch_add(filter.uncertain(), Ordering::Relaxed);
+}
+
+/// Inserts all keys by several tasks, with connections of their own or shared ones.
+fn insert_by(address: &RedisServer, tally: &Arc<Tally>, clients: u64, size: usize, prepared: impl FnOnce()) {
+    runtime().block_on(async {
+        let filter = AsyncRedisBloomFilter::create(address, "f", &roomy()).await.unwrap();
+        let mut filters = Vec::new();
+        for client in 0..clients {
+            filters.push(match client % 2 {
+                0 => filter.clone(),
+                _ => AsyncRedisBloomFilter::open(address, "f").await.unwrap(),
+            });
+        }
+        prepared();
+        let start = |(client, filter)| tokio::spawn(insert_all(Arc::clone(tally), filter, client, size));
+        let tasks: Vec<_> = (0..).zip(filters).map(start).collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn it_answers_as_a_local_filter_and_has_its_bits() {
+    let Some(server) = Server::start("") else { return };
+    // In a task, which takes only futures that can move between threads.
+    let runtime = runtime();
+    let check = runtime.spawn(async move {
+        // So full that many keys are false positives.
+        for size in [small().memory(4096), roomy()] {
+            let mut shared = AsyncRedisBloomFilter::create(&server.address(), "f", &size).await.unwrap();
+            let mut local = size.clone().build().unwrap();
+            let keys: Vec<u64> = (0..9000u64).map(|i| i * i % 7919).collect();
+            let [mut answers, mut expected] = [(); 2].map(|()| vec![false; keys.len()]);
+            let count = shared.insert_batch(&keys, &mut answers).await.unwrap();
+            assert_eq!(local.insert_batch(&keys, &mut expected), count);
+            assert!(answers == expected);
+            let keys: Vec<u64> = (0..9000).collect();
+            let count = shared.contains_batch(&keys, &mut answers).await.unwrap();
+            assert_eq!(local.contains_batch(&keys, &mut expected), count);
+            assert!(answers == expected);
+            assert!(shared.download().await.unwrap() == local);
+            local.insert(&10_000);
+            shared.upload(&local).await.unwrap();
+            assert!(shared.download().await.unwrap() == local);
+            assert_eq!(shared.contains(&10_000).await, Ok(true));
+            assert_eq!(shared.stats().await.unwrap().fill_ratio, local.fill_ratio());
+            let hashes: Vec<u64> = keys.iter().map(|key| local.hasher().combine(1, *key)).collect();
+            let count = shared.insert_hashes(&hashes, &mut answers).await.unwrap();
+            assert_eq!(local.insert_hashes(&hashes, &mut expected), count);
+            assert!(answers == expected);
+            let hashes: Vec<u64> = hashes.iter().map(|hash| hash ^ 1 << 50).collect();
+            let count = shared.contains_hashes(&hashes, &mut answers).await.unwrap();
+            assert_eq!(local.contains_hashes(&hashes, &mut expected), count);
+            assert!(answers == expected);
+            assert_eq!(shared.insert(&20_000).await, Ok(local.insert(&20_000)));
+            let opened = AsyncRedisBloomFilter::open(&server.address(), "f").await.unwrap().with_mirror().unwrap();
+            let told = format!("AsyncRedisBloomFilter {{ name: \"f\", block_count: {}, ", local.block_count());
+            assert!(format!("{opened:?}").starts_with(&told), "{opened:?}");
+            shared.delete().await.unwrap();
+            assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+        }
+    });
+    runtime.block_on(check).unwrap();
+}
+
+#[test]
+fn tasks_that_race_claim_each_key_once() {
+    let Some(server) = Server::start("") else { return };
+    for (clients, size) in [(2, 250), (4, 250), (4, 5000), (8, 1)] {
+        let tally = Arc::new(Tally::new(if size == 1 { 1000 } else { 20_000 }));
+        server.tell::<()>("FLUSHALL");
+        insert_by(&server.address(), &tally, clients, size, || {});
+        tally.assert_once_each();
+    }
+}
+
+#[test]
+fn tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves() {
+    let Some(cluster) = Cluster::start(3, false) else { return };
+    let tally = Arc::new(Tally::new(40_000));
+    thread::scope(|scope| {
+        scope.spawn(|| insert_by(&cluster.address(), &tally, 4, 500, || {}));
+        tally.await_share(4, 30);
+        let (slot, node) = cluster.home("cbf:{f:1}");
+        cluster.migrate(slot, node, (node + 1) % 3);
+    });
+    tally.assert_once_each();
+    assert!(cluster.nodes.iter().any(|node| node.calls("asking") > 0), "no client came while the slot moved");
+}
+
+#[test]
+#[ignore = "takes half a minute"]
+fn no_key_is_lost_where_a_node_crashes() {
+    for down in [Duration::from_millis(200), Duration::from_secs(4)] {
+        let Some(mut cluster) = Cluster::start(3, false) else { return };
+        let address = cluster.address();
+        let tally = Arc::new(Tally::new(60_000));
+        let victim = cluster.home("cbf:{f:1}").1;
+        thread::scope(|scope| {
+            scope.spawn(|| insert_by(&address, &tally, 4, 1000, || {}));
+            tally.await_share(4, 30);
+            cluster.nodes[victim].kill();
+            thread::sleep(down);
+            cluster.nodes[victim].relaunch();
+        });
+        tally.assert_none_lost();
+    }
+}
+
+#[test]
+fn a_full_server_takes_the_rest_later() {
+    let Some(server) = Server::start("--maxmemory-policy noeviction") else { return };
+    runtime().block_on(async {
+        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
+        let used = server.figure("used_memory");
+        server.tell::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
+        let tally = Tally::new(12_000);
+        // Shard by shard: those of the first fill a portion.
+        let mut keys: Vec<u64> = (0..tally.keys()).collect();
+        keys.sort_by_key(|key| filter.hasher().bytes(&key.to_le_bytes()));
+        let mut new = vec![true; keys.len()];
+        let error = failed(filter.insert_batch(&keys, &mut new).await, &["give it more"]);
+        assert_eq!(error, RedisFilterError::OutOfMemory { node: format!("127.0.0.1:{}", server.port) });
+        tally.count(&keys, &new);
+        server.tell::<()>("CONFIG SET maxmemory 0");
+        let claimed = new.iter().filter(|new| **new).count();
+        assert_eq!(filter.insert_batch(&keys, &mut new).await, Ok(keys.len() - claimed));
+        tally.count(&keys, &new);
+        tally.assert_once_each();
+        assert!((1..keys.len()).contains(&claimed) && filter.uncertain() == 0, "{claimed} claimed");
+    });
+}
+
+/// Tasks whose connections break.
+fn check_chaos(seed: u64, clients: u64, keys: u64) {
+    let Some(server) = Server::start("") else { return };
+    let proxy = Proxy::start(server.port, seed);
+    let tally = Arc::new(Tally::new(keys));
+    insert_by(&proxy.address(), &tally, clients, 200, || proxy.break_connections());
+    tally.assert_none_lost();
+    assert!(proxy.cuts() > 0 && tally.uncertain() > 0, "{} cuts, {} uncertain", proxy.cuts(), tally.uncertain());
+}
+
+#[test]
+fn no_key_is_lost_where_connections_break() {
+    check_chaos(1, 2, 6000);
+    check_chaos(2, 4, 6000);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn no_key_is_lost_where_connections_break_for_long() {
+    for seed in 30..40 {
+        check_chaos(seed, 1 + seed % 4, 20_000);
+    }
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
+    let Some(server) = Server::start("") else { return };
+    runtime().block_on(async {
+        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
+        let keys: Vec<u64> = (0..1000).collect();
+        assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]).await, Ok(1000));
+        server.tell::<()>("CLIENT KILL TYPE normal");
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]).await, Ok(0));
+        assert_eq!(filter.uncertain(), 0);
+    });
+}
+
+#[test]
+fn a_claim_without_an_answer_is_reported() {
+    let Some(server) = Server::start("") else { return };
+    let short = Duration::from_millis(200);
+    let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
+    runtime().block_on(async {
+        let mut filter = AsyncRedisBloomFilter::create(&address, "f", &small()).await.unwrap();
+        filter = filter.with_mirror().unwrap();
+        assert_eq!(filter.insert(&5).await, Ok(true));
+        server.signal("STOP");
+        let started = Instant::now();
+        let mut new = [false; 3];
+        let error = failed(filter.insert_batch(&[1, 5, 2], &mut new).await, &["check that it runs"]);
+        assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+        let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error:?}") };
+        assert!(node == format!("127.0.0.1:{}", server.port) && message.contains("timed out"), "{node}: {message}");
+        assert!(waited >= 3 * short, "{waited:?}");
+        // The mirror knows one of them.
+        assert_eq!((new, filter.uncertain()), ([true, false, true], 2));
+        server.signal("CONT");
+        server.await_answer();
+        assert_eq!(filter.insert_batch(&[1, 2, 3], &mut new).await, Ok(1));
+        assert_eq!(new, [false, false, true]);
+    });
+}

@@ -1,0 +1,105 @@
+//! Encrypted connections.
+
+use crate::servers::{Server, needed, program};
+use crate::small;
+use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+/// Names the server to the processes that the test starts: the certificates that one trusts are told by its
+/// environment.
+const URL: &str = "BLOOMLINE_TEST_URL";
+
+const CONFIGURATION: &str = "[req]
+distinguished_name = name
+x509_extensions = extensions
+prompt = no
+[name]
+CN = bloomline
+[extensions]
+basicConstraints = CA:FALSE
+subjectAltName = IP:127.0.0.1
+";
+
+/// Makes a key and a certificate for it, signed by itself.
+fn certify(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("configuration"), CONFIGURATION).unwrap();
+    let line = "req -x509 -newkey rsa:2048 -nodes -days 2 -config configuration -keyout key.pem -out cert.pem";
+    let output = Command::new("openssl").args(line.split(' ')).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Whether the server is let in by both kinds of clients.
+fn is_trusted(url: &str) -> bool {
+    let server = RedisServer::new(url).unwrap().patience(Duration::from_secs(5));
+    let started = Instant::now();
+    let filter = RedisBloomFilter::create(&server, "f", &small());
+    // Connections end with their runtime.
+    let runtime = crate::tasks::runtime();
+    let other = runtime.block_on(AsyncRedisBloomFilter::create(&server, "f", &small()));
+    if let (Ok(mut filter), Ok(mut other)) = (filter.as_ref().map(RedisBloomFilter::another), other.as_ref().cloned()) {
+        let keys: Vec<u64> = (0..1000).collect();
+        let mut new = [false; 1000];
+        assert_eq!(filter.insert_batch(&keys, &mut new), Ok(1000));
+        assert_eq!(runtime.block_on(other.insert_batch(&keys, &mut new)), Ok(0));
+        return true;
+    }
+    for error in [filter.expect_err("neither"), other.expect_err("neither")] {
+        assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
+        assert!(error.to_string().contains("certificate"), "{error}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(2));
+    false
+}
+
+#[test]
+fn servers_are_trusted_by_their_certificates() {
+    if let Ok(url) = env::var(URL) {
+        println!("trusted: {}", is_trusted(&url));
+        return;
+    }
+    let Some(_) = needed(program(&["openssl"], "version"), "openssl") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [ours, others] = ["ours", "others"].map(|name| folder.path().join(name));
+    certify(&ours);
+    certify(&others);
+    let [key, cert] = ["key.pem", "cert.pem"].map(|name| ours.join(name).display().to_string());
+    let files = format!("--tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert} --tls-auth-clients no");
+    let Some(server) = Server::launch(&format!("--port 0 --tls-port PORT {files}")) else { return };
+    crate::servers::eventually("it listens", || std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
+    // By an authority that the system does not know.
+    let url = format!("rediss://127.0.0.1:{}", server.port);
+    let address = RedisServer::new(&url).unwrap().patience(Duration::from_secs(5));
+    let certificate = fs::read(ours.join("cert.pem")).unwrap();
+    let trusting = address.clone().certificate_authority(&certificate).unwrap();
+    let mut filter = RedisBloomFilter::create(&trusting, "g", &small()).unwrap();
+    assert_eq!(filter.insert_batch(&(0..5000u64).collect::<Vec<_>>(), &mut vec![false; 5000]), Ok(5000));
+    let other = crate::tasks::runtime()
+        .block_on(async { AsyncRedisBloomFilter::open(&trusting, "g").await.unwrap().insert(&1u64).await });
+    assert_eq!(other, Ok(false));
+    let wary = address.clone().certificate_authority(&fs::read(others.join("cert.pem")).unwrap()).unwrap();
+    let error = RedisBloomFilter::open(&wary, "g").unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+    for pem in [&b""[..], b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        let error = address.clone().certificate_authority(pem).unwrap_err();
+        assert!(matches!(error, RedisFilterError::Certificate { .. }), "{error:?}");
+    }
+    let plain = RedisServer::new("redis://127.0.0.1:1").unwrap();
+    let error = plain.certificate_authority(&certificate).unwrap_err();
+    assert!(matches!(&error, RedisFilterError::Url { reason } if reason.contains("rediss://")), "{error:?}");
+    drop(filter);
+    for (folder, expected) in [(ours, true), (others, false)] {
+        let output = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "tls::servers_are_trusted_by_their_certificates", "--nocapture"])
+            .env(URL, format!("rediss://127.0.0.1:{}", server.port))
+            .env("SSL_CERT_FILE", folder.join("cert.pem"))
+            .env_remove("SSL_CERT_DIR")
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains(&format!("trusted: {expected}\n")), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
