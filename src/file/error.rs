@@ -214,3 +214,8 @@ impl Error for FileErrorKind {
         }
     }
 }
+
+/// An error that names the field, unless it is as it must be.
+pub(super) fn check(field: &'static str, value: u64, good: bool, allowed: &'static str) -> Result<(), FileErrorKind> {
+    if good { Ok(()) } else { Err(FileErrorKind::Field { field, value, allowed }) }
+}

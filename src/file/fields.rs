@@ -3,8 +3,7 @@
 //! A field is a tag, a length and so many bytes. A reader skips a field whose tag it does not know, unless the tag says
 //! that no reader may.
 
-use super::error::FileErrorKind;
-use super::header::check;
+use super::error::{FileErrorKind, check};
 use crate::block::BLOCK_BYTES;
 use crate::purpose::{Purpose, is_key_name};
 use twox_hash::XxHash3_64;

@@ -1,6 +1,6 @@
 //! The header: what a filter is, in 64 bytes.
 
-use super::error::FileErrorKind;
+use super::error::{FileErrorKind, check};
 use super::fields;
 use crate::block::BLOCK_BYTES;
 use crate::format::{ALL, Format, SPLIT_BLOCK};
@@ -151,11 +151,6 @@ pub(super) fn u32_at(header: &[u8; HEADER_BYTES], place: usize) -> u32 {
 
 pub(super) fn u64_at(header: &[u8; HEADER_BYTES], place: usize) -> u64 {
     u64::from_le_bytes(core::array::from_fn(|i| header[place + i]))
-}
-
-/// An error that names the field, unless it is as it must be.
-pub(super) fn check(field: &'static str, value: u64, good: bool, allowed: &'static str) -> Result<(), FileErrorKind> {
-    if good { Ok(()) } else { Err(FileErrorKind::Field { field, value, allowed }) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A scalable filter on a stream: a header of its own, and every stage as a whole filter.
 
-use super::error::FileErrorKind;
-use super::header::{self, HEADER_BYTES, Kind, check, u32_at, u64_at};
+use super::error::{FileErrorKind, check};
+use super::header::{self, HEADER_BYTES, Kind, u32_at, u64_at};
 use super::stream::{self, Loaded, Parts, Rest};
 use crate::block::WORDS;
 use crate::format::WORDS4;

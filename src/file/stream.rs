@@ -1,8 +1,8 @@
 //! A filter on a stream: the header, the blocks, the trailer.
 
-use super::error::FileErrorKind;
+use super::error::{FileErrorKind, check};
 use super::fields;
-use super::header::{self, HEADER_BYTES, Head, TRAILER_BYTES, check};
+use super::header::{self, HEADER_BYTES, Head, TRAILER_BYTES};
 use crate::block::{BLOCK_BYTES, Block, WORDS};
 use crate::error::BuildError;
 use crate::format::Format;
