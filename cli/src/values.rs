@@ -1,7 +1,6 @@
 //! Values of the command line that other parts of the command use, and how they are read.
 
 use clap::ValueEnum;
-use ignore::overrides::OverrideBuilder;
 use parse_size::{ByteSuffix, Config};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -46,12 +45,6 @@ pub fn delimiter(text: &str) -> Result<Delimiter, &'static str> {
         });
     }
     if bytes.is_empty() { Err("it is empty") } else { Ok(Delimiter(bytes)) }
-}
-
-/// A glob, as ripgrep's -g takes it.
-pub fn glob(text: &str) -> Result<String, ignore::Error> {
-    OverrideBuilder::new("").add(text)?.build()?;
-    Ok(text.to_owned())
 }
 
 /// The numbers of some fields: one, or from one to another.

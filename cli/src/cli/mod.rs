@@ -11,7 +11,8 @@ use crate::key::{KeyRule, Part};
 use crate::lines::ahead::Ahead;
 use crate::lines::chunks::Cut;
 use crate::lines::find::Named;
-use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, glob, memory, rate, size};
+use crate::lines::glob::Glob;
+use crate::values::{Delimiter, OnError, StatsFormat, count, delimiter, duration, fields, memory, rate, size};
 use clap::error::ErrorKind;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, value_parser};
 use std::ffi::OsString;
@@ -195,8 +196,8 @@ pub struct ReadOptions {
     ///
     /// GLOB is a pattern such as '*.gz'. One with a / in it, such as 'en/**', is for the whole path below the directory. With !
     /// before it, files that match are left out. If several are given, the last one that matches decides.
-    #[arg(short, long, value_name = "GLOB", value_parser = glob)]
-    pub glob: Vec<String>,
+    #[arg(short, long, value_name = "GLOB")]
+    pub glob: Vec<Glob>,
 
     /// Take hidden files and folders in directories too.
     ///

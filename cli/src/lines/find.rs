@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::files::{self, Origin};
-use ignore::overrides::OverrideBuilder;
+use crate::lines::glob::{self, Glob};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -21,7 +21,7 @@ pub struct Named<'a> {
     /// What ends a name in it.
     pub end: u8,
     /// Which files to take, by their paths below the directory that is named.
-    pub globs: &'a [String],
+    pub globs: &'a [Glob],
     /// Whether to take what begins with a dot.
     pub hidden: bool,
     /// Whether to follow symbolic links.
@@ -107,13 +107,10 @@ impl Named<'_> {
 
     /// The regular files in a directory that are not `own`, sorted by the bytes of their paths, and what failed, by path too.
     fn walk(&self, folder: &Path, own: &[Origin]) -> (Vec<PathBuf>, Vec<Error>) {
-        let mut globs = OverrideBuilder::new("");
-        let globs = self.globs.iter().try_fold(&mut globs, |globs, glob| globs.add(glob));
-        let globs = globs.and_then(|globs| globs.build()).expect("each was tried when the options were read");
         let is_taken = |entry: &DirEntry| {
             let below = entry.path().strip_prefix(folder).expect("it is in the directory");
             let hidden = !self.hidden && entry.file_name().as_bytes().starts_with(b".");
-            let taken = !hidden && !globs.matched(below, entry.file_type().is_dir()).is_ignore();
+            let taken = !hidden && glob::take(self.globs, below, entry.file_type().is_dir());
             entry.depth() == 0 || taken && !own.iter().any(|own| own.is_at(entry.path(), entry.ino()))
         };
         let (mut files, mut errors) = (Vec::new(), Vec::new());

@@ -5,6 +5,7 @@ pub mod chunks;
 pub mod decode;
 pub mod estimate;
 pub mod find;
+pub mod glob;
 pub mod input;
 pub mod pipeline;
 pub mod position;

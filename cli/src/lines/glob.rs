@@ -1,0 +1,276 @@
+//! Globs by ripgrep's rules, which are those of `.gitignore` with `{a,b}`: what is taken of a directory.
+
+use std::path::Path;
+use std::str::FromStr;
+
+/// A glob. What it matches is taken or, with ! before it, left out.
+#[derive(Clone, Debug)]
+pub struct Glob {
+    pieces: Vec<Piece>,
+    leaves_out: bool,
+    only_folders: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    /// This character.
+    One(char),
+    /// `?`: any character of a name.
+    Any,
+    /// `[a-z]`: a character in one of the ranges or, with ! before them, in none.
+    Class { ranges: Vec<(char, char)>, negated: bool },
+    /// `*`: any part of a name.
+    Star,
+    /// `**/`: nothing, or whole folders.
+    Folders,
+    /// `**` at the end.
+    All,
+    /// `{a,b}`
+    Either(Vec<Vec<Piece>>),
+}
+
+/// Whether the globs take what has this path below the directory that is named. The last one that matches counts.
+pub fn take(globs: &[Glob], path: &Path, is_folder: bool) -> bool {
+    let path: Vec<char> = path.to_string_lossy().chars().collect();
+    match globs.iter().rev().find(|glob| glob.matches(&path, is_folder)) {
+        Some(glob) => !glob.leaves_out,
+        // Who says what to take wants no other files. Any folder may have some.
+        None => is_folder || globs.iter().all(|glob| glob.leaves_out),
+    }
+}
+
+impl Glob {
+    fn matches(&self, path: &[char], is_folder: bool) -> bool {
+        let mut begins = vec![false; path.len() + 1];
+        begins[0] = true;
+        (is_folder || !self.only_folders) && ends(&self.pieces, path, begins)[path.len()]
+    }
+}
+
+/// Where in the path the pieces may end, if they begin at one of `places`. All are looked at together, so no glob takes long.
+fn ends(pieces: &[Piece], path: &[char], mut places: Vec<bool>) -> Vec<bool> {
+    for piece in pieces {
+        if let Piece::Either(choices) = piece {
+            let each = choices.iter().map(|choice| ends(choice, path, places.clone()));
+            places = each.reduce(|a, b| a.iter().zip(b).map(|(a, b)| a | b).collect()).unwrap_or(places);
+            continue;
+        }
+        let mut begun = false;
+        let end = |at: usize| {
+            let before = if at == 0 { '/' } else { path[at - 1] };
+            begun = places[at] || begun && !(before == '/' && matches!(piece, Piece::Star));
+            match piece {
+                Piece::Star | Piece::All => begun,
+                Piece::Folders => places[at] || begun && before == '/',
+                one => at > 0 && places[at - 1] && one.takes(before),
+            }
+        };
+        places = (0..=path.len()).map(end).collect();
+    }
+    places
+}
+
+impl Piece {
+    /// Whether this piece, which is for one character, takes this one.
+    fn takes(&self, character: char) -> bool {
+        match self {
+            Self::One(one) => character == *one,
+            Self::Class { ranges, negated } => {
+                ranges.iter().any(|&(first, last)| (first..=last).contains(&character)) != *negated
+            }
+            _ => character != '/',
+        }
+    }
+}
+
+impl FromStr for Glob {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() || text.starts_with('#') {
+            // In `.gitignore` this is a comment. It leaves out nothing.
+            return Ok(Self { pieces: Vec::new(), leaves_out: true, only_folders: false });
+        }
+        let (leaves_out, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        let (only_folders, text) =
+            text.strip_suffix("\\/").or(text.strip_suffix('/')).map_or((false, text), |rest| (true, rest));
+        let path: Vec<char> = text.strip_prefix('/').unwrap_or(text).chars().collect();
+        let mut pieces = parse(&mut path.as_slice(), false)?;
+        if !text.contains('/') {
+            // A name, in whatever folder.
+            pieces.insert(0, Piece::Folders);
+        }
+        Ok(Self { pieces, leaves_out, only_folders })
+    }
+}
+
+/// The pieces of a glob or, inside of braces, of a choice, up to what ends it.
+fn parse(rest: &mut &[char], in_braces: bool) -> Result<Vec<Piece>, &'static str> {
+    let mut pieces = Vec::new();
+    let mut before = '/';
+    while let [first, after @ ..] = *rest {
+        if in_braces && matches!(first, ',' | '}') {
+            break;
+        }
+        *rest = after;
+        let (piece, length) = match (first, after) {
+            ('*', ['*', '/', ..]) if before == '/' => (Piece::Folders, 2),
+            ('*', ['*']) if before == '/' => (Piece::All, 1),
+            ('*', ['*', ',' | '}', ..]) if before == '/' && in_braces => (Piece::All, 1),
+            ('*', _) => (Piece::Star, 0),
+            ('?', _) => (Piece::Any, 0),
+            ('[', _) => {
+                class(after).ok_or("a class is unclosed, or its range ends before it begins; for [ itself, give [[]")?
+            }
+            ('{', _) => (either(rest)?, 0),
+            ('}', _) => return Err("a } has no { before it; for } itself, give [}]"),
+            ('\\', [escaped, ..]) => (Piece::One(*escaped), 1),
+            ('\\', []) => return Err("a backslash is before nothing; for one itself, give two"),
+            (one, _) => (Piece::One(*one), 0),
+        };
+        before = if length > 0 { after[length - 1] } else { *first };
+        pieces.push(piece);
+        *rest = &rest[length..];
+    }
+    Ok(pieces)
+}
+
+/// The choices after a {, of which none is empty.
+fn either(rest: &mut &[char]) -> Result<Piece, &'static str> {
+    let mut choices = Vec::new();
+    loop {
+        choices.push(parse(rest, true)?);
+        let (&end, after) = rest.split_first().ok_or("a { is unclosed; for { itself, give [{]")?;
+        *rest = after;
+        if end == '}' {
+            choices.retain(|choice| !choice.is_empty());
+            return Ok(Piece::Either(choices));
+        }
+    }
+}
+
+/// The class after a [, and its length with the ] that ends it.
+fn class(text: &[char]) -> Option<(Piece, usize)> {
+    let negated = matches!(text.first()?, '!' | '^');
+    let mut at = usize::from(negated);
+    let begin = at;
+    let mut ranges = Vec::new();
+    // The first may be a ] itself.
+    while at == begin || *text.get(at)? != ']' {
+        let first = *text.get(at)?;
+        let (last, length) = match text.get(at + 1..at + 3) {
+            Some(&['-', last]) if last != ']' => (last, 3),
+            _ => (first, 1),
+        };
+        if last < first {
+            return None;
+        }
+        ranges.push((first, last));
+        at += length;
+    }
+    Some((Piece::Class { ranges, negated }, at + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn taken(globs: &[&str], path: &str) -> bool {
+        let globs: Vec<Glob> = globs.iter().map(|glob| glob.parse().unwrap()).collect();
+        take(&globs, path.trim_end_matches('/').as_ref(), path.ends_with('/'))
+    }
+
+    /// Of each glob, some files that it takes, and some that it does not. A path that ends with a slash is a folder's.
+    #[test]
+    fn globs_match_as_those_of_ripgrep() {
+        for (glob, takes, leaves) in [
+            ("a", "a x/a x/y/a", "b aa a/x"),
+            ("/a", "a", "x/a"),
+            ("x/a", "x/a", "a y/x/a x/y/a"),
+            ("*.gz", "a.gz .gz x/a.gz ü.gz", "a.gz.b gz x.gz/a"),
+            ("*a*b*", "ab xaybz aab x/ab", "ba a/b"),
+            ("a?c", "abc aüc a.c", "ac abbc a/c"),
+            ("/?a", "üa", "a xya /a"),
+            ("**", "a x/a x/y/a", ""),
+            ("x/**", "x/a x/y/a", "x y/x/a"),
+            ("**/x/*", "x/a y/x/a", "x a x/y/a"),
+            ("x/**/a", "x/a x/y/a x/y/z/a", "xa x/ya x/y/b"),
+            ("x/**/**/a", "x/a x/y/a", "a"),
+            ("x**/a", "x/a xy/a", "a xy/z/a"),
+            ("x/**y", "x/y x/ay", "x/a/y"),
+            ("[ab].[!a-c]", "a.d b.ü", "c.d a.a a.b"),
+            ("[^a]", "b -", "a"),
+            ("[]-]", "] -", "a"),
+            ("[!]a]", "b", "] a"),
+            ("[a-]", "a -", "b"),
+            ("[*?{]", "* ? {", "a"),
+            ("*.{txt,md}{.gz,.xz}", "a.txt.gz a.md.xz", "a.txt a.gz"),
+            ("{a,{b,c}d}", "a bd cd", "b d ad"),
+            ("/{x,y/z}/a", "x/a y/z/a", "z/a y/a"),
+            ("{x/**,**/b}", "x/a x/y/a b y/b", "x a"),
+            ("a{,.b}", "a.b", "a"),
+            ("a,b", "a,b", "a b"),
+            (r"\*\{\\", r"*{\", "a"),
+            (r"\!a", "!a", "a"),
+            ("!!a", "a b", "!a"),
+        ] {
+            for (paths, expected) in [(takes, true), (leaves, false)] {
+                for path in paths.split(' ').filter(|path| !path.is_empty()) {
+                    assert_eq!(taken(&[glob], path), expected, "{glob} {path}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_glob_that_matches_counts() {
+        for (globs, takes, leaves) in [
+            (&[][..], "a x/ x/a", ""),
+            (&["", "#a"], "a x/ #a", ""),
+            (&["!a"], "b x/ x/b", "a a/ x/a"),
+            (&["a"], "a x/ x/a a/", "b x/b"),
+            (&["!x/"], "x a y/", "x/ y/x/"),
+            (&["*.gz", "!b.*"], "a.gz x/", "b.gz a.txt"),
+            (&["!*.gz", "a*"], "a.gz", "b.gz b.txt"),
+        ] {
+            for (paths, expected) in [(takes, true), (leaves, false)] {
+                for path in paths.split(' ').filter(|path| !path.is_empty()) {
+                    assert_eq!(taken(globs, path), expected, "{globs:?} {path}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_unclosed_is_refused() {
+        for (glob, reason) in [
+            ("{a", "a { is unclosed"),
+            ("a}", "a } has no { before it"),
+            ("{a,{b}", "a { is unclosed"),
+            ("[a", "a class is unclosed"),
+            ("[", "a class is unclosed"),
+            ("[]", "a class is unclosed"),
+            ("[b-a]", "its range ends before it begins"),
+            (r"a\", "a backslash is before nothing"),
+        ] {
+            let error = glob.parse::<Glob>().unwrap_err();
+            assert!(error.contains(reason), "{glob}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escaped_names_match_themselves_alone(name in "[^/]{1,8}", other in "[^/]{1,8}") {
+            let glob: String = name.chars().flat_map(|character| ['\\', character]).collect();
+            prop_assert!(taken(&[&glob], &name));
+            prop_assert_eq!(taken(&[&glob], &other), name == other);
+        }
+
+        #[test]
+        fn no_glob_takes_long(stars in 1..500_usize) {
+            let glob = "*a{*a,**/a}".repeat(stars) + "b";
+            prop_assert!(!taken(&[&glob], &"a".repeat(250)));
+        }
+    }
+}
