@@ -1,8 +1,8 @@
 //! Keys from Arrow arrays, through the C data interface: pyarrow, Polars, pandas, DuckDB.
 
 use crate::error;
-use crate::keys::{PORTION, Take};
 use crate::lock::{Detached, detach};
+use crate::portion::{PORTION, Take};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;

@@ -4,8 +4,8 @@
 //! there: what is hashed is one value, whatever happens.
 
 use crate::error;
-use crate::keys::{PORTION, Take};
 use crate::lock::detach;
+use crate::portion::{PORTION, Take};
 use bloomline::{Key, KeyHasher};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyValueError;

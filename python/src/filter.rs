@@ -2,10 +2,10 @@
 
 use crate::error;
 use crate::key;
-use crate::keys::{self, Numpy, PORTION};
+use crate::keys::{self, Numpy};
 use crate::lock::{Thread, detach};
+use crate::portion::PORTION;
 use crate::set::Set;
-use crate::types;
 use bloomline::KeyHasher;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
@@ -28,12 +28,17 @@ use std::path::PathBuf;
 pub(crate) struct Filter {
     pub(crate) set: Set,
     hasher: KeyHasher,
+    /// Makes an object of the class that a set has.
+    object: Object,
 }
 
+/// What makes a set an object of its class.
+pub(crate) type Object = for<'py> fn(Python<'py>, Set) -> PyResult<Bound<'py, PyAny>>;
+
 impl Filter {
-    pub(crate) fn new(py: Python<'_>, set: Set) -> Self {
+    pub(crate) fn new(py: Python<'_>, set: Set, object: Object) -> Self {
         let hasher = set.hasher(py);
-        Self { set, hasher }
+        Self { set, hasher, object }
     }
 
     #[inline(always)]
@@ -76,7 +81,7 @@ impl Filter {
             third.merge(detached, &other.set, intersect)?;
             PyResult::Ok(third)
         };
-        types::object(py, detach(py, merge)?)
+        (self.object)(py, detach(py, merge)?)
     }
 }
 
@@ -149,7 +154,7 @@ impl Filter {
     /// >>> seen.copy() == seen
     /// True
     fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        types::object(py, detach(py, |detached| self.set.copy(detached))?)
+        (self.object)(py, detach(py, |detached| self.set.copy(detached))?)
     }
 
     fn __copy__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,18 +1,13 @@
 //! Many keys, portion by portion: of an Arrow array, of a buffer, or of any iterable.
 
 use crate::lock::Thread;
+use crate::portion::{PORTION, Take};
 use crate::signals::{self, Signals};
 use crate::{arrow, buffer, key};
 use bloomline::KeyHasher;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyList};
-
-/// Keys that are hashed before they are looked up together.
-pub(crate) const PORTION: usize = 512;
-
-/// What is done with the hashes of a portion.
-pub(crate) type Take<'a> = dyn FnMut(Thread<'_>, &[u64]) -> PyResult<()> + Send + 'a;
 
 /// Takes the hashes of all keys, in order. The GIL is free where the keys are in an array. After an error, the portions
 /// before it are taken. Signals are handled between portions.

@@ -3,6 +3,7 @@
 //! ```text
 //! error.rs   the library's errors as Python's
 //! key.rs     one object of Python, hashed as Rust hashes the same key
+//! portion.rs how many keys are hashed and looked up together
 //! keys.rs    many keys, in portions: from an array of Arrow (arrow.rs), a buffer (buffer.rs), or any iterable
 //! signals.rs Ctrl-C where the GIL is free
 //! lock.rs    who may use a filter: a lock, and when none is needed
@@ -24,6 +25,7 @@ mod filter;
 mod key;
 mod keys;
 mod lock;
+mod portion;
 mod redis;
 mod set;
 mod signals;

@@ -23,7 +23,7 @@ pub(crate) enum Set {
     // In a box, for they want an alignment that Python's objects do not have.
     AtomicScalable(Box<Lock<AtomicScalableBloomFilter>>),
     Rotating(Box<Lock<RotatingBloomFilter>>),
-    Mapped(BorrowedBloomFilter<'static>),
+    Mapped(Unlocked<BorrowedBloomFilter<'static>>),
 }
 
 // What Python's allocator gives.
@@ -35,33 +35,29 @@ fn ordered<A, B, T>(left: &Lock<A>, right: &Lock<B>, lock: impl FnOnce(bool) -> 
     lock(left.cmp(&right) != Ordering::Greater)
 }
 
-/// One expression for every type of filter.
+/// One expression for the filters of all types, or one each for those of some.
 macro_rules! with {
-    ($set:expr, $py:expr, $filter:ident => $value:expr) => {
+    ($set:expr, $thread:expr, $filter:ident => $value:expr) => {
+        with!($set, $thread, [Plain Atomic Scalable AtomicScalable Rotating Mapped] $filter => $value;)
+    };
+    ($set:expr, $thread:expr, $([$($Kind:ident)*] $filter:ident => $value:expr;)+ $(else $other:pat => $rest:expr,)*) => {
         match $set {
-            Set::Plain(lock) => {
-                let $filter = lock.read($py);
+            $($(Set::$Kind(lock) => {
+                let $filter = lock.read($thread);
                 $value
-            }
-            Set::Atomic(lock) => {
-                let $filter = lock.read($py);
-                $value
-            }
-            Set::Scalable(lock) => {
-                let $filter = lock.read($py);
-                $value
-            }
-            Set::AtomicScalable(lock) => {
-                let $filter = lock.read($py);
-                $value
-            }
-            Set::Rotating(lock) => {
-                let $filter = lock.read($py);
-                $value
-            }
-            Set::Mapped($filter) => $value,
+            })*)+
+            $($other => $rest,)*
         }
     };
+}
+
+/// A filter to read from alone, which needs no lock.
+pub(crate) struct Unlocked<F>(pub(crate) F);
+
+impl<F> Unlocked<F> {
+    fn read<'a>(&self, _: impl Into<Thread<'a>>) -> &F {
+        &self.0
+    }
 }
 
 /// Bytes for which the system may have no memory; a vector would end the process.
@@ -157,16 +153,18 @@ impl Set {
         Ok(())
     }
 
+    /// Before a file is written: of an atomic filter that grows the last stage is copied.
+    fn ask_for_room_to_write(&self, detached: Detached) -> PyResult<()> {
+        if matches!(self, Self::AtomicScalable(_)) { self.ask_for_room(detached) } else { Ok(()) }
+    }
+
     pub(crate) fn copy(&self, detached: Detached) -> PyResult<Self> {
         self.ask_for_room(detached)?;
-        Ok(match self {
-            Self::Plain(lock) => lock.read(detached).clone().into(),
-            Self::Atomic(lock) => lock.read(detached).clone().into(),
-            Self::Scalable(lock) => lock.read(detached).clone().into(),
-            Self::AtomicScalable(lock) => lock.read(detached).clone().into(),
-            Self::Rotating(_) => return Err(self.lacks("has no copy")),
-            Self::Mapped(_) => return Err(self.lacks("has no copy: BloomFilter.load(path) makes one")),
-        })
+        Ok(with!(self, detached,
+            [Plain Atomic Scalable AtomicScalable] filter => filter.clone().into();
+            else Self::Rotating(_) => return Err(self.lacks("has no copy")),
+            else Self::Mapped(_) => return Err(self.lacks("has no copy: BloomFilter.load(path) makes one")),
+        ))
     }
 
     /// Whether both are equal; `None` for filters of two types.
@@ -234,42 +232,29 @@ impl Set {
     /// Of a mapped filter; others are sound.
     pub(crate) fn verify(&self) -> PyResult<()> {
         match self {
-            Self::Mapped(filter) => filter.verify().map_err(error::file),
+            Self::Mapped(filter) => filter.0.verify().map_err(error::file),
             _ => Ok(()),
         }
     }
 
     pub(crate) fn save(&self, detached: Detached, path: &Path) -> PyResult<()> {
-        match self {
-            Self::Plain(lock) => lock.read(detached).save(path),
-            Self::Atomic(lock) => lock.read(detached).save(path),
-            Self::Scalable(lock) => lock.read(detached).save(path),
-            Self::AtomicScalable(lock) => {
-                // Its last stage is copied.
-                self.ask_for_room(detached)?;
-                lock.read(detached).save(path)
-            }
-            Self::Rotating(_) => return Err(self.lacks("has no file: what it knows is out of date soon")),
-            Self::Mapped(_) => return Err(self.lacks("is a file already")),
-        }
-        .map_err(error::file)
+        self.ask_for_room_to_write(detached)?;
+        with!(self, detached,
+            [Plain Atomic Scalable AtomicScalable] filter => filter.save(path).map_err(error::file);
+            else Self::Rotating(_) => Err(self.lacks("has no file: what it knows is out of date soon")),
+            else Self::Mapped(_) => Err(self.lacks("is a file already")),
+        )
     }
 
     /// The bytes of the file.
     pub(crate) fn to_bytes(&self, detached: Detached) -> PyResult<Vec<u8>> {
         let mut bytes = Bytes(Vec::new());
-        match self {
-            Self::Plain(lock) => lock.read(detached).write_to(&mut bytes),
-            Self::Atomic(lock) => lock.read(detached).write_to(&mut bytes),
-            Self::Scalable(lock) => lock.read(detached).write_to(&mut bytes),
-            Self::AtomicScalable(lock) => {
-                // Its last stage is copied.
-                self.ask_for_room(detached)?;
-                lock.read(detached).write_to(&mut bytes)
-            }
-            Self::Rotating(_) => return Err(self.lacks("has no bytes: what it knows is out of date soon")),
-            Self::Mapped(_) => return Err(self.lacks("has no bytes: its file has, so open its path elsewhere")),
-        }?;
+        self.ask_for_room_to_write(detached)?;
+        with!(self, detached,
+            [Plain Atomic Scalable AtomicScalable] filter => filter.write_to(&mut bytes)?;
+            else Self::Rotating(_) => return Err(self.lacks("has no bytes: what it knows is out of date soon")),
+            else Self::Mapped(_) => return Err(self.lacks("has no bytes: its file has, so open its path elsewhere")),
+        );
         Ok(bytes.0)
     }
 
@@ -290,89 +275,62 @@ impl Set {
     }
 
     pub(crate) fn false_positive_rate(&self, py: Python<'_>) -> Option<f64> {
-        match self {
-            Self::Plain(lock) => lock.read(py).false_positive_rate(),
-            Self::Atomic(lock) => lock.read(py).false_positive_rate(),
-            Self::Scalable(lock) => Some(lock.read(py).false_positive_rate()),
-            Self::AtomicScalable(lock) => Some(lock.read(py).false_positive_rate()),
-            Self::Rotating(lock) => Some(lock.read(py).false_positive_rate()),
-            Self::Mapped(filter) => filter.false_positive_rate(),
-        }
+        with!(self, py,
+            [Plain Atomic Mapped] filter => filter.false_positive_rate();
+            [Scalable AtomicScalable Rotating] filter => Some(filter.false_positive_rate());
+        )
     }
 
     pub(crate) fn expected_keys(&self, py: Python<'_>) -> Option<u64> {
-        match self {
-            Self::Plain(lock) => lock.read(py).expected_keys(),
-            Self::Atomic(lock) => lock.read(py).expected_keys(),
-            Self::Mapped(filter) => filter.expected_keys(),
-            Self::Rotating(lock) => Some(lock.read(py).window()),
-            Self::Scalable(_) | Self::AtomicScalable(_) => None,
-        }
+        with!(self, py,
+            [Plain Atomic Mapped] filter => filter.expected_keys();
+            [Rotating] filter => Some(filter.window());
+            else Self::Scalable(_) | Self::AtomicScalable(_) => None,
+        )
     }
 
     /// The rate with so many keys in; of filters that keep a rate, that one.
     pub(crate) fn expected_fpr(&self, detached: Detached, keys: Option<u64>) -> PyResult<f64> {
-        let of_size = |expected: Option<u64>, rate: &dyn Fn(u64) -> f64| match keys.or(expected) {
-            Some(keys) => Ok(rate(keys)),
-            None => Err(PyTypeError::new_err("expected_fpr(keys): the filter was not made for a number of keys")),
-        };
-        let growing = |rate: f64| match keys {
-            None => Ok(rate),
-            Some(_) => Err(self.lacks("keeps its rate for any number of keys: call expected_fpr()")),
-        };
-        match self {
-            Self::Plain(lock) => {
-                let filter = lock.read(detached);
-                of_size(filter.expected_keys(), &|keys| filter.expected_fpr(keys))
-            }
-            Self::Atomic(lock) => {
-                let filter = lock.read(detached);
-                of_size(filter.expected_keys(), &|keys| filter.expected_fpr(keys))
-            }
-            Self::Mapped(filter) => of_size(filter.expected_keys(), &|keys| filter.expected_fpr(keys)),
-            Self::Scalable(lock) => growing(lock.read(detached).expected_fpr()),
-            Self::AtomicScalable(lock) => growing(lock.read(detached).expected_fpr()),
-            Self::Rotating(lock) => growing(lock.read(detached).expected_fpr()),
-        }
+        with!(self, detached,
+            [Plain Atomic Mapped] filter => match keys.or(filter.expected_keys()) {
+                Some(keys) => Ok(filter.expected_fpr(keys)),
+                None => Err(PyTypeError::new_err("expected_fpr(keys): the filter was not made for a number of keys")),
+            };
+            [Scalable AtomicScalable Rotating] filter => match keys {
+                None => Ok(filter.expected_fpr()),
+                Some(_) => Err(self.lacks("keeps its rate for any number of keys: call expected_fpr()")),
+            };
+        )
     }
 
     /// Distinct keys: counted by filters that grow, estimated from the bits of others.
     pub(crate) fn estimated_keys(&self, detached: Detached) -> PyResult<f64> {
-        Ok(match self {
-            Self::Plain(lock) => lock.read(detached).estimated_keys(),
-            Self::Atomic(lock) => lock.read(detached).estimated_keys(),
-            Self::Scalable(lock) => lock.read(detached).keys() as f64,
-            Self::AtomicScalable(lock) => lock.read(detached).keys() as f64,
-            Self::Mapped(filter) => filter.estimated_keys(),
-            Self::Rotating(_) => return Err(self.lacks("does not count: its window has at most expected_keys")),
-        })
+        with!(self, detached,
+            [Plain Atomic Mapped] filter => Ok(filter.estimated_keys());
+            [Scalable AtomicScalable] filter => Ok(filter.keys() as f64);
+            else Self::Rotating(_) => Err(self.lacks("does not count: its window has at most expected_keys")),
+        )
     }
 
     pub(crate) fn fill_ratio(&self, detached: Detached) -> PyResult<f64> {
-        match self {
-            Self::Plain(lock) => Ok(lock.read(detached).fill_ratio()),
-            Self::Atomic(lock) => Ok(lock.read(detached).fill_ratio()),
-            Self::Mapped(filter) => Ok(filter.fill_ratio()),
-            _ => Err(self.lacks("has several parts, each with a fill of its own")),
-        }
+        with!(self, detached,
+            [Plain Atomic Mapped] filter => Ok(filter.fill_ratio());
+            else _ => Err(self.lacks("has several parts, each with a fill of its own")),
+        )
     }
 
     pub(crate) fn capacity(&self, detached: Detached, rate: f64) -> PyResult<u64> {
-        match self {
-            Self::Plain(lock) => Ok(lock.read(detached).capacity(rate)),
-            Self::Atomic(lock) => Ok(lock.read(detached).capacity(rate)),
-            Self::Mapped(filter) => Ok(filter.capacity(rate)),
-            _ => Err(self.lacks("has no capacity: it keeps its rate")),
-        }
+        with!(self, detached,
+            [Plain Atomic Mapped] filter => Ok(filter.capacity(rate));
+            else _ => Err(self.lacks("has no capacity: it keeps its rate")),
+        )
     }
 
     pub(crate) fn probes(&self, py: Python<'_>) -> PyResult<u32> {
-        match self {
-            Self::Plain(lock) => Ok(lock.read(py).probes()),
-            Self::Atomic(lock) => Ok(lock.read(py).probes()),
-            Self::Mapped(filter) => Ok(filter.probes()),
-            _ => Err(self.lacks("has several parts, each with probes of its own")),
-        }
+        with!(self, py,
+            [Plain Atomic Mapped] filter => Ok(filter.probes());
+            else _ => Err(self.lacks("has several parts, each with probes of its own")),
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error;
 use crate::filter::Filter;
 use crate::lock::detach;
-use crate::set::Set;
+use crate::set::{Set, Unlocked};
 use bloomline::{Builder, FileError};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
@@ -15,7 +15,8 @@ use std::path::PathBuf;
 pub(crate) fn object(py: Python<'_>, set: Set) -> PyResult<Bound<'_, PyAny>> {
     macro_rules! object {
         ($class:ident) => {
-            Bound::new(py, PyClassInitializer::from(Filter::new(py, set)).add_subclass($class)).map(Bound::into_any)
+            Bound::new(py, PyClassInitializer::from(Filter::new(py, set, object)).add_subclass($class))
+                .map(Bound::into_any)
         };
     }
     match set {
@@ -116,7 +117,7 @@ macro_rules! class {
             ) -> PyResult<PyClassInitializer<Self>> {
                 let options = Options { expected_keys, false_positive_rate, memory, probes, seed, key_name };
                 let filter = options.builder(bloomline::$Class::builder()).build().map_err(error::build)?;
-                Ok(PyClassInitializer::from(Filter::new(py, filter.into())).add_subclass(Self))
+                Ok(PyClassInitializer::from(Filter::new(py, filter.into(), object)).add_subclass(Self))
             }
 
             $($methods)*
@@ -176,7 +177,7 @@ stored_class! {
             // SAFETY: the documentation passes the contract on to the caller.
             #[allow(unsafe_code)]
             let map = || unsafe { bloomline::BloomFilter::map(&path) };
-            object(py, Set::Mapped(py.detach(map).map_err(error::file)?))
+            object(py, Set::Mapped(Unlocked(py.detach(map).map_err(error::file)?)))
         }
     }
 }

@@ -1,0 +1,10 @@
+//! A portion of many keys.
+
+use crate::lock::Thread;
+use pyo3::prelude::*;
+
+/// Keys that are hashed before they are looked up together.
+pub(crate) const PORTION: usize = 512;
+
+/// What is done with the hashes of a portion.
+pub(crate) type Take<'a> = dyn FnMut(Thread<'_>, &[u64]) -> PyResult<()> + Send + 'a;
