@@ -3,6 +3,21 @@
 use crate::kernel::Kernel;
 use core::fmt;
 
+/// What an error says: a line for each of its kinds.
+macro_rules! messages {
+    ($Error:ident { $($kind:pat => $message:literal,)* }) => {
+        impl fmt::Display for $Error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $($kind => write!(f, $message),)*
+                }
+            }
+        }
+    };
+}
+#[cfg(feature = "file")]
+pub(crate) use messages;
+
 /// Why a filter cannot be built.
 ///
 /// # Examples
@@ -94,52 +109,21 @@ impl BuildError {
     }
 }
 
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NoKeys => write!(f, "0 expected keys: give at least 1"),
-            Self::Rate { value } => {
-                write!(f, "false-positive rate {value} is not between 0 and 1 (both excluded)")
-            }
-            Self::Probes { value } => write!(f, "{value} probes: choose 4, 8, 12 or 16"),
-            Self::LayoutProbes { layout, value, allowed } => {
-                write!(f, "{value} probes: the layout `{layout}` has {allowed}")
-            }
-            Self::Bitset { bytes } => write!(f, "a bitset of {bytes} bytes: give 32, one block, or a multiple"),
-            Self::Memory { bytes } => {
-                write!(f, "{bytes} bytes of memory: give at least 64, one block (128 for counters)")
-            }
-            Self::Underspecified => {
-                write!(
-                    f,
-                    "nothing to size the filter by: give two of expected keys, false-positive rate and memory, or memory and probes"
-                )
-            }
-            Self::NotKeysAndRate => write!(
-                f,
-                "a scalable or rotating filter is sized by expected keys (of the first stage, or of the window) and a false-positive rate: give these two, without memory or probes"
-            ),
-            Self::RateUnreachable { value, floor } => write!(
-                f,
-                "false-positive rate {value:e} cannot be kept: 64-bit hashes of this many keys already collide at a rate of {floor:.1e}; ask for a higher rate"
-            ),
-            Self::TooLarge { bytes, limit } => write!(
-                f,
-                "the filter would take {bytes} bytes, above the limit of {limit}: ask for a higher false-positive rate or fewer keys"
-            ),
-            Self::OutOfMemory { bytes } => write!(
-                f,
-                "the system has no {bytes} bytes of memory for the filter: ask for a higher false-positive rate or fewer keys"
-            ),
-            Self::KeyName { bytes } => {
-                write!(f, "a name for the keys of {bytes} bytes: give at most 1024, without control characters")
-            }
-            Self::KernelUnavailable { kernel } => {
-                write!(f, "kernel {kernel} is not available here: choose one of Kernel::available()")
-            }
-        }
-    }
-}
+messages! { BuildError {
+    Self::NoKeys => "0 expected keys: give at least 1",
+    Self::Rate { value } => "false-positive rate {value} is not between 0 and 1 (both excluded)",
+    Self::Probes { value } => "{value} probes: choose 4, 8, 12 or 16",
+    Self::LayoutProbes { layout, value, allowed } => "{value} probes: the layout `{layout}` has {allowed}",
+    Self::Bitset { bytes } => "a bitset of {bytes} bytes: give 32, one block, or a multiple",
+    Self::Memory { bytes } => "{bytes} bytes of memory: give at least 64, one block (128 for counters)",
+    Self::Underspecified => "nothing to size the filter by: give two of expected keys, false-positive rate and memory, or memory and probes",
+    Self::NotKeysAndRate => "a scalable or rotating filter is sized by expected keys (of the first stage, or of the window) and a false-positive rate: give these two, without memory or probes",
+    Self::RateUnreachable { value, floor } => "false-positive rate {value:e} cannot be kept: 64-bit hashes of this many keys already collide at a rate of {floor:.1e}; ask for a higher rate",
+    Self::TooLarge { bytes, limit } => "the filter would take {bytes} bytes, above the limit of {limit}: ask for a higher false-positive rate or fewer keys",
+    Self::OutOfMemory { bytes } => "the system has no {bytes} bytes of memory for the filter: ask for a higher false-positive rate or fewer keys",
+    Self::KeyName { bytes } => "a name for the keys of {bytes} bytes: give at most 1024, without control characters",
+    Self::KernelUnavailable { kernel } => "kernel {kernel} is not available here: choose one of Kernel::available()",
+}}
 
 impl core::error::Error for BuildError {}
 
@@ -181,53 +165,14 @@ pub enum MergeError {
     Seed,
 }
 
-impl fmt::Display for MergeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Blocks { ours, theirs } => {
-                write!(f, "filters differ in size: {ours} and {theirs} blocks, and neither folds to the other")
-            }
-            Self::Units { ours, theirs } => write!(f, "filters differ in size: {ours} and {theirs}"),
-            Self::Probes { ours, theirs } => {
-                write!(f, "filters differ in probes: {ours} and {theirs}")
-            }
-            Self::Seed => write!(f, "filters differ in seed"),
-        }?;
-        write!(f, "; build both with the same expected keys, rate and seed")
-    }
-}
+messages! { MergeError {
+    Self::Blocks { ours, theirs } => "filters differ in size: {ours} and {theirs} blocks, and neither folds to the other; {BUILD_BOTH}",
+    Self::Units { ours, theirs } => "filters differ in size: {ours} and {theirs}; {BUILD_BOTH}",
+    Self::Probes { ours, theirs } => "filters differ in probes: {ours} and {theirs}; {BUILD_BOTH}",
+    Self::Seed => "filters differ in seed; {BUILD_BOTH}",
+}}
 
 impl core::error::Error for MergeError {}
 
-/// Why a [`Frontier`](crate::Frontier) refuses an item: it has seen as many as it was made for.
-#[cfg(feature = "frontier")]
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FrontierFull<T> {
-    /// The item, given back.
-    pub item: T,
-    /// The number of items that the frontier was made for.
-    pub capacity: u64,
-}
-
-/// Without the item, which need not be `Debug`.
-#[cfg(feature = "frontier")]
-impl<T> fmt::Debug for FrontierFull<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrontierFull").field("capacity", &self.capacity).finish_non_exhaustive()
-    }
-}
-
-#[cfg(feature = "frontier")]
-impl<T> fmt::Display for FrontierFull<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the frontier is full: it has seen the {} items that it was made for; make it for more, or let it warn instead",
-            self.capacity
-        )
-    }
-}
-
-#[cfg(feature = "frontier")]
-impl<T> core::error::Error for FrontierFull<T> {}
+/// What every [`MergeError`] ends with.
+const BUILD_BOTH: &str = "build both with the same expected keys, rate and seed";

@@ -1,7 +1,7 @@
 //! `Frontier`: what a crawler has yet to visit, each item once.
 
 use crate::atomic_filter::AtomicBloomFilter;
-use crate::error::{BuildError, FrontierFull};
+use crate::error::BuildError;
 use crate::key::Key;
 use crate::sync::{AtomicU64, Ordering};
 use core::fmt;
@@ -298,3 +298,32 @@ impl<T> fmt::Debug for Frontier<T> {
             .finish_non_exhaustive()
     }
 }
+
+/// Why a [`Frontier`] refuses an item: it has seen as many as it was made for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrontierFull<T> {
+    /// The item, given back.
+    pub item: T,
+    /// The number of items that the frontier was made for.
+    pub capacity: u64,
+}
+
+/// Without the item, which need not be `Debug`.
+impl<T> fmt::Debug for FrontierFull<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrontierFull").field("capacity", &self.capacity).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Display for FrontierFull<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the frontier is full: it has seen the {} items that it was made for; make it for more, or let it warn instead",
+            self.capacity
+        )
+    }
+}
+
+impl<T> core::error::Error for FrontierFull<T> {}

@@ -1,7 +1,7 @@
 //! What can be put into a filter.
 
 use crate::hash::KeyHasher;
-use alloc::{borrow::Cow, boxed::Box, rc::Rc, string::String, sync::Arc, vec::Vec};
+use alloc::{borrow::Cow, borrow::ToOwned, boxed::Box, rc::Rc, string::String, sync::Arc, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::num::NonZero;
 
@@ -110,9 +110,9 @@ integer_key!(u16, u32, u64, u128);
 
 /// Keys that are hashed as another key is.
 macro_rules! same_key {
-    ($($(#[$attribute:meta])* $type:ty => |$key:ident| $same:expr),* $(,)?) => {$(
+    ($($(#[$attribute:meta])* $type:ty $(where [$($generics:tt)*])? => |$key:ident| $same:expr),* $(,)?) => {$(
         $(#[$attribute])*
-        impl Key for $type {
+        impl$(<$($generics)*>)? Key for $type {
             #[inline(always)]
             fn hash_with(&self, hasher: &KeyHasher) -> u64 {
                 let $key = self;
@@ -136,6 +136,14 @@ same_key! {
     String => |key| key.as_bytes(),
     Ipv4Addr => |key| key.octets(),
     Ipv6Addr => |key| key.octets(),
+    &K where [K: Key + ?Sized] => |key| (**key),
+    &mut K where [K: Key + ?Sized] => |key| (**key),
+    Box<K> where [K: Key + ?Sized] => |key| (**key),
+    Rc<K> where [K: Key + ?Sized] => |key| (**key),
+    Arc<K> where [K: Key + ?Sized] => |key| (**key),
+    Cow<'_, K> where [K: Key + ToOwned + ?Sized] => |key| (**key),
+    Vec<K> where [K: Key] => |key| key[..],
+    [K; N] where [K: Key, const N: usize] => |key| key[..],
 }
 
 macro_rules! nonzero_key {
@@ -182,41 +190,7 @@ same_key! {
     std::path::PathBuf => |key| key.as_os_str(),
 }
 
-macro_rules! pointer_key {
-    ($($type:ty),*) => {$(
-        impl<K: Key + ?Sized> Key for $type {
-            #[inline(always)]
-            fn hash_with(&self, hasher: &KeyHasher) -> u64 {
-                (**self).hash_with(hasher)
-            }
-        }
-    )*};
-}
-
-pointer_key!(&K, &mut K, Box<K>, Rc<K>, Arc<K>);
-
-impl<K: Key + alloc::borrow::ToOwned + ?Sized> Key for Cow<'_, K> {
-    #[inline]
-    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
-        (**self).hash_with(hasher)
-    }
-}
-
 impl<K: Key> Key for [K] {
-    #[inline(always)]
-    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
-        K::hash_slice_with(self, hasher)
-    }
-}
-
-impl<K: Key> Key for Vec<K> {
-    #[inline(always)]
-    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
-        K::hash_slice_with(self, hasher)
-    }
-}
-
-impl<K: Key, const N: usize> Key for [K; N] {
     #[inline(always)]
     fn hash_with(&self, hasher: &KeyHasher) -> u64 {
         K::hash_slice_with(self, hasher)

@@ -122,8 +122,6 @@ mod words4;
 pub use atomic_filter::AtomicBloomFilter;
 #[cfg(feature = "file")]
 pub use borrowed_filter::BorrowedBloomFilter;
-#[cfg(feature = "frontier")]
-pub use error::FrontierFull;
 pub use error::{BuildError, MergeError};
 #[cfg(feature = "file")]
 pub use file::{FileError, FileErrorKind};
@@ -133,7 +131,7 @@ pub use file::{FileError, FileErrorKind};
 pub use file::{replace, temporaries};
 pub use filter::Filter;
 #[cfg(feature = "frontier")]
-pub use frontier::{Frontier, WhenFull};
+pub use frontier::{Frontier, FrontierFull, WhenFull};
 pub use hash::KeyHasher;
 pub use kernel::Kernel;
 pub use key::Key;

@@ -18,6 +18,7 @@ use crate::kernel::{Call, Isa, Selected, Single, Task};
 use crate::params::{Params, Size, Sizing};
 use crate::storage::Memory;
 use core::marker::PhantomData;
+use core::ops::Deref;
 
 /// The access of filters with one writer: inserting takes `&mut self`.
 pub struct Exclusive(());
@@ -28,13 +29,10 @@ pub struct Shared(());
 /// Who writes, and so what an insert takes of the memory.
 pub(crate) trait Access {
     /// `&mut M` or `&M`.
-    type Place<'a, M: 'a>;
+    type Place<'a, M: 'a>: Deref<Target = M>;
 
     /// The place for an owner's insert.
     fn place<M>(memory: &mut M) -> Self::Place<'_, M>;
-
-    /// The memory, to read.
-    fn memory<'a, M>(place: &'a Self::Place<'_, M>) -> &'a M;
 
     /// The place for a shorter time, to give away.
     fn reborrow<'a, M>(place: &'a mut Self::Place<'_, M>) -> Self::Place<'a, M>;
@@ -49,11 +47,6 @@ impl Access for Exclusive {
     }
 
     #[inline(always)]
-    fn memory<'a, M>(place: &'a &mut M) -> &'a M {
-        place
-    }
-
-    #[inline(always)]
     fn reborrow<'a, M>(place: &'a mut &mut M) -> &'a mut M {
         place
     }
@@ -65,11 +58,6 @@ impl Access for Shared {
     #[inline(always)]
     fn place<M>(memory: &mut M) -> &M {
         memory
-    }
-
-    #[inline(always)]
-    fn memory<'a, M>(place: &'a &M) -> &'a M {
-        place
     }
 
     #[inline(always)]
@@ -298,7 +286,7 @@ impl<L: Operations<A>, A: Access> Probe for Inserting<'_, L, A> {
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
-        L::prefetch(self.params.size(), A::memory(&self.place), hash);
+        L::prefetch(self.params.size(), &self.place, hash);
     }
 
     #[inline(always)]

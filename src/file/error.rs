@@ -1,5 +1,6 @@
 //! What is wrong with a file, and with which one.
 
+use crate::error::messages;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -158,52 +159,25 @@ impl From<io::Error> for FileErrorKind {
     }
 }
 
-impl fmt::Display for FileErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotBloomline => write!(f, "not a bloomline file"),
-            Self::Scalable => write!(f, "a scalable filter: load it as a ScalableBloomFilter"),
-            Self::NotScalable => write!(f, "a single filter: load it as a BloomFilter"),
-            Self::Stage { stage, kind } => write!(f, "stage {stage}: {kind}"),
-            Self::NewerVersion { found, newest } => write!(
-                f,
-                "written in version {found} of the format, and this build reads up to version {newest}: update bloomline"
-            ),
-            Self::OlderVersion { found, oldest } => write!(
-                f,
-                "written in version {found} of the format, from before the first release, and this build reads from version {oldest} on: make the filter anew"
-            ),
-            Self::Truncated { have, want } => write!(f, "truncated: {have} bytes of {want}"),
-            Self::TooLong { have, want } => write!(f, "too long: {have} bytes instead of {want}"),
-            Self::DamagedHeader => write!(f, "damaged: the header does not have its checksum"),
-            Self::DamagedBody => write!(f, "damaged: the blocks do not have their checksum"),
-            Self::Field { field, value, allowed } => {
-                write!(f, "impossible header: {field} is {value}, but must be {allowed}")
-            }
-            Self::OtherLayout { found, wanted } => {
-                write!(f, "a filter of the layout `{found}`, not `{wanted}`: load it as the type of that layout")
-            }
-            Self::OtherHash => write!(
-                f,
-                "keys were hashed in another way than bloomline does (its golden hash differs): read it with the program that wrote it"
-            ),
-            Self::OutOfMemory { bytes } => {
-                write!(f, "the system has no {bytes} bytes of memory for the filter")
-            }
-            Self::Misaligned { remainder, alignment } => write!(
-                f,
-                "the filter begins {remainder} bytes past a multiple of {alignment} in memory: place its section at a multiple of {alignment}, or load a copy with read_from"
-            ),
-            Self::SliceTooShort { have, want } => {
-                write!(
-                    f,
-                    "a slice of {have} bytes for a filter whose file takes {want}: give as many as file_bytes() says"
-                )
-            }
-            Self::Io(error) => error.fmt(f),
-        }
-    }
-}
+messages! { FileErrorKind {
+    Self::NotBloomline => "not a bloomline file",
+    Self::Scalable => "a scalable filter: load it as a ScalableBloomFilter",
+    Self::NotScalable => "a single filter: load it as a BloomFilter",
+    Self::Stage { stage, kind } => "stage {stage}: {kind}",
+    Self::NewerVersion { found, newest } => "written in version {found} of the format, and this build reads up to version {newest}: update bloomline",
+    Self::OlderVersion { found, oldest } => "written in version {found} of the format, from before the first release, and this build reads from version {oldest} on: make the filter anew",
+    Self::Truncated { have, want } => "truncated: {have} bytes of {want}",
+    Self::TooLong { have, want } => "too long: {have} bytes instead of {want}",
+    Self::DamagedHeader => "damaged: the header does not have its checksum",
+    Self::DamagedBody => "damaged: the blocks do not have their checksum",
+    Self::Field { field, value, allowed } => "impossible header: {field} is {value}, but must be {allowed}",
+    Self::OtherLayout { found, wanted } => "a filter of the layout `{found}`, not `{wanted}`: load it as the type of that layout",
+    Self::OtherHash => "keys were hashed in another way than bloomline does (its golden hash differs): read it with the program that wrote it",
+    Self::OutOfMemory { bytes } => "the system has no {bytes} bytes of memory for the filter",
+    Self::Misaligned { remainder, alignment } => "the filter begins {remainder} bytes past a multiple of {alignment} in memory: place its section at a multiple of {alignment}, or load a copy with read_from",
+    Self::SliceTooShort { have, want } => "a slice of {have} bytes for a filter whose file takes {want}: give as many as file_bytes() says",
+    Self::Io(error) => "{error}",
+}}
 
 impl Error for FileErrorKind {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

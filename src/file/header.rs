@@ -16,9 +16,10 @@ pub(crate) const HEADER_BYTES: usize = BLOCK_BYTES;
 
 pub(crate) const TRAILER_BYTES: usize = 16;
 
-/// No text starts with the first byte, and a transfer that converts line ends spoils the last two.
-const FILTER: [u8; 8] = *b"\x89BLOOM\r\n";
-const SCALABLE: [u8; 8] = *b"\x89BLSER\r\n";
+/// What a file begins with. No text starts with the first byte, and a transfer that converts line ends spoils the last two.
+type Magic = [u8; 8];
+pub(super) const FILTER: Magic = *b"\x89BLOOM\r\n";
+pub(super) const SCALABLE: Magic = *b"\x89BLSER\r\n";
 const VERSION: u32 = 2;
 /// Files are shorter than 2^63 bytes, as system calls count them.
 const BLOCKS_LIMIT: u64 = 1 << 57;
@@ -37,37 +38,27 @@ pub(crate) fn encode(format: &Format, params: &Params, hasher: &KeyHasher, purpo
     header[40..48].copy_from_slice(&units.to_le_bytes());
     // At most MOST_BYTES.
     header[48..52].copy_from_slice(&(fields.len() as u32).to_le_bytes());
-    [&seal(header, Kind::Filter), &fields[..]].concat()
-}
-
-/// The two kinds of files.
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    Filter,
-    Scalable,
+    [&seal(header, FILTER), &fields[..]].concat()
 }
 
 /// A header with what every one has: magic, version and checksum.
-pub(super) fn seal(mut header: [u8; HEADER_BYTES], kind: Kind) -> [u8; HEADER_BYTES] {
-    header[..8].copy_from_slice(match kind {
-        Kind::Filter => &FILTER,
-        Kind::Scalable => &SCALABLE,
-    });
+pub(super) fn seal(mut header: [u8; HEADER_BYTES], magic: Magic) -> [u8; HEADER_BYTES] {
+    header[..8].copy_from_slice(&magic);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     let checksum = XxHash3_64::oneshot(&header[..56]);
     header[56..].copy_from_slice(&checksum.to_le_bytes());
     header
 }
 
-/// A header that [`seal`] made for this kind. `header` is shorter than [`HEADER_BYTES`] if the data are.
-pub(super) fn sealed(header: &[u8], kind: Kind) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
-    let starts_with = |magic: [u8; 8]| header.iter().zip(magic).all(|(&byte, expected)| byte == expected);
-    match kind {
-        Kind::Filter if starts_with(FILTER) => {}
-        Kind::Scalable if starts_with(SCALABLE) => {}
-        Kind::Filter if starts_with(SCALABLE) => return Err(FileErrorKind::Scalable),
-        Kind::Scalable if starts_with(FILTER) => return Err(FileErrorKind::NotScalable),
-        _ => return Err(FileErrorKind::NotBloomline),
+/// A header that [`seal`] made with this magic. `header` is shorter than [`HEADER_BYTES`] if the data are.
+pub(super) fn sealed(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
+    let starts_with = |magic: &Magic| header.iter().zip(magic).all(|(byte, expected)| byte == expected);
+    if !starts_with(&wanted) {
+        return Err(match [FILTER, SCALABLE].into_iter().find(starts_with) {
+            Some(FILTER) => FileErrorKind::NotScalable,
+            Some(_) => FileErrorKind::Scalable,
+            None => FileErrorKind::NotBloomline,
+        });
     }
     let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(header) else {
         return Err(FileErrorKind::Truncated { have: header.len() as u64, want: HEADER_BYTES as u64 });
@@ -111,7 +102,7 @@ pub(super) fn file_bytes(fields: usize, params: &Params) -> u64 {
 /// What a header says of a filter of this layout, fit for this machine and this build. `header` is shorter than
 /// [`HEADER_BYTES`] if the data are.
 pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, FileErrorKind> {
-    let header = sealed(header, Kind::Filter)?;
+    let header = sealed(header, FILTER)?;
     let (layout, probes) = (u32_at(header, 12) & 0xFFFF, u32_at(header, 12) >> 16);
     let (blocks, seed) = (u64_at(header, 16), u64_at(header, 24));
     let (units, fields, reserved) = (u64_at(header, 40), u32_at(header, 48), u32_at(header, 52));

@@ -1,7 +1,7 @@
 //! A scalable filter on a stream: a header of its own, and every stage as a whole filter.
 
 use super::error::{FileErrorKind, check};
-use super::header::{self, HEADER_BYTES, Kind, u32_at, u64_at};
+use super::header::{self, HEADER_BYTES, SCALABLE, u32_at, u64_at};
 use super::stream::{self, Loaded, Parts, Rest};
 use crate::block::WORDS;
 use crate::format::WORDS4;
@@ -40,12 +40,12 @@ impl Header {
         header[24..32].copy_from_slice(&self.growth.first.to_le_bytes());
         header[32..40].copy_from_slice(&self.in_last.to_le_bytes());
         header[40..48].copy_from_slice(&self.length.to_le_bytes());
-        header::seal(header, Kind::Scalable)
+        header::seal(header, SCALABLE)
     }
 
     /// `header` is shorter than [`HEADER_BYTES`] if the data are.
     fn decode(header: &[u8]) -> Result<Self, FileErrorKind> {
-        let header = header::sealed(header, Kind::Scalable)?;
+        let header = header::sealed(header, SCALABLE)?;
         let (stages, rate) = (u32_at(header, 12), u64_at(header, 16));
         let [first, in_last, length, reserved] = [24, 32, 40, 48].map(|place| u64_at(header, place));
         check("stages", stages.into(), (1..=MAX_STAGES as u32).contains(&stages), "1 to 64")?;
