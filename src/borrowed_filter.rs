@@ -160,10 +160,7 @@ impl<'a> BorrowedBloomFilter<'a> {
             Ok(_) => FileErrorKind::DamagedBody,
             Err(error) => error.into(),
         };
-        Err(match &self.path {
-            Some(path) => FileError::at(path, kind),
-            None => kind.into(),
-        })
+        Err(FileError { path: self.path.clone(), kind })
     }
 
     /// The share of bits that are set, as the file's trailer has it: O(1).

@@ -11,11 +11,10 @@
 
 use crate::batch::{self, Probe};
 use crate::block::{self, Block, Pattern};
-use crate::filter::Filter;
 use crate::hash::KeyHasher;
 use crate::kernel::{self, Isa};
 use crate::key::Key;
-use crate::operations::{self, Access, Keyed, Operations};
+use crate::operations;
 use crate::params::Params;
 use crate::storage;
 use crate::words4::BloomFilter;
@@ -82,9 +81,8 @@ impl Range<'_> {
     }
 
     fn insert_picked(&mut self, hashes: &[u64], new: &mut [bool]) {
-        let Self { params, blocks, first, .. } = self;
-        let probe = InsertingInRange { total: params.blocks, blocks, first: *first };
-        operations::many(params, params.probes, probe, hashes, new);
+        let params = self.params;
+        operations::many(&params, params.probes, self, hashes, new);
     }
 }
 
@@ -154,76 +152,19 @@ pub(crate) fn par_contains<T: Sync>(
     batches.map(|(keys, found)| contains(keys, found)).sum()
 }
 
-/// Queries on all cores.
-impl<L: Operations<A>, A: Access> Filter<L, A>
-where
-    Self: Sync,
-{
-    /// [`par_contains`](Self::par_contains) of keys that were hashed elsewhere: `found[i]` is what `contains_hash` says of
-    /// `hashes[i]`. Returns how many were found.
-    ///
-    /// # Panics
-    /// If `found` is not as long as `hashes`.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.01)?;
-    /// let hashes: Vec<u64> = (0..100u64).map(|key| filter.hasher().bytes(&key.to_le_bytes())).collect();
-    /// filter.insert_hashes(&hashes, &mut [false; 100]);
-    /// assert_eq!(filter.par_contains_hashes(&hashes, &mut [false; 100]), 100);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        par_contains(hashes, found, |hashes, found| self.contains_hashes(hashes, found))
-    }
-}
-
-/// Queries on all cores, with keys in place of hashes.
-impl<L: Operations<A> + Keyed, A: Access> Filter<L, A>
-where
-    Self: Sync,
-{
-    /// Queries many keys on all cores of the current rayon pool: `found[i]` is what [`contains`](Self::contains) says of
-    /// `keys[i]`. Returns how many were found. Allocates nothing for the hashes.
-    ///
-    /// # Panics
-    /// If `found` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.0001)?;
-    /// filter.par_insert(&["a", "b"]);
-    /// let mut found = [false; 3];
-    /// assert_eq!(filter.par_contains(&["a", "b", "c"], &mut found), 2);
-    /// assert_eq!(found, [true, true, false]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn par_contains<K: Key + Sync>(&self, keys: &[K], found: &mut [bool]) -> usize {
-        par_contains(keys, found, |keys, found| self.contains_batch(keys, found))
-    }
-}
-
-struct InsertingInRange<'a> {
-    total: usize,
-    blocks: &'a mut [Block],
-    first: usize,
-}
-
 /// Prefetches as in a batch on the whole filter.
-impl Probe for InsertingInRange<'_> {
+impl Probe for &mut Range<'_> {
     const WRITES: bool = true;
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
-        let index = block::locate(hash, self.total);
+        let index = block::locate(hash, self.params.blocks);
         storage::prefetch(&self.blocks[index - self.first]);
     }
 
     #[inline(always)]
     fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
-        let index = block::locate(hash, self.total);
+        let index = block::locate(hash, self.params.blocks);
         isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(hash));
         // Nobody asks.
         false

@@ -6,7 +6,7 @@ use crate::fpr;
 use crate::hash::KeyHasher;
 use crate::key::Key;
 use crate::operations::{Access, Calls, Exclusive, Keyed, Operations, Shared};
-use crate::params::{FromParams, Params, Sizing};
+use crate::params::{Builder, FromBuilder, Params};
 use crate::purpose::Purpose;
 use crate::storage::{self, AtomicBlocks, Blocks, Memory, MemoryMut};
 use core::fmt;
@@ -29,6 +29,12 @@ impl<L: Operations<A>, A: Access> Filter<L, A> {
     pub(crate) fn of(params: Params, hasher: KeyHasher, purpose: Purpose, blocks: L::Memory) -> Self {
         let calls = Calls::new(&params);
         Self { params, hasher, purpose, blocks, calls }
+    }
+
+    /// An empty filter.
+    pub(crate) fn from_params(params: Params, purpose: Purpose) -> Result<Self, BuildError> {
+        let blocks = L::Memory::empty(Blocks::zeroed(params.blocks)?);
+        Ok(Self::of(params, KeyHasher::new(params.seed), purpose, blocks))
     }
 
     /// Inserts a hash, for whoever has the filter alone.
@@ -64,8 +70,7 @@ impl<L: Operations<A>, A: Access> Filter<L, A> {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn new(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
-        let purpose = Purpose { keys: Some(expected_keys), rate: Some(false_positive_rate), ..Purpose::default() };
-        Self::from_params(L::params(Sizing::Rate { keys: expected_keys, rate: false_positive_rate })?, purpose)
+        Builder::new().expected_keys(expected_keys).false_positive_rate(false_positive_rate).build()
     }
 
     /// Returns whether a hash may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
@@ -182,34 +187,6 @@ impl<L: Operations<A> + Keyed, A: Access> Filter<L, A> {
     pub fn hasher(&self) -> &KeyHasher {
         &self.hasher
     }
-
-    /// Returns whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it
-    /// was not. O(length of the key).
-    #[inline]
-    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_hash(key.hash_with(&self.hasher))
-    }
-
-    /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were
-    /// found. See [`contains_hashes`](Self::contains_hashes) for the cost.
-    ///
-    /// # Panics
-    /// If `found` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.0001)?;
-    /// filter.insert(&1u64);
-    /// let mut found = [false; 3];
-    /// assert_eq!(filter.contains_batch(&[0u64, 1, 2], &mut found), 1);
-    /// assert_eq!(found, [false, true, false]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
-        batch::check_lengths(keys.len(), found.len());
-        batch::hashed(&self.hasher, keys, found, |hashes, found| self.contains_hashes(hashes, found))
-    }
 }
 
 /// One writer.
@@ -275,8 +252,7 @@ impl<L: Operations<Exclusive, Memory: MemoryMut>> Filter<L, Exclusive> {
         }
         self.params = self.params.folded(times);
         self.blocks = Blocks::from_words(self.params.blocks, storage::folded(self.words(), times)).into();
-        let size = self.params.size();
-        let capacity = |rate| fpr::most(size.units, rate, |keys| L::expected_fpr(size, keys));
+        let capacity = |rate| L::capacity(self.params.size(), rate);
         self.purpose.keys = self.purpose.rate.map(capacity).filter(|&keys| keys > 0);
     }
 }
@@ -385,10 +361,9 @@ impl<L: Operations<Shared, Memory = AtomicBlocks> + Keyed> Filter<L, Shared> {
     }
 }
 
-impl<L: Operations<A>, A: Access> FromParams for Filter<L, A> {
-    fn from_params(params: Params, purpose: Purpose) -> Result<Self, BuildError> {
-        let blocks = L::Memory::empty(Blocks::zeroed(params.blocks)?);
-        Ok(Self::of(params, KeyHasher::new(params.seed), purpose, blocks))
+impl<L: Operations<A>, A: Access> FromBuilder for Filter<L, A> {
+    fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
+        Self::from_params(builder.params::<L>()?, builder.purpose)
     }
 }
 

@@ -94,6 +94,11 @@ impl Format {
             bits => units.div_ceil(512 / bits),
         }
     }
+
+    /// The numbers of probes to choose among: the one that is given, or all.
+    pub(crate) fn candidates(&self, given: Option<u32>) -> impl Iterator<Item = u32> {
+        self.probes.iter().copied().filter(move |&probes| given.is_none_or(|given| given == probes))
+    }
 }
 
 #[cfg(test)]

@@ -102,6 +102,7 @@ mod operations;
 mod params;
 mod plan;
 mod purpose;
+mod queries;
 #[cfg(feature = "std")]
 mod room;
 #[cfg(feature = "std")]
@@ -109,6 +110,7 @@ mod rotating;
 mod row;
 mod scalable;
 mod selection;
+mod size;
 mod stats;
 mod storage;
 mod sync;

@@ -11,11 +11,10 @@
 
 use crate::batch::{self, Probe};
 use crate::block::BLOCK_BYTES;
-use crate::error::BuildError;
 use crate::format::Format;
 use crate::fpr;
 use crate::kernel::{Call, Isa, Selected, Single, Task};
-use crate::params::{Params, Size, Sizing};
+use crate::params::{Params, Size};
 use crate::storage::Memory;
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -72,9 +71,6 @@ pub(crate) trait Shape {
     /// As in files: number, name, probes, unit.
     const FORMAT: &'static Format;
 
-    /// The geometry that a size asked for takes.
-    fn params(sizing: Sizing) -> Result<Params, BuildError>;
-
     /// The model's rate, for hashes of any length.
     fn rate(size: Size, keys: u64) -> f64;
 
@@ -98,6 +94,28 @@ pub(crate) trait Shape {
     fn expected_fpr(size: Size, keys: u64) -> f64 {
         (Self::rate(size, keys) + fpr::collision_floor(keys)).min(1.0)
     }
+
+    /// The least of at most `limit` units that keeps a rate; with the probes that are given, or with those that take the fewest.
+    fn least(keys: u64, rate: f64, given: Option<u32>, limit: u64) -> Option<Size> {
+        let start = keys.saturating_mul(8) / Self::FORMAT.unit_bits;
+        let least = |probes| {
+            let rate_of = |units| Self::expected_fpr(Size { units, probes }, keys);
+            Some(Size { units: fpr::least(start, limit, rate, rate_of)?, probes })
+        };
+        Self::FORMAT.candidates(given).filter_map(least).min_by_key(|size| size.units)
+    }
+
+    /// The number of probes with the lowest rate for a size; the fewer probes of equals.
+    fn best_probes(units: u64, keys: u64) -> u32 {
+        let rate = |&probes: &u32| Self::expected_fpr(Size { units, probes }, keys);
+        let best = Self::FORMAT.candidates(None).min_by(|a, b| rate(a).total_cmp(&rate(b)));
+        best.expect("a layout offers probes")
+    }
+
+    /// The most keys that keep a rate.
+    fn capacity(size: Size, rate: f64) -> u64 {
+        fpr::most(size.units, rate, |keys| Self::expected_fpr(size, keys))
+    }
 }
 
 /// A layout that hashes keys as the crate does.
@@ -109,7 +127,7 @@ pub(crate) trait Operations<A: Access>: Shape {
     const NAME: &'static str;
 
     /// Where the bits are.
-    type Memory: Memory;
+    type Memory: Memory + Send + Sync;
 
     /// Asks for the cache lines of a hash.
     fn prefetch(size: Size, memory: &Self::Memory, hash: u64);
@@ -174,14 +192,6 @@ impl<L: Operations<A>, A: Access> Calls<L, A> {
         }
     }
 }
-
-impl<L: Operations<A>, A: Access> Clone for Calls<L, A> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<L: Operations<A>, A: Access> Copy for Calls<L, A> {}
 
 /// Many queries: `found[i]` = whether `hashes[i]` is in. Returns how many are.
 #[inline(always)]

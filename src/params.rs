@@ -1,14 +1,10 @@
-//! What a filter is made from: its validated geometry, and the builder that finds it.
+//! What a filter is made from: its validated geometry, and the builder, which takes what the geometry is to be found by.
 
-use crate::block::{BLOCK_BYTES, PROBES};
 use crate::error::{BuildError, MergeError};
 use crate::format::Format;
-use crate::fpr;
 use crate::hash::KeyHasher;
 use crate::kernel::{Kernel, Selected};
-use crate::plan::Plan;
-use crate::purpose::{self, Purpose};
-use crate::storage::MAX_BLOCKS;
+use crate::purpose::Purpose;
 use alloc::string::String;
 use core::fmt;
 use core::marker::PhantomData;
@@ -31,16 +27,6 @@ impl Size {
     pub(crate) fn share(self, format: &Format, ones: u64) -> f64 {
         ones as f64 / (self.units as f64 * format.unit_bits as f64)
     }
-}
-
-/// What a size is asked for by.
-#[derive(Clone, Copy)]
-pub(crate) enum Sizing {
-    /// The least that keeps the rate with so many keys.
-    Rate { keys: u64, rate: f64 },
-    /// The whole blocks in so many bytes, with the probes that are best for so many keys.
-    #[cfg_attr(not(feature = "variants"), expect(dead_code))]
-    Memory { bytes: usize, keys: u64 },
 }
 
 /// The geometry of a filter. Filters of equal blocks, units, probes and seed put a key in the same bits.
@@ -133,39 +119,35 @@ impl Params {
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder<F> {
-    keys: Option<u64>,
-    rate: Option<f64>,
-    memory: Option<usize>,
-    probes: Option<u32>,
-    seed: u64,
-    kernel: Option<Kernel>,
-    key_name: String,
+    pub(crate) purpose: Purpose,
+    pub(crate) memory: Option<usize>,
+    pub(crate) probes: Option<u32>,
+    pub(crate) seed: u64,
+    pub(crate) kernel: Option<Kernel>,
     filter: PhantomData<fn() -> F>,
 }
 
 impl<F> Builder<F> {
     pub(crate) fn new() -> Self {
-        Self {
-            keys: None,
-            rate: None,
-            memory: None,
-            probes: None,
-            seed: 0,
-            kernel: None,
-            key_name: String::new(),
-            filter: PhantomData,
-        }
+        let purpose = Purpose::default();
+        Self { purpose, memory: None, probes: None, seed: 0, kernel: None, filter: PhantomData }
+    }
+
+    /// A builder for a part of the filter, of a size of its own.
+    pub(crate) fn part<P>(&self, keys: u64, rate: f64) -> Builder<P> {
+        let purpose = Purpose { keys: Some(keys), rate: Some(rate), ..self.purpose.clone() };
+        Builder { purpose, memory: None, probes: None, seed: self.seed, kernel: self.kernel, filter: PhantomData }
     }
 
     /// The number of distinct keys to plan for, at least 1.
     pub fn expected_keys(mut self, keys: u64) -> Self {
-        self.keys = Some(keys);
+        self.purpose.keys = Some(keys);
         self
     }
 
     /// The false-positive rate once the expected keys are in, between 0 and 1, both excluded: 0.01 is 1 %.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.rate = Some(rate);
+        self.purpose.rate = Some(rate);
         self
     }
 
@@ -209,7 +191,7 @@ impl<F> Builder<F> {
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn key_name(mut self, name: impl Into<String>) -> Self {
-        self.key_name = name.into();
+        self.purpose.key_name = name.into();
         self
     }
 
@@ -236,28 +218,6 @@ impl<F> Builder<F> {
         F::from_builder(self)
     }
 
-    /// Returns what [`build`](Self::build) would build, without allocating it. Use it for a filter on another machine, or to
-    /// choose a size. It does not plan scalable filters.
-    ///
-    /// # Errors
-    /// [`BuildError`], as from `build`, but never for memory that the system refuses.
-    ///
-    /// # Examples
-    /// ```
-    /// let builder = bloomline::BloomFilter::builder().expected_keys(1_000_000_000_000).false_positive_rate(0.001);
-    /// let plan = builder.plan()?;
-    /// assert_eq!((plan.probes(), plan.memory_bytes() / 1_000_000_000), (8, 1984)); // 15.87 bits a key
-    /// assert!(plan.expected_fpr(2_000_000_000_000) > 0.03);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn plan(&self) -> Result<Plan, BuildError>
-    where
-        F: FromParams,
-    {
-        let Params { blocks, probes, .. } = self.params()?;
-        Ok(Plan { blocks, probes })
-    }
-
     /// The hasher of the filter that [`build`](Self::build) would build, to hash keys for it before there is one, or for a filter on
     /// another machine. Takes the time of [`KeyHasher::new`].
     ///
@@ -271,209 +231,23 @@ impl<F> Builder<F> {
     pub fn hasher(&self) -> KeyHasher {
         KeyHasher::new(self.seed)
     }
-
-    /// The expected keys and the rate, if they and nothing else were given to size by.
-    pub(crate) fn keys_and_rate(&self) -> Option<(u64, f64)> {
-        match (self.keys, self.rate, self.memory, self.probes) {
-            (Some(keys), Some(rate), None, None) => Some((keys, rate)),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn purpose(&self) -> Purpose {
-        Purpose { keys: self.keys, rate: self.rate, key_name: self.key_name.clone() }
-    }
-
-    pub(crate) fn params(&self) -> Result<Params, BuildError> {
-        if !purpose::is_key_name(&self.key_name) {
-            return Err(BuildError::KeyName { bytes: self.key_name.len() });
-        }
-        let kernel = self.kernel.unwrap_or_else(Kernel::detect);
-        let kernel = Selected::new(kernel).map_err(|_| BuildError::KernelUnavailable { kernel })?;
-        if self.keys == Some(0) {
-            return Err(BuildError::NoKeys);
-        }
-        if let Some(value) = self.rate
-            && !(value > 0.0 && value < 1.0)
-        {
-            return Err(BuildError::Rate { value });
-        }
-        if let Some(value) = self.probes
-            && !PROBES.contains(&value)
-        {
-            return Err(BuildError::Probes { value });
-        }
-        let memory_blocks = match self.memory {
-            Some(bytes) if bytes < BLOCK_BYTES => return Err(BuildError::Memory { bytes }),
-            Some(bytes) if bytes / BLOCK_BYTES > MAX_BLOCKS => {
-                return Err(BuildError::TooLarge { bytes: bytes as u64, limit: fpr::bytes(MAX_BLOCKS as u64) });
-            }
-            Some(bytes) => Some((bytes / BLOCK_BYTES) as u64),
-            None => None,
-        };
-        let (blocks, probes) = match (self.keys, self.rate, memory_blocks, self.probes) {
-            (Some(_), Some(_), Some(blocks), Some(probes)) => (blocks, probes),
-            (Some(keys), Some(rate), limit, _) => self.size_for_rate(keys, rate, limit)?,
-            (Some(keys), None, Some(blocks), probes) => {
-                (blocks, probes.unwrap_or_else(|| fpr::best_for_size(blocks, keys)))
-            }
-            (None, Some(rate), Some(blocks), _) => {
-                let capacity = |probes: u32| (fpr::keys_for(blocks, probes, rate), probes);
-                let candidates = PROBES.into_iter().filter(|&probes| self.probes.is_none_or(|given| given == probes));
-                match candidates.map(capacity).max() {
-                    Some((1.., probes)) => (blocks, probes),
-                    _ => self.size_for_rate(1, rate, Some(blocks))?,
-                }
-            }
-            (None, None, Some(blocks), probes) => (blocks, probes.ok_or(BuildError::Underspecified)?),
-            (_, _, None, _) => return Err(BuildError::Underspecified),
-        };
-        // At most MAX_BLOCKS, which is a usize.
-        Ok(Params::new(blocks as usize, probes, self.seed, kernel))
-    }
-
-    fn size_for_rate(&self, keys: u64, rate: f64, limit: Option<u64>) -> Result<(u64, u32), BuildError> {
-        let floor = fpr::collision_floor(keys);
-        if rate <= floor {
-            return Err(BuildError::RateUnreachable { value: rate, floor });
-        }
-        // Search past the limit, to say how much would be needed.
-        let unlimited = u64::MAX / BLOCK_BYTES as u64;
-        let size = match self.probes {
-            Some(probes) => fpr::blocks_for(keys, probes, rate, unlimited).map(|blocks| (blocks, probes)),
-            None => fpr::best_for_rate(keys, rate, unlimited).map(|(probes, blocks)| (blocks, probes)),
-        };
-        let limit = limit.unwrap_or(MAX_BLOCKS as u64);
-        match size {
-            Some((blocks, probes)) if blocks <= limit => Ok((foldable(blocks).min(limit), probes)),
-            size => Err(BuildError::TooLarge {
-                bytes: fpr::bytes(size.map_or(u64::MAX, |(blocks, _)| blocks)),
-                limit: fpr::bytes(limit),
-            }),
-        }
-    }
 }
 
 /// Without the seed, which may be a secret.
 impl<F> fmt::Debug for Builder<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("expected_keys", &self.keys)
-            .field("false_positive_rate", &self.rate)
+            .field("expected_keys", &self.purpose.keys)
+            .field("false_positive_rate", &self.purpose.rate)
             .field("memory", &self.memory)
             .field("probes", &self.probes)
             .field("kernel", &self.kernel)
-            .field("key_name", &self.key_name)
+            .field("key_name", &self.purpose.key_name)
             .finish_non_exhaustive()
     }
-}
-
-/// The blocks in which a size is counted that folds to between 128 and 256 blocks: at most 1/128 more than the least.
-fn foldable(blocks: u64) -> u64 {
-    blocks.next_multiple_of(1 << (blocks / 128).max(1).ilog2())
 }
 
 /// The filters that a [`Builder`] builds.
 pub(crate) trait FromBuilder: Sized {
     fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError>;
-}
-
-/// The filters that a geometry describes.
-pub(crate) trait FromParams: Sized {
-    fn from_params(params: Params, purpose: Purpose) -> Result<Self, BuildError>;
-}
-
-impl<F: FromParams> FromBuilder for F {
-    fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
-        Self::from_params(builder.params()?, builder.purpose())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn builder() -> Builder<()> {
-        Builder::new()
-    }
-
-    fn geometry(builder: Builder<()>) -> (usize, u32) {
-        let params = builder.params().unwrap();
-        (params.blocks, params.probes)
-    }
-
-    #[test]
-    fn every_pair_of_values_gives_a_geometry() {
-        // 10.1138 bits a key by the independent model's table.
-        let (blocks, probes) = geometry(builder().expected_keys(10_000_000).false_positive_rate(0.01));
-        assert_eq!(probes, 8);
-        // The least, rounded up so that it folds ten times.
-        let least = 10.1138 * 1e7 / 512.0;
-        assert!(blocks % 1024 == 0 && (blocks as f64) > 0.9999 * least && (blocks as f64) < least + 1024.0, "{blocks}");
-
-        let memory = blocks * 64;
-        assert_eq!(geometry(builder().memory(memory).false_positive_rate(0.01)), (blocks, 8));
-        assert_eq!(geometry(builder().memory(memory + 63).expected_keys(10_000_000)), (blocks, 8));
-        assert_eq!(geometry(builder().memory(memory).probes(12)), (blocks, 12));
-        // Four bits a key are best served by 4 probes, sixty by 16.
-        assert_eq!(geometry(builder().memory(memory).expected_keys(25_000_000)).1, 4);
-        assert_eq!(geometry(builder().memory(memory).expected_keys(1_600_000)).1, 16);
-        assert_eq!(geometry(builder().memory(64).probes(4)), (1, 4));
-        // What the filter is for has no say in a size that is given, be it too large or too small.
-        for keys in [1, 10_000_000, 1_000_000_000] {
-            let of_size = builder().memory(memory).probes(12).expected_keys(keys);
-            assert_eq!(geometry(of_size.clone()), (blocks, 12));
-            assert_eq!(geometry(of_size.false_positive_rate(1e-6)), (blocks, 12));
-        }
-    }
-
-    #[test]
-    fn bad_values_are_named() {
-        let error = |builder: Builder<()>| builder.params().unwrap_err();
-        assert_eq!(error(builder()), BuildError::Underspecified);
-        assert_eq!(error(builder().expected_keys(1)), BuildError::Underspecified);
-        assert_eq!(error(builder().false_positive_rate(0.5)), BuildError::Underspecified);
-        assert_eq!(error(builder().memory(64)), BuildError::Underspecified);
-        assert_eq!(error(builder().expected_keys(0).false_positive_rate(0.5)), BuildError::NoKeys);
-        for value in [0.0, -0.0, -1.0, 1.0, 1.5, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(error(builder().expected_keys(1).false_positive_rate(value)), BuildError::Rate { value });
-        }
-        let nan = error(builder().expected_keys(1).false_positive_rate(f64::NAN));
-        assert!(matches!(nan, BuildError::Rate { value } if value.is_nan()));
-        for value in [0, 1, 5, 20, u32::MAX] {
-            assert_eq!(error(builder().memory(64).probes(value)), BuildError::Probes { value });
-        }
-        for bytes in [0, 63] {
-            assert_eq!(error(builder().memory(bytes).expected_keys(1)), BuildError::Memory { bytes });
-        }
-        assert!(matches!(error(builder().memory(usize::MAX).probes(8)), BuildError::TooLarge { .. }));
-        assert_eq!(
-            error(builder().expected_keys(1 << 60).false_positive_rate(1e-3)),
-            BuildError::RateUnreachable { value: 1e-3, floor: 0.0625 }
-        );
-        assert!(matches!(
-            error(builder().expected_keys(1 << 62).false_positive_rate(0.25 + 1e-10)),
-            BuildError::TooLarge { limit, .. } if limit == fpr::bytes(MAX_BLOCKS as u64)
-        ));
-    }
-
-    #[test]
-    fn a_memory_limit_says_what_would_be_needed() {
-        let sized = builder().expected_keys(1000).false_positive_rate(0.01);
-        let needed = sized.params().unwrap().blocks * 64;
-        assert!(sized.clone().memory(needed).params().is_ok());
-        let limit = needed as u64 - 64;
-        assert_eq!(
-            sized.memory(limit as usize).params().unwrap_err(),
-            BuildError::TooLarge { bytes: needed as u64, limit }
-        );
-        assert!(matches!(
-            builder().memory(64).false_positive_rate(1e-30).params(),
-            Err(BuildError::RateUnreachable { .. })
-        ));
-        assert!(matches!(
-            builder().memory(64).false_positive_rate(1e-12).probes(4).params(),
-            Err(BuildError::TooLarge { limit: 64, .. })
-        ));
-    }
 }

@@ -4,14 +4,13 @@ use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch::{self, FEW};
 use crate::error::BuildError;
 use crate::growth::combined;
-use crate::hash::KeyHasher;
-use crate::kernel::Kernel;
 use crate::key::Key;
-use crate::params::{Builder, FromBuilder, Params};
+use crate::params::{Builder, FromBuilder};
 use crate::room::Room;
 use crate::row;
 use crate::sync::Mutex;
 use crate::turn::Turn;
+use crate::words4::Words4;
 use core::fmt;
 use std::sync::PoisonError;
 
@@ -310,36 +309,12 @@ impl RotatingBloomFilter {
         combined(self.newest_first(1).map(|generation| generation.expected_fpr(self.window)))
     }
 
-    /// The false-positive rate of the bits as they are, each word at some moment during the call; see
-    /// [`AtomicBloomFilter::current_fpr`]. O(memory).
-    pub fn current_fpr(&self) -> f64 {
-        combined(self.newest_first(self.turn.current()).map(AtomicBloomFilter::current_fpr))
-    }
-
     /// The size of the bits of all three generations in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.generations.iter().map(AtomicBloomFilter::memory_bytes).sum()
     }
 
-    /// The seed of the hash.
-    pub fn seed(&self) -> u64 {
-        self.generations[0].seed()
-    }
-
-    /// The hasher in use, to hash keys once for several calls.
-    pub fn hasher(&self) -> &KeyHasher {
-        self.generations[0].hasher()
-    }
-
-    /// The kernel in use.
-    pub fn kernel(&self) -> Kernel {
-        self.generations[0].kernel()
-    }
-
-    /// The name for the kind of keys, as [`Builder::key_name`] has it; empty if there is none.
-    pub fn key_name(&self) -> &str {
-        self.generations[0].key_name()
-    }
+    row::as_one!(self, any: self.generations[0], all: self.newest_first(self.turn.current()));
 
     /// Removes all keys. O(memory).
     ///
@@ -455,20 +430,13 @@ impl RotatingBloomFilter {
 
 impl FromBuilder for RotatingBloomFilter {
     fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
-        let (window, rate) = builder.keys_and_rate().ok_or(BuildError::NotKeysAndRate)?;
-        // Names what is wrong with the values as they were given.
-        let Params { seed, kernel, .. } = builder.params()?;
+        let (window, rate) = builder.of_parts::<Words4>()?;
         // 1 - (1 - p')² = p, in a form that does not lose small rates beside 1.
         let both_keep = rate / (1.0 + libm::sqrt(1.0 - rate));
         // A key that a generation takes for seen, at its rate f, takes no place there, but sets bits. That raises f to less
         // than f + f², which is below p' for f = p' / (1 + p').
         let of_one = both_keep / (1.0 + both_keep);
-        let key_name = builder.purpose().key_name;
-        let generation = || {
-            let builder = AtomicBloomFilter::builder().expected_keys(window).false_positive_rate(of_one);
-            let filter = builder.seed(seed).kernel(kernel.kernel()).key_name(&key_name).build();
-            filter.map_err(|error| error.of_whole(rate))
-        };
+        let generation = || builder.part(window, of_one).build().map_err(|error: BuildError| error.of_whole(rate));
         let generations = [generation()?, generation()?, generation()?];
         let (turn, room) = (Turn::new(1), Room::new(1, window));
         Ok(Self { window, rate, generations, turn, room, rotating: Mutex::new(()), emptying: Mutex::new(()) })

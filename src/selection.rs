@@ -3,12 +3,6 @@
 //! Each portion of the rows is gathered, asked for as a batch, and what was selected and not found is taken out.
 
 use crate::batch::PORTION;
-use crate::filter::Filter;
-use crate::key::Key;
-use crate::operations::{Access, Keyed, Operations};
-#[cfg(feature = "std")]
-use crate::scalable::AtomicScalableBloomFilter;
-use crate::scalable::ScalableBloomFilter;
 use alloc::vec::Vec;
 
 /// Rows that a word of a bitmap selects.
@@ -16,224 +10,9 @@ const BITS: usize = u64::BITS as usize;
 // A portion is a number of whole words.
 const _: () = assert!(PORTION.is_multiple_of(BITS));
 
-/// Queries of selected rows. A row that is not selected is not asked for: its key may be anything, such as what stands
-/// in the place of a null.
-impl<L: Operations<A>, A: Access> Filter<L, A> {
-    /// [`prune_bitmap`](Self::prune_bitmap) of keys that were hashed elsewhere; see [`contains_hash`](Self::contains_hash).
-    ///
-    /// # Panics
-    /// If `bitmap` has not as many words as `hashes` need.
-    #[track_caller]
-    pub fn prune_bitmap_by_hashes(&self, hashes: &[u64], bitmap: &mut [u64]) -> usize {
-        prune_bitmap(hashes.len(), bitmap, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found))
-    }
-
-    /// [`prune_indices`](Self::prune_indices) of keys that were hashed elsewhere; see
-    /// [`contains_hash`](Self::contains_hash).
-    ///
-    /// # Panics
-    /// If there is no hash at an index. `indices` stay as they are then.
-    #[track_caller]
-    pub fn prune_indices_by_hashes(&self, hashes: &[u64], indices: &mut Vec<u32>) {
-        prune_indices(hashes.len(), indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));
-    }
-}
-
-/// Queries of selected rows, with keys in place of hashes.
-impl<L: Operations<A> + Keyed, A: Access> Filter<L, A> {
-    /// Keeps the bits of a bitmap whose keys may have been inserted, and unsets the others: bit i stays if it is set and
-    /// [`contains`](Self::contains) is `true` of `keys[i]`. Returns how many are left.
-    ///
-    /// Bit i is bit `i % 64`, counted from the lowest, of the word `i / 64`: on little-endian machines the order of Arrow's
-    /// bitmaps. Begin with all bits set, or with a copy of a validity bitmap, so that nulls are not found. Bits beyond the
-    /// last key are unset. See [`contains_hashes`](Self::contains_hashes) for the cost, which is that of the rows that are
-    /// selected and little more.
-    ///
-    /// # Panics
-    /// If `bitmap` has not as many words as `keys` need.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.0001)?;
-    /// filter.extend([10u64, 30]);
-    /// let keys = [10u64, 20, 30];
-    /// let mut all = [!0];
-    /// assert_eq!(filter.prune_bitmap(&keys, &mut all), 2);
-    /// assert_eq!(all, [0b101]);
-    ///
-    /// let mut valid = [0b110]; // the first is null
-    /// assert_eq!(filter.prune_bitmap(&keys, &mut valid), 1);
-    /// assert_eq!(valid, [0b100]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn prune_bitmap<K: Key>(&self, keys: &[K], bitmap: &mut [u64]) -> usize {
-        let hash = |row: usize| keys[row].hash_with(&self.hasher);
-        prune_bitmap(keys.len(), bitmap, hash, |hashes, found| self.contains_hashes(hashes, found))
-    }
-
-    /// Keeps the indices whose keys may have been inserted, in their order, and drops the others: `i` stays if
-    /// [`contains`](Self::contains) is `true` of `keys[i]`. Query engines call such indices a selection vector. See
-    /// [`contains_hashes`](Self::contains_hashes) for the cost, which is that of the rows that are selected.
-    ///
-    /// # Panics
-    /// If there is no key at an index. `indices` stay as they are then.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.0001)?;
-    /// filter.extend([10u64, 30]);
-    /// let mut rows = vec![0, 1, 2];
-    /// filter.prune_indices(&[10u64, 20, 30], &mut rows);
-    /// assert_eq!(rows, [0, 2]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn prune_indices<K: Key>(&self, keys: &[K], indices: &mut Vec<u32>) {
-        let hash = |row: usize| keys[row].hash_with(&self.hasher);
-        prune_indices(keys.len(), indices, hash, |hashes, found| self.contains_hashes(hashes, found));
-    }
-}
-
-/// Queries of selected rows.
-impl ScalableBloomFilter {
-    /// Keeps the bits of a bitmap whose keys may have been inserted; see
-    /// [`BloomFilter::prune_bitmap`](crate::BloomFilter::prune_bitmap). Returns how many are left.
-    ///
-    /// # Panics
-    /// If `bitmap` has not as many words as `keys` need.
-    ///
-    /// # Examples
-    /// ```
-    /// let filter: bloomline::ScalableBloomFilter = [10u64, 30].into_iter().collect();
-    /// let mut rows = [!0];
-    /// assert_eq!(filter.prune_bitmap(&[10u64, 20, 30], &mut rows), 2);
-    /// assert_eq!(rows, [0b101]);
-    /// ```
-    #[track_caller]
-    pub fn prune_bitmap<K: Key>(&self, keys: &[K], bitmap: &mut [u64]) -> usize {
-        let hash = |row: usize| keys[row].hash_with(self.hasher());
-        prune_bitmap(keys.len(), bitmap, hash, |hashes, found| self.contains_hashes(hashes, found))
-    }
-
-    /// Keeps the indices whose keys may have been inserted; see
-    /// [`BloomFilter::prune_indices`](crate::BloomFilter::prune_indices).
-    ///
-    /// # Panics
-    /// If there is no key at an index. `indices` stay as they are then.
-    ///
-    /// # Examples
-    /// ```
-    /// let filter: bloomline::ScalableBloomFilter = [10u64, 30].into_iter().collect();
-    /// let mut rows = vec![0, 1, 2];
-    /// filter.prune_indices(&[10u64, 20, 30], &mut rows);
-    /// assert_eq!(rows, [0, 2]);
-    /// ```
-    #[track_caller]
-    pub fn prune_indices<K: Key>(&self, keys: &[K], indices: &mut Vec<u32>) {
-        let hash = |row: usize| keys[row].hash_with(self.hasher());
-        prune_indices(keys.len(), indices, hash, |hashes, found| self.contains_hashes(hashes, found));
-    }
-
-    /// [`prune_bitmap`](Self::prune_bitmap) of keys that were hashed elsewhere.
-    ///
-    /// # Panics
-    /// If `bitmap` has not as many words as `hashes` need.
-    ///
-    /// # Examples
-    /// ```
-    /// let filter: bloomline::ScalableBloomFilter = ["a"].into_iter().collect();
-    /// let hashes = [b"a", b"b"].map(|key| filter.hasher().bytes(key));
-    /// assert_eq!(filter.prune_bitmap_by_hashes(&hashes, &mut [!0]), 1);
-    /// ```
-    #[track_caller]
-    pub fn prune_bitmap_by_hashes(&self, hashes: &[u64], bitmap: &mut [u64]) -> usize {
-        prune_bitmap(hashes.len(), bitmap, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found))
-    }
-
-    /// [`prune_indices`](Self::prune_indices) of keys that were hashed elsewhere.
-    ///
-    /// # Panics
-    /// If there is no hash at an index. `indices` stay as they are then.
-    ///
-    /// # Examples
-    /// ```
-    /// let filter: bloomline::ScalableBloomFilter = ["a"].into_iter().collect();
-    /// let hashes = [b"a", b"b"].map(|key| filter.hasher().bytes(key));
-    /// let mut rows = vec![0, 1];
-    /// filter.prune_indices_by_hashes(&hashes, &mut rows);
-    /// assert_eq!(rows, [0]);
-    /// ```
-    #[track_caller]
-    pub fn prune_indices_by_hashes(&self, hashes: &[u64], indices: &mut Vec<u32>) {
-        prune_indices(hashes.len(), indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));
-    }
-}
-
-/// Queries of selected rows, while other threads insert.
-#[cfg(feature = "std")]
-impl AtomicScalableBloomFilter {
-    /// Keeps the bits of a bitmap whose keys may have been inserted; see
-    /// [`BloomFilter::prune_bitmap`](crate::BloomFilter::prune_bitmap). Returns how many are left.
-    ///
-    /// # Panics
-    /// If `bitmap` has not as many words as `keys` need.
-    ///
-    /// # Examples
-    /// ```
-    /// let filter: bloomline::AtomicScalableBloomFilter = [10u64, 30].into_iter().collect();
-    /// let mut rows = [!0];
-    /// assert_eq!(filter.prune_bitmap(&[10u64, 20, 30], &mut rows), 2);
-    /// assert_eq!(rows, [0b101]);
-    /// ```
-    #[track_caller]
-    pub fn prune_bitmap<K: Key>(&self, keys: &[K], bitmap: &mut [u64]) -> usize {
-        let hash = |row: usize| keys[row].hash_with(self.hasher());
-        prune_bitmap(keys.len(), bitmap, hash, |hashes, found| self.contains_hashes(hashes, found))
-    }
-
-    /// Keeps the indices whose keys may have been inserted; see
-    /// [`BloomFilter::prune_indices`](crate::BloomFilter::prune_indices).
-    ///
-    /// # Panics
-    /// If there is no key at an index. `indices` stay as they are then.
-    ///
-    /// # Examples
-    /// ```
-    /// let filter: bloomline::AtomicScalableBloomFilter = [10u64, 30].into_iter().collect();
-    /// let mut rows = vec![0, 1, 2];
-    /// filter.prune_indices(&[10u64, 20, 30], &mut rows);
-    /// assert_eq!(rows, [0, 2]);
-    /// ```
-    #[track_caller]
-    pub fn prune_indices<K: Key>(&self, keys: &[K], indices: &mut Vec<u32>) {
-        let hash = |row: usize| keys[row].hash_with(self.hasher());
-        prune_indices(keys.len(), indices, hash, |hashes, found| self.contains_hashes(hashes, found));
-    }
-
-    /// [`prune_bitmap`](Self::prune_bitmap) of keys that were hashed elsewhere, as
-    /// [`ScalableBloomFilter::prune_bitmap_by_hashes`].
-    ///
-    /// # Panics
-    /// If `bitmap` has not as many words as `hashes` need.
-    #[track_caller]
-    pub fn prune_bitmap_by_hashes(&self, hashes: &[u64], bitmap: &mut [u64]) -> usize {
-        prune_bitmap(hashes.len(), bitmap, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found))
-    }
-
-    /// [`prune_indices`](Self::prune_indices) of keys that were hashed elsewhere, as
-    /// [`ScalableBloomFilter::prune_indices_by_hashes`].
-    ///
-    /// # Panics
-    /// If there is no hash at an index. `indices` stay as they are then.
-    #[track_caller]
-    pub fn prune_indices_by_hashes(&self, hashes: &[u64], indices: &mut Vec<u32>) {
-        prune_indices(hashes.len(), indices, |row| hashes[row], |hashes, found| self.contains_hashes(hashes, found));
-    }
-}
-
+/// `bitmap` keeps the bits whose rows have hashes that `contains` finds; how many are left.
 #[track_caller]
-fn prune_bitmap(
+pub(crate) fn prune_bitmap(
     rows: usize,
     bitmap: &mut [u64],
     hash: impl Fn(usize) -> u64,
@@ -290,8 +69,9 @@ fn packed(answers: &[bool; BITS]) -> u64 {
     u64::from_le_bytes(core::array::from_fn(|i| byte(&core::array::from_fn(|bit| answers[8 * i + bit]))))
 }
 
+/// `indices` keeps those whose rows have hashes that `contains` finds.
 #[track_caller]
-fn prune_indices(
+pub(crate) fn prune_indices(
     rows: usize,
     indices: &mut Vec<u32>,
     hash: impl Fn(usize) -> u64,

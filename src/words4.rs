@@ -7,7 +7,8 @@ use crate::format::{Format, WORDS4};
 use crate::fpr::{self, BlockRates, Lanes};
 use crate::kernel::{Isa, Kernel};
 use crate::operations::{self, Access, Exclusive, Keyed, Operations, Shape};
-use crate::params::{Builder, Params, Size, Sizing};
+use crate::params::{Builder, Params, Size};
+use crate::plan::Plan;
 use crate::stats;
 use crate::storage::{Blocks, MemoryMut};
 
@@ -55,13 +56,37 @@ where
     /// `false_positive_rate`; 0 if one key is too many, and `u64::MAX` for a rate of 1 and more, which any number keeps.
     /// Takes microseconds.
     pub fn capacity(&self, false_positive_rate: f64) -> u64 {
-        fpr::keys_for(self.params.units, self.params.probes, false_positive_rate)
+        Words4::capacity(self.params.size(), false_positive_rate)
     }
 
     /// The false-positive rate of the bits as they are: exact for keys with random hashes, whatever was
     /// inserted and however often. O(memory).
     pub fn current_fpr(&self) -> f64 {
         stats::current_rate(self.words(), self.params.probes)
+    }
+}
+
+impl<A: Access> Builder<Filter<Words4, A>>
+where
+    Words4: Operations<A>,
+{
+    /// Returns what [`build`](Self::build) would build, without allocating it. Use it for a filter on another machine, or to
+    /// choose a size. It does not plan scalable filters.
+    ///
+    /// # Errors
+    /// [`BuildError`], as from `build`, but never for memory that the system refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// let builder = bloomline::BloomFilter::builder().expected_keys(1_000_000_000_000).false_positive_rate(0.001);
+    /// let plan = builder.plan()?;
+    /// assert_eq!((plan.probes(), plan.memory_bytes() / 1_000_000_000), (8, 1984)); // 15.87 bits a key
+    /// assert!(plan.expected_fpr(2_000_000_000_000) > 0.03);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn plan(&self) -> Result<Plan, BuildError> {
+        let Params { blocks, probes, .. } = self.params::<Words4>()?;
+        Ok(Plan { blocks, probes })
     }
 }
 
@@ -119,15 +144,6 @@ impl Shape for Words4 {
     const FORMAT: &'static Format = &WORDS4;
     const FOLDS: bool = true;
 
-    fn params(sizing: Sizing) -> Result<Params, BuildError> {
-        let builder = BloomFilter::builder();
-        match sizing {
-            Sizing::Rate { keys, rate } => builder.expected_keys(keys).false_positive_rate(rate),
-            Sizing::Memory { bytes, keys } => builder.memory(bytes).expected_keys(keys),
-        }
-        .params()
-    }
-
     fn rate(size: Size, keys: u64) -> f64 {
         BlockRates::new(Lanes::words4(size.probes)).mixture(size.units, keys)
     }
@@ -138,6 +154,22 @@ impl Shape for Words4 {
 
     fn kernel_probes(size: Size) -> u32 {
         size.probes
+    }
+
+    fn least(keys: u64, rate: f64, given: Option<u32>, limit: u64) -> Option<Size> {
+        let (probes, units) = match given {
+            Some(probes) => (probes, fpr::blocks_for(keys, probes, rate, limit)?),
+            None => fpr::best_for_rate(keys, rate, limit)?,
+        };
+        Some(Size { units, probes })
+    }
+
+    fn best_probes(units: u64, keys: u64) -> u32 {
+        fpr::best_for_size(units, keys)
+    }
+
+    fn capacity(size: Size, rate: f64) -> u64 {
+        fpr::keys_for(size.units, size.probes, rate)
     }
 }
 

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// ```
 #[derive(Debug)]
 pub struct FileError {
-    path: Option<PathBuf>,
-    kind: FileErrorKind,
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) kind: FileErrorKind,
 }
 
 impl FileError {

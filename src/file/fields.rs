@@ -58,13 +58,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Purpose, FileErrorKind> {
     while let Some((tag, after)) = number(rest).filter(|&(tag, _)| tag != END) {
         let value = number(after).and_then(|(length, after)| after.split_at_checked(length.into()));
         let fits = value.filter(|_| tag > last);
-        let Some((value, after)) = fits else {
-            return Err(FileErrorKind::Field {
-                field: "tag",
-                value: tag.into(),
-                allowed: "ascending, with a whole value",
-            });
-        };
+        check("tag", tag.into(), fits.is_some(), "ascending, with a whole value")?;
+        let (value, after) = fits.unwrap_or_default();
         let number = value.try_into().map(u64::from_le_bytes);
         match (tag, number) {
             (EXPECTED_KEYS, Ok(keys)) if keys > 0 => purpose.keys = Some(keys),
@@ -79,13 +74,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Purpose, FileErrorKind> {
             }
             (EXPECTED_KEYS, _) => check("expected keys", number.unwrap_or(0), false, "8 bytes, at least 1")?,
             (RATE, _) => check("rate", number.unwrap_or(0), false, "the bits of a double between 0 and 1")?,
-            (REQUIRED.., _) => {
-                return Err(FileErrorKind::Field {
-                    field: "tag",
-                    value: tag.into(),
-                    allowed: "a tag that this build knows",
-                });
-            }
+            (REQUIRED.., _) => check("tag", tag.into(), false, "a tag that this build knows")?,
             _ => {}
         }
         (rest, last) = (after, tag);

@@ -4,7 +4,6 @@ use super::error::{FileErrorKind, check};
 use super::fields;
 use super::header::{self, HEADER_BYTES, Head, TRAILER_BYTES};
 use crate::block::{BLOCK_BYTES, Block, WORDS};
-use crate::error::BuildError;
 use crate::format::Format;
 use crate::hash::KeyHasher;
 use crate::kernel::Selected;
@@ -54,13 +53,13 @@ pub(crate) struct Trailer {
 
 impl Trailer {
     pub(crate) fn from_bytes(bytes: [u8; TRAILER_BYTES]) -> Self {
-        let [ones, checksum] = [0, 8].map(|start| u64::from_le_bytes(core::array::from_fn(|i| bytes[start + i])));
-        Self { ones, checksum }
+        // Two numbers, little-endian, are one of twice the length.
+        let both = u128::from_le_bytes(bytes);
+        Self { ones: both as u64, checksum: (both >> 64) as u64 }
     }
 
     fn to_bytes(self) -> [u8; TRAILER_BYTES] {
-        let parts = [self.ones.to_le_bytes(), self.checksum.to_le_bytes()];
-        core::array::from_fn(|i| parts[i / 8][i % 8])
+        (u128::from(self.checksum) << 64 | u128::from(self.ones)).to_le_bytes()
     }
 }
 
@@ -138,12 +137,8 @@ pub(crate) fn read(
     let mut rest = Rest { reader, have, want: head.file_bytes() };
     let loaded = read_body(&mut rest, head, length.is_some())?;
     let units = loaded.params.units;
-    check(
-        "units",
-        units,
-        ends_with_units(format, units, &loaded.blocks),
-        "as many as reach to the last bit that is set",
-    )?;
+    let good = ends_with_units(format, units, &loaded.blocks);
+    check("units", units, good, "as many as reach to the last bit that is set")?;
     Ok(loaded)
 }
 
@@ -165,6 +160,7 @@ pub(super) fn read_body(
     let room = |filled| if vouched { params.blocks } else { justified(params.blocks, filled) };
     let mut sums = Sums::new(params.kernel);
     let mut chunk = vec![[[0; 8]; WORDS]; CHUNK.min(params.blocks)];
+    let out_of_memory = |_| FileErrorKind::OutOfMemory { bytes: params.blocks as u64 * BLOCK_BYTES as u64 };
     let mut blocks = Blocks::zeroed(room(0)).map_err(out_of_memory)?;
     let mut filled = 0;
     loop {
@@ -266,13 +262,6 @@ pub(super) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result
         }
     }
     Ok(filled)
-}
-
-fn out_of_memory(error: BuildError) -> FileErrorKind {
-    match error {
-        BuildError::OutOfMemory { bytes } => FileErrorKind::OutOfMemory { bytes: bytes as u64 },
-        error => unreachable!("{error}"),
-    }
 }
 
 #[cfg(test)]

@@ -221,10 +221,7 @@ mod parallel {
     }
 
     /// Inserts the keys of a parallel iterator.
-    impl<L: Operations<Shared, Memory = AtomicBlocks> + Keyed, K: Key + Send> ParallelExtend<K> for Filter<L, Shared>
-    where
-        Self: Sync,
-    {
+    impl<L: Operations<Shared, Memory = AtomicBlocks> + Keyed, K: Key + Send> ParallelExtend<K> for Filter<L, Shared> {
         fn par_extend<I: IntoParallelIterator<Item = K>>(&mut self, keys: I) {
             let insert = |hashes: &[u64]| _ = self.insert_hashes(hashes, &mut vec![false; hashes.len()]);
             par_in_batches(self.hasher(), keys, TAKEN, insert);

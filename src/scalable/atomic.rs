@@ -5,8 +5,6 @@ use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch::{self, FEW, PENDING, Pending};
 use crate::error::BuildError;
 use crate::growth::{Growth, MAX_STAGES, combined};
-use crate::hash::KeyHasher;
-use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::params::{Builder, FromBuilder};
 use crate::room::Room;
@@ -120,21 +118,6 @@ impl AtomicScalableBloomFilter {
         self.insert_hash(key.hash_with(self.hasher()))
     }
 
-    /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
-    /// not. O(length of the key + stages).
-    ///
-    /// # Examples
-    /// ```
-    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
-    /// seen.insert("a")?;
-    /// assert!(seen.contains("a") && !seen.contains("b"));
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[inline]
-    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_hash(key.hash_with(self.hasher()))
-    }
-
     /// [`insert`](Self::insert) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`]. O(stages).
     ///
     /// # Errors
@@ -173,27 +156,6 @@ impl AtomicScalableBloomFilter {
         // Those after an error are not come to.
         new.fill(false);
         batch::try_hashed(self.hasher(), keys, new, |hashes, new| self.insert_hashes(hashes, new))
-    }
-
-    /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were
-    /// found. O(keys × stages).
-    ///
-    /// # Panics
-    /// If `found` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
-    /// seen.insert("a")?;
-    /// let mut found = [false; 2];
-    /// assert_eq!(seen.contains_batch(&["a", "b"], &mut found), 1);
-    /// assert_eq!(found, [true, false]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
-        batch::check_lengths(keys.len(), found.len());
-        batch::hashed(self.hasher(), keys, found, |hashes, found| self.contains_hashes(hashes, found))
     }
 
     /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
@@ -235,6 +197,7 @@ impl AtomicScalableBloomFilter {
     }
 
     /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
+    /// O(hashes × stages).
     ///
     /// # Panics
     /// If `found` is not as long as `hashes`.
@@ -291,36 +254,12 @@ impl AtomicScalableBloomFilter {
         combined((0..=self.turn.current()).map(|i| self.stage(i).expected_fpr(self.keys_in(i))))
     }
 
-    /// The false-positive rate of the bits as they are, each word at some moment during the call; see
-    /// [`BloomFilter::current_fpr`]. O(memory).
-    pub fn current_fpr(&self) -> f64 {
-        combined(self.stages_from(0, self.turn.current()).rev().map(AtomicBloomFilter::current_fpr))
-    }
-
     /// The size of the bits of all stages in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.stages_from(0, self.turn.current()).map(AtomicBloomFilter::memory_bytes).sum()
     }
 
-    /// The name for the kind of keys, as [`Builder::key_name`] has it; empty if there is none. A file keeps it.
-    pub fn key_name(&self) -> &str {
-        self.stage(0).key_name()
-    }
-
-    /// The seed of the hash, that of every stage.
-    pub fn seed(&self) -> u64 {
-        self.stage(0).seed()
-    }
-
-    /// The kernel in use.
-    pub fn kernel(&self) -> Kernel {
-        self.stage(0).kernel()
-    }
-
-    /// The hasher in use, that of every stage, to hash keys once for several calls.
-    pub fn hasher(&self) -> &KeyHasher {
-        self.stage(0).hasher()
-    }
+    row::as_one!(self, any: self.stage(0), all: self.stages_from(0, self.turn.current()).rev());
 
     /// Removes all keys, and all stages but the first. O(memory of the first).
     ///

@@ -3,12 +3,11 @@
 use crate::batch::{self, FEW, PENDING, Pending};
 use crate::error::BuildError;
 use crate::growth::{Growth, combined};
-use crate::hash::KeyHasher;
 use crate::kernel::Kernel;
 use crate::key::Key;
-use crate::params::{Builder, FromBuilder, Params};
+use crate::params::{Builder, FromBuilder};
 use crate::row;
-use crate::words4::BloomFilter;
+use crate::words4::{BloomFilter, Words4};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -112,13 +111,6 @@ impl ScalableBloomFilter {
         self.insert_hash(key.hash_with(self.hasher()))
     }
 
-    /// Whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it was
-    /// not. O(length of the key + stages).
-    #[inline]
-    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_hash(key.hash_with(self.hasher()))
-    }
-
     /// [`insert`](Self::insert) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`]. O(stages).
     ///
     /// # Errors
@@ -168,27 +160,6 @@ impl ScalableBloomFilter {
         batch::try_hashed(&hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
     }
 
-    /// Queries many keys: `found[i]` is what [`contains`](Self::contains) says of `keys[i]`. Returns how many were
-    /// found. O(keys × stages).
-    ///
-    /// # Panics
-    /// If `found` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut seen = bloomline::ScalableBloomFilter::new(1000, 0.001)?;
-    /// seen.insert(&1u64)?;
-    /// let mut found = [false; 3];
-    /// assert_eq!(seen.contains_batch(&[0u64, 1, 2], &mut found), 1);
-    /// assert_eq!(found, [false, true, false]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) -> usize {
-        batch::check_lengths(keys.len(), found.len());
-        batch::hashed(self.hasher(), keys, found, |hashes, found| self.contains_hashes(hashes, found))
-    }
-
     /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
     ///
     /// # Errors
@@ -223,6 +194,7 @@ impl ScalableBloomFilter {
     }
 
     /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
+    /// O(hashes × stages).
     ///
     /// # Panics
     /// If `found` is not as long as `hashes`.
@@ -266,35 +238,12 @@ impl ScalableBloomFilter {
         combined(self.stages.iter().enumerate().map(|(i, stage)| stage.expected_fpr(keys(i))))
     }
 
-    /// The false-positive rate of the bits as they are; see [`BloomFilter::current_fpr`]. O(memory).
-    pub fn current_fpr(&self) -> f64 {
-        combined(self.stages.iter().map(BloomFilter::current_fpr))
-    }
-
     /// The size of the bits of all stages in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.stages.iter().map(BloomFilter::memory_bytes).sum()
     }
 
-    /// The name for the kind of keys, as [`Builder::key_name`] has it; empty if there is none. A file keeps it.
-    pub fn key_name(&self) -> &str {
-        self.last().key_name()
-    }
-
-    /// The seed of the hash, that of every stage.
-    pub fn seed(&self) -> u64 {
-        self.last().seed()
-    }
-
-    /// The kernel in use.
-    pub fn kernel(&self) -> Kernel {
-        self.last().kernel()
-    }
-
-    /// The hasher in use, that of every stage, to hash keys once for several calls.
-    pub fn hasher(&self) -> &KeyHasher {
-        self.last().hasher()
-    }
+    row::as_one!(self, any: self.last(), all: self.stages.iter());
 
     /// Removes all keys, and all stages but the first. O(memory of the first).
     pub fn clear(&mut self) {
@@ -360,11 +309,9 @@ fn stage(growth: &Growth, stage: usize, seed: u64, kernel: Kernel, key_name: &st
 
 /// How a filter grows, and its first stage.
 fn first_stage<F>(builder: &Builder<F>) -> Result<(Growth, BloomFilter), BuildError> {
-    let (first, rate) = builder.keys_and_rate().ok_or(BuildError::NotKeysAndRate)?;
-    // Names what is wrong with the values as they were given, before they are divided among stages.
-    let Params { seed, kernel, .. } = builder.params()?;
+    let (first, rate) = builder.of_parts::<Words4>()?;
     let growth = Growth { first, rate };
-    let first = stage(&growth, 0, seed, kernel.kernel(), &builder.purpose().key_name);
+    let first = builder.part(first, growth.rate(0)).build();
     Ok((growth, first.map_err(|error| error.of_whole(rate))?))
 }
 

@@ -1,7 +1,6 @@
-//! Bulk loads of a scalable filter on all cores, as a shared filter for a while; and queries.
+//! Bulk loads of a scalable filter on all cores, as a shared filter for a while.
 
 use super::{AtomicScalableBloomFilter, ScalableBloomFilter};
-use crate::bulk::par_contains;
 use crate::error::BuildError;
 use crate::key::Key;
 use alloc::{vec, vec::Vec};
@@ -52,69 +51,6 @@ impl ScalableBloomFilter {
         let result = hashes.par_chunks(BATCH).try_for_each(insert);
         *self = shared.into();
         result
-    }
-
-    /// Queries many keys on all cores of the current rayon pool: `found[i]` is what [`contains`](Self::contains) says of
-    /// `keys[i]`. Returns how many were found.
-    ///
-    /// # Panics
-    /// If `found` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// let mut seen = bloomline::ScalableBloomFilter::new(1000, 1e-6)?;
-    /// seen.par_insert(&["a", "b"])?;
-    /// let mut found = [false; 3];
-    /// assert_eq!(seen.par_contains(&["a", "b", "c"], &mut found), 2);
-    /// assert_eq!(found, [true, true, false]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn par_contains<K: Key + Sync>(&self, keys: &[K], found: &mut [bool]) -> usize {
-        par_contains(keys, found, |keys, found| self.contains_batch(keys, found))
-    }
-
-    /// [`par_contains`](Self::par_contains) of keys that were hashed elsewhere; see
-    /// [`BloomFilter::insert_hash`](crate::BloomFilter::insert_hash).
-    ///
-    /// # Panics
-    /// If `found` is not as long as `hashes`.
-    #[track_caller]
-    pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        par_contains(hashes, found, |hashes, found| self.contains_hashes(hashes, found))
-    }
-}
-
-/// Queries on all cores.
-impl AtomicScalableBloomFilter {
-    /// Queries many keys on all cores of the current rayon pool: `found[i]` is what [`contains`](Self::contains) says of
-    /// `keys[i]`. Returns how many were found.
-    ///
-    /// # Panics
-    /// If `found` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// let seen = bloomline::AtomicScalableBloomFilter::new(1000, 1e-6)?;
-    /// seen.insert_batch(&["a", "b"], &mut [false; 2])?;
-    /// let mut found = [false; 3];
-    /// assert_eq!(seen.par_contains(&["a", "b", "c"], &mut found), 2);
-    /// assert_eq!(found, [true, true, false]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn par_contains<K: Key + Sync>(&self, keys: &[K], found: &mut [bool]) -> usize {
-        par_contains(keys, found, |keys, found| self.contains_batch(keys, found))
-    }
-
-    /// [`par_contains`](Self::par_contains) of keys that were hashed elsewhere; see
-    /// [`BloomFilter::insert_hash`](crate::BloomFilter::insert_hash).
-    ///
-    /// # Panics
-    /// If `found` is not as long as `hashes`.
-    #[track_caller]
-    pub fn par_contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        par_contains(hashes, found, |hashes, found| self.contains_hashes(hashes, found))
     }
 }
 

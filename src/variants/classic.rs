@@ -1,6 +1,5 @@
 //! `ClassicBloomFilter` and `AtomicClassicBloomFilter`: k bits anywhere in the memory.
 
-use super::size;
 use crate::block::WORDS;
 use crate::error::BuildError;
 use crate::filter::Filter;
@@ -8,8 +7,9 @@ use crate::format::{CLASSIC, Format};
 use crate::hash::KeyHasher;
 use crate::kernel::Isa;
 use crate::operations::{Access, Exclusive, Keyed, Operations, Shape, Shared};
-use crate::params::{FromParams, Params, Size, Sizing};
+use crate::params::Size;
 use crate::purpose::Purpose;
+use crate::size;
 use crate::storage::{AtomicBlocks, Blocks, Memory, MemoryMut, prefetch};
 use crate::sync::Ordering;
 
@@ -155,10 +155,6 @@ fn positions(size: Size, hash: u64) -> impl Iterator<Item = (usize, usize, u64)>
 
 impl Shape for Classic {
     const FORMAT: &'static Format = &CLASSIC;
-
-    fn params(sizing: Sizing) -> Result<Params, BuildError> {
-        size::params::<Self>(sizing)
-    }
 
     /// The mean share s of bits set gives s^k. That the share scatters adds k (k-1) / 2 · variance / s² to it, of the order
     /// 1/m, which counts in small filters.

@@ -1,6 +1,5 @@
 //! `CountingBloomFilter`: counters in place of bits, so that keys can be removed.
 
-use super::size;
 use crate::block::{self, Block, Pattern};
 use crate::error::BuildError;
 use crate::filter::Filter;
@@ -9,8 +8,7 @@ use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
 use crate::key::Key;
 use crate::operations::{Exclusive, Keyed, Operations, Shape};
-use crate::params::{FromParams, Params, Size, Sizing};
-use crate::purpose::Purpose;
+use crate::params::{Builder, Size};
 use crate::storage::{Blocks, Memory, prefetch};
 
 /// Counters of 4 bits in place of bits: keys can be inserted several times, counted, and removed again.
@@ -51,7 +49,7 @@ impl CountingBloomFilter {
     /// # Errors
     /// [`BuildError`]: less than a group, another number of probes, or a size that the system does not have.
     pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Self::from_params(size::with_probes::<Counting>(bytes, probes)?, Purpose::default())
+        Builder::new().memory(bytes).probes(probes).build()
     }
 
     /// Takes back one insert of a key. `false` if the key is not in: nothing is changed then. See the type for what must
@@ -65,8 +63,9 @@ impl CountingBloomFilter {
         if !self.contains_hash(hash) {
             return false;
         }
-        let (group, counters) = locate_mut(self.params.size(), &mut self.blocks, hash);
-        for counter in counters {
+        let Size { units, probes } = self.params.size();
+        let group = group_mut(units, &mut self.blocks, hash);
+        for counter in counters(probes, hash) {
             let one = u64::from(counter.of(group) < STUCK);
             *counter.word(group) -= one << counter.shift;
         }
@@ -81,9 +80,10 @@ impl CountingBloomFilter {
 
     /// [`count_at_most`](Self::count_at_most) of a key that was hashed elsewhere.
     pub fn count_hash_at_most(&self, hash: u64) -> u8 {
-        let (group, counters) = locate(self.params.size(), &self.blocks, hash);
+        let Size { units, probes } = self.params.size();
+        let group = group(units, &self.blocks, hash);
         // At most 15.
-        counters.map(|counter| counter.of(group)).min().unwrap_or(0) as u8
+        counters(probes, hash).map(|counter| counter.of(group)).min().unwrap_or(0) as u8
     }
 }
 
@@ -131,7 +131,7 @@ impl Counter {
 
 /// A key's counters: of each part of the group the one that its share of the pattern's 64 bits says.
 #[inline(always)]
-fn counters(probes: u32, hash: u64) -> impl Iterator<Item = Counter> + Clone {
+fn counters(probes: u32, hash: u64) -> impl Iterator<Item = Counter> {
     let pattern = Pattern::new(hash).first;
     let (part, bits) = (COUNTERS / probes, 64 / probes);
     (0..probes).map(move |i| {
@@ -141,28 +141,18 @@ fn counters(probes: u32, hash: u64) -> impl Iterator<Item = Counter> + Clone {
 }
 
 #[inline(always)]
-fn locate(size: Size, memory: &Blocks, hash: u64) -> (&Group, impl Iterator<Item = Counter> + Clone + use<>) {
+fn group(units: u64, memory: &Blocks, hash: u64) -> &Group {
     // At most MAX_BLOCKS, which is a usize.
-    let index = block::locate(hash, size.units as usize);
-    (&memory.as_slice().as_chunks::<2>().0[index], counters(size.probes, hash))
+    &memory.as_slice().as_chunks().0[block::locate(hash, units as usize)]
 }
 
 #[inline(always)]
-fn locate_mut(
-    size: Size,
-    memory: &mut Blocks,
-    hash: u64,
-) -> (&mut Group, impl Iterator<Item = Counter> + Clone + use<>) {
-    let index = block::locate(hash, size.units as usize);
-    (&mut memory.as_mut_slice().as_chunks_mut::<2>().0[index], counters(size.probes, hash))
+fn group_mut(units: u64, memory: &mut Blocks, hash: u64) -> &mut Group {
+    &mut memory.as_mut_slice().as_chunks_mut().0[block::locate(hash, units as usize)]
 }
 
 impl Shape for Counting {
     const FORMAT: &'static Format = &COUNTING;
-
-    fn params(sizing: Sizing) -> Result<Params, BuildError> {
-        size::params::<Self>(sizing)
-    }
 
     fn rate(size: Size, keys: u64) -> f64 {
         BlockRates::new(lanes(size.probes)).mixture(size.units, keys)
@@ -198,20 +188,20 @@ impl Operations<Exclusive> for Counting {
 
     #[inline(always)]
     fn prefetch(size: Size, memory: &Blocks, hash: u64) {
-        locate(size, memory, hash).0.iter().for_each(prefetch);
+        group(size.units, memory, hash).iter().for_each(prefetch);
     }
 
     #[inline(always)]
     fn contains<I: Isa, const B: usize>(size: Size, _: I, memory: &Blocks, hash: u64) -> bool {
-        let (group, counters) = locate(Size { probes: 4 * B as u32, ..size }, memory, hash);
+        let group = group(size.units, memory, hash);
         // All of them, for a CPU cannot guess at which one a query ends.
-        counters.fold(true, |seen, counter| seen & (counter.of(group) != 0))
+        counters(4 * B as u32, hash).fold(true, |seen, counter| seen & (counter.of(group) != 0))
     }
 
     #[inline(always)]
     fn insert<I: Isa, const B: usize>(size: Size, _: I, memory: &mut Blocks, hash: u64) -> bool {
-        let (group, counters) = locate_mut(Size { probes: 4 * B as u32, ..size }, memory, hash);
-        counters.fold(false, |new, counter| {
+        let group = group_mut(size.units, memory, hash);
+        counters(4 * B as u32, hash).fold(false, |new, counter| {
             let count = counter.of(group);
             *counter.word(group) += u64::from(count < STUCK) << counter.shift;
             new | (count == 0)

@@ -43,7 +43,6 @@
 mod classic;
 mod counting;
 mod register;
-mod size;
 mod split_block;
 #[cfg(test)]
 mod tests;
@@ -54,8 +53,7 @@ use crate::error::BuildError;
 use crate::filter::Filter;
 use crate::hash::KeyHasher;
 use crate::operations::{Access, Keyed, Operations};
-use crate::params::{FromParams, Sizing};
-use crate::purpose::Purpose;
+use crate::params::Builder;
 use crate::storage::{Blocks, Memory};
 
 pub use classic::{AtomicClassicBloomFilter, ClassicBloomFilter};
@@ -134,11 +132,6 @@ impl Variant for register::Register {}
 impl Variant for split_block::SplitBlock {}
 impl Variant for two_block::TwoBlocks {}
 
-fn for_memory<L: Operations<A>, A: Access>(bytes: usize, keys: u64) -> Result<Filter<L, A>, BuildError> {
-    let purpose = Purpose { keys: Some(keys), ..Purpose::default() };
-    Filter::from_params(L::params(Sizing::Memory { bytes, keys })?, purpose)
-}
-
 impl<L: Operations<A> + Variant, A: Access> Filter<L, A> {
     /// For the types of this module: a filter of at most `bytes` bytes, in whole blocks of 64, empty, with the number of probes that has the
     /// lowest rate for `expected_keys` distinct keys.
@@ -146,7 +139,7 @@ impl<L: Operations<A> + Variant, A: Access> Filter<L, A> {
     /// # Errors
     /// [`BuildError`]: less than a block, no keys, or a size that the system does not have.
     pub fn with_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
-        for_memory(bytes, expected_keys)
+        Builder::new().memory(bytes).expected_keys(expected_keys).build()
     }
 
     /// For the types of this module: the same filter with another seed of the hash, empty, since keys that are in would not
@@ -165,10 +158,7 @@ impl<L: Operations<A> + Variant, A: Access> Filter<L, A> {
     }
 }
 
-impl<L: Operations<A>, A: Access> Layout for Filter<L, A>
-where
-    Self: Send + Sync,
-{
+impl<L: Operations<A>, A: Access> Layout for Filter<L, A> {
     const NAME: &'static str = L::FORMAT.name;
 
     fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
@@ -176,7 +166,7 @@ where
     }
 
     fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
-        for_memory(bytes, expected_keys)
+        Builder::new().memory(bytes).expected_keys(expected_keys).build()
     }
 
     fn insert_hash(&mut self, hash: u64) -> bool {

@@ -3,7 +3,6 @@
 #[cfg(all(test, loom))]
 mod models;
 
-use super::size;
 use crate::block::{self, Pattern, WORDS};
 use crate::error::BuildError;
 use crate::filter::Filter;
@@ -11,8 +10,7 @@ use crate::format::{Format, REGISTER};
 use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
 use crate::operations::{Keyed, Operations, Shape, Shared};
-use crate::params::{FromParams, Params, Size, Sizing};
-use crate::purpose::Purpose;
+use crate::params::{Builder, Size};
 use crate::storage::{AtomicBlocks, prefetch};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -51,7 +49,7 @@ impl RegisterBloomFilter {
     /// # Errors
     /// [`BuildError`]: less than a block, another number of probes, or a size that the system does not have.
     pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Self::from_params(size::with_probes::<Register>(bytes, probes)?, Purpose::default())
+        Builder::new().memory(bytes).probes(probes).build()
     }
 }
 
@@ -79,10 +77,6 @@ fn locate(size: Size, memory: &AtomicBlocks, hash: u64) -> (&AtomicU64, u64) {
 
 impl Shape for Register {
     const FORMAT: &'static Format = &REGISTER;
-
-    fn params(sizing: Sizing) -> Result<Params, BuildError> {
-        size::params::<Self>(sizing)
-    }
 
     fn rate(size: Size, keys: u64) -> f64 {
         BlockRates::new(lanes(size.probes)).mixture(size.units, keys)

@@ -1,14 +1,14 @@
 //! `SplitBlockBloomFilter`: the filter of Apache Parquet, bit by bit.
 
-use super::size;
 use crate::error::BuildError;
 use crate::filter::Filter;
 use crate::format::{Format, SPLIT_BLOCK};
 use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
 use crate::operations::{Exclusive, Operations, Shape};
-use crate::params::{FromParams, Params, Size, Sizing};
+use crate::params::Size;
 use crate::purpose::Purpose;
+use crate::size;
 use crate::storage::{Blocks, prefetch};
 use alloc::vec::Vec;
 use twox_hash::XxHash64;
@@ -121,10 +121,6 @@ fn mask(hash: u64) -> [u64; 4] {
 
 impl Shape for SplitBlock {
     const FORMAT: &'static Format = &SPLIT_BLOCK;
-
-    fn params(sizing: Sizing) -> Result<Params, BuildError> {
-        size::params::<Self>(sizing)
-    }
 
     fn rate(size: Size, keys: u64) -> f64 {
         BlockRates::new(LANES).mixture(size.units, keys)

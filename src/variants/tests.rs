@@ -3,12 +3,12 @@
 use super::classic::Classic;
 use super::counting::Counting;
 use super::register::Register;
-use super::size::{exact, for_memory, for_rate, with_probes};
 use super::split_block::SplitBlock;
 use super::two_block::TwoBlocks;
 use crate::error::BuildError;
 use crate::operations::Shape;
-use crate::params::Size;
+use crate::params::{Builder, Size};
+use crate::size::exact;
 
 /// Rows of the independent model's table, tests/data/fpr.csv: k, bits a key, rate.
 fn rows(kind: &str, layout: &str) -> Vec<(u32, f64, f64)> {
@@ -19,6 +19,18 @@ fn rows(kind: &str, layout: &str) -> Vec<(u32, f64, f64)> {
         .collect();
     assert!(rows.len() >= 8, "no rows of {kind}, {layout}");
     rows
+}
+
+fn sized<S: Shape>(builder: Builder<()>) -> Result<Size, BuildError> {
+    builder.params::<S>().map(|params| params.size())
+}
+
+fn for_rate<S: Shape>(keys: u64, rate: f64) -> Result<Size, BuildError> {
+    sized::<S>(Builder::new().expected_keys(keys).false_positive_rate(rate))
+}
+
+fn for_memory<S: Shape>(bytes: usize, keys: u64) -> Result<Size, BuildError> {
+    sized::<S>(Builder::new().memory(bytes).expected_keys(keys))
 }
 
 fn check<S: Shape>(layout: &str) {
@@ -72,12 +84,12 @@ fn bad_values_are_named() {
     assert_eq!(for_rate::<S>(0, 0.1), Err(BuildError::NoKeys));
     assert_eq!(for_rate::<S>(1, 1.0), Err(BuildError::Rate { value: 1.0 }));
     assert!(matches!(for_rate::<S>(1 << 60, 1e-3), Err(BuildError::RateUnreachable { .. })));
-    assert!(matches!(for_rate::<S>(1 << 60, 0.1), Err(BuildError::TooLarge { .. })));
+    assert!(matches!(for_rate::<S>(1 << 62, 0.3), Err(BuildError::TooLarge { .. })));
     assert_eq!(for_memory::<S>(1000, 0), Err(BuildError::NoKeys));
     assert_eq!(for_memory::<S>(127, 1), Err(BuildError::Memory { bytes: 127 }));
     assert!(matches!(for_memory::<S>(usize::MAX, 1), Err(BuildError::TooLarge { .. })));
     let probes = BuildError::LayoutProbes { layout: "counting", value: 5, allowed: "4, 8 or 16" };
-    assert_eq!(with_probes::<S>(128, 5).err(), Some(probes));
+    assert_eq!(sized::<S>(Builder::new().memory(128).probes(5)), Err(probes));
     assert!(matches!(exact::<SplitBlock>(1 << 33, 8), Err(BuildError::TooLarge { .. })));
 }
 

@@ -1,6 +1,5 @@
 //! `TwoBlockBloomFilter`: `words4` in each of two blocks.
 
-use super::size;
 use crate::block::Pattern;
 use crate::error::BuildError;
 use crate::filter::Filter;
@@ -9,8 +8,7 @@ use crate::fpr::{BlockRates, Lanes};
 use crate::hash::KeyHasher;
 use crate::kernel::Isa;
 use crate::operations::{Exclusive, Keyed, Operations, Shape};
-use crate::params::{FromParams, Params, Size, Sizing};
-use crate::purpose::Purpose;
+use crate::params::{Builder, Size};
 use crate::storage::Blocks;
 
 /// Half of a key's probes in one cache line and half in another, chosen independently of the first: the one for rates
@@ -42,7 +40,7 @@ impl TwoBlockBloomFilter {
     /// # Errors
     /// [`BuildError`]: less than a block, another number of probes, or a size that the system does not have.
     pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Self::from_params(size::with_probes::<TwoBlocks>(bytes, probes)?, Purpose::default())
+        Builder::new().memory(bytes).probes(probes).build()
     }
 }
 
@@ -56,10 +54,6 @@ fn second(hash: u64) -> u64 {
 
 impl Shape for TwoBlocks {
     const FORMAT: &'static Format = &TWO_BLOCKS;
-
-    fn params(sizing: Sizing) -> Result<Params, BuildError> {
-        size::params::<Self>(sizing)
-    }
 
     /// A block holds a half of each of its keys, so that there are twice as many to spread; and a key has two blocks.
     fn rate(size: Size, keys: u64) -> f64 {
