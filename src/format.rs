@@ -57,7 +57,7 @@ pub(crate) const SPLIT_BLOCK: Format = Format {
 pub(crate) const REGISTER: Format = Format {
     id: 5,
     name: "register",
-    probes: ONE_TO_32.split_at(1).1.split_at(9).0,
+    probes: &[2, 3, 4, 5, 6, 7, 8, 9, 10],
     allowed: "2 to 10",
     unit_bits: 64,
     has_units: true,
@@ -76,15 +76,10 @@ pub(crate) const TWO_BLOCKS: Format = Format {
 /// All of them, by number from 1 on.
 pub(crate) static ALL: [&Format; 6] = [&WORDS4, &CLASSIC, &COUNTING, &SPLIT_BLOCK, &REGISTER, &TWO_BLOCKS];
 
-const ONE_TO_32: [u32; 32] = {
-    let mut numbers = [0; 32];
-    let mut i = 0;
-    while i < 32 {
-        numbers[i] = i as u32 + 1;
-        i += 1;
-    }
-    numbers
-};
+const ONE_TO_32: [u32; 32] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+    32,
+];
 
 impl Format {
     /// The blocks of 64 bytes that so many units take.

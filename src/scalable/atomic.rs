@@ -1,6 +1,6 @@
 //! `AtomicScalableBloomFilter`: stages that many threads fill, one claim for each key, and growth while the others go on.
 
-use super::{ScalableBloomFilter, first_stage, stage};
+use super::{ScalableBloomFilter, build, stage};
 use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch::{self, FEW, PENDING, Pending};
 use crate::error::BuildError;
@@ -391,8 +391,7 @@ impl AtomicScalableBloomFilter {
 
 impl FromBuilder for AtomicScalableBloomFilter {
     fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
-        let (growth, first) = first_stage(&builder)?;
-        Ok(ScalableBloomFilter { growth, stages: vec![first], in_last: 0 }.into())
+        build(&builder).map(Self::from)
     }
 }
 

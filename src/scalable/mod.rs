@@ -307,18 +307,17 @@ fn stage(growth: &Growth, stage: usize, seed: u64, kernel: Kernel, key_name: &st
     builder.seed(seed).kernel(kernel).key_name(key_name).build()
 }
 
-/// How a filter grows, and its first stage.
-fn first_stage<F>(builder: &Builder<F>) -> Result<(Growth, BloomFilter), BuildError> {
+/// The filter of a builder for one writer, or for many.
+fn build<F>(builder: &Builder<F>) -> Result<ScalableBloomFilter, BuildError> {
     let (first, rate) = builder.of_parts::<Words4>()?;
     let growth = Growth { first, rate };
-    let first = builder.part(first, growth.rate(0)).build();
-    Ok((growth, first.map_err(|error| error.of_whole(rate))?))
+    let first = builder.part(first, growth.rate(0)).build().map_err(|error: BuildError| error.of_whole(rate))?;
+    Ok(ScalableBloomFilter { growth, stages: alloc::vec![first], in_last: 0 })
 }
 
 impl FromBuilder for ScalableBloomFilter {
     fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
-        let (growth, first) = first_stage(&builder)?;
-        Ok(Self { growth, stages: alloc::vec![first], in_last: 0 })
+        build(&builder)
     }
 }
 
