@@ -81,8 +81,9 @@ impl Range<'_> {
     }
 
     fn insert_picked(&mut self, hashes: &[u64], new: &mut [bool]) {
-        let params = self.params;
-        operations::many(&params, params.probes, self, hashes, new);
+        let Self { params, blocks, first, .. } = self;
+        let probe = InsertingInRange { total: params.blocks, blocks, first: *first };
+        operations::many(params, params.probes, probe, hashes, new);
     }
 }
 
@@ -152,19 +153,25 @@ pub(crate) fn par_contains<T: Sync>(
     batches.map(|(keys, found)| contains(keys, found)).sum()
 }
 
+struct InsertingInRange<'a> {
+    total: usize,
+    blocks: &'a mut [Block],
+    first: usize,
+}
+
 /// Prefetches as in a batch on the whole filter.
-impl Probe for &mut Range<'_> {
+impl Probe for InsertingInRange<'_> {
     const WRITES: bool = true;
 
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
-        let index = block::locate(hash, self.params.blocks);
+        let index = block::locate(hash, self.total);
         storage::prefetch(&self.blocks[index - self.first]);
     }
 
     #[inline(always)]
     fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
-        let index = block::locate(hash, self.params.blocks);
+        let index = block::locate(hash, self.total);
         isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(hash));
         // Nobody asks.
         false
