@@ -14,14 +14,14 @@ pub fn empty(bytes: usize, kernel: Kernel) -> BloomFilter {
     BloomFilter::builder().memory(bytes).probes(PROBES).kernel(kernel).build().unwrap()
 }
 
-/// Filled to the planned load with [`PRESENT`].
+/// Filled to the planned load with [`PRESENT`](crate::hashes::PRESENT).
 pub fn filled(bytes: usize, kernel: Kernel) -> BloomFilter {
     let mut filter = empty(bytes, kernel);
     fill(&mut filter, 0, bytes);
     filter
 }
 
-/// Filled to the planned load: with `keys`, then with hashes of [`PRESENT`].
+/// Filled to the planned load: with `keys`, then with hashes of [`PRESENT`](crate::hashes::PRESENT).
 pub fn holding<K: Key>(bytes: usize, keys: &[K]) -> BloomFilter {
     let mut filter = empty(bytes, Kernel::detect());
     filter.insert_batch(keys, &mut vec![false; keys.len()]);
@@ -68,7 +68,7 @@ pub fn fastbloom_atomic(filter: fastbloom::BloomFilter) -> fastbloom::AtomicBloo
     fastbloom::AtomicBloomFilter::from_vec(filter.iter().collect()).hashes(PROBES)
 }
 
-/// Filled to the planned load with [`PRESENT`].
+/// Filled to the planned load with [`PRESENT`](crate::hashes::PRESENT).
 pub fn sbbf(bytes: usize) -> sbbf_rs_safe::Filter {
     let mut filter = sbbf_rs_safe::Filter::new(8, bytes);
     portions(0, planned_keys(bytes), |hashes| hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash)));
