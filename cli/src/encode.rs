@@ -11,6 +11,8 @@ use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use liblzma::stream::{self, Check};
 use liblzma::write::XzEncoder;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
@@ -153,45 +155,27 @@ impl FromStr for Compression {
     }
 }
 
-/// Compresses pieces. Its memory is used again and again.
+/// Compresses pieces, each by itself. Its memory is used again and again.
+#[derive(Default)]
 pub struct Encoder {
-    /// How.
-    pub compression: Compression,
-    zstd: Option<zstd::bulk::Compressor<'static>>,
+    /// For each level that was asked for.
+    zstd: HashMap<i32, zstd::bulk::Compressor<'static>>,
 }
 
 impl Encoder {
-    /// For pieces of an output that is compressed like this.
-    pub fn new(compression: Compression) -> io::Result<Self> {
-        let zstd = (compression.coding == Coding::Zstd).then(|| zstd::bulk::Compressor::new(compression.level));
-        Ok(Self { compression, zstd: zstd.transpose()? })
-    }
-
-    /// Compresses a piece, which may be empty. Plain ones stay as they are.
-    pub fn encode(&mut self, piece: impl AsRef<[u8]> + Into<Vec<u8>>) -> io::Result<Vec<u8>> {
-        if let Some(zstd) = &mut self.zstd {
-            return zstd.compress(piece.as_ref());
+    /// Compresses a piece, which may be empty.
+    pub fn encode(&mut self, compression: Compression, piece: &[u8]) -> io::Result<Vec<u8>> {
+        if compression.coding != Coding::Zstd {
+            let mut stream = Stream::new(compression)?;
+            stream.write(piece)?;
+            return stream.finish();
         }
-        if self.compression.coding == Coding::Plain {
-            return Ok(piece.into());
-        }
-        let mut stream = Stream::new(self.compression)?;
-        stream.write(piece.as_ref())?;
-        stream.finish()
+        let compressor = match self.zstd.entry(compression.level) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(zstd::bulk::Compressor::new(compression.level)?),
+        };
+        compressor.compress(piece)
     }
-}
-
-/// Compresses a piece with the one of the encoders that does it like this, which is made if there is none.
-pub fn encode(
-    encoders: &mut Vec<Encoder>,
-    compression: Compression,
-    piece: impl AsRef<[u8]> + Into<Vec<u8>>,
-) -> io::Result<Vec<u8>> {
-    let known = encoders.iter().position(|encoder| encoder.compression == compression).unwrap_or(encoders.len());
-    if known == encoders.len() {
-        encoders.push(Encoder::new(compression)?);
-    }
-    encoders[known].encode(piece)
 }
 
 /// Compresses bytes as they come, into memory.

@@ -46,6 +46,9 @@ errors! {
     Again { source: io::Error } =>
         "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines \
          with -n";
+    Outgrown =>
+        "cannot save the filter: the inputs have more lines than was estimated, and no file has several filters of an estimate; give \
+         the number of distinct lines with -n";
     Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
 
@@ -109,7 +112,6 @@ errors! {
          leave out --compress";
     Terminal { output: String } =>
         "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
-    Encoder => "a thread that compresses has ended";
     Worker => "a thread that reads and writes has ended";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";

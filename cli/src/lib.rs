@@ -5,37 +5,33 @@
 compile_error!("the command needs Unix: it reads files by descriptor and position");
 
 mod bar;
-mod build;
-mod check;
 mod classic;
 mod cli;
+mod commands;
 mod documents;
 mod encode;
+mod engine;
 mod error;
 mod figures;
 mod files;
-mod info;
 mod key;
 mod leftovers;
 mod lines;
 mod lock;
-mod manual;
-mod merge;
 mod messages;
 mod output;
-mod pieces;
-mod plan;
 mod progress;
-mod run;
-mod set;
+mod report;
+mod seen;
 mod signals;
 mod stall;
 mod values;
 
 use clap::error::ErrorKind;
 use cli::{Cli, Command};
+use commands::run::Run;
+use commands::{build, check, info, manual, merge, plan};
 use error::{Error, FAILED, SUCCESS};
-use run::Run;
 use std::ffi::OsString;
 
 /// Runs the command line `args`, of which the first is the program, and returns the exit code.
@@ -44,7 +40,7 @@ use std::ffi::OsString;
 /// command to end in good order, and the second ends the process.
 pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
     let result = match Cli::read(args) {
-        Ok(cli) => signals::receive().and_then(|()| run_command(&cli.command)),
+        Ok(cli) => signals::receive().and_then(|()| run_command(cli.command)),
         Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // Whoever gives no command has made a mistake: standard output stays empty, and a script stops.
             let _ = help.print();
@@ -66,17 +62,17 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-fn run_command(command: &Command) -> Result<u8, Error> {
+fn run_command(command: Command) -> Result<u8, Error> {
     match command {
-        Command::Dedup(options) => Run::of_dedup(options).run(),
-        Command::Corpus(options) => Run::of_corpus(options).run(),
-        Command::Build(options) => build::run(options),
-        Command::Check(options) => check::run(options),
-        Command::Info(options) => info::run(options),
-        Command::Merge(options) => merge::run(options),
-        Command::Plan(options) => plan::run(options),
-        Command::Completions(options) => manual::completions(options),
-        Command::Manual(options) => manual::manual(options),
+        Command::Dedup(options) => Run::of_dedup(*options).run(),
+        Command::Corpus(options) => Run::of_corpus(*options).run(),
+        Command::Build(options) => build::run(&options),
+        Command::Check(options) => check::run(&options),
+        Command::Info(options) => info::run(&options),
+        Command::Merge(options) => merge::run(&options),
+        Command::Plan(options) => plan::run(&options),
+        Command::Completions(options) => manual::completions(&options),
+        Command::Manual(options) => manual::manual(&options),
     }
 }
 

@@ -1,39 +1,92 @@
-//! An output: a file or standard output, written in large pieces, compressed if its name or an option asks for it.
+//! An output: a file or standard output, compressed if its name or an option asks for it.
+//!
+//! Lines are taken in by the thread whose turn it is to gather. What is compressed in pieces goes on from there piece by piece: any
+//! thread compresses one, and they are written in their order. Nobody waits, and a lock is held for one write.
 
-use crate::encode::{Compression, Stream};
+use crate::encode::{Compression, Encoder, Stream};
+use crate::engine::turns::Turns;
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::lines::decode::Coding;
-use crate::pieces::{Crew, Pieces};
 use crate::stall::Watched;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::mem;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Pieces up to this size are gathered, larger ones are written as they are.
+/// Bytes up to this number are gathered, more are written as they are.
 const GATHERED: usize = 1 << 16;
 
 /// Where lines go to.
 pub struct Output {
     name: String,
-    coder: Coder,
-    file: BufWriter<Watched>,
+    compression: Compression,
     /// Standard output, whose reader may leave.
     standard: bool,
-    /// A regular file: synced where others are only flushed.
-    regular: bool,
-    /// Nothing was written so far, nor is anything before it.
+    gathered: Mutex<Gathered>,
+    /// Relaxed, for it only bounds the memory, and locks guard what is counted.
+    under_way: AtomicUsize,
+    /// Compressed pieces, and the end.
+    pieces: Turns<Option<Vec<u8>>>,
+    writer: Mutex<Writer>,
+}
+
+/// What was taken in, and is not on its way.
+struct Gathered {
+    /// Less than a piece.
+    buffer: Vec<u8>,
+    /// What is under way, if the output is one stream.
+    stream: Option<Stream>,
+    /// The number of the next piece.
+    next: u64,
+    /// Nothing was taken in so far, nor is anything before it.
     empty: bool,
 }
 
-/// What bytes go through.
-enum Coder {
-    Plain,
-    Pieces(Pieces),
-    /// One that is under way, or none yet.
-    Stream(Compression, Option<Stream>),
+struct Writer {
+    /// `None` once the output is whole.
+    file: Option<BufWriter<Watched>>,
+    /// As far as it is safe from a crash, or whole.
+    length: u64,
+}
+
+/// A piece of the output with its number, to be compressed and written in its turn; `None` is the end.
+pub type Piece = (u64, Option<Vec<u8>>);
+
+/// What takes bytes in.
+pub enum Inlet<'a> {
+    Plain(&'a mut BufWriter<Watched>),
+    Stream(Compression, &'a mut Option<Stream>, &'a mut BufWriter<Watched>),
+    Pieces(&'a mut Vec<u8>),
+}
+
+impl Write for Inlet<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(file) => file.write_all(bytes),
+            Self::Pieces(buffer) => buffer.write_all(bytes),
+            Self::Stream(compression, stream, file) => {
+                let stream = match stream {
+                    Some(stream) => stream,
+                    None => stream.insert(Stream::new(*compression)?),
+                };
+                stream.write(bytes)?;
+                file.write_all(&stream.take())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A file or standard output that is open. What is in it stays until [`begin`](Self::begin), so all that can fail comes before.
@@ -97,11 +150,6 @@ impl Target {
         self.length > 0
     }
 
-    /// How it is compressed.
-    pub fn compression(&self) -> Compression {
-        self.compression
-    }
-
     /// Refuses a file that is shorter than it was.
     pub fn check_length(&self, length: u64) -> Result<(), Error> {
         if self.origin.is_regular() && self.length < length {
@@ -111,8 +159,8 @@ impl Target {
         Ok(())
     }
 
-    /// The output after the first `length` bytes that are there. What follows them is gone. Its pieces are the crew's work.
-    pub fn begin(mut self, length: u64, crew: Crew) -> Result<Output, Error> {
+    /// The output after the first `length` bytes that are there. What follows them is gone.
+    pub fn begin(mut self, length: u64) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
         let mut file = self.file.try_clone().map_err(|source| Error::Create { output: name.clone(), source })?;
@@ -122,14 +170,17 @@ impl Target {
             begun.map_err(|source| Error::Create { output: name.clone(), source })?;
         }
         self.made = None;
-        let coder = match self.compression {
-            Compression { coding: Coding::Plain, .. } => Coder::Plain,
-            compression if compression.is_stream() => Coder::Stream(compression, None),
-            compression => Coder::Pieces(Pieces::new(compression, crew)),
-        };
-        // Not `Stdout`, which would look for the last newline in every piece.
-        let file = BufWriter::with_capacity(GATHERED, Watched { file, regular });
-        Ok(Output { name, coder, file, standard: self.path.is_none(), regular, empty: length == 0 })
+        // Not `Stdout`, which would look for the last newline in every write.
+        let file = Some(BufWriter::with_capacity(GATHERED, Watched { file, regular }));
+        Ok(Output {
+            name,
+            compression: self.compression,
+            standard: self.path.is_none(),
+            gathered: Mutex::new(Gathered { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
+            under_way: AtomicUsize::new(0),
+            pieces: Turns::new((0, 0)),
+            writer: Mutex::new(Writer { file, length }),
+        })
     }
 }
 
@@ -144,122 +195,155 @@ impl Drop for Target {
     }
 }
 
+/// Whoever panicked ends the run, and nothing of it is saved.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Output {
     /// Opens `path`, or standard output, and empties it. Refuses a file that is also an input.
     pub fn create<'a>(path: Option<&Path>, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
-        Target::open(path, None, inputs, [])?.begin(0, Crew::default())
+        Target::open(path, None, inputs, [])?.begin(0)
     }
 
-    /// Writes bytes.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.empty &= bytes.is_empty();
-        self.encode(bytes).map_err(|source| self.failed(source))
+    /// Takes in what is printed. Returns the pieces that are due with it. What needs no piece is written at once for a `live` reader.
+    pub fn take_in(
+        &self,
+        live: bool,
+        print: impl FnOnce(&mut Inlet<'_>) -> io::Result<()>,
+    ) -> Result<Vec<Piece>, Error> {
+        let mut gathered = locked(&self.gathered);
+        if self.compression.is_in_pieces() {
+            let done = print(&mut Inlet::Pieces(&mut gathered.buffer));
+            return done.map(|()| self.cut(&mut gathered, false)).map_err(|source| self.failed(source));
+        }
+        let mut writer = locked(&self.writer);
+        let Some(file) = &mut writer.file else { return Ok(Vec::new()) };
+        let taken = if self.compression.is_stream() {
+            print(&mut Inlet::Stream(self.compression, &mut gathered.stream, file))
+        } else {
+            print(&mut Inlet::Plain(file))
+        };
+        let taken = taken.and_then(|()| if live { file.flush() } else { Ok(()) });
+        taken.map(|()| Vec::new()).map_err(|source| self.failed(source))
     }
 
-    fn encode(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.coder {
-            Coder::Plain => self.file.write_all(bytes),
-            Coder::Pieces(pieces) => pieces.add(bytes, &mut self.file),
-            Coder::Stream(compression, under_way) => {
-                let stream = match under_way {
-                    Some(stream) => stream,
-                    None => under_way.insert(Stream::new(*compression)?),
-                };
-                stream.write(bytes)?;
-                self.file.write_all(&stream.take())
+    /// The end of all that is taken in. Returns the pieces that are left.
+    pub fn end(&self) -> Result<Vec<Piece>, Error> {
+        let gathered = &mut *locked(&self.gathered);
+        self.end_stream(gathered, true).map_err(|source| self.failed(source))?;
+        let mut pieces = self.cut(gathered, true);
+        self.under_way.fetch_add(1, Relaxed);
+        pieces.push((gathered.next, None));
+        Ok(pieces)
+    }
+
+    /// Compresses a piece, and writes those whose turn it is. Returns whether the output is whole with them; it is synced then if
+    /// `sync`.
+    pub fn put(&self, (number, piece): Piece, encoder: &mut Encoder, sync: bool) -> Result<bool, Error> {
+        let encoded = piece.map(|piece| encoder.encode(self.compression, &piece)).transpose();
+        self.pieces.put((0, number), (0, number + 1), encoded.map_err(|source| self.failed(source))?);
+        let mut whole = false;
+        while let Some((_turn, piece)) = self.pieces.take() {
+            self.under_way.fetch_sub(1, Relaxed);
+            whole = piece.is_none();
+            let mut writer = locked(&self.writer);
+            let written = match (&piece, &mut writer.file) {
+                (Some(piece), Some(file)) => file.write_all(piece),
+                _ => Ok(()),
+            };
+            let written = written.and_then(|()| writer.flush(sync && whole)).inspect_err(|_| self.pieces.close());
+            written.map_err(|source| self.failed(source))?;
+            if whole {
+                writer.file = None;
             }
         }
+        Ok(whole)
     }
 
-    /// Lets a reader see what was written so far, unless that would make it compress less.
-    pub fn flush(&mut self) -> Result<(), Error> {
-        self.write_done(usize::MAX)?;
-        self.file.flush().map_err(|source| self.failed(source))
-    }
-
-    /// Writes all that was gathered and syncs a file, so that it can be read up to here whatever happens next. Returns its
-    /// length.
-    pub fn settle(&mut self) -> Result<u64, Error> {
-        let settle = |output: &mut Self| {
-            output.end()?;
-            if !output.regular {
-                return Ok(0);
-            }
-            let file = &mut output.file.get_mut().file;
-            file.sync_data()?;
-            file.stream_position()
-        };
-        settle(self).map_err(|source| self.failed(source))
-    }
-
-    /// Lets others compress all that was gathered. Then [`finish`](Self::finish) has little to wait for.
-    pub fn hand_over(&mut self) -> Result<(), Error> {
-        let done = match &mut self.coder {
-            Coder::Pieces(pieces) if !pieces.is_empty() || mem::take(&mut self.empty) => {
-                pieces.hand_over(&mut self.file)
-            }
-            _ => Ok(()),
-        };
-        done.map_err(|source| self.failed(source))
-    }
-
-    /// Pieces that are being compressed.
+    /// Pieces that are being compressed, or wait for their turn.
     pub fn under_way(&self) -> usize {
-        match &self.coder {
-            Coder::Pieces(pieces) => pieces.under_way(),
-            _ => 0,
+        self.under_way.load(Relaxed)
+    }
+
+    /// Writes all that was taken in and syncs a file, so that it can be read up to here whatever happens next. No thread may be at work
+    /// on it.
+    pub fn settle(&self, encoder: &mut Encoder) -> Result<(), Error> {
+        self.write_all(encoder, false, true)
+    }
+
+    /// The length of a file when it was last settled, or became whole.
+    pub fn length(&self) -> u64 {
+        locked(&self.writer).length
+    }
+
+    /// Writes all that was taken in. What is compressed has at least one piece, even if that is empty. No thread may be at work on it.
+    pub fn finish(&self, encoder: &mut Encoder) -> Result<(), Error> {
+        self.write_all(encoder, true, false)
+    }
+
+    fn write_all(&self, encoder: &mut Encoder, end: bool, sync: bool) -> Result<(), Error> {
+        let gathered = &mut *locked(&self.gathered);
+        let end_piece = end || !gathered.buffer.is_empty();
+        for piece in self.cut(gathered, end_piece) {
+            self.put(piece, encoder, sync)?;
         }
+        let ended = self.end_stream(gathered, end).and_then(|()| locked(&self.writer).flush(sync));
+        ended.map_err(|source| self.failed(source))
     }
 
-    /// Writes pieces that are done, and waits while more than `most` are under way.
-    pub fn write_done(&mut self, most: usize) -> Result<(), Error> {
-        let done = match &mut self.coder {
-            Coder::Pieces(pieces) => pieces.write_done(most, &mut self.file),
-            _ => Ok(()),
-        };
-        done.map_err(|source| self.failed(source))
+    /// Writes a text and a newline, and all that was taken in.
+    pub fn write_line(&self, text: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.write_text(&[text.as_ref(), b"\n"].concat())
     }
 
-    /// The length of a file that is finished.
-    pub fn length(&mut self) -> Result<u64, Error> {
-        let length = self.file.get_mut().file.stream_position();
-        length.map_err(|source| self.failed(source))
+    /// Writes a text as it is, and all that was taken in.
+    pub fn write_text(&self, text: &[u8]) -> Result<(), Error> {
+        let encoder = &mut Encoder::default();
+        let pieces = self.take_in(true, |out| out.write_all(text))?;
+        pieces.into_iter().try_for_each(|piece| self.put(piece, encoder, false).map(drop))?;
+        self.finish(encoder)
     }
 
-    /// Writes all that was gathered. Without it nothing tells whether the last bytes arrived.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        let finish = |output: &mut Self| {
-            // A compressed file has at least one member, even if that is empty.
-            if mem::take(&mut output.empty) {
-                output.encode(b"")?;
-                if let Coder::Pieces(pieces) = &mut output.coder {
-                    pieces.hand_over(&mut output.file)?;
+    /// Cuts off what makes up pieces, and at the `end` all of it.
+    fn cut(&self, gathered: &mut Gathered, end: bool) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        if self.compression.is_in_pieces() {
+            let Gathered { buffer, next, empty, .. } = gathered;
+            let size = self.compression.piece();
+            let due = if end { buffer.len() } else { buffer.len() - buffer.len() % size };
+            if due > 0 || end && *empty {
+                let rest = buffer.split_off(due);
+                let due = mem::replace(buffer, rest);
+                let mut push = |piece| {
+                    pieces.push((*next, Some(piece)));
+                    *next += 1;
+                };
+                if due.len() <= size {
+                    push(due)
+                } else {
+                    due.chunks(size).for_each(|piece| push(piece.to_vec()))
                 }
+                *empty = false;
             }
-            output.end()
-        };
-        finish(self).map_err(|source| self.failed(source))
-    }
-
-    /// Writes text and a newline, and all that is gathered.
-    pub fn write_line(&mut self, text: &str) -> Result<(), Error> {
-        self.write(text.as_bytes())?;
-        self.write(b"\n")?;
-        self.finish()
-    }
-
-    /// Ends what is compressed, and writes all that was gathered.
-    fn end(&mut self) -> io::Result<()> {
-        match &mut self.coder {
-            Coder::Plain => {}
-            Coder::Pieces(pieces) => pieces.end(&mut self.file)?,
-            Coder::Stream(_, under_way) => {
-                if let Some(stream) = under_way.take() {
-                    self.file.write_all(&stream.finish()?)?;
-                }
-            }
+            self.under_way.fetch_add(pieces.len(), Relaxed);
         }
-        self.file.flush()
+        pieces
+    }
+
+    /// Ends what is compressed as one stream. At the `end` of an output that is empty it is a stream without contents.
+    fn end_stream(&self, gathered: &mut Gathered, end: bool) -> io::Result<()> {
+        if !self.compression.is_stream() {
+            return Ok(());
+        }
+        let mut writer = locked(&self.writer);
+        let Some(file) = &mut writer.file else { return Ok(()) };
+        let stream = match gathered.stream.take() {
+            None if end && mem::take(&mut gathered.empty) => Some(Stream::new(self.compression)?),
+            stream => stream,
+        };
+        gathered.empty &= stream.is_none();
+        stream.map_or(Ok(()), |stream| file.write_all(&stream.finish()?))
     }
 
     fn failed(&self, source: io::Error) -> Error {
@@ -267,6 +351,21 @@ impl Output {
             return Error::ReaderGone;
         }
         Error::Write { output: self.name.clone(), source }
+    }
+}
+
+impl Writer {
+    fn flush(&mut self, sync: bool) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.flush()?;
+        let Watched { file, regular } = file.get_mut();
+        if *regular {
+            if sync {
+                file.sync_data()?;
+            }
+            self.length = file.stream_position()?;
+        }
+        Ok(())
     }
 }
 
@@ -289,7 +388,7 @@ mod tests {
                 let refused = opened.as_ref().err().map(|error| matches!(error, Error::Locked { .. }));
                 assert!(refused.unwrap_or(true));
                 let begun = opened.is_ok();
-                let output = opened.and_then(|target| target.begin(0, Crew::default()));
+                let output = opened.and_then(|target| target.begin(0));
                 // Locks are held until all have tried.
                 end.wait();
                 drop(output);

@@ -3,7 +3,7 @@
 use crate::bar;
 use crate::figures::readable_count;
 use crate::lines::input::Input;
-use crate::set::inserter::{Counts, Inserter};
+use crate::seen::tally::Tally;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Progress {
     }
 
     /// Shows how far the work is, what else there is to tell, and how fast lines are read: as much as fits the terminal.
-    pub fn show(&mut self, lines: u64, more: impl FnOnce() -> Vec<String>) {
+    fn show(&mut self, lines: u64, more: impl FnOnce() -> Vec<String>) {
         let Some(bar) = self.bar.as_ref().filter(|_| self.drawn.elapsed() >= PERIOD) else { return };
         self.drawn = Instant::now();
         let read = self.read.load(Relaxed) - self.before;
@@ -69,26 +69,22 @@ impl Progress {
         bar::draw(read, text);
     }
 
-    /// Shows how many of several files are done, what went into a set, and how full it is.
-    pub fn show_set(&mut self, done: &Inserter, files: usize) {
+    /// Shows how many of several files are done, what was counted, and how full the set is; `stages` is the number of its filters, 0
+    /// if they are on a server, if somebody can tell.
+    pub fn show_tally(&mut self, tally: &Tally, stages: impl FnOnce() -> Option<usize>, files: usize) {
         let all = self.files;
-        self.show(done.counts.lines, || {
-            let full = done.limit.as_ref().map_or_else(
-                || match done.set.stages().count() {
+        self.show(tally.counts.lines, || {
+            let files = (all > 1).then(|| format!("{files} of {all} files"));
+            let unique = format!("{} {}", readable_count(tally.counts.unique as f64), tally.found);
+            let full = match &tally.limit {
+                Some(limit) => Some(limit.full(&tally.counts)),
+                None => stages().map(|count| match count {
                     0 => "shared".to_owned(),
                     stages => format!("filter {stages}"),
-                },
-                |limit| limit.full(&done.counts),
-            );
-            parts((files, all), &done.counts, Some(full))
+                }),
+            };
+            [files, Some(unique), full].into_iter().flatten().collect()
         });
-    }
-
-    /// The same while threads claim keys of the set.
-    pub fn show_claims(&mut self, done: &Inserter<()>, files: usize) {
-        let all = self.files;
-        let full = || done.limit.as_ref().map(|limit| limit.full(&done.counts));
-        self.show(done.counts.lines, || parts((files, all), &done.counts, full()));
     }
 
     /// Removes it from the screen.
@@ -97,12 +93,6 @@ impl Progress {
             bar::end();
         }
     }
-}
-
-fn parts((files, all): (usize, usize), counts: &Counts, full: Option<String>) -> Vec<String> {
-    let files = (all > 1).then(|| format!("{files} of {all} files"));
-    let unique = format!("{} unique", readable_count(counts.unique as f64));
-    [files, Some(unique), full].into_iter().flatten().collect()
 }
 
 /// The first parts that fit into so many columns, two spaces apart.

@@ -8,7 +8,6 @@ use crate::files::is_standard;
 use crate::key::fields::Split;
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
-use crate::lines::ahead::Ahead;
 use crate::lines::chunks::Cut;
 use crate::lines::find::Named;
 use crate::lines::glob::Glob;
@@ -336,9 +335,12 @@ impl ReadOptions {
 
     /// How to cut the inputs.
     pub fn cut(&self) -> Cut {
-        let memory = self.read_ahead.unwrap_or(self.threads() * AHEAD);
-        let ahead = Ahead { threads: self.threads(), memory };
-        Cut { size: self.chunk_size as usize, end: self.end(), on_error: self.on_error, apart: false, ahead }
+        Cut { size: self.chunk_size as usize, end: self.end(), keep: self.on_error == OnError::Keep }
+    }
+
+    /// Chunks of compressed inputs that may wait for those before them.
+    pub fn ahead(&self) -> usize {
+        self.read_ahead.unwrap_or(self.threads() * AHEAD) / self.chunk_size as usize
     }
 
     /// What ends a line.
@@ -595,7 +597,7 @@ pub struct DedupOptions {
     ///
     /// "-" is standard output, if the others go to a file.
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "output_dir")]
-    dupes: Option<PathBuf>,
+    pub dupes: Option<PathBuf>,
 
     /// Print the repeats instead of the first occurrences
     #[arg(long, help_heading = "Output", conflicts_with = "dupes")]
@@ -614,13 +616,6 @@ pub struct DedupOptions {
     /// The keys are not in the filter. The rate is printed with the statistics.
     #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, help_heading = "Reporting")]
     pub verify: Option<u64>,
-}
-
-impl DedupOptions {
-    /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
-    pub fn dupes(&self) -> Option<&Path> {
-        self.dupes.as_deref()
-    }
 }
 
 /// What to do once the filter is full.

@@ -102,22 +102,6 @@ impl AddAssign<&Self> for UnitCounts {
     }
 }
 
-impl UnitCounts {
-    /// What was counted since others were.
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            units: self.units - before.units,
-            duplicates: self.duplicates - before.duplicates,
-            shortened: self.shortened - before.shortened,
-            grams: self.grams - before.grams,
-            found: self.found - before.found,
-            bytes: self.bytes - before.bytes,
-            removed: self.removed - before.removed,
-            wrong: self.wrong - before.wrong,
-        }
-    }
-}
-
 impl DocumentRule {
     /// A name for what goes into the filter.
     pub fn name(&self) -> String {

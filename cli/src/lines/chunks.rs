@@ -1,11 +1,8 @@
-//! Chunks: pieces of the inputs that end where a line ends.
+//! Chunks: pieces of an input that end where a line ends.
 
 use crate::error::Error;
-use crate::lines::ahead::{Ahead, Turns};
 use crate::lines::input::{Input, Opened};
-use crate::values::OnError;
 use std::io::{self, Read};
-use std::sync::Arc;
 
 /// A byte order mark: the first bytes of many text files in UTF-8, and no part of the text.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -15,18 +12,8 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub struct Chunk {
     buffer: Vec<u8>,
     len: usize,
-    /// What happens between the lines, in order, each at an offset in the bytes where a line starts.
-    pub events: Vec<(usize, InputEvent)>,
-    /// Where lines start with the byte order mark of their input, in order.
-    pub marked: Vec<usize>,
-}
-
-/// What happens between two lines.
-pub enum InputEvent {
-    /// An input of this name begins.
-    Start(Arc<str>),
-    /// An input fails, and the inputs go on without the rest of it.
-    Broken(io::Error),
+    /// Whether the first line begins with the byte order mark of its input.
+    pub marked: bool,
 }
 
 impl Chunk {
@@ -43,41 +30,42 @@ pub struct Cut {
     pub size: usize,
     /// What ends a line.
     pub end: u8,
-    /// What to do when an input fails.
-    pub on_error: OnError,
-    /// A chunk has lines of one input alone.
-    pub apart: bool,
-    /// How far to read ahead.
-    pub ahead: Ahead,
+    /// Whether the piece of a line is kept that was read before an input failed.
+    pub keep: bool,
 }
 
-/// Cuts the inputs, one after another, into chunks. A last line without an end gets one.
+/// Cuts an input into chunks. A last line without an end gets one.
 pub struct Chunks {
-    inputs: Turns,
-    current: Option<Opened>,
+    contents: Contents,
     /// The start of the line that the chunk before was too short for.
     tail: Vec<u8>,
-    /// Where in the buffer inputs start, as far as their first lines are not handed on.
-    starts: Vec<usize>,
+    /// Whether the next chunk is at the start of the input.
+    first: bool,
     cut: Cut,
-    /// Where in the buffer the lines before a broken input end, until that is taken note of.
-    broken_at: Option<usize>,
-    /// The failure that ends it all, once the lines before it have gone.
+    /// What failed, until the lines before it have gone.
     failure: Option<io::Error>,
 }
 
+enum Contents {
+    /// Not opened so far; to be read from this byte on.
+    Waiting(Input, u64),
+    Open(Opened),
+    Over,
+}
+
 impl Chunks {
-    /// Begins at the byte `start` of the contents of the first input.
-    pub fn new(inputs: Vec<Input>, start: u64, cut: Cut) -> Self {
-        let (tail, starts) = (Vec::new(), Vec::new());
-        let inputs = Turns::new(inputs, start, cut.ahead);
-        Self { inputs, current: None, tail, starts, cut, broken_at: None, failure: None }
+    /// Begins at the byte `start` of the input's contents.
+    pub fn new(input: Input, start: u64, cut: Cut) -> Self {
+        Self { contents: Contents::Waiting(input, start), tail: Vec::new(), first: start == 0, cut, failure: None }
     }
 
-    /// Puts the next lines into `chunk`; `false` at the end of the last input. After an error there are no more.
+    /// Whether the writer of a pipe may wait for what becomes of its lines.
+    pub fn is_live(&self) -> bool {
+        matches!(&self.contents, Contents::Open(open) if !open.regular)
+    }
+
+    /// Puts the next lines into `chunk`; `false` at the end of the input. After an error there are no more.
     pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
-        chunk.events.clear();
-        chunk.marked.clear();
         let buffer = &mut chunk.buffer;
         // One byte stays free for the end of a last line.
         let room = self.cut.size.max(self.tail.len() + 1) + 1;
@@ -90,10 +78,7 @@ impl Chunks {
         let mut searched = 0;
         let mut filled = self.tail.len();
         chunk.len = loop {
-            let ended = self.read(buffer, &mut filled, &mut chunk.events);
-            // A broken input may have taken its last piece with it.
-            searched = searched.min(self.broken_at.take().unwrap_or(searched));
-            if ended {
+            if self.read(buffer, &mut filled) {
                 break filled;
             }
             if let Some(end) = memchr::memrchr(self.cut.end, &buffer[searched..filled]) {
@@ -103,7 +88,7 @@ impl Chunks {
             if filled + 1 == buffer.len()
                 && let Err(error) = grow(buffer, self.cut.size, filled)
             {
-                self.broken(error, buffer, &mut filled, &mut chunk.events);
+                self.fail(error, buffer, &mut filled);
                 // What comes next needs memory too.
                 buffer.truncate(room.max(filled + 1));
                 buffer.shrink_to_fit();
@@ -111,48 +96,33 @@ impl Chunks {
         };
         self.tail.clear();
         self.tail.extend_from_slice(&buffer[chunk.len..filled]);
-        self.starts.retain_mut(|start| {
-            let waits = *start == chunk.len;
-            if waits {
-                *start = 0;
-            } else if buffer[*start..].starts_with(BYTE_ORDER_MARK) {
-                chunk.marked.push(*start);
-            }
-            waits
-        });
-        // Inputs without a line start where the next one does.
-        chunk.marked.dedup();
-        match self.failure.take_if(|_| chunk.len == 0 && chunk.events.is_empty()) {
+        chunk.marked = self.first && chunk.bytes().starts_with(BYTE_ORDER_MARK);
+        self.first &= chunk.len == 0;
+        match self.failure.take_if(|_| chunk.len == 0) {
             Some(error) => Err(error),
-            None => Ok(chunk.len > 0 || !chunk.events.is_empty()),
+            None => Ok(chunk.len > 0),
         }
     }
 
-    /// Reads until the buffer is full or there is nothing to read at once, or `true` until the inputs end.
-    fn read(&mut self, buffer: &mut [u8], filled: &mut usize, events: &mut Vec<(usize, InputEvent)>) -> bool {
+    /// Reads until the buffer is full or there is nothing to read at once, or `true` until the input ends.
+    fn read(&mut self, buffer: &mut [u8], filled: &mut usize) -> bool {
         while *filled + 1 < buffer.len() {
-            if self.failure.is_some() {
-                return true;
-            }
-            let Some(open) = &mut self.current else {
-                // The lines of one input are no part of another's chunk, where each has an output of its own.
-                if self.cut.apart && *filled > 0 {
-                    return true;
+            let open = match &mut self.contents {
+                Contents::Open(open) => open,
+                Contents::Over => return true,
+                waiting => {
+                    if let Contents::Waiting(input, start) = std::mem::replace(waiting, Contents::Over) {
+                        match input.open(start) {
+                            Ok(open) => self.contents = Contents::Open(open),
+                            Err(source) => self.fail(source, buffer, filled),
+                        }
+                    }
+                    continue;
                 }
-                let Some((name, start, opened)) = self.inputs.open() else { return true };
-                events.push((*filled, InputEvent::Start(name)));
-                if start == 0 {
-                    self.starts.push(*filled);
-                }
-                match opened {
-                    Ok(open) => self.current = Some(open),
-                    Err(source) => self.broken(source, buffer, filled, events),
-                }
-                continue;
             };
             let room = buffer.len() - 1;
             match open.contents.read(&mut buffer[*filled..room]) {
-                Ok(0) => self.next(buffer, filled),
+                Ok(0) => self.end(buffer, filled),
                 Ok(n) => {
                     *filled += n;
                     // The writer of a pipe may wait long before the next line.
@@ -161,40 +131,28 @@ impl Chunks {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => self.broken(source, buffer, filled, events),
+                Err(source) => self.fail(source, buffer, filled),
             }
         }
-        false
+        matches!(self.contents, Contents::Over)
     }
 
-    /// Ends the current input, and its last line.
-    fn next(&mut self, buffer: &mut [u8], filled: &mut usize) {
-        self.current = None;
+    /// Ends the input, and its last line.
+    fn end(&mut self, buffer: &mut [u8], filled: &mut usize) {
+        self.contents = Contents::Over;
         if *filled > 0 && buffer[*filled - 1] != self.cut.end {
             buffer[*filled] = self.cut.end;
             *filled += 1;
         }
     }
 
-    /// The current input fails. The piece of a line that was read before the failure is kept with [`OnError::Keep`] alone.
-    fn broken(
-        &mut self,
-        source: io::Error,
-        buffer: &mut [u8],
-        filled: &mut usize,
-        events: &mut Vec<(usize, InputEvent)>,
-    ) {
-        if !matches!(self.cut.on_error, OnError::Keep) {
-            let whole = memchr::memrchr(self.cut.end, &buffer[..*filled]).map_or(0, |end| end + 1);
-            *filled = whole;
-            self.broken_at = Some(whole);
+    /// The input fails.
+    fn fail(&mut self, source: io::Error, buffer: &mut [u8], filled: &mut usize) {
+        if !self.cut.keep {
+            *filled = memchr::memrchr(self.cut.end, &buffer[..*filled]).map_or(0, |end| end + 1);
         }
-        if let OnError::Fail = self.cut.on_error {
-            self.failure = Some(source);
-            return;
-        }
-        self.next(buffer, filled);
-        events.push((*filled, InputEvent::Broken(source)));
+        self.end(buffer, filled);
+        self.failure = Some(source);
     }
 }
 

@@ -1,13 +1,11 @@
 //! The lines of a chunk, and what is found out about each.
 
-pub mod ahead;
 pub mod chunks;
 pub mod decode;
 pub mod estimate;
 pub mod find;
 pub mod glob;
 pub mod input;
-pub mod pipeline;
 pub mod position;
 pub mod split;
 
@@ -15,11 +13,12 @@ use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, Documents, UnitCounts};
 use crate::error::Error;
 use crate::key::{Fault, KeyRule, Scratch};
-use crate::lines::chunks::{BYTE_ORDER_MARK, Chunk, Chunks, InputEvent};
+use crate::lines::chunks::{BYTE_ORDER_MARK, Chunk, Chunks};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use bloomline_text::Set;
-use std::{io, mem};
+use std::io::{self, Write};
+use std::mem;
 
 /// Lines, their hashes, and a mark for each. Its memory is used again and again.
 #[derive(Default)]
@@ -80,14 +79,8 @@ impl Lines {
         faults.clear();
         let bytes = chunk.bytes();
         split::ends(bytes, hashing.end, |end| ends.push(end + 1));
-        let mut start = 0;
-        let mut marked = chunk.marked.iter().copied();
-        let mut mark = marked.next();
+        let mut start = if chunk.marked { BYTE_ORDER_MARK.len() } else { 0 };
         let lines = ends.iter().map(|&end| {
-            if mark == Some(start) {
-                start += BYTE_ORDER_MARK.len();
-                mark = marked.next();
-            }
             let line = start..end - 1;
             start = end;
             line
@@ -206,11 +199,6 @@ impl Lines {
         Some(self.faults.remove(i).1)
     }
 
-    /// The events between the lines, in order, each with the number of the line that it comes before, counted from 0.
-    pub fn events(&self) -> impl Iterator<Item = (usize, &InputEvent)> {
-        self.chunk.events.iter().map(|(offset, event)| (self.ends.partition_point(|end| end <= offset), event))
-    }
-
     /// How many lines are done: all up to the last one with a mark, or that would have one if it were not left out.
     pub fn passed(&self) -> usize {
         self.passed
@@ -234,16 +222,16 @@ impl Lines {
     }
 
     /// The lines that have the mark, each with its end; neighbours are one piece.
-    pub fn pieces(&self, mark: bool) -> impl Iterator<Item = &[u8]> {
+    fn pieces(&self, mark: bool) -> impl Iterator<Item = &[u8]> {
         self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
     }
 
     /// Writes the lines that have the mark, or to `annotate` all lines with a mark, each with "new" or "dup" before it. Of documents
     /// it leaves out what is cut, and adds notes.
-    pub fn print<E>(&self, annotate: bool, mark: bool, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub fn print(&self, annotate: bool, mark: bool, out: &mut impl Write) -> io::Result<()> {
         if annotate {
             return self.stretches(|_, _| false).try_for_each(|(line, mark)| match mark {
-                Some(new) => write(if new { b"new\t" } else { b"dup\t" }).and_then(|()| write(line)),
+                Some(new) => out.write_all(if new { b"new\t" } else { b"dup\t" }).and_then(|()| out.write_all(line)),
                 None => Ok(()),
             });
         }
@@ -253,15 +241,15 @@ impl Lines {
             let mut start = piece.as_ptr().addr() - chunk.as_ptr().addr();
             let end = start + piece.len();
             while let Some(cut) = cuts.next_if(|cut| cut.start < end) {
-                write(&chunk[start..cut.start])?;
+                out.write_all(&chunk[start..cut.start])?;
                 start = cut.end;
             }
             while let Some((at, note)) = notes.next_if(|(at, _)| *at < end) {
-                write(&chunk[start..*at])?;
-                write(note.as_bytes())?;
+                out.write_all(&chunk[start..*at])?;
+                out.write_all(note.as_bytes())?;
                 start = *at;
             }
-            write(&chunk[start..end])
+            out.write_all(&chunk[start..end])
         })
     }
 

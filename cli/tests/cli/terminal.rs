@@ -83,7 +83,7 @@ impl Drop for Terminal<'_> {
 }
 
 fn is_bar(line: &str) -> bool {
-    line.contains('░') && line.contains('%')
+    (line.contains('░') || line.contains('█')) && line.contains('%')
 }
 
 /// A folder with lines, and two pipes to hold a command up.

@@ -142,7 +142,7 @@ enum To {
 fn run_again_after_kills(tries: u32) {
     let mut random = Random(0x000B_1006);
     let mut kills = Kills { tries, ..Kills::default() };
-    let input = ended(&lines(20, 60_000), b'\n');
+    let input = ended(&lines(20, 200_000), b'\n');
     let distinct: HashSet<&[u8]> = input.split_inclusive(|&byte| byte == b'\n').collect();
     let bench = Bench::new(&[("in.txt", &input)]);
     let path = |name: &str| bench.path(name);

@@ -11,9 +11,8 @@ use std::fs;
 pub fn completions(options: &CompletionsOptions) -> Result<u8, Error> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Cli::command(), "bloomline", &mut script);
-    let mut output = Output::create(None, [])?;
-    output.write(&script)?;
-    output.finish()?;
+    let output = Output::create(None, [])?;
+    output.write_text(&script)?;
     Ok(SUCCESS)
 }
 

@@ -1,10 +1,11 @@
 //! The manifest: a line of JSON for each output in a folder that is whole.
 
 use crate::documents::UnitCounts;
+use crate::engine::checkpoint::Mark;
+use crate::engine::folder::OutputPath;
+use crate::engine::lane::Lane;
 use crate::error::Error;
 use crate::files::name;
-use crate::run::checkpoint::Mark;
-use crate::run::folder::Place;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
@@ -57,17 +58,17 @@ impl TextSummary {
 }
 
 impl<'a> Summary<'a> {
-    /// Of an input of so many bytes, whose lines may be documents, and its output.
-    pub fn new(input: &'a Path, size: u64, place: &'a Place, mark: &Mark, documents: bool) -> Self {
+    /// Of an input, whose lines may be documents, and its output.
+    pub fn new(lane: &'a Lane, output: &'a OutputPath, mark: &Mark, documents: bool) -> Self {
         Self {
-            input: input.to_string_lossy(),
-            output: place.whole.to_string_lossy(),
+            input: lane.input.to_string_lossy(),
+            output: output.whole.to_string_lossy(),
             lines: mark.counts.lines,
             unique: mark.counts.unique,
             dropped: mark.counts.dropped(),
             without_key: mark.counts.faults,
             bytes: mark.counts.bytes,
-            input_bytes: size,
+            input_bytes: lane.size.unwrap_or(0),
             output_bytes: mark.output,
             text: documents.then(|| TextSummary::new(&mark.counts.units)),
             fault: mark.broken.clone(),

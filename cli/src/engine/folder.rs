@@ -18,9 +18,9 @@ use std::sync::{Mutex, MutexGuard};
 /// What follows the name of an output that is not whole.
 const PART: &str = ".part";
 
-/// Where an output is.
+/// Where an output is, and how it is compressed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct OutputPath {
     /// Its name.
     pub whole: PathBuf,
     /// Its name while it is written.
@@ -33,7 +33,7 @@ pub struct Place {
 pub struct Folder {
     path: PathBuf,
     /// Where the output of each input is, in the order of the inputs.
-    pub places: Vec<Place>,
+    pub outputs: Vec<OutputPath>,
     /// Folders in which outputs were begun since the last `sync`.
     unsynced: Mutex<BTreeSet<PathBuf>>,
     /// Holds the lock until it is dropped. `None` where the file system has none.
@@ -49,10 +49,10 @@ impl Folder {
         compression: Option<Compression>,
         own: &[PathBuf],
     ) -> Result<Self, Error> {
-        let places = places(path, &inputs.found, &inputs.folders, compression)?;
+        let outputs = outputs(path, &inputs.found, &inputs.folders, compression)?;
         // A hundred thousand outputs are not compared with as many inputs one by one.
         let read: HashSet<Identity> = inputs.found.iter().filter_map(|input| input.origin.identity()).collect();
-        for path in places.iter().flat_map(Place::paths) {
+        for path in outputs.iter().flat_map(OutputPath::paths) {
             let same = |own: &PathBuf| own.file_name() == path.file_name() && files::real(own) == files::real(path);
             if own.iter().any(same) {
                 return Err(Error::Overwrite { input: name(path), output: name(path) });
@@ -72,12 +72,12 @@ impl Folder {
             }
         }
         fs::create_dir_all(path).map_err(|source| Error::Create { output: name(path), source })?;
-        Ok(Self { path: path.to_owned(), places, unsynced: Mutex::default(), _lock: lock(path)? })
+        Ok(Self { path: path.to_owned(), outputs, unsynced: Mutex::default(), _lock: lock(path)? })
     }
 
     /// Refuses outputs that an earlier run wrote, or with a state began to: the state knows of their lines.
     pub fn check_new(&self, state: Option<&Path>, resume: &'static str) -> Result<(), Error> {
-        for Place { whole, part, .. } in &self.places {
+        for OutputPath { whole, part, .. } in &self.outputs {
             if whole.symlink_metadata().is_ok() {
                 return Err(Error::Existing { output: name(whole), resume });
             }
@@ -93,8 +93,8 @@ impl Folder {
 
 impl Folder {
     /// Takes note of an output that was begun.
-    pub fn begun(&self, place: &Place) {
-        let folders = files::folder(&place.part).ancestors().take_while(|folder| folder.starts_with(&self.path));
+    pub fn begun(&self, output: &OutputPath) {
+        let folders = files::folder(&output.part).ancestors().take_while(|folder| folder.starts_with(&self.path));
         self.unsynced().extend(folders.chain([files::folder(&self.path)]).map(Path::to_owned));
     }
 
@@ -104,11 +104,11 @@ impl Folder {
     }
 
     /// Gives whole outputs their names. Those that have theirs, or were moved away since, stay as they are.
-    pub fn publish<'a>(&self, whole: impl Iterator<Item = &'a Place>) -> Result<(), Error> {
+    pub fn publish<'a>(&self, whole: impl Iterator<Item = &'a OutputPath>) -> Result<(), Error> {
         let mut changed = BTreeSet::new();
-        for place in whole {
-            if place.publish()? {
-                changed.insert(files::folder(&place.whole));
+        for output in whole {
+            if output.publish()? {
+                changed.insert(files::folder(&output.whole));
             }
         }
         changed.into_iter().try_for_each(sync)
@@ -124,7 +124,7 @@ fn sync(folder: &Path) -> Result<(), Error> {
     synced.map_err(|source| Error::Create { output: name(folder), source })
 }
 
-impl Place {
+impl OutputPath {
     /// Gives a whole output its name; `false` if it is not here by the other one.
     pub fn publish(&self) -> Result<bool, Error> {
         match fs::rename(&self.part, &self.whole) {
@@ -150,15 +150,15 @@ fn lock(path: &Path) -> Result<Option<File>, Error> {
 }
 
 /// Where the outputs are: below `path` as the inputs are below the folder that all of them share.
-fn places(
+fn outputs(
     path: &Path,
     inputs: &[Input],
     folders: &[PathBuf],
     compression: Option<Compression>,
-) -> Result<Vec<Place>, Error> {
+) -> Result<Vec<OutputPath>, Error> {
     let base = common(folders.iter().map(|folder| files::plain(folder)));
     let mut names: HashMap<PathBuf, &Input> = HashMap::new();
-    let mut places = Vec::new();
+    let mut outputs = Vec::new();
     for input in inputs {
         if input.size.is_none() || files::is_standard(&input.path) {
             return Err(Error::Nameless { input: input.origin.name().to_owned() });
@@ -185,16 +185,16 @@ fn places(
                 }
             }
         }
-        places.push(Place { whole, part, compression });
+        outputs.push(OutputPath { whole, part, compression });
     }
-    for (input, Place { whole, .. }) in inputs.iter().zip(&places) {
+    for (input, OutputPath { whole, .. }) in inputs.iter().zip(&outputs) {
         let folders = whole.ancestors().skip(1);
         if let Some((output, first)) = folders.filter_map(|folder| names.get_key_value(folder)).next() {
             let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
             return Err(Error::Below { first, second, output: name(output) });
         }
     }
-    Ok(places)
+    Ok(outputs)
 }
 
 /// The longest folder that all of them are in.
@@ -218,8 +218,8 @@ mod tests {
         }
         let inputs = Inputs::of(&paths);
         let folders: Vec<PathBuf> = folders.iter().map(|name| folder.path().join(name)).collect();
-        let places = places(Path::new("out"), &inputs.found, &folders, compression.map(Compression::of))?;
-        Ok(places.iter().map(|place| place.whole.to_str().unwrap().to_owned()).collect())
+        let outputs = outputs(Path::new("out"), &inputs.found, &folders, compression.map(Compression::of))?;
+        Ok(outputs.iter().map(|output| output.whole.to_str().unwrap().to_owned()).collect())
     }
 
     #[test]

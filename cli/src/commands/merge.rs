@@ -5,7 +5,8 @@ use crate::error::{Error, SUCCESS};
 use crate::files::{self, Origin};
 use crate::lock::Lock;
 use crate::messages::warn;
-use crate::set::KeySet;
+use crate::seen::KeySet;
+use crate::seen::local::Local;
 use std::mem;
 use std::path::PathBuf;
 
@@ -16,11 +17,8 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
     files::check_target(&options.output, &origins)?;
     let _lock = Lock::of(&options.output, options.wait)?;
 
-    let load = |path: &PathBuf| match KeySet::load(path)? {
-        KeySet::Sized(filter) => Ok(filter),
-        KeySet::Estimated(_) | KeySet::Shared(_) => unreachable!("it was loaded from a file"),
-        KeySet::Scalable(_) => Err(Error::MergeScalable { filter: path.clone() }),
-    };
+    let load =
+        |path: &PathBuf| Local::load(path)?.into_fixed().ok_or_else(|| Error::MergeScalable { filter: path.clone() });
     let mut merged = load(first)?;
     for path in others {
         let mut filter = load(path)?;
@@ -35,7 +33,7 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
         let differ = |source| Error::Merge { into: first.clone(), filter: path.clone(), source };
         merged.union(&filter).map_err(differ)?;
     }
-    let merged = KeySet::Sized(merged);
+    let merged = KeySet::Local(merged.into());
     if let Some(excess) = merged.made_for().and_then(|(keys, _)| merged.excess(keys)) {
         warn(&format!("{excess}; build the filters with -n for the keys of all, and with --no-shrink"));
     }

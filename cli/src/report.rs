@@ -1,20 +1,32 @@
 //! What `--stats` prints.
 
-use crate::cli::DedupOptions;
-use crate::cli::corpus::CorpusOptions;
+use crate::commands::run::Run;
+use crate::documents::DocumentRule;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
-use crate::set::KeySet;
-use crate::set::inserter::Inserter;
+use crate::lines::What;
+use crate::seen::tally::Tally;
+use crate::seen::{KeySet, Seen};
 use crate::signals;
 use bloomline::Plan;
 use std::path::Path;
 use std::time::Duration;
 
-/// The figures of `dedup`. Reads the whole filter, and looks up as many keys as the user wants.
-pub fn of_dedup(done: &Inserter, options: &DedupOptions, elapsed: Duration) -> Result<Figures, Error> {
-    let counts = &done.counts;
+/// The figures of a run. Reads the whole filter, and looks up as many keys as the user wants. `exact` is how many units went by
+/// mistake, if they were counted.
+pub fn of_run(seen: &Seen, tally: &Tally, run: &Run, exact: Option<u64>, elapsed: Duration) -> Result<Figures, Error> {
     let mut figures = Figures::default();
+    match &run.what {
+        What::Key(..) => of_lines(&mut figures, seen, tally),
+        What::Document(rule, _) => of_documents(&mut figures, tally, rule, exact),
+    }
+    let file = run.frozen.as_deref().or(run.options.state.as_deref());
+    state_and_speed(&mut figures, &seen.set, tally, run.sample, file, elapsed)?;
+    Ok(figures)
+}
+
+fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
+    let counts = &tally.counts;
     figures.both("lines read", counts.lines, "lines", counts.lines);
     figures.both("unique", counts.unique, "unique", counts.unique);
     figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
@@ -22,8 +34,8 @@ pub fn of_dedup(done: &Inserter, options: &DedupOptions, elapsed: Duration) -> R
     if counts.faults > 0 {
         figures.row("without a key", counts.faults);
     }
-    left_out(&mut figures, done);
-    if let Some(exact) = &done.exact {
+    left_out(figures, tally);
+    if let Some(exact) = &seen.exact {
         figures.both(
             "taken back",
             format!("{} that the filter took for repeats", counts.rescued()),
@@ -32,20 +44,16 @@ pub fn of_dedup(done: &Inserter, options: &DedupOptions, elapsed: Duration) -> R
         );
         figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
     } else {
-        let lost = wrongly_dropped(done);
+        let lost = wrongly_dropped(&seen.set, tally);
         // Each new line is lost by chance, and apart from the others: a sum of rare events is Poisson's.
         let sigma = lost.sqrt();
         figures.both("wrongly dropped", format!("{lost:.3} ± {sigma:.3} expected"), "expected_wrongly_dropped", lost);
         figures.field("expected_wrongly_dropped_sigma", sigma);
     }
-    state_and_speed(&mut figures, done, options.verify, options.run.state.as_deref(), elapsed)?;
-    Ok(figures)
 }
 
-/// The figures of `corpus`. Reads the whole filter.
-pub fn of_corpus(done: &Inserter, options: &CorpusOptions, elapsed: Duration) -> Result<Figures, Error> {
-    let (counts, units) = (&done.counts, &done.counts.units);
-    let mut figures = Figures::default();
+fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, exact: Option<u64>) {
+    let (counts, units) = (&tally.counts, &tally.counts.units);
     figures.both("documents", counts.lines, "documents", counts.lines);
     figures.both("kept", counts.unique, "kept", counts.unique);
     figures.both("shortened", units.shortened, "shortened", units.shortened);
@@ -54,11 +62,10 @@ pub fn of_corpus(done: &Inserter, options: &CorpusOptions, elapsed: Duration) ->
     if counts.faults > 0 {
         figures.row("without a text", counts.faults);
     }
-    left_out(&mut figures, done);
+    left_out(figures, tally);
     let share = |part: u64, all: u64, what: &str| {
         format!("{part} of {all}{what} ({:.2} %)", 100.0 * part as f64 / all.max(1) as f64)
     };
-    let rule = options.rule();
     figures.row(&format!("duplicate {}", rule.units()), share(units.duplicates, units.units, ""));
     figures.field("units", units.units);
     figures.field("duplicate_units", units.duplicates);
@@ -75,27 +82,25 @@ pub fn of_corpus(done: &Inserter, options: &CorpusOptions, elapsed: Duration) ->
     let text = format!("{:.3} ± {sigma:.3} {} expected", units.wrong, rule.units());
     figures.both("wrongly removed", text, "expected_wrongly_removed", units.wrong);
     figures.field("expected_wrongly_removed_sigma", sigma);
-    if let Some(exact) = &done.exact_units {
-        figures.both("measured", format!("{} {}", exact.wrong, rule.units()), "wrongly_removed", exact.wrong);
+    if let Some(wrong) = exact {
+        figures.both("measured", format!("{wrong} {}", rule.units()), "wrongly_removed", wrong);
     }
-    state_and_speed(&mut figures, done, None, options.frozen().or(options.run.state.as_deref()), elapsed)?;
-    Ok(figures)
 }
 
 /// The figures of `build`, which saved the filter to a file. Reads the whole filter.
-pub fn of_build(done: &Inserter, file: &Path, elapsed: Duration) -> Result<Figures, Error> {
-    let keys = done.set.keys();
+pub fn of_build(set: &KeySet, tally: &Tally, file: &Path, elapsed: Duration) -> Result<Figures, Error> {
+    let keys = set.keys();
     let mut figures = Figures::default();
-    figures.both("lines read", done.counts.lines, "lines", done.counts.lines);
-    figures.both("new", done.counts.inserted, "new", done.counts.inserted);
+    figures.both("lines read", tally.counts.lines, "lines", tally.counts.lines);
+    figures.both("new", tally.counts.inserted, "new", tally.counts.inserted);
     figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
-    left_out(&mut figures, done);
-    state_and_speed(&mut figures, done, None, Some(file), elapsed)?;
+    left_out(&mut figures, tally);
+    state_and_speed(&mut figures, set, tally, None, Some(file), elapsed)?;
     Ok(figures)
 }
 
-fn left_out(figures: &mut Figures, done: &Inserter) {
-    let inputs = done.counts.left_out;
+fn left_out(figures: &mut Figures, tally: &Tally) {
+    let inputs = tally.counts.left_out;
     figures.field("inputs_left_out", inputs);
     if inputs > 0 {
         figures.row("inputs left out", inputs);
@@ -104,16 +109,16 @@ fn left_out(figures: &mut Figures, done: &Inserter) {
 
 fn state_and_speed(
     figures: &mut Figures,
-    done: &Inserter,
+    set: &KeySet,
+    tally: &Tally,
     sample: Option<u64>,
     file: Option<&Path>,
     elapsed: Duration,
 ) -> Result<(), Error> {
-    let set = &done.set;
     let (fill, fpr) = (set.fill_ratio(), set.current_fpr());
-    let memory = done.plan.map_or(set.memory_bytes(), |plan| plan.memory_bytes());
+    let memory = tally.plan.map_or(set.memory_bytes(), |plan| plan.memory_bytes());
     let seconds = elapsed.as_secs_f64();
-    let speed = done.counts.bytes as f64 / 1e6 / seconds;
+    let speed = tally.counts.bytes as f64 / 1e6 / seconds;
     figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
     figures.both("rate now", readable(fpr), "fpr", fpr);
     let measured = sample.map_or(Ok((0, 0)), |sample| false_positives(set, sample))?;
@@ -127,17 +132,17 @@ fn state_and_speed(
     if let Some(file) = file.and_then(|path| path.metadata().ok()) {
         figures.both("filter saved", readable_size(file.len() as usize), "saved_bytes", file.len());
     }
-    if let KeySet::Shared(filter) = set {
+    if let Some(filter) = set.shared() {
         figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
         figures.field("unconfirmed", filter.unconfirmed());
         let stored = filter.stored_bytes();
         figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
     }
     let filters = set.stages().count();
-    if filters > 1 || matches!(set, KeySet::Scalable(_)) {
+    if filters > 1 || set.local().is_some_and(|set| set.growing().is_some()) {
         figures.both("filters", filters, "filters", filters);
     }
-    figures.field("bytes", done.counts.bytes);
+    figures.field("bytes", tally.counts.bytes);
     figures.both("time", format!("{seconds:.3} s"), "seconds", seconds);
     figures.both("speed", format!("{speed:.1} MB/s"), "mb_per_second", speed);
     Ok(())
@@ -163,15 +168,15 @@ fn false_positives(set: &KeySet, sample: u64) -> Result<(u64, u64), Error> {
 }
 
 /// The expected number of distinct lines that were taken for repeats.
-fn wrongly_dropped(done: &Inserter) -> f64 {
-    let (before, inserted) = (done.keys_before, done.counts.inserted as f64);
-    match &done.plan {
-        Some(plan) if done.set.is_shared() => {
+fn wrongly_dropped(set: &KeySet, tally: &Tally) -> f64 {
+    let (before, inserted) = (tally.keys_before, tally.counts.inserted as f64);
+    match &tally.plan {
+        Some(plan) if set.shared().is_some() => {
             // Others inserted meanwhile: the lines here met all rates between the two ends alike.
-            let after = done.set.keys();
+            let after = set.keys();
             if !after.is_finite() {
                 // All bits are set: the last lines were all taken for repeats.
-                return done.counts.lines as f64 - inserted;
+                return tally.counts.lines as f64 - inserted;
             }
             let rate = |i: u64| plan.expected_fpr(i);
             let mean = match after - before {
@@ -180,12 +185,12 @@ fn wrongly_dropped(done: &Inserter) -> f64 {
             };
             inserted * mean
         }
-        Some(plan) => lost_by(plan, before, inserted, done.counts.lines as f64),
+        Some(plan) => lost_by(plan, before, inserted, tally.counts.lines as f64),
         None => {
             // The filters one after another: each meets the rates of those before it, and its own that rises. For each line
             // that is inserted at the rate f, f / (1 - f) others are lost.
             let (mut start, mut kept, mut offered, mut lost) = (0.0, 1.0, 0.0, 0.0);
-            for filter in done.set.stages() {
+            for filter in set.stages() {
                 let keys = filter.estimated_keys();
                 let from = (before - start).clamp(0.0, keys);
                 offered += keys - from;

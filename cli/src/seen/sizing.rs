@@ -1,14 +1,14 @@
 //! Which set a command takes: how large, and whether it grows.
 
-use crate::cli::{BuildOptions, DedupOptions, RunOptions, SizeOptions, WhenFull};
+use crate::cli::{BuildOptions, RunOptions, SharedWriteOptions, SizeOptions, WhenFull};
 use crate::error::Error;
 use crate::figures::readable;
 use crate::lines::estimate::{self, Sampled};
 use crate::lines::input::Input;
-use crate::set::KeySet;
-use crate::set::estimated::Estimated;
-use crate::set::inserter::{Inserter, Limit};
-use crate::set::shared::{Address, Shared};
+use crate::seen::KeySet;
+use crate::seen::local::Local;
+use crate::seen::shared::{Address, Shared};
+use crate::seen::tally::Limit;
 use bloomline::{BloomFilter, Builder, Plan, ScalableBloomFilter};
 use std::path::Path;
 
@@ -27,12 +27,12 @@ pub enum Choice {
 }
 
 /// The set of `build`: the one that is there, or a new one for the keys that the user or the inputs tell.
-pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<Inserter, Error> {
+pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<(KeySet, Option<Limit>), Error> {
     let BuildOptions { size, reading, .. } = options;
     if options.append {
-        let set = KeySet::load_for(&options.output, options.key.name())?;
+        let set = KeySet::load_for(&options.output, &options.key.name())?;
         let limit = set.made_for().map(|(keys, fpr)| Limit::of_loaded(&set, keys, fpr, false));
-        return Ok(Inserter::new(set, limit, options.quiet));
+        return Ok((set, limit));
     }
     let choice = match size.expected_keys {
         Some(keys) => for_keys(size, Ok(keys), None, false),
@@ -42,14 +42,13 @@ pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<Inserter, Er
                 .map_err(|input| Error::KeysUnknown { input })?,
         ),
     };
-    let (set, limit) = choice?.build(size.seed(), &options.key.name())?;
-    Ok(Inserter::new(set, limit, options.quiet))
+    choice?.build(size.seed(), &options.key.name())
 }
 
 /// The set of `build` for keys that were counted: it has room for them, and nothing is left to warn of.
-pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<Inserter, Error> {
-    let (set, _) = for_keys(&options.size, Ok(keys), None, false)?.build(options.size.seed(), &options.key.name())?;
-    Ok(Inserter::new(set, None, options.quiet))
+pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<KeySet, Error> {
+    let counted = for_keys(&options.size, Ok(keys), None, false)?;
+    counted.build(options.size.seed(), &options.key.name()).map(|(set, _)| set)
 }
 
 /// Chooses by the options, and by what the inputs tell: how many keys they have, or which of them does not tell.
@@ -69,8 +68,7 @@ pub fn choose(size: &SizeOptions, options: &RunOptions, found: Result<u64, Strin
         (None, false) => for_keys(size, keys, *max_fpr, stop),
         // A state outlives the inputs that are known, and is a file of one kind from its beginning.
         (None, true) => match keys {
-            // Many threads claim keys of filters that grow, and not of the two of an estimate.
-            Ok(keys) if state.is_none() && !options.is_side_by_side() => for_estimate(size, keys),
+            Ok(keys) if state.is_none() => for_estimate(size, keys),
             keys => Ok(Choice::Scalable { keys: keys.unwrap_or(FIRST), fpr: size.fpr() }),
         },
         (Some(_), true) => Err(Error::GrowInMemory),
@@ -100,7 +98,7 @@ fn check_rates(max_fpr: Option<f64>, fpr: Option<f64>) -> Result<(), Error> {
 
 /// A filter for a number of keys that may be wrong.
 fn for_estimate(size: &SizeOptions, keys: u64) -> Result<Choice, Error> {
-    match Estimated::plan(keys, size.fpr()) {
+    match Local::plan_estimated(keys, size.fpr()) {
         Ok(plan) => Ok(Choice::Estimated { plan, keys, fpr: size.fpr() }),
         // A rate at the limit of what hashes can keep leaves nothing to grow with.
         Err(_) => for_keys(size, Ok(keys), None, true),
@@ -119,36 +117,40 @@ fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>,
 impl Choice {
     /// Builds it.
     pub fn build(self, seed: u64, key_name: &str) -> Result<(KeySet, Option<Limit>), Error> {
-        match self {
+        let of_plan = |plan: &Plan| BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
+        let (set, limit) = match self {
             Self::Sized { plan, keys, fpr, limit } => {
-                let mut builder = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
-                builder = keys.into_iter().fold(builder, Builder::expected_keys);
-                builder = fpr.into_iter().fold(builder, Builder::false_positive_rate);
-                Ok((KeySet::Sized(builder.seed(seed).key_name(key_name).build()?), Some(limit)))
+                let builder = keys.into_iter().fold(of_plan(&plan), Builder::expected_keys);
+                let builder = fpr.into_iter().fold(builder, Builder::false_positive_rate);
+                (Local::from(builder.seed(seed).key_name(key_name).build()?), Some(limit))
             }
             Self::Estimated { plan, keys, fpr } => {
-                let builder = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
-                let builder = builder.expected_keys(keys).false_positive_rate(fpr);
-                let first = builder.seed(seed).key_name(key_name).build()?;
-                Ok((KeySet::Estimated(Estimated::new(first, keys, fpr)), None))
+                let builder = of_plan(&plan).expected_keys(keys).false_positive_rate(fpr);
+                (Local::estimated(builder.seed(seed).key_name(key_name).build()?, keys, fpr), None)
             }
             Self::Scalable { keys, fpr } => {
                 let builder = ScalableBloomFilter::builder().expected_keys(keys).false_positive_rate(fpr);
-                Ok((KeySet::Scalable(builder.seed(seed).key_name(key_name).build()?), None))
+                (Local::from(builder.seed(seed).key_name(key_name).build()?), None)
             }
-        }
+        };
+        Ok((KeySet::Local(set), limit))
     }
 }
 
-/// The set on a server: with -n the one of this size, and without the one that is there.
-pub fn of_server(options: &DedupOptions, address: &Address) -> Result<KeySet, Error> {
-    let SizeOptions { expected_keys, fpr, seed, .. } = options.size;
+/// The set on a server: with -n the one of this size, and without the one that is there. It is asked how full it is if `stats`.
+pub fn of_server(
+    options: &SizeOptions,
+    writing: &SharedWriteOptions,
+    stats: bool,
+    address: &Address,
+) -> Result<KeySet, Error> {
+    let SizeOptions { expected_keys, fpr, seed, .. } = *options;
     if fpr.is_some() && expected_keys.is_none() {
         return Err(Error::SharedOfRate);
     }
-    let size = expected_keys.map(|keys| (keys, options.size.fpr()));
-    let mut shared = Shared::of_writer(address, &options.writing, size, seed)?;
-    if options.run.stats.is_some() {
+    let size = expected_keys.map(|keys| (keys, options.fpr()));
+    let mut shared = Shared::of_writer(address, writing, size, seed)?;
+    if stats {
         shared.refresh()?;
     }
     Ok(KeySet::Shared(shared.into()))
@@ -168,22 +170,19 @@ pub fn limit_of_state(
         return refused(format!("its seed is {seed}, and not {asked}"));
     }
     check_rates(*max_fpr, size.fpr)?;
-    let filter = match set {
-        KeySet::Estimated(_) | KeySet::Shared(_) => unreachable!("a state is a file"),
-        KeySet::Scalable(filter) => {
-            let rate = filter.false_positive_rate();
-            return if size.expected_keys.is_some() && *when_full != Some(WhenFull::Grow) || memory.is_some() {
-                refused("it grows, and -n and --memory ask for a fixed size".to_owned())
-            } else if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
-                refused("it grows and is never full".to_owned())
-            } else if size.fpr.is_some_and(|wanted| wanted != rate) {
-                refused(format!("it keeps a false-positive rate of {}", readable(rate)))
-            } else {
-                Ok(None)
-            };
-        }
-        KeySet::Sized(filter) => filter,
-    };
+    if let Some(filter) = set.local().and_then(Local::growing) {
+        let rate = filter.false_positive_rate();
+        return if size.expected_keys.is_some() && *when_full != Some(WhenFull::Grow) || memory.is_some() {
+            refused("it grows, and -n and --memory ask for a fixed size".to_owned())
+        } else if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
+            refused("it grows and is never full".to_owned())
+        } else if size.fpr.is_some_and(|wanted| wanted != rate) {
+            refused(format!("it keeps a false-positive rate of {}", readable(rate)))
+        } else {
+            Ok(None)
+        };
+    }
+    let Some(filter) = set.local().and_then(Local::fixed) else { return Ok(None) };
     if *when_full == Some(WhenFull::Grow) {
         return refused("its size is fixed, so it cannot grow".to_owned());
     }
@@ -219,7 +218,7 @@ pub fn limit_of_state(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, Command, DedupOptions};
     use clap::Parser;
 
     fn options(text: &str) -> DedupOptions {
@@ -288,10 +287,11 @@ mod tests {
         for (keys, fpr) in [(1000, 0.01), (1_000_000, 0.01), (1_000_000, 1e-3), (1_000_000, 1e-6)] {
             let choice = chosen(&format!("-p {fpr}"), Some(keys)).unwrap();
             let Choice::Estimated { plan, .. } = choice else { panic!("{keys}, {fpr}") };
-            let (KeySet::Estimated(set), None) = choice.build(0, "").unwrap() else { panic!("{keys}, {fpr}") };
-            assert_eq!((set.first.memory_bytes(), set.first.probes()), (plan.memory_bytes(), plan.probes()));
-            assert_eq!((set.first.expected_keys(), set.first.false_positive_rate()), (Some(keys), Some(fpr)));
-            assert!(set.first.expected_fpr(keys) <= 0.875 * fpr, "{keys}, {fpr}");
+            let (set, None) = choice.build(0, "").unwrap() else { panic!("{keys}, {fpr}") };
+            let first = set.stages().next().unwrap();
+            assert_eq!((first.memory_bytes(), first.probes()), (plan.memory_bytes(), plan.probes()));
+            assert_eq!((first.expected_keys(), first.false_positive_rate()), (Some(keys), Some(fpr)));
+            assert!(first.expected_fpr(keys) <= 0.875 * fpr, "{keys}, {fpr}");
         }
     }
 
@@ -375,7 +375,7 @@ mod tests {
         let mut silent = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes()).build().unwrap();
         silent.union(&filter).unwrap();
         for (filter, expected) in [(filter, &expected[..]), (silent, &without)] {
-            let set = KeySet::Sized(filter);
+            let set = KeySet::Local(filter.into());
             for (text, expected) in expected {
                 let options = options(text);
                 let limit = limit_of_state(&options.size, &options.run, Path::new("s"), &set).unwrap();

@@ -5,8 +5,9 @@ use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, LAYOUT, estimated, readable, readable_size};
 use crate::files::Origin;
 use crate::output::Output;
-use crate::set::KeySet;
-use crate::set::shared::{Address, Shared};
+use crate::seen::KeySet;
+use crate::seen::local::Local;
+use crate::seen::shared::{Address, Shared};
 use bloomline::{BloomFilter, Plan};
 use serde_json::json;
 
@@ -26,11 +27,11 @@ pub fn run(options: &InfoOptions) -> Result<u8, Error> {
         let path = options.filter.as_deref().expect("it is required");
         figures.field("file", path.to_string_lossy().into_owned());
         // Loading verifies the checksums.
-        (KeySet::load(path)?, Some(Origin::of(path)))
+        (KeySet::Local(Local::load(path)?), Some(Origin::of(path)))
     };
     describe(&mut figures, &set);
-    let mut output = Output::create(None, &origin)?;
-    output.write_line(&if options.json { figures.json() } else { figures.text() })?;
+    let output = Output::create(None, &origin)?;
+    output.write_line(if options.json { figures.json() } else { figures.text() })?;
     Ok(SUCCESS)
 }
 
@@ -43,8 +44,8 @@ fn describe(figures: &mut Figures, set: &KeySet) {
     let bytes = |bytes: usize| format!("{bytes} bytes ({})", readable_size(bytes));
 
     figures.both("layout", LAYOUT, "layout", LAYOUT);
-    figures.both(if set.is_shared() { "size" } else { "memory" }, bytes(memory), "memory_bytes", memory);
-    if let KeySet::Shared(filter) = set {
+    figures.both(if set.shared().is_some() { "size" } else { "memory" }, bytes(memory), "memory_bytes", memory);
+    if let Some(filter) = set.shared() {
         let stored = filter.stored_bytes();
         figures.both("stored", bytes(stored as usize), "stored_bytes", stored);
     }
@@ -57,32 +58,33 @@ fn describe(figures: &mut Figures, set: &KeySet) {
         }
     }
     figures.both("seed", seed, "seed", seed);
-    if !set.is_shared() {
+    if set.local().is_some() {
         let name = Some(set.key_name()).filter(|name| !name.is_empty());
         figures.both("key", name.unwrap_or("unknown"), "key_name", name);
     }
-    match set {
-        KeySet::Scalable(_) => figures.both("keys", keys, "estimated_keys", keys),
-        _ => figures.both("keys", estimated(keys, 0), "estimated_keys", keys),
+    let growing = set.local().and_then(Local::growing);
+    match growing {
+        Some(_) => figures.both("keys", keys, "estimated_keys", keys),
+        None => figures.both("keys", estimated(keys, 0), "estimated_keys", keys),
     }
-    if let KeySet::Sized(_) = set {
+    if set.local().is_some_and(|set| set.fixed().is_some()) {
         purpose(figures, set.made_for(), keys);
     }
-    if !set.is_shared() {
+    if set.local().is_some() {
         let bits_per_key = if keys.is_finite() { memory as f64 * 8.0 / keys } else { f64::NAN };
         figures.both("bits per key", estimated(bits_per_key, 2), "bits_per_key", bits_per_key);
     }
     figures.both("fill", format!("{:.2} %", 100.0 * fill), "fill", fill);
     figures.both("rate now", readable(rate), "fpr", rate);
-    match set {
-        KeySet::Scalable(filter) => {
+    match growing {
+        Some(filter) => {
             figures.both("filters", stages.len(), "filters", stages.len());
             let most = filter.false_positive_rate();
             figures.both("rate at most", readable(most), "max_fpr", most);
         }
-        _ => set.plan().iter().for_each(|plan| capacities(figures, plan, keys)),
+        None => set.plan().iter().for_each(|plan| capacities(figures, plan, keys)),
     }
-    if !set.is_shared() {
+    if set.local().is_some() {
         figures.both("checksum", "right", "checksum", "right");
     }
 }

@@ -1,6 +1,8 @@
-//! A filter whose number of keys was only estimated: it grows when more come.
+//! A set in memory: a filter of a fixed size, one that grows, or one for an estimate, which grows when more keys come.
 
-use bloomline::{BloomFilter, BuildError, Plan, ScalableBloomFilter};
+use crate::error::Error;
+use bloomline::{BloomFilter, BuildError, FileErrorKind, KeyHasher, Plan, ScalableBloomFilter};
+use std::path::Path;
 
 /// The first filter's share of the rate. A filter that is sized for this share is at most 2 % larger, so a right estimate costs
 /// next to nothing, and the rest is enough for all filters after it.
@@ -12,54 +14,138 @@ const SECOND: u64 = 4;
 /// The least keys of the second filter, so that a file that grows from a few lines to millions needs few filters.
 const LEAST: u64 = 1 << 14;
 
-/// A filter for the estimated number of keys, and those that go on after it if more come. All together keep the rate.
-pub struct Estimated {
-    /// For the estimate.
-    pub first: BloomFilter,
-    /// The keys that the first one is for.
+/// A filter and those that go on after it, of which one at least is there. All together keep the rate.
+pub struct Local {
+    /// Takes all keys, or as many as were estimated.
+    first: Option<First>,
+    /// Takes the keys that the first has no room for.
+    more: Option<ScalableBloomFilter>,
+}
+
+struct First {
+    filter: BloomFilter,
+    /// `None` if it has a fixed size: then it takes all keys.
+    estimate: Option<Estimate>,
+}
+
+struct Estimate {
+    /// The keys that the first filter is for.
     keys: u64,
-    /// New keys that the first one still takes.
+    /// New keys that it still takes.
     room: u64,
     /// The rate of all.
     rate: f64,
-    /// From the first key on that the first one has no room for.
-    pub more: Option<ScalableBloomFilter>,
 }
 
-impl Estimated {
-    /// The size of the first filter, where the rate leaves something to grow with.
-    pub fn plan(keys: u64, rate: f64) -> Result<Plan, BuildError> {
+impl From<BloomFilter> for Local {
+    fn from(filter: BloomFilter) -> Self {
+        Self { first: Some(First { filter, estimate: None }), more: None }
+    }
+}
+
+impl From<ScalableBloomFilter> for Local {
+    fn from(filter: ScalableBloomFilter) -> Self {
+        Self { first: None, more: Some(filter) }
+    }
+}
+
+impl Local {
+    /// The size of the first filter for an estimate, where the rate leaves something to grow with.
+    pub fn plan_estimated(keys: u64, rate: f64) -> Result<Plan, BuildError> {
         let (second, rest) = more(keys, rate);
         // Of the rate of a scalable filter its first stage has an eighth.
         BloomFilter::builder().expected_keys(second).false_positive_rate(rest / 8.0).plan()?;
         BloomFilter::builder().expected_keys(keys).false_positive_rate(SHARE * rate).plan()
     }
 
-    /// From an empty filter of the size of [`plan`](Self::plan).
-    pub fn new(first: BloomFilter, keys: u64, rate: f64) -> Self {
-        Self { first, keys, room: keys, rate, more: None }
+    /// From an empty filter of the size of [`plan_estimated`](Self::plan_estimated).
+    pub fn estimated(filter: BloomFilter, keys: u64, rate: f64) -> Self {
+        Self { first: Some(First { filter, estimate: Some(Estimate { keys, room: keys, rate }) }), more: None }
+    }
+
+    /// Loads what [`save`](Self::save) saved, or the library.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        match BloomFilter::load(path) {
+            Ok(filter) => Ok(filter.into()),
+            Err(error) if matches!(error.kind(), FileErrorKind::Scalable) => {
+                ScalableBloomFilter::load(path).map(Self::from).map_err(|error| Error::Load { error })
+            }
+            Err(error) => Err(Error::Load { error }),
+        }
+    }
+
+    /// Saves it: the file is the old or the new one at every moment. No file has the filters of an estimate that was too low.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        match (&self.first, &self.more) {
+            (Some(first), None) => first.filter.save(path),
+            (None, Some(more)) => more.save(path),
+            _ => return Err(Error::Outgrown),
+        }
+        .map_err(|error| Error::Save { error })
+    }
+
+    /// The filter of a fixed size.
+    pub fn into_fixed(self) -> Option<BloomFilter> {
+        self.first.filter(|first| first.estimate.is_none()).map(|first| first.filter)
+    }
+
+    /// The filter, if its size is fixed.
+    pub fn fixed(&self) -> Option<&BloomFilter> {
+        self.first.as_ref().filter(|first| first.estimate.is_none()).map(|first| &first.filter)
+    }
+
+    /// The filter that grows from its first key on.
+    pub fn growing(&self) -> Option<&ScalableBloomFilter> {
+        self.more.as_ref().filter(|_| self.first.is_none())
+    }
+
+    /// Lets it grow no more: an estimate that was not too low is a fixed size.
+    pub fn fix(&mut self) {
+        if let (Some(first), None) = (&mut self.first, &self.more) {
+            first.estimate = None;
+        }
+    }
+
+    /// Puts a filter of a fixed size into the smallest size that keeps the rate it is made for.
+    pub fn shrink(&mut self) {
+        if let Some(First { filter, estimate: None }) = &mut self.first {
+            filter.shrink_to_fit();
+        }
     }
 
     /// Inserts hashes in order; `new[i]` is `true` if hash i was new. Returns how many were.
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         let (mut done, mut inserted) = (0, 0);
-        while done < hashes.len() && self.room > 0 {
-            let room = usize::try_from(self.room).unwrap_or(usize::MAX);
-            let end = hashes.len().min(done.saturating_add(room));
-            let portion = self.first.insert_hashes(&hashes[done..end], &mut new[done..end]);
-            self.room -= portion as u64;
-            inserted += portion;
-            done = end;
+        if let Some(First { filter, estimate }) = &mut self.first {
+            let Some(Estimate { room, .. }) = estimate else { return Ok(filter.insert_hashes(hashes, new)) };
+            while done < hashes.len() && *room > 0 {
+                let end = hashes.len().min(done.saturating_add(usize::try_from(*room).unwrap_or(usize::MAX)));
+                let portion = filter.insert_hashes(&hashes[done..end], &mut new[done..end]);
+                *room -= portion as u64;
+                inserted += portion;
+                done = end;
+            }
         }
         let (hashes, new) = (&hashes[done..], &mut new[done..]);
-        self.first.contains_hashes(hashes, new);
+        let Some(First { filter, estimate: Some(Estimate { keys, rate, .. }) }) = &self.first else {
+            return self.more.as_mut().map_or(Ok(0), |more| more.insert_hashes(hashes, new));
+        };
+        filter.contains_hashes(hashes, new);
         let absent = absent(hashes, new);
         if absent.is_empty() {
             new.fill(false);
             return Ok(inserted);
         }
+        let more = match &mut self.more {
+            Some(more) => more,
+            none => {
+                let (keys, rate) = more(*keys, *rate);
+                let builder = ScalableBloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
+                none.insert(builder.seed(filter.seed()).build()?)
+            }
+        };
         let mut marks = vec![false; absent.len()];
-        let result = self.more()?.insert_hashes(&absent, &mut marks);
+        let result = more.insert_hashes(&absent, &mut marks);
         let mut marks = marks.into_iter();
         new.iter_mut().for_each(|new| *new = !*new && marks.next().expect("each that is absent has a mark"));
         Ok(inserted + result?)
@@ -67,8 +153,12 @@ impl Estimated {
 
     /// `found[i]` is `true` if hash i is in one of the filters. Returns how many are.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        let count = self.first.contains_hashes(hashes, found);
-        let Some(more) = &self.more else { return count };
+        let (first, more) = match (&self.first, &self.more) {
+            (Some(first), None) => return first.filter.contains_hashes(hashes, found),
+            (None, more) => return more.as_ref().map_or(0, |more| more.contains_hashes(hashes, found)),
+            (Some(first), Some(more)) => (&first.filter, more),
+        };
+        let count = first.contains_hashes(hashes, found);
         let absent = absent(hashes, found);
         let mut marks = vec![false; absent.len()];
         let others = more.contains_hashes(&absent, &mut marks);
@@ -80,33 +170,41 @@ impl Estimated {
         count + others
     }
 
-    /// The number of keys.
-    pub fn keys(&self) -> u64 {
-        self.keys - self.room + self.more.as_ref().map_or(0, ScalableBloomFilter::keys)
+    /// The filters that make it up: each of its own size, all with one seed.
+    pub fn stages(&self) -> impl Iterator<Item = &BloomFilter> {
+        let more = self.more.as_ref().map_or(&[][..], ScalableBloomFilter::stages);
+        self.first.iter().map(|first| &first.filter).chain(more)
     }
 
-    /// The false-positive rate to expect when it had so many keys, of those that it has: of the filters that go on, at their end.
+    /// The hasher of the keys.
+    pub fn hasher(&self) -> &KeyHasher {
+        self.stages().next().expect("there is a filter").hasher()
+    }
+
+    /// The number of keys: known if it grows, else estimated.
+    pub fn keys(&self) -> f64 {
+        let first = self.first.as_ref().map_or(0.0, |First { filter, estimate }| match estimate {
+            Some(Estimate { keys, room, .. }) => (keys - room) as f64,
+            None => filter.estimated_keys(),
+        });
+        first + self.more.as_ref().map_or(0, ScalableBloomFilter::keys) as f64
+    }
+
+    /// The false-positive rate to expect when it had so many keys, of those that it has: of filters that grow, at their end.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
-        let in_first = self.keys - self.room;
-        let first = self.first.expected_fpr(in_first.min(keys as u64));
+        let (mut in_first, mut first) = (0, 0.0);
+        if let Some(First { filter, estimate }) = &self.first {
+            in_first = estimate.as_ref().map_or(keys as u64, |estimate| estimate.keys - estimate.room);
+            first = filter.expected_fpr(in_first.min(keys as u64));
+        }
         let more = self.more.as_ref().filter(|_| keys > in_first as f64);
         first + (1.0 - first) * more.map_or(0.0, ScalableBloomFilter::expected_fpr)
     }
 
     /// The false-positive rate of the bits as they are. Reads all filters.
     pub fn current_fpr(&self) -> f64 {
-        let first = self.first.current_fpr();
+        let first = self.first.as_ref().map_or(0.0, |first| first.filter.current_fpr());
         first + (1.0 - first) * self.more.as_ref().map_or(0.0, ScalableBloomFilter::current_fpr)
-    }
-
-    /// The filters after the first, begun where there are none yet.
-    fn more(&mut self) -> Result<&mut ScalableBloomFilter, BuildError> {
-        if self.more.is_none() {
-            let (keys, rate) = more(self.keys, self.rate);
-            let builder = ScalableBloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
-            self.more = Some(builder.seed(self.first.seed()).build()?);
-        }
-        Ok(self.more.as_mut().expect("it was made above"))
     }
 }
 
@@ -126,10 +224,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    fn estimated(keys: u64, rate: f64) -> Estimated {
-        let plan = Estimated::plan(keys, rate).unwrap();
+    fn estimated(keys: u64, rate: f64) -> Local {
+        let plan = Local::plan_estimated(keys, rate).unwrap();
         let first = BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes()).build().unwrap();
-        Estimated::new(first, keys, rate)
+        Local::estimated(first, keys, rate)
     }
 
     /// Hashes that look random.
@@ -149,7 +247,7 @@ mod tests {
                 prop_assert_eq!(&new, &expected);
                 prop_assert_eq!(inserted, new.iter().filter(|new| **new).count());
             }
-            prop_assert_eq!(set.keys(), model.len() as u64);
+            prop_assert_eq!(set.keys(), model.len() as f64);
             prop_assert_eq!(set.more.is_some(), model.len() as u64 > estimate);
             let all: Vec<u64> = (0..400).map(hash).collect();
             let mut found = vec![false; all.len()];
@@ -182,14 +280,14 @@ mod tests {
         let mut rates = Vec::new();
         for i in 0..2000 {
             set.insert_hashes(&[hash(i)], &mut [false]).unwrap();
-            let keys = set.keys() as f64;
+            let keys = set.keys();
             rates.push((keys, set.expected_fpr(keys)));
         }
         assert!(set.more.is_some());
         let (before, after): (Vec<_>, Vec<_>) = rates.into_iter().partition(|(keys, _)| *keys <= 1000.0);
         assert!(before.iter().all(|(keys, rate)| set.expected_fpr(*keys) == *rate));
         // Of what grows it knows the end alone.
-        let end = set.expected_fpr(set.keys() as f64);
+        let end = set.expected_fpr(set.keys());
         assert!(after.iter().all(|(keys, rate)| set.expected_fpr(*keys) == end && *rate <= end));
     }
 

@@ -5,12 +5,12 @@
 //! there. Each is known by the size of its state and the number of bits set in it; bits are never cleared, so states of one
 //! size with as many bits are the same state.
 
+use crate::commands::run::Run;
 use crate::error::Error;
 use crate::files::{self, is_standard, name, whole};
 use crate::lines::input::Input;
-use crate::run::Run;
-use crate::set::KeySet;
-use crate::set::inserter::Counts;
+use crate::seen::KeySet;
+use crate::seen::tally::Counts;
 use crate::values::OnError;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -82,13 +82,13 @@ struct JobInput {
 
 impl Job {
     /// The job of a run with these options and inputs.
-    pub fn new(run: &Run<'_>, inputs: &[Input]) -> Self {
+    pub fn new(run: &Run, inputs: &[Input]) -> Self {
         let of_input =
             |input: &Input| JobInput { name: name(&whole(&input.path)), size: input.size, modified: input.modified };
         let flags = [
             (run.reading.end() == 0, ", NUL-terminated"),
-            (run.inverts(), ", inverted"),
-            (run.annotates(), ", annotated"),
+            (!run.print.wanted, ", inverted"),
+            (run.print.annotate, ", annotated"),
             (run.options.is_side_by_side(), ", side by side"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
@@ -96,7 +96,7 @@ impl Job {
         Self {
             inputs: inputs.iter().map(of_input).collect(),
             outputs: run.outputs().chain(run.options.output_dir.as_deref()).map(|path| name(&whole(path))).collect(),
-            options: flags.fold(run.description(), |options, flag| options + &flag),
+            options: flags.fold(run.description.clone(), |options, flag| options + &flag),
             on_error: match run.reading.on_error {
                 OnError::Fail => None,
                 OnError::Skip => Some("skip".into()),
@@ -139,13 +139,13 @@ impl Job {
 }
 
 /// Whether all inputs can be read and all outputs written from the middle.
-pub fn can_resume(run: &Run<'_>, inputs: &[Input]) -> bool {
+pub fn can_resume(run: &Run, inputs: &[Input]) -> bool {
     let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
     let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
     inputs.iter().all(is_named)
-        && !run.counts_only()
+        && !run.print.count
         && (run.options.output_dir.is_some() || run.options.output().is_some_and(is_file))
-        && run.dupes().is_none_or(is_file)
+        && run.dupes.as_deref().is_none_or(is_file)
 }
 
 #[derive(Serialize, Deserialize)]

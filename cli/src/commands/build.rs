@@ -1,0 +1,97 @@
+//! `bloomline build`: a filter of lines, in a file.
+
+use crate::cli::BuildOptions;
+use crate::commands::run::lanes;
+use crate::engine::sink::{Print, Sink};
+use crate::engine::work::{Act, Keep, Task, Work};
+use crate::error::{Error, Stop};
+use crate::files::{self, Origin};
+use crate::lines::input::{Input, Inputs};
+use crate::lines::{Hashing, What};
+use crate::lock::Lock;
+use crate::messages::print;
+use crate::output::locked;
+use crate::progress::Progress;
+use crate::report;
+use crate::seen::tally::Tally;
+use crate::seen::{KeySet, Seen, SharedSeen, sizing};
+use crate::values::OnError;
+use crossbeam_channel::never;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Runs the command.
+pub fn run(options: &BuildOptions) -> Result<u8, Error> {
+    let started = Instant::now();
+    let reading = &options.reading;
+    // A filter that is replaced is refused as an input.
+    let own = files::of_filter(&options.output);
+    let own = if options.append { &own } else { &own[1..] };
+    let inputs = Inputs::check(&reading.named(), own, reading.on_error != OnError::Fail)?;
+    let list = reading.files_from.as_deref().map(Origin::of);
+    files::check_target(&options.output, inputs.found.iter().map(|input| &input.origin).chain(&list))?;
+    let _lock = Lock::of(&options.output, options.wait)?;
+    // A number of lines that is estimated too low has them read again, so that the file has one filter of the right size.
+    let again: io::Result<Vec<Input>> = inputs.found.iter().map(Input::again).collect();
+    let again = again.map(|found| Inputs {
+        found,
+        left_out: Vec::new(),
+        folders: Vec::new(),
+        read: inputs.read.clone(),
+        ..inputs
+    });
+    let (set, limit) = sizing::of_build(options, &inputs.found)?;
+    let mut tally = Tally::new(&set, limit, "lines", "key", options.quiet);
+    tally.begin(&set);
+    inputs.left_out.iter().for_each(|why| tally.leave_out(why));
+    let mut work = work(options, inputs, set, tally)?;
+    if let Err(error) = save(options, &work) {
+        let Error::Outgrown = error else { return Err(error) };
+        let counts = locked(&work.tally).counts.clone();
+        let set = sizing::of_counted(options, counts.inserted)?;
+        let tally = Tally::new(&set, None, "lines", "key", true);
+        work = self::work(options, again.map_err(|source| Error::Again { source })?, set, tally)?;
+        locked(&work.tally).counts.left_out = counts.left_out;
+        save(options, &work)?;
+    }
+    let tally = locked(&work.tally);
+    if let Some(format) = options.stats {
+        let set = &work.seen.look().set;
+        print(&report::of_build(set, &tally, &options.output, started.elapsed())?.format(format));
+    }
+    Ok(tally.exit_code())
+}
+
+/// Inserts the lines of the inputs.
+fn work(options: &BuildOptions, inputs: Inputs, set: KeySet, tally: Tally) -> Result<Arc<Work>, Error> {
+    let reading = &options.reading;
+    let progress = Progress::new(&inputs.found, inputs.read.clone(), options.quiet, false);
+    let what = What::Key(options.key.rule(), None);
+    let task = Task {
+        threads: reading.threads(),
+        hashing: Hashing { end: reading.end(), hasher: set.hasher().clone(), what },
+        on_error: reading.on_error,
+        act: Act::InsertInOrder,
+        print: Print { wanted: true, annotate: false, count: false },
+        ahead: reading.ahead(),
+    };
+    let (lanes, seen) = (lanes(inputs, reading, None), SharedSeen::new(Seen::new(set)));
+    let work = Work::new(task, lanes, vec![Sink::new(0, None, None)], seen, tally, None, Keep::default());
+    match work.run(&never(), progress)? {
+        Some(Stop::After(error)) => Err(error),
+        _ => Ok(work),
+    }
+}
+
+/// Saves the filter, in the smallest size if that is wanted.
+fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
+    let set = &mut work.seen.write().set;
+    set.fix();
+    let plan = &mut locked(&work.tally).plan;
+    *plan = plan.or(set.plan());
+    if !options.append && !options.no_shrink {
+        set.shrink();
+    }
+    set.save(&options.output)
+}

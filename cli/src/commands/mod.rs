@@ -1,0 +1,9 @@
+//! The commands: each begins in its file.
+
+pub mod build;
+pub mod check;
+pub mod info;
+pub mod manual;
+pub mod merge;
+pub mod plan;
+pub mod run;

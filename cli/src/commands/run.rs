@@ -1,0 +1,440 @@
+//! `bloomline dedup` and `bloomline corpus`: what the inputs have goes through a set, and what is new to it to the outputs.
+
+use crate::cli::corpus::CorpusOptions;
+use crate::cli::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
+use crate::documents::exact::ExactUnits;
+use crate::engine::checkpoint::{self, Checkpoint, Checkpoints, Job, Mark};
+use crate::engine::folder::Folder;
+use crate::engine::lane::{Gathered, Lane};
+use crate::engine::sink::{Print, Sink};
+use crate::engine::wakes;
+use crate::engine::work::{Act, Keep, Task, Work};
+use crate::error::{Error, Stop};
+use crate::figures::{readable, readable_size};
+use crate::files::{self, Origin, is_standard};
+use crate::leftovers;
+use crate::lines::estimate::{self, Sampled};
+use crate::lines::input::{Input, Inputs};
+use crate::lines::position::Position;
+use crate::lines::{Hashing, What};
+use crate::lock::Lock;
+use crate::messages::{print, tell};
+use crate::output::{Target, locked};
+use crate::progress::Progress;
+use crate::report;
+use crate::seen::exact::Exact;
+use crate::seen::shared::Address;
+use crate::seen::tally::{Limit, Tally};
+use crate::seen::{KeySet, Seen, SharedSeen, sizing};
+use crate::signals;
+use crate::values::OnError;
+use bloomline::KeyHasher;
+use std::env;
+use std::fs::File;
+use std::iter;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+/// What makes the second hash of a fingerprint another one than the first.
+const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What to do instead of losing the outputs of an interrupted run.
+const CONTINUE: &str = "continue that run with --resume, ";
+
+/// A run, as its options ask for it.
+pub struct Run {
+    pub reading: ReadOptions,
+    pub size: SizeOptions,
+    pub options: RunOptions,
+    /// What of a line is hashed.
+    pub what: What,
+    /// The name of the keys, and all that decides what becomes of them, for comparison with another run.
+    pub key_name: String,
+    pub description: String,
+    /// What they are called, and what a line has to have.
+    pub keys: &'static str,
+    pub wanted: &'static str,
+    /// Where the filter is, if it is on a server.
+    pub server: Option<(SharedOptions, SharedWriteOptions)>,
+    /// A filter that is asked, and stays as it is.
+    pub frozen: Option<PathBuf>,
+    /// Whether there is a second look at what the filter takes for seen.
+    pub exact: bool,
+    /// Whether units that go by mistake are counted.
+    pub exact_units: bool,
+    /// Keys to measure the rate with.
+    pub sample: Option<u64>,
+    pub print: Print,
+    /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
+    pub dupes: Option<PathBuf>,
+}
+
+impl Run {
+    /// Of lines.
+    pub fn of_dedup(options: DedupOptions) -> Self {
+        let DedupOptions { reading, key, size, shared, writing, run, exact, dupes, invert, annotate, count, verify } =
+            options;
+        let second = exact.then(|| KeyHasher::new(size.seed() ^ SECOND));
+        Self {
+            what: What::Key(key.rule(), second),
+            key_name: key.name(),
+            description: key.name(),
+            keys: "lines",
+            wanted: "key",
+            server: shared.redis.is_some().then_some((shared, writing)),
+            frozen: None,
+            exact,
+            exact_units: false,
+            sample: verify,
+            print: Print { wanted: !invert, annotate, count },
+            dupes,
+            reading,
+            size,
+            options: run,
+        }
+    }
+
+    /// Of documents.
+    pub fn of_corpus(options: CorpusOptions) -> Self {
+        let rule = options.rule();
+        let frozen = options.frozen().map(Path::to_owned);
+        let CorpusOptions { reading, size, run, verify, .. } = options;
+        Self {
+            key_name: rule.name(),
+            description: rule.description(),
+            keys: rule.keys(),
+            wanted: "text",
+            server: None,
+            frozen,
+            exact: false,
+            exact_units: verify,
+            sample: None,
+            print: Print { wanted: true, annotate: false, count: false },
+            dupes: None,
+            what: What::Document(rule, reading.on_error),
+            reading,
+            size,
+            options: run,
+        }
+    }
+
+    /// The files that are written, but for the state.
+    pub fn outputs(&self) -> impl Iterator<Item = &Path> {
+        [self.options.output(), self.dupes.as_deref()].into_iter().flatten().filter(|path| !is_standard(path))
+    }
+
+    /// The files of its filter.
+    fn filters(&self) -> Vec<PathBuf> {
+        let state = self.options.state.iter().flat_map(|state| files::of_filter(state));
+        state.chain(self.frozen.clone()).collect()
+    }
+
+    /// What is no input where a directory has it: the state, the folder of outputs, and files that this run continues, or empties
+    /// only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
+    fn no_inputs(&self) -> Vec<PathBuf> {
+        let RunOptions { resume, force, state, manifest, output_dir, .. } = &self.options;
+        let safe = *resume || *force || state.as_deref().is_some_and(Path::exists);
+        let outputs = self.outputs().map(Path::to_owned).chain(manifest.clone()).filter(|_| safe);
+        self.filters().into_iter().chain(outputs).chain(output_dir.clone()).collect()
+    }
+
+    /// Runs it.
+    pub fn run(self) -> Result<u8, Error> {
+        let started = Instant::now();
+        let go_on = self.reading.on_error != OnError::Fail;
+        let inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
+        let state = self.options.state.as_deref();
+        let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
+        let Begun { mut seen, mut tally, sinks, keep, start } = self.begin(&inputs)?;
+        let in_order = !self.options.is_side_by_side();
+        match tally.limit.as_ref().filter(|limit| limit.stop) {
+            Some(_) if !in_order => return Err(Error::StopSideBySide),
+            Some(limit) => seen.limit(limit.keys),
+            None => {}
+        }
+        tally.begin(&seen.set);
+        inputs.left_out.iter().for_each(|why| tally.leave_out(why));
+        let left_out = start.as_ref().map_or(0, |start| start.left_out);
+        tally.counts.left_out = tally.counts.left_out.max(left_out);
+        let unsaved = self.options.state.clone().map(|state| Error::Unsaved { state });
+        let undone = unsaved.or(seen.set.shared().map(|_| Error::UnprintedAtEnd));
+        let wakes = wakes::receive(self.options.checkpoint, undone)?;
+        let to_stdout = self.options.output().is_none() && self.options.output_dir.is_none() && !self.print.count;
+        let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
+        let task = Task {
+            threads: self.reading.threads(),
+            hashing: Hashing { end: self.reading.end(), hasher: seen.set.hasher().clone(), what: self.what.clone() },
+            on_error: self.reading.on_error,
+            act: if in_order { Act::InsertInOrder } else { Act::Insert },
+            print: self.print,
+            ahead: self.reading.ahead(),
+        };
+        let exact_units = match &self.what {
+            What::Document(rule, _) if self.exact_units => Some(ExactUnits::new(rule.text.clone())),
+            _ => None,
+        };
+        let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
+        let lanes = lanes(inputs, &self.reading, start.as_ref());
+        let work = Work::new(task, lanes, sinks, SharedSeen::new(seen), tally, exact_units, keep);
+        if first {
+            // The checkpoints of an earlier run end here.
+            work.checkpoint(false)?;
+        }
+        let stop = work.run(&wakes, progress)?;
+        signals::in_order();
+        self.report(&work, stop, started)
+    }
+
+    /// Tells what there is to know at the end. Returns the exit code.
+    fn report(&self, work: &Work, stop: Option<Stop>, started: Instant) -> Result<u8, Error> {
+        let mut seen = work.seen.write();
+        // A server that failed would be waited for once more.
+        let mut alive = !matches!(stop, Some(Stop::After(_)));
+        let stop = match (stop, signals::first()) {
+            // A server that did not answer is not waited for then. What it left in doubt is told below.
+            (Some(Stop::After(Error::Shared { .. })), Some(signal)) => Some(Stop::Signal(signal)),
+            (None, _) => {
+                let checked = seen.set.shared().map_or(Ok(true), |set| set.check());
+                alive = matches!(checked, Ok(true));
+                checked.err().map(Stop::After)
+            }
+            (stop, _) => stop,
+        };
+        let tally = locked(&work.tally);
+        if let Some(set) = seen.set.shared() {
+            tally.warn(set.warnings(alive));
+        }
+        if let What::Document(rule, _) = &self.what {
+            tally.tell_wrong(rule.units());
+        }
+        if let Some(format) = self.options.stats {
+            if alive {
+                // All lines are done: a server that fails by now costs its own figures alone.
+                _ = seen.set.refresh();
+            }
+            let exact_units = work.exact_units.as_ref().map(|exact| locked(exact).wrong);
+            print(&report::of_run(&seen, &tally, self, exact_units, started.elapsed())?.format(format));
+        }
+        // A signal may have cut the statistics short.
+        stop.or(signals::first().map(Stop::Signal)).map_or(Ok(tally.exit_code()), Stop::end)
+    }
+
+    /// Opens what is written, and the set. All that can fail comes before an output is emptied, and before the first line is claimed
+    /// of a shared set.
+    fn begin(&self, inputs: &Inputs) -> Result<Begun, Error> {
+        if self.options.resume && !checkpoint::can_resume(self, &inputs.found) {
+            return Err(Error::ResumeStream);
+        }
+        match &self.options.output_dir {
+            Some(path) => self.begin_folder(path, inputs),
+            None => self.begin_files(&inputs.found),
+        }
+    }
+
+    /// With one output, and perhaps a file for what is dropped.
+    fn begin_files(&self, inputs: &[Input]) -> Result<Begun, Error> {
+        let (kept, dropped) = self.targets(inputs)?;
+        let full = [Some(&kept), dropped.as_ref()].into_iter().flatten().find(|target| target.is_full());
+        let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.options.force);
+        // Lines that this run would not print again, since they are known.
+        let lost = |known: &str, resume| match &full {
+            Some(output) => Err(Error::Emptied { output: output.clone(), known: known.to_owned(), resume }),
+            None => Ok(()),
+        };
+        if self.server.is_some() {
+            lost("the shared filter", "")?;
+        }
+        let (seen, mut tally) = self.seen(inputs)?;
+        let mut keep = Keep { state: self.options.state.clone(), shrink: self.options.shrink, ..Keep::default() };
+        let mut start = None;
+        if let Some(state) = &self.options.state {
+            let mut checkpoints = Checkpoints::new(state, Job::new(self, inputs))?;
+            match (state.exists(), self.options.resume) {
+                (true, true) => start = Some(checkpoints.find(&seen.set)?),
+                (true, false) => {
+                    let interrupted = checkpoints.is_interrupted(&seen.set);
+                    lost(&format!("the state {state:?}"), if interrupted { CONTINUE } else { "" })?;
+                }
+                // Without a state no checkpoint was reached, and nothing was printed.
+                (false, true) => {
+                    if let Some(output) = full {
+                        return Err(Error::NoState { state: state.into(), output });
+                    }
+                }
+                (false, false) => {}
+            }
+            keep.checkpoints = Some(Mutex::new(checkpoints));
+        }
+        let (input, output, dupes) = start.as_ref().map_or((0, 0, 0), |at| (at.input, at.output, at.dupes));
+        tally.resume(start.as_ref().and_then(|start| start.room));
+        // Before anything is cut off the first.
+        dropped.iter().try_for_each(|target| target.check_length(dupes))?;
+        let kept = kept.begin(output)?;
+        let dropped = dropped.map(|target| target.begin(dupes)).transpose()?;
+        Ok(Begun { seen, tally, sinks: vec![Sink::new(input, Some(kept), dropped)], keep, start })
+    }
+
+    /// Opens the outputs. None of them may be an input, the state or the other one.
+    fn targets(&self, inputs: &[Input]) -> Result<(Target, Option<Target>), Error> {
+        let states: Vec<PathBuf> = self.filters().into_iter().chain(self.options.manifest.clone()).collect();
+        let taken: Vec<Origin> = states.iter().chain(&self.reading.files_from).map(|path| Origin::of(path)).collect();
+        let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
+        let compress = self.options.compress;
+        let kept = Target::open(self.options.output(), compress, taken(), [])?;
+        let dropped = self.dupes.as_ref().map(|path| Target::open(Some(path), compress, taken(), [&kept.origin]));
+        let dropped = dropped.transpose()?;
+        if self.options.state.is_some() {
+            // A crash must not leave a state that knows of an output which the folder does not.
+            for path in self.outputs() {
+                let synced = File::open(files::folder(path)).and_then(|folder| folder.sync_all());
+                synced.map_err(|source| Error::Create { output: files::name(path), source })?;
+            }
+        }
+        // A state that is not there yet is told from the outputs by where they are.
+        let outputs: Vec<Origin> = self.outputs().map(Origin::of).collect();
+        states.iter().try_for_each(|state| files::check_target(state, &outputs))?;
+        Ok((kept, dropped))
+    }
+
+    /// With an output for each input, in a folder. Nothing is lost but an output that is shorter than it was.
+    fn begin_folder(&self, path: &Path, inputs: &Inputs) -> Result<Begun, Error> {
+        let RunOptions { state, manifest, force, resume, shrink, compress, .. } = &self.options;
+        let mut own: Vec<PathBuf> = self.filters().into_iter().chain(self.reading.files_from.clone()).collect();
+        if let Some(manifest) = manifest {
+            files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
+            if files::is_standard(manifest) {
+                return Err(Error::NotRegular { output: files::name(manifest) });
+            }
+            let real = files::real(manifest);
+            if let Some(same) = own.iter().find(|own| files::real(own) == real) {
+                return Err(Error::Overwrite { input: files::name(same), output: files::name(manifest) });
+            }
+            own.push(manifest.clone());
+        }
+        let folder = Folder::open(path, inputs, *compress, &own)?;
+        // What a killed run left of it.
+        manifest.iter().for_each(|manifest| leftovers::own(manifest));
+        let (seen, mut tally) = self.seen(&inputs.found)?;
+        let (mut checkpoints, mut start, mut advice) = (None, None, "");
+        if let Some(state) = state {
+            let mut earlier = Checkpoints::new(state, Job::new(self, &inputs.found))?;
+            match (state.exists(), *resume) {
+                (true, true) => start = Some(earlier.find(&seen.set)?),
+                (true, false) if earlier.is_interrupted(&seen.set) => advice = CONTINUE,
+                _ => {}
+            }
+            checkpoints = Some(Mutex::new(earlier));
+        }
+        match &start {
+            Some(start) => tally.resume(start.room),
+            None if *force => {}
+            None => folder.check_new(state.as_deref(), advice)?,
+        }
+        let marks = start.iter().flat_map(|start| start.shards.iter().cloned()).chain(iter::repeat_with(Mark::default));
+        let outputs = folder.outputs.iter().cloned().zip(marks).enumerate();
+        let sinks = outputs.map(|(lane, (output, mark))| Sink::of_lane(lane, output, &mark)).collect();
+        let (state, manifest) = (state.clone(), manifest.clone());
+        let keep = Keep { state, checkpoints, folder: Some(folder), manifest, shrink: *shrink };
+        Ok(Begun { seen, tally, sinks, keep, start })
+    }
+
+    /// What was seen before the first line, and the tally.
+    fn seen(&self, inputs: &[Input]) -> Result<(Seen, Tally), Error> {
+        let (set, limit) = self.set(inputs)?;
+        let tally = Tally::new(&set, limit, self.keys, self.wanted, self.options.quiet);
+        tally.warn(set.shared().and_then(|set| set.danger()));
+        let mut seen = Seen::new(set);
+        if self.exact {
+            seen.exact = Some(Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?);
+        }
+        Ok((seen, tally))
+    }
+
+    /// The set: the one on a server, that of the state, or a new one. And when it is full.
+    fn set(&self, inputs: &[Input]) -> Result<(KeySet, Option<Limit>), Error> {
+        let RunOptions { memory, quiet, state, .. } = &self.options;
+        if let Some((shared, writing)) = &self.server
+            && let Some(address) = Address::of(shared)?
+        {
+            return Ok((sizing::of_server(&self.size, writing, self.options.stats.is_some(), &address)?, None));
+        }
+        if let Some(filter) = &self.frozen {
+            return Ok((KeySet::load_for(filter, &self.key_name)?, None));
+        }
+        if let Some(state) = state.as_deref().filter(|state| state.exists()) {
+            let set = KeySet::load_for(state, &self.key_name)?;
+            let limit = sizing::limit_of_state(&self.size, &self.options, state, &set)?;
+            return Ok((set, limit));
+        }
+        // Where the choice does not depend on the inputs, nobody looks into them.
+        let asked = self.size.expected_keys.is_none() && (memory.is_none() || state.is_none());
+        let sampled = match &self.what {
+            What::Key(..) => Sampled::Lines,
+            What::Document(rule, _) => Sampled::Documents(rule.clone()),
+        };
+        let keys = if asked { estimate::of_inputs(inputs, self.reading.end(), &sampled)? } else { Err(String::new()) };
+        let (set, limit) = sizing::choose(&self.size, &self.options, keys)?.build(self.size.seed(), &self.key_name)?;
+        if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
+            tell(&format!(
+                "a filter of {}: up to {} distinct {} at a false-positive rate of {}",
+                readable_size(set.memory_bytes()),
+                limit.keys,
+                self.keys,
+                readable(limit.fpr)
+            ));
+        }
+        Ok((set, limit))
+    }
+}
+
+/// What a run begins with.
+struct Begun {
+    seen: Seen,
+    tally: Tally,
+    sinks: Vec<Sink>,
+    keep: Keep,
+    /// The checkpoint to go on at.
+    start: Option<Checkpoint>,
+}
+
+/// The inputs, from where they were at a checkpoint if there is one.
+pub fn lanes(inputs: Inputs, reading: &ReadOptions, start: Option<&Checkpoint>) -> Vec<Lane> {
+    let nothing = Checkpoint::default();
+    let Checkpoint { input: at, offset, lines, shards, .. } = start.unwrap_or(&nothing);
+    let gathered = |(number, input): (usize, &Input)| {
+        let mark = shards.get(number).cloned().unwrap_or_default();
+        let ended = mark.whole || shards.is_empty() && number < *at;
+        if ended {
+            // For a display that shows how far the run is.
+            inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
+        }
+        let (offset, lines) = if number == *at { (*offset, *lines) } else { (0, 0) };
+        let (offset, lines) = (offset.max(mark.offset), lines.max(mark.counts.lines));
+        let position = Position::new(input.origin.name().into(), offset, lines);
+        Gathered { position, counts: mark.counts, ended, broken: mark.broken }
+    };
+    let gathered: Vec<Gathered> = inputs.found.iter().enumerate().map(gathered).collect();
+    let count = gathered.len();
+    let mut next = count;
+    let mut lanes: Vec<Lane> = Vec::new();
+    for (number, (input, gathered)) in inputs.found.into_iter().zip(gathered).enumerate().rev() {
+        let ended = gathered.ended;
+        lanes.push(Lane::new(number, next, input, gathered, reading.cut()));
+        next = if ended { next } else { number };
+    }
+    lanes.reverse();
+    lanes
+}
+
+/// Locks the state and its checkpoints, which must be none of the inputs.
+fn lock(state: &Path, wait: bool, inputs: &[Input]) -> Result<Lock, Error> {
+    let checkpoints = files::checkpoints_of(state);
+    for path in [state, &checkpoints] {
+        files::check_target(path, inputs.iter().map(|input| &input.origin))?;
+    }
+    let lock = Lock::of(state, wait)?;
+    leftovers::own(&checkpoints);
+    Ok(lock)
+}

@@ -1,0 +1,128 @@
+//! A lane: an input, read chunk by chunk by one thread at a time.
+
+use crate::engine::turns::At;
+use crate::lines::Lines;
+use crate::lines::chunks::{Chunks, Cut};
+use crate::lines::input::Input;
+use crate::lines::position::Position;
+use crate::output::locked;
+use crate::seen::Claimed;
+use crate::seen::tally::Counts;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// An input, and how far it is.
+pub struct Lane {
+    pub number: usize,
+    /// The number of the lane that is read after it.
+    next: usize,
+    pub input: PathBuf,
+    /// Bytes of the input as it stands in the file, if it is a regular one.
+    pub size: Option<u64>,
+    pub is_compressed: bool,
+    reader: Mutex<Reader>,
+    /// Whether all of it is read. Relaxed: whoever acts on it takes the lock.
+    read: AtomicBool,
+    /// Chunks that are read and not gathered. Relaxed, for it only bounds the memory, and locks guard what is counted.
+    in_flight: AtomicUsize,
+    /// All lines before it are gathered, and none after it.
+    pub gathered: Mutex<Gathered>,
+}
+
+struct Reader {
+    /// `None` once they are read.
+    chunks: Option<Chunks>,
+    next: u64,
+}
+
+/// What was gathered of an input.
+pub struct Gathered {
+    pub position: Position,
+    pub counts: Counts,
+    /// Whether that is all of it.
+    pub ended: bool,
+    /// What failed of the input, if its rest is left out.
+    pub broken: Option<String>,
+}
+
+/// What was read of a lane.
+pub struct Chunk {
+    /// Its place, and that of the chunk after it.
+    pub at: At,
+    pub then: At,
+    /// The lines; at the end of the input there are none.
+    pub lines: Box<Lines>,
+    /// What a set said of them.
+    pub claimed: Claimed,
+    /// Whether somebody may wait for what becomes of them.
+    pub live: bool,
+    pub end: Option<End>,
+}
+
+/// The end of an input.
+pub enum End {
+    Whole,
+    Failed(io::Error),
+}
+
+impl Lane {
+    /// From where it was when this much of it was gathered; `next` is the lane after it.
+    pub fn new(number: usize, next: usize, input: Input, gathered: Gathered, cut: Cut) -> Self {
+        let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
+        let chunks = (!gathered.ended).then(|| Chunks::new(input, gathered.position.offset, cut));
+        Self {
+            number,
+            next,
+            input: path,
+            size,
+            is_compressed,
+            read: AtomicBool::new(chunks.is_none()),
+            reader: Mutex::new(Reader { chunks, next: 0 }),
+            in_flight: AtomicUsize::new(0),
+            gathered: Mutex::new(gathered),
+        }
+    }
+
+    /// Reads the next lines. Gives their memory back if all is read.
+    pub fn read(&self, mut lines: Box<Lines>) -> Result<Chunk, Box<Lines>> {
+        let mut reader = locked(&self.reader);
+        let Reader { chunks: Some(chunks), next } = &mut *reader else { return Err(lines) };
+        let filled = lines.fill(chunks);
+        let (at, live) = ((self.number, *next), chunks.is_live());
+        *next += 1;
+        self.in_flight.fetch_add(1, Relaxed);
+        let end = match filled {
+            Ok(true) => None,
+            Ok(false) => Some(End::Whole),
+            Err(error) => Some(End::Failed(error)),
+        };
+        let then = if end.is_none() { (at.0, at.1 + 1) } else { (self.next, 0) };
+        if end.is_some() {
+            reader.chunks = None;
+            self.read.store(true, Relaxed);
+        }
+        Ok(Chunk { at, then, lines, claimed: Claimed::default(), live, end })
+    }
+
+    /// Whether all of it is read.
+    pub fn is_read(&self) -> bool {
+        self.read.load(Relaxed)
+    }
+
+    /// Whether no thread reads it at the moment.
+    pub fn is_free(&self) -> bool {
+        self.reader.try_lock().is_ok()
+    }
+
+    /// A chunk is gathered.
+    pub fn arrived(&self) {
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+
+    /// Chunks that are read and not gathered.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Relaxed)
+    }
+}

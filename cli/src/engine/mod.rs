@@ -1,0 +1,10 @@
+//! The engine of `dedup`, `corpus`, `build` and `check`: from numbered chunks of lines to outputs.
+
+pub mod checkpoint;
+pub mod folder;
+pub mod lane;
+pub mod manifest;
+pub mod sink;
+pub mod turns;
+pub mod wakes;
+pub mod work;

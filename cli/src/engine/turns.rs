@@ -1,0 +1,138 @@
+//! Things that threads finish in any order, and that are taken in theirs by one thread at a time.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+use std::thread;
+
+/// The place of a thing in the order.
+pub type At = (usize, u64);
+
+/// What waits for its turn. Nobody waits for it: whoever has the turn goes on with what others have left here.
+pub struct Turns<T> {
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    /// Where the next thing is.
+    next: At,
+    /// Whether a thread has the turn.
+    taken: bool,
+    /// Whether nothing is taken any more.
+    closed: bool,
+    /// Each with the place of the one after it.
+    waiting: BTreeMap<At, (At, T)>,
+}
+
+/// Held by the thread that has the turn.
+pub struct Turn<'a, T>(&'a Turns<T>);
+
+impl<T> Turns<T> {
+    /// The first thing is at this place.
+    pub fn new(next: At) -> Self {
+        Self { state: Mutex::new(State { next, taken: false, closed: false, waiting: BTreeMap::new() }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().expect("no thread panics while it has this")
+    }
+
+    /// Puts a thing, which waits for those before it; `then` is the place of the one after it.
+    pub fn put(&self, at: At, then: At, thing: T) {
+        self.state().waiting.insert(at, (then, thing));
+    }
+
+    /// The next thing, if it is there and no other thread has the turn. A thread that has put a thing or ended a turn has to ask, or
+    /// what is due may be left behind.
+    pub fn take(&self) -> Option<(Turn<'_, T>, T)> {
+        let mut state = self.state();
+        if state.taken || state.closed {
+            return None;
+        }
+        let next = state.next;
+        let (then, thing) = state.waiting.remove(&next)?;
+        (state.next, state.taken) = (then, true);
+        Some((Turn(self), thing))
+    }
+
+    /// Lets nobody take what waits.
+    pub fn close(&self) {
+        self.state().closed = true;
+    }
+}
+
+impl<T> Drop for Turn<'_, T> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.taken = false;
+        // What comes after a thing that is half done would leave a hole.
+        state.closed |= thread::panicking();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    proptest! {
+        #[test]
+        fn whatever_the_order(numbers in Just((0..50u64).collect::<Vec<_>>()).prop_shuffle()) {
+            let turns = Turns::new((0, 0));
+            let mut taken = Vec::new();
+            for number in numbers {
+                turns.put((0, number), (0, number + 1), number);
+                taken.extend(std::iter::from_fn(|| turns.take().map(|(_, number)| number)));
+            }
+            prop_assert_eq!(taken, (0..50).collect::<Vec<_>>());
+        }
+    }
+
+    /// Each takes what the others left behind, one at a time, until nothing is left.
+    #[test]
+    fn threads_take_all_in_order() {
+        const EACH: u64 = 5000;
+        let (turns, next, holders) = (Turns::new((0, 0)), AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for first in 0..4 {
+                let (turns, next, holders) = (&turns, &next, &holders);
+                scope.spawn(move || {
+                    for number in (first..4 * EACH).step_by(4) {
+                        turns.put((0, number), (0, number + 1), number);
+                        while let Some((turn, number)) = turns.take() {
+                            assert_eq!(holders.fetch_add(1, Relaxed), 0);
+                            assert_eq!(number, next.fetch_add(1, Relaxed));
+                            holders.fetch_sub(1, Relaxed);
+                            drop(turn);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(next.load(Relaxed), 4 * EACH);
+    }
+
+    #[test]
+    fn nothing_is_taken_after_a_panic() {
+        let turns = Turns::new((0, 0));
+        (0..2).for_each(|number| turns.put((0, number), (0, number + 1), number));
+        let panics = || {
+            let _turn = turns.take();
+            panic!("on purpose");
+        };
+        assert!(thread::scope(|scope| scope.spawn(panics).join().is_err()));
+        assert!(turns.take().is_none());
+    }
+
+    #[test]
+    fn nothing_is_taken_twice_at_once_or_after_the_end() {
+        let turns = Turns::new((0, 0));
+        turns.put((0, 0), (1, 0), 'a');
+        turns.put((1, 0), (1, 1), 'b');
+        let (turn, first) = turns.take().unwrap();
+        assert!(first == 'a' && turns.take().is_none());
+        drop(turn);
+        turns.close();
+        assert!(turns.take().is_none());
+    }
+}

@@ -1,0 +1,599 @@
+//! The work of all threads: each takes a chunk of lines from its input to the output.
+//!
+//! ```text
+//! read      one thread at a time for each input: the next lines, split and hashed
+//! claim     which lines are new: in any order, or in the order of the inputs
+//! gather    in the order of the lines: what is printed, cut into pieces
+//! encode    any number of threads: a piece is compressed
+//! write     in the order of the pieces
+//! ```
+//!
+//! What has to wait for its turn is left behind, and goes on with whoever has the turn. So no thread waits for another but for a read,
+//! an insert or a write, and there are no threads but those that the user asks for.
+//!
+//! A checkpoint is a moment when no thread is between claim and write, so all outputs, the set and the positions fit together.
+
+use crate::documents::exact::ExactUnits;
+use crate::encode::Encoder;
+use crate::engine::checkpoint::{Checkpoint, Checkpoints, Mark};
+use crate::engine::folder::Folder;
+use crate::engine::lane::{Chunk, End, Lane};
+use crate::engine::manifest::{self, Summary};
+use crate::engine::sink::{Own, Print, Sink};
+use crate::engine::turns::{Turn, Turns};
+use crate::engine::wakes::Wake;
+use crate::error::{Error, Stop};
+use crate::lines::{Hashing, Lines, What};
+use crate::output::{Output, Piece, locked};
+use crate::progress::Progress;
+use crate::seen::tally::{Counts, Limit, Offered, Tally};
+use crate::seen::{Claimed, Deciding, Halt, SharedSeen};
+use crate::values::OnError;
+use crossbeam_channel::{Receiver, Sender, bounded, never, select, tick};
+use std::cmp::Reverse;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often the progress is shown.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long a thread waits for others to catch up where nothing else is left to do.
+const MOMENT: Duration = Duration::from_millis(1);
+/// How often the lines of a shared set are made safe from a crash of the machine.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// What is done with the lines of the inputs.
+pub struct Task {
+    pub threads: usize,
+    pub hashing: Hashing,
+    pub on_error: OnError,
+    pub act: Act,
+    pub print: Print,
+    /// Chunks of compressed inputs that may wait for the inputs before them.
+    pub ahead: usize,
+}
+
+/// What is done with the key of a line.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Act {
+    /// It is inserted, in the order of the inputs.
+    InsertInOrder,
+    /// It is inserted.
+    Insert,
+    /// It is looked up.
+    Find,
+    /// It is looked up, and one that is wanted is enough.
+    FindOne,
+}
+
+/// What outlives the run, beside the outputs.
+#[derive(Default)]
+pub struct Keep {
+    /// The file of the set, and that of the positions.
+    pub state: Option<PathBuf>,
+    pub checkpoints: Option<Mutex<Checkpoints>>,
+    /// The folder of outputs, held until the end.
+    pub folder: Option<Folder>,
+    pub manifest: Option<PathBuf>,
+    /// Whether the set takes the smallest size at the end.
+    pub shrink: bool,
+}
+
+impl Keep {
+    /// Opens the output of its own that lines have for the first time.
+    fn begin(&self, sink: &Sink) -> Result<(), Error> {
+        if let (true, Some(folder), Some(own)) = (sink.begin()?, &self.folder, sink.own()) {
+            folder.begun(&own.path);
+        }
+        Ok(())
+    }
+}
+
+/// Pieces that are due, each with its output.
+type Due<'a> = Vec<(&'a Output, Piece)>;
+
+/// The work, and how far it is.
+pub struct Work {
+    task: Task,
+    lanes: Vec<Lane>,
+    /// One for each input, or one for all.
+    sinks: Vec<Sink>,
+    pub seen: SharedSeen,
+    /// Whether other processes write to the set.
+    shared: bool,
+    pub tally: Mutex<Tally>,
+    offered: Mutex<Offered>,
+    /// What tells how many units are taken for duplicates by mistake.
+    pub exact_units: Option<Mutex<ExactUnits>>,
+    keep: Keep,
+    /// The chunks that wait to be claimed, if that has an order.
+    claims: Option<Turns<Chunk>>,
+    /// Whoever takes a chunk from claim to write is one of its readers. A checkpoint has it alone.
+    between: RwLock<()>,
+    /// Inputs that nobody has begun, the largest last. Empty if they have an order.
+    fresh: Mutex<Vec<usize>>,
+    /// All inputs before this one are read. Relaxed, as the others: they only choose what is read next.
+    first: AtomicUsize,
+    unread: AtomicUsize,
+    whole: AtomicUsize,
+    /// Memory for chunks. It moves between threads, and is large.
+    #[expect(clippy::vec_box)]
+    spare: Mutex<Vec<Box<Lines>>>,
+    /// No thread takes another chunk. Relaxed: whoever ends the work takes the lock `between` after that.
+    ending: AtomicBool,
+    failure: Mutex<Option<Stop>>,
+    /// When the lines of a shared set were last safe from a crash of the machine.
+    settled: Mutex<Instant>,
+}
+
+impl Work {
+    /// The work on these inputs.
+    pub fn new(
+        task: Task,
+        lanes: Vec<Lane>,
+        sinks: Vec<Sink>,
+        seen: SharedSeen,
+        tally: Tally,
+        exact_units: Option<ExactUnits>,
+        keep: Keep,
+    ) -> Arc<Self> {
+        let unread: Vec<usize> = (0..lanes.len()).filter(|&i| !lanes[i].is_read()).collect();
+        let first = unread.first().copied().unwrap_or(lanes.len());
+        let in_order = task.act == Act::InsertInOrder;
+        let mut fresh = if in_order || sinks.len() < lanes.len() { Vec::new() } else { unread.clone() };
+        // Of equal ones the first comes first.
+        fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));
+        let shared = seen.look().set.shared().is_some();
+        Arc::new(Self {
+            claims: in_order.then(|| Turns::new((first, 0))),
+            offered: Mutex::new(Offered(tally.keys_before)),
+            exact_units: exact_units.map(Mutex::new),
+            between: RwLock::new(()),
+            fresh: Mutex::new(fresh),
+            first: AtomicUsize::new(first),
+            unread: AtomicUsize::new(unread.len()),
+            whole: AtomicUsize::new(lanes.len() - unread.len()),
+            spare: Mutex::default(),
+            ending: AtomicBool::new(false),
+            failure: Mutex::default(),
+            settled: Mutex::new(Instant::now()),
+            tally: Mutex::new(tally),
+            task,
+            lanes,
+            sinks,
+            seen,
+            shared,
+            keep,
+        })
+    }
+
+    /// Works until the inputs end, a signal comes or something fails. Returns why it ended before the inputs did, and keeps what is
+    /// done: the outputs, the set and the positions.
+    pub fn run(self: &Arc<Self>, wakes: &Receiver<Wake>, mut progress: Progress) -> Result<Option<Stop>, Error> {
+        // A thread may wait for a pipe that stays silent. So nobody waits for the threads, only for the chunks on their way.
+        let (alive, over) = bounded::<()>(0);
+        let (failed, failure) = bounded(1);
+        for _ in 0..self.task.threads {
+            let (work, alive, failed) = (self.clone(), alive.clone(), failed.clone());
+            let live = move || {
+                work.live(&failed);
+                drop(alive);
+            };
+            let worker = thread::Builder::new().name("worker".into()).spawn(live);
+            worker.map_err(|source| self.end_early(Error::Thread { source }))?;
+        }
+        drop(alive);
+        let shows = tick(PERIOD);
+        let (mut wakes, mut saved, mut saving) = (wakes.clone(), Instant::now(), Duration::ZERO);
+        let mut signal = None;
+        while signal.is_none() {
+            select! {
+                recv(over) -> _ => break,
+                recv(failure) -> _ => break,
+                recv(wakes) -> wake => match wake {
+                    Ok(Wake::End(number)) => signal = Some(Stop::Signal(number)),
+                    // Lines get at least half of the time.
+                    Ok(Wake::Checkpoint) if saved.elapsed() >= saving => {
+                        let started = Instant::now();
+                        self.checkpoint(false).unwrap_or_else(|error| self.fail(error.into(), &failed));
+                        (saved, saving) = (Instant::now(), started.elapsed());
+                    }
+                    Ok(Wake::Checkpoint) => {}
+                    Err(_) => wakes = never(),
+                },
+                recv(shows) -> _ => progress.show_tally(
+                    &locked(&self.tally),
+                    || Some(self.seen.glance()?.set.stages().count()),
+                    self.whole.load(Relaxed),
+                ),
+            }
+        }
+        self.ending.store(true, Relaxed);
+        let still = self.still();
+        drop(progress);
+        locked(&self.tally).end();
+        let stop = locked(&self.failure).take().or(signal);
+        let done = match stop {
+            // Lines of later chunks may be claimed and not written. The state of the last checkpoint knows of none of them.
+            Some(Stop::After(error)) if self.claims.is_none() && self.keep.folder.is_some() => Err(error),
+            Some(Stop::Failed(error)) => Err(error),
+            stop => self.finish(&still, stop.is_none()).map(|()| stop),
+        };
+        if self.keep.state.is_none() && !matches!(done, Ok(None)) {
+            self.sinks.iter().for_each(Sink::abandon);
+        }
+        done
+    }
+
+    /// The inputs that are read to their ends, and how many lines of each are unique or selected.
+    pub fn counted(&self) -> Vec<(PathBuf, u64)> {
+        let counted = self.lanes.iter().map(|lane| (lane, locked(&lane.gathered)));
+        let ended = counted.take_while(|(_, gathered)| gathered.ended);
+        ended.map(|(lane, gathered)| (lane.input.clone(), gathered.counts.unique)).collect()
+    }
+
+    fn end_early(&self, error: Error) -> Error {
+        self.ending.store(true, Relaxed);
+        error
+    }
+
+    /// Waits until no chunk is between claim and write.
+    fn still(&self) -> RwLockWriteGuard<'_, ()> {
+        self.between.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn between(&self) -> RwLockReadGuard<'_, ()> {
+        self.between.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self, why: Stop, failed: &Sender<()>) {
+        // The first failure may be the reason of those that follow.
+        locked(&self.failure).get_or_insert(why);
+        self.ending.store(true, Relaxed);
+        // One word is enough.
+        let _ = failed.try_send(());
+    }
+
+    /// A thread's life.
+    fn live(&self, failed: &Sender<()>) {
+        let (mut encoder, mut last) = (Encoder::default(), None);
+        while let Some(lane) = self.choose(last) {
+            let stepped = panic::catch_unwind(AssertUnwindSafe(|| self.step(&self.lanes[lane], &mut encoder)));
+            if let Err(why) = stepped.unwrap_or_else(|_| Err(Error::Worker.into())) {
+                self.fail(why, failed);
+            }
+            last = Some(lane);
+        }
+    }
+
+    /// The input to read from next. Waits while there is none, and not all are at their ends.
+    fn choose(&self, last: Option<usize>) -> Option<usize> {
+        while !self.ending.load(Relaxed) && self.unread.load(Relaxed) > 0 {
+            let chosen = if self.has_order() { self.choose_in_order() } else { self.choose_any(last) };
+            if chosen.is_some() {
+                return chosen;
+            }
+            thread::sleep(MOMENT);
+        }
+        None
+    }
+
+    /// Whether inputs are read one after another, as far as threads have nothing better to do.
+    fn has_order(&self) -> bool {
+        self.claims.is_some() || self.sinks.len() < self.lanes.len()
+    }
+
+    /// The first input that is not read, or one after it while another thread reads that.
+    fn choose_in_order(&self) -> Option<usize> {
+        let mut first = self.first.load(Relaxed);
+        while self.lanes.get(first)?.is_read() {
+            first += 1;
+            self.first.fetch_max(first, Relaxed);
+        }
+        if !self.has_room(first) {
+            return None;
+        }
+        // Only these may have been read.
+        let lanes = self.lanes[first..].iter().take(self.most());
+        let in_flight: usize = lanes.clone().map(Lane::in_flight).sum();
+        let may_wait = |lane: &&Lane| {
+            let most = match lane.is_compressed {
+                true => self.task.ahead,
+                // Whoever waits for a pipe does not look at what comes after it.
+                false if self.lanes[first].size.is_none() => 0,
+                false => self.most(),
+            };
+            !lane.is_read() && in_flight < most
+        };
+        let free = |lane: &&Lane| lane.is_free();
+        let chosen = lanes.filter(|lane| lane.number == first || may_wait(lane)).find(free);
+        Some(chosen.map_or(first, |lane| lane.number))
+    }
+
+    /// The input that this thread stays with, the largest that nobody has begun, or one that can be helped with.
+    fn choose_any(&self, last: Option<usize>) -> Option<usize> {
+        let goes_on = |&lane: &usize| !self.lanes[lane].is_read() && self.has_room(lane);
+        let count = self.lanes.len();
+        let after = last.map_or(0, |last| last + 1);
+        last.filter(goes_on)
+            .or_else(|| locked(&self.fresh).pop())
+            .or_else(|| (0..count).map(|i| (after + i) % count).find(goes_on))
+    }
+
+    /// Chunks and pieces of one input that may be on their way.
+    fn most(&self) -> usize {
+        2 * self.task.threads + 2
+    }
+
+    fn has_room(&self, lane: usize) -> bool {
+        self.lanes[lane].in_flight() + self.sink(lane).under_way() < self.most()
+    }
+
+    fn sink(&self, lane: usize) -> &Sink {
+        &self.sinks[lane.min(self.sinks.len() - 1)]
+    }
+
+    /// Takes the next chunk of an input as far as it goes, and those that wait for it.
+    fn step(&self, lane: &Lane, encoder: &mut Encoder) -> Result<(), Stop> {
+        // A chunk that others wait for must not miss a checkpoint, unless they wait before they are claimed.
+        let mut between = self.claims.is_none().then(|| self.between());
+        let lines = locked(&self.spare).pop().unwrap_or_default();
+        let mut chunk = match lane.read(lines) {
+            Ok(chunk) => chunk,
+            Err(lines) => {
+                locked(&self.spare).push(lines);
+                return Ok(());
+            }
+        };
+        match &chunk.end {
+            None => chunk.lines.hash(&self.task.hashing),
+            Some(_) => _ = self.unread.fetch_sub(1, Relaxed),
+        }
+        let Some(claims) = &self.claims else {
+            self.claim(&mut chunk)?;
+            return self.gather(chunk, encoder);
+        };
+        claims.put(chunk.at, chunk.then, chunk);
+        between.get_or_insert_with(|| self.between());
+        while !self.ending.load(Relaxed) {
+            let Some((turn, chunk)) = claims.take() else { break };
+            self.claim_in_turn(claims, turn, chunk, encoder)?;
+        }
+        Ok(())
+    }
+
+    /// Claims the lines of a chunk, and prints them.
+    fn claim_in_turn(
+        &self,
+        claims: &Turns<Chunk>,
+        turn: Turn<'_, Chunk>,
+        mut chunk: Chunk,
+        encoder: &mut Encoder,
+    ) -> Result<(), Stop> {
+        self.claim(&mut chunk).inspect_err(|_| claims.close())?;
+        let failed = matches!(&chunk.end, Some(End::Failed(_)) if self.task.on_error == OnError::Fail);
+        if failed || chunk.claimed.halt.is_some() || chunk.lines.passed() < chunk.lines.count() {
+            claims.close();
+        }
+        if !self.shared {
+            drop(turn);
+            return self.gather(chunk, encoder);
+        }
+        // No other process prints these lines. So they leave before others are claimed, and while this thread has the turn.
+        let lines = chunk.lines.marked(true);
+        let unprinted = |source| Stop::Failed(Error::Unprinted { lines, source: Box::new(source) });
+        let gathered = self.gather(chunk, encoder);
+        let mut settled = locked(&self.settled);
+        let settled = match settled.elapsed() < SETTLING {
+            true => Ok(()),
+            false => {
+                *settled = Instant::now();
+                self.sinks.iter().try_for_each(|sink| sink.settle(encoder))
+            }
+        };
+        match gathered {
+            Err(Stop::Failed(source)) => Err(unprinted(source)),
+            gathered => settled.map_err(unprinted).and(gathered),
+        }
+    }
+
+    /// Finds out which lines are new.
+    fn claim(&self, chunk: &mut Chunk) -> Result<(), Error> {
+        let Chunk { lines, claimed, end: None, .. } = chunk else { return Ok(()) };
+        let Task { on_error, print: Print { wanted, .. }, act, hashing, .. } = &self.task;
+        match (&hashing.what, act) {
+            (What::Document(rule, _), _) => {
+                let mut set = Deciding { seen: &self.seen, inserted: 0 };
+                let mut exact = self.exact_units.as_ref().map(locked);
+                let fpr = |set: &Deciding<'_>| {
+                    let rate = |keys| self.seen.look().set.expected_fpr(keys);
+                    locked(&self.offered).add(set.inserted, rate)
+                };
+                claimed.units = lines.decide(rule, *on_error, &mut set, exact.as_deref_mut(), fpr)?;
+                claimed.inserted = set.inserted;
+                let faults = if *on_error == OnError::Keep { lines.faults() } else { 0 };
+                claimed.unique = (lines.marked(true) - faults) as u64;
+            }
+            (What::Key(..), Act::Find | Act::FindOne) => {
+                let find = |hashes: &[u64], _: &[u128], found: &mut [bool]| {
+                    self.seen.look().set.contains_hashes(hashes, found).map(|_| hashes.len())
+                };
+                lines.mark(*on_error, *wanted, find)?;
+                claimed.unique = lines.marked(*wanted) as u64;
+            }
+            (What::Key(..), Act::Insert | Act::InsertInOrder) => {
+                lines.mark(*on_error, *wanted, |hashes, fingerprints, new| {
+                    let (done, came) = self.seen.write().insert(hashes, fingerprints, new)?;
+                    *claimed = came;
+                    Ok(done)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a chunk where it belongs, and prints those whose turn it is.
+    fn gather(&self, chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
+        let sink = self.sink(chunk.at.0);
+        sink.turns.put(chunk.at, chunk.then, chunk);
+        while let Some((turn, chunk)) = sink.turns.take() {
+            let lane = &self.lanes[chunk.at.0];
+            lane.arrived();
+            let printed = match chunk.end {
+                None => self.print(lane, sink, chunk),
+                Some(end) => self.end(lane, sink, end),
+            };
+            let (pieces, stop) = printed.inspect_err(|_| sink.turns.close())?;
+            if stop.is_some() {
+                sink.turns.close();
+            }
+            drop(turn);
+            for (output, piece) in pieces {
+                if output.put(piece, encoder, self.keep.state.is_some())? {
+                    sink.complete(self.keep.state.is_none())?;
+                }
+            }
+            stop.map_or(Ok(()), Err)?;
+        }
+        Ok(())
+    }
+
+    /// Prints and counts lines. Returns the pieces that are due with them, and why they are the last.
+    fn print<'a>(&self, lane: &Lane, sink: &'a Sink, chunk: Chunk) -> Result<(Due<'a>, Option<Stop>), Error> {
+        let Chunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, live, .. } = chunk;
+        // After a failure of the server nobody knows about those that are not new.
+        let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
+        self.keep.begin(sink)?;
+        let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
+        let passed = lines.passed();
+        let counts = Counts {
+            lines: (passed - unknown) as u64,
+            faults: lines.faults() as u64,
+            inserted,
+            unique,
+            bytes: lines.bytes(passed) as u64,
+            left_out: 0,
+            units,
+        };
+        let mut gathered = locked(&lane.gathered);
+        let fault = gathered.position.first_fault(&lines);
+        let mut tally = locked(&self.tally);
+        let line = || gathered.position.line(passed);
+        let stop = match halt {
+            Some(Halt::Failed(error)) => Some(error),
+            Some(Halt::Full) => {
+                tally.limit.as_ref().map(|&Limit { planned, fpr, .. }| Error::Full { line: line(), keys: planned, fpr })
+            }
+            None => lines.take_fault().map(|fault| Error::NoKey { what: tally.wanted, line: line(), fault }),
+        };
+        let enough = (self.task.act == Act::FindOne && unique > 0).then_some(Stop::Enough);
+        gathered.position.advance(&lines, passed);
+        gathered.counts.add(&counts);
+        tally.count(&counts, fault, || self.seen.look().set.current_fpr());
+        locked(&self.spare).push(lines);
+        Ok((pieces, stop.map(Stop::After).or(enough)))
+    }
+
+    /// Ends an input. Returns the pieces that are left of its output, and why the run ends with it.
+    fn end<'a>(&self, lane: &Lane, sink: &'a Sink, end: End) -> Result<(Due<'a>, Option<Stop>), Error> {
+        let mut gathered = locked(&lane.gathered);
+        if let End::Failed(source) = end {
+            let position = gathered.position.to_string();
+            if self.task.on_error == OnError::Fail {
+                return Ok((Vec::new(), Some(Stop::After(Error::Read { position, source }))));
+            }
+            let why = format!("cannot read {position}: {source}; continued without the rest of it");
+            locked(&self.tally).leave_out(&why);
+            gathered.broken = Some(why);
+        }
+        gathered.ended = true;
+        self.whole.fetch_add(1, Relaxed);
+        self.keep.begin(sink)?;
+        Ok((sink.end()?, None))
+    }
+
+    /// Saves the outputs, the set and where all inputs are, if there is a state. Writes the manifest. Does nothing after a failure.
+    pub fn checkpoint(&self, finished: bool) -> Result<(), Error> {
+        let still = self.still();
+        if locked(&self.failure).is_some() {
+            return Ok(());
+        }
+        self.save(&still, finished)
+    }
+
+    /// Writes what is left, at the end of the inputs or before it, and saves it.
+    fn finish(&self, still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
+        if self.task.print.count {
+            let counts = &locked(&self.tally).counts;
+            let count = if self.task.print.wanted { counts.unique } else { counts.dropped() };
+            let faults = if self.task.on_error == OnError::Keep { counts.faults } else { 0 };
+            self.sinks.iter().try_for_each(|sink| sink.write_number(count + faults))?;
+        }
+        let encoder = &mut Encoder::default();
+        self.sinks.iter().try_for_each(|sink| sink.finish(encoder))?;
+        self.save(still, finished)
+    }
+
+    /// Outputs that are whole get their names after the state, for no later run will write them anew.
+    fn save(&self, _still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
+        let Keep { state, checkpoints, folder, manifest, shrink } = &self.keep;
+        if let Some(state) = state {
+            let encoder = &mut Encoder::default();
+            self.sinks.iter().try_for_each(|sink| sink.settle(encoder))?;
+            folder.iter().try_for_each(Folder::sync)?;
+            if finished && *shrink {
+                // For a run that goes on or is resumed needs the planned size.
+                self.seen.write().set.shrink();
+            }
+            let seen = self.seen.look();
+            let (ones, memory) = (seen.set.ones(), seen.set.memory_bytes());
+            let checkpoint = Checkpoint { ones, memory, ..self.position() };
+            checkpoints.iter().try_for_each(|checkpoints| locked(checkpoints).add(checkpoint.clone(), finished))?;
+            seen.set.save(state)?;
+            if let Some(folder) = folder {
+                let own = self.sinks.iter().filter_map(Sink::own);
+                folder.publish(own.filter(|own| own.is_unnamed()).map(|own| &own.path))?;
+            }
+        }
+        let Some(manifest) = manifest else { return Ok(()) };
+        let documents = matches!(self.task.hashing.what, What::Document(..));
+        let whole = self.lanes.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(Own::is_whole));
+        let marks: Vec<(&Lane, &Sink, Mark)> = whole.map(|(lane, sink)| (lane, sink, mark(lane, sink))).collect();
+        manifest::write(
+            manifest,
+            marks.iter().filter_map(|(lane, sink, mark)| Some(Summary::new(lane, &sink.own()?.path, mark, documents))),
+        )
+    }
+
+    /// Where the inputs and outputs are.
+    fn position(&self) -> Checkpoint {
+        let ended = |lane: &&Lane| locked(&lane.gathered).ended;
+        let input = self.lanes.iter().take_while(ended).count();
+        let (offset, lines) = self.lanes.get(input).map_or((0, 0), |lane| {
+            let position = &locked(&lane.gathered).position;
+            (position.offset, position.lines)
+        });
+        let (output, dupes, shards) = match &self.keep.folder {
+            Some(_) => (0, 0, self.lanes.iter().zip(&self.sinks).map(|(lane, sink)| mark(lane, sink)).collect()),
+            None => (self.sinks[0].lengths().0, self.sinks[0].lengths().1, Vec::new()),
+        };
+        let tally = locked(&self.tally);
+        let (room, left_out) = (tally.room(), tally.counts.left_out);
+        Checkpoint { input, offset, lines, output, dupes, room, left_out, shards, ..Checkpoint::default() }
+    }
+}
+
+/// How far an input is that has an output of its own.
+fn mark(lane: &Lane, sink: &Sink) -> Mark {
+    let gathered = locked(&lane.gathered);
+    Mark {
+        offset: gathered.position.offset,
+        output: sink.lengths().0,
+        whole: sink.own().is_some_and(Own::is_whole),
+        counts: gathered.counts.clone(),
+        broken: gathered.broken.clone(),
+    }
+}
