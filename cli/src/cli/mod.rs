@@ -220,17 +220,14 @@ pub struct ReadOptions {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Fail)]
     pub on_error: OnError,
 
-    /// Threads that read and hash [default: the available cores]
-    ///
-    /// As many more compress, and as many decompress the next inputs. One more thread takes the results in order. Where files are
-    /// worked on side by side, these threads do all of it.
+    /// Threads that do all the work [default: the available cores]
     #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 
     /// Memory for decompressing inputs early [default: 8 MiB a thread]
     ///
-    /// It is a size such as 1GiB. Inputs of about this size are decompressed on all cores. 0 reads nothing ahead. Files that are
-    /// worked on side by side need none of it.
+    /// It is a size such as 1GiB. Inputs of about this size are decompressed on all cores. 0 decompresses nothing early. Files that
+    /// are worked on side by side need none of it.
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub read_ahead: Option<usize>,
 

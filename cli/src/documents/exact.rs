@@ -41,8 +41,8 @@ impl Hasher for Same {
         self.0
     }
 
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are of 64 bits");
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 | u64::from(byte));
     }
 
     fn write_u64(&mut self, hash: u64) {
