@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::files;
-use crate::lines::decode::Coding;
+use crate::input::decode::Coding;
 use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use liblzma::stream::{self, Check};

@@ -6,7 +6,6 @@ compile_error!("the command needs Unix: it reads files by descriptor and positio
 
 mod bar;
 mod classic;
-mod cli;
 mod commands;
 mod documents;
 mod encode;
@@ -14,24 +13,26 @@ mod engine;
 mod error;
 mod figures;
 mod files;
+mod input;
 mod key;
 mod leftovers;
-mod lines;
 mod lock;
 mod messages;
+mod options;
 mod output;
 mod progress;
 mod report;
 mod seen;
 mod signals;
 mod stall;
+mod turns;
 mod values;
 
 use clap::error::ErrorKind;
-use cli::{Cli, Command};
 use commands::run::Run;
 use commands::{build, check, info, manual, merge, plan};
 use error::{Error, FAILED, SUCCESS};
+use options::{Cli, Command};
 use std::ffi::OsString;
 
 /// Runs the command line `args`, of which the first is the program, and returns the exit code.
@@ -46,7 +47,7 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
             let _ = help.print();
             return FAILED;
         }
-        Err(error) if error.use_stderr() => return fail(&cli::one_line(&error)),
+        Err(error) if error.use_stderr() => return fail(&options::one_line(&error)),
         Err(help) => {
             // Help that nobody reads to its end is no failure.
             let _ = help.print();

@@ -4,11 +4,11 @@
 //! thread compresses one, and they are written in their order. Nobody waits, and a lock is held for one write.
 
 use crate::encode::{Compression, Encoder, Stream};
-use crate::engine::turns::Turns;
 use crate::error::Error;
 use crate::files::{self, Origin};
-use crate::lines::decode::Coding;
+use crate::input::decode::Coding;
 use crate::stall::Watched;
+use crate::turns::Turns;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::mem;

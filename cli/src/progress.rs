@@ -2,7 +2,7 @@
 
 use crate::bar;
 use crate::figures::readable_count;
-use crate::lines::input::Input;
+use crate::input::inputs::Input;
 use crate::seen::tally::Tally;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};

@@ -1,10 +1,9 @@
 //! What `--stats` prints.
 
-use crate::commands::run::Run;
 use crate::documents::DocumentRule;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
-use crate::lines::What;
+use crate::input::lines::What;
 use crate::seen::tally::Tally;
 use crate::seen::{KeySet, Seen};
 use crate::signals;
@@ -12,17 +11,14 @@ use bloomline::Plan;
 use std::path::Path;
 use std::time::Duration;
 
-/// The figures of a run. Reads the whole filter, and looks up as many keys as the user wants. `exact` is how many units went by
-/// mistake, if they were counted.
-pub fn of_run(seen: &Seen, tally: &Tally, run: &Run, exact: Option<u64>, elapsed: Duration) -> Result<Figures, Error> {
+/// The figures of a run. `exact` is how many units went by mistake, if they were counted.
+pub fn of_run(seen: &Seen, tally: &Tally, what: &What, exact: Option<u64>) -> Figures {
     let mut figures = Figures::default();
-    match &run.what {
+    match what {
         What::Key(..) => of_lines(&mut figures, seen, tally),
         What::Document(rule, _) => of_documents(&mut figures, tally, rule, exact),
     }
-    let file = run.frozen.as_deref().or(run.options.state.as_deref());
-    state_and_speed(&mut figures, &seen.set, tally, run.sample, file, elapsed)?;
-    Ok(figures)
+    figures
 }
 
 fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
@@ -95,7 +91,7 @@ pub fn of_build(set: &KeySet, tally: &Tally, file: &Path, elapsed: Duration) -> 
     figures.both("new", tally.counts.inserted, "new", tally.counts.inserted);
     figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
     left_out(&mut figures, tally);
-    state_and_speed(&mut figures, set, tally, None, Some(file), elapsed)?;
+    add_state_and_speed(&mut figures, set, tally, None, Some(file), elapsed)?;
     Ok(figures)
 }
 
@@ -107,7 +103,8 @@ fn left_out(figures: &mut Figures, tally: &Tally) {
     }
 }
 
-fn state_and_speed(
+/// Adds those of the set and of the time. Reads the whole filter, and looks up `sample` keys to measure its rate.
+pub fn add_state_and_speed(
     figures: &mut Figures,
     set: &KeySet,
     tally: &Tally,

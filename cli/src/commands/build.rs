@@ -1,15 +1,15 @@
 //! `bloomline build`: a filter of lines, in a file.
 
-use crate::cli::BuildOptions;
 use crate::commands::run::lanes;
 use crate::engine::sink::{Print, Sink};
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin};
-use crate::lines::input::{Input, Inputs};
-use crate::lines::{Hashing, What};
+use crate::input::inputs::{Input, Inputs};
+use crate::input::lines::{Hashing, What};
 use crate::lock::Lock;
 use crate::messages::print;
+use crate::options::BuildOptions;
 use crate::output::locked;
 use crate::progress::Progress;
 use crate::report;

@@ -1,14 +1,14 @@
 //! `bloomline check`: the lines that are in a filter, as grep would print them.
 
-use crate::cli::CheckOptions;
 use crate::commands::run::lanes;
 use crate::engine::sink::{Print, Sink};
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, FAILED, SUCCESS};
 use crate::files::{self, Origin};
-use crate::lines::input::Inputs;
-use crate::lines::{Hashing, What};
+use crate::input::inputs::Inputs;
+use crate::input::lines::{Hashing, What};
 use crate::messages::warn;
+use crate::options::CheckOptions;
 use crate::output::{Output, locked};
 use crate::progress::Progress;
 use crate::seen::shared::{Address, Shared};

@@ -1,9 +1,9 @@
 //! `bloomline info`: what a filter is, and how full.
 
-use crate::cli::InfoOptions;
 use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, LAYOUT, estimated, readable, readable_size};
 use crate::files::Origin;
+use crate::options::InfoOptions;
 use crate::output::Output;
 use crate::seen::KeySet;
 use crate::seen::local::Local;

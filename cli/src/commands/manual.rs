@@ -1,8 +1,8 @@
 //! `bloomline completions` and `bloomline manual`: made from the command line's own description.
 
-use crate::cli::{Cli, CompletionsOptions, ManualOptions};
 use crate::error::{Error, SUCCESS};
 use crate::files::name;
+use crate::options::{Cli, CompletionsOptions, ManualOptions};
 use crate::output::Output;
 use clap::CommandFactory;
 use std::fs;

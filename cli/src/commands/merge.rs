@@ -1,10 +1,10 @@
 //! `bloomline merge`: one filter with the keys of several.
 
-use crate::cli::MergeOptions;
 use crate::error::{Error, SUCCESS};
 use crate::files::{self, Origin};
 use crate::lock::Lock;
 use crate::messages::warn;
+use crate::options::MergeOptions;
 use crate::seen::KeySet;
 use crate::seen::local::Local;
 use std::mem;

@@ -1,9 +1,9 @@
 //! `bloomline plan`: what a filter will take and do, before it is built.
 
 use crate::classic::Classic;
-use crate::cli::PlanOptions;
 use crate::error::{Error, SUCCESS};
 use crate::figures::{LAYOUT, readable_size, table};
+use crate::options::PlanOptions;
 use crate::output::Output;
 use bloomline::{BloomFilter, BuildError};
 use serde_json::{Value, json};

@@ -1,9 +1,7 @@
 //! `bloomline dedup` and `bloomline corpus`: what the inputs have goes through a set, and what is new to it to the outputs.
 
-use crate::cli::corpus::CorpusOptions;
-use crate::cli::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::documents::exact::ExactUnits;
-use crate::engine::checkpoint::{self, Checkpoint, Checkpoints, Job, Mark};
+use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
 use crate::engine::folder::Folder;
 use crate::engine::lane::{Gathered, Lane};
 use crate::engine::sink::{Print, Sink};
@@ -12,13 +10,15 @@ use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
 use crate::figures::{readable, readable_size};
 use crate::files::{self, Origin, is_standard};
+use crate::input::estimate::{self, Sampled};
+use crate::input::inputs::{Input, Inputs};
+use crate::input::lines::{Hashing, What};
+use crate::input::position::Position;
 use crate::leftovers;
-use crate::lines::estimate::{self, Sampled};
-use crate::lines::input::{Input, Inputs};
-use crate::lines::position::Position;
-use crate::lines::{Hashing, What};
 use crate::lock::Lock;
 use crate::messages::{print, tell};
+use crate::options::corpus::CorpusOptions;
+use crate::options::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::output::{Target, locked};
 use crate::progress::Progress;
 use crate::report;
@@ -215,7 +215,10 @@ impl Run {
                 _ = seen.set.refresh();
             }
             let exact_units = work.exact_units.as_ref().map(|exact| locked(exact).wrong);
-            print(&report::of_run(&seen, &tally, self, exact_units, started.elapsed())?.format(format));
+            let file = self.frozen.as_deref().or(self.options.state.as_deref());
+            let mut figures = report::of_run(&seen, &tally, &self.what, exact_units);
+            report::add_state_and_speed(&mut figures, &seen.set, &tally, self.sample, file, started.elapsed())?;
+            print(&figures.format(format));
         }
         // A signal may have cut the statistics short.
         stop.or(signals::first().map(Stop::Signal)).map_or(Ok(tally.exit_code()), Stop::end)
@@ -224,13 +227,38 @@ impl Run {
     /// Opens what is written, and the set. All that can fail comes before an output is emptied, and before the first line is claimed
     /// of a shared set.
     fn begin(&self, inputs: &Inputs) -> Result<Begun, Error> {
-        if self.options.resume && !checkpoint::can_resume(self, &inputs.found) {
+        if self.options.resume && !self.can_resume(&inputs.found) {
             return Err(Error::ResumeStream);
         }
         match &self.options.output_dir {
             Some(path) => self.begin_folder(path, inputs),
             None => self.begin_files(&inputs.found),
         }
+    }
+
+    /// Whether all inputs can be read and all outputs written from the middle.
+    fn can_resume(&self, inputs: &[Input]) -> bool {
+        let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
+        let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
+        inputs.iter().all(is_named)
+            && !self.print.count
+            && (self.options.output_dir.is_some() || self.options.output().is_some_and(is_file))
+            && self.dupes.as_deref().is_none_or(is_file)
+    }
+
+    /// What has to be the same when the run goes on.
+    fn job(&self, inputs: &[Input]) -> Job {
+        let flags = [
+            (self.reading.end() == 0, ", NUL-terminated"),
+            (!self.print.wanted, ", inverted"),
+            (self.print.annotate, ", annotated"),
+            (self.options.is_side_by_side(), ", side by side"),
+        ];
+        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
+        let flags = flags.chain(self.options.compress.map(|compression| format!(", compressed as {compression}")));
+        let options = flags.fold(self.description.clone(), |options, flag| options + &flag);
+        let outputs = self.outputs().chain(self.options.output_dir.as_deref());
+        Job::new(inputs, outputs, options, self.reading.on_error)
     }
 
     /// With one output, and perhaps a file for what is dropped.
@@ -250,7 +278,7 @@ impl Run {
         let mut keep = Keep { state: self.options.state.clone(), shrink: self.options.shrink, ..Keep::default() };
         let mut start = None;
         if let Some(state) = &self.options.state {
-            let mut checkpoints = Checkpoints::new(state, Job::new(self, inputs))?;
+            let mut checkpoints = Checkpoints::new(state, self.job(inputs))?;
             match (state.exists(), self.options.resume) {
                 (true, true) => start = Some(checkpoints.find(&seen.set)?),
                 (true, false) => {
@@ -319,7 +347,7 @@ impl Run {
         let (seen, mut tally) = self.seen(&inputs.found)?;
         let (mut checkpoints, mut start, mut advice) = (None, None, "");
         if let Some(state) = state {
-            let mut earlier = Checkpoints::new(state, Job::new(self, &inputs.found))?;
+            let mut earlier = Checkpoints::new(state, self.job(&inputs.found))?;
             match (state.exists(), *resume) {
                 (true, true) => start = Some(earlier.find(&seen.set)?),
                 (true, false) if earlier.is_interrupted(&seen.set) => advice = CONTINUE,

@@ -5,10 +5,9 @@
 //! there. Each is known by the size of its state and the number of bits set in it; bits are never cleared, so states of one
 //! size with as many bits are the same state.
 
-use crate::commands::run::Run;
 use crate::error::Error;
-use crate::files::{self, is_standard, name, whole};
-use crate::lines::input::Input;
+use crate::files::{self, name, whole};
+use crate::input::inputs::Input;
 use crate::seen::KeySet;
 use crate::seen::tally::Counts;
 use crate::values::OnError;
@@ -81,23 +80,20 @@ struct JobInput {
 }
 
 impl Job {
-    /// The job of a run with these options and inputs.
-    pub fn new(run: &Run, inputs: &[Input]) -> Self {
+    /// The job of a run with these inputs and outputs. `options` is what else must not differ.
+    pub fn new<'a>(
+        inputs: &[Input],
+        outputs: impl Iterator<Item = &'a Path>,
+        options: String,
+        on_error: OnError,
+    ) -> Self {
         let of_input =
             |input: &Input| JobInput { name: name(&whole(&input.path)), size: input.size, modified: input.modified };
-        let flags = [
-            (run.reading.end() == 0, ", NUL-terminated"),
-            (!run.print.wanted, ", inverted"),
-            (run.print.annotate, ", annotated"),
-            (run.options.is_side_by_side(), ", side by side"),
-        ];
-        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
-        let flags = flags.chain(run.options.compress.map(|compression| format!(", compressed as {compression}")));
         Self {
             inputs: inputs.iter().map(of_input).collect(),
-            outputs: run.outputs().chain(run.options.output_dir.as_deref()).map(|path| name(&whole(path))).collect(),
-            options: flags.fold(run.description.clone(), |options, flag| options + &flag),
-            on_error: match run.reading.on_error {
+            outputs: outputs.map(|path| name(&whole(path))).collect(),
+            options,
+            on_error: match on_error {
                 OnError::Fail => None,
                 OnError::Skip => Some("skip".into()),
                 OnError::Keep => Some("keep".into()),
@@ -136,16 +132,6 @@ impl Job {
         }
         None
     }
-}
-
-/// Whether all inputs can be read and all outputs written from the middle.
-pub fn can_resume(run: &Run, inputs: &[Input]) -> bool {
-    let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
-    let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
-    inputs.iter().all(is_named)
-        && !run.print.count
-        && (run.options.output_dir.is_some() || run.options.output().is_some_and(is_file))
-        && run.dupes.as_deref().is_none_or(is_file)
 }
 
 #[derive(Serialize, Deserialize)]

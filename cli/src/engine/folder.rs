@@ -5,8 +5,8 @@
 use crate::encode::Compression;
 use crate::error::Error;
 use crate::files::{self, Identity, Origin, appended, name};
-use crate::lines::decode::Coding;
-use crate::lines::input::{Input, Inputs};
+use crate::input::decode::Coding;
+use crate::input::inputs::{Input, Inputs};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, TryLockError};

@@ -1,13 +1,13 @@
 //! A lane: an input, read chunk by chunk by one thread at a time.
 
-use crate::engine::turns::At;
-use crate::lines::Lines;
-use crate::lines::chunks::{Chunks, Cut};
-use crate::lines::input::Input;
-use crate::lines::position::Position;
+use crate::input::chunks::{Chunks, Cut};
+use crate::input::inputs::Input;
+use crate::input::lines::Lines;
+use crate::input::position::Position;
 use crate::output::locked;
 use crate::seen::Claimed;
 use crate::seen::tally::Counts;
+use crate::turns::At;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -5,6 +5,5 @@ pub mod folder;
 pub mod lane;
 pub mod manifest;
 pub mod sink;
-pub mod turns;
 pub mod wakes;
 pub mod work;

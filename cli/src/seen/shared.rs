@@ -1,9 +1,9 @@
 //! A filter on a server, which other processes use too: the only module that knows of Redis.
 
-use crate::cli::{SharedOptions, SharedWriteOptions};
 use crate::error::Error;
 use crate::figures::readable;
 use crate::files;
+use crate::options::{SharedOptions, SharedWriteOptions};
 use crate::signals;
 use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};

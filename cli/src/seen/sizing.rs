@@ -1,10 +1,10 @@
 //! Which set a command takes: how large, and whether it grows.
 
-use crate::cli::{BuildOptions, RunOptions, SharedWriteOptions, SizeOptions, WhenFull};
 use crate::error::Error;
 use crate::figures::readable;
-use crate::lines::estimate::{self, Sampled};
-use crate::lines::input::Input;
+use crate::input::estimate::{self, Sampled};
+use crate::input::inputs::Input;
+use crate::options::{BuildOptions, RunOptions, SharedWriteOptions, SizeOptions, WhenFull};
 use crate::seen::KeySet;
 use crate::seen::local::Local;
 use crate::seen::shared::{Address, Shared};
@@ -218,7 +218,7 @@ pub fn limit_of_state(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command, DedupOptions};
+    use crate::options::{Cli, Command, DedupOptions};
     use clap::Parser;
 
     fn options(text: &str) -> DedupOptions {

@@ -1,6 +1,6 @@
 //! Where in an input a line is.
 
-use crate::lines::Lines;
+use crate::input::lines::Lines;
 use std::fmt;
 use std::sync::Arc;
 

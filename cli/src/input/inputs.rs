@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::files::{self, Origin};
-use crate::lines::decode;
-use crate::lines::decode::Coding;
-use crate::lines::find::{self, Found, Named};
+use crate::input::decode;
+use crate::input::decode::Coding;
+use crate::input::find::{self, Found, Named};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;

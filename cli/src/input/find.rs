@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::files::{self, Origin};
-use crate::lines::glob::{self, Glob};
+use crate::input::glob::{self, Glob};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;

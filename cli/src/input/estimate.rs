@@ -2,8 +2,8 @@
 
 use crate::documents::{DocumentRule, Documents};
 use crate::error::Error;
-use crate::lines::decode::{self, Coding};
-use crate::lines::input::Input;
+use crate::input::decode::{self, Coding};
+use crate::input::inputs::Input;
 use bloomline::KeyHasher;
 use std::fs::File;
 use std::io::{self, Read, Seek};

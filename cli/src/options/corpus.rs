@@ -1,8 +1,8 @@
 //! The options of `bloomline corpus`, and what they mean together.
 
-use crate::cli::{ReadOptions, RunOptions, SizeOptions, WhenFull};
 use crate::documents::DocumentRule;
 use crate::key::json::Pointer;
+use crate::options::{ReadOptions, RunOptions, SizeOptions, WhenFull};
 use crate::values::{rate, share};
 use bloomline_text::near::Near;
 use bloomline_text::{By, Claim, Rules};

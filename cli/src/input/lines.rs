@@ -1,19 +1,11 @@
 //! The lines of a chunk, and what is found out about each.
 
-pub mod chunks;
-pub mod decode;
-pub mod estimate;
-pub mod find;
-pub mod glob;
-pub mod input;
-pub mod position;
-pub mod split;
-
 use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, Documents, UnitCounts};
 use crate::error::Error;
+use crate::input::chunks::{BYTE_ORDER_MARK, Chunk, Chunks};
+use crate::input::split;
 use crate::key::{Fault, KeyRule, Scratch};
-use crate::lines::chunks::{BYTE_ORDER_MARK, Chunk, Chunks};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use bloomline_text::Set;

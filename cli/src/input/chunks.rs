@@ -1,7 +1,7 @@
 //! Chunks: pieces of an input that end where a line ends.
 
 use crate::error::Error;
-use crate::lines::input::{Input, Opened};
+use crate::input::inputs::{Input, Opened};
 use std::io::{self, Read};
 
 /// A byte order mark: the first bytes of many text files in UTF-8, and no part of the text.

@@ -1,0 +1,11 @@
+//! From names to numbered chunks of lines.
+
+pub mod chunks;
+pub mod decode;
+pub mod estimate;
+pub mod find;
+pub mod glob;
+pub mod inputs;
+pub mod lines;
+pub mod position;
+pub mod split;

@@ -1,0 +1,198 @@
+//! The options of `bloomline dedup`, and those that it shares with `corpus`.
+
+use crate::encode::Compression;
+use crate::files::is_standard;
+use crate::options::filter::{SharedOptions, SharedWriteOptions, SizeOptions};
+use crate::options::reading::{KeyOptions, ReadOptions};
+use crate::values::{StatsFormat, count, duration, rate, size};
+use clap::{ArgGroup, Args, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Options of the commands that print what a set does not have yet.
+#[derive(Args)]
+#[command(group = ArgGroup::new("destination").args(["output", "output_dir"]))]
+pub struct RunOptions {
+    /// Memory for the filter, such as 16M or 1.5GiB, instead of -n.
+    ///
+    /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024. The rate is that of -p.
+    /// Without -p it is the best for the keys of the inputs, if their number can be estimated.
+    #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "expected_keys", help_heading = "Filter")]
+    pub memory: Option<usize>,
+
+    /// Rate at which a filter that does not grow is full [default: -p]
+    ///
+    /// It is a false-positive rate, and at least that of -p.
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Filter")]
+    pub max_fpr: Option<f64>,
+
+    /// What to do when it is full.
+    ///
+    /// By default it warns if -n, --memory or --max-fpr is given, and else it grows.
+    #[arg(long, value_name = "WHAT", help_heading = "Filter")]
+    pub when_full: Option<WhenFull>,
+
+    /// Write to FILE, compressed if it ends in .gz, .zst, .xz or .bz2.
+    ///
+    /// Without this option, or for "-", lines go to standard output. FILE must not be an input. In a directory that is read, it is
+    /// left out with --resume and --force alone.
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    /// Write the lines of each input to a file of its own in FOLDER.
+    ///
+    /// An output has the path that its input has below the folder which all inputs share. It is compressed as its name says. It
+    /// gets its name once it is whole; until then it ends in .part.
+    ///
+    /// Files are worked on side by side, and chance decides which of equal ones stays. With --in-order it is the first.
+    #[arg(long, value_name = "FOLDER", help_heading = "Output", conflicts_with = "output")]
+    pub output_dir: Option<PathBuf>,
+
+    /// With --output-dir, keep the first of equal ones in input order.
+    ///
+    /// Each run without --checkpoint then writes the same bytes.
+    #[arg(long, requires = "output_dir", help_heading = "Output")]
+    pub in_order: bool,
+
+    /// With --output-dir, write a line of JSON for each output to FILE.
+    ///
+    /// A line is written once the output is whole. It has the number of lines, what was dropped, and sizes.
+    #[arg(long, value_name = "FILE", requires = "output_dir", help_heading = "Output")]
+    pub manifest: Option<PathBuf>,
+
+    /// Compress outputs: gzip, zstd, xz, bzip2 or none, such as gzip:9.
+    ///
+    /// Standard output is compressed too. The number after the colon is the level. By default the file name decides. The file name
+    /// must not end in another format's suffix.
+    ///
+    /// All threads compress at once, each up to 16 MiB of an output. xz:6 takes 94 MiB of memory a thread. zstd:19:long=27 makes
+    /// matches reach back 2^27 bytes, as zstd:19:long does; zstd reads longer ones only if it is told to. An output with a long
+    /// window, of zstd:20 to 22 or of xz:7 to 9 is compressed by one thread.
+    #[arg(long, value_name = "KIND[:LEVEL]", help_heading = "Output")]
+    pub compress: Option<Compression>,
+
+    /// Truncate outputs even if their lines would be lost.
+    ///
+    /// A run with a state or a shared filter does not print lines of earlier runs again. Without this option it refuses to empty an
+    /// output that holds lines.
+    #[arg(long, help_heading = "Output")]
+    pub force: bool,
+
+    /// Remember what was seen in FILTER for the next run.
+    ///
+    /// What FILTER holds at the start is a repeat. It is saved at the end, and on SIGINT, SIGTERM and SIGHUP. It records the key
+    /// options and the planned size.
+    #[arg(long, value_name = "FILTER", help_heading = "Remembering")]
+    pub state: Option<PathBuf>,
+
+    /// At the end, save the state in the smallest size that keeps its rate.
+    ///
+    /// It then has little room for more. A state that grows stays as it is.
+    #[arg(long, requires = "state", help_heading = "Remembering")]
+    pub shrink: bool,
+
+    /// Save the output and then the state at this interval, such as 5m.
+    ///
+    /// It is a duration such as 50ms, 10s or 5m. The units are ms, s, m (minutes), h and d.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state", help_heading = "Remembering")]
+    pub checkpoint: Option<Duration>,
+
+    /// Wait while another run writes to the filter
+    #[arg(long, requires = "state", help_heading = "Remembering")]
+    pub wait: bool,
+
+    /// Continue the same command from its last checkpoint.
+    ///
+    /// Only a run from files to files can be continued.
+    #[arg(long, requires_all = ["state", "destination"], help_heading = "Remembering")]
+    pub resume: bool,
+
+    /// Print counts and the speed at the end.
+    ///
+    /// Counts, how full the filter is and the speed go to standard error, as text if no FORMAT is given.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Reporting")]
+    pub stats: Option<StatsFormat>,
+
+    /// Print no progress bar and no warnings
+    #[arg(short, long, help_heading = "Reporting")]
+    pub quiet: bool,
+}
+
+impl RunOptions {
+    /// The file that lines go to; `None` is standard output.
+    pub fn output(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| !is_standard(path))
+    }
+
+    /// Whether inputs are read side by side.
+    pub fn is_side_by_side(&self) -> bool {
+        self.output_dir.is_some() && !self.in_order
+    }
+}
+
+/// Options of `bloomline dedup`.
+#[derive(Args)]
+#[command(mut_arg("redis", |arg| {
+    arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert", "output_dir"])
+}))]
+pub struct DedupOptions {
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    #[command(flatten)]
+    pub key: KeyOptions,
+
+    #[command(flatten)]
+    pub size: SizeOptions,
+
+    #[command(flatten)]
+    pub shared: SharedOptions,
+
+    #[command(flatten)]
+    pub writing: SharedWriteOptions,
+
+    #[command(flatten)]
+    pub run: RunOptions,
+
+    /// Lose no line: check repeats against 128-bit hashes of all lines.
+    ///
+    /// What the filter takes for a repeat is looked up among the hashes. They are kept in temporary files, with 16 bytes for each
+    /// distinct line.
+    #[arg(long, help_heading = "Filter", conflicts_with = "state")]
+    pub exact: bool,
+
+    /// Write the dropped lines to FILE.
+    ///
+    /// "-" is standard output, if the others go to a file.
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "output_dir")]
+    pub dupes: Option<PathBuf>,
+
+    /// Print the repeats instead of the first occurrences
+    #[arg(long, help_heading = "Output", conflicts_with = "dupes")]
+    pub invert: bool,
+
+    /// Print every line, with "new" or "dup" and a tab before it
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["dupes", "invert"])]
+    pub annotate: bool,
+
+    /// Print the number of lines instead of the lines
+    #[arg(short, long, help_heading = "Output", conflicts_with_all = ["annotate", "output_dir", "resume"])]
+    pub count: bool,
+
+    /// With --stats, measure the false-positive rate with SAMPLE keys.
+    ///
+    /// The keys are not in the filter. The rate is printed with the statistics.
+    #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, help_heading = "Reporting")]
+    pub verify: Option<u64>,
+}
+
+/// What to do once the filter is full.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WhenFull {
+    /// Warn once and go on. The false-positive rate rises
+    Warn,
+    /// End with an error before the next line
+    Stop,
+    /// Add a larger filter. The rate stays, and the memory grows
+    Grow,
+}

@@ -1,0 +1,160 @@
+//! The options of the commands that make filters, ask them and tell about them.
+
+use crate::options::filter::{SharedOptions, SizeOptions};
+use crate::options::reading::{KeyOptions, ReadOptions};
+use crate::values::{StatsFormat, count, rate, size};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Options of `bloomline build`.
+#[derive(Args)]
+pub struct BuildOptions {
+    /// The filter's file. An existing file is replaced
+    #[arg(short, long, value_name = "FILTER")]
+    pub output: PathBuf,
+
+    /// Add to the filter in the file.
+    ///
+    /// Its size, rate and seed stay the same.
+    #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "seed"])]
+    pub append: bool,
+
+    /// Wait while another run writes to the filter
+    #[arg(long)]
+    pub wait: bool,
+
+    /// Save the filter in the size that it was planned with.
+    ///
+    /// Without this option a filter with far fewer lines than expected is saved in the smallest size that keeps its rate, and has
+    /// little room for --append and merge.
+    #[arg(long)]
+    pub no_shrink: bool,
+
+    /// Print counts and the speed at the end.
+    ///
+    /// Counts, how full the filter is and the speed go to standard error, as text if no FORMAT is given.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    pub stats: Option<StatsFormat>,
+
+    /// Print no progress bar and no warnings
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    #[command(flatten)]
+    pub key: KeyOptions,
+
+    #[command(flatten)]
+    pub size: SizeOptions,
+}
+
+/// Options of `bloomline check`.
+#[derive(Args)]
+pub struct CheckOptions {
+    /// The filter's file
+    #[arg(short, long, value_name = "FILTER")]
+    #[arg(required_unless_present = "redis", conflicts_with = "redis")]
+    pub filter: Option<PathBuf>,
+
+    /// Select the lines that are not in the filter
+    #[arg(short = 'v', long)]
+    pub invert_match: bool,
+
+    /// Print the number of selected lines instead of the lines.
+    ///
+    /// Several files, a directory or a list give a line NAME:COUNT for each file.
+    #[arg(short, long)]
+    pub count: bool,
+
+    /// Print nothing, and end at the first selected line.
+    ///
+    /// The exit code says whether there is one.
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    #[command(flatten)]
+    pub key: KeyOptions,
+
+    #[command(flatten)]
+    pub shared: SharedOptions,
+}
+
+/// Options of `bloomline completions`.
+#[derive(Args)]
+pub struct CompletionsOptions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `bloomline manual`.
+#[derive(Args)]
+pub struct ManualOptions {
+    /// The folder. It is created if it does not exist
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+}
+
+/// Options of `bloomline info`.
+#[derive(Args)]
+pub struct InfoOptions {
+    /// The filter's file
+    #[arg(value_name = "FILTER")]
+    #[arg(required_unless_present = "redis", conflicts_with = "redis")]
+    pub filter: Option<PathBuf>,
+
+    /// Print one JSON object on one line
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub shared: SharedOptions,
+}
+
+/// Options of `bloomline merge`.
+#[derive(Args)]
+pub struct MergeOptions {
+    /// The files of the filters to merge
+    #[arg(value_name = "FILTER", required = true)]
+    pub filters: Vec<PathBuf>,
+
+    /// The file for the merged filter. It must not be an input
+    #[arg(short, long, value_name = "FILTER")]
+    pub output: PathBuf,
+
+    /// Wait while another run writes to the filter
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// Options of `bloomline plan`.
+#[derive(Args)]
+pub struct PlanOptions {
+    /// Number of distinct keys to plan for, such as 5000000, 5M or 5e6.
+    ///
+    /// k, M, G and T are powers of 1000.
+    #[arg(short = 'n', long, value_name = "KEYS", value_parser = count)]
+    pub expected_keys: Option<u64>,
+
+    /// False-positive rate once the expected keys are in
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = rate)]
+    pub fpr: Option<f64>,
+
+    /// Memory for the filter, such as 16M or 1.5GiB.
+    ///
+    /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024.
+    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<usize>,
+
+    /// Print a table of rates by bits per key and probes
+    #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "memory"])]
+    pub table: bool,
+
+    /// Print one JSON value on one line
+    #[arg(long)]
+    pub json: bool,
+}

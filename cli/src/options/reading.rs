@@ -1,0 +1,190 @@
+//! Options of the commands that read lines: which inputs, and what the key of a line is.
+
+use crate::input::chunks::Cut;
+use crate::input::find::Named;
+use crate::input::glob::Glob;
+use crate::key::fields::Split;
+use crate::key::json::Pointer;
+use crate::key::{KeyRule, Part};
+use crate::values::{Delimiter, OnError, delimiter, fields, memory};
+use clap::{Args, ValueEnum, value_parser};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::thread;
+
+/// What is read ahead for each thread.
+const AHEAD: usize = 8 << 20;
+
+/// Options of the commands that read lines. Here and below, groups with a heading come last: all that follows stands under it.
+#[derive(Args)]
+pub struct ReadOptions {
+    /// Files and directories to read; without any, or for "-", standard input.
+    ///
+    /// Files are read one after another, plain or compressed by gzip, zstd, xz or bzip2, as their first bytes say. zstd takes
+    /// memory for the window of a file, up to 2 GiB, and xz up to 4 GiB.
+    ///
+    /// The files in a directory and below it are read in the order of the bytes of their paths, as `LC_ALL=C sort` puts them, each
+    /// once. Hidden files are left out, links are not followed, and a .gitignore does not count.
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Read the files and directories that LIST names, one on each line.
+    ///
+    /// They come after those of the command line. A LIST of "-" is standard input. With -z the names end with NUL.
+    #[arg(long, value_name = "LIST")]
+    pub files_from: Option<PathBuf>,
+
+    /// Of the files in directories, take only those that match GLOB.
+    ///
+    /// GLOB is a pattern such as '*.gz'. One with a / in it, such as 'en/**', is for the whole path below the directory. With !
+    /// before it, files that match are left out. If several are given, the last one that matches decides.
+    #[arg(short, long, value_name = "GLOB")]
+    pub glob: Vec<Glob>,
+
+    /// Take hidden files and folders in directories too.
+    ///
+    /// Their names begin with a dot.
+    #[arg(long)]
+    pub hidden: bool,
+
+    /// Follow the symbolic links in directories.
+    ///
+    /// A link that is named itself is always followed.
+    #[arg(short = 'L', long)]
+    pub follow: bool,
+
+    /// Lines end with NUL instead of a newline
+    #[arg(short, long)]
+    pub zero_terminated: bool,
+
+    /// Action on bad input.
+    ///
+    /// Bad input is a line without a key, or an input that is broken or cannot be opened.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Fail)]
+    pub on_error: OnError,
+
+    /// Threads that do all the work [default: the available cores]
+    #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+
+    /// Memory for decompressing inputs early [default: 8 MiB a thread]
+    ///
+    /// It is a size such as 1GiB. Inputs of about this size are decompressed on all cores. 0 decompresses nothing early. Files that
+    /// are worked on side by side need none of it.
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub read_ahead: Option<usize>,
+
+    /// Bytes read at once
+    #[arg(long, value_name = "BYTES", hide = true, default_value_t = 1 << 19, value_parser = value_parser!(u32).range(1..=1 << 30))]
+    pub chunk_size: u32,
+}
+
+impl ReadOptions {
+    /// How many threads read and hash.
+    pub fn threads(&self) -> usize {
+        self.threads.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
+    }
+
+    /// The inputs that are named.
+    pub fn named(&self) -> Named<'_> {
+        let Self { files, files_from, glob, hidden, follow, .. } = self;
+        let (hidden, follow) = (*hidden, *follow);
+        Named { paths: files, list: files_from.as_deref(), end: self.end(), globs: glob, hidden, follow }
+    }
+
+    /// How to cut the inputs.
+    pub fn cut(&self) -> Cut {
+        Cut { size: self.chunk_size as usize, end: self.end(), keep: self.on_error == OnError::Keep }
+    }
+
+    /// Chunks of compressed inputs that may wait for those before them.
+    pub fn ahead(&self) -> usize {
+        self.read_ahead.unwrap_or(self.threads() * AHEAD) / self.chunk_size as usize
+    }
+
+    /// What ends a line.
+    pub fn end(&self) -> u8 {
+        if self.zero_terminated { 0 } else { b'\n' }
+    }
+}
+
+/// What the key of a line is.
+#[derive(Args)]
+#[command(next_help_heading = "Keys (default: the whole line)")]
+pub struct KeyOptions {
+    /// Use field N as the key; several are 1,3 or 2-4.
+    ///
+    /// The first field is 1. Several fields make one key in this order.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = fields, conflicts_with = "json_pointer")]
+    pub field: Vec<RangeInclusive<usize>>,
+
+    /// Text between fields [default: \t, with --csv a comma]
+    ///
+    /// \t is a tab, \0 is NUL, and \\ is a backslash.
+    #[arg(long, value_name = "TEXT", value_parser = delimiter, requires = "field", conflicts_with = "json_pointer")]
+    pub delimiter: Option<Delimiter>,
+
+    /// Read lines as CSV, in which fields may have quotes around them.
+    ///
+    /// The quotes are no part of a field, nor is a carriage return at the end of the line. A line in which a quoted field does not
+    /// end has no key.
+    #[arg(long, requires = "field", conflicts_with = "json_pointer")]
+    pub csv: bool,
+
+    /// Use the value at this place in a line of JSON, such as /text.
+    ///
+    /// POINTER is a JSON pointer (RFC 6901). The key is the content of a string, or the JSON of another value, so 1 and "1" are two
+    /// keys. Given several times, the values make one key in this order.
+    #[arg(long, value_name = "POINTER")]
+    pub json_pointer: Vec<Pointer>,
+
+    /// Use the normal form of a URL.
+    ///
+    /// It has the host in lower case without a dot at its end, no default port, no fragment, and %xx in upper case.
+    #[arg(long, value_name = "AS")]
+    pub normalize: Option<Normalize>,
+
+    /// Remove ASCII white space at both ends of the key
+    #[arg(long)]
+    pub trim: bool,
+
+    /// Put the key in lower case.
+    ///
+    /// This is by Unicode, or by ASCII if the key is not UTF-8.
+    #[arg(long)]
+    pub ignore_case: bool,
+}
+
+impl KeyOptions {
+    /// How lines are split into fields.
+    fn split(&self) -> Split {
+        let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
+        match (self.csv, delimiter) {
+            (true, delimiter) => Split::Csv(delimiter.map_or(b',', |delimiter| delimiter[0])),
+            (false, delimiter) => Split::At(delimiter.unwrap_or(b"\t").to_vec()),
+        }
+    }
+
+    /// What the key of a line is.
+    pub fn rule(&self) -> KeyRule {
+        let Self { field, json_pointer, normalize, trim, ignore_case, .. } = self;
+        let part = match (&field[..], &json_pointer[..]) {
+            ([], []) => Part::Line,
+            ([], pointers) => Part::Json(pointers.to_vec()),
+            (numbers, _) => Part::Fields { numbers: numbers.to_vec(), split: self.split() },
+        };
+        KeyRule { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
+    }
+
+    /// A name for the keys. The byte that ends a line is no part of them.
+    pub fn name(&self) -> String {
+        self.rule().name()
+    }
+}
+
+/// What a key may be normalized as.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Normalize {
+    /// An absolute URL.
+    Url,
+}
