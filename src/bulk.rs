@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use std::sync::Mutex;
 
 /// Keys that all threads hash before they insert them: 4 MiB of hashes, which stay in the cache that they share.
-const PORTION: usize = 1 << 19;
+pub(crate) const ROUND: usize = 1 << 19;
 /// Hashes that a thread looks at before it inserts those of its range: long enough for prefetches to run ahead.
 const PICKED: usize = 1 << 12;
 /// Fewer keys are inserted by one thread: to wake the others may take as long.
@@ -102,12 +102,12 @@ impl BloomFilter {
     /// ```
     pub fn par_insert<K: Key + Sync>(&mut self, keys: &[K]) {
         if alone(keys.len()) {
-            let mut new = vec![false; keys.len().min(PORTION)];
-            return keys.chunks(PORTION).for_each(|keys| _ = self.insert_batch(keys, &mut new[..keys.len()]));
+            let mut new = vec![false; keys.len().min(ROUND)];
+            return keys.chunks(ROUND).for_each(|keys| _ = self.insert_batch(keys, &mut new[..keys.len()]));
         }
         let hasher = self.hasher.clone();
-        let mut hashes = vec![0; keys.len().min(PORTION)];
-        for keys in keys.chunks(PORTION) {
+        let mut hashes = vec![0; keys.len().min(ROUND)];
+        for keys in keys.chunks(ROUND) {
             let hashes = &mut hashes[..keys.len()];
             hashes.par_iter_mut().with_min_len(PICKED).zip(keys).for_each(|(hash, key)| *hash = key.hash_with(&hasher));
             self.par_insert_hashes(hashes);
@@ -127,8 +127,8 @@ impl BloomFilter {
     /// ```
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) {
         if alone(hashes.len()) {
-            let mut new = vec![false; hashes.len().min(PORTION)];
-            return hashes.chunks(PORTION).for_each(|hashes| _ = self.insert_hashes(hashes, &mut new[..hashes.len()]));
+            let mut new = vec![false; hashes.len().min(ROUND)];
+            return hashes.chunks(ROUND).for_each(|hashes| _ = self.insert_hashes(hashes, &mut new[..hashes.len()]));
         }
         let mut ranges: Vec<Range> =
             ranges(&self.params, self.blocks.as_mut_slice(), rayon::current_num_threads()).collect();

@@ -15,7 +15,7 @@ use core::fmt;
 use std::sync::PoisonError;
 
 /// Keys of a batch that are inserted together: so many places a batch holds at most, which a generation may lack while it does.
-const PORTION: usize = 64;
+const GROUP: usize = 64;
 
 /// A filter that forgets: a window of the last *n* distinct keys, or of a time, that any number of threads share.
 ///
@@ -243,7 +243,7 @@ impl RotatingBloomFilter {
         if hashes.len() <= FEW {
             return self.insert_singly(hashes, new);
         }
-        let portions = hashes.chunks(PORTION).zip(new.chunks_mut(PORTION));
+        let portions = hashes.chunks(GROUP).zip(new.chunks_mut(GROUP));
         portions.map(|(hashes, new)| self.insert_portion(hashes, new)).sum()
     }
 
@@ -376,7 +376,7 @@ impl RotatingBloomFilter {
         if self.turn.counts(turn) { Ok(new && !seen) } else { Err(new.then_some((turn, seen))) }
     }
 
-    /// Inserts at most [`PORTION`] hashes, as single calls would.
+    /// Inserts at most [`GROUP`] hashes, as single calls would.
     fn insert_portion(&self, hashes: &[u64], new: &mut [bool]) -> usize {
         let turn = self.turn.current();
         let (current, previous) = (self.generation(turn), self.generation(turn - 1));
@@ -386,7 +386,7 @@ impl RotatingBloomFilter {
             new.fill(false);
             return 0;
         }
-        let mut seen = [false; PORTION];
+        let mut seen = [false; GROUP];
         previous.contains_hashes(hashes, &mut seen[..hashes.len()]);
         let places = self.room.take(turn, lacking);
         if places < lacking {

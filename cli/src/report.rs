@@ -147,18 +147,18 @@ pub fn add_state_and_speed(
 
 /// How many of `sample` keys that were never inserted are in the filter, and of how many if a signal ends the search.
 fn false_positives(set: &KeySet, sample: u64) -> Result<(u64, u64), Error> {
-    const PORTION: u64 = 1 << 16;
+    const BATCH: u64 = 1 << 16;
     let hasher = set.hasher();
-    let (mut hashes, mut found) = (Vec::new(), vec![false; PORTION as usize]);
+    let (mut hashes, mut found) = (Vec::new(), vec![false; BATCH as usize]);
     let mut positives = 0;
-    for start in (0..sample).step_by(PORTION as usize) {
+    for start in (0..sample).step_by(BATCH as usize) {
         if signals::first().is_some() {
             return Ok((positives, start));
         }
         hashes.clear();
         // No line has both line ends in it.
         let key = |i: u64| [&b"\n\0never a line"[..], &i.to_le_bytes()].concat();
-        hashes.extend((start..sample.min(start + PORTION)).map(|i| hasher.bytes(&key(i))));
+        hashes.extend((start..sample.min(start + BATCH)).map(|i| hasher.bytes(&key(i))));
         positives += set.contains_hashes(&hashes, &mut found[..hashes.len()])? as u64;
     }
     Ok((positives, sample))

@@ -13,19 +13,19 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// A place that one thread at a time writes to: when the write that is under way began, in milliseconds from `START`, or 0.
 /// Relaxed: a time orders nothing.
-pub struct Place(AtomicU64);
+pub struct Watch(AtomicU64);
 
 /// Standard error, which the lock of the progress bar guards.
-pub static SCREEN: Place = Place(AtomicU64::new(0));
+pub static SCREEN: Watch = Watch(AtomicU64::new(0));
 
 /// The output, which one thread writes.
-pub static OUTPUT: Place = Place(AtomicU64::new(0));
+pub static OUTPUT: Watch = Watch(AtomicU64::new(0));
 
 fn now() -> u64 {
     START.elapsed().as_millis() as u64 + 1
 }
 
-impl Place {
+impl Watch {
     /// Does a write that may wait.
     pub fn watch<T>(&self, write: impl FnOnce() -> T) -> T {
         self.0.store(now(), Relaxed);

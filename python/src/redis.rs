@@ -20,7 +20,7 @@ use std::time::Duration;
 use std::{fs, mem, process};
 
 /// Keys that one thread sends before another one has its turn: what the library sends in one round trip.
-const PORTION: usize = 4096;
+const ROUND_TRIP: usize = 4096;
 
 /// How long a call waits before signals may end it: an answer that comes until then says what was claimed.
 const GRACE: Duration = Duration::from_secs(1);
@@ -174,7 +174,7 @@ impl RedisBloomFilter {
             Ok(())
         });
         let asked = taken.and_then(|()| {
-            hashes.chunks(PORTION).zip(answers.chunks_mut(PORTION)).try_for_each(|(hashes, answers)| {
+            hashes.chunks(ROUND_TRIP).zip(answers.chunks_mut(ROUND_TRIP)).try_for_each(|(hashes, answers)| {
                 self.with(py, |client| ask(client, hashes, answers))?;
                 py.check_signals()
             })

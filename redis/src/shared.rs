@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Hashes that go to the servers together. Each is some 300 bytes on the way, and the servers keep the answers until
 /// they are fetched.
-const PORTION: usize = 4096;
+const ROUND_TRIP: usize = 4096;
 
 /// How long the copy of a shard that is uploaded lives, in seconds, if its client dies.
 const COPY_LIFE: u64 = 600;
@@ -145,7 +145,7 @@ impl<T: Transport> SharedFilter<T> {
         // After an error, the portions that were not sent are not claimed.
         new.fill(false);
         let Self { shards, mirror, repeats, watch, nodes, .. } = self;
-        for (hashes, new) in hashes.chunks(PORTION).zip(new.chunks_mut(PORTION)) {
+        for (hashes, new) in hashes.chunks(ROUND_TRIP).zip(new.chunks_mut(ROUND_TRIP)) {
             let mut seen = vec![false; hashes.len()];
             let mut asked = Asked::new(shards, mirror.as_deref(), hashes, &mut seen).without_equals();
             let keys = asked.len();
@@ -170,7 +170,7 @@ impl<T: Transport> SharedFilter<T> {
     pub(crate) async fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize> {
         check_lengths(hashes.len(), found.len());
         let Self { shards, mirror, watch, nodes, .. } = self;
-        for (hashes, found) in hashes.chunks(PORTION).zip(found.chunks_mut(PORTION)) {
+        for (hashes, found) in hashes.chunks(ROUND_TRIP).zip(found.chunks_mut(ROUND_TRIP)) {
             let asked = Asked::new(shards, mirror.as_deref(), hashes, found);
             let mut job = Queries { asked, replicas: true };
             let used = job.asked.used().collect();

@@ -1,13 +1,12 @@
 //! Bulk loads of a scalable filter on all cores, as a shared filter for a while.
 
 use super::{AtomicScalableBloomFilter, ScalableBloomFilter};
+use crate::bulk::ROUND;
 use crate::error::BuildError;
 use crate::key::Key;
 use alloc::{vec, vec::Vec};
 use rayon::prelude::*;
 
-/// Hashes that wait together: 4 MiB.
-const PORTION: usize = 1 << 19;
 /// Hashes that a thread inserts at a time.
 const BATCH: usize = 1 << 12;
 
@@ -31,7 +30,7 @@ impl ScalableBloomFilter {
     /// ```
     pub fn par_insert<K: Key + Sync>(&mut self, keys: &[K]) -> Result<(), BuildError> {
         let hasher = self.hasher().clone();
-        keys.chunks(PORTION).try_for_each(|keys| {
+        keys.chunks(ROUND).try_for_each(|keys| {
             let hashes: Vec<u64> = keys.par_iter().with_min_len(BATCH).map(|key| key.hash_with(&hasher)).collect();
             self.par_insert_hashes(&hashes)
         })

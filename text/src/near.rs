@@ -259,8 +259,8 @@ pub struct Scratch {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn seen<S: Set + ?Sized>(set: &mut S, bands: &[u64]) -> Result<bool, S::Error> {
-    let mut found = [false; PORTION];
-    for bands in bands.chunks(PORTION) {
+    let mut found = [false; GROUP];
+    for bands in bands.chunks(GROUP) {
         if set.contains_hashes(bands, &mut found[..bands.len()])? > 0 {
             return Ok(true);
         }
@@ -290,12 +290,12 @@ pub fn claim<S: Set + ?Sized>(set: &mut S, bands: &[u64]) -> Result<bool, S::Err
     if seen(set, bands)? {
         return Ok(false);
     }
-    let mut new = [false; PORTION];
-    for bands in bands.chunks(PORTION) {
+    let mut new = [false; GROUP];
+    for bands in bands.chunks(GROUP) {
         set.insert_hashes(bands, &mut new[..bands.len()])?;
     }
     Ok(true)
 }
 
 /// Bands that are looked up together, without memory of their own.
-const PORTION: usize = 64;
+const GROUP: usize = 64;

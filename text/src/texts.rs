@@ -9,7 +9,7 @@ use core::ops::Range;
 use core::str::from_utf8;
 
 /// Hashes that a set is asked for at once: their cache lines are still in the cache when units insert them.
-const PORTION: usize = 1024;
+const LOOKUP: usize = 1024;
 
 /// Documents that are cut into units and grams, to be decided together. [`clear`](Self::clear) keeps its memory, so keep
 /// one for each thread.
@@ -182,7 +182,7 @@ impl Texts {
         let Self { units, hashes, answers, .. } = self;
         let (mut rest, mut start) = (&mut units[..], 0);
         while let Some(first) = rest.first() {
-            let most = first.hashes.max(start + PORTION);
+            let most = first.hashes.max(start + LOOKUP);
             let count = rest.iter().take_while(|unit| unit.hashes <= most).count();
             let (portion, after) = rest.split_at_mut(count);
             rest = after;

@@ -35,7 +35,7 @@ pub struct DocumentRule {
 /// Documents of a chunk of lines. Its memory is used again and again.
 #[derive(Default)]
 pub struct Documents {
-    places: Vec<Place>,
+    located: Vec<Located>,
     /// The texts, unescaped, one after another.
     text: String,
     /// Where paragraphs after the first begin in the chunk.
@@ -59,7 +59,7 @@ const HUGE: usize = 1 << 24;
 const COPIES: usize = 64;
 
 /// Where a document is.
-struct Place {
+struct Located {
     /// Its string between the quotes, in the chunk.
     string: Range<usize>,
     /// Where its line has room for a note: before the brace at the end.
@@ -179,8 +179,8 @@ impl Documents {
         if self.text.capacity() > HUGE {
             *self = Self::default();
         }
-        let Self { places, text, breaks, texts, bands, near: _, scratch: _, cuts, notes } = self;
-        places.clear();
+        let Self { located, text, breaks, texts, bands, near: _, scratch: _, cuts, notes } = self;
+        located.clear();
         text.clear();
         breaks.clear();
         texts.clear();
@@ -191,7 +191,7 @@ impl Documents {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.located.len()
     }
 
     /// Keys of all of them.
@@ -235,7 +235,7 @@ impl Documents {
             Some(near) => near.hash(hasher, text, &mut self.scratch, &mut self.bands),
             None => self.texts.push(&rule.text, hasher, text),
         }
-        self.places.push(Place {
+        self.located.push(Located {
             string: at..at + string.len(),
             note: start + note,
             text: self.text.len(),
@@ -261,7 +261,7 @@ impl Documents {
             None => self.texts.decide(&rule.text, set)?,
             Some(_) => {
                 let mut start = 0;
-                for end in self.places.iter().map(|place| place.bands) {
+                for end in self.located.iter().map(|place| place.bands) {
                     let bands = &self.bands[start..end];
                     start = end;
                     self.near.push(if rule.text.frozen { near::seen(set, bands)? } else { !near::claim(set, bands)? });
@@ -271,7 +271,7 @@ impl Documents {
         let fpr = fpr(set);
         let (mut text, mut first, mut band) = (0, 0, 0);
         let mut verdicts = Vec::new();
-        for (i, place) in self.places.iter().enumerate() {
+        for (i, place) in self.located.iter().enumerate() {
             verdicts.clear();
             let mut dropped = false;
             let whole = &self.text[text..place.text];
