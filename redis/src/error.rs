@@ -145,90 +145,42 @@ pub enum RedisFilterError {
     },
 }
 
-impl fmt::Display for RedisFilterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Build(error) => error.fmt(f),
-            Self::Name { name } => {
-                write!(f, "the name {name:?} is not valid: give 1 to 200 bytes without braces and control characters")
+/// What an error says: a line for each of its kinds, and how a value in it is written if not as it is.
+macro_rules! messages {
+    ($Error:ident { $($kind:pat => $message:literal $(; $name:ident = $written:expr)?,)* }) => {
+        impl fmt::Display for $Error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $($kind => write!(f, $message $(, $name = $written)?),)*
+                }
             }
-            Self::Url { reason } => write!(
-                f,
-                "the address of the server is not valid: {reason}; give redis://HOST:PORT or \
-                 rediss://USER:PASSWORD@HOST:PORT"
-            ),
-            Self::Certificate { reason } => write!(
-                f,
-                "the certificates of the authority are not valid: {reason}; give text that begins with -----BEGIN \
-                 CERTIFICATE-----"
-            ),
-            Self::Ended => write!(f, "the call was told to end before all keys were answered: insert the batch again"),
-            Self::NotFound { name } => {
-                write!(f, "the server has no filter {name:?}: create it with expected keys and a false-positive rate")
-            }
-            Self::Gone { name, key } => write!(
-                f,
-                "the filter {name:?} is gone or lost a part, and its keys count as new again: {key:?} was deleted, evicted or \
-                 lost by the server; mend that (maxmemory-policy noeviction, appendonly yes), and start again"
-            ),
-            Self::Replaced { name, key } => write!(
-                f,
-                "the filter {name:?} is not the one that was opened: it was deleted and made anew, as {key:?} shows; end the \
-                 clients of the old one, and start again"
-            ),
-            Self::Remains { name } => write!(
-                f,
-                "the server has keys of a filter {name:?} and not its description, which was evicted or lost: end its clients \
-                 and remove what is left (--reset, RedisBloomFilter::remove), or choose another name"
-            ),
-            Self::Seed { name } => write!(
-                f,
-                "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with \
-                 which it was created, or choose another name"
-            ),
-            Self::Differs { name, field, ours, theirs } => write!(
-                f,
-                "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the \
-                 expected keys and rate with which it was created, or choose another name"
-            ),
-            Self::NotBloomline { key } => {
-                write!(f, "the key {key:?} holds something that is not a bloomline filter: choose another name")
-            }
-            Self::NewerVersion { name, found, newest } => write!(
-                f,
-                "the filter {name:?} has format version {found}, but this build reads {newest} at most: update it"
-            ),
-            Self::OlderVersion { name, found, oldest } => write!(
-                f,
-                "the filter {name:?} has format version {found}, from before the first release, and this build reads from \
-                 version {oldest} on: delete it and insert its keys again"
-            ),
-            Self::OtherHash { name } => write!(
-                f,
-                "the keys of the filter {name:?} were hashed with another hash function than this build's: use the \
-                 build that created it"
-            ),
-            Self::Merge(error) => error.fmt(f),
-            Self::Denied { node, message } => write!(
-                f,
-                "{node} denies access: {message}; give a user and a password in the URL, with the right to PING, GET, SET, \
-                 GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, and to SELECT for a database"
-            ),
-            Self::OutOfMemory { node } => write!(
-                f,
-                "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict \
-                 keys, which would lose the filter"
-            ),
-            Self::ReadOnly { node } => write!(f, "{node} is a read-only replica: give the address of its primary"),
-            Self::Refused { node, message } => write!(f, "{node} failed: {message}"),
-            Self::Unreachable { node, waited, message } => write!(
-                f,
-                "no answer from {node} within {:.1} s: {message}; check that it runs and can be reached",
-                waited.as_secs_f64()
-            ),
         }
-    }
+    };
 }
+
+messages! { RedisFilterError {
+    Self::Build(error) => "{error}",
+    Self::Name { name } => "the name {name:?} is not valid: give 1 to 200 bytes without braces and control characters",
+    Self::Url { reason } => "the address of the server is not valid: {reason}; give redis://HOST:PORT or rediss://USER:PASSWORD@HOST:PORT",
+    Self::Certificate { reason } => "the certificates of the authority are not valid: {reason}; give text that begins with -----BEGIN CERTIFICATE-----",
+    Self::Ended => "the call was told to end before all keys were answered: insert the batch again",
+    Self::NotFound { name } => "the server has no filter {name:?}: create it with expected keys and a false-positive rate",
+    Self::Gone { name, key } => "the filter {name:?} is gone or lost a part, and its keys count as new again: {key:?} was deleted, evicted or lost by the server; mend that (maxmemory-policy noeviction, appendonly yes), and start again",
+    Self::Replaced { name, key } => "the filter {name:?} is not the one that was opened: it was deleted and made anew, as {key:?} shows; end the clients of the old one, and start again",
+    Self::Remains { name } => "the server has keys of a filter {name:?} and not its description, which was evicted or lost: end its clients and remove what is left (--reset, RedisBloomFilter::remove), or choose another name",
+    Self::Seed { name } => "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with which it was created, or choose another name",
+    Self::Differs { name, field, ours, theirs } => "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the expected keys and rate with which it was created, or choose another name",
+    Self::NotBloomline { key } => "the key {key:?} holds something that is not a bloomline filter: choose another name",
+    Self::NewerVersion { name, found, newest } => "the filter {name:?} has format version {found}, but this build reads {newest} at most: update it",
+    Self::OlderVersion { name, found, oldest } => "the filter {name:?} has format version {found}, from before the first release, and this build reads from version {oldest} on: delete it and insert its keys again",
+    Self::OtherHash { name } => "the keys of the filter {name:?} were hashed with another hash function than this build's: use the build that created it",
+    Self::Merge(error) => "{error}",
+    Self::Denied { node, message } => "{node} denies access: {message}; give a user and a password in the URL, with the right to PING, GET, SET, GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, and to SELECT for a database",
+    Self::OutOfMemory { node } => "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict keys, which would lose the filter",
+    Self::ReadOnly { node } => "{node} is a read-only replica: give the address of its primary",
+    Self::Refused { node, message } => "{node} failed: {message}",
+    Self::Unreachable { node, waited, message } => "no answer from {node} within {seconds:.1} s: {message}; check that it runs and can be reached"; seconds = waited.as_secs_f64(),
+}}
 
 impl std::error::Error for RedisFilterError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

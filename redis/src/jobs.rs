@@ -2,11 +2,10 @@
 
 use crate::exchange::Job;
 use crate::packed::Sink;
-use crate::shards::{BLOCK_BYTES, Key, Probes, Shards, word_of};
-use bloomline::{AtomicBloomFilter, BloomFilter};
+use crate::shards::{Key, Probes, Shards};
+use bloomline::AtomicBloomFilter;
 use redis::{Cmd, Value};
 use std::collections::HashSet;
-use std::ops::Range;
 
 /// The hashes that the server is asked for: those that the mirror lacks.
 pub(crate) struct Asked<'a> {
@@ -44,8 +43,8 @@ impl<'a> Asked<'a> {
     }
 
     /// The shards of the hashes.
-    pub(crate) fn used(&self) -> impl Iterator<Item = usize> {
-        self.probes.iter().map(|(_, probes)| probes.shard)
+    pub(crate) fn used(&self) -> Vec<usize> {
+        self.probes.iter().map(|(_, probes)| probes.shard).collect()
     }
 
     /// How many hashes are left to ask for.
@@ -190,12 +189,6 @@ impl Commands {
         self.replicas = true;
         self
     }
-
-    /// The answers, if all are integers.
-    pub(crate) fn integers(&self) -> Option<Vec<u64>> {
-        let integer = |answer: &Value| if let Value::Int(answer) = answer { u64::try_from(*answer).ok() } else { None };
-        self.answers.iter().map(integer).collect()
-    }
 }
 
 impl Job for Commands {
@@ -223,56 +216,4 @@ impl Job for Commands {
     fn holds(&self, _: usize, _: &Value) -> bool {
         false
     }
-}
-
-/// One command with much data. It is built each time that it is sent, and its answer goes to `take`.
-struct Piece<C, T> {
-    slot: u16,
-    command: C,
-    take: T,
-}
-
-impl<C: Fn() -> Cmd, T: FnMut(Value) -> Option<()>> Job for Piece<C, T> {
-    fn len(&self) -> usize {
-        1
-    }
-
-    fn slot(&self, _: usize) -> u16 {
-        self.slot
-    }
-
-    fn write(&self, _: usize, sink: &mut impl Sink) {
-        sink.command(&(self.command)());
-    }
-
-    fn take(&mut self, _: usize, answer: Value, _: bool) -> Option<()> {
-        (self.take)(answer)
-    }
-}
-
-/// Reads blocks of a filter from a shard, beginning at the byte `offset`.
-pub(crate) fn download(key: &Key, offset: usize, filter: &mut BloomFilter, blocks: Range<usize>) -> impl Job {
-    let last = offset + blocks.len() * BLOCK_BYTES - 1;
-    let command = move || key.command("GETRANGE").arg(offset).arg(last).take();
-    let take = move |answer| {
-        let Value::BulkString(bytes) = answer else { return None };
-        let mut words = bytes.chunks(8).map(word_of);
-        for block in blocks.clone() {
-            filter.set_block_words(block, std::array::from_fn(|_| words.next().unwrap_or(0)));
-        }
-        // A server that sends more than it was asked for did not understand the command.
-        words.next().is_none().then_some(())
-    };
-    Piece { slot: key.slot, command, take }
-}
-
-/// Writes blocks of a filter to a key, beginning at the byte `offset`.
-pub(crate) fn upload(key: &Key, offset: usize, filter: &BloomFilter, blocks: Range<usize>) -> impl Job {
-    let command = move || {
-        let words = blocks.clone().flat_map(|block| filter.block_words(block));
-        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-        key.command("SETRANGE").arg(offset).arg(bytes).take()
-    };
-    let take = |answer| matches!(answer, Value::Int(_)).then_some(());
-    Piece { slot: key.slot, command, take }
 }

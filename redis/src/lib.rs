@@ -22,8 +22,8 @@
 //
 // 1. `RedisBloomFilter::insert_batch` (filter.rs) calls `SharedFilter::insert_batch` (shared.rs), which makes jobs of the
 //    keys: `Claims` (jobs.rs).
-// 2. `SharedFilter` gives each job to `Nodes::run` (nodes.rs). `Exchange` (exchange.rs) tells it which commands go to which
-//    node, and which to send again.
+// 2. `Watch::run` (watch.rs) gives each job to `Nodes::run` (nodes.rs), with a look at the filter where one is due. `Exchange`
+//    (exchange.rs) tells which commands go to which node, and which to send again.
 // 3. `Nodes::run` gives the commands to `Transport::exchange` of `Blocking` (blocking.rs), which sends them.
 //
 // `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `Tokio` (tokio.rs).

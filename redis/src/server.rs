@@ -2,7 +2,7 @@
 
 use crate::error::RedisFilterError;
 use crate::topology::Node;
-use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisResult, TlsCertificates};
+use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -136,13 +136,13 @@ impl RedisServer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn certificate_authority(mut self, pem: &[u8]) -> Result<Self, RedisFilterError> {
-        roots_in(pem).map_err(|reason| RedisFilterError::Certificate { reason })?;
+        let roots = roots_in(pem).map_err(|reason| RedisFilterError::Certificate { reason })?;
         if !self.seeds.iter().all(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
             let reason = "an authority is for rediss:// alone, and nothing else is encrypted".to_owned();
             return Err(RedisFilterError::Url { reason });
         }
         self.authority = Some(pem.into());
-        self.tls = Arc::default();
+        self.tls = Arc::new(OnceLock::from(trusting(roots)));
         Ok(self)
     }
 
@@ -223,14 +223,10 @@ impl RedisServer {
     /// A client for a node.
     pub(crate) fn client(&self, node: &Node) -> RedisResult<Client> {
         let seed = &self.seeds[0];
-        let (host, port) = (node.host().to_owned(), node.port());
-        let addr = match seed.addr() {
-            ConnectionAddr::Tcp(..) => ConnectionAddr::Tcp(host, port),
-            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
-                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: tls_params.clone() }
-            }
-            other => other.clone(),
-        };
+        let mut addr = seed.addr().clone();
+        if let ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } = &mut addr {
+            (*host, *port) = (node.host().to_owned(), node.port());
+        }
         let info = seed.clone().set_addr(addr);
         match (&self.authority, seed.addr()) {
             (Some(authority), ConnectionAddr::TcpTls { .. }) => {
@@ -242,23 +238,20 @@ impl RedisServer {
     }
 
     /// How a connection that blocks is encrypted.
-    pub(crate) fn tls(&self) -> RedisResult<Arc<ClientConfig>> {
-        if let Some(tls) = self.tls.get() {
-            return Ok(Arc::clone(tls));
-        }
-        let invalid = |reason: String| (ErrorKind::InvalidClientConfig, "the certificates are not valid", reason);
-        let roots = match &self.authority {
-            Some(authority) => roots_in(authority).map_err(invalid)?,
-            None => {
-                let mut roots = RootCertStore::empty();
-                // As browsers do: those that make sense are enough.
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-                roots
-            }
+    pub(crate) fn tls(&self) -> Arc<ClientConfig> {
+        let trusting_the_system = || {
+            let mut roots = RootCertStore::empty();
+            // As browsers do: those that make sense are enough.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            trusting(roots)
         };
-        let tls = Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth());
-        Ok(Arc::clone(self.tls.get_or_init(|| tls)))
+        Arc::clone(self.tls.get_or_init(trusting_the_system))
     }
+}
+
+/// TLS with servers that these certify.
+fn trusting(roots: RootCertStore) -> Arc<ClientConfig> {
+    Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
 }
 
 /// The certificates in a text.

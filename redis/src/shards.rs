@@ -41,7 +41,6 @@ pub(crate) struct Key {
 }
 
 /// The name of a filter, its size and the keys of its shards.
-#[derive(Clone)]
 pub(crate) struct Shards {
     pub(crate) name: String,
     pub(crate) plan: Plan,
@@ -126,6 +125,11 @@ impl Key {
     /// The beginning of a command about this key.
     pub(crate) fn command(&self, name: &str) -> Cmd {
         cmd(name).arg(&self.name).take()
+    }
+
+    /// For answers that make no sense.
+    pub(crate) fn refused(&self, message: &str) -> RedisFilterError {
+        RedisFilterError::Refused { node: format!("the server of {}", self.name), message: message.to_owned() }
     }
 }
 

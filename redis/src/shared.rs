@@ -2,19 +2,18 @@
 //! `AsyncRedisBloomFilter` document its methods.
 
 use crate::error::RedisFilterError;
-use crate::exchange::Job;
-use crate::jobs::{self, Asked, Claims, Commands, Queries};
+use crate::jobs::{Asked, Claims, Commands, Queries};
 use crate::meta::{self, Described};
 use crate::nodes::{Nodes, Transport};
 use crate::repeats::Repeats;
 use crate::server::RedisServer;
-use crate::shards::{Key, META, Shards, check_name};
+use crate::shards::{BLOCK_BYTES, Key, META, Shards, check_name, word_of};
 use crate::topology::Node;
-use crate::watch::{Watch, Watched};
+use crate::watch::Watch;
 use bloomline::{AtomicBloomFilter, BloomFilter, BuildError, Builder, KeyHasher, MergeError, Plan};
-use redis::Value;
-use std::fmt;
+use redis::{Cmd, Value};
 use std::sync::Arc;
+use std::{array, fmt};
 
 /// Hashes that go to the servers together. Each is some 300 bytes on the way, and the servers keep the answers until
 /// they are fetched.
@@ -29,7 +28,7 @@ const REMOVED: usize = 1024;
 type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
 
 pub(crate) struct SharedFilter<T> {
-    pub(crate) shards: Shards,
+    pub(crate) shards: Arc<Shards>,
     pub(crate) hasher: KeyHasher,
     mirror: Option<Arc<AtomicBloomFilter>>,
     pub(crate) uncertain: u64,
@@ -71,7 +70,7 @@ impl<T: Transport> SharedFilter<T> {
             meta::check_same(name, &wanted, &found)?;
         }
         let Described { plan, hasher, made } = found;
-        let shards = Shards::new(name, plan);
+        let shards = Arc::new(Shards::new(name, plan));
         let watch = Watch::new(&shards, &line, made);
         Ok(Self { shards, hasher, mirror: None, uncertain: 0, unconfirmed: 0, repeats: Repeats::new(), watch, nodes })
     }
@@ -94,7 +93,7 @@ impl<T: Transport> SharedFilter<T> {
     /// The same filter for another client. They share the mirror.
     fn with_nodes(&self, nodes: Nodes<T>) -> Self {
         let Self { shards, hasher, mirror, watch, .. } = self;
-        let (shards, hasher, mirror, watch) = (shards.clone(), hasher.clone(), mirror.clone(), watch.another());
+        let (shards, hasher, mirror, watch) = (Arc::clone(shards), hasher.clone(), mirror.clone(), watch.another());
         Self { shards, hasher, mirror, uncertain: 0, unconfirmed: 0, repeats: Repeats::new(), watch, nodes }
     }
 
@@ -150,15 +149,15 @@ impl<T: Transport> SharedFilter<T> {
             let mut asked = Asked::new(shards, mirror.as_deref(), hashes, &mut seen).without_equals();
             let keys = asked.len();
             if repeats.are_worth_a_read(keys) {
+                let used = asked.used();
                 let mut job = Queries { asked, replicas: false };
-                let used = job.asked.used().collect();
-                run(shards, watch, nodes, &mut job, used).await?;
+                watch.run(nodes, &mut job, &used).await?;
                 asked = job.asked;
             }
             let mut job = Claims::new(asked, new);
-            mark(shards, watch, nodes, job.asked.used().collect()).await?;
-            let used = job.asked.used().collect();
-            let result = run(shards, watch, nodes, &mut job, used).await;
+            let used = job.asked.used();
+            watch.mark(nodes, &used).await?;
+            let result = watch.run(nodes, &mut job, &used).await;
             self.uncertain += job.uncertain;
             self.unconfirmed += job.unconfirmed;
             result?;
@@ -172,19 +171,14 @@ impl<T: Transport> SharedFilter<T> {
         let Self { shards, mirror, watch, nodes, .. } = self;
         for (hashes, found) in hashes.chunks(ROUND_TRIP).zip(found.chunks_mut(ROUND_TRIP)) {
             let asked = Asked::new(shards, mirror.as_deref(), hashes, found);
-            let mut job = Queries { asked, replicas: true };
-            let used = job.asked.used().collect();
-            run(shards, watch, nodes, &mut job, used).await?;
+            let used = asked.used();
+            watch.run(nodes, &mut Queries { asked, replicas: true }, &used).await?;
         }
         Ok(found.iter().filter(|found| **found).count())
     }
 
     pub(crate) async fn check(&mut self) -> Result<()> {
-        self.watch.check()?;
-        self.watch.use_all();
-        let mut look = self.watch.look_now(&self.shards);
-        self.nodes.run(&mut look.commands).await?;
-        self.watch.judge(&self.shards, &look)
+        self.watch.look_at_all(&mut self.nodes).await
     }
 
     pub(crate) async fn evicts(&mut self) -> Option<String> {
@@ -201,14 +195,17 @@ impl<T: Transport> SharedFilter<T> {
         };
         let mut job = Commands::new(self.shards.keys.iter().enumerate().flat_map(about));
         self.nodes.run(&mut job).await?;
-        let figures = job.integers();
-        let mut figures = figures.ok_or_else(|| failed(&self.shards.keys[0], "it cannot count bits"))?;
-        for (shard, figures) in figures.chunks_mut(2).enumerate() {
-            figures[1] = figures[1].min(self.shards.bytes(shard) as u64);
+        let (mut ones, mut stored_bytes) = (0, 0);
+        for (shard, figures) in job.answers.chunks(2).enumerate() {
+            let [Value::Int(count @ 0..), Value::Int(length @ 0..)] = figures else {
+                return Err(self.shards.keys[shard].refused("it cannot count bits"));
+            };
+            ones += count.cast_unsigned();
+            stored_bytes += length.cast_unsigned().min(self.shards.bytes(shard) as u64);
         }
         // A filter that is lost looks empty.
         self.check().await?;
-        Ok(RedisFilterStats::new(self.shards.plan, &figures))
+        Ok(RedisFilterStats::new(self.shards.plan, ones, stored_bytes))
     }
 
     pub(crate) async fn download(&mut self) -> Result<BloomFilter> {
@@ -216,7 +213,17 @@ impl<T: Transport> SharedFilter<T> {
         let mut filter = self.local()?;
         for (shard, key) in self.shards.keys.iter().enumerate() {
             for (offset, blocks) in self.shards.pieces(shard) {
-                self.nodes.run(&mut jobs::download(key, offset, &mut filter, blocks)).await?;
+                let length = blocks.len() * BLOCK_BYTES;
+                let command = key.command("GETRANGE").arg(offset).arg(offset + length - 1).take();
+                let bytes = match run(&mut self.nodes, key, command).await? {
+                    // A server that sends more than it was asked for did not understand the command.
+                    Value::BulkString(bytes) if bytes.len() <= length => bytes,
+                    _ => return Err(key.refused("its answer makes no sense")),
+                };
+                let mut words = bytes.chunks(8).map(word_of);
+                for block in blocks {
+                    filter.set_block_words(block, array::from_fn(|_| words.next().unwrap_or(0)));
+                }
             }
         }
         // A filter that is lost looks empty.
@@ -230,26 +237,25 @@ impl<T: Transport> SharedFilter<T> {
         let unique = meta::unique();
         for (shard, key) in shards.keys.iter().enumerate() {
             let words = shards.blocks(shard).flat_map(|block| filter.block_words(block));
-            let ones: u64 = words.map(|word| u64::from(word.count_ones())).sum();
+            let ones: i64 = words.map(|word| i64::from(word.count_ones())).sum();
             if ones == 0 {
                 continue;
             }
-            mark(shards, watch, nodes, vec![shard]).await?;
+            watch.mark(nodes, &[shard]).await?;
             let copy = shards.temporary(shard, unique);
             for (offset, blocks) in shards.pieces(shard) {
-                nodes.run(&mut jobs::upload(&copy, offset, filter, blocks)).await?;
+                let bytes: Vec<u8> =
+                    blocks.flat_map(|block| filter.block_words(block)).flat_map(u64::to_le_bytes).collect();
+                run(nodes, &copy, copy.command("SETRANGE").arg(offset).arg(bytes).take()).await?;
                 // After each piece: if the server lost the copy meanwhile, this piece began a copy without an end.
-                let expire = copy.command("EXPIRE").arg(COPY_LIFE).take();
-                nodes.run(&mut Commands::new([(copy.slot, expire)])).await?;
+                run(nodes, &copy, copy.command("EXPIRE").arg(COPY_LIFE).take()).await?;
             }
-            let mut job = Commands::new([(copy.slot, copy.command("BITCOUNT"))]);
-            nodes.run(&mut job).await?;
-            if job.integers().is_none_or(|counts| counts != [ones]) {
-                return Err(failed(key, "the copy to merge lost a part; upload again"));
+            if run(nodes, &copy, copy.command("BITCOUNT")).await? != Value::Int(ones) {
+                return Err(key.refused("the copy to merge lost a part; upload again"));
             }
             let merge = redis::cmd("BITOP").arg("OR").arg(&key.name).arg(&key.name).arg(&copy.name).take();
-            nodes.run(&mut Commands::new([(copy.slot, merge)])).await?;
-            nodes.run(&mut Commands::new([(copy.slot, copy.command("UNLINK"))])).await?;
+            run(nodes, key, merge).await?;
+            run(nodes, &copy, copy.command("UNLINK")).await?;
         }
         Ok(())
     }
@@ -305,39 +311,11 @@ async fn read<T: Transport>(nodes: &mut Nodes<T>, key: &Key, line: Option<String
     Ok(job.answers.pop().expect("it was asked for"))
 }
 
-/// Gives shards that are about to be written to their length and mark, if they may lack it.
-async fn mark<T: Transport>(shards: &Shards, watch: &mut Watch, nodes: &mut Nodes<T>, used: Vec<usize>) -> Result<()> {
-    watch.check()?;
-    for mut marking in watch.marking(shards, used.into_iter()) {
-        nodes.run(&mut marking.commands).await?;
-        watch.take_marks(shards, &marking)?;
-    }
-    Ok(())
-}
-
-/// Runs a job that uses these shards, and looks at the filter if that is due.
-async fn run<T: Transport, J: Job>(
-    shards: &Shards,
-    watch: &mut Watch,
-    nodes: &mut Nodes<T>,
-    job: &mut J,
-    used: Vec<usize>,
-) -> Result<()> {
-    watch.check()?;
-    let mut look = watch.look(shards, used.into_iter());
-    let smooth = match nodes.run(&mut Watched { job, look: &mut look }).await {
-        Ok(smooth) => smooth,
-        Err(error) => {
-            watch.doubt();
-            return Err(error);
-        }
-    };
-    if !smooth {
-        // Commands were sent again, perhaps to a server that came back without the filter.
-        look = watch.look_now(shards);
-        nodes.run(&mut look.commands).await.inspect_err(|_| watch.doubt())?;
-    }
-    watch.judge(shards, &look)
+/// Runs one command about a key. Returns its answer.
+async fn run<T: Transport>(nodes: &mut Nodes<T>, key: &Key, command: Cmd) -> Result<Value> {
+    let mut job = Commands::new([(key.slot, command)]);
+    nodes.run(&mut job).await?;
+    Ok(job.answers.remove(0))
 }
 
 /// Removes shards, at least so many and as long as there are more, and then the description: a filter of which only a
@@ -371,11 +349,6 @@ fn evicting(node: &Node, answer: &Value) -> Option<String> {
     policy.starts_with("allkeys-").then(|| format!("{node} has maxmemory-policy {policy}"))
 }
 
-/// For answers that make no sense.
-fn failed(key: &Key, message: &str) -> RedisFilterError {
-    RedisFilterError::Refused { node: format!("the server of {}", key.name), message: message.to_owned() }
-}
-
 /// How full a filter on a server is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -392,12 +365,11 @@ pub struct RedisFilterStats {
 }
 
 impl RedisFilterStats {
-    /// From the number of bits set and of bytes stored in each shard.
-    fn new(plan: Plan, figures: &[u64]) -> Self {
-        let (ones, bytes) = figures.chunks(2).fold((0, 0), |(ones, bytes), pair| (ones + pair[0], bytes + pair[1]));
+    /// From the number of bits that are set.
+    fn new(plan: Plan, ones: u64, stored_bytes: u64) -> Self {
         let fill_ratio = ones as f64 / (plan.memory_bytes() as f64 * 8.0);
         let estimated_keys = plan.estimated_keys(fill_ratio);
         let expected_fpr = if estimated_keys.is_finite() { plan.expected_fpr(estimated_keys as u64) } else { 1.0 };
-        Self { fill_ratio, estimated_keys, expected_fpr, stored_bytes: bytes }
+        Self { fill_ratio, estimated_keys, expected_fpr, stored_bytes }
     }
 }

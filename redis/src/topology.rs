@@ -2,8 +2,9 @@
 
 use crate::error::RedisFilterError;
 use redis::{ServerError, ServerErrorKind, Value};
-use std::fmt;
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::{fmt, iter};
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,15 +84,7 @@ impl Topology {
     pub(crate) fn primaries(&self) -> Vec<Node> {
         match self {
             Self::One(node) => vec![node.clone()],
-            Self::Cluster(ranges) => {
-                let mut nodes: Vec<Node> = Vec::new();
-                for Range { primary, .. } in ranges {
-                    if !nodes.contains(primary) {
-                        nodes.push(primary.clone());
-                    }
-                }
-                nodes
-            }
+            Self::Cluster(ranges) => distinct(ranges.iter().map(|range| range.primary.clone())),
         }
     }
 
@@ -99,19 +92,19 @@ impl Topology {
     /// gives an old answer. None if there is only one server.
     pub(crate) fn to_ask(&self, seeds: impl Iterator<Item = Node>, turns: &mut usize) -> Vec<Node> {
         let Self::Cluster(ranges) = self else { return Vec::new() };
-        let mut nodes: Vec<Node> = Vec::new();
-        for node in ranges.iter().flat_map(|range| [&range.primary].into_iter().chain(&range.replicas)) {
-            if !nodes.contains(node) {
-                nodes.push(node.clone());
-            }
-        }
-        let others: Vec<Node> = seeds.filter(|seed| !nodes.contains(seed)).collect();
-        nodes.extend(others);
+        let known = ranges.iter().flat_map(|range| iter::once(&range.primary).chain(&range.replicas));
+        let mut nodes = distinct(known.cloned().chain(seeds));
         let first = *turns % nodes.len().max(1);
         nodes.rotate_left(first);
         *turns += 1;
         nodes
     }
+}
+
+/// Each node once.
+fn distinct(nodes: impl Iterator<Item = Node>) -> Vec<Node> {
+    let mut met = HashSet::new();
+    nodes.filter(|node| met.insert(node.clone())).collect()
 }
 
 fn is_no_cluster(error: &ServerError) -> bool {

@@ -8,6 +8,7 @@ use crate::error::RedisFilterError;
 use crate::exchange::Job;
 use crate::jobs::Commands;
 use crate::meta;
+use crate::nodes::{Nodes, Transport};
 use crate::packed::Sink;
 use crate::shards::{Key, META, Shards};
 use redis::Value;
@@ -24,7 +25,9 @@ const GROWING: usize = 16;
 
 type Result<T> = std::result::Result<T, RedisFilterError>;
 
+#[derive(Clone)]
 pub(crate) struct Watch {
+    shards: Arc<Shards>,
     /// The key of the description.
     key: Key,
     /// The description, as it was when the filter was opened.
@@ -41,17 +44,15 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(shards: &Shards, line: &[u8], made: u64) -> Self {
+    pub(crate) fn new(shards: &Arc<Shards>, line: &[u8], made: u64) -> Self {
         let marks = shards.keys.iter().map(|_| AtomicU64::new(0)).collect();
-        let (key, line) = (Key::new(&shards.name, META), line.into());
-        Self { key, line, made, marks, used: BTreeSet::new(), looked: Some(Instant::now()), wrong: None }
+        let (shards, key, line) = (Arc::clone(shards), Key::new(&shards.name, META), line.into());
+        Self { shards, key, line, made, marks, used: BTreeSet::new(), looked: Some(Instant::now()), wrong: None }
     }
 
     /// For another client of the same filter.
     pub(crate) fn another(&self) -> Self {
-        let Self { key, line, made, marks, .. } = self;
-        let (key, line, marks) = (key.clone(), Arc::clone(line), Arc::clone(marks));
-        Self { key, line, made: *made, marks, used: BTreeSet::new(), looked: None, wrong: None }
+        Self { used: BTreeSet::new(), looked: None, wrong: None, ..self.clone() }
     }
 
     /// Fails if a look has found the filter to be gone or another.
@@ -59,51 +60,69 @@ impl Watch {
         self.wrong.clone().map_or(Ok(()), Err)
     }
 
-    /// Jobs to run before these shards are first written to. They give each its whole length and its mark. A string
-    /// that grows bit by bit is allocated with room to spare, up to a quarter of a shard.
-    pub(crate) fn marking(&mut self, shards: &Shards, used: impl Iterator<Item = usize>) -> Vec<Marking> {
-        let lacking: Vec<usize> =
-            used.filter(|&shard| !self.knows(shard)).collect::<BTreeSet<_>>().into_iter().collect();
+    /// Gives shards that are about to be written to their whole length and their mark, if they may lack it. A string that grows
+    /// bit by bit is allocated with room to spare, up to a quarter of a shard.
+    pub(crate) async fn mark<T: Transport>(&mut self, nodes: &mut Nodes<T>, used: &[usize]) -> Result<()> {
+        self.check()?;
+        let lacking: BTreeSet<usize> = used.iter().copied().filter(|&shard| !self.knows(shard)).collect();
         if !lacking.is_empty() {
             // The mark tells that the shard is this filter's, and not that its description is there.
             self.looked = None;
         }
-        let marking = |some: &[usize]| {
-            let commands = some.iter().map(|&shard| shards.mark(shard, meta::new_mark(self.made)));
-            Marking { shards: some.to_vec(), commands: Commands::new(commands).for_replicas() }
-        };
-        lacking.chunks(GROWING).map(marking).collect()
-    }
-
-    /// Takes the marks that shards have.
-    pub(crate) fn take_marks(&mut self, shards: &Shards, marking: &Marking) -> Result<()> {
-        for (&shard, answer) in marking.shards.iter().zip(&marking.commands.answers) {
-            let mark = if let Value::Array(parts) = answer { parts.last() } else { None };
-            let Some(&Value::Int(mark @ 1..)) = mark else {
-                let key = &shards.keys[shard].name;
-                let (node, message) = (format!("the server of {key}"), "it cannot mark a shard".to_owned());
-                return Err(RedisFilterError::Refused { node, message });
-            };
-            self.compare(shards, shard, mark.cast_unsigned())?;
+        for some in Vec::from_iter(lacking).chunks(GROWING) {
+            let commands = some.iter().map(|&shard| self.shards.mark(shard, meta::new_mark(self.made)));
+            let mut marking = Commands::new(commands).for_replicas();
+            nodes.run(&mut marking).await?;
+            for (&shard, answer) in some.iter().zip(&marking.answers) {
+                let mark = if let Value::Array(parts) = answer { parts.last() } else { None };
+                let Some(&Value::Int(mark @ 1..)) = mark else {
+                    return Err(self.shards.keys[shard].refused("it cannot mark a shard"));
+                };
+                self.compare(shard, mark.cast_unsigned())?;
+            }
         }
         Ok(())
     }
 
-    /// The look that follows the commands of a job, which use these shards. It is empty if none is due.
-    pub(crate) fn look(&mut self, shards: &Shards, used: impl Iterator<Item = usize>) -> Look {
-        self.used.extend(used);
-        let due = !self.used.is_empty() && self.looked.is_none_or(|looked| looked.elapsed() >= PERIOD);
-        if due {
-            self.look_now(shards)
+    /// Runs a job that uses these shards, and looks at the filter if that is due.
+    pub(crate) async fn run<T: Transport>(
+        &mut self,
+        nodes: &mut Nodes<T>,
+        job: &mut impl Job,
+        used: &[usize],
+    ) -> Result<()> {
+        self.check()?;
+        let mut look = self.look(used);
+        if nodes.run(&mut Watched { job, look: &mut look }).await.inspect_err(|_| self.doubt())? {
+            self.judge(&look)
         } else {
-            Look { started: None, shards: Vec::new(), commands: Commands::new([]) }
+            // Commands were sent again, perhaps to a server that came back without the filter.
+            self.look_again(nodes).await
         }
     }
 
-    /// Has the next look be at all shards of which a mark is known.
-    pub(crate) fn use_all(&mut self) {
+    /// Looks at the description and all shards of which a mark is known.
+    pub(crate) async fn look_at_all<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+        self.check()?;
         let known: Vec<usize> = (0..self.marks.len()).filter(|&shard| self.knows(shard)).collect();
         self.used.extend(known);
+        self.look_again(nodes).await
+    }
+
+    async fn look_again<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+        let mut look = self.look_now();
+        nodes.run(&mut look.commands).await.inspect_err(|_| self.doubt())?;
+        self.judge(&look)
+    }
+
+    /// The look that follows the commands of a job, which use these shards. It is empty if none is due.
+    fn look(&mut self, used: &[usize]) -> Look {
+        self.used.extend(used);
+        if !self.used.is_empty() && self.looked.is_none_or(|looked| looked.elapsed() >= PERIOD) {
+            self.look_now()
+        } else {
+            Look { started: None, shards: Vec::new(), commands: Commands::new([]) }
+        }
     }
 
     /// Whether a client has met the mark of a shard.
@@ -112,31 +131,31 @@ impl Watch {
     }
 
     /// A look at the description and all shards that were used since the last look.
-    pub(crate) fn look_now(&mut self, shards: &Shards) -> Look {
+    fn look_now(&self) -> Look {
         let looked_at: Vec<(usize, bool)> = self.used.iter().map(|&shard| (shard, self.knows(shard))).collect();
-        let marks = looked_at.iter().map(|&(shard, _)| shards.read_mark(shard));
+        let marks = looked_at.iter().map(|&(shard, _)| self.shards.read_mark(shard));
         let commands = Commands::new(marks.chain([(self.key.slot, self.key.command("GET"))]));
         Look { started: Some(Instant::now()), shards: looked_at, commands }
     }
 
     /// Takes what a look has seen.
-    pub(crate) fn judge(&mut self, shards: &Shards, look: &Look) -> Result<()> {
+    fn judge(&mut self, look: &Look) -> Result<()> {
         let Some(started) = look.started else { return Ok(()) };
         let (line, marks) = look.commands.answers.split_last().expect("a look is at the description, too");
         let same = matches!(line, Value::BulkString(line) if **line == *self.line);
         if !same && *line != Value::Nil {
-            return self.fail(|name, key| RedisFilterError::Replaced { name, key }, shards, &self.key.clone());
+            return self.fail(|name, key| RedisFilterError::Replaced { name, key }, self.key.name.clone());
         }
         for (&(shard, known), mark) in look.shards.iter().zip(marks) {
             let bytes = if let Value::BulkString(bytes) = mark { &bytes[..] } else { &[] };
             let mark = bytes.try_into().map_or(0, u64::from_be_bytes);
             // Where a shard had no mark yet, another thread may have set one meanwhile.
             if known || mark != 0 {
-                self.compare(shards, shard, mark)?;
+                self.compare(shard, mark)?;
             }
         }
         if !same {
-            return self.fail(|name, key| RedisFilterError::Gone { name, key }, shards, &self.key.clone());
+            return self.fail(|name, key| RedisFilterError::Gone { name, key }, self.key.name.clone());
         }
         self.looked = Some(started);
         self.used.clear();
@@ -144,53 +163,43 @@ impl Watch {
     }
 
     /// Connections broke, or a job failed: the next use looks.
-    pub(crate) fn doubt(&mut self) {
+    fn doubt(&mut self) {
         self.looked = None;
     }
 
     /// Compares the mark that a shard has with the one that it had. 0 is no mark.
-    fn compare(&mut self, shards: &Shards, shard: usize, mark: u64) -> Result<()> {
+    fn compare(&mut self, shard: usize, mark: u64) -> Result<()> {
         if mark != 0 && !meta::is_of(mark, self.made) {
-            return self.fail(|name, key| RedisFilterError::Replaced { name, key }, shards, &shards.keys[shard]);
+            return self
+                .fail(|name, key| RedisFilterError::Replaced { name, key }, self.shards.keys[shard].name.clone());
         }
         let known = self.marks[shard].compare_exchange(0, mark, Ordering::Relaxed, Ordering::Relaxed);
         match known.map_or_else(|known| known, |_| mark) == mark {
             true => Ok(()),
-            false => self.fail(|name, key| RedisFilterError::Gone { name, key }, shards, &shards.keys[shard]),
+            false => self.fail(|name, key| RedisFilterError::Gone { name, key }, self.shards.keys[shard].name.clone()),
         }
     }
 
-    fn fail(
-        &mut self,
-        error: impl FnOnce(String, String) -> RedisFilterError,
-        shards: &Shards,
-        key: &Key,
-    ) -> Result<()> {
-        let error = error(shards.name.clone(), key.name.clone());
+    fn fail(&mut self, error: impl FnOnce(String, String) -> RedisFilterError, key: String) -> Result<()> {
+        let error = error(self.shards.name.clone(), key);
         self.wrong = Some(error.clone());
         Err(error)
     }
 }
 
-/// Gives shards their length and their mark.
-pub(crate) struct Marking {
-    shards: Vec<usize>,
-    pub(crate) commands: Commands,
-}
-
 /// A look at a filter.
-pub(crate) struct Look {
+struct Look {
     /// `None` if nothing is looked at.
     started: Option<Instant>,
     /// Each with whether its mark was known before.
     shards: Vec<(usize, bool)>,
-    pub(crate) commands: Commands,
+    commands: Commands,
 }
 
 /// A job and then a look. A node gets the commands of the job first, so the look sees what they met.
-pub(crate) struct Watched<'a, J> {
-    pub(crate) job: &'a mut J,
-    pub(crate) look: &'a mut Look,
+struct Watched<'a, J> {
+    job: &'a mut J,
+    look: &'a mut Look,
 }
 
 impl<J: Job> Watched<'_, J> {
@@ -254,7 +263,7 @@ mod tests {
     /// A client looks at a shard before another client of the process gives it a mark, and takes the answer afterwards.
     #[test]
     fn a_mark_that_came_after_a_look_is_no_loss() {
-        let shards = Shards::new("f", meta::size(64, 8, 0).plan().unwrap());
+        let shards = Arc::new(Shards::new("f", meta::size(64, 8, 0).plan().unwrap()));
         let (line, made) = (&b"line"[..], meta::new_made());
         let mut first = Watch::new(&shards, line, made);
         let mut second = first.another();
@@ -262,19 +271,19 @@ mod tests {
             let mark = if mark == 0 { Vec::new() } else { mark.to_be_bytes().to_vec() };
             vec![Value::BulkString(mark), Value::BulkString(line.to_vec())]
         };
-        let mut look = second.look(&shards, [0].into_iter());
+        let mut look = second.look(&[0]);
         let mark = meta::new_mark(made);
-        assert_eq!(first.compare(&shards, 0, mark), Ok(()));
+        assert_eq!(first.compare(0, mark), Ok(()));
         look.commands.answers = answers(0);
-        assert_eq!(second.judge(&shards, &look), Ok(()));
+        assert_eq!(second.judge(&look), Ok(()));
         // The next one misses it.
         second.doubt();
-        let mut look = second.look(&shards, [0].into_iter());
+        let mut look = second.look(&[0]);
         look.commands.answers = answers(mark);
-        assert_eq!(second.judge(&shards, &look), Ok(()));
+        assert_eq!(second.judge(&look), Ok(()));
         second.doubt();
-        let mut look = second.look(&shards, [0].into_iter());
+        let mut look = second.look(&[0]);
         look.commands.answers = answers(0);
-        assert!(matches!(second.judge(&shards, &look), Err(RedisFilterError::Gone { .. })));
+        assert!(matches!(second.judge(&look), Err(RedisFilterError::Gone { .. })));
     }
 }

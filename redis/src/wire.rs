@@ -23,19 +23,17 @@ const TICK: Duration = Duration::from_millis(100);
 /// Bytes to read at once, at least.
 const READ: usize = 1 << 16;
 
+/// A socket, or TLS over one.
+trait Stream: Read + Write + Send + Sync {}
+
+impl<S: Read + Write + Send + Sync> Stream for S {}
+
 pub(crate) struct Wire {
-    stream: Stream,
+    stream: Box<dyn Stream>,
     /// What came and was not taken.
     came: Came,
     ending: Ending,
     timeout: Duration,
-}
-
-enum Stream {
-    Tcp(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
-    #[cfg(unix)]
-    Unix(UnixStream),
 }
 
 impl Wire {
@@ -47,18 +45,22 @@ impl Wire {
         if server.ending.is_over() {
             return Err(timed_out("the connection").into());
         }
-        let stream = match info.addr() {
-            ConnectionAddr::Tcp(host, port) => Stream::Tcp(connect_tcp(host, *port, timeout)?),
+        let stream: Box<dyn Stream> = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => Box::new(connect_tcp(host, *port, timeout)?),
             ConnectionAddr::TcpTls { host, port, insecure: false, .. } => {
                 let name = ServerName::try_from(host.as_str()).map_err(|error| invalid(&error))?.to_owned();
-                let session = ClientConnection::new(server.tls()?, name).map_err(|error| invalid(&error))?;
-                Stream::Tls(Box::new(StreamOwned::new(session, connect_tcp(host, *port, timeout)?)))
+                let session = ClientConnection::new(server.tls(), name).map_err(|error| invalid(&error))?;
+                Box::new(StreamOwned::new(session, connect_tcp(host, *port, timeout)?))
             }
             #[cfg(unix)]
-            ConnectionAddr::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
+            ConnectionAddr::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(TICK))?;
+                stream.set_write_timeout(Some(TICK))?;
+                Box::new(stream)
+            }
             other => return Err(invalid(&format!("no connection to {other} is possible"))),
         };
-        stream.set_timeouts()?;
         let mut wire = Self { stream, came: Came::default(), ending: server.ending.clone(), timeout };
         let settings = info.redis_settings();
         let mut greeting = Vec::new();
@@ -102,7 +104,7 @@ impl Wire {
 
     /// Sends commands.
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> RedisResult<()> {
-        let mut patient = Patient::new(&mut self.stream, &self.ending, self.timeout);
+        let mut patient = Patient::new(&mut *self.stream, &self.ending, self.timeout);
         while !bytes.is_empty() {
             let sent = patient.wait("the command", |stream| match stream.write(bytes)? {
                 // TLS takes nothing while its buffer is full.
@@ -113,12 +115,12 @@ impl Wire {
             // The server takes commands, so it is there.
             patient.spent = Duration::ZERO;
         }
-        Ok(patient.wait("the command", Write::flush)?)
+        Ok(patient.wait("the command", |stream| stream.flush())?)
     }
 
     /// Receives the next answer.
     pub(crate) fn receive(&mut self) -> RedisResult<Value> {
-        let mut patient = Patient::new(&mut self.stream, &self.ending, self.timeout);
+        let mut patient = Patient::new(&mut *self.stream, &self.ending, self.timeout);
         loop {
             if let Some((answer, length)) = answers::first(self.came.bytes())? {
                 self.came.start += length;
@@ -162,19 +164,19 @@ impl Came {
 
 /// A stream for as long as an answer may take.
 struct Patient<'a> {
-    stream: &'a mut Stream,
+    stream: &'a mut dyn Stream,
     ending: &'a Ending,
     limit: Duration,
     spent: Duration,
 }
 
 impl<'a> Patient<'a> {
-    fn new(stream: &'a mut Stream, ending: &'a Ending, limit: Duration) -> Self {
+    fn new(stream: &'a mut dyn Stream, ending: &'a Ending, limit: Duration) -> Self {
         Self { stream, ending, limit, spent: Duration::ZERO }
     }
 
     /// Does a system call until it does something.
-    fn wait<T>(&mut self, what: &str, mut call: impl FnMut(&mut Stream) -> io::Result<T>) -> io::Result<T> {
+    fn wait<T>(&mut self, what: &str, mut call: impl FnMut(&mut dyn Stream) -> io::Result<T>) -> io::Result<T> {
         loop {
             let began = Instant::now();
             let result = call(self.stream);
@@ -221,57 +223,12 @@ fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(TICK))?;
+                stream.set_write_timeout(Some(TICK))?;
                 return Ok(stream);
             }
             Err(error) => last = error,
         }
     }
     Err(last)
-}
-
-impl Stream {
-    fn set_timeouts(&self) -> io::Result<()> {
-        let set = |stream: &TcpStream| {
-            stream.set_read_timeout(Some(TICK)).and_then(|()| stream.set_write_timeout(Some(TICK)))
-        };
-        match self {
-            Self::Tcp(stream) => set(stream),
-            Self::Tls(stream) => set(&stream.sock),
-            #[cfg(unix)]
-            Self::Unix(stream) => {
-                stream.set_read_timeout(Some(TICK)).and_then(|()| stream.set_write_timeout(Some(TICK)))
-            }
-        }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Tls(stream) => stream.read(buffer),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Tls(stream) => stream.write(bytes),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.flush(),
-            Self::Tls(stream) => stream.flush(),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.flush(),
-        }
-    }
 }
