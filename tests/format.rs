@@ -1,7 +1,7 @@
 //! docs/FORMAT.md is enough for another implementation. `tests/data/format.py` was written from it alone. It writes the bytes
 //! that the library writes, gives the same answers and refuses the same files.
 //!
-//! The tests that lack Python or its module `xxhash` say so and pass, unless `BLOOMLINE_REQUIRE_PYTHON=1`.
+//! The tests that lack Python or its module `xxhash` say so on the standard error and pass, unless `BLOOMLINE_REQUIRE_PYTHON=1`.
 #![cfg(feature = "file")]
 
 mod python;

@@ -2,6 +2,7 @@
 
 use bloomline::Kernel;
 use serde_json::Value;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
@@ -400,7 +401,8 @@ fn look(bench: &Bench, page: &str, width: u32) -> Option<Value> {
         Ok(output) => output,
         Err(error) => {
             assert!(env::var_os("BLOOMLINE_REQUIRE_BROWSER").is_none_or(|value| value != "1"), "chromium: {error}");
-            eprintln!("skipped: chromium cannot be run, so the page was not looked at: {error}");
+            // The harness keeps what `eprintln!` says of a test that passes.
+            _ = writeln!(io::stderr(), "skipped, and counted as passed: chromium cannot be run: {error}");
             return None;
         }
     };

@@ -1,6 +1,7 @@
 //! The Python that runs the programs in tests/data, by their path from the package.
 
 use std::env;
+use std::io::{self, Write};
 use std::process::Command;
 
 /// A Python that has the module `xxhash`: the first one, or that of the system. `None` where there is none and
@@ -12,7 +13,8 @@ pub fn python(program: &str) -> Option<Command> {
     };
     let Some(found) = ["python3", "/usr/bin/python3"].into_iter().find(has_module) else {
         assert!(env::var_os("BLOOMLINE_REQUIRE_PYTHON").is_none_or(|value| value != "1"), "no Python with xxhash");
-        eprintln!("skipped: no Python with xxhash");
+        // The harness keeps what `eprintln!` says of a test that passes.
+        _ = writeln!(io::stderr(), "skipped, and counted as passed: no Python with xxhash");
         return None;
     };
     let mut python = Command::new(found);

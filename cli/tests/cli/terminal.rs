@@ -22,7 +22,8 @@ impl<'a> Terminal<'a> {
     fn open(bench: &'a Bench, columns: u16, line: &str) -> Option<Self> {
         if let Err(error) = Command::new("tmux").arg("-V").output() {
             assert!(env::var_os("BLOOMLINE_REQUIRE_TERMINAL").is_none_or(|value| value != "1"), "tmux: {error}");
-            eprintln!("skipped: tmux cannot be run, so the terminal was not looked at: {error}");
+            // The harness keeps what `eprintln!` says of a test that passes.
+            _ = writeln!(io::stderr(), "skipped, and counted as passed: tmux cannot be run: {error}");
             return None;
         }
         static TERMINALS: AtomicU32 = AtomicU32::new(0);

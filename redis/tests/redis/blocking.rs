@@ -1,5 +1,6 @@
 //! One server, clients that block.
 
+use crate::harness::tests;
 use crate::proxy::{Proxy, Random};
 use crate::servers::{Server, free_port};
 use crate::{Size, Tally, create, failed, roomy, small};
@@ -9,6 +10,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
+
+tests! {
+    it_answers_as_a_local_filter_and_has_its_bits,
+    filters_go_up_and_down,
+    a_copy_that_is_left_over_after_an_error_is_removed_in_time,
+    answers_must_be_as_many_as_keys,
+    clients_that_race_claim_each_key_once,
+    no_key_is_lost_where_connections_break,
+    #[ignore = "takes a minute"] no_key_is_lost_where_connections_break_for_long,
+    a_mirror_answers_for_the_server_and_no_more,
+    what_a_mirror_lacks_needs_the_server,
+    a_server_that_does_not_answer_is_given_up,
+    a_claim_without_an_answer_is_reported,
+    keys_are_claimed_where_a_read_does_not_find_them,
+    a_read_without_an_answer_claims_nothing,
+    a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt,
+    addresses_of_all_kinds_lead_to_the_server,
+    clients_that_create_a_filter_at_once_share_it,
+    stats_tell_how_full_it_is,
+    a_deleted_filter_leaves_nothing,
+    a_script_that_runs_is_waited_for,
+    a_server_with_too_many_clients_is_named_and_waited_for,
+    a_call_ends_soon_when_it_is_told_to,
+    a_call_ends_if_a_question_says_so_and_the_next_goes_on,
+    an_answer_in_single_bytes_has_no_more_time_than_another,
+}
 
 /// Numbers, many of them more than once.
 fn repeating(random: &mut Random, length: usize, distinct: u64) -> Vec<u64> {
@@ -55,9 +82,8 @@ fn check_equal(server: &Server, name: &str, size: &Size, keys: usize) {
     assert!(shared.download().unwrap() == local, "{name}");
 }
 
-#[test]
 fn it_answers_as_a_local_filter_and_has_its_bits() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     for (probes, keys) in [(4, 2000), (8, 10_000), (12, 20_000), (16, 5000)] {
         // So full that many keys are false positives.
         let size = BloomFilter::builder().memory(keys / 2).probes(probes).seed(probes.into());
@@ -70,9 +96,8 @@ fn it_answers_as_a_local_filter_and_has_its_bits() {
     check_equal(&server, "three shards", &roomy(), 20_000);
 }
 
-#[test]
 fn filters_go_up_and_down() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let mut shared = create(&server.address(), "f", &roomy());
     let mut local: BloomFilter = roomy().build().unwrap();
     let mut new = [false; 1000];
@@ -103,9 +128,8 @@ fn filters_go_up_and_down() {
     assert_eq!(untouched.download().unwrap(), empty);
 }
 
-#[test]
 fn a_copy_that_is_left_over_after_an_error_is_removed_in_time() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     server.tell::<()>("ACL SETUSER half on >hush ~* &* +@all -bitop");
     let address = RedisServer::new(&format!("redis://half:hush@127.0.0.1:{}", server.port)).unwrap();
     let mut shared = create(&address, "f", &small());
@@ -120,9 +144,8 @@ fn a_copy_that_is_left_over_after_an_error_is_removed_in_time() {
     assert!((500..=600).contains(&seconds), "{seconds}");
 }
 
-#[test]
 fn answers_must_be_as_many_as_keys() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let filter = create(&server.address(), "f", &small());
     type Call = fn(&mut RedisBloomFilter, &mut [bool]) -> Result<usize, RedisFilterError>;
     let calls: [Call; 4] = [
@@ -141,9 +164,8 @@ fn answers_must_be_as_many_as_keys() {
     assert_eq!(server.calls("bitfield"), 0);
 }
 
-#[test]
 fn clients_that_race_claim_each_key_once() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     for clients in [2, 4] {
         for size in [1, 250, 5000] {
             let tally = Tally::new(if size == 1 { 1000 } else { 20_000 });
@@ -156,7 +178,7 @@ fn clients_that_race_claim_each_key_once() {
 
 /// Clients whose connections break.
 fn check_chaos(seed: u64, clients: u64, keys: u64) {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let proxy = Proxy::start(server.port, seed);
     let tally = Tally::new(keys);
     let filter = create(&proxy.address(), "f", &roomy());
@@ -166,23 +188,19 @@ fn check_chaos(seed: u64, clients: u64, keys: u64) {
     assert!(proxy.cuts() > 0 && tally.uncertain() > 0, "{} cuts, {} uncertain", proxy.cuts(), tally.uncertain());
 }
 
-#[test]
 fn no_key_is_lost_where_connections_break() {
     check_chaos(1, 2, 10_000);
     check_chaos(2, 4, 10_000);
 }
 
-#[test]
-#[ignore = "takes a minute"]
 fn no_key_is_lost_where_connections_break_for_long() {
     for seed in 10..20 {
         check_chaos(seed, 1 + seed % 4, 40_000);
     }
 }
 
-#[test]
 fn a_mirror_answers_for_the_server_and_no_more() {
-    let Some(mut server) = Server::start("") else { return };
+    let mut server = Server::start("");
     let proxy = Proxy::start(server.port, 3);
     // Many times the server refuses connections.
     let patient = proxy.address().patience(Duration::from_secs(60));
@@ -209,9 +227,8 @@ fn a_mirror_answers_for_the_server_and_no_more() {
     assert!(known.iter().all(|key| have.contains(key)));
 }
 
-#[test]
 fn what_a_mirror_lacks_needs_the_server() {
-    let Some(mut server) = Server::start("--appendonly yes --appendfsync always") else { return };
+    let mut server = Server::start("--appendonly yes --appendfsync always");
     let address = server.address().patience(Duration::from_millis(20));
     let mut filter = create(&address, "f", &small()).with_mirror().unwrap();
     filter.insert(&1).unwrap();
@@ -242,7 +259,6 @@ fn assert_unreachable<T>(result: Result<T, RedisFilterError>, port: u16, reason:
     }
 }
 
-#[test]
 fn a_server_that_does_not_answer_is_given_up() {
     let port = free_port();
     let started = Instant::now();
@@ -258,9 +274,8 @@ fn a_server_that_does_not_answer_is_given_up() {
     assert!(started.elapsed() < Duration::from_secs(3));
 }
 
-#[test]
 fn a_claim_without_an_answer_is_reported() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let short = Duration::from_millis(200);
     let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
     let mut filter = create(&address, "f", &small());
@@ -280,9 +295,8 @@ fn a_claim_without_an_answer_is_reported() {
 }
 
 /// Keys that are there are read, and cost no claim. While most keys are new, they are claimed at once.
-#[test]
 fn keys_are_claimed_where_a_read_does_not_find_them() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let keys: Vec<u64> = (0..40_000).collect();
     let mut new = vec![false; keys.len()];
     let mut first = create(&server.address(), "f", &small());
@@ -304,9 +318,8 @@ fn keys_are_claimed_where_a_read_does_not_find_them() {
     assert!(server.calls("getrange") < reads + 3);
 }
 
-#[test]
 fn a_read_without_an_answer_claims_nothing() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let address = server.address().patience(Duration::from_millis(300)).response_timeout(Duration::from_millis(100));
     let mut filter = create(&address, "f", &small());
     let keys: Vec<u64> = (0..1000).collect();
@@ -320,9 +333,8 @@ fn a_read_without_an_answer_claims_nothing() {
     assert_eq!(filter.insert_batch(&keys, &mut new), Ok(500));
 }
 
-#[test]
 fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let mut filter = create(&server.address(), "f", &roomy());
     let keys: Vec<u64> = (0..1000).collect();
     assert_eq!(filter.insert_batch(&keys, &mut [false; 1000]), Ok(1000));
@@ -332,9 +344,8 @@ fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
     assert_eq!(filter.uncertain(), 0);
 }
 
-#[test]
 fn addresses_of_all_kinds_lead_to_the_server() {
-    let Some(server) = Server::start("--unixsocket socket") else { return };
+    let server = Server::start("--unixsocket socket");
     let port = server.port;
     create(&server.address(), "f", &small()).insert(&1).unwrap();
     let socket = server.folder.path().join("socket").display().to_string();
@@ -353,9 +364,8 @@ fn addresses_of_all_kinds_lead_to_the_server() {
     assert_eq!(error, RedisFilterError::NotFound { name: "f".to_owned() });
 }
 
-#[test]
 fn clients_that_create_a_filter_at_once_share_it() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let meeting = Barrier::new(4);
     let claims = thread::scope(|scope| {
         let clients: Vec<_> = (0..4)
@@ -384,9 +394,8 @@ fn clients_that_create_a_filter_at_once_share_it() {
     assert_eq!(error, RedisFilterError::Seed { name: "g".to_owned() });
 }
 
-#[test]
 fn stats_tell_how_full_it_is() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let mut filter = create(&server.address(), "f", &roomy());
     let plan = filter.plan();
     let stats = filter.stats().unwrap();
@@ -402,9 +411,8 @@ fn stats_tell_how_full_it_is() {
     assert_eq!(stats.stored_bytes, 40 << 20);
 }
 
-#[test]
 fn a_deleted_filter_leaves_nothing() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let mut filter = create(&server.address(), "f", &roomy());
     create(&server.address(), "ff", &small()).insert(&1).unwrap();
     filter.insert_batch(&(0..1000).collect::<Vec<u64>>(), &mut [false; 1000]).unwrap();
@@ -416,9 +424,8 @@ fn a_deleted_filter_leaves_nothing() {
     assert_eq!(create(&server.address(), "f", &small()).insert(&1), Ok(true));
 }
 
-#[test]
 fn a_script_that_runs_is_waited_for() {
-    let Some(server) = Server::start("--lua-time-limit 50") else { return };
+    let server = Server::start("--lua-time-limit 50");
     let mut filter = create(&server.address(), "f", &small());
     filter.insert(&0).unwrap();
     let runtime = crate::tasks::runtime();
@@ -474,9 +481,8 @@ fn is_busy(server: &Server) -> bool {
     redis::cmd("GET").arg("x").exec(&mut connection).is_err()
 }
 
-#[test]
 fn a_server_with_too_many_clients_is_named_and_waited_for() {
-    let Some(server) = Server::start("--maxclients 10") else { return };
+    let server = Server::start("--maxclients 10");
     let mut filter = create(&server.address(), "f", &small());
     filter.insert(&0).unwrap();
     let client = redis::Client::open(server.url()).unwrap();
@@ -497,9 +503,8 @@ fn a_server_with_too_many_clients_is_named_and_waited_for() {
     assert_eq!(other.uncertain(), 0);
 }
 
-#[test]
 fn a_call_ends_soon_when_it_is_told_to() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let flag = Arc::new(AtomicBool::new(false));
     let mut filter = create(&server.address().end_when(Arc::clone(&flag)), "f", &small());
     filter.insert(&0).unwrap();
@@ -522,9 +527,8 @@ fn a_call_ends_soon_when_it_is_told_to() {
     server.signal("CONT");
 }
 
-#[test]
 fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let end = Arc::new(AtomicBool::new(false));
     let question = Arc::clone(&end);
     let address = server.address().end_if(move || question.load(Ordering::Relaxed));
@@ -549,9 +553,8 @@ fn a_call_ends_if_a_question_says_so_and_the_next_goes_on() {
     assert_eq!(filter.contains(&0), Ok(true));
 }
 
-#[test]
 fn an_answer_in_single_bytes_has_no_more_time_than_another() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let proxy = Proxy::start(server.port, 1);
     let short = Duration::from_millis(500);
     let mut filter =

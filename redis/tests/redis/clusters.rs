@@ -1,10 +1,22 @@
 //! Clusters: nodes that crash, slots that move, replicas.
 
+use crate::harness::tests;
 use crate::servers::{Cluster, Server, eventually};
 use crate::{Tally, create, roomy, small};
 use bloomline_redis::{RedisBloomFilter, RedisServer};
 use std::thread;
 use std::time::{Duration, Instant};
+
+tests! {
+    clients_of_a_cluster_claim_each_key_once_while_slots_move,
+    no_key_is_lost_where_a_node_crashes,
+    #[ignore = "takes a minute"] no_key_is_lost_where_nodes_crash_for_long,
+    no_key_is_lost_where_a_replica_takes_over,
+    replicas_answer_queries_if_asked,
+    replicas_are_waited_for_if_asked,
+    claims_that_a_failover_forgets_are_made_again,
+    a_server_that_restarts_is_waited_for_with_replicas_too,
+}
 
 /// Where a shard of a filter is.
 fn home(cluster: &Cluster, name: &str, shard: u32) -> (u16, usize) {
@@ -22,9 +34,8 @@ fn spread_name(cluster: &Cluster) -> String {
     (0..).map(|i| format!("f{i}")).find(spread).unwrap()
 }
 
-#[test]
 fn clients_of_a_cluster_claim_each_key_once_while_slots_move() {
-    let Some(cluster) = Cluster::start(3, false) else { return };
+    let cluster = Cluster::start(3, false);
     let name = spread_name(&cluster);
     for clients in [2, 4] {
         let tally = Tally::new(40_000);
@@ -52,7 +63,7 @@ fn clients_of_a_cluster_claim_each_key_once_while_slots_move() {
 
 /// A node crashes and comes back some time later.
 fn check_crash(rounds: usize, down: Duration) {
-    let Some(mut cluster) = Cluster::start(3, false) else { return };
+    let mut cluster = Cluster::start(3, false);
     let name = spread_name(&cluster);
     let address = cluster.address();
     for round in 0..rounds {
@@ -72,22 +83,18 @@ fn check_crash(rounds: usize, down: Duration) {
     }
 }
 
-#[test]
 fn no_key_is_lost_where_a_node_crashes() {
     check_crash(1, Duration::from_millis(300));
 }
 
-#[test]
-#[ignore = "takes a minute"]
 fn no_key_is_lost_where_nodes_crash_for_long() {
     // Shorter and longer than it takes the others to notice.
     check_crash(3, Duration::from_millis(100));
     check_crash(2, Duration::from_secs(5));
 }
 
-#[test]
 fn no_key_is_lost_where_a_replica_takes_over() {
-    let Some(cluster) = Cluster::start(1, true) else { return };
+    let cluster = Cluster::start(1, true);
     let tally = Tally::new(60_000);
     let filter = create(&cluster.address(), "f", &roomy());
     tally.insert_by(&filter, 2, 250, || {
@@ -102,9 +109,8 @@ fn no_key_is_lost_where_a_replica_takes_over() {
     assert_eq!(later.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
 }
 
-#[test]
 fn replicas_answer_queries_if_asked() {
-    let Some(cluster) = Cluster::start(1, true) else { return };
+    let cluster = Cluster::start(1, true);
     let [primary, replica] = &cluster.nodes[..] else { unreachable!() };
     let mut filter = create(&cluster.address(), "f", &roomy());
     let keys: Vec<u64> = (0..3000).collect();
@@ -138,9 +144,8 @@ fn replicas_answer_queries_if_asked() {
     assert!((3003..=3007).contains(&replica.calls("bitfield")), "{}", replica.calls("bitfield"));
 }
 
-#[test]
 fn replicas_are_waited_for_if_asked() {
-    let Some(primary) = Server::start("") else { return };
+    let primary = Server::start("");
     let wait = Duration::from_millis(200);
     let mut filter = create(&primary.address().wait_for_replicas(1, wait), "f", &roomy());
     let keys: Vec<u64> = (0..3000).collect();
@@ -150,7 +155,7 @@ fn replicas_are_waited_for_if_asked() {
     assert_eq!(filter.insert_batch(alone, &mut [false; 1000]), Ok(1000));
     assert!(started.elapsed() >= wait);
     assert_eq!((filter.unconfirmed(), filter.uncertain(), primary.calls("wait")), (1000, 0, 2));
-    let Some(replica) = Server::start(&format!("--replicaof 127.0.0.1 {}", primary.port)) else { return };
+    let replica = Server::start(&format!("--replicaof 127.0.0.1 {}", primary.port));
     eventually("it follows", || replica.tell::<String>("INFO replication").contains("master_link_status:up"));
     assert_eq!(filter.insert_batch(together, &mut [false; 2000]), Ok(2000));
     // Keys that are seen need no replica.
@@ -162,9 +167,8 @@ fn replicas_are_waited_for_if_asked() {
 
 /// A primary dies after it answered claims, and no replica has heard of them. Without the wait, another client would be told
 /// that the keys are new.
-#[test]
 fn claims_that_a_failover_forgets_are_made_again() {
-    let Some(mut cluster) = Cluster::start(1, true) else { return };
+    let mut cluster = Cluster::start(1, true);
     let address = cluster.address().wait_for_replicas(1, Duration::from_secs(3));
     let mut filter = create(&address, "f", &small());
     assert_eq!(filter.insert(&7000), Ok(true));
@@ -192,9 +196,8 @@ fn claims_that_a_failover_forgets_are_made_again() {
 }
 
 /// A server that loads its data or runs a script refuses `WAIT` as it refuses the claims.
-#[test]
 fn a_server_that_restarts_is_waited_for_with_replicas_too() {
-    let Some(mut server) = Server::start("--appendonly yes --appendfsync always") else { return };
+    let mut server = Server::start("--appendonly yes --appendfsync always");
     let mut filter = create(&server.address().wait_for_replicas(1, Duration::from_millis(100)), "f", &small());
     assert_eq!(filter.insert(&7000u64), Ok(true));
     // Some data, so that it takes a while to load.

@@ -1,10 +1,19 @@
 //! What servers refuse, and how the caller is told.
 
+use crate::harness::tests;
 use crate::servers::{Cluster, Server};
 use crate::{Tally, create, failed, roomy, small};
 use bloomline_redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use std::fs;
+
+tests! {
+    passwords_and_rights_are_asked_for,
+    a_user_needs_no_more_than_the_rights_that_the_guide_lists,
+    filters_are_told_apart,
+    a_full_server_takes_the_rest_later,
+    a_replica_takes_no_keys,
+}
 
 /// Opens with both kinds of clients, which must say the same.
 fn open(url: &str, name: &str) -> Result<RedisBloomFilter, RedisFilterError> {
@@ -19,9 +28,8 @@ fn open(url: &str, name: &str) -> Result<RedisBloomFilter, RedisFilterError> {
     filter
 }
 
-#[test]
 fn passwords_and_rights_are_asked_for() {
-    let Some(server) = Server::start("--requirepass hush") else { return };
+    let server = Server::start("--requirepass hush");
     let host = format!("127.0.0.1:{}", server.port);
     assert!(open(&format!("redis://:hush@{host}"), "f").unwrap().insert(&1).unwrap());
     for (user, said) in [("", "NOAUTH"), (":guess@", "authentication failed"), ("me:hush@", "authentication failed")] {
@@ -29,7 +37,7 @@ fn passwords_and_rights_are_asked_for() {
         assert!(matches!(&error, Denied { node, message } if *node == host && message.contains(said)), "{error:?}");
         assert!(!["guess", "hush"].iter().any(|password| error.to_string().contains(password)), "{error}");
     }
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let host = format!("127.0.0.1:{}", server.port);
     for (user, rights) in [("reader", "-bitfield"), ("outsider", "-cluster"), ("writer", "-get")] {
         server.tell::<()>(&format!("ACL SETUSER {user} on >hush ~* &* +@all {rights}"));
@@ -55,9 +63,8 @@ fn rights() -> String {
     line.expect("the guide has the line").to_owned()
 }
 
-#[test]
 fn a_user_needs_no_more_than_the_rights_that_the_guide_lists() {
-    let Some(cluster) = Cluster::start(2, false) else { return };
+    let cluster = Cluster::start(2, false);
     for node in &cluster.nodes {
         node.tell::<()>(&format!("ACL SETUSER crawler on >secret {}", rights()));
     }
@@ -88,9 +95,8 @@ fn a_user_needs_no_more_than_the_rights_that_the_guide_lists() {
     }
 }
 
-#[test]
 fn filters_are_told_apart() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let (address, url) = (server.address(), server.url());
     let error = failed(RedisBloomFilter::open(&address, "f"), &["\"f\"", "create it"]);
     assert_eq!(error, NotFound { name: "f".to_owned() });
@@ -128,9 +134,8 @@ fn filters_are_told_apart() {
     assert_eq!(failed(filter.stats(), &[]), NotBloomline { key });
 }
 
-#[test]
 fn a_full_server_takes_the_rest_later() {
-    let Some(server) = Server::start("--maxmemory-policy noeviction") else { return };
+    let server = Server::start("--maxmemory-policy noeviction");
     let mut filter = create(&server.address(), "f", &roomy());
     // Room for one of the three shards: the next goes beyond it, and then nothing goes.
     let used = server.figure("used_memory");
@@ -155,9 +160,8 @@ fn a_full_server_takes_the_rest_later() {
     assert_eq!(filter.uncertain(), 0);
 }
 
-#[test]
 fn a_replica_takes_no_keys() {
-    let (Some(primary), Some(replica)) = (Server::start(""), Server::start("")) else { return };
+    let [primary, replica] = [(); 2].map(|()| Server::start(""));
     create(&primary.address(), "f", &small()).insert(&1).unwrap();
     replica.tell::<()>(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
     crate::servers::eventually("it follows", || replica.tell::<u64>("DBSIZE") == 2);

@@ -1,11 +1,29 @@
 //! Filters that are removed, evicted, lost or made anew beneath their clients.
 
+use crate::harness::tests;
 use crate::servers::{Cluster, Server};
 use crate::{create, failed, roomy, small};
 use bloomline_redis::RedisFilterError::{Gone, Remains, Replaced};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+tests! {
+    a_client_of_an_emptied_server_stops,
+    a_part_that_is_evicted_is_missed,
+    figures_and_copies_of_a_lost_filter_are_errors,
+    a_query_misses_them_too,
+    a_roomy_filter_is_removed_whole,
+    a_filter_without_its_description_is_not_denied,
+    no_filter_is_written_over_what_another_left,
+    a_filter_that_was_made_anew_is_another,
+    a_server_that_came_back_empty_is_told_at_once,
+    an_emptied_node_of_a_cluster_is_missed,
+    filters_without_marks_stay_open_to_all,
+    tasks_miss_a_filter_too,
+    a_look_costs_no_round_trip,
+    a_server_that_may_evict_is_named,
+}
 
 /// More than the time after which a client looks.
 const PERIOD: Duration = Duration::from_millis(1100);
@@ -42,18 +60,16 @@ fn replaced(part: &str) -> RedisFilterError {
     Replaced { name: "f".to_owned(), key: format!("cbf:{{f:{part}}}") }
 }
 
-#[test]
 fn a_client_of_an_emptied_server_stops() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let mut filter = client(&server);
     server.tell::<()>("FLUSHALL");
     let error = until_failure(&mut filter);
     assert!(matches!(error, Gone { .. }) && error.to_string().contains("start again"), "{error:?}");
 }
 
-#[test]
 fn a_part_that_is_evicted_is_missed() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     for part in ["0", "1", "2"] {
         let mut filter = client(&server);
         server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
@@ -74,9 +90,8 @@ fn a_part_that_is_evicted_is_missed() {
 }
 
 /// A filter that is lost looks empty, and must not be taken for that.
-#[test]
 fn figures_and_copies_of_a_lost_filter_are_errors() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     for known in [true, false] {
         let mut filter = client(&server);
         if !known {
@@ -89,9 +104,8 @@ fn figures_and_copies_of_a_lost_filter_are_errors() {
     }
 }
 
-#[test]
 fn a_query_misses_them_too() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     for part in ["1", "meta"] {
         client(&server);
         let mut reader = RedisBloomFilter::open(&server.address(), "f").unwrap();
@@ -105,9 +119,8 @@ fn a_query_misses_them_too() {
 }
 
 /// Shards that nobody wrote to are no end.
-#[test]
 fn a_roomy_filter_is_removed_whole() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let size = bloomline::BloomFilter::builder().memory(20 << 30).probes(8);
     let mut filter = create(&server.address(), "f", &size);
     // In the last of 1280 shards.
@@ -117,9 +130,8 @@ fn a_roomy_filter_is_removed_whole() {
     assert_eq!(server.tell::<u64>("DBSIZE"), 0);
 }
 
-#[test]
 fn a_filter_without_its_description_is_not_denied() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     client(&server);
     server.tell::<()>("DEL cbf:{f:meta}");
     let remains = Remains { name: "f".to_owned() };
@@ -135,9 +147,8 @@ fn a_filter_without_its_description_is_not_denied() {
     client(&server);
 }
 
-#[test]
 fn no_filter_is_written_over_what_another_left() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     client(&server);
     // The description is lost, and the part that would have told.
     server.tell::<()>("DEL cbf:{f:meta} cbf:{f:0}");
@@ -148,9 +159,8 @@ fn no_filter_is_written_over_what_another_left() {
     assert_eq!(new, [false; 100]);
 }
 
-#[test]
 fn a_filter_that_was_made_anew_is_another() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     for size in [roomy(), roomy().memory(41 << 20), small()] {
         let mut old = client(&server);
         // A client that has not met the other shards yet.
@@ -171,9 +181,8 @@ fn a_filter_that_was_made_anew_is_another() {
     }
 }
 
-#[test]
 fn a_server_that_came_back_empty_is_told_at_once() {
-    let Some(mut server) = Server::start("") else { return };
+    let mut server = Server::start("");
     let mut filter = client(&server);
     server.kill();
     server.relaunch();
@@ -182,9 +191,8 @@ fn a_server_that_came_back_empty_is_told_at_once() {
     assert!(matches!(error, Gone { .. }), "{error:?}");
 }
 
-#[test]
 fn an_emptied_node_of_a_cluster_is_missed() {
-    let Some(cluster) = Cluster::start(3, false) else { return };
+    let cluster = Cluster::start(3, false);
     let homes = |name: &str| ["meta", "0", "1", "2"].map(|part| cluster.home(&format!("cbf:{{{name}:{part}}}")).1);
     // The description is on a node without shards.
     let name = (0..).map(|i| format!("f{i}")).find(|name| !homes(name)[1..].contains(&homes(name)[0])).unwrap();
@@ -197,9 +205,8 @@ fn an_emptied_node_of_a_cluster_is_missed() {
 }
 
 /// A description as it was before it had a number.
-#[test]
 fn filters_without_marks_stay_open_to_all() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     create(&server.address(), "f", &roomy());
     let line: String = server.tell("GET cbf:{f:meta}");
     let (old, _) = line.split_once(" made=").unwrap();
@@ -216,9 +223,8 @@ fn filters_without_marks_stay_open_to_all() {
     assert_eq!((until_failure(&mut filter), until_failure(&mut other)), (gone("2"), gone("2")));
 }
 
-#[test]
 fn tasks_miss_a_filter_too() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     crate::tasks::runtime().block_on(async {
         let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
         let keys: Vec<u64> = (0..100).collect();
@@ -241,9 +247,8 @@ fn tasks_miss_a_filter_too() {
     });
 }
 
-#[test]
 fn a_look_costs_no_round_trip() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let mut filter = client(&server);
     let keys: Vec<u64> = (1000..3000).collect();
     let gets = server.calls("get");
@@ -257,9 +262,8 @@ fn a_look_costs_no_round_trip() {
     assert_eq!(filter.check(), Ok(()));
 }
 
-#[test]
 fn a_server_that_may_evict_is_named() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let address = server.address();
     for (policy, named) in
         [("noeviction", false), ("allkeys-lru", true), ("volatile-lru", false), ("allkeys-random", true)]

@@ -1,4 +1,4 @@
-//! The shared filter against real servers. The tests that lack the server's program say so and pass, unless
+//! The shared filter against real servers. The tests that lack the server's program are ignored, unless
 //! `BLOOMLINE_REQUIRE_REDIS=1`.
 //!
 //! Which keys are false positives depends on the order of inserts, so where clients race the filters are so large that
@@ -8,6 +8,7 @@ mod blocking;
 mod client;
 mod clusters;
 mod errors;
+mod harness;
 mod lost;
 mod proxy;
 #[path = "../../../tests/python/mod.rs"]
@@ -18,8 +19,15 @@ mod tls;
 
 use bloomline::BloomFilter;
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisServer};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
+
+fn main() -> ExitCode {
+    let modules =
+        [blocking::tests, client::tests, clusters::tests, errors::tests, lost::tests, tasks::tests, tls::tests];
+    harness::run(modules.iter().flat_map(|tests| tests()).collect())
+}
 
 /// What a filter is made with.
 type Size = bloomline::Builder<BloomFilter>;

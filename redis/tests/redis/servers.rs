@@ -1,5 +1,6 @@
 //! Servers of the tests' own, each in a folder of its own and gone with it.
 
+use crate::harness;
 use bloomline_redis::RedisServer;
 use redis::{Client, Cmd, Connection, FromRedisValue};
 use std::env;
@@ -19,13 +20,12 @@ const LONG: Duration = Duration::from_secs(30);
 /// Slots of a cluster.
 const SLOTS: usize = 16384;
 
-/// What a test needs; without it the test is skipped, or fails where it is required.
-pub fn needed(program: Option<&'static str>, name: &str) -> Option<&'static str> {
-    if program.is_none() {
+/// What a test needs; without it the test is ignored, or fails where it is required.
+pub fn needed(program: Option<&'static str>, name: &'static str) -> &'static str {
+    program.unwrap_or_else(|| {
         assert!(env::var_os("BLOOMLINE_REQUIRE_REDIS").is_none_or(|value| value != "1"), "no {name}");
-        eprintln!("skipped: no {name}");
-    }
-    program
+        harness::ignored(name)
+    })
 }
 
 /// The first of these programs that can be run.
@@ -38,7 +38,7 @@ pub fn program(names: &[&'static str], version: &str) -> Option<&'static str> {
     names.iter().copied().find(runs)
 }
 
-fn redis_server() -> Option<&'static str> {
+fn redis_server() -> &'static str {
     static FOUND: OnceLock<Option<&str>> = OnceLock::new();
     let find = || match env::var("BLOOMLINE_REDIS_SERVER") {
         Ok(path) => Some(&*path.leak()),
@@ -86,16 +86,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one with these options; `None` if there is no such program.
-    pub fn start(options: &str) -> Option<Self> {
-        let server = Self::launch(options)?;
+    /// Starts one with these options.
+    pub fn start(options: &str) -> Self {
+        let server = Self::launch(options);
         server.await_answer();
-        Some(server)
+        server
     }
 
     /// Starts one and does not wait until it answers.
-    pub fn launch(options: &str) -> Option<Self> {
-        redis_server()?;
+    pub fn launch(options: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
         // Replicas get their copy at once, and not after some seconds in which others may ask for it too.
@@ -107,7 +106,7 @@ impl Server {
         let options = options.replace("PORT", &port.to_string());
         arguments.extend(options.split(' ').filter(|word| !word.is_empty()).map(str::to_owned));
         let child = spawn(&arguments, folder.path());
-        Some(Self { arguments, folder, port, child })
+        Self { arguments, folder, port, child }
     }
 
     pub fn await_answer(&self) {
@@ -185,7 +184,7 @@ impl Drop for Server {
 
 fn spawn(arguments: &[String], folder: &Path) -> Child {
     let log = File::options().create(true).append(true).open(folder.join("log")).unwrap();
-    let mut command = Command::new(redis_server().expect("it was found"));
+    let mut command = Command::new(redis_server());
     command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
     command.spawn().unwrap()
 }
@@ -201,10 +200,10 @@ impl Cluster {
     /// acknowledged. With `everysec` an answer may go out before the command is written.
     const OPTIONS: &str = "--cluster-enabled yes --cluster-node-timeout 2000 --appendonly yes --appendfsync always";
 
-    /// Starts so many primaries, each with a replica if wanted; `None` if there is no such program.
-    pub fn start(primaries: usize, replicas: bool) -> Option<Self> {
+    /// Starts so many primaries, each with a replica if wanted.
+    pub fn start(primaries: usize, replicas: bool) -> Self {
         let count = if replicas { 2 * primaries } else { primaries };
-        let nodes = (0..count).map(|_| Server::launch(Self::OPTIONS)).collect::<Option<Vec<_>>>()?;
+        let nodes: Vec<_> = (0..count).map(|_| Server::launch(Self::OPTIONS)).collect();
         nodes.iter().for_each(Server::await_answer);
         for (i, node) in nodes.iter().enumerate() {
             node.tell::<()>(&format!("CLUSTER SET-CONFIG-EPOCH {}", i + 1));
@@ -227,7 +226,7 @@ impl Cluster {
                 node.tell::<String>("INFO replication").contains("master_link_status:up")
             });
         }
-        Some(cluster)
+        cluster
     }
 
     /// Until all know all.

@@ -1,5 +1,6 @@
 //! The asynchronous filter.
 
+use crate::harness::tests;
 use crate::proxy::Proxy;
 use crate::servers::{Cluster, Server};
 use crate::{Tally, failed, roomy, small};
@@ -9,6 +10,18 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
+
+tests! {
+    it_answers_as_a_local_filter_and_has_its_bits,
+    tasks_that_race_claim_each_key_once,
+    tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves,
+    #[ignore = "takes half a minute"] no_key_is_lost_where_a_node_crashes,
+    a_full_server_takes_the_rest_later,
+    no_key_is_lost_where_connections_break,
+    #[ignore = "takes a minute"] no_key_is_lost_where_connections_break_for_long,
+    a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt,
+    a_claim_without_an_answer_is_reported,
+}
 
 pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
@@ -43,9 +56,8 @@ fn insert_by(address: &RedisServer, tally: &Arc<Tally>, clients: u64, size: usiz
     });
 }
 
-#[test]
 fn it_answers_as_a_local_filter_and_has_its_bits() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     // In a task, which takes only futures that can move between threads.
     let runtime = runtime();
     let check = runtime.spawn(async move {
@@ -87,9 +99,8 @@ fn it_answers_as_a_local_filter_and_has_its_bits() {
     runtime.block_on(check).unwrap();
 }
 
-#[test]
 fn tasks_that_race_claim_each_key_once() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     for (clients, size) in [(2, 250), (4, 250), (4, 5000), (8, 1)] {
         let tally = Arc::new(Tally::new(if size == 1 { 1000 } else { 20_000 }));
         server.tell::<()>("FLUSHALL");
@@ -98,9 +109,8 @@ fn tasks_that_race_claim_each_key_once() {
     }
 }
 
-#[test]
 fn tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves() {
-    let Some(cluster) = Cluster::start(3, false) else { return };
+    let cluster = Cluster::start(3, false);
     let tally = Arc::new(Tally::new(40_000));
     thread::scope(|scope| {
         scope.spawn(|| insert_by(&cluster.address(), &tally, 4, 500, || {}));
@@ -112,11 +122,9 @@ fn tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves() {
     assert!(cluster.nodes.iter().any(|node| node.calls("asking") > 0), "no client came while the slot moved");
 }
 
-#[test]
-#[ignore = "takes half a minute"]
 fn no_key_is_lost_where_a_node_crashes() {
     for down in [Duration::from_millis(200), Duration::from_secs(4)] {
-        let Some(mut cluster) = Cluster::start(3, false) else { return };
+        let mut cluster = Cluster::start(3, false);
         let address = cluster.address();
         let tally = Arc::new(Tally::new(60_000));
         let victim = cluster.home("cbf:{f:1}").1;
@@ -131,9 +139,8 @@ fn no_key_is_lost_where_a_node_crashes() {
     }
 }
 
-#[test]
 fn a_full_server_takes_the_rest_later() {
-    let Some(server) = Server::start("--maxmemory-policy noeviction") else { return };
+    let server = Server::start("--maxmemory-policy noeviction");
     runtime().block_on(async {
         let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
         let used = server.figure("used_memory");
@@ -157,7 +164,7 @@ fn a_full_server_takes_the_rest_later() {
 
 /// Tasks whose connections break.
 fn check_chaos(seed: u64, clients: u64, keys: u64) {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let proxy = Proxy::start(server.port, seed);
     let tally = Arc::new(Tally::new(keys));
     insert_by(&proxy.address(), &tally, clients, 200, || proxy.break_connections());
@@ -165,23 +172,19 @@ fn check_chaos(seed: u64, clients: u64, keys: u64) {
     assert!(proxy.cuts() > 0 && tally.uncertain() > 0, "{} cuts, {} uncertain", proxy.cuts(), tally.uncertain());
 }
 
-#[test]
 fn no_key_is_lost_where_connections_break() {
     check_chaos(1, 2, 6000);
     check_chaos(2, 4, 6000);
 }
 
-#[test]
-#[ignore = "takes a minute"]
 fn no_key_is_lost_where_connections_break_for_long() {
     for seed in 30..40 {
         check_chaos(seed, 1 + seed % 4, 20_000);
     }
 }
 
-#[test]
 fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     runtime().block_on(async {
         let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
         let keys: Vec<u64> = (0..1000).collect();
@@ -193,9 +196,8 @@ fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
     });
 }
 
-#[test]
 fn a_claim_without_an_answer_is_reported() {
-    let Some(server) = Server::start("") else { return };
+    let server = Server::start("");
     let short = Duration::from_millis(200);
     let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
     runtime().block_on(async {

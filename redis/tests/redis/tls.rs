@@ -1,5 +1,6 @@
 //! Encrypted connections.
 
+use crate::harness::tests;
 use crate::servers::{Server, needed, program};
 use crate::small;
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
@@ -7,6 +8,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs};
+
+tests! {
+    servers_are_trusted_by_their_certificates,
+}
 
 /// Names the server to the processes that the test starts: the certificates that one trusts are told by its
 /// environment.
@@ -55,20 +60,19 @@ fn is_trusted(url: &str) -> bool {
     false
 }
 
-#[test]
 fn servers_are_trusted_by_their_certificates() {
     if let Ok(url) = env::var(URL) {
         println!("trusted: {}", is_trusted(&url));
         return;
     }
-    let Some(_) = needed(program(&["openssl"], "version"), "openssl") else { return };
+    needed(program(&["openssl"], "version"), "openssl");
     let folder = tempfile::tempdir().unwrap();
     let [ours, others] = ["ours", "others"].map(|name| folder.path().join(name));
     certify(&ours);
     certify(&others);
     let [key, cert] = ["key.pem", "cert.pem"].map(|name| ours.join(name).display().to_string());
     let files = format!("--tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert} --tls-auth-clients no");
-    let Some(server) = Server::launch(&format!("--port 0 --tls-port PORT {files}")) else { return };
+    let server = Server::launch(&format!("--port 0 --tls-port PORT {files}"));
     crate::servers::eventually("it listens", || std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
     // By an authority that the system does not know.
     let url = format!("rediss://127.0.0.1:{}", server.port);

@@ -1,0 +1,43 @@
+//! Runs tests as the usual harness does, and says of those that lack a program that they were ignored, and why. The usual one
+//! would have to know that when they are compiled.
+
+use libtest_mimic::{Arguments, Completion, Trial};
+use std::panic::{catch_unwind, resume_unwind};
+use std::process::ExitCode;
+
+/// The tests of a module. One that is missing in its list is reported by the compiler: nobody calls it.
+macro_rules! tests {
+    ($($(#[ignore = $reason:literal])? $name:ident),* $(,)?) => {
+        pub(crate) fn tests() -> Vec<libtest_mimic::Trial> {
+            vec![$($crate::harness::test(concat!(module_path!(), "::", stringify!($name)), $name, concat!($($reason)?))),*]
+        }
+    };
+}
+pub(crate) use tests;
+
+/// What ends a test that lacks a program.
+struct Missing(&'static str);
+
+/// Ends the test, as ignored: it needs this program, which is missing.
+pub fn ignored(program: &'static str) -> ! {
+    // Unlike a panic it prints nothing.
+    resume_unwind(Box::new(Missing(program)))
+}
+
+/// A test by its path. With a reason it is ignored unless it is asked for.
+pub fn test(path: &str, test: fn(), ignored: &str) -> Trial {
+    let (_, name) = path.split_once("::").expect("the crate is first");
+    let run = move || {
+        let Err(payload) = catch_unwind(test) else { return Ok(Completion::Completed) };
+        match payload.downcast::<Missing>() {
+            Ok(missing) => Ok(Completion::ignored_with(format!("no {}", missing.0))),
+            Err(payload) => resume_unwind(payload),
+        }
+    };
+    Trial::ignorable_test(name, run).with_kind(ignored).with_ignored_flag(!ignored.is_empty())
+}
+
+/// Runs those that the arguments of the process name.
+pub fn run(tests: Vec<Trial>) -> ExitCode {
+    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
+}
