@@ -26,131 +26,72 @@ macro_rules! errors {
 
 errors! {
     Open { input: String, source: io::Error } => "cannot open {input}: {source}";
-    NoFile { folder: String } =>
-        "no file is found in the directory {folder}; see --glob, and --hidden and --follow for what is left out";
-    Loop { link: String, folder: String } =>
-        "cannot follow {link}: it leads back to {folder}, which it is in; remove the link, or leave out --follow";
+    NoFile { folder: String } => "no file is found in the directory {folder}; see --glob, and --hidden and --follow for what is left out";
+    Loop { link: String, folder: String } => "cannot follow {link}: it leads back to {folder}, which it is in; remove the link, or leave out --follow";
     EmptyList { list: String } => "no input is named in {list}, the list of --files-from; name one on each line";
-    ListWithNul { list: String } =>
-        "cannot read {list}, the list of --files-from: there are NULs in it; give -z if they end names, and lines of the inputs too";
+    ListWithNul { list: String } => "cannot read {list}, the list of --files-from: there are NULs in it; give -z if they end names, and lines of the inputs too";
     StdinTwice => "standard input cannot be an input and the list of --files-from at once; name another file for one of them";
-    ForeignInput { format: &'static str } =>
-        "it is in the format of {format}, which is not supported; decompress it, or compress it with gzip, zstd, xz or bzip2";
+    ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; decompress it, or compress it with gzip, zstd, xz or bzip2";
     Padding => "after the zeros that end a gzip file comes something else";
     LongLine { bytes: usize } => "the next line has more than {bytes} bytes, and memory for more cannot be had";
-    Estimate { input: String, source: io::Error } =>
-        "cannot estimate how many lines {input} has: {source}; give the number of distinct lines with -n";
-    KeysUnknown { input: String } =>
-        "cannot tell how many lines {input} has, because it is not a file; give the number of distinct lines \
-         with -n";
-    Again { source: io::Error } =>
-        "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines \
-         with -n";
-    Outgrown =>
-        "cannot save the filter: the inputs have more lines than was estimated, and no file has several filters of an estimate; give \
-         the number of distinct lines with -n";
+    Estimate { input: String, source: io::Error } => "cannot estimate how many lines {input} has: {source}; give the number of distinct lines with -n";
+    KeysUnknown { input: String } => "cannot tell how many lines {input} has, because it is not a file; give the number of distinct lines with -n";
+    Again { source: io::Error } => "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines with -n";
+    Outgrown => "cannot save the filter: the inputs have more lines than was estimated, and no file has several filters of an estimate; give the number of distinct lines with -n";
     Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
 
-    NeverFull { max_fpr: f64 } =>
-        "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out \
-         --max-fpr, or plan a size with -n or --memory";
-    MaxFprBelow { max_fpr: f64, fpr: f64 } =>
-        "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before the lines are in that it is made \
-         for; give -p {max_fpr} or a lower rate";
+    NeverFull { max_fpr: f64 } => "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out --max-fpr, or plan a size with -n or --memory";
+    MaxFprBelow { max_fpr: f64, fpr: f64 } => "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before the lines are in that it is made for; give -p {max_fpr} or a lower rate";
     GrowInMemory => "a filter with --memory cannot grow; leave out --memory, or choose --when-full warn or stop";
     PlanOfTwo => "plan needs two of -n KEYS, -p RATE and --memory SIZE and computes the third; --table needs none of them";
     Build { error: BuildError } => "{error}";
-    NoMemory { bytes: usize } =>
-        "the system has no {bytes} bytes of memory for the filter; choose a larger rate -p, or a smaller -n or --memory";
-    Full { line: String, keys: u64, fpr: f64 } =>
-        "stopped at {line}: the filter is full with {keys} distinct lines, at a false-positive rate of {fpr}; make it larger \
-         with -n or --memory, or let it grow with --when-full grow";
+    NoMemory { bytes: usize } => "the system has no {bytes} bytes of memory for the filter; choose a larger rate -p, or a smaller -n or --memory";
+    Full { line: String, keys: u64, fpr: f64 } => "stopped at {line}: the filter is full with {keys} distinct lines, at a false-positive rate of {fpr}; make it larger with -n or --memory, or let it grow with --when-full grow";
     Exact { source: io::Error } => "cannot keep the hashes of --exact in a temporary file: {source}; set TMPDIR to another folder";
     Thread { source: io::Error } => "cannot start a thread: {source}; ask for fewer with -j";
 
     Load { error: FileError } => "cannot load the filter {}: {}", name(error), error.kind();
     Save { error: FileError } => "cannot save the filter {}: {}", name(error), error.kind();
-    OtherKeys { filter: PathBuf, has: String, asked: String } =>
-        "cannot use the filter {filter:?}: its keys are \"{has}\", and these options ask for \"{asked}\"; give the key options \
-         that it was made with, or choose another filter";
+    OtherKeys { filter: PathBuf, has: String, asked: String } => "cannot use the filter {filter:?}: its keys are \"{has}\", and these options ask for \"{asked}\"; give the key options that it was made with, or choose another filter";
     Merge { into: PathBuf, filter: PathBuf, source: MergeError } => "cannot merge {filter:?} into {into:?}: {source}";
-    MergeKeys { into: PathBuf, filter: PathBuf, ours: String, theirs: String } =>
-        "cannot merge {filter:?} into {into:?}: their keys are \"{theirs}\" and \"{ours}\"; merge only filters that were made \
-         with the same key options";
-    MergeScalable { filter: PathBuf } =>
-        "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged; build it with -n";
+    MergeKeys { into: PathBuf, filter: PathBuf, ours: String, theirs: String } => "cannot merge {filter:?} into {into:?}: their keys are \"{theirs}\" and \"{ours}\"; merge only filters that were made with the same key options";
+    MergeScalable { filter: PathBuf } => "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged; build it with -n";
 
-    Overwrite { input: String, output: String } =>
-        "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file, \
-         or leave this one out of a directory with --glob '!NAME'";
-    Locked { file: String } =>
-        "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";
-    Busy { filter: PathBuf } =>
-        "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
-    NotLock { filter: PathBuf, path: PathBuf } =>
-        "cannot use {filter:?}: its lock would be the file {path:?}, which holds something else; move that, or choose another file";
-    Existing { output: String, resume: &'static str } =>
-        "refusing to overwrite {output}: an earlier run wrote it; {resume}write to another folder, or give --force to lose it";
-    StopSideBySide =>
-        "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the filter grow \
-         with --when-full grow";
-    Meeting { first: String, second: String, output: String } =>
-        "cannot write to {output}: it would be the output of both {first} and {second}; name inputs whose outputs have names of \
-         their own, or run them apart";
-    Below { first: String, second: String, output: String } =>
-        "cannot write to {output}: it would be the output of {first}, and a folder for that of {second}; name inputs whose outputs \
-         have names of their own, or run them apart";
-    Nameless { input: String } =>
-        "cannot write the lines of {input} to a folder: only regular files have outputs of their own; write to one file with -o";
+    Overwrite { input: String, output: String } => "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file, or leave this one out of a directory with --glob '!NAME'";
+    Locked { file: String } => "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";
+    Busy { filter: PathBuf } => "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
+    NotLock { filter: PathBuf, path: PathBuf } => "cannot use {filter:?}: its lock would be the file {path:?}, which holds something else; move that, or choose another file";
+    Existing { output: String, resume: &'static str } => "refusing to overwrite {output}: an earlier run wrote it; {resume}write to another folder, or give --force to lose it";
+    StopSideBySide => "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the filter grow with --when-full grow";
+    Meeting { first: String, second: String, output: String } => "cannot write to {output}: it would be the output of both {first} and {second}; name inputs whose outputs have names of their own, or run them apart";
+    Below { first: String, second: String, output: String } => "cannot write to {output}: it would be the output of {first}, and a folder for that of {second}; name inputs whose outputs have names of their own, or run them apart";
+    Nameless { input: String } => "cannot write the lines of {input} to a folder: only regular files have outputs of their own; write to one file with -o";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
-    ForeignOutput { output: String, ending: String } =>
-        "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz or .bz2, or another ending \
-         for plain lines";
-    OtherCoding { output: String, ending: &'static str, asked: String } =>
-        "cannot write to {output} with --compress {asked}: its name ends as that of a .{ending} file does; choose another name, or \
-         leave out --compress";
-    Terminal { output: String } =>
-        "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
+    ForeignOutput { output: String, ending: String } => "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz or .bz2, or another ending for plain lines";
+    OtherCoding { output: String, ending: &'static str, asked: String } => "cannot write to {output} with --compress {asked}: its name ends as that of a .{ending} file does; choose another name, or leave out --compress";
+    Terminal { output: String } => "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
     Worker => "a thread that reads and writes has ended";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";
     ReaderGone => "cannot write to standard output: its reader is gone";
 
-    State { path: PathBuf, reason: String } =>
-        "cannot use the state {path:?}: {reason}; leave out the option that differs, or choose another state";
-    Unsaved { state: PathBuf } =>
-        "ended before the state {state:?} was saved: it is that of the last checkpoint, so the next run may print lines twice, and \
-         loses none";
-    Resume { path: PathBuf, reason: String } =>
-        "cannot resume from {path:?}: {reason}; to start another run with this state, leave out --resume and write to another \
-         file";
-    Emptied { output: String, known: String, resume: &'static str } =>
-        "refusing to empty {output}: it holds lines, and this run prints no line again that {known} knows; {resume}write to \
-         another file, append with >>, or give --force to lose these lines";
-    NoState { state: PathBuf, output: String } =>
-        "cannot resume: there is no state {state:?}, and {output} holds lines that a run from the beginning would empty; check \
-         the name of the state, or give --force to lose these lines";
-    NotCheckpoints { path: PathBuf } =>
-        "cannot keep checkpoints in {path:?}: it holds something else; move it, or choose another state";
-    ResumeStream =>
-        "only a run from files to files can be resumed; name the input files, and name the outputs with -o and --dupes, or with \
-         --output-dir";
-    Shorter { output: String, have: u64, want: u64 } =>
-        "cannot resume: {output} has {have} bytes, and had {want} at the checkpoint; to start over, remove the state";
+    State { path: PathBuf, reason: String } => "cannot use the state {path:?}: {reason}; leave out the option that differs, or choose another state";
+    Unsaved { state: PathBuf } => "ended before the state {state:?} was saved: it is that of the last checkpoint, so the next run may print lines twice, and loses none";
+    Resume { path: PathBuf, reason: String } => "cannot resume from {path:?}: {reason}; to start another run with this state, leave out --resume and write to another file";
+    Emptied { output: String, known: String, resume: &'static str } => "refusing to empty {output}: it holds lines, and this run prints no line again that {known} knows; {resume}write to another file, append with >>, or give --force to lose these lines";
+    NoState { state: PathBuf, output: String } => "cannot resume: there is no state {state:?}, and {output} holds lines that a run from the beginning would empty; check the name of the state, or give --force to lose these lines";
+    NotCheckpoints { path: PathBuf } => "cannot keep checkpoints in {path:?}: it holds something else; move it, or choose another state";
+    ResumeStream => "only a run from files to files can be resumed; name the input files, and name the outputs with -o and --dupes, or with --output-dir";
+    Shorter { output: String, have: u64, want: u64 } => "cannot resume: {output} has {have} bytes, and had {want} at the checkpoint; to start over, remove the state";
 
     Shared { error: Box<dyn std::error::Error + Send + Sync> } => "{error}";
-    NoSharedFilter { name: String } =>
-        "the server has no filter {name:?}; give -n to create it, and -p for another rate than 1e-6";
-    SharedOfRate =>
-        "-p alone does not size a shared filter; give -n too to create one, or neither to use an existing one";
-    Unprinted { lines: usize, source: Box<Error> } =>
-        "{source}; up to {lines} new lines are in the shared filter and were not printed";
-    UnprintedAtEnd =>
-        "ended before all was printed: lines that are in the shared filter may be missing in the output, and no run will print them";
+    NoSharedFilter { name: String } => "the server has no filter {name:?}; give -n to create it, and -p for another rate than 1e-6";
+    SharedOfRate => "-p alone does not size a shared filter; give -n too to create one, or neither to use an existing one";
+    Unprinted { lines: usize, source: Box<Error> } => "{source}; up to {lines} new lines are in the shared filter and were not printed";
+    UnprintedAtEnd => "ended before all was printed: lines that are in the shared filter may be missing in the output, and no run will print them";
     NotReset => "the filter was not removed, and nothing was done";
-    NoTerminal { source: io::Error } =>
-        "cannot ask before --reset, because there is no terminal: {source}; give --yes if you are sure";
+    NoTerminal { source: io::Error } => "cannot ask before --reset, because there is no terminal: {source}; give --yes if you are sure";
 }
 
 impl std::error::Error for Error {}

@@ -31,6 +31,14 @@ impl Figures {
         self.field(name, value);
     }
 
+    /// Adds a count, which people see only if there is anything to count.
+    pub fn unless_zero(&mut self, label: &str, name: &str, count: u64) {
+        self.field(name, count);
+        if count > 0 {
+            self.row(label, count);
+        }
+    }
+
     /// A line for each figure.
     pub fn text(&self) -> String {
         let width = self.rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0);

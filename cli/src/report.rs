@@ -26,18 +26,11 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
     figures.both("lines read", counts.lines, "lines", counts.lines);
     figures.both("unique", counts.unique, "unique", counts.unique);
     figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
-    figures.field("without_key", counts.faults);
-    if counts.faults > 0 {
-        figures.row("without a key", counts.faults);
-    }
-    left_out(figures, tally);
+    figures.unless_zero("without a key", "without_key", counts.faults);
+    figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
     if let Some(exact) = &seen.exact {
-        figures.both(
-            "taken back",
-            format!("{} that the filter took for repeats", counts.rescued()),
-            "taken_back",
-            counts.rescued(),
-        );
+        let rescued = counts.rescued();
+        figures.both("taken back", format!("{rescued} that the filter took for repeats"), "taken_back", rescued);
         figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
     } else {
         let lost = wrongly_dropped(&seen.set, tally);
@@ -54,11 +47,8 @@ fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, exact
     figures.both("kept", counts.unique, "kept", counts.unique);
     figures.both("shortened", units.shortened, "shortened", units.shortened);
     figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
-    figures.field("without_text", counts.faults);
-    if counts.faults > 0 {
-        figures.row("without a text", counts.faults);
-    }
-    left_out(figures, tally);
+    figures.unless_zero("without a text", "without_text", counts.faults);
+    figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
     let share = |part: u64, all: u64, what: &str| {
         format!("{part} of {all}{what} ({:.2} %)", 100.0 * part as f64 / all.max(1) as f64)
     };
@@ -90,17 +80,9 @@ pub fn of_build(set: &KeySet, tally: &Tally, file: &Path, elapsed: Duration) -> 
     figures.both("lines read", tally.counts.lines, "lines", tally.counts.lines);
     figures.both("new", tally.counts.inserted, "new", tally.counts.inserted);
     figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
-    left_out(&mut figures, tally);
+    figures.unless_zero("inputs left out", "inputs_left_out", tally.counts.left_out);
     add_state_and_speed(&mut figures, set, tally, None, Some(file), elapsed)?;
     Ok(figures)
-}
-
-fn left_out(figures: &mut Figures, tally: &Tally) {
-    let inputs = tally.counts.left_out;
-    figures.field("inputs_left_out", inputs);
-    if inputs > 0 {
-        figures.row("inputs left out", inputs);
-    }
 }
 
 /// Adds those of the set and of the time. Reads the whole filter, and looks up `sample` keys to measure its rate.

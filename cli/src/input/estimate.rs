@@ -156,17 +156,11 @@ fn keys(mut file: &File, end: u8, sampled: &Sampled) -> io::Result<Option<u64>> 
 /// How many bytes at the head of a compressed file the sample took, and the keys in it. What is broken is told when it is read.
 fn head(file: File, size: u64, end: u8, sampled: &Sampled) -> io::Result<(u64, u64)> {
     let read = Arc::default();
-    let mut contents = decode::contents(file, 0, Arc::clone(&read), WINDOW)?;
-    let (mut buffer, mut length, mut ended) = (vec![0; WHOLE], 0, false);
-    while length < WHOLE && !ended {
-        match contents.read(&mut buffer[length..]) {
-            Ok(0) => ended = true,
-            Ok(n) => length += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-    let keys = sampled.count(&buffer[..length], end, true, ended) as u64;
+    let contents = decode::contents(file, 0, Arc::clone(&read), WINDOW)?;
+    let mut buffer = Vec::new();
+    let whole = contents.take(WHOLE as u64).read_to_end(&mut buffer).is_ok();
+    let ended = whole && buffer.len() < WHOLE;
+    let keys = sampled.count(&buffer, end, true, ended) as u64;
     // Some of the last piece may wait in the decoder.
     let bytes = if ended { size } else { read.load(Relaxed).saturating_sub(WINDOW as u64 / 2).max(1) };
     Ok((bytes, keys))

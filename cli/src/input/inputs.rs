@@ -87,7 +87,6 @@ impl Input {
     /// Checks that a file can be opened, and is no directory and of no format that is not supported.
     fn check(path: PathBuf, read: &Arc<AtomicU64>) -> Result<Self, Error> {
         let stdin = files::is_standard(&path);
-        let name = files::input_name(&path);
         let open = || {
             let file = if stdin { io::stdin().as_fd().try_clone_to_owned()?.into() } else { File::open(&path)? };
             let metadata = file.metadata()?;
@@ -102,16 +101,13 @@ impl Input {
                 };
             Ok((file, metadata, compressed))
         };
-        match open() {
-            Ok((file, metadata, compressed)) => {
-                let file = (!metadata.is_file() || stdin).then_some((file, None));
-                let origin = Origin::new(name, &metadata);
-                let size = origin.is_regular().then_some(metadata.len());
-                let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-                Ok(Self { origin, path, file, size, compressed, modified, read: read.clone() })
-            }
-            Err(source) => Err(Error::Open { input: name, source }),
-        }
+        let (file, metadata, compressed) =
+            open().map_err(|source| Error::Open { input: files::input_name(&path), source })?;
+        let file = (!metadata.is_file() || stdin).then_some((file, None));
+        let origin = Origin::new(files::input_name(&path), &metadata);
+        let size = origin.is_regular().then_some(metadata.len());
+        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Ok(Self { origin, path, file, size, compressed, modified, read: read.clone() })
     }
 
     /// The same input once more, to be read after this one. Only a regular file can be.

@@ -4,9 +4,10 @@
 
 use memchr::memchr;
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -232,8 +233,8 @@ impl<'de> Visitor<'de> for Member<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(named) = members.next_key_seed(Named(self.0))? {
-            if named {
+        while let Some(Name(name)) = members.next_key()? {
+            if name == self.0 {
                 found = Some(members.next_value()?);
             } else {
                 members.next_value::<IgnoredAny>()?;
@@ -243,28 +244,10 @@ impl<'de> Visitor<'de> for Member<'_> {
     }
 }
 
-/// Tells whether a member's name is this one.
-struct Named<'t>(&'t str);
-
-impl<'de> DeserializeSeed<'de> for Named<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Named<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<bool, E> {
-        Ok(name == self.0)
-    }
-}
+/// A member's name. One without escapes is not copied.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Finds the element of an index.
 struct Element(Option<usize>);

@@ -1,7 +1,7 @@
 //! A run: sorted fingerprints in an unnamed temporary file, with the begin of each page in memory.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -128,34 +128,27 @@ impl Run {
 }
 
 struct Writer {
-    file: File,
+    file: BufWriter<File>,
     heads: Vec<u64>,
     entries: u64,
-    buffer: Vec<u8>,
 }
 
 impl Writer {
     fn new(file: File) -> Self {
-        Self { file, heads: Vec::new(), entries: 0, buffer: Vec::with_capacity(WRITTEN) }
+        Self { file: BufWriter::with_capacity(WRITTEN, file), heads: Vec::new(), entries: 0 }
     }
 
     fn push(&mut self, fingerprint: u128) -> io::Result<()> {
-        if self.buffer.len() == WRITTEN {
-            self.file.write_all(&self.buffer)?;
-            self.buffer.clear();
-        }
         if self.entries.is_multiple_of((PAGE / ENTRY) as u64) {
             self.heads.push(head(fingerprint));
         }
-        self.buffer.extend_from_slice(&fingerprint.to_le_bytes());
         self.entries += 1;
-        Ok(())
+        self.file.write_all(&fingerprint.to_le_bytes())
     }
 
     fn finish(mut self) -> io::Result<Run> {
-        self.file.write_all(&self.buffer)?;
         self.heads.shrink_to_fit();
-        Ok(Run { file: self.file, heads: self.heads, entries: self.entries })
+        Ok(Run { file: self.file.into_inner()?, heads: self.heads, entries: self.entries })
     }
 }
 
