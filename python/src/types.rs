@@ -47,26 +47,17 @@ impl Options {
         numbers || false_positive_rate.is_some() || key_name.is_some()
     }
 
+    /// Those that are given, by the builder's methods of the same names.
     pub(crate) fn builder<F>(self, mut builder: Builder<F>) -> Builder<F> {
-        if let Some(keys) = self.expected_keys {
-            builder = builder.expected_keys(keys);
+        macro_rules! take {
+            ($($name:ident)*) => {
+                $(if let Some(value) = self.$name {
+                    builder = builder.$name(value);
+                })*
+            };
         }
-        if let Some(rate) = self.false_positive_rate {
-            builder = builder.false_positive_rate(rate);
-        }
-        if let Some(bytes) = self.memory {
-            builder = builder.memory(bytes);
-        }
-        if let Some(probes) = self.probes {
-            builder = builder.probes(probes);
-        }
-        if let Some(seed) = self.seed {
-            builder = builder.seed(seed);
-        }
-        match self.key_name {
-            Some(name) => builder.key_name(name),
-            None => builder,
-        }
+        take!(expected_keys false_positive_rate memory probes seed key_name);
+        builder
     }
 }
 
