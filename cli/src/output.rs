@@ -171,7 +171,7 @@ impl Target {
         }
         self.made = None;
         // Not `Stdout`, which would look for the last newline in every write.
-        let file = Some(BufWriter::with_capacity(GATHERED, Watched { file, regular }));
+        let file = Some(BufWriter::with_capacity(GATHERED, Watched::new(file, regular)));
         Ok(Output {
             name,
             compression: self.compression,
@@ -358,7 +358,7 @@ impl Writer {
     fn flush(&mut self, sync: bool) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.flush()?;
-        let Watched { file, regular } = file.get_mut();
+        let Watched { file, regular, .. } = file.get_mut();
         if *regular {
             if sync {
                 file.sync_data()?;

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// The most that is written at once, so that a slow reader does not look like none.
@@ -13,13 +13,18 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// A place that one thread at a time writes to: when the write that is under way began, in milliseconds from `START`, or 0.
 /// Relaxed: a time orders nothing.
+#[derive(Default)]
 pub struct Watch(AtomicU64);
 
 /// Standard error, which the lock of the progress bar guards.
 pub static SCREEN: Watch = Watch(AtomicU64::new(0));
 
-/// The output, which one thread writes.
-pub static OUTPUT: Watch = Watch(AtomicU64::new(0));
+/// One for each output that may wait. Several are written at once, and one that goes on must not hide another that waits.
+static OUTPUTS: Mutex<Vec<Weak<Watch>>> = Mutex::new(Vec::new());
+
+fn outputs() -> MutexGuard<'static, Vec<Weak<Watch>>> {
+    OUTPUTS.lock().expect("no thread panics while it has this")
+}
 
 fn now() -> u64 {
     START.elapsed().as_millis() as u64 + 1
@@ -42,7 +47,7 @@ impl Watch {
 
 /// Whether a write has waited for so long.
 pub fn has_lasted(time: Duration) -> bool {
-    SCREEN.has_lasted(time) || OUTPUT.has_lasted(time)
+    SCREEN.has_lasted(time) || outputs().iter().filter_map(Weak::upgrade).any(|output| output.has_lasted(time))
 }
 
 /// A file, watched unless it is a regular one: a disk may be slow, but waits for nobody.
@@ -51,6 +56,20 @@ pub struct Watched {
     pub file: File,
     /// Whether it is a regular one.
     pub regular: bool,
+    watch: Arc<Watch>,
+}
+
+impl Watched {
+    /// Watches it from now on.
+    pub fn new(file: File, regular: bool) -> Self {
+        let watch = Arc::default();
+        if !regular {
+            let mut outputs = outputs();
+            outputs.retain(|output| output.strong_count() > 0);
+            outputs.push(Arc::downgrade(&watch));
+        }
+        Self { file, regular, watch }
+    }
 }
 
 impl Write for Watched {
@@ -58,7 +77,7 @@ impl Write for Watched {
         if self.regular {
             return self.file.write(bytes);
         }
-        OUTPUT.watch(|| self.file.write(&bytes[..bytes.len().min(PIECE)]))
+        self.watch.watch(|| self.file.write(&bytes[..bytes.len().min(PIECE)]))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -92,6 +92,9 @@ impl Keep {
     }
 }
 
+/// Held by whoever takes a chunk from claim to write.
+type Between<'a> = RwLockReadGuard<'a, ()>;
+
 /// Pieces that are due, each with its output.
 type Due<'a> = Vec<(&'a Output, Piece)>;
 
@@ -245,8 +248,10 @@ impl Work {
         self.between.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn between(&self) -> RwLockReadGuard<'_, ()> {
-        self.between.read().unwrap_or_else(PoisonError::into_inner)
+    /// Begins to take chunks from claim to write; `false` if the work ends.
+    fn enter<'a>(&'a self, between: &mut Option<Between<'a>>) -> bool {
+        between.get_or_insert_with(|| self.between.read().unwrap_or_else(PoisonError::into_inner));
+        !self.ending.load(Relaxed)
     }
 
     fn fail(&self, why: Stop, failed: &Sender<()>) {
@@ -261,10 +266,13 @@ impl Work {
     fn live(&self, failed: &Sender<()>) {
         let (mut encoder, mut last) = (Encoder::default(), None);
         while let Some(lane) = self.choose(last) {
-            let stepped = panic::catch_unwind(AssertUnwindSafe(|| self.step(&self.lanes[lane], &mut encoder)));
-            if let Err(why) = stepped.unwrap_or_else(|_| Err(Error::Worker.into())) {
+            let mut between = None;
+            let step = AssertUnwindSafe(|| self.step(&self.lanes[lane], &mut encoder, &mut between));
+            if let Err(why) = panic::catch_unwind(step).unwrap_or_else(|_| Err(Error::Worker.into())) {
                 self.fail(why, failed);
             }
+            // What a failure left half done is no checkpoint, so nobody has the lock before the failure is known.
+            drop(between);
             last = Some(lane);
         }
     }
@@ -336,10 +344,15 @@ impl Work {
         &self.sinks[lane.min(self.sinks.len() - 1)]
     }
 
-    /// Takes the next chunk of an input as far as it goes, and those that wait for it.
-    fn step(&self, lane: &Lane, encoder: &mut Encoder) -> Result<(), Stop> {
-        // A chunk that others wait for must not miss a checkpoint, unless they wait before they are claimed.
-        let mut between = self.claims.is_none().then(|| self.between());
+    /// Takes the next chunk of an input as far as it goes, and those that wait for it. Whatever comes of it, `between` is held on
+    /// until that is known.
+    fn step<'a>(&'a self, lane: &Lane, encoder: &mut Encoder, between: &mut Option<Between<'a>>) -> Result<(), Stop> {
+        // A chunk that others wait for, once they are claimed, must not miss a checkpoint. Where none is claimed before it, or nothing
+        // is inserted, nobody waits for a pipe that stays silent.
+        let early = self.task.act == Act::Insert;
+        if early && !self.enter(between) {
+            return Ok(());
+        }
         let lines = locked(&self.spare).pop().unwrap_or_default();
         let mut chunk = match lane.read(lines) {
             Ok(chunk) => chunk,
@@ -353,12 +366,14 @@ impl Work {
             Some(_) => _ = self.unread.fetch_sub(1, Relaxed),
         }
         let Some(claims) = &self.claims else {
-            self.claim(&mut chunk)?;
-            return self.gather(chunk, encoder);
+            if early || self.enter(between) {
+                self.claim(&mut chunk)?;
+                self.gather(chunk, encoder)?;
+            }
+            return Ok(());
         };
         claims.put(chunk.at, chunk.then, chunk);
-        between.get_or_insert_with(|| self.between());
-        while !self.ending.load(Relaxed) {
+        while self.enter(between) {
             let Some((turn, chunk)) = claims.take() else { break };
             self.claim_in_turn(claims, turn, chunk, encoder)?;
         }
@@ -494,7 +509,8 @@ impl Work {
         gathered.counts.add(&counts);
         tally.count(&counts, fault, || self.seen.look().set.current_fpr());
         locked(&self.spare).push(lines);
-        Ok((pieces, stop.map(Stop::After).or(enough)))
+        // What is wrong with a line after it does not matter.
+        Ok((pieces, enough.or(stop.map(Stop::After))))
     }
 
     /// Ends an input. Returns the pieces that are left of its output, and why the run ends with it.

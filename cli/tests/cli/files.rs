@@ -1,6 +1,7 @@
 //! The commands that keep filters in files: `build`, `check`, `merge` and `info`.
 
 use crate::common::{Bench, blocks, clean, ended, failed, number, numbers, ones, refused, tells, text};
+use crate::live::Live;
 use bloomline::{BloomFilter, ScalableBloomFilter};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -158,6 +159,34 @@ fn quiet_tells_by_its_exit_code() {
     });
     assert_eq!(child.wait().unwrap().code(), Some(0));
     drop(feeder.join());
+}
+
+/// What is wrong with a line after it does not matter.
+#[test]
+fn the_first_line_found_is_enough() {
+    let bench = Bench::new(&[("keys", b"a\tx\n"), ("found", b"b\tx\nfault\n"), ("fault", b"fault\nb\tx\n")]);
+    bench.clean("build --field 2 -o f keys");
+    for (input, code) in [("found", 0), ("fault", 2)] {
+        for threads in [1, 4] {
+            let output = bench.run(&format!("check -q -j {threads} --field 2 -f f {input}"));
+            assert_eq!(output.status.code(), Some(code), "{input} {threads}");
+        }
+    }
+}
+
+/// Though threads wait for the next line of the pipe.
+#[test]
+fn check_ends_while_its_pipe_stays_silent() {
+    let bench = Bench::new(&[("keys", b"a\tx\n")]);
+    bench.clean("build --field 2 -o f keys");
+    for (line, code) in [("b\tx\n", 0), ("fault\n", 2)] {
+        for threads in [1, 2, 8] {
+            let mut live = Live::new(bench.command(&format!("check -q -j {threads} --field 2 -f f")));
+            live.say(b"b\ty\n");
+            live.say(line.as_bytes());
+            assert_eq!(live.end().0, Some(code), "{line:?} {threads}");
+        }
+    }
 }
 
 #[test]

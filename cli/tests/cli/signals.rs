@@ -4,10 +4,10 @@ use crate::common::{Bench, bloomline, clean, fed, number, numbers, tells, text};
 use crate::corpus::decoded;
 use crate::live::{Live, wait_for};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 /// The signals that ask to end, and the exit codes.
@@ -241,6 +241,23 @@ fn a_signal_ends_a_run_whose_output_is_blocked() {
     let printed = 1 + reader.lines().count();
     assert_eq!(live.end(), (Some(143), vec![], String::new()));
     assert_eq!(bench.clean("dedup -c --state s lines"), format!("{}\n", 300_000 - printed));
+}
+
+/// The output that waits is not hidden by another that goes on.
+#[test]
+fn a_signal_ends_a_run_of_which_one_output_is_blocked() {
+    let bench = Bench::new(&[]);
+    let lines: Vec<u8> = (0..300_000).flat_map(|i| numbers(i..i + 1).repeat(2)).collect();
+    bench.write("lines", &lines);
+    let [blocked, drained] = ["blocked", "drained"].map(|name| bench.fifo(name));
+    let live = live(&bench, "dedup -j 4 --compress gzip:1 -o blocked --dupes drained lines");
+    let _held = File::options().read(true).write(true).open(blocked).unwrap();
+    let reader = thread::spawn(|| io::copy(&mut File::open(drained).unwrap(), &mut io::sink()).unwrap());
+    // By then nothing goes on.
+    sleep(Duration::from_secs(3));
+    live.signal("INT");
+    assert_eq!(live.end().0, Some(130));
+    assert!(reader.join().unwrap() > 0);
 }
 
 #[test]
