@@ -228,6 +228,11 @@ impl Output {
         taken.map(|()| Vec::new()).map_err(|source| self.failed(source))
     }
 
+    /// Lets a reader see what needs no piece.
+    pub fn flush(&self) -> Result<(), Error> {
+        locked(&self.writer).flush(false).map_err(|source| self.failed(source))
+    }
+
     /// The end of all that is taken in. Returns the pieces that are left.
     pub fn end(&self) -> Result<Vec<Piece>, Error> {
         let gathered = &mut *locked(&self.gathered);

@@ -17,15 +17,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 pub struct Lane {
     pub number: usize,
     /// The number of the lane that is read after it.
-    next: usize,
+    pub next: usize,
     pub input: PathBuf,
     /// Bytes of the input as it stands in the file, if it is a regular one.
     pub size: Option<u64>,
     pub is_compressed: bool,
     reader: Mutex<Reader>,
+    /// Bytes of a chunk without long lines, and of what ends a last line.
+    chunk_size: usize,
     /// Whether all of it is read. Relaxed: whoever acts on it takes the lock.
     read: AtomicBool,
-    /// Chunks that are read and not gathered. Relaxed, for it only bounds the memory, and locks guard what is counted.
+    /// The weight of the chunks that are read and not gathered. Relaxed, for it only bounds the memory, and locks guard what is
+    /// counted.
     in_flight: AtomicUsize,
     /// All lines before it are gathered, and none after it.
     pub gathered: Mutex<Gathered>,
@@ -56,6 +59,8 @@ pub struct Chunk {
     pub lines: Box<Lines>,
     /// What a set said of them.
     pub claimed: Claimed,
+    /// Its memory as a number of chunks. One that has a long line weighs more than one.
+    pub weight: usize,
     /// Whether somebody may wait for what becomes of them.
     pub live: bool,
     pub end: Option<End>,
@@ -80,6 +85,7 @@ impl Lane {
             is_compressed,
             read: AtomicBool::new(chunks.is_none()),
             reader: Mutex::new(Reader { chunks, next: 0 }),
+            chunk_size: cut.size + 2,
             in_flight: AtomicUsize::new(0),
             gathered: Mutex::new(gathered),
         }
@@ -92,7 +98,8 @@ impl Lane {
         let filled = lines.fill(chunks);
         let (at, live) = ((self.number, *next), chunks.is_live());
         *next += 1;
-        self.in_flight.fetch_add(1, Relaxed);
+        let weight = lines.memory().div_ceil(self.chunk_size).max(1);
+        self.in_flight.fetch_add(weight, Relaxed);
         let end = match filled {
             Ok(true) => None,
             Ok(false) => Some(End::Whole),
@@ -103,7 +110,7 @@ impl Lane {
             reader.chunks = None;
             self.read.store(true, Relaxed);
         }
-        Ok(Chunk { at, then, lines, claimed: Claimed::default(), live, end })
+        Ok(Chunk { at, then, lines, claimed: Claimed::default(), weight, live, end })
     }
 
     /// Whether all of it is read.
@@ -116,13 +123,40 @@ impl Lane {
         self.reader.try_lock().is_ok()
     }
 
-    /// A chunk is gathered.
-    pub fn arrived(&self) {
-        self.in_flight.fetch_sub(1, Relaxed);
+    /// A chunk of this weight is gathered.
+    pub fn arrived(&self, weight: usize) {
+        self.in_flight.fetch_sub(weight, Relaxed);
     }
 
-    /// Chunks that are read and not gathered.
+    /// The weight of the chunks that are read and not gathered.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::inputs::Inputs;
+    use std::fs;
+
+    /// So reading ahead takes no more memory than it is given.
+    #[test]
+    fn a_chunk_with_a_long_line_weighs_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, [&b"a\nb\n"[..], &[b'c'; 70], b"\nd\n"].concat()).unwrap();
+        let input = Inputs::of(&[path]).found.remove(0);
+        let position = Position::new("a".into(), 0, 0);
+        let gathered = Gathered { position, counts: Counts::default(), ended: false, broken: None };
+        let lane = Lane::new(0, 1, input, gathered, Cut { size: 10, end: b'\n', keep: false });
+        let mut weights = Vec::new();
+        while !lane.is_read() {
+            let chunk = lane.read(Box::default()).ok().unwrap();
+            weights.push(chunk.weight);
+            assert_eq!(lane.in_flight(), chunk.weight);
+            lane.arrived(chunk.weight);
+        }
+        assert!(weights[0] == 1 && weights.iter().any(|&weight| weight >= 7), "{weights:?}");
     }
 }

@@ -106,6 +106,11 @@ impl Sink {
         if publish { own.path.publish().map(drop) } else { Ok(()) }
     }
 
+    /// Lets readers see what needs no piece.
+    pub fn flush(&self) -> Result<(), Error> {
+        self.outputs().try_for_each(Output::flush)
+    }
+
     /// Pieces that are being compressed.
     pub fn under_way(&self) -> usize {
         self.outputs().map(Output::under_way).sum()

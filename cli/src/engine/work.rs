@@ -357,7 +357,7 @@ impl Work {
         let mut chunk = match lane.read(lines) {
             Ok(chunk) => chunk,
             Err(lines) => {
-                locked(&self.spare).push(lines);
+                self.recycle(lines, 1);
                 return Ok(());
             }
         };
@@ -389,8 +389,12 @@ impl Work {
         encoder: &mut Encoder,
     ) -> Result<(), Stop> {
         self.claim(&mut chunk).inspect_err(|_| claims.close())?;
-        let failed = matches!(&chunk.end, Some(End::Failed(_)) if self.task.on_error == OnError::Fail);
-        if failed || chunk.claimed.halt.is_some() || chunk.lines.passed() < chunk.lines.count() {
+        let is_last = match &chunk.end {
+            Some(End::Failed(_)) => self.task.on_error == OnError::Fail,
+            Some(End::Whole) => false,
+            None => chunk.claimed.halt.is_some() || chunk.lines.passed() < chunk.lines.count(),
+        };
+        if is_last {
             claims.close();
         }
         if !self.shared {
@@ -398,7 +402,7 @@ impl Work {
             return self.gather(chunk, encoder);
         }
         // No other process prints these lines. So they leave before others are claimed, and while this thread has the turn.
-        let lines = chunk.lines.marked(true);
+        let lines = if chunk.end.is_none() { chunk.lines.marked(true) } else { 0 };
         let unprinted = |source| Stop::Failed(Error::Unprinted { lines, source: Box::new(source) });
         let gathered = self.gather(chunk, encoder);
         let mut settled = locked(&self.settled);
@@ -456,10 +460,13 @@ impl Work {
         sink.turns.put(chunk.at, chunk.then, chunk);
         while let Some((turn, chunk)) = sink.turns.take() {
             let lane = &self.lanes[chunk.at.0];
-            lane.arrived();
+            lane.arrived(chunk.weight);
             let printed = match chunk.end {
                 None => self.print(lane, sink, chunk),
-                Some(end) => self.end(lane, sink, end),
+                Some(end) => {
+                    self.recycle(chunk.lines, chunk.weight);
+                    self.end(lane, sink, end)
+                }
             };
             let (pieces, stop) = printed.inspect_err(|_| sink.turns.close())?;
             if stop.is_some() {
@@ -478,7 +485,7 @@ impl Work {
 
     /// Prints and counts lines. Returns the pieces that are due with them, and why they are the last.
     fn print<'a>(&self, lane: &Lane, sink: &'a Sink, chunk: Chunk) -> Result<(Due<'a>, Option<Stop>), Error> {
-        let Chunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, live, .. } = chunk;
+        let Chunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
         // After a failure of the server nobody knows about those that are not new.
         let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
         self.keep.begin(sink)?;
@@ -508,9 +515,16 @@ impl Work {
         gathered.position.advance(&lines, passed);
         gathered.counts.add(&counts);
         tally.count(&counts, fault, || self.seen.look().set.current_fpr());
-        locked(&self.spare).push(lines);
+        self.recycle(lines, weight);
         // What is wrong with a line after it does not matter.
         Ok((pieces, enough.or(stop.map(Stop::After))))
+    }
+
+    /// Keeps the memory of a chunk for another, unless it has grown.
+    fn recycle(&self, lines: Box<Lines>, weight: usize) {
+        if weight == 1 {
+            locked(&self.spare).push(lines);
+        }
     }
 
     /// Ends an input. Returns the pieces that are left of its output, and why the run ends with it.
@@ -528,6 +542,10 @@ impl Work {
         gathered.ended = true;
         self.whole.fetch_add(1, Relaxed);
         self.keep.begin(sink)?;
+        if self.lanes.get(lane.next).is_some_and(|next| next.size.is_none()) {
+            // Whoever waits for a pipe sees what came before it.
+            sink.flush()?;
+        }
         Ok((sink.end()?, None))
     }
 

@@ -17,6 +17,11 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// The lines, each with its end.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]

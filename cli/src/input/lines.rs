@@ -170,6 +170,11 @@ impl Lines {
         decided.map(|()| counts)
     }
 
+    /// Bytes of memory for the lines, with those that are free.
+    pub fn memory(&self) -> usize {
+        self.chunk.memory()
+    }
+
     /// The number of lines.
     pub fn count(&self) -> usize {
         self.ends.len()
