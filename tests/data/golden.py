@@ -7,7 +7,7 @@ from format import Filter, Scalable, hash_sequence, hash_tuple
 
 
 def hashes(filter):
-    """Those of the function `hashes` in tests/file.rs: byte strings, text, integers and pairs."""
+    """Those of the function `hashes` in tests/suite/file.rs: byte strings, text, integers and pairs."""
     for i in range(100):
         yield filter.hash(f"key {i}".encode())
         yield filter.hash(b"long " * i)
@@ -19,7 +19,7 @@ def hashes(filter):
 
 
 def other_hashes(filter):
-    """Those of the file's test in tests/keys.rs: keys of the other types."""
+    """Those of the file's test in tests/suite/keys.rs: keys of the other types."""
     def of_tuple(*hashes):
         return hash_tuple(hashes, filter.seed, filter.secret)
 

@@ -4,10 +4,8 @@
 //! The tests that lack Python or its module `xxhash` say so on the standard error and pass, unless `BLOOMLINE_REQUIRE_PYTHON=1`.
 #![cfg(feature = "file")]
 
-mod python;
-
+use crate::python::python;
 use bloomline::{BloomFilter, Builder, FileError, FileErrorKind, ScalableBloomFilter};
-use python::python;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;

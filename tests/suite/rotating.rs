@@ -1,13 +1,11 @@
 //! `RotatingBloomFilter`: against sets of keys and a queue of the last ones, against the model of its rate, and with threads.
 
-mod workers;
-
+use crate::workers::on_threads;
 use bloomline::{AtomicBloomFilter, BuildError, Kernel, Key, KeyHasher, RotatingBloomFilter};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use workers::on_threads;
 
 /// The definition, by sets.
 struct Replay {

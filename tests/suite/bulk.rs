@@ -268,7 +268,7 @@ mod memory {
             ("populate", 64.0),
         ] {
             let mut child = Command::new(env::current_exe().unwrap());
-            child.args(["--exact", "memory::the_peak_is_as_documented", "--nocapture"]).env(VARIABLE, name);
+            child.args(["--exact", "bulk::memory::the_peak_is_as_documented", "--nocapture"]).env(VARIABLE, name);
             let output = child.output().unwrap();
             assert!(output.status.success(), "{output:?}");
             let output = String::from_utf8(output.stdout).unwrap();

@@ -188,7 +188,7 @@ fn paths() {
     assert_eq!(hash(&Path::new(path).components().collect::<PathBuf>()), hash(same));
 }
 
-/// A file that is written from the specification has keys of all types but those of tests/file.rs.
+/// A file that is written from the specification has keys of all types but those of tests/suite/file.rs.
 #[cfg(feature = "file")]
 #[test]
 fn keys_in_a_file_are_found() {

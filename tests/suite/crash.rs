@@ -69,7 +69,7 @@ fn saver() {
 /// A command that runs `saver` in this program, after a piece of shell script.
 fn saving_process(script: &str, target: &Path) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("{script} exec \"$0\" --exact saver --nocapture")]);
+    command.args(["-c", &format!("{script} exec \"$0\" --exact crash::saver --nocapture")]);
     command.arg(env::current_exe().unwrap()).env(TARGET, target).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -178,7 +178,7 @@ fn a_full_disk_leaves_the_old_file() {
     // 3 MiB hold the old filter and half of the new one.
     let script = format!(
         "mount -t tmpfs -o size=3m tmpfs {disk} && cp {original} {disk}/filter.bloom && \
-         \"$0\" --exact saver --nocapture | grep refused && cmp {original} {disk}/filter.bloom && [ $(ls -A {disk} | wc -l) = 1 ]",
+         \"$0\" --exact crash::saver --nocapture | grep refused && cmp {original} {disk}/filter.bloom && [ $(ls -A {disk} | wc -l) = 1 ]",
         original = original.display(),
     );
     let status = unshare(&script)

@@ -3,8 +3,7 @@
 //! Which keys are false positives depends on the order of the inserts, so these tests can fail by chance; each says
 //! how rarely.
 
-mod workers;
-
+use crate::workers::on_threads;
 use bloomline::{AtomicBloomFilter, BloomFilter};
 use std::ops::Range;
 use std::sync::Barrier;
@@ -12,7 +11,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 #[cfg(feature = "frontier")]
 use std::time::{Duration, Instant};
-use workers::on_threads;
 
 const THREADS: [u32; 3] = [2, 4, 8];
 

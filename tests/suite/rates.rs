@@ -7,7 +7,7 @@
 //! filters until that is at most 1.4 %. Together they are at most 2.1 %, so the band's 10 % are 4.8 deviations; 4.4
 //! downwards at 10,000 keys, where whole blocks take up to 2 % off the rate.
 //!
-//! The tests marked `ignore` are for release builds: `cargo test --release --test rates -- --ignored`.
+//! The tests marked `ignore` are for release builds: `cargo test --release --test suite -- rates:: --ignored`.
 
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key, ScalableBloomFilter};
 use std::ops::Range;
@@ -26,7 +26,7 @@ fn random(i: u64) -> u64 {
 /// Real addresses, made distinct.
 fn url(i: u64) -> String {
     thread_local! {
-        static HOMEPAGES: Vec<&'static str> = include_str!("data/homepages.txt").lines().collect();
+        static HOMEPAGES: Vec<&'static str> = include_str!("../data/homepages.txt").lines().collect();
     }
     HOMEPAGES.with(|pages| format!("{}?{i}", pages[i as usize % pages.len()]))
 }
@@ -183,7 +183,7 @@ fn keys_that_trap_hashes() {
 /// Rows of tests/data/fpr.csv, the table of an independent model: probes, bits a key, rate.
 fn model_rates() -> Vec<(u32, f64, f64)> {
     let mut rows = Vec::new();
-    for line in include_str!("data/fpr.csv").lines() {
+    for line in include_str!("../data/fpr.csv").lines() {
         if let ["fpr_at_bits", "words4", probes @ ("4" | "8" | "12" | "16"), bits, rate] =
             line.split(',').collect::<Vec<_>>()[..]
         {

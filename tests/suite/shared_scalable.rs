@@ -4,13 +4,11 @@
 //! Which keys are false positives depends on the order of the inserts, so tests with threads can fail by chance; each says how
 //! rarely.
 
-mod workers;
-
+use crate::workers::on_threads;
 use bloomline::{AtomicScalableBloomFilter, BuildError, Key, KeyHasher, ScalableBloomFilter};
 use proptest::prelude::*;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use workers::on_threads;
 
 const THREADS: [u32; 3] = [2, 4, 8];
 

@@ -819,7 +819,7 @@ mod vectors {
     use super::*;
     use bloomline::{Key, KeyHasher};
 
-    /// Byte strings, text, integers and pairs; tests/keys.rs has keys of the other types.
+    /// Byte strings, text, integers and pairs; tests/suite/keys.rs has keys of the other types.
     fn hashes(hasher: &KeyHasher) -> Vec<u64> {
         let of_one = |i: u8| {
             [

@@ -426,7 +426,7 @@ fn counters_stay_at_fifteen() {
 #[test]
 fn the_split_block_is_that_of_other_writers() {
     let [text, numbers] =
-        [&include_bytes!("data/parquet-text.bitset")[..], include_bytes!("data/parquet-int64.bitset")];
+        [&include_bytes!("../data/parquet-text.bitset")[..], include_bytes!("data/parquet-int64.bitset")];
     let mut filter = SplitBlockBloomFilter::with_bitset_bytes(text.len()).unwrap();
     (0..40).for_each(|i| _ = filter.insert(&format!("key {i}")));
     assert_eq!(filter.to_bitset(), text);

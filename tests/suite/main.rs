@@ -1,0 +1,22 @@
+//! The library by its public interface: one program, for a program for each subject would take twice as long to build.
+
+mod bulk;
+mod crash;
+mod evenness;
+mod file;
+mod fold;
+mod format;
+mod keys;
+mod model;
+#[path = "../python/mod.rs"]
+mod python;
+mod rates;
+mod rotating;
+mod scalable;
+mod secrets;
+mod selection;
+mod shared_scalable;
+mod threads;
+#[cfg(feature = "variants")]
+mod variants;
+mod workers;
