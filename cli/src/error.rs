@@ -34,7 +34,7 @@ errors! {
     ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; decompress it, or compress it with gzip, zstd, xz or bzip2";
     Padding => "after the zeros that end a gzip file comes something else";
     LongLine { bytes: usize } => "the next line has more than {bytes} bytes, and memory for more cannot be had";
-    Estimate { input: String, source: io::Error } => "cannot estimate how many lines {input} has: {source}; give the number of distinct lines with -n";
+    Estimate { input: String, source: io::Error } => "cannot estimate how many lines {input} has: {source}; choose with --on-error how to go on, or give the number of distinct lines with -n";
     KeysUnknown { input: String } => "cannot tell how many lines {input} has, because it is not a file; give the number of distinct lines with -n";
     Again { source: io::Error } => "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines with -n";
     Outgrown => "cannot save the filter: the inputs have more lines than was estimated, and no file has several filters of an estimate; give the number of distinct lines with -n";

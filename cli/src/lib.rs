@@ -40,6 +40,7 @@ use std::ffi::OsString;
 /// It is for the main thread of a process that does nothing else. It takes over SIGINT, SIGTERM and SIGHUP. The first asks a
 /// command to end in good order, and the second ends the process.
 pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
+    look_at_standard_output();
     let result = match Cli::read(args) {
         Ok(cli) => signals::receive().and_then(|()| run_command(cli.command)),
         Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -61,6 +62,11 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
         Err(Error::ReaderGone) => SUCCESS,
         Err(error) => fail(&error.to_string()),
     }
+}
+
+/// Takes note of a standard output that is closed: what is written there would be lost, or go to the next file that is opened.
+pub fn look_at_standard_output() {
+    output::look_at_standard();
 }
 
 fn run_command(command: Command) -> Result<u8, Error> {

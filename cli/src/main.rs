@@ -1,9 +1,20 @@
 //! The `bloomline` command.
-#![forbid(unsafe_code)]
 
 use std::env;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     bloomline_cli::run_command_line(env::args_os()).into()
+}
+
+/// Rust's start opens `/dev/null` in the place of a standard output that is closed. Only what runs before it can tell.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the attribute is unsafe; what it names is a function as this section has them")]
+#[unsafe(link_section = ".init_array")]
+#[used]
+static BEFORE_START: extern "C" fn() = look_at_standard_output;
+
+#[cfg(target_os = "linux")]
+extern "C" fn look_at_standard_output() {
+    bloomline_cli::look_at_standard_output();
 }

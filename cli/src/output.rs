@@ -14,11 +14,32 @@ use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::mem;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes up to this number are gathered, more are written as they are.
 const GATHERED: usize = 1 << 16;
+
+/// Whether standard output was closed when somebody looked. Relaxed: it is set before there are threads.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// What the system says of a descriptor that is closed: EBADF.
+const BAD_DESCRIPTOR: i32 = 9;
+
+/// Takes note of a standard output that is closed.
+pub fn look_at_standard() {
+    if io::stdout().as_fd().try_clone_to_owned().is_err() {
+        CLOSED.store(true, Relaxed);
+    }
+}
+
+/// Standard output, unless it is closed.
+fn standard() -> io::Result<File> {
+    if CLOSED.load(Relaxed) {
+        return Err(io::Error::from_raw_os_error(BAD_DESCRIPTOR));
+    }
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
 
 /// Where lines go to.
 pub struct Output {
@@ -115,7 +136,7 @@ impl Target {
         let name = path.map_or_else(|| "standard output".to_owned(), files::name);
         let compression = Compression::of_output(path, compression)?;
         let open = || {
-            let Some(path) = path else { return Ok((io::stdout().as_fd().try_clone_to_owned()?.into(), None)) };
+            let Some(path) = path else { return Ok((standard()?, None)) };
             let there = path.exists();
             let file = File::options().write(true).create(true).truncate(false).open(path)?;
             // The name of the file itself, should a link lead to it.

@@ -402,7 +402,8 @@ impl Run {
             What::Key(..) => Sampled::Lines,
             What::Document(rule, _) => Sampled::Documents(rule.clone()),
         };
-        let keys = if asked { estimate::of_inputs(inputs, self.reading.end(), &sampled)? } else { Err(String::new()) };
+        let (end, go_on) = (self.reading.end(), self.reading.on_error != OnError::Fail);
+        let keys = if asked { estimate::of_inputs(inputs, end, &sampled, go_on)? } else { Err(String::new()) };
         let (set, limit) = sizing::choose(&self.size, &self.options, keys)?.build(self.size.seed(), &self.key_name)?;
         if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
             tell(&format!(

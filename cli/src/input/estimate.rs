@@ -34,8 +34,9 @@ pub enum Sampled {
 }
 
 /// At least the number of lines or keys of all inputs, almost surely, and seldom many more; or the name of an input that does not
-/// tell. `end` ends a line. A compressed file is taken to go on as it begins.
-pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled) -> Result<Result<u64, String>, Error> {
+/// tell. `end` ends a line. A compressed file is taken to go on as it begins. What cannot be read has none
+/// if the run is to `go_on` without it.
+pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> Result<Result<u64, String>, Error> {
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
     let mut plain = Samples::new(inputs.len() - compressed, PLAIN);
     let mut compressed = Samples::new(compressed, COMPRESSED);
@@ -44,15 +45,19 @@ pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled) -> Result<Result<
         let failed = |source| Error::Estimate { input: input.origin.name().to_owned(), source };
         if input.is_compressed() {
             if compressed.wants(size) {
-                let head = File::open(&input.path).and_then(|file| head(file, size, end, sampled));
-                let (bytes, keys) = head.map_err(failed)?;
-                compressed.add(bytes, keys);
+                match File::open(&input.path).and_then(|file| head(file, size, end, sampled)) {
+                    Ok((bytes, keys)) => compressed.add(bytes, keys),
+                    Err(_) if go_on => compressed.leave_out(size),
+                    Err(source) => return Err(failed(source)),
+                }
             }
         } else if plain.wants(size) {
-            match input.with_file(|file| keys(file, end, sampled)).map_err(failed)? {
-                Some(keys) => plain.add(size, keys),
+            match input.with_file(|file| keys(file, end, sampled, go_on)) {
+                Ok(Some(keys)) => plain.add(size, keys),
                 // Compressed standard input, from its position on.
-                None => return Ok(Err(input.origin.name().to_owned())),
+                Ok(None) => return Ok(Err(input.origin.name().to_owned())),
+                Err(_) if go_on => plain.leave_out(size),
+                Err(source) => return Err(failed(source)),
             }
         }
     }
@@ -85,6 +90,11 @@ impl Samples {
     fn add(&mut self, bytes: u64, keys: u64) {
         self.seen += bytes;
         self.found += keys;
+    }
+
+    /// Counts no keys in a file of so many bytes.
+    fn leave_out(&mut self, bytes: u64) {
+        self.all -= bytes;
     }
 
     /// The keys of all files. Those that were not seen are like the others up to some tenth.
@@ -128,8 +138,9 @@ impl Sampled {
     }
 }
 
-/// The number of keys from the file's position on; `None` of a file that is compressed. Moves nothing.
-fn keys(mut file: &File, end: u8, sampled: &Sampled) -> io::Result<Option<u64>> {
+/// The number of keys from the file's position on; `None` of a file that is compressed. Moves nothing. Of a large file, what cannot
+/// be read is left out if the run is to `go_on` without it.
+fn keys(mut file: &File, end: u8, sampled: &Sampled, go_on: bool) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
     if Coding::of_file(file)? != Coding::Plain {
@@ -144,9 +155,13 @@ fn keys(mut file: &File, end: u8, sampled: &Sampled) -> io::Result<Option<u64>> 
     let window = sampled.window();
     let windows = buffer.chunks_exact_mut(window);
     let stride = (size - window as u64) as f64 / (windows.len() - 1) as f64;
-    let (mut seen, mut found) = (0, 0.0);
+    let (mut seen, mut found, mut left) = (0, 0.0, windows.len());
     for (i, window) in windows.enumerate() {
-        let length = read_at(file, window, start + (i as f64 * stride) as u64)?;
+        left -= 1;
+        let length = match read_at(file, window, start + (i as f64 * stride) as u64) {
+            Err(_) if go_on && (seen > 0 || left > 0) => continue,
+            read => read?,
+        };
         seen += length;
         found += sampled.count(&window[..length], end, i == 0, false);
     }

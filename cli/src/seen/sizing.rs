@@ -9,6 +9,7 @@ use crate::seen::KeySet;
 use crate::seen::local::Local;
 use crate::seen::shared::{Address, Shared};
 use crate::seen::tally::Limit;
+use crate::values::OnError;
 use bloomline::{BloomFilter, Builder, Plan, ScalableBloomFilter};
 use std::path::Path;
 
@@ -38,7 +39,7 @@ pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<(KeySet, Opt
         Some(keys) => for_keys(size, Ok(keys), None, false),
         None => for_estimate(
             size,
-            estimate::of_inputs(inputs, reading.end(), &Sampled::Lines)?
+            estimate::of_inputs(inputs, reading.end(), &Sampled::Lines, reading.on_error != OnError::Fail)?
                 .map_err(|input| Error::KeysUnknown { input })?,
         ),
     };

@@ -495,3 +495,23 @@ fn an_input_that_vanishes_is_broken_from_the_start() {
         assert!(said.contains("cannot read \"gone\" after line 0: ") && said.contains("No such file"), "{said}");
     }
 }
+
+/// As a disk with a bad sector: the file opens, and no byte of it can be read.
+#[test]
+fn an_input_that_cannot_be_read_is_left_out_of_the_estimate_too() {
+    if !Path::new("/proc/self/mem").exists() {
+        eprintln!("SKIPPED: no /proc/self/mem here");
+        return;
+    }
+    let bench = Bench::new(&[("first", b"a\n"), ("second", b"a\nb\n")]);
+    for on_error in ["skip", "keep"] {
+        let output = bench.run(&format!("dedup --on-error {on_error} first /proc/self/mem second"));
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\nb\n"));
+        tells(&text(&output.stderr), &["warning: cannot read \"/proc/self/mem\" after line 0: "]);
+        let output = bench.run(&format!("build --on-error {on_error} -o f first /proc/self/mem second"));
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(bench.clean("check -c -f f second"), "2\n");
+    }
+    let message = bench.refused("dedup first /proc/self/mem second");
+    tells(&message, &["cannot estimate how many lines \"/proc/self/mem\" has", "-n", "--on-error"]);
+}

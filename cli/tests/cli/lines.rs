@@ -2,6 +2,7 @@
 
 use crate::common::{Bench, clean, fed, number, refused, stats, tells};
 use crate::corpus::{HOMEPAGES, count, gzip, large, model};
+use crate::live::Live;
 use proptest::prelude::*;
 use std::fs::{self, File};
 use std::io::Write;
@@ -190,5 +191,31 @@ fn a_line_of_hundreds_of_megabytes() {
     let expected = [b"first\n", &long[..], b"\nsecond\nthird\n"].concat();
     for threads in ["1", "2"] {
         assert!(clean(bench.run(&format!("dedup -j {threads} a"))) == expected);
+    }
+}
+
+/// Whoever waits for what a pipe said sees it before the pipe says more.
+#[test]
+fn lines_of_a_pipe_are_printed_while_it_pauses() {
+    let bench = Bench::new(&[("a", b"a\nb\n"), ("first", b"a\n")]);
+    bench.clean("build -n 10 -o f a");
+    for line in ["check -f f", "check -f f -j 1", "check -f f first -", "check -v -f f", "dedup -n 10"] {
+        let mut live = Live::new(bench.command(line));
+        let (said, other) = if line.contains("-v") { ("y", "x") } else { ("b", "a") };
+        for _ in 0..2 {
+            if line.contains("first") {
+                assert_eq!(live.line(), "a", "{line}");
+            }
+            live.say(format!("{said}\n").as_bytes());
+            assert_eq!(live.line(), said, "{line}");
+            if line.contains("dedup") || line.contains("first") {
+                break;
+            }
+            live.say(format!("{other}\n").as_bytes());
+            assert_eq!(live.line(), other, "{line}");
+        }
+        live.hang_up();
+        let (code, rest, _) = live.end();
+        assert_eq!((code, rest), (Some(0), vec![]), "{line}");
     }
 }

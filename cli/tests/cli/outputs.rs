@@ -6,7 +6,7 @@ use crate::live::Live;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 
 #[test]
@@ -182,4 +182,24 @@ fn a_reader_of_the_repeats_that_leaves_is_an_error() {
     tells(&refused(output), &["write to \"fifo\"", "Broken pipe"]);
     // What came before it is right.
     assert!(numbers(0..50_000).starts_with(&bench.read("out")));
+}
+
+/// Where nobody can get the lines, none is claimed.
+#[test]
+fn a_closed_output_is_an_error() {
+    let bench = Bench::new(&[("a", b"a\nb\n")]);
+    bench.clean("build -n 10 -o f a");
+    let closed = |line: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec \"$0\" {line} >&-"), env!("CARGO_BIN_EXE_bloomline")]);
+        shell.current_dir(bench.0.path()).output().unwrap()
+    };
+    for line in ["dedup --state s a", "dedup -o o --dupes - a", "check -f f a", "info f", "plan --table"] {
+        tells(&refused(closed(line)), &["cannot open standard output", "Bad file descriptor"]);
+    }
+    assert!(!bench.path("s").exists() && !bench.path("s.resume").exists());
+    // It is not asked for, or thrown away by whoever opened it for reading too.
+    clean(closed("dedup -o o a"));
+    let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+    clean(bench.command("dedup --state s a").stdout(null).output().unwrap());
 }
