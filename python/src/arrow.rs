@@ -12,15 +12,18 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, make_array};
 use arrow_buffer::ArrowNativeType;
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, Field};
 use bloomline::{Key, KeyHasher};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyCapsule, PyTuple};
+use pyo3::types::{IntoPyDict, PyCapsule, PyTuple, PyType};
 use std::ffi::{CStr, c_int};
 use std::fmt::Display;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Of arrays of other types.
+const KEYS: &str = "keys are strings, binary, integers of 64 bits or less or booleans, and structs of these";
 
 /// Of structs that are not what they say.
 const LAWLESS: &str = "it breaks the rules of the C interface";
@@ -29,23 +32,25 @@ const LAWLESS: &str = "it breaks the rules of the C interface";
 pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut Take<'_>) -> PyResult<bool> {
     let py = keys.py();
     if let Some(export) = keys.getattr_opt("__arrow_c_array__")? {
-        let array = array(&export.call0()?)?;
-        detach(py, |detached| take_array(detached, hasher, &array, 0, take))?;
-    } else if let Some(mut export) = keys.getattr_opt("__arrow_c_stream__")? {
-        if keys.hasattr("set_index")? {
-            // A frame of pandas, which exports most indexes as a column more.
-            let options = [("preserve_index", false)].into_py_dict(py)?;
-            let table = py.import("pyarrow")?.getattr("Table")?.call_method("from_pandas", (keys,), Some(&options))?;
-            export = table.getattr("__arrow_c_stream__")?;
+        let (schema, array) = array(&export.call0()?)?;
+        let kind = key_type(&schema)?;
+        detach(py, |detached| take_import(detached, hasher, array, &kind, 0, take))?;
+    } else if let Some(export) = keys.getattr_opt("__arrow_c_stream__")? {
+        let mut stream =
+            stream(&if is_of("pandas", keys)? { export_pandas(keys, &export)? } else { export.call0()? })?;
+        let kind = detach(py, |_| key_type(&stream_schema(&mut stream)?))?;
+        // Polars exports pointers to objects, and nothing else of a fixed size.
+        if has(&kind, |kind| matches!(kind, DataType::FixedSizeBinary(_))) && is_of("polars", keys)? {
+            return Err(PyTypeError::new_err(format!(
+                "a column of Polars' type Object: {KEYS}; cast it, or give a list"
+            )));
         }
-        let mut stream = stream(&export.call0()?)?;
         detach(py, |detached| {
-            let kind = key_type(&stream_schema(&mut stream)?)?;
             let mut first = 0;
             while let Some(array) = next_array(&mut stream)? {
-                let array = import_array(array, &kind)?;
-                take_array(detached, hasher, &array, first, take)?;
-                first += array.len();
+                let rows = array.len();
+                take_import(detached, hasher, array, &kind, first, take)?;
+                first += rows;
             }
             PyResult::Ok(())
         })?;
@@ -55,8 +60,45 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     Ok(true)
 }
 
+/// Whether an object's class is of this package, or made from one that is.
+fn is_of(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for class in object.get_type().mro() {
+        let module = class.cast::<PyType>()?.module()?;
+        if module.to_cow()?.split('.').next() == Some(package) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What `__arrow_c_stream__` of a pandas object returns. Most indexes of a frame it exports as a column more.
+fn export_pandas<'py>(keys: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    let exported = if keys.hasattr("set_index")? {
+        let options = [("preserve_index", false)].into_py_dict(py)?;
+        let table = py.import("pyarrow")?.getattr("Table")?;
+        table
+            .call_method("from_pandas", (keys,), Some(&options))
+            .and_then(|table| table.call_method0("__arrow_c_stream__"))
+    } else {
+        export.call0()
+    };
+    exported.map_err(|error| {
+        let is_about_type = error.is_instance_of::<PyTypeError>(py)
+            || error.is_instance_of::<PyValueError>(py)
+            || error.is_instance_of::<PyNotImplementedError>(py);
+        if !is_about_type {
+            return error;
+        }
+        let said = error.value(py);
+        let told = PyTypeError::new_err(format!("no Arrow array can be made of it: {said}; give a list of the keys"));
+        told.set_cause(py, Some(error));
+        told
+    })
+}
+
 /// What `__arrow_c_array__` returned.
-fn array(exported: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArray)> {
     let pair = exported.cast::<PyTuple>()?;
     let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
     let schema = schema.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_schema"))?.cast();
@@ -68,7 +110,7 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     if array.is_released() {
         return Err(refused("another reader took it"));
     }
-    import_array(array, &key_type(&schema)?)
+    Ok((schema, array))
 }
 
 /// What `__arrow_c_stream__` returned.
@@ -162,8 +204,27 @@ fn refused(error: impl Display) -> PyErr {
 
 /// The type of keys that a schema says; others are an error before any key is taken.
 fn key_type(schema: &FFI_ArrowSchema) -> PyResult<DataType> {
-    let kind = import(|| DataType::try_from(schema))?;
-    check_type(&kind).map(|()| kind)
+    let field = import(|| Ok(Field::try_from(schema).map_err(|_| unknown(schema))))?.map_err(|format| {
+        PyTypeError::new_err(format!("an Arrow array of the unknown type {format:?}: {KEYS}; cast it"))
+    })?;
+    check_field(&field)?;
+    Ok(field.data_type().clone())
+}
+
+/// The first type that is not known here, as producers write it.
+fn unknown(schema: &FFI_ArrowSchema) -> String {
+    let column = schema.children().find(|column| DataType::try_from(*column).is_err());
+    column.map_or_else(|| schema.format().to_owned(), unknown)
+}
+
+/// What an extension's values mean may not be what is stored, such as the number of a period.
+fn check_field(field: &Field) -> PyResult<()> {
+    match field.extension_type_name() {
+        None | Some("arrow.bool8" | "arrow.json" | "arrow.uuid") => check_type(field.data_type()),
+        Some(name) => Err(PyTypeError::new_err(format!(
+            "an Arrow array of the extension type {name}: {KEYS}; cast it, or give what it stores"
+        ))),
+    }
 }
 
 fn check_type(found: &DataType) -> PyResult<()> {
@@ -174,12 +235,38 @@ fn check_type(found: &DataType) -> PyResult<()> {
         Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => Ok(()),
         Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Ok(()),
         Dictionary(_, values) if !values.is_nested() => check_type(values),
-        Struct(columns) if !columns.is_empty() => columns.iter().try_for_each(|column| check_type(column.data_type())),
-        _ => Err(PyTypeError::new_err(format!(
-            "an Arrow array of {found}: keys are strings, binary, integers or booleans, and structs of these; cast it, such as \
-             dates to integers"
-        ))),
+        Struct(columns) if !columns.is_empty() => columns.iter().try_for_each(|column| check_field(column)),
+        _ => {
+            Err(PyTypeError::new_err(format!("an Arrow array of {found}: {KEYS}; cast it, such as dates to integers")))
+        }
     }
+}
+
+/// Whether a type is of a kind, or one of its columns is.
+fn has(found: &DataType, of_kind: fn(&DataType) -> bool) -> bool {
+    match found {
+        DataType::Struct(columns) => columns.iter().any(|column| has(column.data_type(), of_kind)),
+        _ => of_kind(found),
+    }
+}
+
+/// Takes an array where it lies.
+fn take_import(
+    detached: Detached,
+    hasher: &KeyHasher,
+    array: FFI_ArrowArray,
+    kind: &DataType,
+    first: usize,
+    take: &mut Take<'_>,
+) -> PyResult<()> {
+    if array.is_empty() {
+        return Ok(());
+    }
+    // Not imported, for Polars' has a buffer, which none may have.
+    if has(kind, DataType::is_null) {
+        return Err(null(first));
+    }
+    take_array(detached, hasher, &import_array(array, kind)?, first, take)
 }
 
 /// Takes an array of which row 0 is key number `first`.
@@ -206,14 +293,15 @@ fn take_array(
 fn refuse_nulls(array: &dyn Array, first: usize) -> PyResult<()> {
     if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         let row = (0..array.len()).find(|&row| nulls.is_null(row)).unwrap_or_default();
-        return Err(PyValueError::new_err(format!(
-            "keys[{}]: a null is no key; drop nulls first, or fill them",
-            first + row
-        )));
+        return Err(null(first + row));
     }
     array
         .as_struct_opt()
         .map_or(Ok(()), |columns| columns.columns().iter().try_for_each(|column| refuse_nulls(column, first)))
+}
+
+fn null(row: usize) -> PyErr {
+    PyValueError::new_err(format!("keys[{row}]: a null is no key; drop nulls first, or fill them"))
 }
 
 /// The hashes of a dictionary's values, so that each is hashed once; and the same for the columns of a struct.

@@ -8,6 +8,10 @@ use std::collections::TryReserveError;
 use std::io;
 use std::path::Path;
 
+/// As every Unix numbers them.
+const EISDIR: i32 = 21;
+const EINVAL: i32 = 22;
+
 pub(crate) fn build(error: BuildError) -> PyErr {
     match error {
         BuildError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
@@ -23,7 +27,14 @@ pub(crate) fn file(error: FileError) -> PyErr {
     match error.kind() {
         FileErrorKind::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
         FileErrorKind::Io(system) if system.raw_os_error().is_some() => io(system, error.path()),
-        FileErrorKind::Io(_) => PyOSError::new_err(in_python(&error.to_string())),
+        FileErrorKind::Io(own) => {
+            let errno = if error.path().is_some_and(Path::is_dir) { EISDIR } else { EINVAL };
+            PyOSError::new_err((
+                errno,
+                in_python(&own.to_string()),
+                error.path().map(|path| path.as_os_str().to_owned()),
+            ))
+        }
         _ => PyValueError::new_err(error.to_string()),
     }
 }

@@ -3,9 +3,10 @@
 use crate::error;
 use crate::key;
 use crate::keys::{self, Numpy};
-use crate::lock::{Thread, detach};
+use crate::lock::detach;
 use crate::portion::PORTION;
 use crate::set::Set;
+use crate::signals::{self, Signals};
 use bloomline::KeyHasher;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
@@ -24,7 +25,7 @@ use std::path::PathBuf;
 /// >>> from bloomline import BloomFilter, Filter
 /// >>> isinstance(BloomFilter(1000, 0.01), Filter)
 /// True
-#[pyclass(module = "bloomline", subclass, frozen)]
+#[pyclass(module = "bloomline", subclass, frozen, weakref)]
 pub(crate) struct Filter {
     pub(crate) set: Set,
     hasher: KeyHasher,
@@ -52,23 +53,6 @@ impl Filter {
         self.set.add(key.py(), self.hash(key)?)
     }
 
-    /// An answer for each key, as NumPy's array of bool.
-    fn answers<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let numpy = Numpy::import(keys.py())?;
-        let mut answers = Vec::new();
-        keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
-            let first = answers.len();
-            answers.try_reserve(hashes.len()).map_err(error::memory)?;
-            answers.resize(first + hashes.len(), false);
-            ask(thread, hashes, &mut answers[first..])
-        })?;
-        numpy.array(&answers)
-    }
-
     /// Merges another filter into this one.
     fn merge(&self, py: Python<'_>, other: &Self, intersect: bool) -> PyResult<()> {
         detach(py, |detached| self.set.merge(detached, &other.set, intersect))
@@ -91,7 +75,8 @@ impl Filter {
         Ok(self.set.contains(key.py(), self.hash(key)?))
     }
 
-    /// Add all keys of an array or another iterable; see add_many. It needs no NumPy.
+    /// Add all keys of an array or another iterable; see add_many. It needs no NumPy. After an exception, keys before the one
+    /// that it is about may have been added.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> seen = BloomFilter(1000, 0.01)
@@ -114,7 +99,9 @@ impl Filter {
     /// and the zeros that pad NumPy's strings are no part of them. A table has the tuples of its columns as keys; the index
     /// of a pandas frame is none. Floats, dates and decimals are no keys: cast them to integers or strings.
     ///
-    /// An exception names the first key that it is about. Keys before it may have been added. A null is a ValueError.
+    /// An exception about a key names the first one, and no key is added then. A null is a ValueError. An exception that comes
+    /// later (KeyboardInterrupt, MemoryError) has the answers so far in its attribute new: act on the keys that are True there,
+    /// and add all keys again.
     ///
     /// >>> import numpy as np
     /// >>> from bloomline import BloomFilter
@@ -123,7 +110,16 @@ impl Filter {
     /// array([ True,  True, False])
     #[pyo3(signature = (keys, /))]
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.answers(keys, |thread, hashes, new| self.set.add_many(thread, hashes, new))
+        let numpy = Numpy::import(keys.py())?;
+        numpy.new_keys(keys::answers(&self.hasher, keys, |hashes, new| {
+            detach(keys.py(), |detached| {
+                let mut signals = Signals::after(signals::TICK);
+                hashes.chunks(PORTION).zip(new.chunks_mut(PORTION)).try_for_each(|(hashes, new)| {
+                    self.set.add_many(detached.into(), hashes, new)?;
+                    signals.handle()
+                })
+            })
+        }))
     }
 
     /// Look many keys up. Returns an array of bool, True for each key that was seen; see add_many for keys.
@@ -136,10 +132,16 @@ impl Filter {
     /// array([ True, False])
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.answers(keys, |thread, hashes, found| {
-            self.set.contains_many(thread, hashes, found);
+        let numpy = Numpy::import(keys.py())?;
+        let mut found = Vec::new();
+        keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
+            let first = found.len();
+            found.try_reserve(hashes.len()).map_err(error::memory)?;
+            found.resize(first + hashes.len(), false);
+            self.set.contains_many(thread, hashes, &mut found[first..]);
             Ok(())
-        })
+        })?;
+        numpy.array(&found)
     }
 
     /// Forget all keys.
@@ -212,6 +214,11 @@ impl Filter {
         let rate = self.set.false_positive_rate(py).map(|rate| format!("false_positive_rate={rate}, "));
         let (name, bytes) = (self.set.name(), self.set.memory_bytes(py));
         format!("<{name} {keys}{}memory_bytes={bytes}>", rate.unwrap_or_default())
+    }
+
+    fn __sizeof__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        let object: usize = slf.get_type().getattr("__basicsize__")?.extract()?;
+        Ok(object + slf.get().set.memory_bytes(slf.py()))
     }
 
     /// The bytes that save would write.

@@ -1,7 +1,7 @@
 //! From one Python object to 64 bits, as the library hashes the same key in Rust.
 
 use bloomline::{Key, KeyHasher};
-use pyo3::buffer::PyBuffer;
+use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
@@ -106,8 +106,16 @@ fn integer(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<u64, NoKey> {
     }
 }
 
-/// The bytes of a bytearray, a memoryview and the like. Copied, for others may write to them.
+/// The bytes of a bytearray, a memoryview and the like, signed ones too. Copied, for others may write to them.
 fn buffer(key: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
-    let buffer = PyBuffer::<u8>::get(key).ok()?;
-    (buffer.dimensions() == 1).then(|| buffer.to_vec(key.py()).ok()).flatten()
+    let buffer = PyUntypedBuffer::get(key).ok()?;
+    if buffer.dimensions() != 1 || buffer.item_size() != 1 {
+        return None;
+    }
+    if buffer.format().to_bytes().ends_with(b"b") {
+        let signed = buffer.into_typed::<i8>().ok()?.to_vec(key.py()).ok()?;
+        Some(signed.into_iter().map(i8::cast_unsigned).collect())
+    } else {
+        buffer.into_typed::<u8>().ok()?.to_vec(key.py()).ok()
+    }
 }

@@ -3,7 +3,7 @@
 use crate::lock::Thread;
 use crate::portion::{PORTION, Take};
 use crate::signals::{self, Signals};
-use crate::{arrow, buffer, key};
+use crate::{arrow, buffer, error, key};
 use bloomline::KeyHasher;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -16,7 +16,12 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     let take: &mut Take<'_> = &mut |thread, hashes| {
         take(thread, hashes)?;
         match thread {
-            Thread::Attached(py) => py.check_signals(),
+            Thread::Attached(py) => {
+                py.check_signals()?;
+                // Python asks its own code alone for the GIL, so threads that wait for it would wait for the last key.
+                py.detach(|| ());
+                Ok(())
+            }
             Thread::Detached(_) => signals.handle(),
         }
     };
@@ -37,6 +42,25 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
     take(py.into(), &hashes)
 }
 
+/// An answer for each key. All keys are hashed before the first is asked about, so an object that is no key has no effect.
+/// After an exception, the answers so far.
+pub(crate) fn answers(
+    hasher: &KeyHasher,
+    keys: &Bound<'_, PyAny>,
+    ask: impl FnOnce(&[u64], &mut [bool]) -> PyResult<()>,
+) -> (Vec<bool>, PyResult<()>) {
+    let (mut hashes, mut answers) = (Vec::new(), Vec::new());
+    let hashed = take_all(hasher, keys, &mut |_, portion| {
+        hashes.try_reserve(portion.len()).map_err(error::memory)?;
+        hashes.extend_from_slice(portion);
+        answers.try_reserve(portion.len()).map_err(error::memory)?;
+        answers.resize(hashes.len(), false);
+        Ok(())
+    });
+    let asked = hashed.and_then(|()| ask(&hashes, &mut answers));
+    (answers, asked)
+}
+
 /// NumPy's arrays. Whoever will need one asks for this before anything is done.
 pub(crate) struct Numpy<'py>(&'py Bound<'py, PyAny>);
 
@@ -44,6 +68,14 @@ impl<'py> Numpy<'py> {
     pub(crate) fn import(py: Python<'py>) -> PyResult<Self> {
         static FROM_BUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         FROM_BUFFER.import(py, "numpy", "frombuffer").map(Self)
+    }
+
+    /// Which keys are new, as an array of bool. An exception has it as its attribute `new`.
+    pub(crate) fn new_keys(self, (new, added): (Vec<bool>, PyResult<()>)) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.0.py();
+        let new = self.array(&new)?;
+        added.or_else(|error| error.value(py).setattr("new", &new).and(Err(error)))?;
+        Ok(new)
     }
 
     /// The answers for keys, as an array of bool.

@@ -49,6 +49,7 @@ mod _bloomline {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let redis = module.py().get_type::<RedisBloomFilter>();
         redis.setattr("__contains__", redis.getattr("_contains")?)?;
         crate::add::install(module.py())

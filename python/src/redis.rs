@@ -61,7 +61,7 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 /// >>> "https://example.org/" in RedisBloomFilter("redis://127.0.0.1:6379", "crawl")
 /// True
 /// >>> seen.delete()
-#[pyclass(module = "bloomline", frozen)]
+#[pyclass(module = "bloomline", frozen, weakref)]
 pub(crate) struct RedisBloomFilter {
     /// A thread that comes back within its turn finds the cell borrowed.
     turn: ReentrantMutex<RefCell<Turn>>,
@@ -163,23 +163,12 @@ impl RedisBloomFilter {
         keys: &Bound<'py, PyAny>,
         ask: impl Fn(&mut Client, &[u64], &mut [bool]) -> Result<usize, RedisFilterError> + Sync,
     ) -> (Vec<bool>, PyResult<()>) {
-        let py = keys.py();
-        // All are hashed first, so that what is no key is known before anything is claimed.
-        let (mut hashes, mut answers) = (Vec::new(), Vec::new());
-        let taken = keys::take_all(&self.hasher, keys, &mut |_, portion| {
-            hashes.try_reserve(portion.len()).map_err(error::memory)?;
-            hashes.extend_from_slice(portion);
-            answers.try_reserve(portion.len()).map_err(error::memory)?;
-            answers.resize(hashes.len(), false);
-            Ok(())
-        });
-        let asked = taken.and_then(|()| {
+        keys::answers(&self.hasher, keys, |hashes, answers| {
             hashes.chunks(ROUND_TRIP).zip(answers.chunks_mut(ROUND_TRIP)).try_for_each(|(hashes, answers)| {
-                self.with(py, |client| ask(client, hashes, answers))?;
-                py.check_signals()
+                self.with(keys.py(), |client| ask(client, hashes, answers))?;
+                keys.py().check_signals()
             })
-        });
-        (answers, asked)
+        })
     }
 }
 
@@ -302,10 +291,7 @@ impl RedisBloomFilter {
     #[pyo3(signature = (keys, /))]
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
-        let (new, added) = self.answers(keys, Client::insert_hashes);
-        let new = numpy.array(&new)?;
-        added.or_else(|error| error.value(keys.py()).setattr("new", &new).and(Err(error)))?;
-        Ok(new)
+        numpy.new_keys(self.answers(keys, Client::insert_hashes))
     }
 
     /// Look many keys up. Returns an array of bool, True for each key that was seen. Takes a round trip for each 4096 keys.

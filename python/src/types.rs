@@ -5,7 +5,7 @@ use crate::filter::Filter;
 use crate::lock::detach;
 use crate::set::{Set, Unlocked};
 use bloomline::{Builder, FileError};
-use pyo3::buffer::PyBuffer;
+use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -71,7 +71,7 @@ fn from_bytes<F: Into<Set> + Send>(
     let data = match data.cast::<PyBytes>() {
         Ok(bytes) => bytes.clone(),
         Err(_) => {
-            PyBuffer::<u8>::get(data)?;
+            PyUntypedBuffer::get(data)?;
             py.get_type::<PyBytes>().call1((data,))?.cast_into()?
         }
     };

@@ -2,8 +2,11 @@
 
 import array
 import ctypes
+import itertools
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -130,7 +133,8 @@ def test_others_of_arrow() -> None:
     check(pd.Series(["a", "b", "a"], dtype="category"), ["a", "b", "a"])
     check(pl.Series([-1, 2], dtype=pl.Int8), [-1, 2])
     check(pa.array([], pa.string()), [])
-    check(pa.array([], pa.null()), [])
+    for empty in pa.array([], pa.null()), pl.Series([]), pl.DataFrame({"a": [], "b": []}), pd.Series([], dtype=object):
+        check(empty, [])
     check(pa.array([1, 0, 1]).dictionary_encode()[1:].dictionary_encode(), [0, 1])
     nested = pa.table({"row": pa.table(ROWS).to_struct_array(), "more": [7, 8]})
     check(nested[1:], [(("b", 2), 8)])
@@ -141,6 +145,10 @@ def test_others_of_arrow() -> None:
     check(pl.DataFrame({"only": ["a", "b"]}), ["a", "b"])
     batches = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), pa.table({"a": [1, 2]}).to_batches())
     assert BloomFilter(1000, 1e-9).add_many(batches).tolist() == [True, True]
+
+
+OBJECTS = pl.Series([object(), object()], dtype=pl.Object)
+PERIODS = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
 
 
 @pytest.mark.parametrize(
@@ -171,6 +179,19 @@ def test_others_of_arrow() -> None:
         (pa.DictionaryArray.from_arrays([0, 1], ["a", None]), ValueError, r"keys\[1\]: a null"),
         (pd.Series([1.0]), TypeError, "Float64"),
         (pl.DataFrame(), TypeError, "Struct"),
+        (pl.Series([None]), ValueError, r"keys\[0\]: a null"),
+        (pl.DataFrame({"a": [1], "b": [None]}), ValueError, r"keys\[0\]: a null"),
+        (OBJECTS, TypeError, "Polars' type Object"),
+        (pl.DataFrame({"a": [1, 2], "b": OBJECTS}), TypeError, "Polars' type Object"),
+        (type("Sub", (pl.Series,), {})(OBJECTS), TypeError, "Polars' type Object"),
+        (pl.Series([1], dtype=pl.Int128), TypeError, 'unknown type "_pli128": .*64 bits'),
+        (pl.DataFrame({"a": [1], "b": pl.Series([1], dtype=pl.Int128)}), TypeError, 'unknown type "_pli128"'),
+        (PERIODS, TypeError, "extension type pandas.period"),
+        (pd.DataFrame({"a": [1, 2], "b": PERIODS}), TypeError, "extension type pandas.period"),
+        (pd.Series([1, "a"]), TypeError, "no Arrow array.*'a'.*give a list of the keys"),
+        (pd.Series(["a", 1]), TypeError, "no Arrow array.*give a list of the keys"),
+        (pd.Series([object()]), TypeError, "no Arrow array.*give a list of the keys"),
+        (pd.DataFrame({"a": [1, "a"]}), TypeError, "no Arrow array.*'a'.*give a list of the keys"),
     ],
     ids=lambda value: str(value)[:25].replace("\n", " "),
 )
@@ -180,6 +201,59 @@ def test_what_is_no_array_of_keys(keys: Any, error: type[Exception], said: str) 
         for ask in filter.add_many, filter.contains_many, filter.update:
             with pytest.raises(error, match=said):
                 ask(keys)
+
+
+# Each has no key behind more keys than are hashed at once.
+LATE = 1000
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        lambda: pa.chunked_array([range(LATE), [4, None]]),
+        lambda: pa.RecordBatchReader.from_batches(
+            pa.schema([("a", pa.int64())]), [pa.record_batch({"a": pa.array(part)}) for part in (range(LATE), [4, None])]
+        ),
+        lambda: pl.DataFrame({"a": [*range(LATE), None]}),
+        lambda: [*range(LATE), None],
+        lambda: iter([*range(LATE), None]),
+        lambda: np.array([*"a" * LATE, "\ud800"]),
+        lambda: np.array([*range(LATE), None], object),
+        lambda: (1 // (LATE - key) for key in range(LATE + 1)),
+    ],
+    ids=["chunks", "batches", "polars", "list", "iterator", "text", "objects", "generator"],
+)
+@pytest.mark.parametrize("make", CLASSES)
+def test_nothing_is_added_if_one_is_no_key(keys: Any, make: Any) -> None:
+    filter = make(10_000, 0.01)
+    with pytest.raises((TypeError, ValueError, ZeroDivisionError)) as raised:
+        filter.add_many(keys())
+    assert not filter
+    assert not raised.value.new.any()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("make", [BloomFilter, AtomicBloomFilter])
+def test_an_exception_has_the_answers_so_far(make: Any) -> None:
+    """That of a signal, which comes while the keys are added."""
+    filter, count = make(memory=1 << 28, probes=16), 4_000_000
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def then_interrupt() -> Iterator[int]:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        yield from ()
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt) as raised:
+            filter.add_many(itertools.chain(range(count), then_interrupt()))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    new = raised.value.new  # type: ignore[attr-defined]
+    assert len(new) == count and 0 < new.sum() < count
+    assert (filter.contains_many(range(count)) == new).all()
+    assert (filter.add_many(range(count)) == ~new).all()
 
 
 VIEWS = pa.string_view()

@@ -1,7 +1,10 @@
 """What a set has: operators, copies, comparison; and what filters tell of themselves."""
 
 import copy
+import importlib.metadata
 import math
+import sys
+import weakref
 from typing import Any
 
 import pytest
@@ -161,6 +164,21 @@ def test_representation(make: Any) -> None:
     assert "0.25" in repr(filter) and f"memory_bytes={filter.memory_bytes}" in repr(filter)
     # A seed may be a secret.
     assert "99" not in repr(filter)
+
+
+@pytest.mark.parametrize("make", CLASSES)
+def test_what_python_asks_of_every_object(make: Any) -> None:
+    filter = make(1_000_000, 0.01)
+    assert 0 < sys.getsizeof(filter) - filter.memory_bytes < 10_000
+    died: list[Any] = []
+    reference = weakref.ref(filter, died.append)
+    assert reference() is filter
+    del filter
+    assert reference() is None and died == [reference]
+
+
+def test_version() -> None:
+    assert bloomline.__version__ == importlib.metadata.version("bloomline")
 
 
 def test_growing_filters_keep_their_rate() -> None:

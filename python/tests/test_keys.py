@@ -4,6 +4,7 @@ import enum
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,6 +74,7 @@ class Seven(enum.IntEnum):
         [-1, 2**64 - 1, np.int16(-1)],
         [(("a", 2), 3), ("a", 2, 3), ("a", 2, (3,))],
         [b"", "", np.array([], np.uint8)],
+        [b"a\xff", pa.py_buffer(b"a\xff"), np.array([97, -1], np.int8), memoryview(b"a\xff").cast("c")],
     ],
     ids=str,
 )

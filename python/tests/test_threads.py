@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -123,6 +124,29 @@ def test_the_gil_is_free() -> None:
     running.set()
     counter.join()
     assert during > 1
+
+
+@pytest.mark.parametrize("call", ["update", "add_many", "contains_many"])
+def test_a_list_lets_others_run(call: str) -> None:
+    """Another thread of Python runs while a list is read, for which the GIL is needed."""
+    filter, keys = BloomFilter(1_000_000, 0.01), [f"key {i}" for i in range(1_000_000)]
+    sys.setswitchinterval(0.001)
+    turns, done = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal turns
+        while not done.is_set():
+            turns += 1
+            time.sleep(0)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    before = turns
+    getattr(filter, call)(keys)
+    during = turns - before
+    done.set()
+    counter.join()
+    assert during > 10
 
 
 def test_an_array_that_changes_meanwhile() -> None:

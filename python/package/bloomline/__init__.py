@@ -10,6 +10,7 @@ from bloomline._bloomline import (
     RedisFilterStats,
     RotatingBloomFilter,
     ScalableBloomFilter,
+    __version__,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "RedisFilterStats",
     "RotatingBloomFilter",
     "ScalableBloomFilter",
+    "__version__",
 ]

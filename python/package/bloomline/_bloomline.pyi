@@ -16,8 +16,11 @@ __all__ = [
     "RedisFilterStats",
     "RotatingBloomFilter",
     "ScalableBloomFilter",
+    "__version__",
     "_run_command_line",
 ]
+
+__version__: str
 
 class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
@@ -67,6 +70,7 @@ class Filter:
     def __ior__(self, other: Self, /) -> Self: ...
     def __len__(self) -> int: ...
     def __or__(self, other: Self, /) -> Self: ...
+    def __sizeof__(self) -> int: ...
 
 @final
 class BloomFilter(Filter):
