@@ -63,6 +63,8 @@ errors! {
     Busy { filter: PathBuf } => "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
     NotLock { filter: PathBuf, path: PathBuf } => "cannot use {filter:?}: its lock would be the file {path:?}, which holds something else; move that, or choose another file";
     Existing { output: String, resume: &'static str } => "refusing to overwrite {output}: an earlier run wrote it; {resume}write to another folder, or give --force to lose it";
+    Begun { output: String, resume: &'static str } => "refusing to overwrite {output}: it is there already, and no output that this run knows; {resume}move it, write to another folder, or give --force to lose it";
+    Short { have: u64, want: u64 } => "its contents have {have} bytes, and the checkpoint is at {want}";
     StopSideBySide => "--when-full stop needs lines in order, and --output-dir reads many files at once; add --in-order, or let the filter grow with --when-full grow";
     Meeting { first: String, second: String, output: String } => "cannot write to {output}: it would be the output of both {first} and {second}; name inputs whose outputs have names of their own, or run them apart";
     Below { first: String, second: String, output: String } => "cannot write to {output}: it would be the output of {first}, and a folder for that of {second}; name inputs whose outputs have names of their own, or run them apart";
@@ -79,8 +81,9 @@ errors! {
     State { path: PathBuf, reason: String } => "cannot use the state {path:?}: {reason}; leave out the option that differs, or choose another state";
     Unsaved { state: PathBuf } => "ended before the state {state:?} was saved: it is that of the last checkpoint, so the next run may print lines twice, and loses none";
     Resume { path: PathBuf, reason: String } => "cannot resume from {path:?}: {reason}; to start another run with this state, leave out --resume and write to another file";
-    Emptied { output: String, known: String, resume: &'static str } => "refusing to empty {output}: it holds lines, and this run prints no line again that {known} knows; {resume}write to another file, append with >>, or give --force to lose these lines";
+    Emptied { output: String, known: String, resume: &'static str } => "refusing to empty {output}: it holds lines, and a run with {known} empties no output that does; {resume}write to another file, append with >>, or give --force to lose these lines";
     NoState { state: PathBuf, output: String } => "cannot resume: there is no state {state:?}, and {output} holds lines that a run from the beginning would empty; check the name of the state, or give --force to lose these lines";
+    Damaged { path: PathBuf, reason: String } => "cannot use the checkpoints in {path:?}: {reason}, so the file is damaged; remove it to start another run with this state, and write to another file";
     NotCheckpoints { path: PathBuf } => "cannot keep checkpoints in {path:?}: it holds something else; move it, or choose another state";
     ResumeStream => "only a run from files to files can be resumed; name the input files, and name the outputs with -o and --dupes, or with --output-dir";
     Shorter { output: String, have: u64, want: u64 } => "cannot resume: {output} has {have} bytes, and had {want} at the checkpoint; to start over, remove the state";

@@ -114,6 +114,12 @@ pub fn is_named(path: &Path, opened: &Metadata) -> bool {
     fs::metadata(path).is_ok_and(|named| Identity::of(&named) == Identity::of(opened))
 }
 
+/// Whether at a path there is the regular file that was opened by it, and no link to it.
+pub fn is_file_itself(path: &Path, opened: &Metadata) -> bool {
+    let there = fs::symlink_metadata(path);
+    opened.is_file() && there.is_ok_and(|there| Identity::of(&there) == Identity::of(opened))
+}
+
 /// The folder that a file is in.
 pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))

@@ -142,26 +142,57 @@ impl Target {
             // The name of the file itself, should a link lead to it.
             Ok((file, if there { None } else { Some(path.canonicalize()?) }))
         };
-        let opened = open().and_then(|(file, made): (File, _)| file.metadata().map(|metadata| (file, made, metadata)));
-        let (file, made, metadata) = opened.map_err(|source| Error::Create { output: name.clone(), source })?;
-        let origin = Origin::new(name, &metadata);
-        let mut target = Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, made };
+        let (file, made) = open().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let target = Self::of_file(file, path, name, compression, made)?;
         target.origin.check_apart(read, written)?;
         if compression.coding != Coding::Plain && target.file.is_terminal() {
             return Err(Error::Terminal { output: target.origin.name().to_owned() });
         }
+        target.lock()
+    }
+
+    /// Opens an output of a folder that is this run's alone, which a run began before if it `goes_on`. Follows no link.
+    pub fn of_own(path: &Path, compression: Compression, goes_on: bool) -> Result<Self, Error> {
+        let name = files::name(path);
+        let open = || {
+            let file = File::options().write(true).create_new(!goes_on).open(path)?;
+            if !files::is_file_itself(path, &file.metadata()?) {
+                return Err(io::Error::other("it is a link, or no regular file"));
+            }
+            Ok(file)
+        };
+        let file = open().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let made = (!goes_on).then(|| path.to_owned());
+        Self::of_file(file, Some(path), name, compression, made)?.lock()
+    }
+
+    fn of_file(
+        file: File,
+        path: Option<&Path>,
+        name: String,
+        compression: Compression,
+        made: Option<PathBuf>,
+    ) -> Result<Self, Error> {
+        let metadata = file.metadata().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let origin = Origin::new(name, &metadata);
+        Ok(Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, made })
+    }
+
+    /// Takes the lock of a regular file.
+    fn lock(self) -> Result<Self, Error> {
+        let mut target = self;
+        let failed = |target: &Self, source| Error::Create { output: target.origin.name().to_owned(), source };
         if let Some(path) = target.path.as_ref().filter(|_| target.origin.is_regular()) {
             // The lock goes with the descriptor. Where there are no locks, nothing tells of others.
             let taken = matches!(target.file.try_lock(), Err(TryLockError::WouldBlock));
+            // From the lock on it is this run's alone.
+            let metadata = target.file.metadata().map_err(|source| failed(&target, source))?;
             // A run that made it and did not begin may have removed it since it was opened here.
             if taken || !files::is_named(path, &metadata) {
                 target.made = None;
                 return Err(Error::Locked { file: target.origin.name().to_owned() });
             }
-            // From the lock on it is this run's alone.
-            let metadata = target.file.metadata();
-            target.length =
-                metadata.map_err(|source| Error::Create { output: target.origin.name().to_owned(), source })?.len();
+            target.length = metadata.len();
         }
         Ok(target)
     }

@@ -2,7 +2,7 @@
 
 use crate::documents::exact::ExactUnits;
 use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
-use crate::engine::folder::Folder;
+use crate::engine::folder::{Folder, OutputPath};
 use crate::engine::lane::{Gathered, Lane};
 use crate::engine::sink::{Print, Sink};
 use crate::engine::wakes;
@@ -42,6 +42,9 @@ const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// What to do instead of losing the outputs of an interrupted run.
 const CONTINUE: &str = "continue that run with --resume, ";
+
+/// Why nothing is resumed.
+const NOTHING_LEFT: &str = "no run with this state was cut off, so if one wrote it, nothing is left to do; else ";
 
 /// A run, as its options ask for it.
 pub struct Run {
@@ -279,19 +282,20 @@ impl Run {
         let mut start = None;
         if let Some(state) = &self.options.state {
             let mut checkpoints = Checkpoints::new(state, self.job(inputs))?;
+            let known = format!("the state {state:?}");
             match (state.exists(), self.options.resume) {
-                (true, true) => start = Some(checkpoints.find(&seen.set)?),
-                (true, false) => {
-                    let interrupted = checkpoints.is_interrupted(&seen.set);
-                    lost(&format!("the state {state:?}"), if interrupted { CONTINUE } else { "" })?;
+                (true, true) => {
+                    start = checkpoints.find(&seen.set)?;
+                    start.as_ref().map_or_else(|| lost(&known, NOTHING_LEFT), |_| Ok(()))?;
                 }
+                (true, false) => lost(&known, if checkpoints.is_interrupted(&seen.set) { CONTINUE } else { "" })?,
                 // Without a state no checkpoint was reached, and nothing was printed.
                 (false, true) => {
                     if let Some(output) = full {
                         return Err(Error::NoState { state: state.into(), output });
                     }
                 }
-                (false, false) => {}
+                (false, false) => lost(&known, "")?,
             }
             keep.checkpoints = Some(Mutex::new(checkpoints));
         }
@@ -349,19 +353,23 @@ impl Run {
         if let Some(state) = state {
             let mut earlier = Checkpoints::new(state, self.job(&inputs.found))?;
             match (state.exists(), *resume) {
-                (true, true) => start = Some(earlier.find(&seen.set)?),
+                (true, true) => {
+                    start = earlier.find(&seen.set)?;
+                    advice = NOTHING_LEFT;
+                }
                 (true, false) if earlier.is_interrupted(&seen.set) => advice = CONTINUE,
                 _ => {}
             }
             checkpoints = Some(Mutex::new(earlier));
         }
-        match &start {
-            Some(start) => tally.resume(start.room),
-            None if *force => {}
-            None => folder.check_new(state.as_deref(), advice)?,
-        }
+        tally.resume(start.as_ref().and_then(|start| start.room));
         let marks = start.iter().flat_map(|start| start.shards.iter().cloned()).chain(iter::repeat_with(Mark::default));
-        let outputs = folder.outputs.iter().cloned().zip(marks).enumerate();
+        let outputs: Vec<(OutputPath, Mark)> = folder.outputs.iter().cloned().zip(marks).collect();
+        if !*force {
+            outputs.iter().try_for_each(|(output, mark)| output.check(mark, start.is_some(), advice))?;
+        }
+        outputs.iter().try_for_each(|(output, mark)| output.clear(mark))?;
+        let outputs = outputs.into_iter().enumerate();
         let sinks = outputs.map(|(lane, (output, mark))| Sink::of_lane(lane, output, &mark)).collect();
         let (state, manifest) = (state.clone(), manifest.clone());
         let keep = Keep { state, checkpoints, folder: Some(folder), manifest, shrink: *shrink };

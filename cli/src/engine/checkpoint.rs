@@ -1,9 +1,11 @@
-//! The positions at which an interrupted run can go on: a file beside the state, `STATE.resume`.
+//! The positions at which an interrupted run can go on: a file beside the state, `STATE.resume`. It goes once a run is whole.
 //!
 //! A checkpoint is right for one state only, the one that was saved with it, and two files cannot be replaced at once. So
 //! the file holds two checkpoints: that of the state which is about to be saved, and that of the one which is still
 //! there. Each is known by the size of its state and the number of bits set in it; bits are never cleared, so states of one
 //! size with as many bits are the same state.
+//!
+//! The file is a line of JSON, and a line with its checksum.
 
 use crate::error::Error;
 use crate::files::{self, name, whole};
@@ -11,6 +13,7 @@ use crate::input::inputs::Input;
 use crate::seen::KeySet;
 use crate::seen::tally::Counts;
 use crate::values::OnError;
+use bloomline::KeyHasher;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write};
@@ -76,6 +79,8 @@ pub struct Job {
 struct JobInput {
     name: String,
     size: Option<u64>,
+    /// That of its contents, unless it is compressed.
+    plain_size: Option<u64>,
     modified: Option<Duration>,
 }
 
@@ -87,8 +92,12 @@ impl Job {
         options: String,
         on_error: OnError,
     ) -> Self {
-        let of_input =
-            |input: &Input| JobInput { name: name(&whole(&input.path)), size: input.size, modified: input.modified };
+        let of_input = |input: &Input| JobInput {
+            name: name(&whole(&input.path)),
+            size: input.size,
+            plain_size: input.size.filter(|_| !input.is_compressed()),
+            modified: input.modified,
+        };
         Self {
             inputs: inputs.iter().map(of_input).collect(),
             outputs: outputs.map(|path| name(&whole(path))).collect(),
@@ -99,6 +108,31 @@ impl Job {
                 OnError::Keep => Some("keep".into()),
             },
         }
+    }
+
+    /// What of a checkpoint no run of this job can have reached.
+    fn outside(&self, checkpoint: &Checkpoint) -> Option<String> {
+        let Checkpoint { input, offset, lines, shards, .. } = checkpoint;
+        let count = self.inputs.len();
+        let beyond = |what: &str, is: u64, most: u64| Some(format!("{what} is {is}, and at most {most} can be"));
+        if *input > count {
+            return beyond("the number of inputs that are read", *input as u64, count as u64);
+        }
+        if ![0, count].contains(&shards.len()) {
+            return beyond("the number of outputs", shards.len() as u64, count as u64);
+        }
+        let marks = shards.iter().map(|mark| (mark.offset, mark.counts.lines)).enumerate();
+        for (i, (offset, lines)) in marks.chain([(*input, (*offset, *lines))]) {
+            if lines > offset {
+                return beyond("the number of lines that are read", lines, offset);
+            }
+            // One byte more: the end that a last line gets. Whoever decompresses an input finds out how long it is.
+            let most = self.inputs.get(i).map_or(Some(0), |input| input.plain_size.map(|size| size.saturating_add(1)));
+            if let Some(most) = most.filter(|most| offset > *most) {
+                return beyond("the number of bytes that are read of an input", offset, most);
+            }
+        }
+        None
     }
 
     /// Why a job is not to go on with a checkpoint of this one.
@@ -143,12 +177,43 @@ struct Contents {
     finished: bool,
 }
 
+/// What the file begins with.
+const START: &[u8] = b"{\"job\":{";
+
 impl Contents {
+    /// Those of a file with these bytes.
+    fn of(bytes: &[u8], path: &Path) -> Result<Self, Error> {
+        if !bytes.starts_with(START) {
+            return Err(Error::NotCheckpoints { path: path.into() });
+        }
+        let damaged = |reason: &str| Error::Damaged { path: path.into(), reason: reason.to_owned() };
+        let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
+        let (text, rest) = bytes.split_at(end);
+        if rest != seal(text).as_bytes() {
+            return Err(damaged("its checksum is wrong"));
+        }
+        let contents: Self = serde_json::from_slice(text).map_err(|error| damaged(&error.to_string()))?;
+        if contents.checkpoints.is_empty() { Err(damaged("it has no checkpoint")) } else { Ok(contents) }
+    }
+
+    /// The bytes of the file.
+    fn sealed(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec(self).expect("all keys are strings");
+        let seal = seal(&bytes);
+        bytes.extend_from_slice(seal.as_bytes());
+        bytes
+    }
+
     /// The newest checkpoint that belongs to a state.
     fn newest_of(&self, state: &KeySet) -> Option<usize> {
         let (ones, memory) = (state.ones(), state.memory_bytes());
         self.checkpoints.iter().position(|checkpoint| (checkpoint.ones, checkpoint.memory) == (ones, memory))
     }
+}
+
+/// What follows the text: its checksum.
+fn seal(text: &[u8]) -> String {
+    format!("\n{:016x}\n", KeyHasher::new(0).bytes(text))
 }
 
 /// The checkpoints of a job.
@@ -164,28 +229,30 @@ impl Checkpoints {
     pub fn new(state: &Path, job: Job) -> Result<Self, Error> {
         let path = files::checkpoints_of(state);
         let earlier = match fs::read(&path) {
-            Ok(text) => {
-                let foreign = |_| Error::NotCheckpoints { path: path.clone() };
-                Some(serde_json::from_slice(&text).map_err(foreign)?)
-            }
+            Ok(bytes) => Some(Contents::of(&bytes, &path)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(Error::Open { input: name(&path), source }),
         };
         Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new(), finished: false } })
     }
 
-    /// The checkpoint of an earlier run of the job that belongs to the state.
-    pub fn find(&mut self, state: &KeySet) -> Result<Checkpoint, Error> {
+    /// The checkpoint of an earlier run of the job that belongs to the state; `None` if nothing is left to go on with.
+    pub fn find(&mut self, state: &KeySet) -> Result<Option<Checkpoint>, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
-        let earlier = self.earlier.take().ok_or_else(|| refused("the file is not there".to_owned()))?;
+        let Some(earlier) = self.earlier.take() else { return Ok(None) };
+        let newest = earlier.newest_of(state);
         if let Some(difference) = earlier.job.difference(&self.contents.job) {
-            return Err(refused(difference));
+            // Of a run that was cut off when all of it was done, outputs may wait for their names.
+            let done = earlier.finished && newest == Some(0) && earlier.checkpoints[0].shards.is_empty();
+            return if done { Ok(None) } else { Err(refused(difference)) };
         }
-        let fitting = earlier.newest_of(state).map(|i| &earlier.checkpoints[i]);
-        let fitting = fitting.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
-        let checkpoint = fitting.clone();
+        let fitting = newest.ok_or_else(|| refused("the state was changed by another run".to_owned()))?;
+        let checkpoint = earlier.checkpoints[fitting].clone();
+        if let Some(reason) = earlier.job.outside(&checkpoint) {
+            return Err(Error::Damaged { path: self.path.clone(), reason });
+        }
         self.contents.checkpoints = vec![checkpoint.clone()];
-        Ok(checkpoint)
+        Ok(Some(checkpoint))
     }
 
     /// Whether an earlier run of the job was interrupted, before its end or before its last state was saved.
@@ -201,8 +268,18 @@ impl Checkpoints {
         let checkpoints = &mut self.contents.checkpoints;
         checkpoints.insert(0, checkpoint);
         checkpoints.truncate(2);
-        let contents = serde_json::to_vec(&self.contents).expect("all keys are strings");
+        let contents = self.contents.sealed();
         let saved = bloomline::replace(&self.path, |mut file| file.write_all(&contents));
         saved.map_err(|source| Error::Create { output: name(&self.path), source })
+    }
+
+    /// Removes the file: the run is whole, and nothing is left to go on with.
+    pub fn remove(&self) -> Result<(), Error> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::Create { output: name(&self.path), source: error })
+            }
+            _ => Ok(()),
+        }
     }
 }

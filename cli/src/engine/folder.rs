@@ -3,6 +3,7 @@
 //! An output is written under another name, and gets its own once it is whole. So whoever sees it sees all of it.
 
 use crate::encode::Compression;
+use crate::engine::checkpoint::Mark;
 use crate::error::Error;
 use crate::files::{self, Identity, Origin, appended, name};
 use crate::input::decode::Coding;
@@ -74,21 +75,6 @@ impl Folder {
         fs::create_dir_all(path).map_err(|source| Error::Create { output: name(path), source })?;
         Ok(Self { path: path.to_owned(), outputs, unsynced: Mutex::default(), _lock: lock(path)? })
     }
-
-    /// Refuses outputs that an earlier run wrote, or with a state began to: the state knows of their lines.
-    pub fn check_new(&self, state: Option<&Path>, resume: &'static str) -> Result<(), Error> {
-        for OutputPath { whole, part, .. } in &self.outputs {
-            if whole.symlink_metadata().is_ok() {
-                return Err(Error::Existing { output: name(whole), resume });
-            }
-            if let (Some(state), Ok(1..)) = (state, part.metadata().map(|metadata| metadata.len()))
-                && state.exists()
-            {
-                return Err(Error::Emptied { output: name(part), known: format!("the state {state:?}"), resume });
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Folder {
@@ -125,6 +111,38 @@ fn sync(folder: &Path) -> Result<(), Error> {
 }
 
 impl OutputPath {
+    /// Refuses what is there, unless a run that goes on left it, or it is an empty file. `mark` says how far that run was.
+    pub fn check(&self, mark: &Mark, goes_on: bool, resume: &'static str) -> Result<(), Error> {
+        let Self { whole, part, .. } = self;
+        if !mark.whole && whole.symlink_metadata().is_ok() {
+            return Err(Error::Existing { output: name(whole), resume });
+        }
+        let begun = if mark.whole { 0 } else { mark.output };
+        match part.symlink_metadata() {
+            // A link is none that a run left.
+            Ok(there) if !there.is_file() || there.len() > 0 && !goes_on => {
+                Err(Error::Begun { output: name(part), resume })
+            }
+            there => match there.map_or(0, |there| there.len()) {
+                have if have < begun => Err(Error::Shorter { output: name(part), have, want: begun }),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Removes what is there under the name of an output that is to be begun. A link goes, and what it leads to stays.
+    pub fn clear(&self, mark: &Mark) -> Result<(), Error> {
+        if mark.whole || mark.output > 0 {
+            return Ok(());
+        }
+        match fs::remove_file(&self.part) {
+            Err(error) if ![io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+                Err(Error::Create { output: name(&self.part), source: error })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Gives a whole output its name; `false` if it is not here by the other one.
     pub fn publish(&self) -> Result<bool, Error> {
         match fs::rename(&self.part, &self.whole) {

@@ -151,7 +151,7 @@ impl Own {
         let OutputPath { part, compression, .. } = &self.path;
         let folder = files::folder(part);
         fs::create_dir_all(folder).map_err(|source| Error::Create { output: files::name(folder), source })?;
-        Target::open(Some(part), Some(*compression), [], [])?.begin(self.length)
+        Target::of_own(part, *compression, self.length > 0)?.begin(self.length)
     }
 
     pub fn is_whole(&self) -> bool {

@@ -32,7 +32,7 @@ use crate::values::OnError;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, tick};
 use std::cmp::Reverse;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
@@ -592,6 +592,13 @@ impl Work {
                 folder.publish(own.filter(|own| own.is_unnamed()).map(|own| &own.path))?;
             }
         }
+        self.write_manifest(manifest.as_deref())?;
+        // A run that is whole leaves nothing to go on with.
+        let whole = checkpoints.as_ref().filter(|_| finished);
+        whole.map_or(Ok(()), |checkpoints| locked(checkpoints).remove())
+    }
+
+    fn write_manifest(&self, manifest: Option<&Path>) -> Result<(), Error> {
         let Some(manifest) = manifest else { return Ok(()) };
         let documents = matches!(self.task.hashing.what, What::Document(..));
         let whole = self.lanes.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(Own::is_whole));

@@ -133,6 +133,7 @@ pub fn contents(file: File, start: u64, read: Arc<AtomicU64>, buffer: usize) -> 
     while open(&head) && (&file.file).take(1).read_to_end(&mut head)? > 0 {}
     let coding = Coding::of(&head).map_err(refused)?;
     if start > 0 && coding == Coding::Plain {
+        check_reach(file.file.metadata()?.len(), start)?;
         file.file.seek(SeekFrom::Start(start))?;
         // What is skipped counts as read.
         file.read.fetch_add(start, Relaxed);
@@ -156,8 +157,16 @@ pub fn contents(file: File, start: u64, read: Arc<AtomicU64>, buffer: usize) -> 
         }
         Coding::Bzip2 => Box::new(MultiBzDecoder::new(buffered(whole))),
     };
-    io::copy(&mut (&mut contents).take(start), &mut io::sink())?;
+    check_reach(io::copy(&mut (&mut contents).take(start), &mut io::sink())?, start)?;
     Ok(contents)
+}
+
+/// Refuses a start behind the end of contents of `have` bytes, and of the end that their last line gets.
+fn check_reach(have: u64, start: u64) -> io::Result<()> {
+    if start > have.saturating_add(1) {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Error::Short { have, want: start }));
+    }
+    Ok(())
 }
 
 /// The members of a gzip file, one after another; `None` at the end. Zeros may follow the last one, as gzip has it: they fill

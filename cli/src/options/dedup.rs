@@ -74,7 +74,7 @@ pub struct RunOptions {
     /// Truncate outputs even if their lines would be lost.
     ///
     /// A run with a state or a shared filter does not print lines of earlier runs again. Without this option it refuses to empty an
-    /// output that holds lines.
+    /// output that holds lines. With --output-dir, this option replaces outputs that are there, begun ones too.
     #[arg(long, help_heading = "Output")]
     pub force: bool,
 
@@ -103,7 +103,7 @@ pub struct RunOptions {
 
     /// Continue the same command from its last checkpoint.
     ///
-    /// Only a run from files to files can be continued.
+    /// Only a run from files to files can be continued. Where no run was cut off, it begins.
     #[arg(long, requires_all = ["state", "destination"], help_heading = "Remembering")]
     pub resume: bool,
 

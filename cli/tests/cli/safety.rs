@@ -80,7 +80,7 @@ fn lines_that_are_nowhere_else_are_not_emptied() {
     let (new, state) = (bench.read("new"), bench.read("s"));
     // The run is repeated, and its lines are in the state.
     let message = bench.refused("dedup --state s -o new a");
-    tells(&message, &["refusing to empty \"new\"", "the state \"s\" knows", "another file", "--force"]);
+    tells(&message, &["refusing to empty \"new\"", "the state \"s\"", "another file", "--force"]);
     assert!(!message.contains("--resume"), "{message}");
     // The same for what was dropped, whatever the output is.
     bench.write("d", b"dear\n");
@@ -90,11 +90,17 @@ fn lines_that_are_nowhere_else_are_not_emptied() {
     tells(&message, &["there is no state \"t\"", "\"new\" holds lines", "--force"]);
     assert!(bench.read("new") == new && bench.read("s") == state && !bench.path("t").exists());
 
-    // A file without lines, a new one and a first run are no danger.
+    // Nor does a run that begins a state.
+    tells(&bench.refused("dedup --state first -o new b"), &["refusing to empty \"new\"", "the state \"first\""]);
+    bench.write("dear", b"dear\n");
+    tells(&bench.refused("dedup --state first -o fresh --dupes dear b"), &["refusing to empty \"dear\""]);
+    assert!(bench.read("new") == new && bench.read("dear") == b"dear\n" && !bench.path("first").exists());
+
+    // A file without lines and a new one are no danger.
     bench.write("empty", b"");
     bench.clean("dedup --state s -o empty b");
     assert!(bench.read("empty") == numbers(1000..1500));
-    bench.clean("dedup --state first -o new b");
+    bench.clean("dedup --state first --force -o new b");
     assert!(bench.read("new") == numbers(500..1500));
     bench.clean("dedup -o new a");
     assert!(bench.read("new") == numbers(0..1000));
@@ -244,4 +250,62 @@ fn a_folder_that_takes_no_temporary_file_is_refused_before_an_output_is_emptied(
 fn refusal(mut command: Command) -> Option<String> {
     let output = command.output().unwrap();
     (output.status.code() == Some(2)).then(|| refused(output))
+}
+
+/// What has the name of a begun output may be anybody's.
+#[test]
+fn a_part_that_no_run_began_stays() {
+    for state in ["", "--state s ", "--state s --in-order "] {
+        let bench = Bench::new(&[]);
+        fs::create_dir(bench.path("in")).unwrap();
+        bench.write("in/a", b"a\n");
+        let line = format!("dedup {state}--output-dir out in");
+        let resumed = |line: &str| line.replace("--state s", "--state s --resume");
+        bench.write("precious", b"precious\n");
+        fs::create_dir(bench.path("out")).unwrap();
+        let part = bench.path("out/a.part");
+        let told = ["refusing to overwrite \"out/a.part\"", "--force"];
+        bench.write("out/a.part", b"foreign\n");
+        tells(&bench.refused(&line), &told);
+        tells(&bench.refused(&resumed(&line)), &told[..if state.is_empty() { 1 } else { 2 }]);
+        assert_eq!(bench.read("out/a.part"), b"foreign\n");
+        for target in ["../precious", "../nowhere"] {
+            fs::remove_file(&part).unwrap();
+            symlink(target, &part).unwrap();
+            tells(&bench.refused(&line), &told);
+            tells(&bench.refused(&resumed(&line)), &told);
+        }
+        fs::remove_file(&part).unwrap();
+        symlink("../precious", &part).unwrap();
+        // The link goes, and what it leads to stays. So does another name of the file.
+        bench.clean(&format!("{line} --force"));
+        assert_eq!((bench.read("out/a"), bench.read("precious")), (b"a\n".to_vec(), b"precious\n".to_vec()));
+        fs::hard_link(bench.path("precious"), &part).unwrap();
+        tells(&bench.refused(&line), &["refusing to overwrite \"out/"]);
+        bench.clean(&format!("{line} --force"));
+        assert_eq!(bench.read("precious"), b"precious\n");
+        assert!(!bench.path("nowhere").exists());
+    }
+}
+
+/// A name of the state that is mistyped loses nothing that the right one has claimed.
+#[test]
+fn the_begun_outputs_of_another_state_stay() {
+    let bench = Bench::new(&[]);
+    fs::create_dir(bench.path("in")).unwrap();
+    bench.write("in/a", &[&numbers(0..1000)[..], b"no field\n"].concat());
+    let line = |state: &str| format!("dedup --field 2 --delimiter / --in-order --state {state} --output-dir out in");
+    tells(&bench.refused(&line("s")), &["line 1001"]);
+    let part = bench.read("out/a.part");
+    assert!(!part.is_empty());
+    for options in ["", " --resume"] {
+        tells(&bench.refused(&format!("{}{options}", line("t"))), &["refusing to overwrite \"out/a.part\""]);
+        assert!(bench.read("out/a.part") == part && !bench.path("t").exists());
+    }
+    // Nor does a run that goes on follow a link.
+    bench.write("precious", &part);
+    fs::remove_file(bench.path("out/a.part")).unwrap();
+    symlink("../precious", bench.path("out/a.part")).unwrap();
+    tells(&bench.refused(&format!("{} --resume", line("s"))), &["refusing to overwrite \"out/a.part\""]);
+    assert!(bench.read("precious") == part);
 }

@@ -172,9 +172,34 @@ impl Job {
         }
     }
 
-    /// Runs to the end.
+    /// Whether a run came to its end: it leaves nothing to go on with.
+    pub fn is_whole(&self) -> bool {
+        let printed = fs::metadata(self.path(self.outputs[0])).is_ok_and(|output| output.len() > 0);
+        printed && self.path(STATE).exists() && !self.path(CHECKPOINTS).exists()
+    }
+
+    /// Puts the file of checkpoints in the place of one that is there, as a run leaves it that is cut off at its very end. The newest
+    /// checkpoint is that of the end, as this run has it, and the other that of `earlier`.
+    pub fn cut_off_at_the_end(&self, left: &[u8], earlier: &Value, ones: u64) {
+        let line: Value = serde_json::from_slice(left.split(|&byte| byte == b'\n').next().unwrap()).unwrap();
+        let memory: usize = stages(&self.path(STATE)).iter().map(BloomFilter::memory_bytes).sum();
+        let lengths: Vec<u64> = self.outputs.iter().map(|name| fs::metadata(self.path(name)).unwrap().len()).collect();
+        let mut end = earlier.clone();
+        end["ones"] = ones.into();
+        end["memory"] = memory.into();
+        end["input"] = line["job"]["inputs"].as_array().unwrap().len().into();
+        (end["offset"], end["lines"]) = (0.into(), 0.into());
+        (end["output"], end["dupes"]) = (lengths[0].into(), lengths.get(1).copied().unwrap_or(0).into());
+        let text = format!("{{\"job\":{},\"checkpoints\":[{end},{earlier}],\"finished\":true}}", line["job"]);
+        fs::write(self.path(CHECKPOINTS), sealed(&text)).unwrap();
+    }
+
+    /// Runs to the end, unless a run that is to be resumed came there.
     #[track_caller]
     pub fn complete(&self, resume: bool) {
+        if resume && self.is_whole() {
+            return;
+        }
         let output = self.command(if resume { &["--resume"] } else { &[] }).output().unwrap();
         self.check_end(&output);
     }
@@ -221,7 +246,9 @@ impl Job {
     /// The checkpoints, the newest first.
     pub fn checkpoints(&self) -> Vec<Value> {
         let Ok(text) = fs::read(self.path(CHECKPOINTS)) else { return Vec::new() };
-        let mut text: Value = serde_json::from_slice(&text).unwrap();
+        // The checksum follows.
+        let line = text.split(|&byte| byte == b'\n').next().unwrap();
+        let mut text: Value = serde_json::from_slice(line).unwrap();
         serde_json::from_value(text["checkpoints"].take()).unwrap()
     }
 
@@ -266,6 +293,11 @@ impl Job {
         assert!(self.files() == files, "{command:?} is refused, and changed a file");
         message
     }
+}
+
+/// A text with its checksum, as the file of checkpoints has it.
+pub fn sealed(text: &str) -> String {
+    format!("{text}\n{:016x}\n", bloomline::KeyHasher::new(0).bytes(text.as_bytes()))
 }
 
 /// Kills a process as soon as it has saved a few more checkpoints, before it has saved the state of the last one.

@@ -9,6 +9,7 @@ use bloomline::BloomFilter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use job::*;
+use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Write;
@@ -43,7 +44,7 @@ fn a_run_that_failed_goes_on_where_it_ended() {
             // The 1500 keys, the first one of them in the file before; and the 500 that come again, and that one.
             assert_eq!([count(&expected[0]), count(&expected[1])], [1500, 501]);
 
-            fs::remove_file(bench.path("s")).unwrap();
+            ["s", output, dupes].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
             bench.write("a", &code(&bad));
             let message = bench.refused(&line);
             assert!(message.contains(&format!("\"a\", line {bad_line}:")), "{message}");
@@ -55,7 +56,7 @@ fn a_run_that_failed_goes_on_where_it_ended() {
             fs::File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
             assert_eq!(bench.clean(&format!("{line} --resume")), "");
             assert!(outputs() == expected, "{output}");
-            assert!(bench.read("s") == state);
+            assert!(bench.read("s") == state && !bench.path("s.resume").exists());
         }
     }
     let bench = Bench::new(&[("a", b"a\na\nb\n")]);
@@ -66,8 +67,8 @@ fn a_run_that_failed_goes_on_where_it_ended() {
     tells(&bench.refused("dedup -o o --resume a"), &["required", "--state"]);
     let message = refused(fed(bench.command("dedup --state s -o o --resume -"), b"c\n"));
     tells(&message, &["resume", "files", "-o"]);
-    bench.write("a", b"a\na\nb\nc\n");
-    tells(&bench.refused("dedup --state s -o o --resume a"), &["/a\" has changed since that run, from 6 to 8 bytes"]);
+    // With all of it done nothing is resumed, and the lines stay.
+    tells(&bench.refused("dedup --state s -o o --resume a"), &["refusing to empty \"o\"", "nothing is left to do"]);
     assert_eq!(text(&bench.read("o")), "a\nb\n");
 }
 
@@ -174,15 +175,15 @@ fn a_state_that_another_run_changed_is_not_resumed() {
     let changes = [
         ("changed by another run", "build --append -o state"),
         // One that could be resumed itself, and one that could not.
-        ("/other\", and not ", "dedup --state state -o out2"),
-        ("/other\", and not ", "dedup --state state"),
+        ("no run with this state was cut off", "dedup --state state -o out2"),
+        ("no run with this state was cut off", "dedup --state state"),
     ];
     for (reason, arguments) in changes {
         let (job, _) = crashed(plain());
         fs::write(job.path("other"), "not in the input\n").unwrap();
         succeed(job.bench.command(arguments).arg("other"));
         let message = job.refused(&mut job.command(&["--resume"]));
-        tells(&message, &["cannot resume from \"state.resume\"", reason]);
+        tells(&message, &[reason]);
     }
 }
 
@@ -199,17 +200,18 @@ fn a_state_to_which_nothing_new_was_added_is_resumed() {
 
 #[test]
 fn an_older_state_than_the_last_two_is_not_resumed() {
-    let (job, expected) = crashed(plain());
+    let (job, _) = crashed(plain());
     let old = fs::read(job.path(STATE)).unwrap();
+    let left = fs::read(job.path(CHECKPOINTS)).unwrap();
     job.complete(true);
-    job.complete(true);
-    let newest = fs::read(job.path(STATE)).unwrap();
+    let newest = ones(&job.path(STATE));
+    let mut checkpoint = serde_json::from_slice::<Value>(left.split(|&byte| byte == b'\n').next().unwrap()).unwrap();
+    let mut checkpoint = checkpoint["checkpoints"][0].take();
+    checkpoint["ones"] = (newest - 1).into();
+    job.cut_off_at_the_end(&left, &checkpoint, newest);
     fs::write(job.path(STATE), old).unwrap();
     let message = job.refused(&mut job.command(&["--resume"]));
     assert!(message.contains("the state was changed"), "{message}");
-    fs::write(job.path(STATE), newest).unwrap();
-    job.complete(true);
-    job.check_results(&expected);
 }
 
 #[test]
@@ -236,13 +238,28 @@ fn an_output_shorter_than_at_the_checkpoint_is_not_gone_on_with() {
 fn checkpoints_that_are_missing_or_damaged_are_not_resumed() {
     let (job, expected) = crashed(plain());
     let text = fs::read(job.path(CHECKPOINTS)).unwrap();
-    for damaged in [&b""[..], b"{}", b"null", &text[..text.len() - 1]] {
+    let line = std::str::from_utf8(&text).unwrap().lines().next().unwrap();
+    let (length, place) = (text.len(), job.checkpoint()["offset"].to_string());
+    let moved = text.iter().map(|&byte| if byte == place.as_bytes()[0] { b'9' } else { byte }).collect::<Vec<_>>();
+    for (damaged, why) in [
+        (&b""[..], "something else"),
+        (b"{}", "something else"),
+        (b"null", "something else"),
+        (&text[..length - 1], "its checksum is wrong"),
+        (&text[..length / 2], "its checksum is wrong"),
+        (line.as_bytes(), "its checksum is wrong"),
+        (&moved, "its checksum is wrong"),
+        (sealed(&line[..line.len() - 1]).as_bytes(), "EOF"),
+        (sealed(&line.replace("\"checkpoints\":[{", "\"checkpoints\":[],\"other\":[{")).as_bytes(), "no checkpoint"),
+    ] {
         fs::write(job.path(CHECKPOINTS), damaged).unwrap();
-        let message = job.refused(&mut job.command(&["--resume"]));
-        tells(&message, &["checkpoints in \"state.resume\"", "something else"]);
+        for options in [&["--resume"][..], &[], &["--force"]] {
+            tells(&job.refused(&mut job.command(options)), &["checkpoints in \"state.resume\"", why]);
+        }
     }
     fs::remove_file(job.path(CHECKPOINTS)).unwrap();
-    tells(&job.refused(&mut job.command(&["--resume"])), &["cannot resume from \"state.resume\"", "not there"]);
+    let message = job.refused(&mut job.command(&["--resume"]));
+    tells(&message, &["no run with this state was cut off", "refusing to empty \"out.txt\""]);
     fs::write(job.path(CHECKPOINTS), text).unwrap();
     job.complete(true);
     job.check_results(&expected);
@@ -296,7 +313,7 @@ fn a_stream_ends_what_could_be_resumed() {
         let (job, _) = crashed(plain());
         succeed(job.bench.command("dedup --state state").args(arguments));
         let message = job.refused(&mut job.command(&["--resume"]));
-        tells(&message, &["cannot resume from \"state.resume\"", "with the outputs ", "/out.txt\""]);
+        tells(&message, &["no run with this state was cut off", "refusing to empty \"out.txt\""]);
     }
 }
 
@@ -370,17 +387,6 @@ fn checkpoints_that_are_always_due_do_not_stop_the_run() {
 }
 
 #[test]
-fn checkpoints_of_a_version_that_left_nothing_out_are_resumed() {
-    let (job, expected) = crashed(plain());
-    let text = fs::read_to_string(job.path(CHECKPOINTS)).unwrap();
-    let older = text.replace(",\"left_out\":0", "");
-    assert_ne!(older, text);
-    fs::write(job.path(CHECKPOINTS), older).unwrap();
-    job.complete(true);
-    job.check_results(&expected);
-}
-
-#[test]
 fn an_output_that_is_the_state_is_refused() {
     let job = plain();
     for (arguments, output) in [
@@ -441,9 +447,7 @@ fn another_way_with_errors_is_not_resumed() {
 
 #[test]
 fn inputs_that_changed_but_for_their_sizes_are_not_resumed() {
-    let job = plain();
-    job.clear();
-    job.complete(false);
+    let (job, _) = crashed(plain());
     let mut input = fs::read(job.path("in.txt")).unwrap();
     input.rotate_left(1);
     fs::write(job.path("in.txt"), &input).unwrap();
@@ -455,16 +459,17 @@ fn inputs_that_changed_but_for_their_sizes_are_not_resumed() {
 #[test]
 fn an_output_whose_last_state_was_not_saved_is_not_begun_anew() {
     let (job, expected) = crashed(plain());
-    let state = fs::read(job.path(STATE)).unwrap();
-    // Goes on at this state, so that it is the last but one.
+    let (state, left) = (fs::read(job.path(STATE)).unwrap(), fs::read(job.path(CHECKPOINTS)).unwrap());
+    let checkpoint = job.checkpoint();
     job.complete(true);
+    job.cut_off_at_the_end(&left, &checkpoint, ones(&job.path(STATE)));
     fs::write(job.path(STATE), state).unwrap();
     tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
     job.complete(true);
     job.check_results(&expected);
     // At the end of the last state nothing is left to continue, and the lines are still nowhere else.
     let message = job.refused(&mut job.command(&[]));
-    tells(&message, &["refusing to empty \"out.txt\"", "the state \"state\" knows", "--force"]);
+    tells(&message, &["refusing to empty \"out.txt\"", "the state \"state\"", "--force"]);
     assert!(!message.contains("--resume"), "{message}");
     succeed(&mut job.command(&["--force"]));
     assert_eq!(contents(&job.path("out.txt")), b"");
@@ -476,24 +481,21 @@ fn a_state_is_shrunk_at_the_end_alone() {
     let size = |name: &str| blocks(&fs::read(job.path(name)).unwrap()).len();
     let planned = size(STATE);
     assert_eq!(job.bench.json("plan --json -n 250000 -p 1e-6")[0]["memory_bytes"], planned);
-    let state = fs::read(job.path(STATE)).unwrap();
+    let (state, left) = (fs::read(job.path(STATE)).unwrap(), fs::read(job.path(CHECKPOINTS)).unwrap());
+    let checkpoint = job.checkpoint();
     job.complete(true);
     job.check_results(&expected);
-    let (left, text) = (job.checkpoints(), fs::read_to_string(job.path(CHECKPOINTS)).unwrap());
     let small = size(STATE);
     assert!(2 * small <= planned && planned.is_multiple_of(small), "{small} of {planned}");
-    // At its end there is nothing left to do, and no harm in trying.
-    job.complete(true);
-    job.check_results(&expected);
     // Another run would need the planned size.
     let message = job.refused(&mut job.command(&[]));
     tells(&message, &["\"state\"", &format!("-n asks for {planned} bytes, and it has {small}")]);
 
     // The last checkpoint is written before the state, and belongs to the one that is shrunk. So it does even if as many bits
     // are set in the other.
-    for checkpoints in [text.clone(), text.replace(&left[0]["ones"].to_string(), &left[1]["ones"].to_string())] {
+    for bits in [ones(&job.path(STATE)), checkpoint["ones"].as_u64().unwrap()] {
+        job.cut_off_at_the_end(&left, &checkpoint, bits);
         fs::write(job.path(STATE), &state).unwrap();
-        fs::write(job.path(CHECKPOINTS), checkpoints).unwrap();
         tells(&job.refused(&mut job.command(&[])), &["out.txt", "--resume", "another file"]);
         job.complete(true);
         job.check_results(&expected);
@@ -509,4 +511,58 @@ fn a_state_is_shrunk_at_the_end_alone() {
     fs::copy(bench.path("t"), bench.path("s")).unwrap();
     let line = "dedup -n 250000 --shrink --field 2 --on-error skip --state s -o o --resume a";
     tells(&bench.refused(line), &["cannot resume", "the state was changed by another run"]);
+}
+
+/// Files that stay are of runs that were cut off. So the same command runs every day, and may be tried again.
+#[test]
+fn a_run_that_is_whole_leaves_nothing_to_go_on_with() {
+    let bench = Bench::new(&[("first", b"a\n"), ("second", b"a\nb\n"), ("third", b"b\nc\n")]);
+    bench.clean("dedup --state s --checkpoint 1m -o o1 first");
+    assert!(!bench.path("s.resume").exists());
+    // Nothing of it was begun.
+    bench.clean("dedup --state s --checkpoint 1m -o o2 --resume second");
+    bench.clean("dedup --state s --checkpoint 1m --output-dir o3 --resume third");
+    assert_eq!(["o1", "o2", "o3/third"].map(|name| text(&bench.read(name))), ["a\n", "b\n", "c\n"]);
+    assert!(!bench.path("s.resume").exists());
+    // A run that is cut off between its last two steps leaves the file.
+    let (job, _) = crashed(plain());
+    let (left, checkpoint) = (fs::read(job.path(CHECKPOINTS)).unwrap(), job.checkpoint());
+    job.complete(true);
+    job.cut_off_at_the_end(&left, &checkpoint, ones(&job.path(STATE)));
+    fs::write(job.path("more.txt"), "not in the input\n").unwrap();
+    succeed(job.bench.command("dedup --state state -o out2 --resume more.txt").arg("--quiet"));
+    assert_eq!(fs::read(job.path("out2")).unwrap(), b"not in the input\n");
+}
+
+#[test]
+fn a_checkpoint_that_no_run_can_reach_is_refused() {
+    let (job, expected) = crashed(plain());
+    let file = fs::read_to_string(job.path(CHECKPOINTS)).unwrap();
+    let line = file.lines().next().unwrap();
+    let size = fs::metadata(job.path("in.txt")).unwrap().len();
+    let checkpoint = job.checkpoint();
+    let at = |name: &str| checkpoint[name].as_u64().unwrap();
+    for (name, value, most) in [
+        ("offset", 1_000_000_000_000_000, size + 1),
+        ("offset", size + 2, size + 1),
+        ("lines", at("offset") + 1, at("offset")),
+        ("input", 2, 1),
+    ] {
+        let damaged = line.replace(&format!("\"{name}\":{}", at(name)), &format!("\"{name}\":{value}"));
+        fs::write(job.path(CHECKPOINTS), sealed(&damaged)).unwrap();
+        let message = job.refused(&mut job.command(&["--resume"]));
+        tells(&message, &["checkpoints in \"state.resume\"", &format!("is {value}, and at most {most} can be")]);
+    }
+    fs::write(job.path(CHECKPOINTS), file).unwrap();
+    job.complete(true);
+    job.check_results(&expected);
+
+    // How long compressed contents are is known when they are read.
+    let (job, _) = crashed(gzipped());
+    let file = fs::read_to_string(job.path(CHECKPOINTS)).unwrap();
+    let offset = job.checkpoint()["offset"].to_string();
+    let far = file.lines().next().unwrap().replace(&format!("\"offset\":{offset}"), "\"offset\":1000000000000000");
+    fs::write(job.path(CHECKPOINTS), sealed(&far)).unwrap();
+    let message = refused(job.command(&["--resume"]).output().unwrap());
+    tells(&message, &["cannot read \"in\"", "the checkpoint is at 1000000000000000"]);
 }
