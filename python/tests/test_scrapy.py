@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -192,6 +193,33 @@ def test_the_last_save_of_a_killed_run(site: Site, tmp_path: pathlib.Path) -> No
     assert "Going on with" in last.log.read_text()
     again = (site.fetches - before).keys()
     assert max(unsaved) in again and again <= unsaved
+    told = again_at_most(last)
+    # Of the pages that were fetched before. More were asked for, and waited when the run was killed.
+    assert len(again & before.keys()) <= told <= len(unsaved)
+
+
+def again_at_most(run: Run) -> int:
+    told = re.findall(r"WARNING: .* was killed: .* At most (\d+) pages are fetched again", run.log.read_text())
+    assert len(told) == 1, run.log.read_text()
+    return int(told[0])
+
+
+@sites(600)
+def test_pages_that_are_fetched_again_are_counted_from_the_last_save(site: Site, tmp_path: pathlib.Path) -> None:
+    """Whoever was killed since."""
+    job = OURS | {"JOBDIR": str(tmp_path / "job")}
+    Run(site, tmp_path, **job).after(150, signal.SIGKILL)
+    first = site.fetched
+    second = Run(site, tmp_path, **job, BLOOMLINE_SAVE_INTERVAL=1e6)
+    second.after(50, signal.SIGKILL)
+    assert first <= again_at_most(second) <= 600
+    fetched = site.fetched
+    third = Run(site, tmp_path, **job, BLOOMLINE_SAVE_INTERVAL=1e6)
+    third.after(10, signal.SIGINT)
+    assert fetched <= again_at_most(third) <= 1200
+    fourth = Run(site, tmp_path, **job, BLOOMLINE_SAVE_INTERVAL=1e6)
+    fourth.wait()
+    assert "killed" not in fourth.log.read_text()
 
 
 @sites(400)

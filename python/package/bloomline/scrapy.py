@@ -108,31 +108,30 @@ class DupeFilter(_DupeFilter):
     for seen. So after a kill the next run begins again with an empty filter: pages are fetched twice, and none is lost. It
     moves what the killed run left to JOBDIR/killed. With BLOOMLINE_SAVE_INTERVAL a run saves its filter at the first
     request after so many seconds, and after a kill goes on with the last save and with what is left of the queue: for
-    crawls that keep their queue elsewhere.
+    crawls that keep their queue elsewhere. A warning in the log says how many pages are fetched again at most.
     """
 
     def __init__(self, crawler: "Crawler") -> None:
         super().__init__(crawler)
         settings = crawler.settings
-        self._running: IO[str] | None = None
+        self._running: IO[bytes] | None = None
         self._interval = settings.getfloat("BLOOMLINE_SAVE_INTERVAL")
         self._save_at = 0.0
         jobdir = job_dir(settings)
         self._folder = Path(jobdir) if jobdir else None
         # Before the scheduler opens the queue.
-        if self._folder and self._was_killed(self._folder) and not self._interval:
-            _set_aside(self._folder)
+        unsaved = _left_by_a_kill(self._folder) if self._folder else None
+        if self._folder and unsaved is not None:
+            if self._interval:
+                logger.warning(
+                    "The last run in %s was killed: going on with its last save. At most %d pages are fetched again, and "
+                    "those that waited in Scrapy's queue may be lost",
+                    self._folder,
+                    unsaved,
+                )
+            else:
+                _set_aside(self._folder)
         self._filter = self._load(settings)
-
-    @staticmethod
-    def _was_killed(folder: Path) -> bool:
-        """Whether a run began here and did not end."""
-        try:
-            with (folder / RUNNING).open() as running:
-                _lock(running, folder)
-            return True
-        except FileNotFoundError:
-            return False
 
     def _load(self, settings: "BaseSettings") -> BloomFilter | ScalableBloomFilter:
         keys, rate = settings.getint("BLOOMLINE_EXPECTED_KEYS"), self._wanted_rate
@@ -154,13 +153,15 @@ class DupeFilter(_DupeFilter):
     def open(self) -> None:
         super().open()
         if self._folder:
-            self._running = (self._folder / RUNNING).open("w")
+            self._running = (self._folder / RUNNING).open("ab", buffering=0)
             _lock(self._running, self._folder)
         self._save_at = time.monotonic() + self._interval
 
     def request_seen(self, request: "Request") -> bool:
         if not self._filter.add(self.fingerprinter.fingerprint(request)):
             return True
+        if self._running:
+            self._running.write(b".")
         self._count()
         if self._interval and time.monotonic() >= self._save_at:
             self._save()
@@ -175,8 +176,9 @@ class DupeFilter(_DupeFilter):
             self._running.close()
 
     def _save(self) -> None:
-        if self._folder:
+        if self._folder and self._running:
             self._filter.save(self._folder / FILTER)
+            self._running.truncate(0)
         self._save_at = time.monotonic() + self._interval
 
     def _figures(self) -> dict[str, Any]:
@@ -281,7 +283,18 @@ class RedisDupeFilter(_DupeFilter):
         }
 
 
-def _lock(running: IO[str], folder: Path) -> None:
+def _left_by_a_kill(folder: Path) -> int | None:
+    """How many requests of runs that were killed came after their last save; None if the last run ended."""
+    try:
+        with (folder / RUNNING).open("rb") as running:
+            _lock(running, folder)
+            # A byte for each.
+            return (folder / RUNNING).stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _lock(running: IO[bytes], folder: Path) -> None:
     """Takes the lock that a run holds as long as it lives."""
     # On Windows a run that lives is taken for one that was killed.
     if sys.platform != "win32":
