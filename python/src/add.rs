@@ -3,10 +3,11 @@
 //! PyO3 reads the arguments of any signature, which takes longer than the filter.
 
 use crate::filter::Filter;
+use crate::lock::attached;
 use pyo3::ffi::{METH_O, PyDescr_NewMethod, PyMethodDef, PyMethodDefPointer, PyObject};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::PyBool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
@@ -46,27 +47,12 @@ extern "C" fn add(filter: *mut PyObject, key: *mut PyObject) -> *mut PyObject {
         let py = Python::assume_attached();
         (Borrowed::from_ptr(py, filter).cast_unchecked::<Filter>(), Borrowed::from_ptr(py, key))
     };
-    // PyO3 does not know that the thread is attached, so it keeps what is dropped until a call of which it does, and that may
-    // never come. So it is told where anything may be dropped. For text nothing is, and to tell takes time.
-    let add = || filter.get().add(&key);
-    let new = catch_unwind(AssertUnwindSafe(|| match key.is_instance_of::<PyString>() {
-        true => add(),
-        false => attached(add),
-    }));
+    let new = catch_unwind(AssertUnwindSafe(|| filter.get().add(&key)));
     match new.unwrap_or_else(|_| Err(PanicException::new_err("a defect of bloomline"))) {
         Ok(new) => PyBool::new(key.py(), new).to_owned().into_ptr(),
-        Err(error) => attached(|| {
+        Err(error) => attached(key.py(), || {
             error.restore(key.py());
             null_mut()
         }),
-    }
-}
-
-/// Tells PyO3 that the thread is attached.
-fn attached<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: the thread is attached, so there is an interpreter. To ask for one would be a panic while Python ends.
-    #[allow(unsafe_code)]
-    unsafe {
-        Python::attach_unchecked(|_| work())
     }
 }

@@ -1,5 +1,6 @@
 //! From one Python object to 64 bits, as the library hashes the same key in Rust.
 
+use crate::lock::attached;
 use bloomline::{Key, KeyHasher};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError, PyValueError};
@@ -77,7 +78,7 @@ fn hash_other(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Resul
             .next()
             .unwrap_or_else(|| Err(PyValueError::new_err("an empty tuple is no key: give one with a member").into()))?;
         members.try_fold(first, |hash, member| Ok(hasher.combine(hash, member?)))
-    } else if let Some(bytes) = buffer(key) {
+    } else if let Some(bytes) = attached(key.py(), || buffer(key)) {
         Ok(hasher.bytes(&bytes))
     } else {
         integer(hasher, key)
@@ -87,22 +88,29 @@ fn hash_other(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Resul
 /// An object that is an integer, or says which one it is, such as NumPy's. Of i64 and u64 the 8 bytes are hashed, so that
 /// -1 and 2**64 - 1 are one key, as in Rust.
 fn integer(hasher: &KeyHasher, key: &Bound<'_, PyAny>) -> Result<u64, NoKey> {
-    let py = key.py();
     match key.extract::<i64>() {
         Ok(value) => Ok(value.hash_with(hasher)),
-        Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
-            let value = key.extract::<u64>().map_err(|error| match error.is_instance_of::<PyOverflowError>(py) {
-                true => NoKey::Large,
-                false => error.into(),
-            })?;
-            Ok(value.hash_with(hasher))
-        }
+        // It drops an exception.
+        Err(error) => attached(key.py(), || no_i64(hasher, key, error)),
+    }
+}
+
+fn no_i64(hasher: &KeyHasher, key: &Bound<'_, PyAny>, error: PyErr) -> Result<u64, NoKey> {
+    let py = key.py();
+    if error.is_instance_of::<PyOverflowError>(py) {
+        let value = key.extract::<u64>().map_err(|error| match error.is_instance_of::<PyOverflowError>(py) {
+            true => NoKey::Large,
+            false => error.into(),
+        })?;
+        Ok(value.hash_with(hasher))
+    } else if error.is_instance_of::<PyTypeError>(py) {
         // NumPy's bool is no integer.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => match key.extract::<bool>() {
+        match key.extract::<bool>() {
             Ok(value) => Ok(u64::from(value).hash_with(hasher)),
             Err(_) => Err(NoKey::Type(key.get_type().fully_qualified_name()?.to_string())),
-        },
-        Err(error) => Err(error.into()),
+        }
+    } else {
+        Err(error.into())
     }
 }
 

@@ -61,6 +61,17 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce(Detached) -> T +
     py.detach(|| work(Detached(())))
 }
 
+/// Tells PyO3 that the thread is attached. Where Python calls a function that is not PyO3's, PyO3 does not know. Then it keeps
+/// what is dropped until a call of which it does, and that may never come. It takes time, so it is for what is seldom.
+#[inline(never)]
+pub(crate) fn attached<T>(_: Python<'_>, work: impl FnOnce() -> T) -> T {
+    // SAFETY: the thread is attached, so there is an interpreter. To ask for one would be a panic while Python ends.
+    #[allow(unsafe_code)]
+    unsafe {
+        Python::attach_unchecked(|_| work())
+    }
+}
+
 /// A filter and its lock.
 pub(crate) struct Lock<F> {
     filter: UnsafeCell<F>,

@@ -1,0 +1,26 @@
+"""Where Rust is missing, an installation says so before it downloads or builds anything."""
+
+import importlib.util
+import pathlib
+from types import ModuleType
+
+import pytest
+
+HOOKS = ["get_requires_for_build_wheel", "get_requires_for_build_editable", "get_requires_for_build_sdist"]
+
+
+def backend() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("backend", pathlib.Path(__file__).parents[1] / "backend.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_rust_is_asked_for_first(hook: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match="no cargo on the PATH: install Rust"):
+        getattr(backend(), hook)(None)
+    (tmp_path / "cargo").touch(0o755)
+    assert [tool.split(">")[0] for tool in getattr(backend(), hook)()] == ["maturin"]
