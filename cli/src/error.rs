@@ -31,7 +31,7 @@ errors! {
     EmptyList { list: String } => "no input is named in {list}, the list of --files-from; name one on each line";
     ListWithNul { list: String } => "cannot read {list}, the list of --files-from: there are NULs in it; give -z if they end names, and lines of the inputs too";
     StdinTwice => "standard input cannot be an input and the list of --files-from at once; name another file for one of them";
-    ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; decompress it, or compress it with gzip, zstd, xz or bzip2";
+    ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; make lines of it, plain or compressed by gzip, zstd, xz or bzip2, or give --binary to take its bytes for lines";
     Padding => "after the zeros that end a gzip file comes something else";
     LongLine { bytes: usize } => "the next line has more than {bytes} bytes, and memory for more cannot be had";
     Estimate { input: String, source: io::Error } => "cannot estimate how many lines {input} has: {source}; choose with --on-error how to go on, or give the number of distinct lines with -n";

@@ -1,6 +1,7 @@
 //! Chunks: pieces of an input that end where a line ends.
 
 use crate::error::Error;
+use crate::input::foreign;
 use crate::input::inputs::{Input, Opened};
 use std::io::{self, Read};
 
@@ -47,6 +48,8 @@ pub struct Chunks {
     /// Whether the next chunk is at the start of the input.
     first: bool,
     cut: Cut,
+    /// The end of lines, if what is no lines is to be refused.
+    lines_end: Option<u8>,
     /// What failed, until the lines before it have gone.
     failure: Option<io::Error>,
 }
@@ -61,7 +64,9 @@ enum Contents {
 impl Chunks {
     /// Begins at the byte `start` of the input's contents.
     pub fn new(input: Input, start: u64, cut: Cut) -> Self {
-        Self { contents: Contents::Waiting(input, start), tail: Vec::new(), first: start == 0, cut, failure: None }
+        let lines_end = input.lines_end;
+        let contents = Contents::Waiting(input, start);
+        Self { contents, tail: Vec::new(), first: start == 0, cut, lines_end, failure: None }
     }
 
     /// Whether the writer of a pipe may wait for what becomes of its lines.
@@ -83,7 +88,15 @@ impl Chunks {
         let mut searched = 0;
         let mut filled = self.tail.len();
         chunk.len = loop {
-            if self.read(buffer, &mut filled) {
+            let ended = self.read(buffer, &mut filled);
+            // What a pipe has, or is compressed, is known here.
+            let lines_end = self.lines_end.filter(|_| self.first);
+            if let Some(format) = lines_end.and_then(|end| foreign::of_head(&buffer[..filled], end)) {
+                (self.contents, self.failure) = (Contents::Over, Some(foreign::refused(format)));
+                filled = 0;
+                break 0;
+            }
+            if ended {
                 break filled;
             }
             if let Some(end) = memchr::memrchr(self.cut.end, &buffer[searched..filled]) {

@@ -26,6 +26,8 @@ pub struct Named<'a> {
     pub hidden: bool,
     /// Whether to follow symbolic links.
     pub follow: bool,
+    /// Whether to take the bytes of all formats for lines.
+    pub binary: bool,
 }
 
 /// The files that the inputs stand for.

@@ -5,9 +5,11 @@ use crate::files::{self, Origin};
 use crate::input::decode;
 use crate::input::decode::Coding;
 use crate::input::find::{self, Found, Named};
+use crate::input::foreign;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -45,6 +47,8 @@ pub struct Input {
     compressed: bool,
     /// When it was changed, since 1970, where the system tells.
     pub modified: Option<Duration>,
+    /// The end of lines, if what is no lines is to be refused.
+    pub lines_end: Option<u8>,
     /// Bytes read of all inputs.
     read: Arc<AtomicU64>,
 }
@@ -68,7 +72,7 @@ impl Inputs {
         let Found { files, folders, mut left_out, several } = named.find(&own, go_on)?;
         let (mut found, read) = (Vec::new(), Arc::default());
         for path in files {
-            match Input::check(path, &read) {
+            match Input::check(path, (!named.binary).then_some(named.end), &read) {
                 Ok(input) => found.push(input),
                 Err(error) => find::leave_out(&mut left_out, error, go_on)?,
             }
@@ -84,8 +88,8 @@ impl Inputs {
 }
 
 impl Input {
-    /// Checks that a file can be opened, and is no directory and of no format that is not supported.
-    fn check(path: PathBuf, read: &Arc<AtomicU64>) -> Result<Self, Error> {
+    /// Checks that a file can be opened, is no directory, and has lines, if their end is given.
+    fn check(path: PathBuf, lines_end: Option<u8>, read: &Arc<AtomicU64>) -> Result<Self, Error> {
         let stdin = files::is_standard(&path);
         let open = || {
             let file = if stdin { io::stdin().as_fd().try_clone_to_owned()?.into() } else { File::open(&path)? };
@@ -93,13 +97,16 @@ impl Input {
             if metadata.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            let compressed = metadata.is_file()
-                && match Coding::of_file(&file) {
-                    Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
-                    // Other errors may pass until it is read.
-                    coding => coding.is_ok_and(|coding| coding != Coding::Plain),
-                };
-            Ok((file, metadata, compressed))
+            let mut head = [0; foreign::HEAD];
+            // An error may pass until it is read.
+            let length = if metadata.is_file() { read_head(&file, &mut head).unwrap_or(0) } else { 0 };
+            let head = &head[..length];
+            let coding = Coding::of(head);
+            let plain_end = lines_end.filter(|_| coding == Coding::Plain);
+            if let Some(format) = plain_end.and_then(|end| foreign::of_file(&path, head, end)) {
+                return Err(foreign::refused(format));
+            }
+            Ok((file, metadata, coding != Coding::Plain))
         };
         let (file, metadata, compressed) =
             open().map_err(|source| Error::Open { input: files::input_name(&path), source })?;
@@ -107,7 +114,7 @@ impl Input {
         let origin = Origin::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
         let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        Ok(Self { origin, path, file, size, compressed, modified, read: read.clone() })
+        Ok(Self { origin, path, file, size, compressed, modified, lines_end, read: read.clone() })
     }
 
     /// The same input once more, to be read after this one. Only a regular file can be.
@@ -117,9 +124,10 @@ impl Input {
             let start = file.stream_position()?;
             Ok::<_, io::Error>((file, Some(start)))
         };
-        let Self { origin, path, file, size, compressed, modified, read } = self;
+        let Self { origin, path, file, size, compressed, modified, lines_end, read } = self;
         let (origin, path, file) = (origin.clone(), path.clone(), file.as_ref().map(again).transpose()?);
-        Ok(Self { origin, path, file, size: *size, compressed: *compressed, modified: *modified, read: read.clone() })
+        let (size, compressed, modified, lines_end) = (*size, *compressed, *modified, *lines_end);
+        Ok(Self { origin, path, file, size, compressed, modified, lines_end, read: read.clone() })
     }
 
     /// Looks into the file.
@@ -146,4 +154,10 @@ impl Input {
         };
         Ok(Opened { contents: decode::contents(file, start, self.read, BUFFER)?, regular: self.origin.is_regular() })
     }
+}
+
+/// The first bytes of a regular file from its position on, which stays where it is.
+fn read_head(mut file: &File, head: &mut [u8]) -> io::Result<usize> {
+    let start = file.stream_position()?;
+    file.read_at(head, start)
 }

@@ -4,6 +4,7 @@ pub mod chunks;
 pub mod decode;
 pub mod estimate;
 pub mod find;
+pub mod foreign;
 pub mod glob;
 pub mod inputs;
 pub mod lines;

@@ -57,6 +57,13 @@ pub struct ReadOptions {
     #[arg(short, long)]
     pub zero_terminated: bool,
 
+    /// Take any bytes for lines.
+    ///
+    /// Without this option, files of formats without lines are refused, by their first bytes: Parquet, Arrow, Avro, ORC, SQLite,
+    /// zip, 7z, tar, PDF, UTF-16 and some others.
+    #[arg(long)]
+    pub binary: bool,
+
     /// Action on bad input.
     ///
     /// Bad input is a line without a key, or an input that is broken or cannot be opened.
@@ -87,9 +94,9 @@ impl ReadOptions {
 
     /// The inputs that are named.
     pub fn named(&self) -> Named<'_> {
-        let Self { files, files_from, glob, hidden, follow, .. } = self;
-        let (hidden, follow) = (*hidden, *follow);
-        Named { paths: files, list: files_from.as_deref(), end: self.end(), globs: glob, hidden, follow }
+        let Self { files, files_from, glob, hidden, follow, binary, .. } = self;
+        let (hidden, follow, binary) = (*hidden, *follow, *binary);
+        Named { paths: files, list: files_from.as_deref(), end: self.end(), globs: glob, hidden, follow, binary }
     }
 
     /// How to cut the inputs.

@@ -84,13 +84,23 @@ fn zeros_after_gzip_are_no_lines() {
 
 #[test]
 fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
+    let tar = [&b"a.txt"[..], &[0; 252], b"ustar\x0000", &[0; 248], b"a\n"].concat();
     for (format, head) in [
         ("zip", &b"PK\x03\x04\n"[..]),
         ("7z", b"7z\xBC\xAF\x27\x1C\n"),
         ("compress", b"\x1F\x9D\x90\n"),
         ("lz4", b"\x04\x22\x4D\x18\n"),
+        ("Parquet", b"PAR1\x15\x04\x15\x10\x15\x14L\x15\x02\x15\0\x12\0\0\n"),
+        ("Arrow", b"ARROW1\0\0\xFF\xFF\xFF\xFF\n"),
+        ("Avro", b"Obj\x01\x04\x14avro.codec\x08null\n"),
+        ("ORC", b"ORC\x1D\0\0\n"),
+        ("SQLite", b"SQLite format 3\0\x10\0\n"),
+        ("tar", &tar),
+        ("PDF", b"%PDF-1.7\n%\xE2\xE3\xCF\xD3\n"),
+        ("UTF-16", b"\xFF\xFEa\0\n\0"),
+        ("a bloomline filter", b"\x89BLOOM\r\n\x02\0\0\0"),
     ] {
-        let bench = Bench::new(&[("a", b"a\n"), ("bad", head), ("o", b"what was there\n")]);
+        let bench = Bench::new(&[("a", b"a\n"), ("bad", head), ("o", b"what was there\n"), ("bad.gz", &gzip(head))]);
         let why = format!("it is in the format of {format}, which is not supported");
         tells(&bench.refused("dedup -o o a bad"), &["\"bad\": ", &why, "gzip, zstd, xz or bzip2"]);
         assert_eq!(bench.read("o"), b"what was there\n");
@@ -100,7 +110,33 @@ fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
         let output = bench.run("dedup --on-error skip bad a");
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\n"));
         tells(&text(&output.stderr), &["warning: cannot open \"bad\": ", &why, "continued without it"]);
+        // In what is compressed it is found where it is read.
+        tells(&bench.refused("dedup bad.gz"), &["cannot read \"bad.gz\" after line 0: ", &why, "--binary"]);
+        for on_error in ["skip", "keep"] {
+            let output = bench.run(&format!("dedup -q -j 1 --chunk-size 1 --on-error {on_error} bad.gz a"));
+            assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a\n"));
+        }
+        // The other commands refuse it too, and all take its bytes if they are told to.
+        bench.clean("build -o f a");
+        for line in ["build -o g bad", "check -f f bad", "corpus bad", "corpus --json-pointer /a -n 10 -o p bad.gz"] {
+            tells(&bench.refused(line), &[&why]);
+        }
+        let lines = [head, if head.ends_with(b"\n") { b"" } else { b"\n" }].concat();
+        assert!(clean(bench.run("dedup --binary bad")) == lines && clean(bench.run("dedup --binary bad.gz")) == lines);
+        assert!(clean(fed(bench.command("dedup --binary"), head)) == lines);
+        bench.clean("build --binary -o g bad");
+        assert!(clean(bench.run("check --binary -f g bad")) == lines);
     }
+}
+
+/// A name alone refuses nothing that is text.
+#[test]
+fn a_name_of_another_format_counts_where_the_bytes_are_no_text() {
+    let bench =
+        Bench::new(&[("a.parquet", b"a\nb\na\n"), ("b.tar", b""), ("c.orc", b"x\0\x01\n"), ("c", b"x\0\x01\n")]);
+    assert_eq!(bench.clean("dedup a.parquet b.tar c"), "a\nb\nx\0\u{1}\n");
+    tells(&bench.refused("dedup c.orc"), &["\"c.orc\": it is in the format of ORC", "--binary"]);
+    assert_eq!(bench.clean("dedup --binary c.orc"), "x\0\u{1}\n");
 }
 
 #[test]

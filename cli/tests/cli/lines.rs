@@ -29,7 +29,7 @@ fn awkward_lines_in_chunks_of_any_size() {
         let bench = Bench::new(&[("a", input)]);
         for size in ["1", "2", "3", "7", "4096", "1048576"] {
             for threads in ["1", "3"] {
-                let output = clean(bench.run(&format!("dedup --chunk-size {size} -j {threads} a")));
+                let output = clean(bench.run(&format!("dedup --binary --chunk-size {size} -j {threads} a")));
                 assert_eq!(output, model(&[input]), "{:?} in chunks of {size}", &input[..input.len().min(30)]);
             }
         }
