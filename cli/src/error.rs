@@ -56,7 +56,7 @@ errors! {
     OtherKeys { filter: PathBuf, has: String, asked: String } => "cannot use the filter {filter:?}: its keys are \"{has}\", and these options ask for \"{asked}\"; give the key options that it was made with, or choose another filter";
     Merge { into: PathBuf, filter: PathBuf, source: MergeError } => "cannot merge {filter:?} into {into:?}: {source}";
     MergeKeys { into: PathBuf, filter: PathBuf, ours: String, theirs: String } => "cannot merge {filter:?} into {into:?}: their keys are \"{theirs}\" and \"{ours}\"; merge only filters that were made with the same key options";
-    MergeScalable { filter: PathBuf } => "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged; build it with -n";
+    MergeScalable { filter: PathBuf } => "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged; build it with -n for the keys of all, and --when-full warn";
 
     Overwrite { input: String, output: String } => "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file, or leave this one out of a directory with --glob '!NAME'";
     Locked { file: String } => "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";

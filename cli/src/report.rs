@@ -166,19 +166,20 @@ fn wrongly_dropped(set: &KeySet, tally: &Tally) -> f64 {
         }
         Some(plan) => lost_by(plan, before, inserted, tally.counts.lines as f64),
         None => {
-            // The filters one after another: each meets the rates of those before it, and its own that rises. For each line
-            // that is inserted at the rate f, f / (1 - f) others are lost.
-            let (mut start, mut kept, mut offered, mut lost) = (0.0, 1.0, 0.0, 0.0);
+            // The filters one after another: each meets the rates of those before it, and its own that rises. Of the lines that those
+            // before it keep, a filter's bits count all, also those that it takes for repeats itself.
+            let (mut start, mut kept, mut stayed, mut lost) = (0.0, 1.0, 0.0, 0.0);
             for filter in set.stages() {
                 let keys = filter.estimated_keys();
                 let from = (before - start).clamp(0.0, keys);
-                offered += keys - from;
-                lost += integral(from, keys, |i| 1.0 / (kept * (1.0 - filter.expected_fpr(i))) - 1.0);
+                let wrong = integral(from, keys, |i| filter.expected_fpr(i));
+                stayed += keys - from - wrong;
+                lost += (keys - from) * (1.0 / kept - 1.0) + wrong;
                 kept *= 1.0 - filter.expected_fpr(keys as u64);
                 start += keys;
             }
             // The filters estimate how many keys they hold; the count is known.
-            if offered > 0.0 { lost * inserted / offered } else { 0.0 }
+            if stayed > 0.0 { lost * inserted / stayed } else { 0.0 }
         }
     }
 }

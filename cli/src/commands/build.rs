@@ -76,7 +76,9 @@ fn work(options: &BuildOptions, inputs: Inputs, set: KeySet, tally: Tally) -> Re
         print: Print { wanted: true, annotate: false, count: false },
         ahead: reading.ahead(),
     };
-    let (lanes, seen) = (lanes(inputs, reading, None), SharedSeen::new(Seen::new(set)));
+    let (lanes, mut seen) = (lanes(inputs, reading, None), Seen::new(set));
+    tally.limit.iter().filter(|limit| limit.stop).for_each(|limit| seen.limit(limit.keys));
+    let seen = SharedSeen::new(seen);
     let work = Work::new(task, lanes, vec![Sink::new(0, None, None)], seen, tally, None, Keep::default());
     match work.run(&never(), progress)? {
         Some(Stop::After(error)) => Err(error),
@@ -88,6 +90,7 @@ fn work(options: &BuildOptions, inputs: Inputs, set: KeySet, tally: Tally) -> Re
 fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
     let set = &mut work.seen.write().set;
     set.fix();
+    set.settle()?;
     let plan = &mut locked(&work.tally).plan;
     *plan = plan.or(set.plan());
     if !options.append && !options.no_shrink {

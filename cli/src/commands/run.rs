@@ -16,7 +16,7 @@ use crate::input::lines::{Hashing, What};
 use crate::input::position::Position;
 use crate::leftovers;
 use crate::lock::Lock;
-use crate::messages::{print, tell};
+use crate::messages::{print, tell, warn};
 use crate::options::corpus::CorpusOptions;
 use crate::options::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::output::{Target, locked};
@@ -207,7 +207,9 @@ impl Run {
         };
         let tally = locked(&work.tally);
         if let Some(set) = seen.set.shared() {
-            tally.warn(set.warnings(alive));
+            tally.warn(set.warnings());
+            let excess = if alive { set.excess() } else { None };
+            excess.iter().for_each(|excess| warn(excess));
         }
         if let What::Document(rule, _) = &self.what {
             tally.tell_wrong(rule.units());

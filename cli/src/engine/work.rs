@@ -578,9 +578,13 @@ impl Work {
             let encoder = &mut Encoder::default();
             self.sinks.iter().try_for_each(|sink| sink.settle(encoder))?;
             folder.iter().try_for_each(Folder::sync)?;
-            if finished && *shrink {
-                // For a run that goes on or is resumed needs the planned size.
-                self.seen.write().set.shrink();
+            if finished {
+                // A run that goes on or is resumed needs the planned size.
+                let set = &mut self.seen.write().set;
+                set.settle()?;
+                if *shrink {
+                    set.shrink();
+                }
             }
             let seen = self.seen.look();
             let (ones, memory) = (seen.set.ones(), seen.set.memory_bytes());

@@ -38,7 +38,7 @@ To decontaminate, first put the test sets into a filter, and then remove what it
      is the rate of a unit, and with --near of a document."
 )))]
 #[command(mut_arg("when_full", |arg| arg.help("Warn or grow when it is full").long_help(
-    "Warn or grow when it is full.\n\nBy default it warns if -n, --memory or --max-fpr is given, and else it grows."
+    "Warn or grow when it is full.\n\nBy default it grows, and warns if --memory or --max-fpr is given."
 )))]
 #[command(mut_arg("on_error", |arg| arg.long_help(
     "Action on bad input.\n\nBad input is a line without a text, or an input that is broken or cannot be opened."

@@ -28,7 +28,7 @@ pub struct RunOptions {
 
     /// What to do when it is full.
     ///
-    /// By default it warns if -n, --memory or --max-fpr is given, and else it grows.
+    /// By default it grows, and warns if --memory or --max-fpr is given.
     #[arg(long, value_name = "WHAT", help_heading = "Filter")]
     pub when_full: Option<WhenFull>,
 
@@ -87,7 +87,7 @@ pub struct RunOptions {
 
     /// At the end, save the state in the smallest size that keeps its rate.
     ///
-    /// It then has little room for more. A state that grows stays as it is.
+    /// It then has little room for more. A state that grows stays as it is, so fix its size with --when-full warn or stop.
     #[arg(long, requires = "state", help_heading = "Remembering")]
     pub shrink: bool,
 
@@ -113,7 +113,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Reporting")]
     pub stats: Option<StatsFormat>,
 
-    /// Print no progress bar and no warnings
+    /// Print no progress bar, and no warnings but those of lines that a full filter loses
     #[arg(short, long, help_heading = "Reporting")]
     pub quiet: bool,
 }

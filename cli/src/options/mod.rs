@@ -133,7 +133,7 @@ Examples:
   bloomline build -p 0.001 -o seen.bloom monday.txt
   bloomline build -n 50000000 --no-shrink -o week.bloom monday.txt
   bloomline build --append -o week.bloom tuesday.txt
-  zcat logs.gz | bloomline build -n 50000000 --stats -o logs.bloom";
+  zcat logs.gz | bloomline build -n 50000000 --when-full warn --stats -o logs.bloom";
 
 const CHECK_EXAMPLES: &str = "\
 All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. Give the key \

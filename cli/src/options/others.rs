@@ -1,5 +1,6 @@
 //! The options of the commands that make filters, ask them and tell about them.
 
+use crate::options::dedup::WhenFull;
 use crate::options::filter::{SharedOptions, SizeOptions};
 use crate::options::reading::{KeyOptions, ReadOptions};
 use crate::values::{StatsFormat, count, rate, size};
@@ -16,8 +17,15 @@ pub struct BuildOptions {
     /// Add to the filter in the file.
     ///
     /// Its size, rate and seed stay the same.
-    #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "seed"])]
+    #[arg(long, conflicts_with_all = ["expected_keys", "fpr", "seed", "when_full"])]
     pub append: bool,
+
+    /// What to do when there are more lines than expected [default: grow].
+    ///
+    /// A filter of files grows by reading them again, and stays one filter, which can be merged. What comes by a pipe goes into
+    /// several filters in the file, unless the size is fixed by warn or stop.
+    #[arg(long, value_name = "WHAT")]
+    pub when_full: Option<WhenFull>,
 
     /// Wait while another run writes to the filter
     #[arg(long)]
@@ -36,7 +44,7 @@ pub struct BuildOptions {
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub stats: Option<StatsFormat>,
 
-    /// Print no progress bar and no warnings
+    /// Print no progress bar, and no warnings but those of a full filter
     #[arg(short, long)]
     pub quiet: bool,
 

@@ -4,9 +4,9 @@ use crate::error::Error;
 use bloomline::{BloomFilter, BuildError, FileErrorKind, KeyHasher, Plan, ScalableBloomFilter};
 use std::path::Path;
 
-/// The first filter's share of the rate. A filter that is sized for this share is at most 2 % larger, so a right estimate costs
-/// next to nothing, and the rest is enough for all filters after it.
-const SHARE: f64 = 0.875;
+/// The first filter's share of the rate. A filter that is sized for this share is about 1 % larger (4 % at a rate of 0.5), so a
+/// right estimate costs next to nothing, and the rest is enough for all filters after it.
+const SHARE: f64 = 0.95;
 
 /// The second filter takes this part of the first one's keys: an estimate that is a little too low costs little memory.
 const SECOND: u64 = 4;
@@ -20,6 +20,8 @@ pub struct Local {
     first: Option<First>,
     /// Takes the keys that the first has no room for.
     more: Option<ScalableBloomFilter>,
+    /// The hashes of all keys, as long as they are few, of a set that was begun for many.
+    few: Option<Vec<u64>>,
 }
 
 struct First {
@@ -39,13 +41,13 @@ struct Estimate {
 
 impl From<BloomFilter> for Local {
     fn from(filter: BloomFilter) -> Self {
-        Self { first: Some(First { filter, estimate: None }), more: None }
+        Self { first: Some(First { filter, estimate: None }), more: None, few: None }
     }
 }
 
 impl From<ScalableBloomFilter> for Local {
     fn from(filter: ScalableBloomFilter) -> Self {
-        Self { first: None, more: Some(filter) }
+        Self { first: None, more: Some(filter), few: None }
     }
 }
 
@@ -60,7 +62,13 @@ impl Local {
 
     /// From an empty filter of the size of [`plan_estimated`](Self::plan_estimated).
     pub fn estimated(filter: BloomFilter, keys: u64, rate: f64) -> Self {
-        Self { first: Some(First { filter, estimate: Some(Estimate { keys, room: keys, rate }) }), more: None }
+        let first = First { filter, estimate: Some(Estimate { keys, room: keys, rate }) };
+        Self { first: Some(first), more: None, few: None }
+    }
+
+    /// From an empty filter that was begun for many keys, though nobody knows how many will come.
+    pub fn of_unknown(filter: ScalableBloomFilter) -> Self {
+        Self { few: Some(Vec::new()), ..filter.into() }
     }
 
     /// Loads what [`save`](Self::save) saved, or the library.
@@ -106,6 +114,18 @@ impl Local {
         }
     }
 
+    /// Puts the few keys of a set that was begun for many into one that was begun for few, at the end.
+    pub fn settle(&mut self) -> Result<(), BuildError> {
+        let Some((few, begun)) = self.few.take().zip(self.growing()) else { return Ok(()) };
+        let builder =
+            ScalableBloomFilter::builder().expected_keys(LEAST).false_positive_rate(begun.false_positive_rate());
+        let key_name = begun.stages()[0].key_name();
+        let mut settled: ScalableBloomFilter = builder.seed(begun.hasher().seed()).key_name(key_name).build()?;
+        settled.insert_hashes(&few, &mut vec![false; few.len()])?;
+        self.more = Some(settled);
+        Ok(())
+    }
+
     /// Puts a filter of a fixed size into the smallest size that keeps the rate it is made for.
     pub fn shrink(&mut self) {
         if let Some(First { filter, estimate: None }) = &mut self.first {
@@ -128,7 +148,12 @@ impl Local {
         }
         let (hashes, new) = (&hashes[done..], &mut new[done..]);
         let Some(First { filter, estimate: Some(Estimate { keys, rate, .. }) }) = &self.first else {
-            return self.more.as_mut().map_or(Ok(0), |more| more.insert_hashes(hashes, new));
+            let inserted = self.more.as_mut().map_or(Ok(0), |more| more.insert_hashes(hashes, new));
+            if let Some(few) = &mut self.few {
+                few.extend(hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| *hash));
+                self.few.take_if(|few| few.len() as u64 > LEAST);
+            }
+            return inserted;
         };
         filter.contains_hashes(hashes, new);
         let absent = absent(hashes, new);

@@ -128,6 +128,14 @@ impl KeySet {
         }
     }
 
+    /// Puts the few keys of a set that was begun for many into a small one, at the end.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Local(set) => Ok(set.settle()?),
+            Self::Shared(_) => Ok(()),
+        }
+    }
+
     /// Puts a filter of a fixed size into the smallest size that keeps the rate it is made for.
     pub fn shrink(&mut self) {
         if let Self::Local(set) = self {

@@ -165,8 +165,8 @@ impl Shared {
         }
     }
 
-    /// Warnings for the end of the run. `alive` tells whether the server can be asked.
-    pub fn warnings(&self, alive: bool) -> Vec<String> {
+    /// Warnings for the end of the run.
+    pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let uncertain = self.uncertain();
         if uncertain > 0 {
@@ -181,18 +181,19 @@ impl Shared {
                  over may not know them"
             ));
         }
-        if let Some(planned) = self.planned.filter(|_| alive) {
-            // All lines are done: a server that is gone by now is no failure.
-            let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
-            if rate > planned {
-                warnings.push(format!(
-                    "the shared filter has more keys than it was planned for: its false-positive rate is {} and rises with every \
-                     new line",
-                    readable(rate)
-                ));
-            }
-        }
         warnings
+    }
+
+    /// What the user should know of a filter that has more keys than it was planned for.
+    pub fn excess(&self) -> Option<String> {
+        // All lines are done: a server that is gone by now is no failure.
+        let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
+        self.planned.filter(|planned| rate > *planned).map(|_| {
+            format!(
+                "the shared filter has more keys than it was planned for: its false-positive rate is {} and rises with every new line",
+                readable(rate)
+            )
+        })
     }
 
     /// The bytes that the server had for it when last asked.

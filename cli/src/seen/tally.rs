@@ -20,7 +20,7 @@ pub struct Tally {
     pub counts: Counts,
     /// The first line without a key, and why.
     first_fault: Option<String>,
-    /// No warnings.
+    /// No warnings but those of lines that a full filter loses.
     quiet: bool,
     /// How the user is told of inputs that are left out.
     tell: fn(&str),
@@ -46,7 +46,7 @@ impl Tally {
             first_fault: None,
             quiet,
             tell: if quiet { |_| () } else { warn },
-            told: quiet,
+            told: false,
             keys,
             found: "unique",
             wanted,
@@ -98,7 +98,7 @@ impl Tally {
     /// Tells the user if more than a hundredth of the `units` that went are expected to have gone by mistake.
     pub fn tell_wrong(&self, units: &str) {
         let UnitCounts { duplicates, wrong, .. } = self.counts.units;
-        if !self.quiet && wrong >= 1.0 && wrong > 0.01 * duplicates as f64 {
+        if wrong >= 1.0 && wrong > 0.01 * duplicates as f64 {
             warn(&format!(
                 "of the {duplicates} {units} that went, {wrong:.0} are expected to have gone by mistake: the filter is too full; plan \
                  for more with -n, or give a lower rate with -p"
@@ -106,7 +106,7 @@ impl Tally {
         }
     }
 
-    /// Tells the user of dangers.
+    /// Tells the user of dangers that lose nothing.
     pub fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         if !self.quiet {
             warnings.into_iter().for_each(|warning| warn(&warning));

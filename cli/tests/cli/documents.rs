@@ -293,13 +293,13 @@ fn wrong_removals_are_as_many_as_is_expected() {
     let lines: String = (0..6000).map(|i| line(i, &sentence(i * 13 + 5, 40).replace('w', &format!("v{i}x")))).collect();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     for options in [
-        "--ngram 5 --min-ngram 5 --threshold 0.3 -n 60000 -p 0.05 --verify",
-        "--ngram 0 -n 1500 -p 0.01 --verify",
-        "--ngram 0 -n 1500 -p 0.01 --output-dir o",
+        "--ngram 5 --min-ngram 5 --threshold 0.3 -n 60000 --when-full warn -p 0.05 --verify",
+        "--ngram 0 -n 1500 --when-full warn -p 0.01 --verify",
+        "--ngram 0 -n 1500 --when-full warn -p 0.01 --output-dir o",
         // Filters that grow keep the rate that is asked for.
         "--ngram 0 -p 0.2 --verify",
         "--ngram 0 -n 300 --when-full grow -p 0.2 --output-dir o",
-        "--near 0.8 -n 1000 -p 0.2",
+        "--near 0.8 -n 1000 --when-full warn -p 0.2",
     ] {
         // Chunks are to the filter as those of large files are.
         let output = bench.run(&format!("corpus {options} --chunk-size 10000 --quiet --force --stats=json in"));
@@ -319,8 +319,11 @@ fn a_filter_that_is_too_full_is_warned_of() {
     let lines: String = (0..2000).map(|i| line(i, &sentence(i * 13, 30).replace('w', &format!("v{i}x")))).collect();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     let warned = |options: &str| text(&bench.run(&format!("corpus {options} --ngram 5 --min-ngram 5 in")).stderr);
-    tells(&warned("-n 2000"), &["warning: of the ", "paragraphs that went", "plan for more with -n"]);
-    assert_eq!(warned("-n 2000 --quiet") + &warned("-p 0.01") + &warned("-n 60000"), "");
+    for quiet in ["", " --quiet"] {
+        let said = warned(&format!("-n 2000 --when-full warn{quiet}"));
+        tells(&said, &["warning: of the ", "paragraphs that went", "plan for more with -n"]);
+    }
+    assert_eq!(warned("-n 2000") + &warned("-p 0.01") + &warned("-n 60000"), "");
 }
 
 /// -n and -p are of documents, whatever they are looked up by.

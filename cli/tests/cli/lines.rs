@@ -95,7 +95,7 @@ fn files(contents: &[&[u8]]) -> (Bench, String) {
 fn several_files_are_one_input_with_whole_lines() {
     let (bench, names) = files(AWKWARD);
     for size in ["1", "5", "1048576"] {
-        assert_eq!(clean(bench.run(&format!("dedup --chunk-size {size} {names}"))), model(AWKWARD));
+        assert_eq!(clean(bench.run(&format!("dedup --binary --chunk-size {size} {names}"))), model(AWKWARD));
     }
 }
 
@@ -103,7 +103,7 @@ fn several_files_are_one_input_with_whole_lines() {
 fn more_files_than_descriptors() {
     let (bench, names) = files(AWKWARD);
     let mut limited = Command::new("sh");
-    limited.args(["-c", r#"ulimit -n 30; exec "$@""#, "sh", env!("CARGO_BIN_EXE_bloomline"), "dedup"]);
+    limited.args(["-c", r#"ulimit -n 30; exec "$@""#, "sh", env!("CARGO_BIN_EXE_bloomline"), "dedup", "--binary"]);
     limited.args((0..40).flat_map(|_| names.split(' '))).current_dir(bench.0.path());
     assert_eq!(clean(limited.output().unwrap()), model(AWKWARD));
 }

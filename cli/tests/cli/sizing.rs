@@ -15,7 +15,7 @@ fn a_pipe_of_unknown_length_needs_a_filter_that_grows() {
     assert_eq!(told(" --when-full grow"), Some(1));
     assert_eq!(told(" -n 1"), None);
 
-    for line in ["dedup --when-full warn", "dedup --when-full stop", "build -o filter"] {
+    for line in ["dedup --when-full warn", "dedup --when-full stop", "build --when-full warn -o filter"] {
         let message = refused(pipe(line, b"a\n"));
         assert!(message.contains("standard input") && message.contains("-n"), "{message}");
     }
@@ -191,7 +191,8 @@ fn full_is_where_the_rate_is_reached() {
     let room = number(&figures, "unique").to_string();
     assert_eq!((warning.matches('\n').count(), warning.matches("warning").count()), (1, 1), "{warning}");
     assert!(warning.contains(&room), "{warning}");
-    assert!(clean(bench.run("dedup -q -n 20000 -p 0.001 --max-fpr 0.01 --when-full warn a")) == output.stdout);
+    let quiet = bench.run("dedup -q -n 20000 -p 0.001 --max-fpr 0.01 --when-full warn a");
+    assert!(quiet.stdout == output.stdout && text(&quiet.stderr).contains(&room));
 
     // With room for all there is nothing to say.
     clean(bench.run("dedup -n 100000 -p 0.001 --when-full warn a"));
@@ -212,7 +213,7 @@ fn full_is_where_the_rate_is_reached() {
 #[test]
 fn more_keys_than_planned_are_warned_of_once() {
     let bench = Bench::new(&[("a", &large())]);
-    let output = bench.run("dedup -n 1000 -p 0.01 --chunk-size 10000 a");
+    let output = bench.run("dedup -n 1000 --when-full warn -p 0.01 --chunk-size 10000 a");
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(message.matches("warning").count(), 1, "{message}");
@@ -220,7 +221,77 @@ fn more_keys_than_planned_are_warned_of_once() {
     tells(&message, &[" 1000 ", "rate", "-n", "--memory"]);
 
     // Figures stay finite when the filter is full to the last bit.
-    let stats = stats(&bench.run("dedup -n 1 --stats=json a"));
+    let stats = stats(&bench.run("dedup -n 1 --when-full warn --stats=json a"));
     assert_eq!(stats["fill"], 1.0);
     assert!(number(&stats, "expected_wrongly_dropped") < 300_000.0, "{stats}");
+}
+
+/// A guess is no worse than none.
+#[test]
+fn a_number_of_lines_that_is_too_low_costs_no_lines() {
+    let lines = numbers(0..100_000);
+    let bench = Bench::new(&[("a", &lines)]);
+    for keys in [1, 1000, 99_999] {
+        for options in ["", "--exact ", "--state s "] {
+            let _ = std::fs::remove_file(bench.path("s"));
+            assert!(clean(bench.run(&format!("dedup -n {keys} -q {options}-p 1e-9 a"))) == lines, "{keys} {options}");
+        }
+        assert!(clean(fed(bench.command(&format!("dedup -n {keys} -p 1e-9")), &lines)) == lines, "{keys}");
+        // What is found by mistake is no more, from files or from a pipe.
+        bench.write("others", &numbers(100_000..200_000));
+        for output in [
+            bench.run(&format!("build -n {keys} -p 0.001 -o f a")),
+            fed(bench.command(&format!("build -n {keys} -p 0.001 -o f")), &lines),
+            fed(bench.command("build -p 0.001 -o f"), &lines),
+        ] {
+            clean(output);
+            assert_eq!(bench.clean("check -c -f f a").trim(), "100000");
+            let found: f64 = text(&bench.run("check -c -f f others").stdout).trim().parse().unwrap();
+            // Four standard deviations of 100.
+            assert!(found < 140.0, "{keys}: {found}");
+            assert!(number(&bench.json("info --json f"), "fpr") < 0.0011, "{keys}");
+        }
+    }
+    // The same command goes on with its state, as large as it is by then.
+    assert_eq!(clean(bench.run("dedup -n 99999 -q -p 1e-9 --state s a")), b"");
+}
+
+/// And one that is right costs no more than a fixed size, which is asked for by name. Files of one size can be merged.
+#[test]
+fn a_number_of_lines_that_is_right_costs_little() {
+    let bench = Bench::new(&[("a", &numbers(0..20_000)), ("b", &numbers(20_000..40_000))]);
+    for rate in ["0.01", "1e-6"] {
+        let memory = |more: &str| {
+            let output = bench.run(&format!("dedup -n 1000000 -p {rate}{more} --stats=json a"));
+            number(&stats(&output), "memory_bytes")
+        };
+        let share = memory("") / memory(" --when-full warn");
+        assert!((1.0..1.02).contains(&share), "{rate}: {share}");
+    }
+    for (name, options) in [("f", "a"), ("g", "--when-full warn b"), ("h", "--when-full stop b")] {
+        bench.clean(&format!("build -n 40000 -p 0.001 --no-shrink -o {name} {options}"));
+    }
+    clean(fed(bench.command("build -n 40000 -p 0.001 --when-full warn --no-shrink -o i"), &bench.read("b")));
+    bench.clean("merge -o both f g h i");
+    assert_eq!(bench.clean("check -c -f both a b"), "a:20000\nb:20000\n");
+    let message = bench.refused("build -n 10000 --when-full stop -o none a");
+    tells(&message, &["stopped at \"a\", line 10001:", " 10000 distinct lines"]);
+    assert!(!bench.path("none").exists());
+    clean(fed(bench.command("build -n 40000 -o pipe"), b"a\n"));
+    tells(&bench.refused("merge -o both pipe f"), &["it is scalable", "-n", "--when-full warn"]);
+}
+
+#[test]
+fn few_lines_from_a_pipe_make_a_small_file() {
+    let bench = Bench::new(&[]);
+    clean(fed(bench.command("dedup --state s"), b"1\n2\n3\n4\n5\n"));
+    clean(fed(bench.command("build -o f"), b"1\n2\n3\n4\n5\n"));
+    for file in ["s", "f"] {
+        assert!(bench.read(file).len() < 200_000, "{}", bench.read(file).len());
+        assert_eq!(clean(fed(bench.command(&format!("check -c -f {file}")), b"0\n1\n2\n3\n4\n5\n")), b"5\n");
+    }
+    // It goes on, whatever comes.
+    let lines = numbers(0..100_000);
+    assert!(clean(fed(bench.command("dedup -p 1e-6 --state s"), &lines)) == lines);
+    assert_eq!(clean(fed(bench.command("dedup --state s"), &[&b"5\n"[..], &lines].concat())), b"");
 }

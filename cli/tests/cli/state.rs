@@ -33,7 +33,9 @@ fn a_state_makes_two_runs_one() {
 
 #[test]
 fn the_same_command_with_a_state_runs_every_day() {
-    for options in ["-n 1000 --when-full stop", "-n 1000 --when-full warn", "-q --memory 64K --when-full stop"] {
+    for options in
+        ["-n 1000", "-n 1", "-n 1000 --when-full stop", "-n 1000 --when-full warn", "-q --memory 64K --when-full stop"]
+    {
         let bench = Bench::new(&[("a", b"a\n"), ("b", b"a\nb\n")]);
         assert_eq!(bench.clean(&format!("dedup {options} --state s a")), "a\n");
         assert_eq!(bench.clean(&format!("dedup {options} --state s b")), "b\n", "{options}");
@@ -43,7 +45,7 @@ fn the_same_command_with_a_state_runs_every_day() {
 #[test]
 fn a_second_run_warns_of_a_full_filter_as_the_first_does() {
     let bench = Bench::new(&[("a", &numbers(0..10)), ("b", &numbers(10..3000))]);
-    bench.clean("dedup -n 1000 --state s a");
+    bench.clean("dedup -n 1000 --when-full warn --state s a");
     let warning = text(&bench.run("dedup -n 1000 --state s b").stderr);
     assert_eq!((warning.matches("warning").count(), warning.matches('\n').count()), (1, 1), "{warning}");
     tells(&warning, &[" 1000 ", "rate", "-n"]);
@@ -52,7 +54,7 @@ fn a_second_run_warns_of_a_full_filter_as_the_first_does() {
 #[test]
 fn a_state_of_another_filter_is_refused_before_any_output() {
     let bench = Bench::new(&[("a", b"a\n"), ("out", b"precious\n"), ("text", b"plain text\n")]);
-    bench.clean("dedup -q -n 1000 -p 0.01 --seed 3 --state sized a");
+    bench.clean("dedup -q -n 1000 --when-full warn -p 0.01 --seed 3 --state sized a");
     bench.clean("dedup -q -p 0.01 --seed 3 --state growing a");
     bench.write("short", &bench.read("sized")[..100]);
     let size = |options: &str| format!(" {} ", bench.json(&format!("plan --json {options}"))[0]["memory_bytes"]);
@@ -67,7 +69,7 @@ fn a_state_of_another_filter_is_refused_before_any_output() {
         ("sized", "--memory 1M --seed 3", &[&sized, "bytes"]),
         ("sized", "--when-full grow --seed 3", &["fixed", "cannot grow"]),
         ("growing", "--seed 0", &["seed is 3", " 0"]),
-        ("growing", "-n 1000 --seed 3", &["grows", "-n"]),
+        ("growing", "-n 1000 --when-full warn", &["grows", "never full"]),
         ("growing", "--memory 1M --seed 3", &["grows", "--memory"]),
         ("growing", "--when-full stop --seed 3", &["grows", "never full"]),
         ("growing", "--when-full warn --seed 3", &["grows", "never full"]),

@@ -13,7 +13,7 @@ fn stats_tell_the_figures() {
     let unique = count(&model(&[&input]));
 
     let started = Instant::now();
-    let stats = stats(&bench.run(&format!("dedup --stats=json -n {unique} -p 1e-6 --state s a")));
+    let stats = stats(&bench.run(&format!("dedup --stats=json -n {unique} --when-full warn -p 1e-6 --state s a")));
     let elapsed = started.elapsed().as_secs_f64();
     assert_eq!(stats["lines"], 300_000);
     assert_eq!(stats["unique"], unique);
@@ -48,7 +48,7 @@ fn statistics_are_those_of_the_run() {
     let bench = Bench::new(&[("a", &input)]);
     let mut filter = BloomFilter::builder().expected_keys(5000).false_positive_rate(1e-7).build().unwrap();
     assert_eq!((10..3010).filter(|i| filter.insert(&*format!("{i}"))).count(), 3000);
-    let line = "dedup -q --field 2 --on-error skip -n 5000 -p 1e-7 --verify 1000";
+    let line = "dedup -q --field 2 --on-error skip -n 5000 --when-full warn -p 1e-7 --verify 1000";
     let output = bench.run(&format!("{line} --stats=json a"));
     assert_eq!((output.status.code(), count(&output.stdout)), (Some(0), 3000));
     let figures = stats(&output);
@@ -97,8 +97,9 @@ fn statistics_are_those_of_the_run() {
 #[test]
 fn lines_lost_are_as_many_as_expected() {
     let bench = Bench::new(&[("a", &numbers(0..200_000))]);
-    for rate in ["0.01", "0.3"] {
-        let stats = stats(&bench.run(&format!("dedup --stats=json -n 200000 -p {rate} a")));
+    for rate in ["0.01", "0.01 --when-full warn", "0.3", "0.3 --when-full warn", "0.3 -n 150000"] {
+        let size = if rate.contains("-n") { "" } else { "-n 200000 " };
+        let stats = stats(&bench.run(&format!("dedup --stats=json {size}-p {rate} a")));
         let (lost, expected) = (number(&stats, "dropped"), number(&stats, "expected_wrongly_dropped"));
         // All lines differ, so all that were dropped were lost. Five standard deviations, of a count that is about
         // Poisson's.
@@ -110,9 +111,11 @@ fn lines_lost_are_as_many_as_expected() {
 fn the_rate_that_is_measured_is_the_one_that_is_told() {
     const SAMPLE: u32 = 200_000;
     let mut guessed = true;
-    for (options, scalable) in
-        [("-n 20000 -p 0.01", false), ("-n 20000 -p 0.2 --seed 9", false), ("-n 1000 -p 0.01 --when-full grow", true)]
-    {
+    for (options, scalable) in [
+        ("-n 20000 --when-full warn -p 0.01", false),
+        ("-n 20000 --when-full warn -p 0.2 --seed 9", false),
+        ("-n 1000 -p 0.01", true),
+    ] {
         let bench = Bench::new(&[("a", &numbers(0..20_000))]);
         let figures = stats(&bench.run(&format!("dedup {options} --state s --stats=json --verify {SAMPLE} a")));
         let (told, measured) = (number(&figures, "fpr"), number(&figures, "measured_fpr"));
@@ -141,7 +144,7 @@ fn the_rate_that_is_measured_is_the_one_that_is_told() {
 #[test]
 fn a_state_with_all_bits_set_has_figures() {
     let bench = Bench::new(&[("in", &numbers(0..2000)), ("more", &numbers(2000..2010))]);
-    bench.run("dedup -n 1 -p 0.5 --state s in");
+    bench.run("dedup -n 1 -p 0.5 --when-full warn --state s in");
     let output = bench.run("dedup -n 1 -p 0.5 --state s --stats more");
     assert!(output.stdout.is_empty());
     assert!(text(&output.stderr).contains("wrongly dropped  10.000 "), "{}", text(&output.stderr));
@@ -151,7 +154,6 @@ fn a_state_with_all_bits_set_has_figures() {
 fn quiet_leaves_nothing_but_errors_to_be_said() {
     let bench = Bench::new(&[("a", &numbers(0..3000)), ("j", b"{}\n[\n"), ("cut", &gzip(b"a\n")[..12])]);
     for (line, code, said) in [
-        ("dedup -n 100 a", 0, " 100 "),
         ("dedup --memory 64K a", 0, "64.00 KiB"),
         ("dedup --json-pointer /a --on-error skip j", 0, "without a key: 2"),
         ("dedup -n 10 --on-error skip cut", 1, "\"cut\" after line 0"),
@@ -166,6 +168,8 @@ fn quiet_leaves_nothing_but_errors_to_be_said() {
             assert!(output.as_bytes() == loud.stdout, "{line} {quiet}");
         }
     }
+    // That lines are lost is no warning to be hidden.
+    tells(&text(&bench.run("dedup -q -n 100 --when-full warn a").stderr), &[" 100 distinct lines"]);
     tells(&bench.refused("dedup -q missing"), &["\"missing\"", "No such file"]);
     tells(&failed(&bench.run("dedup -q -n 100 --when-full stop a")), &["\"a\", line 101:", " 100 distinct lines"]);
 }

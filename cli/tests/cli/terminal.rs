@@ -127,7 +127,7 @@ fn the_bar_counts_files() {
 fn messages_stand_above_the_bar() {
     for columns in [80, 40] {
         let bench = bench();
-        let line = "bloomline dedup -n 200000 lines > out";
+        let line = "bloomline dedup -n 200000 --when-full warn lines > out";
         let Some(terminal) = Terminal::open(&bench, columns, line) else { return };
         let mut out = File::open(bench.path("out")).unwrap();
         terminal.read_until(&mut out, |lines| lines.iter().any(|line| is_bar(line)));

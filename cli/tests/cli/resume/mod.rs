@@ -503,11 +503,11 @@ fn a_state_is_shrunk_at_the_end_alone() {
 
     // A run that failed may go on, so its state has the planned size.
     let bench = Bench::new(&[("a", b"1\ta\nno tab\n")]);
-    bench.refused("dedup -n 250000 --shrink --field 2 --state s -o o a");
+    bench.refused("dedup -n 250000 --when-full warn --shrink --field 2 --state s -o o a");
     assert_eq!(blocks(&bench.read("s")).len(), planned);
     // A state of another run that is smaller is none to go on with.
     bench.write("b", b"1\tb\n1\tc\n");
-    bench.clean("dedup -n 250000 --shrink --field 2 --state t -o p b");
+    bench.clean("dedup -n 250000 --when-full warn --shrink --field 2 --state t -o p b");
     fs::copy(bench.path("t"), bench.path("s")).unwrap();
     let line = "dedup -n 250000 --shrink --field 2 --on-error skip --state s -o o --resume a";
     tells(&bench.refused(line), &["cannot resume", "the state was changed by another run"]);
