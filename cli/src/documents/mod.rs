@@ -5,7 +5,7 @@
 pub mod exact;
 
 use crate::documents::exact::ExactUnits;
-use crate::key::json::Pointer;
+use crate::key::json::{Pointer, member};
 use crate::key::{Fault, KeyRule, Part};
 use bloomline::KeyHasher;
 use bloomline_text::near::{self, Near, Scratch};
@@ -26,8 +26,8 @@ pub struct DocumentRule {
     pub near: Option<Near>,
     /// A document of which only white space is left stays.
     pub keep_empty: bool,
-    /// One that is nothing but white space goes.
-    pub drop_blank: bool,
+    /// Where the first paragraphs are cut, the next one keeps the newline before it.
+    pub newline_stays: bool,
     /// Nothing is cut, and each line tells what would be.
     pub annotate: bool,
 }
@@ -38,19 +38,23 @@ pub struct Documents {
     located: Vec<Located>,
     /// The texts, unescaped, one after another.
     text: String,
-    /// Where paragraphs after the first begin in the chunk.
-    breaks: Vec<usize>,
+    /// The newlines in the chunk, as they are written, with which paragraphs after the first begin.
+    breaks: Vec<Range<usize>>,
     texts: Texts,
     /// The bands of near duplicates, of all documents.
     bands: Vec<u64>,
     /// Which of them are near duplicates.
     near: Vec<bool>,
     scratch: Scratch,
-    /// What is cut out of the chunk, in order.
-    cuts: Vec<Range<usize>>,
-    /// What is written into the lines, and where in the chunk.
-    notes: Vec<(usize, String)>,
+    /// What is cut out of the chunk and what is written in its place, in order.
+    edits: Vec<Edit>,
 }
+
+/// A range of a chunk, and what is written in its place.
+pub type Edit = (Range<usize>, String);
+
+/// The member that notes are.
+const MEMBER: &str = "bloomline";
 
 /// From this size on a text is huge, and there may be no memory for what is made of it.
 const HUGE: usize = 1 << 24;
@@ -62,8 +66,9 @@ const COPIES: usize = 64;
 struct Located {
     /// Its string between the quotes, in the chunk.
     string: Range<usize>,
-    /// Where its line has room for a note: before the brace at the end.
+    /// Where its line has room for a note: before the brace at the end. And a note that it has, with a comma.
     note: usize,
+    old_note: Option<Range<usize>>,
     /// Ends of what belongs to it and of what belongs to those before it.
     text: usize,
     breaks: usize,
@@ -136,7 +141,7 @@ impl DocumentRule {
             (claim == Claim::Gram, ", grams claimed"),
             (frozen, ", frozen"),
             (self.keep_empty, ", empty ones kept"),
-            (self.drop_blank, ", blank ones dropped"),
+            (self.newline_stays, ", newlines at the start kept"),
             (self.annotate, ", annotated"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
@@ -179,14 +184,13 @@ impl Documents {
         if self.text.capacity() > HUGE {
             *self = Self::default();
         }
-        let Self { located, text, breaks, texts, bands, near: _, scratch: _, cuts, notes } = self;
+        let Self { located, text, breaks, texts, bands, near: _, scratch: _, edits } = self;
         located.clear();
         text.clear();
         breaks.clear();
         texts.clear();
         bands.clear();
-        cuts.clear();
-        notes.clear();
+        edits.clear();
     }
 
     /// How many there are.
@@ -208,9 +212,9 @@ impl Documents {
         let document = from_utf8(line).map_err(Fault::Utf8)?;
         let (before, breaks) = (self.text.len(), self.breaks.len());
         let by_paragraph = rule.near.is_none() && rule.text.by == By::Paragraph;
-        let newline = |offset| {
+        let newline = |escape| {
             if by_paragraph {
-                self.breaks.push(offset);
+                self.breaks.push(escape);
             }
         };
         let found = rule.pointer.find_string(document, &mut self.text, newline);
@@ -229,7 +233,8 @@ impl Documents {
             return Err(Fault::NoObject);
         }
         let at = start + (string.as_ptr().addr() - document.as_ptr().addr());
-        self.breaks[breaks..].iter_mut().for_each(|offset| *offset += at);
+        self.breaks[breaks..].iter_mut().for_each(|newline| *newline = newline.start + at..newline.end + at);
+        let old_note = if rule.annotate { member(document, MEMBER) } else { None };
         let text = &self.text.as_bytes()[before..];
         match &rule.near {
             Some(near) => near.hash(hasher, text, &mut self.scratch, &mut self.bands),
@@ -238,6 +243,7 @@ impl Documents {
         self.located.push(Located {
             string: at..at + string.len(),
             note: start + note,
+            old_note: old_note.map(|old| start + old.start..start + old.end),
             text: self.text.len(),
             breaks: self.breaks.len(),
             bands: self.bands.len(),
@@ -294,7 +300,11 @@ impl Documents {
             }
             let cut = verdicts.iter().filter(|unit| unit.cut).count();
             let blank = |unit: &Verdict| whole[unit.range.clone()].trim().is_empty();
-            let emptied = (cut > 0 || rule.drop_blank) && verdicts.iter().all(|unit| unit.cut || blank(unit));
+            // What only takes out what a filter knows leaves the rest as it is.
+            let emptied = (cut > 0 || !rule.text.frozen) && verdicts.iter().all(|unit| unit.cut || blank(unit));
+            // Where the first paragraph is cut, nothing blank comes before the first that stays.
+            let begins_cut = !rule.newline_stays && verdicts.first().is_some_and(|unit| unit.cut);
+            let head = verdicts.iter().take_while(|unit| begins_cut && (unit.cut || blank(unit))).count();
             let goes = dropped || emptied && !rule.keep_empty;
             let grams: usize = verdicts.iter().map(|unit| unit.grams).sum();
             let found: usize = verdicts.iter().map(|unit| unit.found).sum();
@@ -304,38 +314,38 @@ impl Documents {
             counts.grams += grams as u64;
             counts.found += found as u64;
             counts.bytes += whole.len() as u64;
-            let cut_bytes: usize = verdicts.iter().filter(|unit| unit.cut).map(|unit| unit.range.len()).sum();
-            counts.removed += if goes { whole.len() } else { cut_bytes } as u64;
+            let head_bytes = verdicts.get(head).map_or(whole.len(), |unit| unit.range.start + usize::from(head > 0));
+            let cut_bytes: usize = verdicts[head..].iter().filter(|unit| unit.cut).map(|unit| unit.range.len()).sum();
+            counts.removed += if goes { whole.len() } else { head_bytes + cut_bytes } as u64;
             kept[i] = rule.annotate || !goes;
             if rule.annotate {
-                self.notes.push((place.note, note(&verdicts, grams, found, goes)));
+                self.edits.extend(place.old_note.iter().map(|old| (old.clone(), String::new())));
+                self.edits.push((place.note..place.note, note(&verdicts, grams, found, goes)));
             } else if cut > 0 && !goes {
                 // In the chunk a unit begins where its newline is written.
                 let breaks = &self.breaks[first..place.breaks];
-                let begin = |unit: usize| unit.checked_sub(1).map_or(place.string.start, |i| breaks[i]);
-                let end = |unit: usize| breaks.get(unit).copied().unwrap_or(place.string.end);
-                let cut = verdicts.iter().enumerate().filter(|(_, unit)| unit.cut);
-                self.cuts.extend(cut.map(|(unit, _)| begin(unit)..end(unit)));
+                let begin = |unit: usize| unit.checked_sub(1).map_or(place.string.start, |i| breaks[i].start);
+                let end = |unit: usize| breaks.get(unit).map_or(place.string.end, |newline| newline.start);
+                let begun = head.checked_sub(1).map(|i| breaks.get(i).map_or(place.string.end, |newline| newline.end));
+                let cut = verdicts.iter().enumerate().skip(head).filter(|(_, unit)| unit.cut);
+                let ranges = begun.map(|end| place.string.start..end).into_iter();
+                let ranges = ranges.chain(cut.map(|(unit, _)| begin(unit)..end(unit)));
+                self.edits.extend(ranges.map(|range| (range, String::new())));
             }
             (text, first) = (place.text, place.breaks);
         }
         Ok(counts)
     }
 
-    /// What is cut out of the chunk, in order.
-    pub fn cuts(&self) -> &[Range<usize>] {
-        &self.cuts
-    }
-
-    /// What is written into the chunk, and where, in order.
-    pub fn notes(&self) -> &[(usize, String)] {
-        &self.notes
+    /// What is cut out of the chunk and what is written in its place, in order.
+    pub fn edits(&self) -> &[Edit] {
+        &self.edits
     }
 }
 
 /// A member for the end of an object.
 fn note(verdicts: &[Verdict], grams: usize, found: usize, goes: bool) -> String {
-    let mut note = format!(r#","bloomline":{{"duplicate":{goes},"grams":{grams},"found":{found},"spans":["#);
+    let mut note = format!(r#","{MEMBER}":{{"duplicate":{goes},"grams":{grams},"found":{found},"spans":["#);
     let mut comma = "";
     for Verdict { range, grams, found, .. } in verdicts.iter().filter(|unit| unit.cut) {
         let share = *found as f64 / *grams as f64;

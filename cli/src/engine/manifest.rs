@@ -9,14 +9,19 @@ use crate::files::name;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// An input and its output in figures.
 #[derive(Serialize)]
 pub struct Summary<'a> {
-    /// Paths, with a sign in the place of what is not UTF-8.
+    /// Paths, with a sign in the place of what is not UTF-8. Then the bytes follow in hexadecimal.
     input: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_hex: Option<String>,
     output: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_hex: Option<String>,
     lines: u64,
     unique: u64,
     dropped: u64,
@@ -62,7 +67,9 @@ impl<'a> Summary<'a> {
     pub fn new(lane: &'a Lane, output: &'a OutputPath, mark: &Mark, documents: bool) -> Self {
         Self {
             input: lane.input.to_string_lossy(),
+            input_hex: hex(&lane.input),
             output: output.whole.to_string_lossy(),
+            output_hex: hex(&output.whole),
             lines: mark.counts.lines,
             unique: mark.counts.unique,
             dropped: mark.counts.dropped(),
@@ -74,6 +81,12 @@ impl<'a> Summary<'a> {
             fault: mark.broken.clone(),
         }
     }
+}
+
+/// The bytes of a path that is not UTF-8.
+fn hex(path: &Path) -> Option<String> {
+    let bytes = path.as_os_str().as_bytes();
+    path.to_str().is_none().then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Replaces the manifest. It is the old or the new one at every moment.

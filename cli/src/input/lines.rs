@@ -232,19 +232,15 @@ impl Lines {
                 None => Ok(()),
             });
         }
-        let (mut cuts, mut notes) = (self.documents.cuts().iter().peekable(), self.documents.notes().iter().peekable());
+        let mut edits = self.documents.edits().iter().peekable();
         let chunk = self.chunk.bytes();
         self.pieces(mark).try_for_each(|piece| {
             let mut start = piece.as_ptr().addr() - chunk.as_ptr().addr();
             let end = start + piece.len();
-            while let Some(cut) = cuts.next_if(|cut| cut.start < end) {
-                out.write_all(&chunk[start..cut.start])?;
-                start = cut.end;
-            }
-            while let Some((at, note)) = notes.next_if(|(at, _)| *at < end) {
-                out.write_all(&chunk[start..*at])?;
-                out.write_all(note.as_bytes())?;
-                start = *at;
+            while let Some((place, text)) = edits.next_if(|(place, _)| place.start < end) {
+                out.write_all(&chunk[start..place.start])?;
+                out.write_all(text.as_bytes())?;
+                start = place.end;
             }
             out.write_all(&chunk[start..end])
         })

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// Where in a document a value is (RFC 6901).
@@ -99,12 +100,12 @@ impl Pointer {
     }
 
     /// The string at the pointer between its quotes, as it is written, if there is one; `Err` of `None` if the value is no string.
-    /// Adds its content to `into`, and calls `newline` with where in it each escape for a newline starts.
+    /// Adds its content to `into`, and calls `newline` with where in it each escape for a newline is.
     pub fn find_string<'a>(
         &self,
         document: &'a str,
         into: &mut String,
-        newline: impl FnMut(usize),
+        newline: impl FnMut(Range<usize>),
     ) -> Result<Option<&'a str>, Option<Unreadable>> {
         let Some(part) = self.find_raw(document).map_err(Some)? else { return Ok(None) };
         let string = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or(None)?;
@@ -153,6 +154,22 @@ fn step<'a>(text: &'a str, token: &str) -> serde_json::Result<Option<&'a RawValu
     Ok(found)
 }
 
+/// Where in an object that was checked before its last member of this name is, with a comma beside it. `None` too if no other member
+/// is beside it, or if the name is written with escapes.
+pub fn member(document: &str, name: &str) -> Option<Range<usize>> {
+    let value = step(document, name).ok()??.get();
+    let start = value.as_ptr().addr() - document.as_ptr().addr();
+    let end = start + value.len();
+    let before = document[..start].trim_ascii_end().strip_suffix(':')?.trim_ascii_end();
+    let before = before.strip_suffix('"')?.strip_suffix(name)?.strip_suffix('"')?;
+    let (outside, rest) = (before.trim_ascii_end(), document[end..].trim_ascii_start());
+    match (outside.strip_suffix(','), rest.strip_prefix(',')) {
+        (Some(others), _) => Some(others.len()..end),
+        (None, Some(others)) => Some(before.len()..document.len() - others.trim_ascii_start().len()),
+        (None, None) => None,
+    }
+}
+
 /// The array index that a token is: digits without leading zeros. What no array is long enough for is none.
 fn index(token: &str) -> Option<usize> {
     let digits = token.bytes().all(|byte| byte.is_ascii_digit());
@@ -184,8 +201,8 @@ fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Fou
 
 /// Unescapes the content of a string that was checked before, and adds it; `false` if one of its surrogates stands alone. Most
 /// texts have an escape somewhere, and serde_json would allocate for each of them. Calls `newline` with where in the content each
-/// escape for a newline starts.
-fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(usize)) -> bool {
+/// escape for a newline is.
+fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(Range<usize>)) -> bool {
     let unit = |escape: &str| u32::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok();
     let mut rest = content;
     while let Some(backslash) = memchr(b'\\', rest.as_bytes()) {
@@ -212,7 +229,8 @@ fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(us
             itself => (char::from(itself), 1),
         };
         if character == '\n' {
-            newline(content.len() - rest.len() + backslash);
+            let start = content.len() - rest.len() + backslash;
+            newline(start..start + 1 + length);
         }
         into.push(character);
         rest = &escape[length..];

@@ -240,7 +240,8 @@ impl CorpusOptions {
         };
         let near = self.near.map(|similarity| Near::new(similarity).expect("it is between 0 and 1"));
         let keep_empty = self.keep_empty || is(Like::Bff) || is(Like::Dolma);
-        let drop_blank = is(Like::Dclm) || is(Like::C4);
-        DocumentRule { pointer: self.json_pointer.clone(), text, near, keep_empty, drop_blank, annotate: self.annotate }
+        let newline_stays = like.is_some();
+        let pointer = self.json_pointer.clone();
+        DocumentRule { pointer, text, near, keep_empty, newline_stays, annotate: self.annotate }
     }
 }

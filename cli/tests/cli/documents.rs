@@ -46,10 +46,15 @@ fn the_bytes_of_a_line_stay_but_for_what_is_cut() {
 fn what_is_empty_goes_unless_it_is_kept() {
     let lines = [LONG, &format!("{LONG}\n \n\t"), LONG, "", " \n "].map(|text| line(0, text)).concat();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
-    assert_eq!(texts(&clean(bench.run("corpus in"))), [LONG, "", " \n "]);
-    assert_eq!(texts(&clean(bench.run("corpus --keep-empty in"))), [LONG, "\n \n\t", "", "", " \n "]);
-    // Blank paragraphs and documents are never duplicates.
-    assert_eq!(texts(&clean(bench.run("corpus --ngram 0 in"))), [LONG, "", " \n "]);
+    // Those that were so from the start go too, as all their copies would.
+    for options in ["", "--ngram 0 ", "--near 0.8 ", "--by document ", "--by document --ngram 0 ", "--drop-document "] {
+        let kept = texts(&clean(bench.run(&format!("corpus {options}in"))));
+        assert!(kept[0] == LONG && kept.iter().all(|text| !text.trim().is_empty()), "{options}: {kept:?}");
+    }
+    assert_eq!(texts(&clean(bench.run("corpus --keep-empty in"))), [LONG, "", "", "", " \n "]);
+    // What the filter does not know stays.
+    clean(bench.run("corpus --state s in"));
+    assert_eq!(texts(&clean(bench.run("corpus --frozen --state s in"))), ["", " \n "]);
     assert_eq!(texts(&clean(bench.run("corpus --like dclm in"))), [LONG]);
     assert_eq!(texts(&clean(bench.run("corpus --like bff in"))), [LONG, "\n \n\t", "", "", " \n "]);
 }
@@ -106,8 +111,8 @@ fn model(documents: &[String]) -> Vec<String> {
         let mut rest = String::new();
         let starts = text.match_indices('\n').map(|(at, _)| at);
         let bounds: Vec<usize> = [0].into_iter().chain(starts).chain([text.len()]).collect();
-        let mut cut = false;
-        for paragraph in bounds.windows(2).map(|ends| &text[ends[0]..ends[1]]) {
+        let mut begins_cut = false;
+        for (i, paragraph) in bounds.windows(2).map(|ends| &text[ends[0]..ends[1]]).enumerate() {
             let words: Vec<&str> = paragraph.split_ascii_whitespace().collect();
             let grams: Vec<Vec<&str>> = match words.len() {
                 0..2 => Vec::new(),
@@ -116,13 +121,15 @@ fn model(documents: &[String]) -> Vec<String> {
             };
             let found = grams.iter().filter(|gram| seen.contains(*gram)).count();
             if !grams.is_empty() && 2 * found > grams.len() {
-                cut = true;
+                begins_cut |= i == 0;
             } else {
                 seen.extend(grams);
+                // After a cut at the start nothing blank comes first.
+                let paragraph = if begins_cut && rest.is_empty() { paragraph.trim_start() } else { paragraph };
                 rest += paragraph;
             }
         }
-        if !(cut && rest.trim().is_empty()) {
+        if !rest.trim().is_empty() {
             kept.push(rest);
         }
     }
@@ -196,7 +203,7 @@ fn a_frozen_filter_stays_as_it_is() {
     clean(bench.run("corpus --by document --min-ngram 5 --state t tests"));
     let state = bench.read("t");
     let kept = texts(&clean(bench.run("corpus --frozen --state t --min-ngram 5 train")));
-    assert_eq!(kept, ["new", "\nParis"]);
+    assert_eq!(kept, ["new", "Paris"]);
     // What is not in the filter stays each time that it comes.
     assert_eq!(texts(&clean(bench.run("corpus --frozen --state t --min-ngram 5 train train"))).len(), 4);
     assert!(bench.read("t") == state);
@@ -210,7 +217,7 @@ fn a_frozen_filter_stays_as_it_is() {
     std::fs::create_dir(bench.path("d")).unwrap();
     std::fs::copy(bench.path("t"), bench.path("d/t")).unwrap();
     bench.write("d/train", train.as_bytes());
-    assert_eq!(texts(&clean(bench.run("corpus --frozen --state d/t --min-ngram 5 d"))), ["new", "\nParis"]);
+    assert_eq!(texts(&clean(bench.run("corpus --frozen --state d/t --min-ngram 5 d"))), ["new", "Paris"]);
     assert!(bench.read("t") == state && bench.read("d/t") == state);
     tells(&bench.refused("corpus --frozen --state none train"), &["none"]);
     tells(&bench.refused("corpus --frozen train"), &["--state"]);
@@ -224,7 +231,7 @@ fn a_document_is_dropped_by_the_share_of_its_grams() {
     let lines = [line(1, &old.join("\n")), line(2, &mixed)].concat();
     let bench = Bench::new(&[("in", lines.as_bytes())]);
     let kept = |options: &str| texts(&clean(bench.run(&format!("corpus {options} in"))));
-    assert_eq!(kept("--threshold 0.7")[1], format!("\n{}", sentence(9, 20)));
+    assert_eq!(kept("--threshold 0.7")[1], sentence(9, 20));
     assert_eq!(kept("--threshold 0.7 --drop-document").len(), 1);
     assert_eq!(kept("--threshold 0.75 --drop-document").len(), 2);
     assert_eq!(kept("--threshold 0.75 --at-least --drop-document").len(), 1);
@@ -462,4 +469,50 @@ fn options_that_do_not_fit_are_refused() {
         tells(&bench.refused(&format!("corpus {options} in")), &parts);
     }
     assert_eq!(bench.clean("corpus in"), "");
+}
+
+/// With the bytes that are cut counted, and the escapes of newlines as they are written.
+#[test]
+fn a_text_whose_beginning_is_cut_begins_with_a_paragraph() {
+    let lines =
+        [line(0, LONG), line(1, &format!("{LONG}\n \n{LONG}\n\t\nnew\n\nend")), line(2, &format!("\n{LONG}\nold"))];
+    let lines = lines.concat() + &format!("{{\"text\":\"{LONG}\\u000ahex\"}}\n");
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    for options in ["", "--ngram 0 "] {
+        let output = bench.run(&format!("corpus {options}--stats=json in"));
+        // One that began with a newline still does.
+        assert_eq!(texts(&output.stdout), [LONG, "new\n\nend", "\nold", "hex"]);
+        let removed = 2 * (LONG.len() + 1) + 2 + 2 + LONG.len() + 1 + LONG.len() + 1;
+        assert_eq!(number(&stats(&output), "removed_bytes"), removed as f64);
+    }
+    // Other tools leave the newline.
+    let like = texts(&clean(bench.run("corpus --like dclm in")));
+    assert_eq!(like[3], "\nhex");
+}
+
+#[test]
+fn an_annotation_takes_the_place_of_another() {
+    let old = r#""bloomline":{"duplicate":true,"spans":[[0,1,1.0]]}"#;
+    let new = r#""bloomline":{"duplicate":false,"grams":1,"found":0,"spans":[]}"#;
+    for (number, (before, after)) in [
+        (format!(r#"{{"text":"N a b",{old}}}"#), format!(r#"{{"text":"N a b",{new}}}"#)),
+        (format!(r#"{{ {old} , "text":"N a b" }}"#), format!(r#"{{ "text":"N a b" ,{new}}}"#)),
+        (format!(r#"{{"x":1 , {old} ,"text":"N a b"}}"#), format!(r#"{{"x":1  ,"text":"N a b",{new}}}"#)),
+        (
+            r#"{"text":"N a b","other":{"bloomline":1}}"#.into(),
+            format!(r#"{{"text":"N a b","other":{{"bloomline":1}},{new}}}"#),
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let named = |line: String| line.replace('N', &number.to_string()) + "\n";
+        let bench = Bench::new(&[("in", [named(before), line(7, "x y z")].concat().as_bytes())]);
+        let expected = named(after);
+        let output = bench.clean("corpus --annotate --min-ngram 3 in");
+        assert_eq!(output.lines().next().unwrap(), expected.trim_end());
+        // Again and again.
+        bench.write("again", output.as_bytes());
+        assert_eq!(bench.clean("corpus --annotate --min-ngram 3 again"), output);
+    }
 }

@@ -542,3 +542,21 @@ fn without_any_input_nothing_is_written() {
         assert_eq!((output.status.code(), found(&bench.path("o")).len()), (Some(1), 0));
     }
 }
+
+/// Two names that are shown alike.
+#[test]
+fn the_manifest_tells_names_apart_that_are_no_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::new(&[]);
+    fs::create_dir(bench.path("in")).unwrap();
+    for name in [&b"x\xFE"[..], b"x\xFF", b"y"] {
+        fs::write(bench.path("in").join(OsStr::from_bytes(name)), name).unwrap();
+    }
+    bench.clean("dedup --output-dir o --manifest m in");
+    let files: Vec<Value> = text(&bench.read("m")).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told = |name: &str| files.iter().map(|file| file[name].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>();
+    assert_eq!(told("input"), ["in/x\u{FFFD}", "in/x\u{FFFD}", "in/y"]);
+    assert_eq!(told("input_hex"), ["696e2f78fe", "696e2f78ff", "-"]);
+    assert_eq!(told("output_hex"), ["6f2f78fe", "6f2f78ff", "-"]);
+}
