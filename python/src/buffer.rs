@@ -10,6 +10,7 @@ use bloomline::{Key, KeyHasher};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use std::ffi::CStr;
 
 /// Of a copy, if an item is not larger.
@@ -66,6 +67,14 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         }
         Ok(true)
     })
+}
+
+/// Whether all items are keys, whatever they are.
+pub(crate) fn has_keys_alone(keys: &Bound<'_, PyAny>) -> bool {
+    // A list has no buffer, and to be told so takes time.
+    let buffer = (!keys.is_instance_of::<PyList>()).then(|| PyUntypedBuffer::get(keys).ok()).flatten();
+    let item = buffer.and_then(|buffer| item(buffer.format(), buffer.item_size()));
+    item.is_some_and(|(item, _)| !matches!(item, Item::Text))
 }
 
 /// What a format says, and whether integers are big-endian.

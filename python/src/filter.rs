@@ -1,9 +1,10 @@
 //! `Filter`, the class of what all filters do.
 
+use crate::buffer;
 use crate::error;
 use crate::key;
 use crate::keys::{self, Numpy};
-use crate::lock::detach;
+use crate::lock::{Thread, detach};
 use crate::portion::PORTION;
 use crate::set::Set;
 use crate::signals::{self, Signals};
@@ -51,6 +52,22 @@ impl Filter {
     #[inline]
     pub(crate) fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.set.add(key.py(), self.hash(key)?)
+    }
+
+    /// An answer for each key, portion by portion. After an exception, those so far.
+    fn answers(
+        &self,
+        keys: &Bound<'_, PyAny>,
+        ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
+    ) -> (Vec<bool>, PyResult<()>) {
+        let mut answers = Vec::new();
+        let asked = keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
+            let first = answers.len();
+            answers.try_reserve(hashes.len()).map_err(error::memory)?;
+            answers.resize(first + hashes.len(), false);
+            ask(thread, hashes, &mut answers[first..])
+        });
+        (answers, asked)
     }
 
     /// Merges another filter into this one.
@@ -111,6 +128,10 @@ impl Filter {
     #[pyo3(signature = (keys, /))]
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
+        if buffer::has_keys_alone(keys) {
+            // None is refused, so none has to wait for the others.
+            return numpy.new_keys(self.answers(keys, |thread, hashes, new| self.set.add_many(thread, hashes, new)));
+        }
         numpy.new_keys(keys::answers(&self.hasher, keys, |hashes, new| {
             detach(keys.py(), |detached| {
                 let mut signals = Signals::after(signals::TICK);
@@ -133,14 +154,11 @@ impl Filter {
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
-        let mut found = Vec::new();
-        keys::take_all(&self.hasher, keys, &mut |thread, hashes| {
-            let first = found.len();
-            found.try_reserve(hashes.len()).map_err(error::memory)?;
-            found.resize(first + hashes.len(), false);
-            self.set.contains_many(thread, hashes, &mut found[first..]);
+        let (found, asked) = self.answers(keys, |thread, hashes, found| {
+            self.set.contains_many(thread, hashes, found);
             Ok(())
-        })?;
+        });
+        asked?;
         numpy.array(&found)
     }
 

@@ -252,8 +252,20 @@ def test_an_exception_has_the_answers_so_far(make: Any) -> None:
         signal.signal(signal.SIGALRM, before)
     new = raised.value.new  # type: ignore[attr-defined]
     assert len(new) == count and 0 < new.sum() < count
-    assert (filter.contains_many(range(count)) == new).all()
-    assert (filter.add_many(range(count)) == ~new).all()
+    assert (filter.contains_many(np.arange(count)) == new).all()
+    assert (filter.add_many(np.arange(count)) == ~new).all()
+    filter.clear()
+    keys = np.arange(4 * 10**7)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt) as raised:
+            filter.add_many(keys)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    new = raised.value.new  # type: ignore[attr-defined]
+    assert 0 < len(new) < len(keys)
+    assert filter.contains_many(keys[: len(new)]).all() and not filter.contains_many(keys[len(new) :][:1000]).any()
 
 
 VIEWS = pa.string_view()

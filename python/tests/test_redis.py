@@ -197,10 +197,12 @@ def test_ctrl_c_between_portions(redis: Server) -> None:
 import itertools, os, signal, threading
 from bloomline import RedisBloomFilter
 seen = RedisBloomFilter({redis.url!r}, "f", 10_000_000, 0.001)
-threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 keys = range(3_000_000)
+def then_interrupt():
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    yield from ()
 try:
-    seen.add_many(keys)
+    seen.add_many(itertools.chain(keys, then_interrupt()))
 except KeyboardInterrupt as stopped:
     claimed = stopped.new.sum()
     print(0 < claimed < len(keys) and abs(seen.stats().estimated_keys / claimed - 1) < 0.01)
