@@ -29,7 +29,7 @@ def run(*arguments: Any, text: str = "") -> str:
 def test_the_command_builds_and_python_reads(tmp_path: pathlib.Path) -> None:
     lines = [f"https://example.org/{i}/é" for i in range(2000)]
     path = tmp_path / "seen.bloom"
-    run("build", "--quiet", "--no-shrink", "-n", 2000, "-p", 0.001, "-o", path, text="\n".join(lines))
+    run("build", "--quiet", "--no-shrink", "--when-full", "warn", "-n", 2000, "-p", 0.001, "-o", path, text="\n".join(lines))
     loaded = BloomFilter.load(path)
     assert loaded.contains_many(lines).all()
     assert loaded.contains_many([line.encode() for line in lines]).all()
