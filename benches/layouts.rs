@@ -11,12 +11,13 @@
 //! ratio to the classic layout. All inserts of `register` are atomic.
 
 use bloomline::variants::{
-    AtomicClassicBloomFilter, ClassicBloomFilter, CountingBloomFilter, Layout, RegisterBloomFilter,
-    SplitBlockBloomFilter, TwoBlockBloomFilter,
+    AtomicClassicBloomFilter, ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter,
+    TwoBlockBloomFilter,
 };
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
 use bloomline_benches::filters::filled;
 use bloomline_benches::hashes::probe_keys;
+use bloomline_benches::layout::Layout;
 use bloomline_benches::rivals::fresh;
 use bloomline_benches::turns::{Side, duel};
 use bloomline_benches::{HITS, ROUND_KEYS, held, planned_keys, portions, sizes};

@@ -9,7 +9,7 @@
 //! Times are wall-clock times a key. A round inserts its keys into an empty filter, so fresh keys set all of
 //! their bits; emptying is not timed.
 
-use bloomline::{AtomicBloomFilter, Frontier, Kernel};
+use bloomline::{AtomicBloomFilter, Frontier, Hashes, Kernel};
 use bloomline_benches::filters::{empty, filled};
 use bloomline_benches::hashes::{PRESENT, hash, probe_keys, range};
 use bloomline_benches::rivals::each;
@@ -125,7 +125,7 @@ fn bulk_load(bytes: usize, pools: &[ThreadPool], keys: &[u64]) {
     for pool in pools {
         sides.push(Side::prepared(named("par_insert_hashes", pool), keys, clear, |keys| {
             let filter = &mut *filter.borrow_mut();
-            pool.install(|| filter.par_insert_hashes(keys));
+            pool.install(|| filter.par_insert(&Hashes(keys)));
             0 // it does not tell which were new
         }));
     }
@@ -180,7 +180,7 @@ fn queries(bytes: usize, pools: &[ThreadPool], keys: usize) {
     for pool in pools {
         sides.push(Side::passing(named("par_contains_hashes", pool), &hashes, |hashes| {
             let found = &mut *found.borrow_mut();
-            pool.install(|| filter.par_contains_hashes(hashes, found))
+            pool.install(|| filter.par_contains(&Hashes(hashes), found))
         }));
     }
     sides.push(Side::passing("contains_hashes", &hashes, |hashes| {

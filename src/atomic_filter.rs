@@ -1,16 +1,18 @@
 //! `AtomicBloomFilter`: any number of writers and readers, and one claim for each key.
 
 use crate::block::{LANES, Pattern};
+use crate::bloom::BloomFilter;
 use crate::error::MergeError;
-use crate::filter::Filter;
+use crate::fixed::Fixed;
 use crate::kernel::Isa;
+use crate::methods;
 use crate::operations::{self, Operations, Shared};
 use crate::params::{Params, Size};
 use crate::storage::{AtomicBlock, AtomicBlocks};
 use crate::sync::Ordering;
 use crate::words4::Words4;
 
-/// A [`BloomFilter`](crate::BloomFilter) that any number of threads insert into and query at once, without locks.
+/// A [`BloomFilter`] that any number of threads insert into and query at once, without locks.
 ///
 /// # Consistency
 /// What racing callers may see:
@@ -35,6 +37,10 @@ use crate::words4::Words4;
 /// imply "all words before it are complete". A query's loads are Relaxed: an insert that the caller learned of happened
 /// before them, and coherence does the rest.
 ///
+/// A clone is made of words that are each copied at some moment during the call. A key whose insert this thread knows to have
+/// returned is in the copy, and one that races with the call may be in it with all, some or none of its bits. A comparison sees
+/// words in the same way: "equal" is certain only of filters that nobody writes to.
+///
 /// # Examples
 /// ```
 /// use bloomline::AtomicBloomFilter;
@@ -56,22 +62,65 @@ use crate::words4::Words4;
 /// assert_eq!(visits.into_inner(), 1000);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub type AtomicBloomFilter = Filter<Words4, Shared>;
+#[derive(Clone, PartialEq, Eq)]
+pub struct AtomicBloomFilter(pub(crate) Fixed<Words4, Shared>);
 
 impl AtomicBloomFilter {
-    /// Keeps the bits that both filters have; see [`BloomFilter::intersect`](crate::BloomFilter::intersect). O(memory).
+    methods::building! { "bloomline::AtomicBloomFilter",
+        /// A filter for `expected_keys` distinct keys, empty; see [`BloomFilter::new`].
+    }
+    methods::inserting!("bloomline::AtomicBloomFilter", many_writers);
+    #[cfg(feature = "rayon")]
+    methods::par_inserting! { "bloomline::AtomicBloomFilter", "", [], (), "",
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. A
+        /// [`BloomFilter`] is loaded faster, by [its own](BloomFilter::par_insert), and turns into this type without a copy.
+    }
+    methods::asking!("bloomline::AtomicBloomFilter");
+    methods::telling!();
+    methods::sizing!();
+
+    /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
+    /// not returned before this call may be missing. O(memory). The other filter may be larger if it folds to this one's
+    /// size, as in [`BloomFilter::union`].
+    ///
+    /// # Errors
+    /// [`MergeError`] if the filters differ in probes or seed, in the name of their keys, or in size and the other does not fold
+    /// to this one's. Nothing is changed then.
+    pub fn union(&self, other: &Self) -> Result<(), MergeError> {
+        self.0.union(&other.0)
+    }
+
+    /// Keeps the bits that both filters have; see [`BloomFilter::intersect`]. O(memory).
     ///
     /// Takes `&mut self`: bits that vanish would break every promise to racing callers.
     ///
     /// # Errors
-    /// [`MergeError`] if the filters differ in size, probes or seed; nothing is changed then.
+    /// [`MergeError`] if the filters differ in size, probes, seed or the name of their keys; nothing is changed then.
     pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.params.check_same(&other.params)?;
-        for (ours, theirs) in self.blocks.as_slice().iter().zip(other.words()) {
+        self.0.check_same(&other.0)?;
+        for (ours, theirs) in self.0.blocks.as_slice().iter().zip(other.0.words()) {
             // Relaxed: `&mut self` rules out racing callers.
             ours.0.iter().zip(theirs).for_each(|(ours, theirs)| _ = ours.fetch_and(theirs, Ordering::Relaxed));
         }
         Ok(())
+    }
+
+    /// The number of blocks, 64 bytes each.
+    pub fn block_count(&self) -> usize {
+        self.0.params.blocks
+    }
+}
+
+methods::filing!(AtomicBloomFilter, "bloomline::AtomicBloomFilter");
+methods::collecting!(AtomicBloomFilter, sized);
+#[cfg(feature = "rayon")]
+methods::par_collecting!(AtomicBloomFilter, sized);
+methods::as_filter!(AtomicBloomFilter, many_writers);
+
+/// Shares a filter among writers, without copying.
+impl From<BloomFilter> for AtomicBloomFilter {
+    fn from(filter: BloomFilter) -> Self {
+        Self(filter.0.into())
     }
 }
 
@@ -100,6 +149,10 @@ impl Operations<Shared> for Words4 {
 
     fn insert_many<'a>(params: &'a Params, blocks: &'a AtomicBlocks, hashes: &[u64], new: &mut [bool]) -> usize {
         operations::insert_many::<Self, Shared>(params, blocks, hashes, new)
+    }
+
+    fn set_many<'a>(params: &'a Params, blocks: &'a AtomicBlocks, hashes: &[u64]) {
+        operations::set_many::<Self, Shared>(params, blocks, hashes);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::hash::KeyHasher;
 use crate::kernel::Isa;
-use crate::key::Key;
+use crate::keys::Keys;
 use core::convert::Infallible;
 
 /// How many keys the prefetch runs ahead of the probe; docs/BENCHMARKS.md has the measurement.
@@ -35,15 +35,45 @@ pub(crate) trait Probe {
     fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool;
 }
 
+/// What is kept of a probe's answer: `bool` all of it, `()` nothing. Then the probe does not even find it out.
+pub(crate) trait Answer: Copy {
+    fn of(answer: bool) -> Self;
+
+    /// How many are `true`.
+    fn count(answers: &[Self]) -> usize;
+}
+
+impl Answer for bool {
+    #[inline(always)]
+    fn of(answer: bool) -> Self {
+        answer
+    }
+
+    #[inline(always)]
+    fn count(answers: &[Self]) -> usize {
+        answers.iter().map(|&answer| usize::from(answer)).sum()
+    }
+}
+
+impl Answer for () {
+    #[inline(always)]
+    fn of(_: bool) {}
+
+    #[inline(always)]
+    fn count(_: &[Self]) -> usize {
+        0
+    }
+}
+
 /// `answers[i]` = the probe's answer for `hashes[i]`, in order; the count of `true`. The probes wander over
 /// `memory_bytes` bytes.
 #[inline(always)]
-pub(crate) fn run<I: Isa, const B: usize, P: Probe>(
+pub(crate) fn run<I: Isa, const B: usize, P: Probe, A: Answer>(
     isa: I,
     mut probe: P,
     memory_bytes: usize,
     hashes: &[u64],
-    answers: &mut [bool],
+    answers: &mut [A],
 ) -> usize {
     let mut done = 0;
     if memory_bytes > CACHED_BYTES {
@@ -57,33 +87,34 @@ pub(crate) fn run<I: Isa, const B: usize, P: Probe>(
             for &hash in next {
                 probe.prefetch(hash);
             }
-            probe_each::<I, B, P>(isa, &mut probe, hashes, answers);
+            probe_each::<I, B, P, A>(isa, &mut probe, hashes, answers);
         }
         done = BURST * bursts.len();
     } else if P::WRITES {
         // Bursts here too: docs/BENCHMARKS.md has what they gain.
         let (bursts, _) = hashes.as_chunks::<BURST>();
         for (hashes, answers) in bursts.iter().zip(answers.as_chunks_mut::<BURST>().0) {
-            probe_each::<I, B, P>(isa, &mut probe, hashes, answers);
+            probe_each::<I, B, P, A>(isa, &mut probe, hashes, answers);
         }
         done = BURST * bursts.len();
     }
-    probe_each::<I, B, P>(isa, &mut probe, &hashes[done..], &mut answers[done..]);
+    probe_each::<I, B, P, A>(isa, &mut probe, &hashes[done..], &mut answers[done..]);
     // Afterwards, for the loops above have no register to spare: a count in one that goes to the stack waits there.
-    answers.iter().map(|&answer| usize::from(answer)).sum()
+    A::count(answers)
 }
 
 #[inline(always)]
-fn probe_each<I: Isa, const B: usize, P: Probe>(isa: I, probe: &mut P, hashes: &[u64], answers: &mut [bool]) {
+fn probe_each<I: Isa, const B: usize, P: Probe, A: Answer>(isa: I, probe: &mut P, hashes: &[u64], answers: &mut [A]) {
     for (answer, &hash) in answers.iter_mut().zip(hashes) {
-        *answer = probe.probe::<I, B>(isa, hash);
+        *answer = A::of(probe.probe::<I, B>(isa, hash));
     }
 }
 
 /// Hashes `keys` portion by portion for `run`, which answers the hashes; the sum of what it returns.
-pub(crate) fn hashed<K: Key>(
+#[track_caller]
+pub(crate) fn hashed<K: Keys + ?Sized>(
     hasher: &KeyHasher,
-    keys: &[K],
+    keys: &K,
     answers: &mut [bool],
     mut run: impl FnMut(&[u64], &mut [bool]) -> usize,
 ) -> usize {
@@ -91,32 +122,38 @@ pub(crate) fn hashed<K: Key>(
     count
 }
 
-/// [`hashed`], which ends at the first error.
-pub(crate) fn try_hashed<K: Key, E>(
+/// [`hashed`], which ends at the first error. Answers that it does not come to are `false`.
+#[track_caller]
+pub(crate) fn try_hashed<K: Keys + ?Sized, E>(
     hasher: &KeyHasher,
-    keys: &[K],
+    keys: &K,
     answers: &mut [bool],
-    run: impl FnMut(&[u64], &mut [bool]) -> Result<usize, E>,
+    mut run: impl FnMut(&[u64], &mut [bool]) -> Result<usize, E>,
 ) -> Result<usize, E> {
-    match keys.len() {
-        0..=FEW => portions::<K, E, FEW>(hasher, keys, answers, run),
-        _ => portions::<K, E, PORTION>(hasher, keys, answers, run),
+    check_lengths(keys.len(), answers.len());
+    match (keys.as_hashes(), keys.len()) {
+        (Some(hashes), _) => run(hashes, answers),
+        (None, 0..=FEW) => portions::<K, E, FEW>(hasher, keys, 0, answers, run),
+        (None, _) => portions::<K, E, PORTION>(hasher, keys, 0, answers, run),
     }
 }
 
-fn portions<K: Key, E, const PORTION: usize>(
+/// Hashes as many keys as `answers` has places, from the key `first` on.
+pub(crate) fn portions<K: Keys + ?Sized, E, const PORTION: usize>(
     hasher: &KeyHasher,
-    keys: &[K],
+    keys: &K,
+    first: usize,
     answers: &mut [bool],
     mut run: impl FnMut(&[u64], &mut [bool]) -> Result<usize, E>,
 ) -> Result<usize, E> {
     let mut hashes = [0; PORTION];
     let mut count = 0;
-    for (keys, answers) in keys.chunks(PORTION).zip(answers.chunks_mut(PORTION)) {
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = key.hash_with(hasher);
-        }
-        count += run(&hashes[..keys.len()], answers)?;
+    let mut portions = answers.chunks_mut(PORTION).zip((first..).step_by(PORTION));
+    while let Some((answers, first)) = portions.next() {
+        let hashes = &mut hashes[..answers.len()];
+        keys.hash_from(first, hasher, hashes);
+        count +=
+            run(hashes, answers).inspect_err(|_| portions.by_ref().for_each(|(answers, _)| answers.fill(false)))?;
     }
     Ok(count)
 }

@@ -1,11 +1,13 @@
 //! `BorrowedBloomFilter`: a filter in memory that is not its own, such as a file's.
 
 use crate::block::BLOCK_BYTES;
+use crate::bloom::BloomFilter;
 use crate::file::{self, FileError, FileErrorKind, Head, TRAILER_BYTES, Trailer};
+use crate::fixed::Fixed;
 use crate::format::WORDS4;
 use crate::fpr;
 use crate::storage::Blocks;
-use crate::words4::BloomFilter;
+
 use std::fmt;
 use std::io;
 use std::ops::Deref;
@@ -124,7 +126,7 @@ impl<'a> BorrowedBloomFilter<'a> {
         // The bytes are there, so all of these are numbers of bytes in memory.
         let (blocks, rest) = bytes[start as usize..].split_at(params.blocks * BLOCK_BYTES);
         let trailer = Trailer::from_bytes(core::array::from_fn::<u8, TRAILER_BYTES, _>(|i| rest[i]));
-        // What `fill_ratio` and `estimated_keys` rest on; the rest is for `verify`.
+        // What `saved_keys` rests on; the rest is for `verify`.
         if trailer.ones > 512 * params.blocks as u64 {
             return Err(FileErrorKind::DamagedBody);
         }
@@ -132,7 +134,7 @@ impl<'a> BorrowedBloomFilter<'a> {
         // so these stay as they are; its lifetime is this type's. The type hands out shared references only.
         let blocks = unsafe { Blocks::borrowed(blocks) };
         let blocks = blocks.map_err(|remainder| FileErrorKind::Misaligned { remainder, alignment: BLOCK_BYTES })?;
-        let filter = BloomFilter::of(params, hasher, purpose, blocks);
+        let filter = BloomFilter(Fixed::of(params, hasher, purpose, blocks));
         Ok(Self { filter, trailer, path: None, _lender: lender })
     }
 
@@ -155,7 +157,7 @@ impl<'a> BorrowedBloomFilter<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn verify(&self) -> Result<(), FileError> {
-        let kind = match file::copy_body(self.params.kernel, self.words(), io::sink()) {
+        let kind = match file::copy_body(self.filter.0.params.kernel, self.filter.0.words(), io::sink()) {
             Ok(trailer) if trailer == self.trailer => return Ok(()),
             Ok(_) => FileErrorKind::DamagedBody,
             Err(error) => error.into(),
@@ -163,23 +165,8 @@ impl<'a> BorrowedBloomFilter<'a> {
         Err(FileError { path: self.path.clone(), kind })
     }
 
-    /// The share of bits that are set, as the file's trailer has it: O(1).
-    ///
-    /// # Examples
-    /// ```
-    /// use bloomline::{BloomFilter, BorrowedBloomFilter};
-    /// let seen: BloomFilter = (0..1000u32).collect();
-    /// let mut file = vec![0; seen.file_bytes() + 63];
-    /// let start = file.as_ptr().align_offset(64);
-    /// seen.write_to_slice(&mut file[start..])?;
-    /// assert_eq!(BorrowedBloomFilter::new(&file[start..])?.fill_ratio(), seen.fill_ratio());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn fill_ratio(&self) -> f64 {
-        self.trailer.ones as f64 / (self.memory_bytes() as f64 * 8.0)
-    }
-
-    /// The estimate of [`BloomFilter::estimated_keys`], from what the file's trailer has: O(1).
+    /// What [`estimated_keys`](BloomFilter::estimated_keys) says, from the number of set bits that the file's end has: O(1), where
+    /// that one reads the whole filter.
     ///
     /// # Examples
     /// ```
@@ -188,12 +175,14 @@ impl<'a> BorrowedBloomFilter<'a> {
     /// let mut file = vec![0; seen.file_bytes() + 63];
     /// let start = file.as_ptr().align_offset(64);
     /// seen.write_to_slice(&mut file[start..])?;
-    /// let keys = BorrowedBloomFilter::new(&file[start..])?.estimated_keys();
+    /// let keys = BorrowedBloomFilter::new(&file[start..])?.saved_keys();
     /// assert!((98_000.0..102_000.0).contains(&keys));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn estimated_keys(&self) -> f64 {
-        fpr::keys_from_zeros(self.fill_ratio(), fpr::touched(self.params.units, self.params.probes))
+    pub fn saved_keys(&self) -> f64 {
+        let params = self.filter.0.params;
+        let filled = params.size().share(&WORDS4, self.trailer.ones);
+        fpr::keys_from_zeros(filled, fpr::touched(params.units, params.probes))
     }
 }
 

@@ -9,27 +9,31 @@
 //! bits. A hash is in a range if it is between two numbers, since the block's index rises with it. So a kernel passes by the hashes
 //! of others in a fraction of a nanosecond each, and they need no sorting.
 
-use crate::batch::{self, Probe};
+use crate::batch::{self, PORTION, Probe};
 use crate::block::{self, Block, Pattern};
+use crate::fixed::Fixed;
 use crate::hash::KeyHasher;
 use crate::kernel::{self, Isa};
 use crate::key::Key;
-use crate::operations;
+use crate::keys::Keys;
+use crate::operations::{self, Exclusive, Operations, Shared};
 use crate::params::Params;
-use crate::storage;
-use crate::words4::BloomFilter;
+use crate::storage::{self, AtomicBlocks};
+use crate::words4::Words4;
 use alloc::{vec, vec::Vec};
 use rayon::prelude::*;
 use std::sync::Mutex;
 
 /// Keys that all threads hash before they insert them: 4 MiB of hashes, which stay in the cache that they share.
-pub(crate) const ROUND: usize = 1 << 19;
+const ROUND: usize = 1 << 19;
 /// Hashes that a thread looks at before it inserts those of its range: long enough for prefetches to run ahead.
 const PICKED: usize = 1 << 12;
 /// Fewer keys are inserted by one thread: to wake the others may take as long.
 const FEW: usize = 1 << 18;
 /// Keys that a thread takes from a parallel iterator before it inserts them: 1 MiB of hashes.
 const TAKEN: usize = 1 << 17;
+/// The same, of threads that write to all of a filter.
+pub(crate) const SHARED: usize = 1 << 12;
 /// Hashes or keys that a thread queries together: so many that prefetches run ahead of most probes, and few enough to
 /// balance the cores.
 const QUERIED: usize = 1 << 14;
@@ -68,89 +72,139 @@ impl Range<'_> {
     /// Inserts those of the hashes whose blocks are here.
     fn insert(&mut self, hashes: &[u64]) {
         let mut picked = vec![0; 2 * PICKED];
-        let mut new = vec![false; 2 * PICKED];
         let (least, most, mut len) = (self.least, self.most, 0);
         for hashes in hashes.chunks(PICKED) {
             len += kernel::pick(self.params.kernel, hashes, least, most, &mut picked[len..]);
             if len > PICKED {
-                self.insert_picked(&picked[..len], &mut new[..len]);
+                self.insert_picked(&picked[..len]);
                 len = 0;
             }
         }
-        self.insert_picked(&picked[..len], &mut new[..len]);
+        self.insert_picked(&picked[..len]);
     }
 
-    fn insert_picked(&mut self, hashes: &[u64], new: &mut [bool]) {
+    fn insert_picked(&mut self, hashes: &[u64]) {
         let Self { params, blocks, first, .. } = self;
         let probe = InsertingInRange { total: params.blocks, blocks, first: *first };
-        operations::many(params, params.probes, probe, hashes, new);
+        operations::many(params, params.probes, probe, hashes, &mut operations::nothing(hashes.len()));
     }
 }
 
-impl BloomFilter {
-    /// Inserts many keys on all cores of the current rayon pool. Bit by bit the same as inserting them one by one.
-    ///
-    /// Needs 4 MiB beside the filter for any number of keys. O(keys), and each thread passes over all of the hashes. Fewer than 2^18
-    /// keys are inserted by one thread.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.01)?;
-    /// filter.par_insert(&["a", "b", "c"]);
-    /// assert!(filter.contains("b"));
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn par_insert<K: Key + Sync>(&mut self, keys: &[K]) {
-        if alone(keys.len()) {
-            let mut new = vec![false; keys.len().min(ROUND)];
-            return keys.chunks(ROUND).for_each(|keys| _ = self.insert_batch(keys, &mut new[..keys.len()]));
-        }
+impl Fixed<Words4, Exclusive> {
+    pub(crate) fn par_insert<K: Keys + Sync + ?Sized>(&mut self, keys: &K) {
         let hasher = self.hasher.clone();
-        let mut hashes = vec![0; keys.len().min(ROUND)];
-        for keys in keys.chunks(ROUND) {
-            let hashes = &mut hashes[..keys.len()];
-            hashes.par_iter_mut().with_min_len(PICKED).zip(keys).for_each(|(hash, key)| *hash = key.hash_with(&hasher));
-            self.par_insert_hashes(hashes);
+        if alone(keys.len()) {
+            return in_portions(&hasher, keys, 0..keys.len(), |hashes| self.set_hashes(hashes));
         }
+        in_rounds(&hasher, keys, |hashes| {
+            let count = rayon::current_num_threads();
+            let mut ranges: Vec<Range> = ranges(&self.params, self.blocks.as_mut_slice(), count).collect();
+            ranges.par_iter_mut().for_each(|range| range.insert(hashes));
+        });
     }
 
-    /// [`par_insert`](Self::par_insert) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
-    /// It needs 80 KiB for each thread, or 512 KiB where one thread inserts.
-    ///
-    /// # Examples
-    /// ```
-    /// # let mut filter = bloomline::BloomFilter::new(1000, 0.01)?;
-    /// let hash = filter.hasher().bytes(b"key");
-    /// filter.par_insert_hashes(&[hash]);
-    /// assert!(filter.contains("key"));
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn par_insert_hashes(&mut self, hashes: &[u64]) {
-        if alone(hashes.len()) {
-            let mut new = vec![false; hashes.len().min(ROUND)];
-            return hashes.chunks(ROUND).for_each(|hashes| _ = self.insert_hashes(hashes, &mut new[..hashes.len()]));
-        }
-        let mut ranges: Vec<Range> =
-            ranges(&self.params, self.blocks.as_mut_slice(), rayon::current_num_threads()).collect();
-        ranges.par_iter_mut().for_each(|range| range.insert(hashes));
+    /// Each thread gathers 2^17 hashes (1 MiB a thread), then inserts them range by range. Ranges are locked one at a time, once
+    /// for some thousand keys.
+    pub(crate) fn par_extend<K: Key + Send>(&mut self, keys: impl IntoParallelIterator<Item = K>) {
+        let hasher = &self.hasher;
+        // Some are free while each thread writes to one.
+        let count = 4 * rayon::current_num_threads();
+        let ranges: Vec<Mutex<Range>> =
+            ranges(&self.params, self.blocks.as_mut_slice(), count).map(Mutex::new).collect();
+        let insert = |hashes: &[u64]| {
+            let start = rayon::current_thread_index().unwrap_or(0) * 4;
+            for i in 0..ranges.len() {
+                let range = &ranges[(start + i) % ranges.len()];
+                // A poisoned lock: another thread panicked between two inserts, which leaves valid blocks.
+                range.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(hashes);
+            }
+        };
+        par_in_batches(hasher, keys, TAKEN, insert);
+    }
+}
+
+impl<L: Operations<Shared, Memory = AtomicBlocks>> Fixed<L, Shared> {
+    pub(crate) fn par_insert<K: Keys + Sync + ?Sized>(&self, keys: &K) {
+        par_in_portions(&self.hasher, keys, |hashes| self.share_hashes(hashes));
+    }
+
+    pub(crate) fn par_extend<K: Key + Send>(&self, keys: impl IntoParallelIterator<Item = K>) {
+        par_in_batches(&self.hasher, keys, SHARED, |hashes| self.share_hashes(hashes));
     }
 }
 
 /// Whether one thread inserts as fast as all.
-fn alone(keys: usize) -> bool {
+pub(crate) fn alone(keys: usize) -> bool {
     keys < FEW || rayon::current_num_threads() == 1
 }
 
-/// Queries batches of keys or hashes on all cores.
+/// Hashes the keys of a range for `take`, portion by portion.
+pub(crate) fn in_portions<K: Keys + ?Sized>(
+    hasher: &KeyHasher,
+    keys: &K,
+    range: std::ops::Range<usize>,
+    mut take: impl FnMut(&[u64]),
+) {
+    if let Some(hashes) = keys.as_hashes() {
+        return take(&hashes[range]);
+    }
+    let mut hashes = [0; PORTION];
+    for first in range.clone().step_by(PORTION) {
+        let hashes = &mut hashes[..PORTION.min(range.end - first)];
+        keys.hash_from(first, hasher, hashes);
+        take(hashes);
+    }
+}
+
+/// Hashes keys on all cores, each portion for the thread that takes it.
+pub(crate) fn par_in_portions<K: Keys + Sync + ?Sized>(hasher: &KeyHasher, keys: &K, take: impl Fn(&[u64]) + Sync) {
+    let len = keys.len();
+    if alone(len) {
+        return in_portions(hasher, keys, 0..len, take);
+    }
+    let portions = (0..len.div_ceil(QUERIED)).into_par_iter();
+    portions.for_each(|i| in_portions(hasher, keys, i * QUERIED..len.min((i + 1) * QUERIED), &take));
+}
+
+/// Hashes keys on all cores for `take`, which has all cores for each round of them.
+pub(crate) fn in_rounds<K: Keys + Sync + ?Sized>(hasher: &KeyHasher, keys: &K, mut take: impl FnMut(&[u64])) {
+    if let Some(hashes) = keys.as_hashes() {
+        return take(hashes);
+    }
+    let mut hashes = vec![0; keys.len().min(ROUND)];
+    for first in (0..keys.len()).step_by(ROUND) {
+        let hashes = &mut hashes[..ROUND.min(keys.len() - first)];
+        let portions = hashes.par_chunks_mut(PICKED).enumerate();
+        portions.for_each(|(i, portion)| keys.hash_from(first + i * PICKED, hasher, portion));
+        take(hashes);
+    }
+}
+
+/// The hashes of keys, with the seed 0.
+pub(crate) fn hashes<K: Key + Send>(keys: impl IntoParallelIterator<Item = K>) -> Vec<u64> {
+    let hasher = KeyHasher::new(0);
+    keys.into_par_iter().map(|key| key.hash_with(&hasher)).collect()
+}
+
+/// Queries batches of keys on all cores.
 #[track_caller]
-pub(crate) fn par_contains<T: Sync>(
-    keys: &[T],
+pub(crate) fn par_contains<K: Keys + Sync + ?Sized>(
+    hasher: &KeyHasher,
+    keys: &K,
     found: &mut [bool],
-    contains: impl Fn(&[T], &mut [bool]) -> usize + Sync,
+    contains: impl Fn(&[u64], &mut [bool]) -> usize + Sync,
 ) -> usize {
     batch::check_lengths(keys.len(), found.len());
-    let batches = keys.par_chunks(QUERIED).zip(found.par_chunks_mut(QUERIED));
-    batches.map(|(keys, found)| contains(keys, found)).sum()
+    let batches = found.par_chunks_mut(QUERIED).enumerate();
+    let count = |(i, found): (usize, &mut [bool])| {
+        let (range, mut count, mut done) = (i * QUERIED..i * QUERIED + found.len(), 0, 0);
+        in_portions(hasher, keys, range, |hashes| {
+            count += contains(hashes, &mut found[done..][..hashes.len()]);
+            done += hashes.len();
+        });
+        count
+    };
+    batches.map(count).sum()
 }
 
 struct InsertingInRange<'a> {
@@ -172,30 +226,7 @@ impl Probe for InsertingInRange<'_> {
     #[inline(always)]
     fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
         let index = block::locate(hash, self.total);
-        isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(hash));
-        // Nobody asks.
-        false
-    }
-}
-
-/// Inserts the keys of a parallel iterator. Each thread gathers 2^17 hashes (1 MiB a thread), then inserts them range by range.
-/// Ranges are locked one at a time, once for some thousand keys.
-impl<K: Key + Send> ParallelExtend<K> for BloomFilter {
-    fn par_extend<I: IntoParallelIterator<Item = K>>(&mut self, keys: I) {
-        let hasher = &self.hasher;
-        // Some are free while each thread writes to one.
-        let count = 4 * rayon::current_num_threads();
-        let ranges: Vec<Mutex<Range>> =
-            ranges(&self.params, self.blocks.as_mut_slice(), count).map(Mutex::new).collect();
-        let insert = |hashes: &[u64]| {
-            let start = rayon::current_thread_index().unwrap_or(0) * 4;
-            for i in 0..ranges.len() {
-                let range = &ranges[(start + i) % ranges.len()];
-                // A poisoned lock: another thread panicked between two inserts, which leaves valid blocks.
-                range.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(hashes);
-            }
-        };
-        par_in_batches(hasher, keys, TAKEN, insert);
+        isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(hash))
     }
 }
 

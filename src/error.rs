@@ -1,6 +1,7 @@
 //! Errors: each names the value, the bound, and what to do.
 
 use crate::kernel::Kernel;
+use alloc::string::String;
 use core::fmt;
 
 /// What an error says: a line for each of its kinds.
@@ -66,6 +67,11 @@ pub enum BuildError {
     /// A [`ScalableBloomFilter`](crate::ScalableBloomFilter), or another filter of several parts, without expected keys or
     /// without a rate, or with memory or probes.
     NotKeysAndRate,
+    /// A number of generations that a [`RotatingBloomFilter`](crate::RotatingBloomFilter) does not offer.
+    Generations {
+        /// The number asked for.
+        value: u32,
+    },
     /// The rate is below what 64-bit hashes can tell apart at this number of keys.
     RateUnreachable {
         /// The rate asked for.
@@ -118,8 +124,9 @@ messages! { BuildError {
     Self::Memory { bytes } => "{bytes} bytes of memory: give at least 64, one block (128 for counters)",
     Self::Underspecified => "nothing to size the filter by: give two of expected keys, false-positive rate and memory, or memory and probes",
     Self::NotKeysAndRate => "a scalable or rotating filter is sized by expected keys (of the first stage, or of the window) and a false-positive rate: give these two, without memory or probes",
+    Self::Generations { value } => "{value} generations: choose 2 to 64",
     Self::RateUnreachable { value, floor } => "false-positive rate {value:e} cannot be kept: 64-bit hashes of this many keys already collide at a rate of {floor:.1e}; ask for a higher rate",
-    Self::TooLarge { bytes, limit } => "the filter would take {bytes} bytes, above the limit of {limit}: ask for a higher false-positive rate or fewer keys",
+    Self::TooLarge { bytes, limit } => "the filter would take {bytes} bytes, above the limit of {limit}: ask for a higher false-positive rate, fewer keys or less memory",
     Self::OutOfMemory { bytes } => "the system has no {bytes} bytes of memory for the filter: ask for a higher false-positive rate or fewer keys",
     Self::KeyName { bytes } => "a name for the keys of {bytes} bytes: give at most 1024, without control characters",
     Self::KernelUnavailable { kernel } => "kernel {kernel} is not available here: choose one of Kernel::available()",
@@ -137,7 +144,7 @@ impl core::error::Error for BuildError {}
 /// assert_eq!(a.union(&b), Err(MergeError::Seed));
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MergeError {
     /// Another number of blocks.
@@ -161,6 +168,13 @@ pub enum MergeError {
         /// Probes of the other filter.
         theirs: u32,
     },
+    /// Another kind of keys, by [`Builder::key_name`](crate::Builder::key_name).
+    KeyName {
+        /// The name in the filter merged into.
+        ours: String,
+        /// The name in the other filter.
+        theirs: String,
+    },
     /// Another seed. Which ones is not said, for a seed may be a secret: `seed()` tells.
     Seed,
 }
@@ -169,6 +183,7 @@ messages! { MergeError {
     Self::Blocks { ours, theirs } => "filters differ in size: {ours} and {theirs} blocks, and neither folds to the other; {BUILD_BOTH}",
     Self::Units { ours, theirs } => "filters differ in size: {ours} and {theirs}; {BUILD_BOTH}",
     Self::Probes { ours, theirs } => "filters differ in probes: {ours} and {theirs}; {BUILD_BOTH}",
+    Self::KeyName { ours, theirs } => "filters have different kinds of keys: `{ours}` and `{theirs}`; build both from the same kind",
     Self::Seed => "filters differ in seed; {BUILD_BOTH}",
 }}
 

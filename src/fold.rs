@@ -3,9 +3,9 @@
 //! A key's pattern comes from its hash alone, and its block is the high half of `hash × blocks`. So with half as many blocks
 //! the keys of the blocks 2i and 2i + 1 are in block i, with the same bits. Folding unites each such pair.
 
+use crate::bloom::BloomFilter;
 use crate::stats;
 use crate::storage;
-use crate::words4::BloomFilter;
 use alloc::vec::Vec;
 
 impl BloomFilter {
@@ -30,7 +30,7 @@ impl BloomFilter {
     pub fn fold(&mut self) -> bool {
         let even = self.block_count().is_multiple_of(2);
         if even {
-            self.fold_times(1);
+            self.0.fold_times(1);
         }
         even
     }
@@ -50,31 +50,35 @@ impl BloomFilter {
     /// ```
     pub fn fold_to(&mut self, false_positive_rate: f64) -> u32 {
         let fits = |times: &u32| {
-            let words = storage::folded(self.words(), *times);
-            stats::current_rate(words, self.params.probes) <= false_positive_rate
+            let words = storage::folded(self.0.words(), *times);
+            stats::current_rate(words, self.0.params.probes) <= false_positive_rate
         };
         // The rate rises with every fold.
         let candidates: Vec<u32> = (1..=self.block_count().trailing_zeros()).collect();
         let times = candidates.partition_point(fits) as u32;
-        self.fold_times(times);
+        self.0.fold_times(times);
         times
     }
 
     /// [Folds](Self::fold_to) the filter to the smallest size that keeps the rate which it was made for, with the keys that
-    /// are in it. Returns how often it was folded: 0 if it was not made for a rate.
+    /// are in it. It stays as it is if it was not made for a rate.
     ///
     /// The filter then has little room for more keys: [`expected_keys`](Self::expected_keys) tells how many there may be.
     ///
     /// # Examples
     /// ```
     /// use bloomline::BloomFilter;
-    /// let mut seen = BloomFilter::new(1_000_000_000, 0.001)?; // nobody knows how many: memory is taken as it is used
-    /// seen.extend(["a", "b", "c"]);
+    /// let mut seen = BloomFilter::new(1_000_000, 0.001)?; // a guess
+    /// seen.extend(0..1000u64);
     /// seen.shrink_to_fit();
-    /// assert!(seen.memory_bytes() < 16_384);
+    /// assert!(seen.memory_bytes() < 16_384 && seen.current_fpr() <= 0.001);
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    pub fn shrink_to_fit(&mut self) -> u32 {
-        self.false_positive_rate().map_or(0, |rate| self.fold_to(rate))
+    ///
+    /// This makes a file small. It does not make a far too large filter cheap meanwhile: keys that are spread over it take a
+    /// page of memory each, of 2 MiB unless [`huge_pages`](crate::Builder::huge_pages) says otherwise. Where the number of keys is
+    /// not known, take a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
+    pub fn shrink_to_fit(&mut self) {
+        self.false_positive_rate().map(|rate| self.fold_to(rate));
     }
 }

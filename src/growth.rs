@@ -21,6 +21,9 @@ pub(crate) struct Growth {
     pub(crate) rate: f64,
 }
 
+// A rate is a number.
+impl Eq for Growth {}
+
 impl Growth {
     /// The keys that a stage takes: each as many as twice those of the one before. Saturates.
     pub(crate) fn capacity(&self, stage: usize) -> u64 {

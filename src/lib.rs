@@ -66,8 +66,6 @@
 //! crates](https://github.com/bloomline/bloomline/blob/main/docs/BENCHMARKS.md).
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// The layouts are the crate's own: their traits seal the types.
-#![allow(private_bounds)]
 
 extern crate alloc;
 #[cfg(all(test, not(feature = "std")))]
@@ -76,16 +74,19 @@ extern crate std;
 mod atomic_filter;
 mod batch;
 mod block;
+mod bloom;
 #[cfg(feature = "file")]
 mod borrowed_filter;
 #[cfg(feature = "rayon")]
 mod bulk;
+mod collect;
 mod error;
 #[cfg(test)]
 mod executions;
 #[cfg(feature = "file")]
 mod file;
 mod filter;
+mod fixed;
 mod fold;
 mod format;
 mod fpr;
@@ -93,16 +94,16 @@ mod fpr;
 mod frontier;
 mod growth;
 mod hash;
-mod impls;
 mod kernel;
 mod key;
+mod keys;
+mod methods;
 #[cfg(all(test, loom))]
 mod models;
 mod operations;
 mod params;
 mod plan;
 mod purpose;
-mod queries;
 #[cfg(feature = "std")]
 mod room;
 #[cfg(feature = "std")]
@@ -118,25 +119,25 @@ mod sync;
 mod turn;
 #[cfg(feature = "variants")]
 pub mod variants;
+#[cfg(feature = "std")]
+mod window;
 mod within_build;
 mod words4;
 
 pub use atomic_filter::AtomicBloomFilter;
+pub use bloom::BloomFilter;
 #[cfg(feature = "file")]
 pub use borrowed_filter::BorrowedBloomFilter;
 pub use error::{BuildError, MergeError};
 #[cfg(feature = "file")]
-pub use file::{FileError, FileErrorKind};
-// For the command, which keeps files of its own beside filters: no part of the interface.
-#[cfg(feature = "file")]
-#[doc(hidden)]
-pub use file::{replace, temporaries};
+pub use file::{FileError, FileErrorKind, save_file, unfinished_saves};
 pub use filter::Filter;
 #[cfg(feature = "frontier")]
 pub use frontier::{Frontier, FrontierFull, WhenFull};
 pub use hash::KeyHasher;
 pub use kernel::Kernel;
 pub use key::Key;
+pub use keys::{Hashes, Keys, Slices};
 pub use params::Builder;
 pub use plan::Plan;
 #[cfg(feature = "std")]
@@ -145,7 +146,6 @@ pub use rotating::RotatingBloomFilter;
 pub use scalable::AtomicScalableBloomFilter;
 pub use scalable::ScalableBloomFilter;
 pub use within_build::WithinBuild;
-pub use words4::BloomFilter;
 
 /// The code of the README, for the tests.
 #[cfg(doctest)]

@@ -1,7 +1,7 @@
 //! Insert and query, one hash and many: the one way from a filter's method to the operation of its layout.
 //!
 //! ```text
-//! filter.rs       a method: Filter::contains_hashes
+//! fixed.rs        a method: Fixed::contains_hashes
 //! operations.rs   `many`: chooses the kernel once, and runs the prefetches of batch.rs ahead
 //! words4.rs       the layout: finds the block of one hash …
 //! kernel/         … and asks it with vectors
@@ -9,21 +9,22 @@
 //!
 //! A layout implements [`Shape`] with its mathematics, and [`Operations`] for the memory of one writer, of many, or both.
 
-use crate::batch::{self, Probe};
-use crate::block::BLOCK_BYTES;
+use crate::batch::{self, Answer, Probe};
+use crate::block::{BLOCK_BYTES, WORDS};
 use crate::format::Format;
 use crate::fpr;
 use crate::kernel::{Call, Isa, Selected, Single, Task};
 use crate::params::{Params, Size};
 use crate::storage::Memory;
+use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::Deref;
 
 /// The access of filters with one writer: inserting takes `&mut self`.
-pub struct Exclusive(());
+pub(crate) struct Exclusive(());
 
 /// The access of filters with many writers: inserting takes `&self`, from any thread.
-pub struct Shared(());
+pub(crate) struct Shared(());
 
 /// Who writes, and so what an insert takes of the memory.
 pub(crate) trait Access {
@@ -74,6 +75,9 @@ pub(crate) trait Shape {
     /// The model's rate, for hashes of any length.
     fn rate(size: Size, keys: u64) -> f64;
 
+    /// The rate of the bits as they are, for keys with random hashes.
+    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64;
+
     /// The chance that a key sets a given bit of the whole filter.
     fn touched(size: Size) -> f64;
 
@@ -118,9 +122,6 @@ pub(crate) trait Shape {
     }
 }
 
-/// A layout that hashes keys as the crate does.
-pub(crate) trait Keyed: Shape {}
-
 /// A layout in the memory of an access.
 pub(crate) trait Operations<A: Access>: Shape {
     /// The filter type's name.
@@ -159,6 +160,14 @@ pub(crate) trait Operations<A: Access>: Shape {
         Self: Sized,
     {
         insert_many::<Self, A>(params, place, hashes, new)
+    }
+
+    /// [`set_many`]; see [`contains_many`](Self::contains_many).
+    fn set_many<'a>(params: &'a Params, place: A::Place<'a, Self::Memory>, hashes: &[u64])
+    where
+        Self: Sized,
+    {
+        set_many::<Self, A>(params, place, hashes);
     }
 }
 
@@ -215,14 +224,30 @@ pub(crate) fn insert_many<'a, L: Operations<A>, A: Access>(
     many(params, L::kernel_probes(params.size()), Inserting::<L, A> { params, place }, hashes, new)
 }
 
+/// Many inserts of which nobody asks whether they were new.
+#[inline(always)]
+pub(crate) fn set_many<'a, L: Operations<A>, A: Access>(
+    params: &'a Params,
+    place: A::Place<'a, L::Memory>,
+    hashes: &[u64],
+) {
+    let probe = Inserting::<L, A> { params, place };
+    many(params, L::kernel_probes(params.size()), probe, hashes, &mut nothing(hashes.len()));
+}
+
+/// As many answers that take no memory.
+pub(crate) fn nothing(len: usize) -> Vec<()> {
+    alloc::vec![(); len]
+}
+
 /// Runs a batch on the filter's kernel: one dispatch for all of it.
 #[inline(always)]
-pub(crate) fn many<P: Probe>(
+pub(crate) fn many<P: Probe, A: Answer>(
     params: &Params,
     kernel_probes: u32,
     probe: P,
     hashes: &[u64],
-    answers: &mut [bool],
+    answers: &mut [A],
 ) -> usize {
     let memory_bytes = params.blocks * BLOCK_BYTES;
     params.kernel.run(kernel_probes, Many { probe, memory_bytes, hashes, answers })
@@ -252,18 +277,18 @@ impl<L: Operations<A>, A: Access> Single for Insert<L, A> {
     }
 }
 
-struct Many<'a, P> {
+struct Many<'a, P, A> {
     probe: P,
     memory_bytes: usize,
     hashes: &'a [u64],
-    answers: &'a mut [bool],
+    answers: &'a mut [A],
 }
 
-impl<P: Probe> Task for Many<'_, P> {
+impl<P: Probe, A: Answer> Task for Many<'_, P, A> {
     type Output = usize;
     #[inline(always)]
     fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        batch::run::<I, B, P>(isa, self.probe, self.memory_bytes, self.hashes, self.answers)
+        batch::run::<I, B, P, A>(isa, self.probe, self.memory_bytes, self.hashes, self.answers)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::format::Format;
 use crate::hash::KeyHasher;
 use crate::kernel::{Kernel, Selected};
 use crate::purpose::Purpose;
+use crate::storage::Pages;
 use alloc::string::String;
 use core::fmt;
 use core::marker::PhantomData;
@@ -38,12 +39,14 @@ pub(crate) struct Params {
     pub(crate) probes: u32,
     pub(crate) seed: u64,
     pub(crate) kernel: Selected,
+    pub(crate) pages: Pages,
 }
 
 impl Params {
     /// Of a layout whose unit is the block.
+    #[cfg(feature = "file")]
     pub(crate) fn new(blocks: usize, probes: u32, seed: u64, kernel: Selected) -> Self {
-        Self { blocks, units: blocks as u64, probes, seed, kernel }
+        Self { blocks, units: blocks as u64, probes, seed, kernel, pages: Pages::default() }
     }
 
     pub(crate) fn size(&self) -> Size {
@@ -52,7 +55,8 @@ impl Params {
 
     /// The same geometry in fewer blocks, where the unit is the block.
     pub(crate) fn folded(&self, times: u32) -> Self {
-        Self::new(self.blocks >> times, self.probes, self.seed, self.kernel)
+        let blocks = self.blocks >> times;
+        Self { blocks, units: blocks as u64, ..*self }
     }
 
     /// How often filters of these geometries fold until they are equal: ours, theirs.
@@ -82,8 +86,7 @@ impl Params {
     }
 }
 
-/// Builds a [`BloomFilter`](crate::BloomFilter), an [`AtomicBloomFilter`](crate::AtomicBloomFilter) or, from keys and
-/// rate alone, a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
+/// Builds a filter of type `F`: each type has one as `builder()`.
 ///
 /// Give two of [`expected_keys`](Self::expected_keys), [`false_positive_rate`](Self::false_positive_rate) and
 /// [`memory`](Self::memory), or [`memory`](Self::memory) and [`probes`](Self::probes); the rest follows:
@@ -97,6 +100,9 @@ impl Params {
 ///
 /// Keys, rate and memory together are keys and rate with a limit. With the probes too, memory and probes are the size, and keys
 /// and rate only tell what the filter is for.
+///
+/// A filter of several parts, such as a [`ScalableBloomFilter`](crate::ScalableBloomFilter), takes keys and rate, and finds the
+/// rest by itself. Sizes of the module `variants` neither fold nor are rounded.
 ///
 /// # Examples
 /// ```
@@ -124,19 +130,35 @@ pub struct Builder<F> {
     pub(crate) probes: Option<u32>,
     pub(crate) seed: u64,
     pub(crate) kernel: Option<Kernel>,
-    filter: PhantomData<fn() -> F>,
+    pub(crate) pages: Pages,
+    #[cfg(feature = "std")]
+    pub(crate) generations: u32,
+    #[cfg(feature = "std")]
+    pub(crate) rotate_when_full: bool,
+    pub(crate) filter: PhantomData<fn() -> F>,
 }
 
 impl<F> Builder<F> {
     pub(crate) fn new() -> Self {
-        let purpose = Purpose::default();
-        Self { purpose, memory: None, probes: None, seed: 0, kernel: None, filter: PhantomData }
+        Self {
+            purpose: Purpose::default(),
+            memory: None,
+            probes: None,
+            seed: 0,
+            kernel: None,
+            pages: Pages::default(),
+            #[cfg(feature = "std")]
+            generations: 2,
+            #[cfg(feature = "std")]
+            rotate_when_full: true,
+            filter: PhantomData,
+        }
     }
 
     /// A builder for a part of the filter, of a size of its own.
     pub(crate) fn part<P>(&self, keys: u64, rate: f64) -> Builder<P> {
         let purpose = Purpose { keys: Some(keys), rate: Some(rate), ..self.purpose.clone() };
-        Builder { purpose, memory: None, probes: None, seed: self.seed, kernel: self.kernel, filter: PhantomData }
+        Builder { purpose, seed: self.seed, kernel: self.kernel, pages: self.pages, ..Builder::new() }
     }
 
     /// The number of distinct keys to plan for, at least 1.
@@ -157,7 +179,7 @@ impl<F> Builder<F> {
         self
     }
 
-    /// The number of probes (bits set) for each key: 4, 8, 12 or 16.
+    /// The number of probes (bits set) for each key: 4, 8, 12 or 16. Filters of the module `variants` have other numbers.
     pub fn probes(mut self, probes: u32) -> Self {
         self.probes = Some(probes);
         self
@@ -170,11 +192,14 @@ impl<F> Builder<F> {
     }
 
     /// A seed that nobody can foresee, from the system's randomness: for keys that others choose, such as URLs,
-    /// so that nobody can prepare keys which collide.
+    /// so that nobody can prepare keys which collide. A process and its forks get different ones.
     #[cfg(feature = "std")]
     pub fn random_seed(self) -> Self {
         use std::hash::{BuildHasher, RandomState};
-        self.seed(RandomState::new().hash_one(0u64))
+        use std::time::SystemTime;
+        // The standard library's random keys are the same in parent and child after a fork. Process and time are not.
+        let moment = (std::process::id(), SystemTime::now());
+        self.seed(RandomState::new().hash_one(moment))
     }
 
     /// A name for the kind of keys, such as `url` or `field 2 of a CSV line`. The filter's file keeps it, so that whoever
@@ -202,6 +227,28 @@ impl<F> Builder<F> {
         self
     }
 
+    /// Whether a filter of 2 MiB and more asks Linux for pages of 2 MiB; `true` if not called. Elsewhere it changes nothing.
+    ///
+    /// With huge pages, queries beyond the caches take fewer page walks. But memory is taken 2 MiB at a time: a thousand keys that
+    /// are spread over a filter of 1.9 GB take 1.2 GB, and 4 MB with small pages. Choose `false` where far fewer keys may come than
+    /// the filter is made for.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let mut seen = BloomFilter::builder()
+    ///     .expected_keys(1_000_000_000) // at most, and often far fewer
+    ///     .false_positive_rate(0.01)
+    ///     .huge_pages(false)
+    ///     .build()?;
+    /// assert!(seen.insert("a"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn huge_pages(mut self, huge: bool) -> Self {
+        self.pages = if huge { Pages::Huge } else { Pages::Small };
+        self
+    }
+
     /// Builds the filter, empty.
     ///
     /// Takes microseconds whatever the size: memory is claimed from the system as it is written. docs/DESIGN.md has the time that
@@ -213,9 +260,9 @@ impl<F> Builder<F> {
     /// the system refuses, for a rate that 64-bit hashes cannot keep, and for a kernel that the CPU lacks.
     pub fn build(self) -> Result<F, BuildError>
     where
-        F: FromBuilder,
+        F: TryFrom<Self, Error = BuildError>,
     {
-        F::from_builder(self)
+        F::try_from(self)
     }
 
     /// The hasher of the filter that [`build`](Self::build) would build, to hash keys for it before there is one, or for a filter on
@@ -247,7 +294,7 @@ impl<F> fmt::Debug for Builder<F> {
     }
 }
 
-/// The filters that a [`Builder`] builds.
+/// What does the work of a filter that a [`Builder`] builds.
 pub(crate) trait FromBuilder: Sized {
-    fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError>;
+    fn from_builder<F>(builder: Builder<F>) -> Result<Self, BuildError>;
 }

@@ -1,5 +1,6 @@
 //! What a filter is made for.
 
+use crate::error::MergeError;
 use alloc::string::String;
 
 /// What a filter is made for. Its file tells it, and it decides no bit.
@@ -11,6 +12,17 @@ pub(crate) struct Purpose {
     pub(crate) rate: Option<f64>,
     /// A name for the kind of keys; empty if there is none.
     pub(crate) key_name: String,
+}
+
+impl Purpose {
+    /// Whether the keys of two filters can be in one. A filter that does not name its kind of keys goes with any.
+    pub(crate) fn check_same_keys(&self, other: &Self) -> Result<(), MergeError> {
+        let (ours, theirs) = (&self.key_name, &other.key_name);
+        if ours == theirs || ours.is_empty() || theirs.is_empty() {
+            return Ok(());
+        }
+        Err(MergeError::KeyName { ours: ours.clone(), theirs: theirs.clone() })
+    }
 }
 
 /// The most bytes of a name.

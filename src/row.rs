@@ -1,36 +1,38 @@
 //! Several filters in a row, as one: what all of them say alike, and whether one of them has a hash.
 
 use crate::batch::{FEW, PENDING, Pending};
-use crate::filter::Filter;
+use crate::fixed::Fixed;
 use crate::operations::{Access, Operations};
 use crate::words4::Words4;
 
-/// What any of the filters says for all of them, and what those say together that are asked.
+/// What any of the filters says for all of them, and what they say together.
 macro_rules! as_one {
     ($self:ident, any: $filter:expr, all: $filters:expr) => {
-        /// The false-positive rate of the bits as they are, each word at some moment during the call; see
-        /// [`BloomFilter::current_fpr`](crate::BloomFilter::current_fpr). O(memory).
-        pub fn current_fpr(&$self) -> f64 {
+        pub(crate) fn current_fpr(&$self) -> f64 {
             crate::growth::combined($filters.map(|filter| filter.current_fpr()))
         }
 
-        /// The name for the kind of keys, as [`Builder::key_name`](crate::Builder::key_name) has it; empty if there is none.
-        pub fn key_name(&$self) -> &str {
+        pub(crate) fn fill_ratio(&$self) -> f64 {
+            let (set, all) = $filters.fold((0.0, 0.0), |(set, all), filter| {
+                let bytes = filter.memory_bytes() as f64;
+                (set + bytes * filter.fill_ratio(), all + bytes)
+            });
+            set / all
+        }
+
+        pub(crate) fn key_name(&$self) -> &str {
             $filter.key_name()
         }
 
-        /// The seed of the hash.
-        pub fn seed(&$self) -> u64 {
+        pub(crate) fn seed(&$self) -> u64 {
             $filter.seed()
         }
 
-        /// The kernel in use.
-        pub fn kernel(&$self) -> crate::Kernel {
+        pub(crate) fn kernel(&$self) -> crate::Kernel {
             $filter.kernel()
         }
 
-        /// The hasher in use, to hash keys once for several calls.
-        pub fn hasher(&$self) -> &crate::KeyHasher {
+        pub(crate) fn hasher(&$self) -> &crate::KeyHasher {
             $filter.hasher()
         }
     };
@@ -40,7 +42,7 @@ pub(crate) use as_one;
 /// `found[i]` = whether a filter has `hashes[i]`; the count of `true`. The filters, of one hasher, come in the order of the
 /// search. Each gets a batch of the hashes that no filter before it has.
 pub(crate) fn contains_many<'a, A: Access + 'a>(
-    filters: impl Iterator<Item = &'a Filter<Words4, A>> + Clone,
+    filters: impl Iterator<Item = &'a Fixed<Words4, A>> + Clone,
     hashes: &[u64],
     found: &mut [bool],
 ) -> usize

@@ -3,7 +3,6 @@
 //! Each portion of the rows is gathered, asked for as a batch, and what was selected and not found is taken out.
 
 use crate::batch::PORTION;
-use alloc::vec::Vec;
 
 /// Rows that a word of a bitmap selects.
 const BITS: usize = u64::BITS as usize;
@@ -69,28 +68,28 @@ fn packed(answers: &[bool; BITS]) -> u64 {
     u64::from_le_bytes(core::array::from_fn(|i| byte(&core::array::from_fn(|bit| answers[8 * i + bit]))))
 }
 
-/// `indices` keeps those whose rows have hashes that `contains` finds.
+/// Puts those of the indices first whose rows have hashes that `contains` finds; how many.
 #[track_caller]
-pub(crate) fn prune_indices(
+pub(crate) fn prune_indices<I: Copy + TryInto<usize>>(
     rows: usize,
-    indices: &mut Vec<u32>,
+    indices: &mut [I],
     hash: impl Fn(usize) -> u64,
     contains: impl Fn(&[u64], &mut [bool]) -> usize,
-) {
+) -> usize {
+    let row = |index: I| index.try_into().unwrap_or(usize::MAX);
     // Beforehand, so that nothing is half done.
-    if let Some(&last) = indices.iter().max() {
-        assert!(
-            (last as usize) < rows,
-            "no key at index {last}: the batch has {rows} keys, so give indices below {rows}"
-        );
+    if let Some(wrong) = indices.iter().map(|&index| row(index)).find(|&row| row >= rows) {
+        match wrong {
+            usize::MAX => panic!("an index is negative or too large: give indices below {rows}"),
+            _ => panic!("no key at index {wrong}: the batch has {rows} keys, so give indices below {rows}"),
+        }
     }
     let (mut hashes, mut found) = ([0; PORTION], [false; PORTION]);
     let mut kept = 0;
     for start in (0..indices.len()).step_by(PORTION) {
         let end = indices.len().min(start + PORTION);
         let (hashes, found) = (&mut hashes[..end - start], &mut found[..end - start]);
-        // An index of 32 bits is a usize wherever there are 64-bit atomics.
-        hashes.iter_mut().zip(&indices[start..end]).for_each(|(slot, &row)| *slot = hash(row as usize));
+        hashes.iter_mut().zip(&indices[start..end]).for_each(|(slot, &index)| *slot = hash(row(index)));
         contains(hashes, found);
         for (i, &found) in (start..end).zip(&*found) {
             // Without a branch, which would be mispredicted often.
@@ -98,5 +97,5 @@ pub(crate) fn prune_indices(
             kept += usize::from(found);
         }
     }
-    indices.truncate(kept);
+    kept
 }

@@ -8,7 +8,7 @@ use crate::kernel::{Kernel, Selected};
 use crate::operations::Shape;
 use crate::params::{Builder, Params, Size};
 use crate::purpose::{self, Purpose};
-use crate::storage::MAX_BLOCKS;
+use crate::storage::{MAX_BLOCKS, Pages};
 
 impl<F> Builder<F> {
     /// The geometry that the values have in a layout.
@@ -42,7 +42,7 @@ impl<F> Builder<F> {
             (Some(keys), None, Some(units), None) => Size { units, probes: S::best_probes(units, keys) },
             _ => return Err(BuildError::Underspecified),
         };
-        Ok(geometry::<S>(size, self.seed, kernel))
+        Ok(Params { pages: self.pages, ..geometry::<S>(size, self.seed, kernel) })
     }
 
     /// The keys and the rate of a filter of several parts, which is sized by them alone.
@@ -85,7 +85,7 @@ pub(crate) fn exact<S: Shape>(units: u64, probes: u32) -> Result<Params, BuildEr
 
 fn geometry<S: Shape>(Size { units, probes }: Size, seed: u64, kernel: Selected) -> Params {
     // At most MAX_BLOCKS, which is a usize.
-    Params { blocks: S::FORMAT.blocks(units) as usize, units, probes, seed, kernel }
+    Params { blocks: S::FORMAT.blocks(units) as usize, units, probes, seed, kernel, pages: Pages::default() }
 }
 
 fn check_probes<S: Shape>(value: u32) -> Result<(), BuildError> {

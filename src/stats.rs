@@ -4,6 +4,13 @@ use crate::block::{LANES, WORDS};
 #[cfg(feature = "file")]
 use crate::kernel::{Isa, Task};
 
+/// The mean of rates.
+#[cfg(feature = "variants")]
+pub(crate) fn mean(rates: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = rates.fold((0.0, 0u64), |(sum, count), rate| (sum + rate, count + 1));
+    sum / count as f64
+}
+
 /// The exact chance that a key with a random hash finds all its bits set in these very blocks: for each lane the mean
 /// over its two words of (set / 64)^b, multiplied over the lanes, averaged over the blocks.
 pub(crate) fn current_rate(blocks: impl Iterator<Item = [u64; WORDS]>, probes: u32) -> f64 {

@@ -48,6 +48,20 @@ const HUGE_PAGE: usize = 2 << 20;
 /// The most blocks that one allocation can hold, with room to align them.
 pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - 2 * HUGE_PAGE) / BLOCK_BYTES;
 
+/// The pages of a filter of 2 MiB and more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// 2 MiB where the system grants them.
+    #[default]
+    Huge,
+    /// Those of the system, mostly 4 KiB.
+    Small,
+}
+
+/// From this size on, memory comes from the system and not from the allocator: an allocator that has freed as much before
+/// clears it by hand, which takes milliseconds, and touches every page of it.
+const MAPPED_BYTES: usize = 1 << 20;
+
 /// Blocks that one owner writes.
 ///
 /// The allocation is larger than the blocks by the alignment, and they start at the first aligned byte of it: asked
@@ -55,6 +69,7 @@ pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - 2 * HUGE_PAGE) / BLO
 pub(crate) struct Blocks {
     first: NonNull<Block>,
     len: usize,
+    pages: Pages,
     /// None where the memory is another's.
     _allocation: Option<Allocation>,
 }
@@ -64,6 +79,22 @@ struct Allocation {
     layout: Layout,
 }
 
+impl Allocation {
+    /// Zero bytes, of a layout whose size is not 0.
+    fn zeroed(layout: Layout) -> Option<Self> {
+        let base = match Self::is_mapped(layout) {
+            true => map(layout.size()),
+            // SAFETY: the layout's size is not zero.
+            false => NonNull::new(unsafe { alloc_zeroed(layout) }),
+        };
+        base.map(|base| Self { base, layout })
+    }
+
+    fn is_mapped(layout: Layout) -> bool {
+        MAPS && layout.size() >= MAPPED_BYTES
+    }
+}
+
 // SAFETY: `Blocks` owns its memory, as a `Vec<Block>` does, or only reads it, as a `&[Block]` does.
 unsafe impl Send for Blocks {}
 // SAFETY: shared references to `Blocks` only read, and `AtomicBlocks` reaches the memory through atomics alone.
@@ -71,30 +102,28 @@ unsafe impl Sync for Blocks {}
 
 impl Blocks {
     /// `len` zero blocks, 1 ≤ `len` ≤ [`MAX_BLOCKS`]. Takes no time and no memory until they are written.
-    pub(crate) fn zeroed(len: usize) -> Result<Self, BuildError> {
+    pub(crate) fn zeroed(len: usize, pages: Pages) -> Result<Self, BuildError> {
         assert!((1..=MAX_BLOCKS).contains(&len), "{len} blocks");
         let bytes = len * BLOCK_BYTES;
         let align = if bytes >= HUGE_PAGE { HUGE_PAGE } else { BLOCK_BYTES };
         // 8 is what `calloc` aligns to everywhere.
         let layout = Layout::from_size_align(bytes + align, 8).map_err(|_| BuildError::OutOfMemory { bytes })?;
-        // SAFETY: the layout's size is not zero.
-        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(BuildError::OutOfMemory { bytes })?;
-        let allocation = Allocation { base, layout };
-        let padding = base.align_offset(align);
+        let allocation = Allocation::zeroed(layout).ok_or(BuildError::OutOfMemory { bytes })?;
+        let padding = allocation.base.align_offset(align);
         debug_assert!(padding <= align);
         // SAFETY: `padding` is at most `align`, by which the allocation is larger than the blocks.
-        let first = unsafe { base.add(padding) }.cast::<Block>();
+        let first = unsafe { allocation.base.add(padding) }.cast::<Block>();
         if align == HUGE_PAGE {
-            advise_huge_pages(first.cast(), bytes);
+            advise(first.cast(), bytes, pages);
         }
-        Ok(Self { first, len, _allocation: Some(allocation) })
+        Ok(Self { first, len, pages, _allocation: Some(allocation) })
     }
 
     /// These blocks and zero ones after them, `len` in all. Copies, so that the memory written to is at most that of
     /// the old blocks twice.
     #[cfg(feature = "file")]
     pub(crate) fn grown(self, len: usize) -> Result<Self, BuildError> {
-        let mut grown = Self::zeroed(len)?;
+        let mut grown = Self::zeroed(len, self.pages)?;
         grown.as_mut_slice()[..self.len].copy_from_slice(self.as_slice());
         Ok(grown)
     }
@@ -112,7 +141,7 @@ impl Blocks {
         assert!(!bytes.is_empty() && bytes.len().is_multiple_of(BLOCK_BYTES));
         let first = NonNull::from(bytes).cast::<Block>();
         match first.addr().get() % BLOCK_BYTES {
-            0 => Ok(Self { first, len: bytes.len() / BLOCK_BYTES, _allocation: None }),
+            0 => Ok(Self { first, len: bytes.len() / BLOCK_BYTES, pages: Pages::default(), _allocation: None }),
             remainder => Err(remainder),
         }
     }
@@ -136,8 +165,8 @@ impl Blocks {
     }
 
     /// [`zeroed`](Self::zeroed) for callers without an error to return: does what a `Vec` does when there is no memory.
-    pub(crate) fn zeroed_or_abort(len: usize) -> Self {
-        Self::zeroed(len).unwrap_or_else(|_| match Layout::array::<Block>(len) {
+    fn zeroed_or_abort(len: usize, pages: Pages) -> Self {
+        Self::zeroed(len, pages).unwrap_or_else(|_| match Layout::array::<Block>(len) {
             Ok(layout) => alloc::alloc::handle_alloc_error(layout),
             Err(error) => panic!("{len} blocks: {error}"),
         })
@@ -168,11 +197,26 @@ impl Blocks {
 
 impl Blocks {
     /// `len` blocks with these words.
-    pub(crate) fn from_words(len: usize, words: impl Iterator<Item = [u64; WORDS]>) -> Self {
-        let mut blocks = Self::zeroed_or_abort(len);
-        blocks.as_mut_slice().iter_mut().zip(words).for_each(|(block, words)| *block = Block(words));
+    pub(crate) fn from_words(len: usize, pages: Pages, words: impl Iterator<Item = [u64; WORDS]>) -> Self {
+        let mut blocks = Self::zeroed_or_abort(len, pages);
+        blocks.as_mut_slice().iter_mut().zip(words).for_each(|(block, words)| block.set(words));
         blocks
     }
+}
+
+impl Block {
+    /// Writes the words where they differ, for a page that nobody has written to is not there yet.
+    #[inline(always)]
+    fn set(&mut self, words: [u64; WORDS]) {
+        if self.0 != words {
+            self.0 = words;
+        }
+    }
+}
+
+/// Whether no bit is set.
+fn is_zero(page: &[Block]) -> bool {
+    page.iter().all(|block| *block == Block::default())
 }
 
 impl Memory for Blocks {
@@ -183,7 +227,7 @@ impl Memory for Blocks {
     fn clear(&mut self) {
         // Reads first: a page that nobody has written to is not there yet, and to write to it would make the system provide it.
         for page in self.as_mut_slice().chunks_mut(PAGE) {
-            if page.iter().any(|block| *block != Block::default()) {
+            if !is_zero(page) {
                 page.fill(Block::default());
             }
         }
@@ -209,7 +253,7 @@ impl Memory for Blocks {
 impl MemoryMut for Blocks {
     fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64) {
         for (ours, theirs) in self.as_mut_slice().iter_mut().zip(theirs) {
-            ours.0.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours = word(*ours, theirs));
+            ours.set(core::array::from_fn(|i| word(ours.0[i], theirs[i])));
         }
     }
 }
@@ -222,15 +266,23 @@ impl PartialEq for Blocks {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // SAFETY: `zeroed` allocated `base` with this layout.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+        match Self::is_mapped(self.layout) {
+            // SAFETY: `zeroed` mapped as many bytes at `base`, and whoever drops an allocation has no use for them.
+            true => unsafe { unmap(self.base, self.layout.size()) },
+            // SAFETY: `zeroed` allocated `base` with this layout.
+            false => unsafe { dealloc(self.base.as_ptr(), self.layout) },
+        }
     }
 }
 
 impl Clone for Blocks {
     fn clone(&self) -> Self {
-        let mut copy = Self::zeroed_or_abort(self.len);
-        copy.as_mut_slice().copy_from_slice(self.as_slice());
+        let mut copy = Self::zeroed_or_abort(self.len, self.pages);
+        for (copy, page) in copy.as_mut_slice().chunks_mut(PAGE).zip(self.as_slice().chunks(PAGE)) {
+            if !is_zero(page) {
+                copy.copy_from_slice(page);
+            }
+        }
         copy
     }
 }
@@ -250,6 +302,10 @@ impl AtomicBlocks {
         // SAFETY: `AtomicU64` has the size and the bit validity of `u64`, and both block types the same alignment. The
         // pointer stems from the allocation, not from a reference, and no `&Block` is made while `self` is shared.
         unsafe { core::slice::from_raw_parts(self.0.first.as_ptr().cast(), self.0.len) }
+    }
+
+    fn pages(&self) -> Pages {
+        self.0.pages
     }
 
     /// The block of a hash.
@@ -285,6 +341,10 @@ impl AtomicBlocks {
         &self.0
     }
 
+    fn pages(&self) -> Pages {
+        Pages::default()
+    }
+
     pub(crate) fn locate(&self, hash: u64) -> &AtomicBlock {
         &self.0[block::locate(hash, self.0.len())]
     }
@@ -300,7 +360,7 @@ impl From<Blocks> for AtomicBlocks {
 #[cfg(loom)]
 impl From<AtomicBlocks> for Blocks {
     fn from(atomic: AtomicBlocks) -> Self {
-        let mut blocks = Self::zeroed(atomic.0.len()).expect("as many blocks as before");
+        let mut blocks = Self::zeroed(atomic.0.len(), Pages::default()).expect("as many blocks as before");
         for (block, mut words) in blocks.as_mut_slice().iter_mut().zip(atomic.0) {
             block.0 = core::array::from_fn(|i| words.0[i].with_mut(|word| *word));
         }
@@ -311,7 +371,7 @@ impl From<AtomicBlocks> for Blocks {
 /// Each word is that of some moment during the call.
 impl Clone for AtomicBlocks {
     fn clone(&self) -> Self {
-        Blocks::from_words(self.as_slice().len(), self.words()).into()
+        Blocks::from_words(self.as_slice().len(), self.pages(), self.words()).into()
     }
 }
 
@@ -387,15 +447,49 @@ pub(crate) fn prefetch<T>(line: &T) {
     let _ = line;
 }
 
-/// Asks Linux for 2 MiB pages. Where it refuses, pages stay small and everything works, slower.
-fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
+/// Whether memory can come from the system.
+const MAPS: bool = cfg!(all(target_os = "linux", feature = "std", not(miri)));
+
+/// As many zero bytes from the system, which provides a page when it is first written to.
+fn map(bytes: usize) -> Option<NonNull<u8>> {
     #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
-    // SAFETY: the range is a live allocation of ours, page-aligned at its start; the advice changes no contents.
-    unsafe {
-        libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+    {
+        let (access, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, at an address that the system chooses, is nobody else's.
+        let base = unsafe { libc::mmap(core::ptr::null_mut(), bytes, access, private, -1, 0) };
+        if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
     }
     #[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
-    let _ = (start, bytes);
+    {
+        let _ = bytes;
+        None
+    }
+}
+
+/// Gives a mapping back.
+///
+/// # Safety
+/// - [`map`] returned `base` for as many bytes, and nobody uses them any more.
+unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
+    #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
+    // SAFETY: the caller has the mapping alone.
+    unsafe {
+        libc::munmap(base.as_ptr().cast(), bytes);
+    }
+    #[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
+    let _ = (base, bytes);
+}
+
+/// Tells Linux which pages to take. Where it refuses 2 MiB pages, they stay small and everything works, slower.
+fn advise(start: NonNull<u8>, bytes: usize, pages: Pages) {
+    #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
+    {
+        let advice = if pages == Pages::Huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // SAFETY: the range is a live allocation of ours, page-aligned at its start; the advice changes no contents.
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, advice) };
+    }
+    #[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
+    let _ = (start, bytes, pages);
 }
 
 #[cfg(test)]
@@ -405,7 +499,7 @@ mod tests {
     #[test]
     fn blocks_are_zero_and_start_on_cache_lines() {
         for len in [1, 2, 3, 100, 32_767, 32_768, 32_769, 100_000] {
-            let blocks = Blocks::zeroed(len).unwrap();
+            let blocks = Blocks::zeroed(len, Pages::default()).unwrap();
             assert_eq!(blocks.as_slice().as_ptr() as usize % 64, 0, "{len}");
             if len * BLOCK_BYTES >= HUGE_PAGE {
                 assert_eq!(blocks.as_slice().as_ptr() as usize % HUGE_PAGE, 0, "{len}");
@@ -419,7 +513,10 @@ mod tests {
     fn absurd_sizes_are_refused() {
         // 2^56 bytes and more: beyond any address space of today.
         for len in [1 << 50, MAX_BLOCKS] {
-            assert_eq!(Blocks::zeroed(len).err(), Some(BuildError::OutOfMemory { bytes: len * BLOCK_BYTES }));
+            assert_eq!(
+                Blocks::zeroed(len, Pages::default()).err(),
+                Some(BuildError::OutOfMemory { bytes: len * BLOCK_BYTES })
+            );
         }
     }
 }

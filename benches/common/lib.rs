@@ -3,6 +3,7 @@
 
 pub mod filters;
 pub mod hashes;
+pub mod layout;
 pub mod rivals;
 pub mod turns;
 

@@ -9,8 +9,9 @@ use super::peers::{bloomcraft_for_memory, bloomcraft_for_rate};
 use bloomfilter::Bloom;
 use bloomline::BloomFilter;
 use bloomline::variants::{
-    ClassicBloomFilter, CountingBloomFilter, Layout, RegisterBloomFilter, SplitBlockBloomFilter, TwoBlockBloomFilter,
+    ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter, TwoBlockBloomFilter,
 };
+use bloomline_benches::layout::Layout;
 use fastbloom::BloomFilter as Fastbloom;
 
 /// The seeds of peers are fixed, so that the same keys get the same bits in every run.

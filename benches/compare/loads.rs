@@ -2,7 +2,7 @@
 
 use super::contender::one_by_one;
 use bloomline::variants::{AtomicClassicBloomFilter, RegisterBloomFilter};
-use bloomline::{AtomicBloomFilter, BloomFilter, BuildError};
+use bloomline::{AtomicBloomFilter, BloomFilter, BuildError, Hashes};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
@@ -43,13 +43,15 @@ pub const LOADS: &[LoadKind] = &[
         contender: "classic",
         operation: "atomic insert",
         interface: "AtomicClassicBloomFilter::insert_hashes",
-        make: |bytes, keys| Ok(Box::new(AtomicClassicBloomFilter::with_memory(bytes, keys)?)),
+        make: |bytes, keys| {
+            Ok(Box::new(AtomicClassicBloomFilter::builder().memory(bytes).expected_keys(keys).build()?))
+        },
     },
     LoadKind {
         contender: "register",
         operation: "atomic insert",
         interface: "RegisterBloomFilter::insert_hashes",
-        make: |bytes, keys| Ok(Box::new(RegisterBloomFilter::with_memory(bytes, keys)?)),
+        make: |bytes, keys| Ok(Box::new(RegisterBloomFilter::builder().memory(bytes).expected_keys(keys).build()?)),
     },
     LoadKind {
         contender: "fastbloom",
@@ -71,7 +73,7 @@ pub fn on_threads(hashes: &[u64], answers: &mut [bool], pool: &ThreadPool, run: 
 /// Each thread loads a range of its blocks.
 impl Load for BloomFilter {
     fn load(&mut self, hashes: &[u64], pool: &ThreadPool) {
-        pool.install(|| self.par_insert_hashes(hashes));
+        pool.install(|| self.par_insert(&Hashes(hashes)));
     }
 
     fn clear(&mut self) {

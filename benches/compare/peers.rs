@@ -5,7 +5,8 @@ use super::prehashed::Prehashed;
 use bloomcraft::core::BloomFilter as _;
 use bloomcraft::filters::RegisterBlockedBloomFilter;
 use bloomfilter::Bloom;
-use bloomline::variants::{Layout, SplitBlockBloomFilter};
+use bloomline::variants::SplitBlockBloomFilter;
+use bloomline_benches::layout::Layout;
 use std::f64::consts::LN_2;
 
 contender! { fastbloom::BloomFilter, |filter, hash, keys|

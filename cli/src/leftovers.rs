@@ -1,6 +1,6 @@
 //! What a run that a signal ends would leave beside its files: temporary files of saves, and locks.
 
-use bloomline::temporaries;
+use bloomline::unfinished_saves;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -46,7 +46,7 @@ impl Leftover {
     /// What cannot be removed stays: it does no harm but for its size.
     fn remove(&self) {
         let paths = match self {
-            Self::Saves(target) => temporaries(target).unwrap_or_default(),
+            Self::Saves(target) => unfinished_saves(target).unwrap_or_default(),
             Self::Lock(path) => vec![path.clone()],
         };
         for path in paths {

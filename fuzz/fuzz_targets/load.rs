@@ -122,7 +122,7 @@ fn check_scalable(data: &[u8]) {
         if !has_unknown_fields(&data[HEADER..]) {
             assert_eq!(written, data[..data.len() - rest.len()]);
         }
-        assert!(filter.expected_fpr() <= filter.false_positive_rate());
+        assert!(filter.estimated_fpr() <= filter.false_positive_rate().unwrap());
     }
 }
 

@@ -275,16 +275,12 @@ impl Set {
     }
 
     pub(crate) fn false_positive_rate(&self, py: Python<'_>) -> Option<f64> {
-        with!(self, py,
-            [Plain Atomic Mapped] filter => filter.false_positive_rate();
-            [Scalable AtomicScalable Rotating] filter => Some(filter.false_positive_rate());
-        )
+        with!(self, py, filter => filter.false_positive_rate())
     }
 
     pub(crate) fn expected_keys(&self, py: Python<'_>) -> Option<u64> {
         with!(self, py,
-            [Plain Atomic Mapped] filter => filter.expected_keys();
-            [Rotating] filter => Some(filter.window());
+            [Plain Atomic Mapped Rotating] filter => filter.expected_keys();
             else Self::Scalable(_) | Self::AtomicScalable(_) => None,
         )
     }
@@ -296,10 +292,11 @@ impl Set {
                 Some(keys) => Ok(filter.expected_fpr(keys)),
                 None => Err(PyTypeError::new_err("expected_fpr(keys): the filter was not made for a number of keys")),
             };
-            [Scalable AtomicScalable Rotating] filter => match keys {
-                None => Ok(filter.expected_fpr()),
+            [Scalable AtomicScalable] filter => match keys {
+                None => Ok(filter.estimated_fpr()),
                 Some(_) => Err(self.lacks("keeps its rate for any number of keys: call expected_fpr()")),
             };
+            else Self::Rotating(_) => Err(self.lacks("keeps its rate: call current_fpr()")),
         )
     }
 

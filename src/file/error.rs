@@ -41,6 +41,20 @@ impl FileError {
     }
 }
 
+/// For functions that return [`io::Error`]: this error inside one of the system's kind, or of the kind
+/// [`InvalidData`](io::ErrorKind::InvalidData) where the file is at fault.
+impl From<FileError> for io::Error {
+    fn from(error: FileError) -> Self {
+        let kind = match &error.kind {
+            FileErrorKind::Io(error) => error.kind(),
+            FileErrorKind::Truncated { .. } => io::ErrorKind::UnexpectedEof,
+            FileErrorKind::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
+            _ => io::ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
+}
+
 impl From<FileErrorKind> for FileError {
     fn from(kind: FileErrorKind) -> Self {
         Self { path: None, kind }
@@ -68,11 +82,15 @@ impl Error for FileError {
 pub enum FileErrorKind {
     /// The first bytes are not those of a filter's file.
     NotBloomline,
-    /// The file holds a scalable filter, and a single one was to be loaded.
+    /// The file holds a scalable filter, and another one was to be loaded.
     Scalable,
     /// The file holds a single filter, and a scalable one was to be loaded.
     NotScalable,
-    /// What is wrong with a stage of a scalable filter. Its bytes are counted from the stage's start.
+    /// The file holds a rotating filter, and another one was to be loaded.
+    Rotating,
+    /// The file holds a single filter, and a rotating one was to be loaded.
+    NotRotating,
+    /// What is wrong with a stage of a scalable filter, or a generation of a rotating one. Its bytes are counted from the stage's start.
     Stage {
         /// The stage, counted from 0.
         stage: usize,
@@ -163,6 +181,8 @@ messages! { FileErrorKind {
     Self::NotBloomline => "not a bloomline file",
     Self::Scalable => "a scalable filter: load it as a ScalableBloomFilter",
     Self::NotScalable => "a single filter: load it as a BloomFilter",
+    Self::Rotating => "a rotating filter: load it as a RotatingBloomFilter",
+    Self::NotRotating => "a single filter, not a rotating one: load it as a BloomFilter",
     Self::Stage { stage, kind } => "stage {stage}: {kind}",
     Self::NewerVersion { found, newest } => "written in version {found} of the format, and this build reads up to version {newest}: update bloomline",
     Self::OlderVersion { found, oldest } => "written in version {found} of the format, from before the first release, and this build reads from version {oldest} on: make the filter anew",

@@ -17,9 +17,10 @@ pub(crate) const HEADER_BYTES: usize = BLOCK_BYTES;
 pub(crate) const TRAILER_BYTES: usize = 16;
 
 /// What a file begins with. No text starts with the first byte, and a transfer that converts line ends spoils the last two.
-type Magic = [u8; 8];
+pub(crate) type Magic = [u8; 8];
 pub(super) const FILTER: Magic = *b"\x89BLOOM\r\n";
 pub(super) const SCALABLE: Magic = *b"\x89BLSER\r\n";
+pub(super) const ROTATING: Magic = *b"\x89BLROT\r\n";
 const VERSION: u32 = 2;
 /// Files are shorter than 2^63 bytes, as system calls count them.
 const BLOCKS_LIMIT: u64 = 1 << 57;
@@ -54,9 +55,11 @@ pub(super) fn seal(mut header: [u8; HEADER_BYTES], magic: Magic) -> [u8; HEADER_
 pub(super) fn sealed(header: &[u8], wanted: Magic) -> Result<&[u8; HEADER_BYTES], FileErrorKind> {
     let starts_with = |magic: &Magic| header.iter().zip(magic).all(|(byte, expected)| byte == expected);
     if !starts_with(&wanted) {
-        return Err(match [FILTER, SCALABLE].into_iter().find(starts_with) {
-            Some(FILTER) => FileErrorKind::NotScalable,
-            Some(_) => FileErrorKind::Scalable,
+        return Err(match [FILTER, SCALABLE, ROTATING].into_iter().find(starts_with) {
+            Some(SCALABLE) => FileErrorKind::Scalable,
+            Some(ROTATING) => FileErrorKind::Rotating,
+            Some(_) if wanted == ROTATING => FileErrorKind::NotRotating,
+            Some(_) => FileErrorKind::NotScalable,
             None => FileErrorKind::NotBloomline,
         });
     }
@@ -132,7 +135,7 @@ pub(crate) fn decode(wanted: &'static Format, header: &[u8]) -> Result<Head, Fil
     let units = if wanted.has_units { units } else { blocks };
     let blocks = usize::try_from(blocks).ok().filter(|&blocks| blocks <= MAX_BLOCKS);
     let blocks = blocks.ok_or(FileErrorKind::OutOfMemory { bytes })?;
-    let params = Params { blocks, units, probes, seed, kernel: Selected::detect() };
+    let params = Params { units, ..Params::new(blocks, probes, seed, Selected::detect()) };
     Ok(Head { params, hasher, purpose: Purpose::default(), fields: fields as usize })
 }
 

@@ -5,7 +5,8 @@
 //! header.rs    64 bytes: what the filter is, and whether this build hashes as the one that wrote it
 //! fields.rs    what follows it: what the filter is made for
 //! stream.rs    header, blocks, trailer, to a `Write` and from a `Read`
-//! scalable.rs  a header, and after it the stages of a scalable filter, each a whole filter
+//! series.rs    a header, and after it the parts of a scalable or a rotating filter, each a whole filter
+//! serde.rs     the same bytes for serde
 //! ahead.rs     a file read by a thread of its own
 //! replace.rs   a file put in the place of another one, whole or not at all
 //! ```
@@ -15,18 +16,22 @@ mod error;
 mod fields;
 mod header;
 mod replace;
-mod scalable;
+#[cfg(feature = "serde")]
+mod serde;
+mod series;
 mod stream;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub use error::{FileError, FileErrorKind};
 pub(crate) use header::{Head, TRAILER_BYTES};
-pub use replace::{replace, temporaries};
-pub(crate) use scalable::{
-    LoadedScalable, file_bytes as scalable_bytes, read as read_scalable, write as write_scalable,
+pub use replace::{save_file, unfinished_saves};
+#[cfg(feature = "serde")]
+pub(crate) use serde::{deserialize, serialize};
+pub(crate) use series::{
+    Rotating, Scalable, Series, bytes as series_bytes, read as read_series, write as write_series,
 };
 pub(crate) use stream::{Loaded, Parts, Trailer, copy_body, read, read_header, write};
 
@@ -55,19 +60,26 @@ pub(crate) fn regular_length(file: &File) -> io::Result<Option<u64>> {
     Ok(metadata.is_file().then_some(metadata.len()))
 }
 
-/// Writes a file of `want` bytes by `write` to the start of a slice; `want`.
-pub(crate) fn write_to_slice(
-    slice: &mut [u8],
-    want: usize,
-    write: impl FnOnce(&mut [u8]) -> io::Result<()>,
-) -> Result<usize, FileError> {
-    let have = slice.len();
-    let file = slice.get_mut(..want).ok_or(FileErrorKind::SliceTooShort { have, want })?;
-    write(file).map_err(FileErrorKind::Io)?;
-    Ok(want)
+/// What a file keeps.
+pub(crate) trait Stored: Sized {
+    fn write_to(&self, writer: impl Write) -> io::Result<()>;
+
+    /// Bytes of the file.
+    fn file_bytes(&self) -> usize;
+
+    /// Reads it, from a file of `length` bytes where that is known beforehand.
+    fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind>;
+
+    /// Writes it to the start of a slice; its bytes.
+    fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, FileError> {
+        let (have, want) = (slice.len(), self.file_bytes());
+        let file = slice.get_mut(..want).ok_or(FileErrorKind::SliceTooShort { have, want })?;
+        self.write_to(file).map_err(FileErrorKind::Io)?;
+        Ok(want)
+    }
 }
 
 /// Saves what `write` writes.
 pub(crate) fn save(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
-    replace(path, write).map_err(|error| FileError::at(path, error.into()))
+    save_file(path, write).map_err(|error| FileError::at(path, error.into()))
 }

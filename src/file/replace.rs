@@ -17,9 +17,24 @@ const RANDOM: usize = 6;
 /// Longer names of targets are told by a hash: some file systems take names of 143 bytes.
 const LONGEST: usize = 100;
 
-/// Puts what `write` writes in the place of `path`, or leaves what is there.
-pub fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let target = target(path)?;
+/// Saves a file of your own as a filter's `save` does, such as one that has to go with a filter: what `write` writes is at `path`,
+/// whole, or what was there before.
+///
+/// # Errors
+/// Those of `write` and of the system, and [`InvalidInput`](io::ErrorKind::InvalidInput) for a `path` that is there but not a
+/// regular file.
+///
+/// # Examples
+/// ```
+/// use std::io::Write;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("position");
+/// bloomline::save_file(&path, |mut file| file.write_all(b"17"))?;
+/// assert_eq!(std::fs::read(&path)?, b"17");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn save_file(path: impl AsRef<Path>, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let target = target(path.as_ref())?;
     let old = match fs::metadata(&target) {
         Ok(old) => Some(old),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -50,9 +65,23 @@ pub fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::
     sync.map_or(Ok(()), |folder| folder.sync_all())
 }
 
-/// The temporary files of calls of [`replace`] that are under way, or were cut off.
-pub fn temporaries(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let target = target(path)?;
+/// The temporary files of saves to a path that are under way, or whose process was killed. Once nobody saves to it, they can be
+/// removed. O(files in the folder).
+///
+/// # Errors
+/// Those of the system as the folder is read.
+///
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("seen.bloom");
+/// for file in bloomline::unfinished_saves(&path)? {
+///     std::fs::remove_file(file)?;
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn unfinished_saves(path: impl AsRef<Path>) -> io::Result<Vec<PathBuf>> {
+    let target = target(path.as_ref())?;
     let prefix = prefix(&target);
     let is_temporary = |name: &OsStr| {
         let rest = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
@@ -123,12 +152,12 @@ mod tests {
 
         let home = tempfile::tempdir().unwrap();
         let target = home.path().join("name");
-        replace(&target, |_| {
-            let found = temporaries(&target)?;
+        save_file(&target, |_| {
+            let found = unfinished_saves(&target)?;
             assert_eq!(found.iter().map(|path| path.parent()).collect::<Vec<_>>(), [Some(home.path())]);
             Ok(())
         })
         .unwrap();
-        assert!(target.is_file() && temporaries(&target).unwrap().is_empty());
+        assert!(target.is_file() && unfinished_saves(&target).unwrap().is_empty());
     }
 }

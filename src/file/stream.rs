@@ -10,7 +10,7 @@ use crate::kernel::Selected;
 use crate::params::Params;
 use crate::purpose::Purpose;
 use crate::stats::CountOnes;
-use crate::storage::Blocks;
+use crate::storage::{Blocks, Pages};
 use std::cmp::Ordering;
 use std::hash::Hasher;
 use std::io::{self, Read, Write};
@@ -161,7 +161,7 @@ pub(super) fn read_body(
     let mut sums = Sums::new(params.kernel);
     let mut chunk = vec![[[0; 8]; WORDS]; CHUNK.min(params.blocks)];
     let out_of_memory = |_| FileErrorKind::OutOfMemory { bytes: params.blocks as u64 * BLOCK_BYTES as u64 };
-    let mut blocks = Blocks::zeroed(room(0)).map_err(out_of_memory)?;
+    let mut blocks = Blocks::zeroed(room(0), Pages::default()).map_err(out_of_memory)?;
     let mut filled = 0;
     loop {
         for blocks in blocks.as_mut_slice()[filled..].chunks_mut(CHUNK) {

@@ -4,7 +4,7 @@ use super::{Isa, Kernel, Selected, Task};
 use crate::atomic_filter::AtomicBloomFilter;
 use crate::batch::CACHED_BYTES;
 use crate::block::{self, BLOCK_BYTES, Block, LANES, PROBES, Pattern, WORDS};
-use crate::words4::BloomFilter;
+use crate::bloom::BloomFilter;
 use std::io::Write;
 use std::{vec, vec::Vec};
 use wyhash::final3::wyrng;
@@ -160,17 +160,17 @@ fn inserts_follow_the_specification() {
 
         let mut filter = build(kernel, probes, blocks);
         assert_eq!(answers(hashes.len(), |new| filter.insert_hashes(hashes, new)), expected);
-        assert!(filter.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+        assert!(filter.0.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
 
         let mut filter = build(kernel, probes, blocks);
         let single: Vec<bool> = hashes.iter().map(|&hash| filter.insert_hash(hash)).collect();
         assert_eq!(single, expected);
-        assert!(filter.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+        assert!(filter.0.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
 
         let atomic = AtomicBloomFilter::from(build(kernel, probes, blocks));
         assert_eq!(answers(hashes.len(), |new| atomic.insert_hashes(hashes, new)), expected);
         let filter = BloomFilter::from(atomic);
-        assert!(filter.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+        assert!(filter.0.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
     });
 }
 

@@ -1,17 +1,20 @@
 //! `AtomicScalableBloomFilter`: stages that many threads fill, one claim for each key, and growth while the others go on.
 
-use super::{ScalableBloomFilter, build, stage};
-use crate::atomic_filter::AtomicBloomFilter;
+use super::{ScalableBloomFilter, Stages};
 use crate::batch::{self, FEW, PENDING, Pending};
+use crate::bloom::BloomFilter;
+use crate::collect::or_panic;
 use crate::error::BuildError;
+use crate::fixed::Fixed;
 use crate::growth::{Growth, MAX_STAGES, combined};
-use crate::key::Key;
+use crate::methods;
+use crate::operations::Shared;
 use crate::params::{Builder, FromBuilder};
 use crate::room::Room;
 use crate::row;
 use crate::sync::{Mutex, Ordering, fence};
 use crate::turn::Turn;
-use crate::words4::BloomFilter;
+use crate::words4::Words4;
 use core::fmt;
 use std::sync::{OnceLock, PoisonError};
 
@@ -35,6 +38,8 @@ use std::sync::{OnceLock, PoisonError};
 /// A claim counts only if its stage is still open when the key's bits are set. Otherwise the insert goes on in the next stage,
 /// where threads that saw the stage closed compete for the key. docs/DESIGN.md has the proof.
 ///
+/// A clone and a comparison see words as those of an [`AtomicBloomFilter`](crate::AtomicBloomFilter) do.
+///
 /// # Examples
 /// ```
 /// use bloomline::AtomicScalableBloomFilter;
@@ -54,130 +59,91 @@ use std::sync::{OnceLock, PoisonError};
 ///     }
 /// });
 /// assert_eq!(visits.into_inner(), 10_000);
-/// assert!(seen.expected_fpr() <= 1e-6);
+/// assert!(seen.estimated_fpr() <= 1e-6);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub struct AtomicScalableBloomFilter {
+#[derive(Clone, PartialEq, Eq)]
+pub struct AtomicScalableBloomFilter(pub(super) SharedStages);
+
+impl AtomicScalableBloomFilter {
+    methods::building! { "bloomline::AtomicScalableBloomFilter",
+        /// A filter whose first stage is for `expected_keys` keys, empty; see [`ScalableBloomFilter::new`].
+    }
+    methods::inserting!("bloomline::AtomicScalableBloomFilter", many_writers that grow);
+    #[cfg(feature = "rayon")]
+    methods::par_inserting! { "bloomline::AtomicScalableBloomFilter", "", [], Result<(), BuildError>, "?",
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. O(keys × stages).
+        ///
+        /// # Errors
+        /// As [`insert`](Self::insert). Some of the keys are inserted then.
+    }
+    methods::asking!("bloomline::AtomicScalableBloomFilter");
+    methods::telling!();
+
+    /// How many keys were new. It is too high by the places that threads hold, and by those that they held as a stage became
+    /// full, for each stage: 1 for a thread that inserted a key, up to 1024 for one that inserted a batch.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
+    /// seen.insert("a")?;
+    /// seen.insert("b")?;
+    /// assert_eq!(seen.keys(), 2);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn keys(&self) -> u64 {
+        self.0.keys()
+    }
+
+    /// The false-positive rate with the keys that are in, by the model; see [`ScalableBloomFilter::estimated_fpr`].
+    pub fn estimated_fpr(&self) -> f64 {
+        self.0.estimated_fpr()
+    }
+
+    pub(super) fn into_inner(self) -> SharedStages {
+        self.0
+    }
+}
+
+methods::filing!(AtomicScalableBloomFilter, "bloomline::AtomicScalableBloomFilter");
+methods::collecting!(AtomicScalableBloomFilter, grows);
+#[cfg(feature = "rayon")]
+methods::par_collecting!(AtomicScalableBloomFilter, grows);
+methods::as_filter!(AtomicScalableBloomFilter, many_writers that grow);
+
+/// Shares a filter among writers, without copying.
+impl From<ScalableBloomFilter> for AtomicScalableBloomFilter {
+    fn from(filter: ScalableBloomFilter) -> Self {
+        Self(filter.0.into())
+    }
+}
+
+type Stage = Fixed<Words4, Shared>;
+
+/// What does the work of an [`AtomicScalableBloomFilter`].
+pub(super) struct SharedStages {
     pub(super) growth: Growth,
     /// Those up to the one whose turn it is. All before it are full.
-    stages: Box<[OnceLock<AtomicBloomFilter>]>,
-    pub(super) turn: Turn,
+    stages: Box<[OnceLock<Stage>]>,
+    turn: Turn,
     /// For new keys, in the stage whose turn it is.
     room: Room,
     /// Held by the thread that builds a stage.
     growing: Mutex<()>,
 }
 
-impl AtomicScalableBloomFilter {
-    /// A filter whose first stage is for `expected_keys` keys, empty; see [`ScalableBloomFilter::new`].
-    ///
-    /// # Errors
-    /// [`BuildError`], as from [`BloomFilter::new`].
-    ///
-    /// # Examples
-    /// ```
-    /// let filter = bloomline::AtomicScalableBloomFilter::new(1_000_000, 0.01)?;
-    /// assert_eq!((filter.keys(), filter.false_positive_rate()), (0, 0.01));
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn new(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
-        Self::builder().expected_keys(expected_keys).false_positive_rate(false_positive_rate).build()
-    }
-
-    /// A [`Builder`] for a filter of this type; see [`ScalableBloomFilter::builder`].
-    ///
-    /// # Examples
-    /// ```
-    /// use bloomline::AtomicScalableBloomFilter;
-    /// let filter: AtomicScalableBloomFilter =
-    ///     AtomicScalableBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).random_seed().build()?;
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn builder() -> Builder<Self> {
-        Builder::new()
-    }
-
-    /// Inserts a key. Returns whether this call claimed it: of all threads that insert a key, at most one gets `true`.
-    /// O(length of the key + stages).
-    ///
-    /// # Errors
-    /// [`BuildError`] if the key is new and needs a stage that cannot be built: the memory is at its end, or the stage's rate
-    /// below what 64-bit hashes can keep. The key is not inserted then. (If another thread began a stage during this very call,
-    /// the key may read as seen afterwards, and nobody has claimed it.)
-    ///
-    /// # Examples
-    /// ```
-    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
-    /// assert!(seen.insert("a")?);
-    /// assert!(!seen.insert("a")?);
-    /// assert!(seen.insert("b")?); // begins the second stage
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[inline]
-    pub fn insert<K: Key + ?Sized>(&self, key: &K) -> Result<bool, BuildError> {
-        self.insert_hash(key.hash_with(self.hasher()))
-    }
-
-    /// [`insert`](Self::insert) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`]. O(stages).
-    ///
-    /// # Errors
-    /// As [`insert`](Self::insert).
-    pub fn insert_hash(&self, hash: u64) -> Result<bool, BuildError> {
+impl SharedStages {
+    pub(super) fn insert_hash(&self, hash: u64) -> Result<bool, BuildError> {
         self.insert_from(0, hash)
     }
 
-    /// [`contains`](Self::contains) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`]. O(stages).
-    pub fn contains_hash(&self, hash: u64) -> bool {
+    fn contains_hash(&self, hash: u64) -> bool {
         // Newest first: it has half of all keys.
-        self.stages_from(0, self.turn.current()).any(|stage| stage.contains_hash(hash))
+        self.all().any(|stage| stage.contains_hash(hash))
     }
 
-    /// Inserts many keys in order: `new[i]` is `true` if this call claimed `keys[i]`. Of equal keys in the batch only the first
-    /// can be. Returns how many it claimed. Faster than single calls. O(keys × stages).
-    ///
-    /// # Errors
-    /// As [`insert`](Self::insert). Keys that were claimed by then are marked. The others are marked `false`, and most of them
-    /// are not inserted.
-    ///
-    /// # Panics
-    /// If `new` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
-    /// let mut new = [false; 4];
-    /// assert_eq!(seen.insert_batch(&["a", "b", "a", "c"], &mut new)?, 3);
-    /// assert_eq!(new, [true, true, false, true]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
     #[track_caller]
-    pub fn insert_batch<K: Key>(&self, keys: &[K], new: &mut [bool]) -> Result<usize, BuildError> {
-        batch::check_lengths(keys.len(), new.len());
-        // Those after an error are not come to.
-        new.fill(false);
-        batch::try_hashed(self.hasher(), keys, new, |hashes, new| self.insert_hashes(hashes, new))
-    }
-
-    /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
-    ///
-    /// # Errors
-    /// As [`insert_batch`](Self::insert_batch).
-    ///
-    /// # Panics
-    /// If `new` is not as long as `hashes`.
-    ///
-    /// # Examples
-    /// ```
-    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
-    /// use bloomline::Key;
-    /// let hashes = ["a", "b", "a"].map(|key| key.hash_with(seen.hasher()));
-    /// let mut new = [false; 3];
-    /// assert_eq!(seen.insert_hashes(&hashes, &mut new)?, 2);
-    /// assert_eq!(new, [true, true, false]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+    pub(super) fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         batch::check_lengths(hashes.len(), new.len());
         new.fill(false);
         let mut count = 0;
@@ -196,99 +162,73 @@ impl AtomicScalableBloomFilter {
         Ok(count)
     }
 
-    /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
-    /// O(hashes × stages).
-    ///
-    /// # Panics
-    /// If `found` is not as long as `hashes`.
-    ///
-    /// # Examples
-    /// ```
-    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
-    /// use bloomline::Key;
-    /// seen.insert("a")?;
-    /// let hashes = ["a", "b"].map(|key| key.hash_with(seen.hasher()));
-    /// let mut found = [false; 2];
-    /// assert_eq!(seen.contains_hashes(&hashes, &mut found), 1);
-    /// assert_eq!(found, [true, false]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[track_caller]
-    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        batch::check_lengths(hashes.len(), found.len());
-        row::contains_many(self.stages_from(0, self.turn.current()), hashes, found)
+    /// Inserts hashes of which nobody asks whether they were new. The number of keys does.
+    fn set_hashes(&self, hashes: &[u64]) {
+        or_panic(self.try_set_hashes(hashes));
     }
 
-    /// How many keys were new. It is too high by the places that threads hold, and by those that they held as a stage became
-    /// full, for each stage: 1 for a thread that inserted a key, up to 1024 for one that inserted a batch.
-    ///
-    /// # Examples
-    /// ```
-    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
-    /// seen.insert("a")?;
-    /// seen.insert("b")?;
-    /// assert_eq!(seen.keys(), 2);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn keys(&self) -> u64 {
+    pub(super) fn try_set_hashes(&self, hashes: &[u64]) -> Result<(), BuildError> {
+        let mut new = [false; PENDING];
+        hashes.chunks(PENDING).try_for_each(|hashes| self.insert_hashes(hashes, &mut new[..hashes.len()]).map(drop))
+    }
+
+    #[track_caller]
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        batch::check_lengths(hashes.len(), found.len());
+        row::contains_many(self.all(), hashes, found)
+    }
+
+    fn keys(&self) -> u64 {
         let last = self.turn.current();
         self.growth.keys(last as usize + 1, self.keys_in(last))
     }
 
-    /// The rate asked for, which all stages together never pass.
-    pub fn false_positive_rate(&self) -> f64 {
-        self.growth.rate
+    fn expected_keys(&self) -> Option<u64> {
+        Some(self.growth.first)
     }
 
-    /// The false-positive rate to expect with the keys that are in; see [`ScalableBloomFilter::expected_fpr`].
-    ///
-    /// # Examples
-    /// ```
-    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
-    /// assert_eq!(seen.expected_fpr(), 0.0);
-    /// seen.insert("a")?;
-    /// assert!(seen.expected_fpr() < 0.001);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn expected_fpr(&self) -> f64 {
+    fn false_positive_rate(&self) -> Option<f64> {
+        Some(self.growth.rate)
+    }
+
+    fn estimated_fpr(&self) -> f64 {
         combined((0..=self.turn.current()).map(|i| self.stage(i).expected_fpr(self.keys_in(i))))
     }
 
-    /// The size of the bits of all stages in bytes.
-    pub fn memory_bytes(&self) -> usize {
-        self.stages_from(0, self.turn.current()).map(AtomicBloomFilter::memory_bytes).sum()
+    fn memory_bytes(&self) -> usize {
+        self.all().map(Stage::memory_bytes).sum()
     }
 
-    row::as_one!(self, any: self.stage(0), all: self.stages_from(0, self.turn.current()).rev());
+    /// No key is in two stages.
+    fn estimated_keys(&self) -> f64 {
+        self.all().map(Stage::estimated_keys).sum()
+    }
 
-    /// Removes all keys, and all stages but the first. O(memory of the first).
-    ///
-    /// # Examples
-    /// ```
-    /// let mut seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
-    /// seen.insert("a")?;
-    /// seen.clear();
-    /// assert!(!seen.contains("a") && seen.keys() == 0);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn clear(&mut self) {
+    row::as_one!(self, any: self.stage(0), all: self.all().rev());
+
+    fn populate(&mut self) {
+        self.stages.iter_mut().filter_map(OnceLock::get_mut).for_each(Stage::populate);
+    }
+
+    fn clear(&mut self) {
         self.stages[1..].iter_mut().for_each(|stage| _ = stage.take());
         self.stages[0].get_mut().expect("it has a first stage").clear();
         self.turn = Turn::new(0);
         self.room.begin(0, self.growth.first);
     }
 
+    /// Those there are, the newest first.
+    pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = &Stage> + Clone {
+        self.stages_from(0, self.turn.current())
+    }
+
     /// A stage up to the one whose turn it is.
-    fn stage(&self, i: u64) -> &AtomicBloomFilter {
+    fn stage(&self, i: u64) -> &Stage {
         self.stages[i as usize].get().expect("a stage is built before its turn")
     }
 
     /// The stages `from` to `last`, the newest first.
-    pub(super) fn stages_from(
-        &self,
-        from: u64,
-        last: u64,
-    ) -> impl DoubleEndedIterator<Item = &AtomicBloomFilter> + Clone {
+    pub(super) fn stages_from(&self, from: u64, last: u64) -> impl DoubleEndedIterator<Item = &Stage> + Clone {
         (from..=last).rev().map(|i| self.stage(i))
     }
 
@@ -301,7 +241,7 @@ impl AtomicScalableBloomFilter {
     }
 
     /// The full stages, oldest first, a copy of the last one, and the keys in the copy.
-    pub(super) fn snapshot(&self) -> (Vec<&AtomicBloomFilter>, AtomicBloomFilter, u64) {
+    pub(super) fn snapshot(&self) -> (Vec<&Stage>, Stage, u64) {
         let last = self.turn.current();
         let copy = self.stage(last).clone();
         // Counted after that: a key takes a place before it sets bits. So what the copy has of a key, the count has too.
@@ -381,52 +321,52 @@ impl AtomicScalableBloomFilter {
             return Ok(());
         }
         let next = full + 1;
-        let stage = stage(&self.growth, next as usize, self.seed(), self.kernel(), self.key_name())?;
-        self.stages[next as usize].get_or_init(|| stage.into());
+        let (keys, rate) = (self.growth.capacity(next as usize), self.growth.rate(next as usize));
+        let stage = self.stage(full).like(keys, rate)?;
+        self.stages[next as usize].get_or_init(|| stage);
         self.room.begin(next, self.growth.capacity(next as usize));
         self.turn.pass_to(next);
         Ok(())
     }
 }
 
-impl FromBuilder for AtomicScalableBloomFilter {
-    fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
-        build(&builder).map(Self::from)
+impl FromBuilder for SharedStages {
+    fn from_builder<F>(builder: Builder<F>) -> Result<Self, BuildError> {
+        Stages::from_builder(builder).map(Self::from)
     }
 }
 
-/// Shares a filter among writers, without copying.
-impl From<ScalableBloomFilter> for AtomicScalableBloomFilter {
-    fn from(ScalableBloomFilter { growth, stages, in_last }: ScalableBloomFilter) -> Self {
+impl From<Stages> for SharedStages {
+    fn from(Stages { growth, stages, in_last }: Stages) -> Self {
         let last = stages.len() - 1;
         let room = Room::new(last as u64, growth.capacity(last) - in_last);
         let mut stages = stages.into_iter();
         let stages = (0..MAX_STAGES)
-            .map(|_| stages.next().map(AtomicBloomFilter::from).map_or_else(OnceLock::new, OnceLock::from));
+            .map(|_| stages.next().map(|stage| Stage::from(stage.0)).map_or_else(OnceLock::new, OnceLock::from));
         Self { growth, stages: stages.collect(), turn: Turn::new(last as u64), room, growing: Mutex::new(()) }
     }
 }
 
-/// Freezes a shared filter without copying. Owning it proves that every insert has finished.
-impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
-    fn from(shared: AtomicScalableBloomFilter) -> Self {
+/// Owning it proves that every insert has finished.
+impl From<SharedStages> for Stages {
+    fn from(shared: SharedStages) -> Self {
         let in_last = shared.keys_in(shared.turn.current());
-        let stages = shared.stages.into_iter().map_while(OnceLock::into_inner).map(BloomFilter::from).collect();
-        Self { growth: shared.growth, stages, in_last }
+        let stages = shared.stages.into_iter().map_while(OnceLock::into_inner);
+        Self { growth: shared.growth, stages: stages.map(|stage| BloomFilter(stage.into())).collect(), in_last }
     }
 }
 
-/// Each word is copied at some moment during the call, as in [`AtomicBloomFilter`]. O(memory).
-impl Clone for AtomicScalableBloomFilter {
+/// Each word is copied at some moment during the call.
+impl Clone for SharedStages {
     fn clone(&self) -> Self {
         let (full, last, in_last) = self.snapshot();
-        let stages = full.into_iter().cloned().chain([last]).map(BloomFilter::from).collect();
-        ScalableBloomFilter { growth: self.growth, stages, in_last }.into()
+        let stages = full.into_iter().cloned().chain([last]).map(|stage| BloomFilter(stage.into()));
+        Stages { growth: self.growth, stages: stages.collect(), in_last }.into()
     }
 }
 
 /// Equal stages, keys and rate, each word at some moment during the call; the kernel does not count.
-impl PartialEq for AtomicScalableBloomFilter {
+impl PartialEq for SharedStages {
     fn eq(&self, other: &Self) -> bool {
         let last = self.turn.current();
         self.growth == other.growth
@@ -436,9 +376,9 @@ impl PartialEq for AtomicScalableBloomFilter {
     }
 }
 
-impl Eq for AtomicScalableBloomFilter {}
+impl Eq for SharedStages {}
 
-impl fmt::Debug for AtomicScalableBloomFilter {
+impl fmt::Debug for SharedStages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AtomicScalableBloomFilter")
             .field("keys", &self.keys())

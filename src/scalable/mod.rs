@@ -1,13 +1,14 @@
 //! `ScalableBloomFilter`: for when nobody knows how many keys will come.
 
 use crate::batch::{self, FEW, PENDING, Pending};
+use crate::bloom::BloomFilter;
+use crate::collect::or_panic;
 use crate::error::BuildError;
 use crate::growth::{Growth, combined};
-use crate::kernel::Kernel;
-use crate::key::Key;
+use crate::methods;
 use crate::params::{Builder, FromBuilder};
 use crate::row;
-use crate::words4::{BloomFilter, Words4};
+use crate::words4::Words4;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -46,76 +47,88 @@ pub use atomic::AtomicScalableBloomFilter;
 /// }
 /// assert!((0..50_000u64).all(|page| seen.contains(&page)));
 /// assert_eq!(seen.stages().len(), 6); // 1000 + 2000 + … + 32,000 keys
-/// assert!(seen.expected_fpr() < 0.01);
+/// assert!(seen.estimated_fpr() < 0.01);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone, PartialEq)]
-pub struct ScalableBloomFilter {
-    pub(crate) growth: Growth,
-    /// At least one. All but the last are full, and never change.
-    pub(crate) stages: Vec<BloomFilter>,
-    /// Keys in the last stage. Not 0, unless it is the only one.
-    pub(crate) in_last: u64,
-}
+#[derive(Clone, PartialEq, Eq)]
+pub struct ScalableBloomFilter(Stages);
 
 impl ScalableBloomFilter {
-    /// A filter whose first stage is for `expected_keys` keys, empty.
-    ///
-    /// Too small a guess costs stages, one for each doubling, and too large a guess memory.
-    ///
-    /// # Errors
-    /// [`BuildError`], as from [`BloomFilter::new`].
+    methods::building! { "bloomline::ScalableBloomFilter",
+        /// A filter whose first stage is for `expected_keys` keys, empty.
+        ///
+        /// Too small a guess costs stages, one for each doubling, and too large a guess memory. Its builder takes keys and rate, and
+        /// refuses memory and probes ([`BuildError::NotKeysAndRate`]), which the stages find.
+    }
+    methods::inserting!("bloomline::ScalableBloomFilter", one_writer that grows);
+    #[cfg(feature = "rayon")]
+    methods::par_inserting! { "bloomline::ScalableBloomFilter", "mut ", [mut], Result<(), BuildError>, "?",
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool. Needs 4 MiB beside the filter. O(keys × stages).
+        ///
+        /// Which key goes to which stage is left to chance, and so are the false positives. The rate is the same. The number of
+        /// [`keys`](Self::keys) may be too high by up to 1024 for each thread and stage, as in an
+        /// [`AtomicScalableBloomFilter`](AtomicScalableBloomFilter::keys).
+        ///
+        /// # Errors
+        /// As [`insert`](Self::insert). Some of the keys are inserted then.
+    }
+    methods::asking!("bloomline::ScalableBloomFilter");
+    methods::telling!();
+
+    /// How many keys were new, exactly. (Keys that were taken for seen by mistake are not among them.)
+    pub fn keys(&self) -> u64 {
+        self.0.keys()
+    }
+
+    /// The false-positive rate with the keys that are in, by the model: a few microseconds a stage, where
+    /// [`current_fpr`](Self::current_fpr) reads the filter. At high rates it is a little low: by 3 % at 0.5, by less below.
     ///
     /// # Examples
     /// ```
-    /// let filter = bloomline::ScalableBloomFilter::new(1_000_000, 0.01)?;
-    /// assert_eq!((filter.keys(), filter.stages().len()), (0, 1));
-    /// assert!(filter.stages()[0].capacity(0.01 / 8.0) >= 1_000_000);
+    /// let mut seen = bloomline::ScalableBloomFilter::new(1000, 0.01)?;
+    /// assert_eq!(seen.estimated_fpr(), 0.0);
+    /// for key in 0..7000u64 {
+    ///     seen.insert(&key)?;
+    /// }
+    /// assert!(seen.estimated_fpr() < 0.01 * (1.0 + 0.875 + 0.875 * 0.875) / 8.0); // three stages
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    pub fn new(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
-        Self::builder().expected_keys(expected_keys).false_positive_rate(false_positive_rate).build()
+    pub fn estimated_fpr(&self) -> f64 {
+        self.0.estimated_fpr()
     }
 
-    /// A [`Builder`] for a filter of this type. It needs the expected keys of the first stage and the rate of all,
-    /// takes a seed and a kernel, and refuses memory and probes ([`BuildError::NotKeysAndRate`]), which the stages
-    /// find.
-    ///
-    /// # Examples
-    /// ```
-    /// use bloomline::ScalableBloomFilter;
-    /// let filter: ScalableBloomFilter =
-    ///     ScalableBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).random_seed().build()?;
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn builder() -> Builder<Self> {
-        Builder::new()
+    /// The stages, oldest first: at least one, and all full but the last.
+    pub fn stages(&self) -> &[BloomFilter] {
+        &self.0.stages
     }
+}
 
-    /// Inserts a key; whether it was new. O(length of the key + stages).
-    ///
-    /// # Errors
-    /// [`BuildError`] if the key is new and needs a stage that cannot be built: the memory is at its end, or the
-    /// stage's rate below what 64-bit hashes can keep. The key is not inserted then, and the filter stays as it is.
-    ///
-    /// # Examples
-    /// ```
-    /// let mut seen = bloomline::ScalableBloomFilter::new(1, 0.001)?;
-    /// assert!(seen.insert("a")?);
-    /// assert!(!seen.insert("a")?);
-    /// assert!(seen.insert("b")?); // begins the second stage
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    #[inline]
-    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, BuildError> {
-        self.insert_hash(key.hash_with(self.hasher()))
+methods::filing!(ScalableBloomFilter, "bloomline::ScalableBloomFilter");
+methods::collecting!(ScalableBloomFilter, grows);
+#[cfg(feature = "rayon")]
+methods::par_collecting!(ScalableBloomFilter, grows);
+methods::as_filter!(ScalableBloomFilter, one_writer that grows);
+
+/// Freezes a shared filter without copying. Owning it proves that every insert has finished.
+#[cfg(feature = "std")]
+impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
+    fn from(shared: AtomicScalableBloomFilter) -> Self {
+        Self(shared.into_inner().into())
     }
+}
 
-    /// [`insert`](Self::insert) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`]. O(stages).
-    ///
-    /// # Errors
-    /// As [`insert`](Self::insert).
-    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
+/// What does the work of a [`ScalableBloomFilter`]. The kernel does not count where two are compared.
+#[derive(Clone, PartialEq, Eq)]
+struct Stages {
+    growth: Growth,
+    /// At least one. All but the last are full, and never change.
+    stages: Vec<BloomFilter>,
+    /// Keys in the last stage. Not 0, unless it is the only one.
+    in_last: u64,
+}
+
+impl Stages {
+    fn insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
         if self.contains_hash(hash) {
             return Ok(false);
         }
@@ -127,48 +140,13 @@ impl ScalableBloomFilter {
         Ok(new)
     }
 
-    /// [`contains`](Self::contains) of a key that was hashed elsewhere; see [`BloomFilter::insert_hash`]. O(stages).
-    pub fn contains_hash(&self, hash: u64) -> bool {
+    fn contains_hash(&self, hash: u64) -> bool {
         // Newest first: it has half of all keys.
         self.stages.iter().rev().any(|stage| stage.contains_hash(hash))
     }
 
-    /// Inserts many keys in order, as single calls would: `new[i]` tells whether `keys[i]` was new. Returns how many
-    /// were new. Faster than single calls, as [`BloomFilter::insert_batch`] is. O(keys × stages).
-    ///
-    /// # Errors
-    /// As [`insert`](Self::insert). The keys before the one that needs the next stage are inserted and marked. That key and
-    /// those after it are not inserted, and are marked `false`.
-    ///
-    /// # Panics
-    /// If `new` is not as long as `keys`.
-    ///
-    /// # Examples
-    /// ```
-    /// let mut seen = bloomline::ScalableBloomFilter::new(1, 0.001)?;
-    /// let mut new = [false; 4];
-    /// assert_eq!(seen.insert_batch(&["a", "b", "a", "c"], &mut new)?, 3);
-    /// assert_eq!(new, [true, true, false, true]);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
     #[track_caller]
-    pub fn insert_batch<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<usize, BuildError> {
-        batch::check_lengths(keys.len(), new.len());
-        // Those after an error are not come to.
-        new.fill(false);
-        let hasher = self.hasher().clone();
-        batch::try_hashed(&hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
-    }
-
-    /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
-    ///
-    /// # Errors
-    /// As [`insert_batch`](Self::insert_batch).
-    ///
-    /// # Panics
-    /// If `new` is not as long as `hashes`.
-    #[track_caller]
-    pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         batch::check_lengths(hashes.len(), new.len());
         // A stage that is alone takes what it surely has room for straight from the slice.
         let direct = if self.stages.len() == 1 { self.room().min(hashes.len()) } else { 0 };
@@ -193,60 +171,56 @@ impl ScalableBloomFilter {
         Ok(count)
     }
 
-    /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`BloomFilter::insert_hash`].
-    /// O(hashes × stages).
-    ///
-    /// # Panics
-    /// If `found` is not as long as `hashes`.
+    /// Inserts hashes of which nobody asks whether they were new. The number of keys does.
+    fn set_hashes(&mut self, hashes: &[u64]) {
+        or_panic(self.try_set_hashes(hashes));
+    }
+
+    fn try_set_hashes(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
+        let mut new = [false; PENDING];
+        hashes.chunks(PENDING).try_for_each(|hashes| self.insert_hashes(hashes, &mut new[..hashes.len()]).map(drop))
+    }
+
     #[track_caller]
-    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
-        row::contains_many(self.stages.iter().rev(), hashes, found)
+        row::contains_many(self.stages.iter().rev().map(|stage| &stage.0), hashes, found)
     }
 
-    /// The stages, oldest first: at least one, and all full but the last.
-    pub fn stages(&self) -> &[BloomFilter] {
-        &self.stages
-    }
-
-    /// How many keys were new, exactly. (Keys that were taken for seen by mistake are not among them.)
-    pub fn keys(&self) -> u64 {
+    fn keys(&self) -> u64 {
         self.growth.keys(self.stages.len(), self.in_last)
     }
 
-    /// The rate asked for, which all stages together never pass.
-    pub fn false_positive_rate(&self) -> f64 {
-        self.growth.rate
+    fn expected_keys(&self) -> Option<u64> {
+        Some(self.growth.first)
     }
 
-    /// The false-positive rate to expect with the keys that are in, by the model. Takes microseconds a stage. (At high
-    /// rates it is a little low: by 3 % at 0.5, by less below; [`current_fpr`](Self::current_fpr) is exact.)
-    ///
-    /// # Examples
-    /// ```
-    /// let mut seen = bloomline::ScalableBloomFilter::new(1000, 0.01)?;
-    /// assert_eq!(seen.expected_fpr(), 0.0);
-    /// for key in 0..7000u64 {
-    ///     seen.insert(&key)?;
-    /// }
-    /// assert!(seen.expected_fpr() < 0.01 * (1.0 + 0.875 + 0.875 * 0.875) / 8.0); // three stages
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn expected_fpr(&self) -> f64 {
+    fn false_positive_rate(&self) -> Option<f64> {
+        Some(self.growth.rate)
+    }
+
+    fn estimated_fpr(&self) -> f64 {
         let last = self.stages.len() - 1;
         let keys = |stage| if stage == last { self.in_last } else { self.growth.capacity(stage) };
         combined(self.stages.iter().enumerate().map(|(i, stage)| stage.expected_fpr(keys(i))))
     }
 
-    /// The size of the bits of all stages in bytes.
-    pub fn memory_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.stages.iter().map(BloomFilter::memory_bytes).sum()
+    }
+
+    /// No key is in two stages.
+    fn estimated_keys(&self) -> f64 {
+        self.stages.iter().map(BloomFilter::estimated_keys).sum()
     }
 
     row::as_one!(self, any: self.last(), all: self.stages.iter());
 
-    /// Removes all keys, and all stages but the first. O(memory of the first).
-    pub fn clear(&mut self) {
+    fn populate(&mut self) {
+        self.last_mut().populate();
+    }
+
+    fn clear(&mut self) {
         self.stages.truncate(1);
         self.last_mut().clear();
         self.in_last = 0;
@@ -268,7 +242,8 @@ impl ScalableBloomFilter {
 
     /// Begins the next stage.
     fn grow(&mut self) -> Result<(), BuildError> {
-        let stage = stage(&self.growth, self.stages.len(), self.seed(), self.kernel(), self.key_name())?;
+        let (keys, rate) = (self.growth.capacity(self.stages.len()), self.growth.rate(self.stages.len()));
+        let stage = BloomFilter(self.last().0.like(keys, rate)?);
         self.stages.try_reserve(1).map_err(|_| BuildError::OutOfMemory { bytes: stage.memory_bytes() })?;
         self.stages.push(stage);
         self.in_last = 0;
@@ -301,30 +276,22 @@ impl ScalableBloomFilter {
     }
 }
 
-/// An empty stage.
-fn stage(growth: &Growth, stage: usize, seed: u64, kernel: Kernel, key_name: &str) -> Result<BloomFilter, BuildError> {
-    let builder = BloomFilter::builder().expected_keys(growth.capacity(stage)).false_positive_rate(growth.rate(stage));
-    builder.seed(seed).kernel(kernel).key_name(key_name).build()
-}
-
-/// The filter of a builder for one writer, or for many.
-fn build<F>(builder: &Builder<F>) -> Result<ScalableBloomFilter, BuildError> {
+/// The first stage of a builder.
+fn first_stage<F>(builder: &Builder<F>) -> Result<(Growth, BloomFilter), BuildError> {
     let (first, rate) = builder.of_parts::<Words4>()?;
     let growth = Growth { first, rate };
-    let first = builder.part(first, growth.rate(0)).build().map_err(|error: BuildError| error.of_whole(rate))?;
-    Ok(ScalableBloomFilter { growth, stages: alloc::vec![first], in_last: 0 })
+    let stage = builder.part(first, growth.rate(0)).build().map_err(|error: BuildError| error.of_whole(rate))?;
+    Ok((growth, stage))
 }
 
-impl FromBuilder for ScalableBloomFilter {
-    fn from_builder(builder: Builder<Self>) -> Result<Self, BuildError> {
-        build(&builder)
+impl FromBuilder for Stages {
+    fn from_builder<F>(builder: Builder<F>) -> Result<Self, BuildError> {
+        let (growth, stage) = first_stage(&builder)?;
+        Ok(Self { growth, stages: alloc::vec![stage], in_last: 0 })
     }
 }
 
-/// Equal stages, keys and rate; the kernel does not count.
-impl Eq for ScalableBloomFilter {}
-
-impl fmt::Debug for ScalableBloomFilter {
+impl fmt::Debug for Stages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScalableBloomFilter")
             .field("stages", &self.stages)

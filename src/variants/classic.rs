@@ -1,12 +1,14 @@
 //! `ClassicBloomFilter` and `AtomicClassicBloomFilter`: k bits anywhere in the memory.
 
+use super::uniting;
 use crate::block::WORDS;
 use crate::error::BuildError;
-use crate::filter::Filter;
+use crate::fixed::Fixed;
 use crate::format::{CLASSIC, Format};
 use crate::hash::KeyHasher;
 use crate::kernel::Isa;
-use crate::operations::{Access, Exclusive, Keyed, Operations, Shape, Shared};
+use crate::methods;
+use crate::operations::{Exclusive, Operations, Shape, Shared};
 use crate::params::Size;
 use crate::purpose::Purpose;
 use crate::size;
@@ -30,7 +32,53 @@ use crate::sync::Ordering;
 /// assert_eq!(seen.estimated_keys().round(), 1.0);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub type ClassicBloomFilter = Filter<Classic, Exclusive>;
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClassicBloomFilter(pub(super) Fixed<Classic, Exclusive>);
+
+impl ClassicBloomFilter {
+    methods::building! { "bloomline::variants::ClassicBloomFilter",
+        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
+    }
+    methods::inserting!("bloomline::variants::ClassicBloomFilter", one_writer);
+    methods::asking!("bloomline::variants::ClassicBloomFilter");
+    methods::telling!();
+    methods::sizing!();
+    uniting! { "bloomline::variants::ClassicBloomFilter", "mut ", [mut],
+        /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. O(memory).
+    }
+
+    /// A filter of exactly `bits` bits, at least 1, with `probes` probes, 1 to 32. It takes whole blocks of 64 bytes.
+    ///
+    /// # Errors
+    /// [`BuildError`]: probes out of their range, or a size that the system does not have.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::variants::ClassicBloomFilter;
+    /// let filter = ClassicBloomFilter::with_bits(9_585_059, 7)?;
+    /// assert!((filter.expected_fpr(1_000_000) - 0.01).abs() < 1e-4);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn with_bits(bits: u64, probes: u32) -> Result<Self, BuildError> {
+        Fixed::from_params(size::exact::<Classic>(bits, probes)?, Purpose::default()).map(Self)
+    }
+
+    /// m, the number of bits.
+    pub fn bits(&self) -> u64 {
+        self.0.params.units
+    }
+}
+
+methods::filing!(ClassicBloomFilter, "bloomline::variants::ClassicBloomFilter");
+methods::collecting!(ClassicBloomFilter, sized);
+methods::as_filter!(ClassicBloomFilter, one_writer);
+
+/// Freezes a shared filter without copying, and counts its bits, O(memory). Owning it proves that every insert has finished.
+impl From<AtomicClassicBloomFilter> for ClassicBloomFilter {
+    fn from(shared: AtomicClassicBloomFilter) -> Self {
+        Self(shared.0.into())
+    }
+}
 
 /// A [`ClassicBloomFilter`] that any number of threads insert into and query at once, without locks: the same bits, and
 /// they turn into each other with `From`, without copying.
@@ -51,36 +99,42 @@ pub type ClassicBloomFilter = Filter<Classic, Exclusive>;
 /// assert!(seen.contains("a") && seen.contains("b"));
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub type AtomicClassicBloomFilter = Filter<Classic, Shared>;
+#[derive(Clone, PartialEq, Eq)]
+pub struct AtomicClassicBloomFilter(pub(super) Fixed<Classic, Shared>);
 
-/// The layout of [`ClassicBloomFilter`] and [`AtomicClassicBloomFilter`].
-pub struct Classic(());
-
-impl<A: Access> Filter<Classic, A>
-where
-    Classic: Operations<A>,
-{
-    /// A filter of exactly `bits` bits, at least 1, with `probes` probes, 1 to 32. It takes whole blocks of 64 bytes.
-    ///
-    /// # Errors
-    /// [`BuildError`]: probes out of their range, or a size that the system does not have.
-    ///
-    /// # Examples
-    /// ```
-    /// use bloomline::variants::ClassicBloomFilter;
-    /// let filter = ClassicBloomFilter::with_bits(9_585_059, 7)?;
-    /// assert!((filter.expected_fpr(1_000_000) - 0.01).abs() < 1e-4);
-    /// # Ok::<(), bloomline::BuildError>(())
-    /// ```
-    pub fn with_bits(bits: u64, probes: u32) -> Result<Self, BuildError> {
-        Self::from_params(size::exact::<Classic>(bits, probes)?, Purpose::default())
+impl AtomicClassicBloomFilter {
+    methods::building! { "bloomline::variants::AtomicClassicBloomFilter",
+        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
     }
-
-    /// m, the number of bits.
-    pub fn bits(&self) -> u64 {
-        self.params.units
+    methods::inserting!("bloomline::variants::AtomicClassicBloomFilter", many_writers);
+    #[cfg(feature = "rayon")]
+    methods::par_inserting! { "bloomline::variants::AtomicClassicBloomFilter", "", [], (), "",
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert.
+    }
+    methods::asking!("bloomline::variants::AtomicClassicBloomFilter");
+    methods::telling!();
+    methods::sizing!();
+    uniting! { "bloomline::variants::AtomicClassicBloomFilter", "", [],
+        /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
+        /// not returned before this call may be missing. O(memory).
     }
 }
+
+methods::filing!(AtomicClassicBloomFilter, "bloomline::variants::AtomicClassicBloomFilter");
+methods::collecting!(AtomicClassicBloomFilter, sized);
+#[cfg(feature = "rayon")]
+methods::par_collecting!(AtomicClassicBloomFilter, sized);
+methods::as_filter!(AtomicClassicBloomFilter, many_writers);
+
+/// Shares a filter among writers, without copying.
+impl From<ClassicBloomFilter> for AtomicClassicBloomFilter {
+    fn from(filter: ClassicBloomFilter) -> Self {
+        Self(filter.0.into())
+    }
+}
+
+/// The layout of both.
+pub(crate) struct Classic(());
 
 /// Blocks, and how many of their bits are set.
 #[derive(Clone, PartialEq)]
@@ -171,12 +225,16 @@ impl Shape for Classic {
         (libm::pow(set, probes) * scatter).min(1.0)
     }
 
+    /// The share of bits set, for each probe.
+    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+        let ones = words.flatten().map(|word| u64::from(word.count_ones())).sum();
+        libm::pow(size.share(&CLASSIC, ones), f64::from(size.probes))
+    }
+
     fn touched(size: Size) -> f64 {
         -libm::expm1(f64::from(size.probes) * libm::log1p(-1.0 / size.units as f64))
     }
 }
-
-impl Keyed for Classic {}
 
 impl Operations<Exclusive> for Classic {
     const NAME: &'static str = "ClassicBloomFilter";

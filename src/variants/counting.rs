@@ -1,14 +1,16 @@
 //! `CountingBloomFilter`: counters in place of bits, so that keys can be removed.
 
-use crate::block::{self, Block, Pattern};
-use crate::error::BuildError;
-use crate::filter::Filter;
+use super::uniting;
+use crate::block::{self, Block, Pattern, WORDS};
+use crate::fixed::Fixed;
 use crate::format::{COUNTING, Format};
 use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
 use crate::key::Key;
-use crate::operations::{Exclusive, Keyed, Operations, Shape};
-use crate::params::{Builder, Size};
+use crate::methods;
+use crate::operations::{Exclusive, Operations, Shape};
+use crate::params::Size;
+use crate::stats;
 use crate::storage::{Blocks, Memory, prefetch};
 
 /// Counters of 4 bits in place of bits: keys can be inserted several times, counted, and removed again.
@@ -38,24 +40,25 @@ use crate::storage::{Blocks, Memory, prefetch};
 /// assert!(!open.remove("a")); // is not in: refused
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub type CountingBloomFilter = Filter<Counting, Exclusive>;
-
-/// The layout of [`CountingBloomFilter`].
-pub struct Counting(());
+#[derive(Clone, PartialEq, Eq)]
+pub struct CountingBloomFilter(pub(super) Fixed<Counting, Exclusive>);
 
 impl CountingBloomFilter {
-    /// A filter of at most `bytes` bytes, in whole groups of 128, with `probes` probes: 4, 8 or 16.
-    ///
-    /// # Errors
-    /// [`BuildError`]: less than a group, another number of probes, or a size that the system does not have.
-    pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Builder::new().memory(bytes).probes(probes).build()
+    methods::building! { "bloomline::variants::CountingBloomFilter",
+        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
+    }
+    methods::inserting!("bloomline::variants::CountingBloomFilter", one_writer);
+    methods::asking!("bloomline::variants::CountingBloomFilter");
+    methods::telling!();
+    methods::sizing!();
+    uniting! { "bloomline::variants::CountingBloomFilter", "mut ", [mut],
+        /// Adds up the counters, to at most 15: the very filter that both sets of keys would have made. O(memory).
     }
 
     /// Takes back one insert of a key. `false` if the key is not in: nothing is changed then. See the type for what must
     /// not be removed. O(length of the key).
     pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool {
-        self.remove_hash(key.hash_with(&self.hasher))
+        self.remove_hash(key.hash_with(&self.0.hasher))
     }
 
     /// [`remove`](Self::remove) of a key that was hashed elsewhere.
@@ -63,8 +66,8 @@ impl CountingBloomFilter {
         if !self.contains_hash(hash) {
             return false;
         }
-        let Size { units, probes } = self.params.size();
-        let group = group_mut(units, &mut self.blocks, hash);
+        let Size { units, probes } = self.0.params.size();
+        let group = group_mut(units, &mut self.0.blocks, hash);
         for counter in counters(probes, hash) {
             let one = u64::from(counter.of(group) < STUCK);
             *counter.word(group) -= one << counter.shift;
@@ -75,17 +78,24 @@ impl CountingBloomFilter {
     /// How often a key can have been inserted and not removed: never less than it was, but that 15 stands for 15 and more.
     /// More than it was, at about the false-positive rate. O(length of the key).
     pub fn count_at_most<K: Key + ?Sized>(&self, key: &K) -> u8 {
-        self.count_hash_at_most(key.hash_with(&self.hasher))
+        self.count_hash_at_most(key.hash_with(&self.0.hasher))
     }
 
     /// [`count_at_most`](Self::count_at_most) of a key that was hashed elsewhere.
     pub fn count_hash_at_most(&self, hash: u64) -> u8 {
-        let Size { units, probes } = self.params.size();
-        let group = group(units, &self.blocks, hash);
+        let Size { units, probes } = self.0.params.size();
+        let group = group(units, &self.0.blocks, hash);
         // At most 15.
         counters(probes, hash).map(|counter| counter.of(group)).min().unwrap_or(0) as u8
     }
 }
+
+methods::filing!(CountingBloomFilter, "bloomline::variants::CountingBloomFilter");
+methods::collecting!(CountingBloomFilter, sized);
+methods::as_filter!(CountingBloomFilter, one_writer);
+
+/// The layout of [`CountingBloomFilter`].
+pub(crate) struct Counting(());
 
 /// Counters in a group: 16 words of 16.
 const COUNTERS: u32 = 256;
@@ -108,6 +118,12 @@ fn add(a: u64, b: u64) -> u64 {
         (sum | full) & EVEN
     };
     sum(a, b) | sum(a >> 4, b >> 4) << 4
+}
+
+/// The counters of a word that are not 0.
+fn used(word: u64) -> u32 {
+    const LOW: u64 = 0x1111_1111_1111_1111;
+    ((word | word >> 1 | word >> 2 | word >> 3) & LOW).count_ones()
 }
 
 /// The place of a counter in a group.
@@ -158,6 +174,20 @@ impl Shape for Counting {
         BlockRates::new(lanes(size.probes)).mixture(size.units, keys)
     }
 
+    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+        let mut blocks = words;
+        let groups = core::iter::from_fn(move || Some([blocks.next()?, blocks.next()?]));
+        // Words of a part, of whose counters a probe chooses one.
+        let per_part = 16 / size.probes as usize;
+        let rate = |group: [[u64; WORDS]; 2]| {
+            let parts = group.as_flattened().chunks(per_part);
+            parts
+                .map(|part| part.iter().map(|&word| f64::from(used(word))).sum::<f64>() / (16.0 * part.len() as f64))
+                .product()
+        };
+        stats::mean(groups.map(rate))
+    }
+
     fn touched(size: Size) -> f64 {
         lanes(size.probes).touched() / size.units as f64
     }
@@ -172,17 +202,13 @@ impl Shape for Counting {
     }
 }
 
-impl Keyed for Counting {}
-
 impl Operations<Exclusive> for Counting {
     const NAME: &'static str = "CountingBloomFilter";
     type Memory = Blocks;
 
     /// The share of counters that are not 0.
     fn fill(size: Size, memory: &Blocks) -> f64 {
-        const LOW: u64 = 0x1111_1111_1111_1111;
-        let used = |word: u64| u64::from(((word | word >> 1 | word >> 2 | word >> 3) & LOW).count_ones());
-        let all: u64 = memory.words().flatten().map(used).sum();
+        let all: u64 = memory.words().flatten().map(|word| u64::from(used(word))).sum();
         all as f64 / (size.units as f64 * f64::from(COUNTERS))
     }
 

@@ -22,21 +22,25 @@
 //! | `split block` | 10.5 | 16.9 | 26.3 | 64.7 |
 //! | `counting` | 42.1 | 67.6 | 105 | 205 |
 //!
-//! Hashes are the crate's own, [`KeyHasher`] with the seed 0 or another one, but for Parquet's.
+//! Hashes are the crate's own, but for Parquet's.
 //!
 //! # Examples
 //! What works for every layout:
 //! ```
-//! use bloomline::BloomFilter;
-//! use bloomline::variants::{ClassicBloomFilter, Layout, TwoBlockBloomFilter};
+//! use bloomline::variants::{ClassicBloomFilter, TwoBlockBloomFilter};
+//! use bloomline::{BloomFilter, BuildError, Builder, Filter};
 //!
-//! fn bits_per_key<L: Layout>(rate: f64) -> Result<f64, bloomline::BuildError> {
-//!     Ok(L::for_rate(1_000_000, rate)?.memory_bytes() as f64 * 8.0 / 1e6)
+//! fn bits_per_key<F>(builder: Builder<F>) -> Result<f64, BuildError>
+//! where
+//!     F: Filter + TryFrom<Builder<F>, Error = BuildError>,
+//! {
+//!     let filter = builder.expected_keys(1_000_000).false_positive_rate(1e-6).build()?;
+//!     Ok(filter.memory_bytes() as f64 * 8.0 / 1e6)
 //! }
 //!
-//! assert!(bits_per_key::<BloomFilter>(1e-6)? > 41.0);
-//! assert!(bits_per_key::<TwoBlockBloomFilter>(1e-6)? < 31.8);
-//! assert!(bits_per_key::<ClassicBloomFilter>(1e-6)? < 28.9);
+//! assert!(bits_per_key(BloomFilter::builder())? > 41.0);
+//! assert!(bits_per_key(TwoBlockBloomFilter::builder())? < 31.8);
+//! assert!(bits_per_key(ClassicBloomFilter::builder())? < 28.9);
 //! # Ok::<(), bloomline::BuildError>(())
 //! ```
 
@@ -48,153 +52,32 @@ mod split_block;
 mod tests;
 mod two_block;
 
-use crate::batch;
-use crate::error::BuildError;
-use crate::filter::Filter;
-use crate::hash::KeyHasher;
-use crate::operations::{Access, Keyed, Operations};
-use crate::params::Builder;
-use crate::storage::{Blocks, Memory};
-
 pub use classic::{AtomicClassicBloomFilter, ClassicBloomFilter};
 pub use counting::CountingBloomFilter;
 pub use register::RegisterBloomFilter;
 pub use split_block::SplitBlockBloomFilter;
 pub use two_block::TwoBlockBloomFilter;
 
-/// A filter layout: what all of them do, so that they can be compared.
-///
-/// # Examples
-/// ```
-/// use bloomline::variants::{Layout, RegisterBloomFilter};
-///
-/// fn repeats<L: Layout>(hashes: &[u64]) -> Result<usize, bloomline::BuildError> {
-///     let mut seen = L::for_rate(hashes.len() as u64, 0.001)?;
-///     let mut new = vec![false; hashes.len()];
-///     Ok(hashes.len() - seen.insert_hashes(hashes, &mut new))
-/// }
-///
-/// let hashes = ["a", "b", "a"].map(|key| bloomline::KeyHasher::new(0).bytes(key.as_bytes()));
-/// assert_eq!(repeats::<RegisterBloomFilter>(&hashes)?, 1);
-/// # Ok::<(), bloomline::BuildError>(())
-/// ```
-pub trait Layout: Sized + Send + Sync {
-    /// The layout's name, as in the tables: "words4", "classic", ...
-    const NAME: &'static str;
-
-    /// The smallest filter that keeps the rate with `expected_keys` keys.
-    ///
-    /// # Errors
-    /// [`BuildError`]: no keys, a rate not between 0 and 1 or below what 64-bit hashes can keep, or a size that the
-    /// system does not have.
-    fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError>;
-
-    /// A filter of at most `bytes` bytes, in whole blocks, with the number of probes that is best for `expected_keys` keys.
-    ///
-    /// # Errors
-    /// [`BuildError`]: less than a block, no keys, or a size that the system does not have.
-    fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError>;
-
-    /// Inserts a hash. Returns whether it was new. All 64 bits of a hash must be well mixed.
-    fn insert_hash(&mut self, hash: u64) -> bool;
-
-    /// Returns whether a hash is in, or passes for it.
-    fn contains_hash(&self, hash: u64) -> bool;
-
-    /// Inserts hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns how many were.
-    ///
-    /// # Panics
-    /// If `new` is not as long as `hashes`.
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize;
-
-    /// Queries hashes. `found[i]` is `true` if `hashes[i]` is in. Returns how many are.
-    ///
-    /// # Panics
-    /// If `found` is not as long as `hashes`.
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize;
-
-    /// The size of the bits in bytes.
-    fn memory_bytes(&self) -> usize;
-
-    /// Bits set for each key.
-    fn probes(&self) -> u32;
-
-    /// The model's false-positive rate with `keys` distinct keys.
-    fn expected_fpr(&self, keys: u64) -> f64;
+/// `union` of filters of one size.
+macro_rules! uniting {
+    ($path:literal, $mutable:literal, [$($mut:tt)?], $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`MergeError`](crate::MergeError) if the filters differ in size, probes, seed or the name of their keys. Nothing is
+        /// changed then.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let (", $mutable, "a, mut b) = (", $path, "::new(1000, 0.01)?, ", $path, "::new(1000, 0.01)?);")]
+        /// b.insert("b");
+        /// a.union(&b)?;
+        /// assert!(a.contains("b"));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        pub fn union(&$($mut)? self, other: &Self) -> Result<(), crate::MergeError> {
+            self.0.union(&other.0)
+        }
+    };
 }
-
-/// A layout that has no [`Builder`](crate::Builder).
-trait Variant: crate::operations::Shape {}
-
-impl Variant for classic::Classic {}
-impl Variant for counting::Counting {}
-impl Variant for register::Register {}
-impl Variant for split_block::SplitBlock {}
-impl Variant for two_block::TwoBlocks {}
-
-impl<L: Operations<A> + Variant, A: Access> Filter<L, A> {
-    /// For the types of this module: a filter of at most `bytes` bytes, in whole blocks of 64, empty, with the number of probes that has the
-    /// lowest rate for `expected_keys` distinct keys.
-    ///
-    /// # Errors
-    /// [`BuildError`]: less than a block, no keys, or a size that the system does not have.
-    pub fn with_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
-        Builder::new().memory(bytes).expected_keys(expected_keys).build()
-    }
-
-    /// For the types of this module: the same filter with another seed of the hash, empty, since keys that are in would not
-    /// be found again. The seed is 0 at first. Only filters with the same seed can be merged. O(1), in fresh memory.
-    ///
-    /// # Panics
-    /// If the system does not have the memory.
-    pub fn with_seed(mut self, seed: u64) -> Self
-    where
-        L: Keyed,
-    {
-        self.blocks = L::Memory::empty(Blocks::zeroed_or_abort(self.params.blocks));
-        self.params.seed = seed;
-        self.hasher = KeyHasher::new(seed);
-        self
-    }
-}
-
-impl<L: Operations<A>, A: Access> Layout for Filter<L, A> {
-    const NAME: &'static str = L::FORMAT.name;
-
-    fn for_rate(expected_keys: u64, false_positive_rate: f64) -> Result<Self, BuildError> {
-        Self::new(expected_keys, false_positive_rate)
-    }
-
-    fn for_memory(bytes: usize, expected_keys: u64) -> Result<Self, BuildError> {
-        Builder::new().memory(bytes).expected_keys(expected_keys).build()
-    }
-
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_alone(hash)
-    }
-
-    fn contains_hash(&self, hash: u64) -> bool {
-        Self::contains_hash(self, hash)
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
-        batch::check_lengths(hashes.len(), new.len());
-        self.insert_many_alone(hashes, new)
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
-        Self::contains_hashes(self, hashes, found)
-    }
-
-    fn memory_bytes(&self) -> usize {
-        Self::memory_bytes(self)
-    }
-
-    fn probes(&self) -> u32 {
-        Self::probes(self)
-    }
-
-    fn expected_fpr(&self, keys: u64) -> f64 {
-        Self::expected_fpr(self, keys)
-    }
-}
+use uniting;

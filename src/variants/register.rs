@@ -3,14 +3,16 @@
 #[cfg(all(test, loom))]
 mod models;
 
+use super::uniting;
 use crate::block::{self, Pattern, WORDS};
-use crate::error::BuildError;
-use crate::filter::Filter;
+use crate::fixed::Fixed;
 use crate::format::{Format, REGISTER};
 use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
-use crate::operations::{Keyed, Operations, Shape, Shared};
-use crate::params::{Builder, Size};
+use crate::methods;
+use crate::operations::{Operations, Shape, Shared};
+use crate::params::Size;
+use crate::stats;
 use crate::storage::{AtomicBlocks, prefetch};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -38,20 +40,35 @@ use crate::sync::{AtomicU64, Ordering};
 /// assert_eq!(visits.into_inner(), 1);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub type RegisterBloomFilter = Filter<Register, Shared>;
-
-/// The layout of [`RegisterBloomFilter`].
-pub struct Register(());
+#[derive(Clone, PartialEq, Eq)]
+pub struct RegisterBloomFilter(pub(super) Fixed<Register, Shared>);
 
 impl RegisterBloomFilter {
-    /// A filter of at most `bytes` bytes, in whole blocks of 64, with `probes` probes: 2 to 10.
-    ///
-    /// # Errors
-    /// [`BuildError`]: less than a block, another number of probes, or a size that the system does not have.
-    pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Builder::new().memory(bytes).probes(probes).build()
+    methods::building! { "bloomline::variants::RegisterBloomFilter",
+        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
+    }
+    methods::inserting!("bloomline::variants::RegisterBloomFilter", many_writers);
+    #[cfg(feature = "rayon")]
+    methods::par_inserting! { "bloomline::variants::RegisterBloomFilter", "", [], (), "",
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert.
+    }
+    methods::asking!("bloomline::variants::RegisterBloomFilter");
+    methods::telling!();
+    methods::sizing!();
+    uniting! { "bloomline::variants::RegisterBloomFilter", "", [],
+        /// Adds the keys of another filter, while other threads insert into either. Keys whose insert into `other` had
+        /// not returned before this call may be missing. O(memory).
     }
 }
+
+methods::filing!(RegisterBloomFilter, "bloomline::variants::RegisterBloomFilter");
+methods::collecting!(RegisterBloomFilter, sized);
+#[cfg(feature = "rayon")]
+methods::par_collecting!(RegisterBloomFilter, sized);
+methods::as_filter!(RegisterBloomFilter, many_writers);
+
+/// The layout of [`RegisterBloomFilter`].
+pub(crate) struct Register(());
 
 fn lanes(probes: u32) -> Lanes {
     Lanes { lanes: 1, choices: 1, bits: 64, throws: probes }
@@ -82,12 +99,15 @@ impl Shape for Register {
         BlockRates::new(lanes(size.probes)).mixture(size.units, keys)
     }
 
+    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+        let words = words.flatten().take(size.units as usize);
+        stats::mean(words.map(|word| libm::pow(f64::from(word.count_ones()) / 64.0, f64::from(size.probes))))
+    }
+
     fn touched(size: Size) -> f64 {
         lanes(size.probes).touched() / size.units as f64
     }
 }
-
-impl Keyed for Register {}
 
 impl Operations<Shared> for Register {
     const NAME: &'static str = "RegisterBloomFilter";

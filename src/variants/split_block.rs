@@ -1,16 +1,21 @@
 //! `SplitBlockBloomFilter`: the filter of Apache Parquet, bit by bit.
 
-use crate::error::BuildError;
-use crate::filter::Filter;
+use crate::block::WORDS;
+use crate::collect;
+use crate::error::{BuildError, MergeError};
+use crate::fixed::Fixed;
 use crate::format::{Format, SPLIT_BLOCK};
 use crate::fpr::{BlockRates, Lanes};
 use crate::kernel::Isa;
+use crate::methods;
 use crate::operations::{Exclusive, Operations, Shape};
-use crate::params::Size;
+use crate::params::{Builder, FromBuilder, Size};
 use crate::purpose::Purpose;
 use crate::size;
+use crate::stats;
 use crate::storage::{Blocks, prefetch};
 use alloc::vec::Vec;
+use core::fmt;
 use twox_hash::XxHash64;
 
 /// The split block Bloom filter of [Apache Parquet]: the bitset of a column's filter is read, asked and written as any
@@ -38,12 +43,15 @@ use twox_hash::XxHash64;
 /// ```
 ///
 /// [Apache Parquet]: https://github.com/apache/parquet-format/blob/master/BloomFilter.md
-pub type SplitBlockBloomFilter = Filter<SplitBlock, Exclusive>;
-
-/// The layout of [`SplitBlockBloomFilter`].
-pub struct SplitBlock(());
+#[derive(Clone, PartialEq, Eq)]
+pub struct SplitBlockBloomFilter(Fixed<SplitBlock, Exclusive>);
 
 impl SplitBlockBloomFilter {
+    methods::building! { "bloomline::variants::SplitBlockBloomFilter",
+        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model. Parquet's
+        /// writers take the next power of two: [`with_bitset_bytes`](Self::with_bitset_bytes).
+    }
+
     /// A filter with a bitset of exactly `bytes` bytes: a multiple of 32, one block.
     ///
     /// # Errors
@@ -52,7 +60,7 @@ impl SplitBlockBloomFilter {
         if bytes == 0 || !bytes.is_multiple_of(BYTES) {
             return Err(BuildError::Bitset { bytes });
         }
-        Self::from_params(size::exact::<SplitBlock>((bytes / BYTES) as u64, 8)?, Purpose::default())
+        Fixed::from_params(size::exact::<SplitBlock>((bytes / BYTES) as u64, 8)?, Purpose::default()).map(Self)
     }
 
     /// The filter with this bitset, as it stands in a Parquet file after the filter's header. O(memory).
@@ -61,7 +69,7 @@ impl SplitBlockBloomFilter {
     /// Those of [`with_bitset_bytes`](Self::with_bitset_bytes) for its length.
     pub fn from_bitset(bitset: &[u8]) -> Result<Self, BuildError> {
         let mut filter = Self::with_bitset_bytes(bitset.len())?;
-        let words = filter.blocks.as_mut_slice().iter_mut().flat_map(|block| &mut block.0);
+        let words = filter.0.blocks.as_mut_slice().iter_mut().flat_map(|block| &mut block.0);
         // Two of Parquet's words, each little-endian, are one of 64 bits that is.
         for (word, bytes) in words.zip(bitset.as_chunks().0) {
             *word = u64::from_le_bytes(*bytes);
@@ -71,14 +79,9 @@ impl SplitBlockBloomFilter {
 
     /// The bitset as it stands in a Parquet file: 32-bit words, little-endian. O(memory), and as much memory.
     pub fn to_bitset(&self) -> Vec<u8> {
-        let mut bitset: Vec<u8> = self.words().flatten().flat_map(u64::to_le_bytes).collect();
+        let mut bitset: Vec<u8> = self.0.words().flatten().flat_map(u64::to_le_bytes).collect();
         bitset.truncate(self.memory_bytes());
         bitset
-    }
-
-    /// The hash of a key's bytes: XXH64 with the seed 0.
-    pub fn hash(key: &[u8]) -> u64 {
-        XxHash64::oneshot(0, key)
     }
 
     /// Inserts a key's bytes; whether it was new. O(length of the key).
@@ -93,7 +96,80 @@ impl SplitBlockBloomFilter {
     pub fn contains<K: AsRef<[u8]> + ?Sized>(&self, key: &K) -> bool {
         self.contains_hash(Self::hash(key.as_ref()))
     }
+
+    /// The hash of a key's bytes: XXH64 with the seed 0.
+    pub fn hash(key: &[u8]) -> u64 {
+        XxHash64::oneshot(0, key)
+    }
+
+    /// [`insert`](Self::insert) of a key of this [`hash`](Self::hash).
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        self.0.insert_hash(hash)
+    }
+
+    /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns how many were.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    #[track_caller]
+    pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+        self.0.insert_hashes(hashes, new)
+    }
+
+    /// [`contains`](Self::contains) of a key of this [`hash`](Self::hash).
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.0.contains_hash(hash)
+    }
+
+    /// Queries many hashes. `found[i]` is `true` if `hashes[i]` may be in. Returns how many may.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `hashes`.
+    #[track_caller]
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        self.0.contains_hashes(hashes, found)
+    }
+
+    methods::telling!(of any hash);
+    methods::sizing!();
+
+    /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. O(memory).
+    ///
+    /// # Errors
+    /// [`MergeError`] if the filters differ in size. Nothing is changed then.
+    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.0.union(&other.0)
+    }
 }
+
+methods::filing!(SplitBlockBloomFilter, "bloomline::variants::SplitBlockBloomFilter");
+
+/// Inserts the bytes of the keys of an iterator, in batches.
+impl<K: AsRef<[u8]>> Extend<K> for SplitBlockBloomFilter {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        let hashes = keys.into_iter().map(|key| Self::hash(key.as_ref()));
+        collect::in_batches(hashes, |hashes| self.0.set_hashes(hashes));
+    }
+}
+
+impl TryFrom<Builder<Self>> for SplitBlockBloomFilter {
+    type Error = BuildError;
+
+    fn try_from(builder: Builder<Self>) -> Result<Self, BuildError> {
+        Fixed::from_builder(builder).map(Self)
+    }
+}
+
+impl fmt::Debug for SplitBlockBloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The layout of [`SplitBlockBloomFilter`].
+pub(crate) struct SplitBlock(());
 
 /// Bytes of a block.
 const BYTES: usize = 32;
@@ -124,6 +200,13 @@ impl Shape for SplitBlock {
 
     fn rate(size: Size, keys: u64) -> f64 {
         BlockRates::new(LANES).mixture(size.units, keys)
+    }
+
+    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+        let halves = words.flat_map(|[a, b, c, d, e, f, g, h]| [[a, b, c, d], [e, f, g, h]]);
+        let share = |half: u64| f64::from((half as u32).count_ones()) / 32.0;
+        let rate = |words: [u64; 4]| words.map(|word| share(word) * share(word >> 32)).into_iter().product();
+        stats::mean(halves.take(size.units as usize).map(rate))
     }
 
     fn touched(size: Size) -> f64 {

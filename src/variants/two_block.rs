@@ -1,14 +1,16 @@
 //! `TwoBlockBloomFilter`: `words4` in each of two blocks.
 
-use crate::block::Pattern;
-use crate::error::BuildError;
-use crate::filter::Filter;
+use super::uniting;
+use crate::block::{Pattern, WORDS};
+use crate::fixed::Fixed;
 use crate::format::{Format, TWO_BLOCKS};
 use crate::fpr::{BlockRates, Lanes};
 use crate::hash::KeyHasher;
 use crate::kernel::Isa;
-use crate::operations::{Exclusive, Keyed, Operations, Shape};
-use crate::params::{Builder, Size};
+use crate::methods;
+use crate::operations::{Exclusive, Operations, Shape};
+use crate::params::Size;
+use crate::stats;
 use crate::storage::Blocks;
 
 /// Half of a key's probes in one cache line and half in another, chosen independently of the first: the one for rates
@@ -29,20 +31,28 @@ use crate::storage::Blocks;
 /// assert!(two.memory_bytes() * 10 < one.memory_bytes() * 8);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub type TwoBlockBloomFilter = Filter<TwoBlocks, Exclusive>;
-
-/// The layout of [`TwoBlockBloomFilter`].
-pub struct TwoBlocks(());
+#[derive(Clone, PartialEq, Eq)]
+pub struct TwoBlockBloomFilter(pub(super) Fixed<TwoBlocks, Exclusive>);
 
 impl TwoBlockBloomFilter {
-    /// A filter of at most `bytes` bytes, in whole blocks of 64, with `probes` probes: 8, 16, 24 or 32.
-    ///
-    /// # Errors
-    /// [`BuildError`]: less than a block, another number of probes, or a size that the system does not have.
-    pub fn with_probes(bytes: usize, probes: u32) -> Result<Self, BuildError> {
-        Builder::new().memory(bytes).probes(probes).build()
+    methods::building! { "bloomline::variants::TwoBlockBloomFilter",
+        /// A filter for `expected_keys` distinct keys, empty, of the least size that keeps the rate by the layout's model.
+    }
+    methods::inserting!("bloomline::variants::TwoBlockBloomFilter", one_writer);
+    methods::asking!("bloomline::variants::TwoBlockBloomFilter");
+    methods::telling!();
+    methods::sizing!();
+    uniting! { "bloomline::variants::TwoBlockBloomFilter", "mut ", [mut],
+        /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. O(memory).
     }
 }
+
+methods::filing!(TwoBlockBloomFilter, "bloomline::variants::TwoBlockBloomFilter");
+methods::collecting!(TwoBlockBloomFilter, sized);
+methods::as_filter!(TwoBlockBloomFilter, one_writer);
+
+/// The layout of [`TwoBlockBloomFilter`].
+pub(crate) struct TwoBlocks(());
 
 /// The hash for the second block. The first block's index and pattern come from other products of the hash, so that
 /// nothing of one is known from the other.
@@ -61,6 +71,11 @@ impl Shape for TwoBlocks {
         rate * rate
     }
 
+    fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
+        let half = stats::current_rate(words, size.probes / 2);
+        half * half
+    }
+
     fn touched(size: Size) -> f64 {
         let half = Lanes::words4(size.probes / 2).touched() / size.units as f64;
         half * (2.0 - half)
@@ -70,8 +85,6 @@ impl Shape for TwoBlocks {
         size.probes / 2
     }
 }
-
-impl Keyed for TwoBlocks {}
 
 impl Operations<Exclusive> for TwoBlocks {
     const NAME: &'static str = "TwoBlockBloomFilter";

@@ -1,7 +1,7 @@
 //! Bulk calls and iterators: bit by bit what inserting the keys one by one does.
 #![cfg(feature = "rayon")]
 
-use bloomline::{BloomFilter, Kernel};
+use bloomline::{BloomFilter, Hashes, Kernel};
 use rayon::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -46,7 +46,7 @@ impl Case {
     #[track_caller]
     fn check_bulk(&self) {
         assert!(self.after(|filter| filter.par_insert(&self.keys)) == self.full, "par_insert");
-        assert!(self.after(|filter| filter.par_insert_hashes(&self.hashes)) == self.full, "par_insert_hashes");
+        assert!(self.after(|filter| filter.par_insert(&Hashes(&self.hashes))) == self.full, "par_insert_hashes");
         assert!(self.after(|filter| filter.par_extend(self.keys.par_iter())) == self.full, "par_extend");
     }
 
@@ -130,7 +130,7 @@ fn keys_at_the_ends_of_ranges() {
         hashes.iter().for_each(|&hash| _ = one_by_one.insert_hash(hash));
         for threads in [2, 3, 8] {
             let mut filter = empty.clone();
-            in_pool(threads, || filter.par_insert_hashes(&hashes));
+            in_pool(threads, || filter.par_insert(&Hashes(&hashes)));
             assert!(filter == one_by_one, "{threads}");
         }
     }
@@ -173,7 +173,7 @@ fn bulk_queries_answer_as_single_ones() {
                     let hashes: Vec<u64> = keys.iter().map(|key| filter.hasher().bytes(&key.to_le_bytes())).collect();
                     let expected: Vec<bool> = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
                     let mut found = vec![false; hashes.len()];
-                    let count = in_pool(threads, || filter.par_contains_hashes(&hashes, &mut found));
+                    let count = in_pool(threads, || filter.par_contains(&Hashes(&hashes), &mut found));
                     assert!(found == expected);
                     assert_eq!(count, expected.iter().filter(|&&found| found).count());
                     found.iter_mut().for_each(|found| *found = !*found);
@@ -190,7 +190,7 @@ fn bulk_queries_of_unequal_lengths_panic() {
     let filter = build(Kernel::detect(), 2, 8);
     for length in [0, 2, 4] {
         let mut found = vec![false; length];
-        let by_hash: &dyn Fn(&mut [bool]) -> usize = &|found| filter.par_contains_hashes(&[1, 2, 3], found);
+        let by_hash: &dyn Fn(&mut [bool]) -> usize = &|found| filter.par_contains(&Hashes(&[1, 2, 3]), found);
         let by_key: &dyn Fn(&mut [bool]) -> usize = &|found| filter.par_contains(&[1u64, 2, 3], found);
         for query in [by_hash, by_key] {
             let panic = catch_unwind(AssertUnwindSafe(|| query(&mut found))).unwrap_err();
@@ -244,7 +244,7 @@ mod memory {
             let before = status("VmRSS");
             match name {
                 "par_insert" => filter.par_insert(&hashes),
-                "par_insert_hashes" => filter.par_insert_hashes(&hashes),
+                "par_insert_hashes" => filter.par_insert(&Hashes(&hashes)),
                 "par_extend" => filter.par_extend(hashes.par_iter()),
                 // A new one has no memory before.
                 "populate" => build(Kernel::detect(), 1 << 20, 8).populate(),

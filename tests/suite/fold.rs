@@ -74,7 +74,8 @@ fn folding_ends_at_the_smallest_size_that_keeps_the_rate() {
         let mut filter = BloomFilter::new(expected, rate).unwrap();
         filter.extend(0..keys);
         let before = filter.memory_bytes();
-        let times = filter.shrink_to_fit();
+        filter.shrink_to_fit();
+        let times = (before / filter.memory_bytes()).ilog2();
         assert_eq!(filter.memory_bytes(), before >> times);
         assert!(filter.current_fpr() <= rate);
         assert!((0..keys).all(|key| filter.contains(&key)));
@@ -91,7 +92,8 @@ fn folding_ends_at_the_smallest_size_that_keeps_the_rate() {
 #[test]
 fn a_filter_without_a_rate_keeps_its_size() {
     let mut filter = filter(1024, 8, 0..10);
-    assert_eq!((filter.shrink_to_fit(), filter.block_count(), filter.expected_keys()), (0, 1024, None));
+    filter.shrink_to_fit();
+    assert_eq!((filter.block_count(), filter.expected_keys()), (1024, None));
     assert_eq!(filter.fold_to(0.01), 10);
 }
 

@@ -124,19 +124,19 @@ mod variants {
     #[test]
     fn other_layouts_are_the_same_there() {
         for (bits, probes) in [(1, 1), (3000, 7), (20_000, 32)] {
-            let filter = ClassicBloomFilter::with_bits(bits, probes).unwrap().with_seed(bits);
-            both_agree!(ClassicBloomFilter, filter, made("classic", bits as usize, probes, bits));
+            let filter = ClassicBloomFilter::with_bits(bits, probes).unwrap();
+            both_agree!(ClassicBloomFilter, filter, made("classic", bits as usize, probes, 0));
         }
         for (groups, probes) in [(1, 4), (5, 8), (40, 16)] {
-            let filter = CountingBloomFilter::with_probes(128 * groups, probes).unwrap().with_seed(5);
+            let filter = CountingBloomFilter::builder().memory(128 * groups).probes(probes).seed(5).build().unwrap();
             both_agree!(CountingBloomFilter, filter, made("counting", groups, probes, 5));
         }
         for (words, probes) in [(8, 2), (40, 5), (400, 10)] {
-            let filter = RegisterBloomFilter::with_probes(8 * words, probes).unwrap().with_seed(5);
+            let filter = RegisterBloomFilter::builder().memory(8 * words).probes(probes).seed(5).build().unwrap();
             both_agree!(RegisterBloomFilter, filter, made("register", words, probes, 5));
         }
         for (blocks, probes) in [(1, 8), (8, 16), (33, 24), (40, 32)] {
-            let filter = TwoBlockBloomFilter::with_probes(64 * blocks, probes).unwrap().with_seed(5);
+            let filter = TwoBlockBloomFilter::builder().memory(64 * blocks).probes(probes).seed(5).build().unwrap();
             both_agree!(TwoBlockBloomFilter, filter, made("words4x2", blocks, probes, 5));
         }
         for blocks in [1, 2, 33] {

@@ -7,6 +7,11 @@ mod file;
 mod fold;
 mod format;
 mod keys;
+// The benchmarks ask more of layouts.
+#[allow(dead_code)]
+#[cfg(feature = "variants")]
+#[path = "../../benches/common/layout.rs"]
+mod layout;
 mod model;
 #[path = "../python/mod.rs"]
 mod python;

@@ -1,44 +1,55 @@
-//! `RotatingBloomFilter`: against sets of keys and a queue of the last ones, against the model of its rate, and with threads.
+//! `RotatingBloomFilter`: against sets of keys, against the model of its rate, and with threads.
 
 use crate::workers::on_threads;
-use bloomline::{AtomicBloomFilter, BuildError, Kernel, Key, KeyHasher, RotatingBloomFilter};
+use bloomline::{AtomicBloomFilter, BloomFilter, BuildError, Kernel, Key, KeyHasher, RotatingBloomFilter};
 use proptest::prelude::*;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The definition, by sets.
 struct Replay {
     window: usize,
-    current: HashSet<u16>,
-    previous: HashSet<u16>,
-    /// The last distinct keys, the latest at the end.
-    last: Vec<u16>,
+    rotates_when_full: bool,
+    /// Those that are asked, the current one first.
+    generations: VecDeque<HashSet<u16>>,
+    /// Keys that were new to their generation.
+    arrivals: u64,
+    /// How many had arrived as each key came last.
+    last: HashMap<u16, u64>,
 }
 
 impl Replay {
-    fn new(window: u64) -> Self {
-        Self { window: window as usize, current: HashSet::new(), previous: HashSet::new(), last: Vec::new() }
+    fn new(window: u64, asked: usize, rotates_when_full: bool) -> Self {
+        let generations = vec![HashSet::new(); asked].into();
+        Self { window: window as usize, rotates_when_full, generations, arrivals: 0, last: HashMap::new() }
     }
 
     fn contains(&self, key: u16) -> bool {
-        self.current.contains(&key) || self.previous.contains(&key)
+        self.generations.iter().any(|generation| generation.contains(&key))
     }
 
     fn rotate(&mut self) {
-        self.previous = std::mem::take(&mut self.current);
+        self.generations.pop_back();
+        self.generations.push_front(HashSet::new());
     }
 
     fn insert(&mut self, key: u16) -> bool {
-        self.last.retain(|&last| last != key);
-        self.last.push(key);
-        if self.current.contains(&key) {
+        if self.generations[0].contains(&key) {
+            self.last.insert(key, self.arrivals);
             return false;
         }
-        if self.current.len() == self.window {
+        let seen = self.contains(key);
+        // As many generations as hold the window, and the current one beside them.
+        if self.rotates_when_full && self.generations[0].len() == self.window.div_ceil(self.generations.len() - 1) {
+            // Asked again: a rotation may forget the key.
             self.rotate();
+            return self.insert(key);
         }
-        self.current.insert(key) && !self.previous.contains(&key)
+        self.arrivals += 1;
+        self.last.insert(key, self.arrivals);
+        self.generations[0].insert(key) && !seen
     }
 }
 
@@ -47,6 +58,7 @@ enum Operation {
     Insert(u16),
     InsertBatch(Vec<u16>),
     Rotate,
+    SaveAndLoad,
     Clear,
 }
 
@@ -58,6 +70,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         6 => key().prop_map(Operation::Insert),
         6 => keys.prop_map(Operation::InsertBatch),
         1 => Just(Operation::Rotate),
+        1 => Just(Operation::SaveAndLoad),
         1 => Just(Operation::Clear),
     ];
     prop::collection::vec(operation, 0..12)
@@ -70,10 +83,16 @@ proptest! {
     #[test]
     fn it_remembers_what_sets_remember(
         window in prop_oneof![1u64..4, 1u64..3000],
+        asked in prop_oneof![Just(2), 2..7usize],
+        rotates_when_full in prop::bool::weighted(0.8),
         operations in operations(),
     ) {
-        let mut filter = RotatingBloomFilter::new(window, 1e-12).unwrap();
-        let mut replay = Replay::new(window);
+        // Where a full generation stays, no generation is to be full, for its rate would be higher.
+        let window = if rotates_when_full { window } else { 4000 * (asked as u64 - 1) };
+        let builder = RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(1e-12);
+        let builder = builder.generations(asked as u32).rotate_when_full(rotates_when_full);
+        let mut filter = builder.build().unwrap();
+        let mut replay = Replay::new(window, asked, rotates_when_full);
         for operation in operations {
             match operation {
                 Operation::Insert(key) => prop_assert_eq!(filter.insert(&key), replay.insert(key)),
@@ -87,36 +106,112 @@ proptest! {
                 Operation::Rotate => {
                     filter.rotate();
                     replay.rotate();
-                    // What the queue promises holds from here on.
+                    // What arrivals promise holds from here on.
                     replay.last.clear();
+                }
+                Operation::SaveAndLoad => {
+                    let mut bytes = Vec::new();
+                    filter.write_to(&mut bytes).unwrap();
+                    prop_assert_eq!(bytes.len(), filter.file_bytes());
+                    filter = RotatingBloomFilter::read_from(&bytes[..]).unwrap();
+                    prop_assert_eq!(filter.rotations(), 0);
                 }
                 Operation::Clear => {
                     filter.clear();
-                    replay = Replay::new(window);
+                    replay = Replay::new(window, asked, rotates_when_full);
                 }
             }
             let all: Vec<u16> = (0..5000).collect();
             let mut found = vec![false; all.len()];
             let count = filter.contains_batch(&all, &mut found);
-            prop_assert!(count as u64 <= 2 * window, "more is remembered than two windows");
+            let most = asked as u64 * window.div_ceil(asked as u64 - 1);
+            prop_assert!(count as u64 <= most || !rotates_when_full, "more is remembered than all generations take");
             prop_assert!(all.iter().zip(&found).all(|(&key, &found)| found == replay.contains(key)));
             prop_assert!(all.iter().zip(found).all(|(key, found)| filter.contains(key) == found));
-            let window = replay.last.iter().rev().take(window as usize);
-            prop_assert!({ window }.all(|key| filter.contains(key)), "one of the last keys is forgotten");
+            let mut last = replay.last.iter().filter(|(_, came)| replay.arrivals - *came < window);
+            prop_assert!(last.all(|(key, _)| filter.contains(key)), "one of the last keys is forgotten");
         }
     }
+}
+
+/// What the table of the type says, for a load of half the plan to three times it: a stream of keys, one a millisecond of a clock
+/// of the test's own, asked for at every tenth. A generation by time ends when the clock says so.
+#[test]
+fn what_is_remembered_is_what_the_table_says() {
+    const PLAN: u64 = 1000;
+    for (load, asked) in [(500, 2), (500, 5), (1000, 2), (1010, 2), (1000, 5), (1500, 3), (3000, 2), (3000, 5)] {
+        for rotates_when_full in [true, false] {
+            let builder = RotatingBloomFilter::builder().expected_keys(PLAN).false_positive_rate(1e-9);
+            let filter = builder.generations(asked).rotate_when_full(rotates_when_full).build().unwrap();
+            // Keys in the window of time, of which a generation has its share.
+            let a_generation = load / u64::from(asked - 1);
+            let (mut began, mut rotations) = (0, 0);
+            for key in 0..8 * load {
+                if filter.rotations() > rotations {
+                    (began, rotations) = (key, filter.rotations());
+                }
+                if key - began >= a_generation {
+                    filter.rotate();
+                    (began, rotations) = (key, filter.rotations());
+                }
+                filter.insert(&key);
+                if key % 10 == 0 && key > 3 * load {
+                    // The key that came so long ago is the oldest that is found.
+                    let age = (0..).find(|age| !filter.contains(&(key - age))).unwrap();
+                    // A generation ends when it is full or old, whichever comes first; or when it is old, whatever the load.
+                    let full = PLAN.div_ceil(u64::from(asked - 1));
+                    let of_one = if rotates_when_full { full.min(a_generation) } else { a_generation };
+                    let (least, most) = (of_one * u64::from(asked - 1), of_one * u64::from(asked));
+                    assert!(
+                        (least..=most).contains(&age),
+                        "{load} {asked} {rotates_when_full}: {age}, {least} to {most}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_generation_that_is_young_is_not_rotated() {
+    let filter = RotatingBloomFilter::new(1000, 1e-9).unwrap();
+    let hour = Duration::from_secs(3600);
+    assert!(!filter.rotate_if_older_than(hour) && filter.rotations() == 0);
+    assert!(filter.rotate_if_older_than(Duration::ZERO) && filter.rotations() == 1);
+    let age = Duration::from_millis(20);
+    std::thread::sleep(age);
+    // Of many that see the age at once, one rotates.
+    let rotated = AtomicU32::new(0);
+    on_threads(4, |_| _ = rotated.fetch_add(filter.rotate_if_older_than(age).into(), Ordering::Relaxed));
+    assert_eq!((rotated.into_inner(), filter.rotations()), (1, 2));
+}
+
+#[test]
+fn keys_that_are_remembered_are_counted_once() {
+    let filter: RotatingBloomFilter =
+        RotatingBloomFilter::builder().expected_keys(100_000).false_positive_rate(1e-3).generations(3).build().unwrap();
+    (0..60_000u32).for_each(|key| _ = filter.insert(&key));
+    filter.rotate();
+    // Half of them again, and as many others.
+    (30_000..80_000u32).for_each(|key| _ = filter.insert(&key));
+    // Ten standard deviations, and what a rate of 1e-3 takes for seen.
+    assert!((filter.estimated_keys() / 80_000.0 - 1.0).abs() < 0.01, "{}", filter.estimated_keys());
 }
 
 /// Fixed seeds. Both generations are full, which is the worst case: at all other times there are fewer keys.
 #[test]
 fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
     for (window, rate, filters, probes) in [
-        (20_000u64, 0.5, 20, 100_000u64),
+        (20_000u64, 0.5f64, 20, 100_000u64),
         (20_000, 0.1, 20, 100_000),
         (20_000, 0.01, 40, 200_000),
         (50_000, 1e-3, 40, 1_000_000),
     ] {
-        let (mut rates, mut expected, mut answers) = (Vec::new(), 0.0, vec![false; probes as usize]);
+        let (mut rates, mut answers) = (Vec::new(), vec![false; probes as usize]);
+        // One generation has p' / (1 + p').
+        let both_keep = 1.0 - (1.0 - rate).sqrt();
+        let one = BloomFilter::new(window, both_keep / (1.0 + both_keep)).unwrap().expected_fpr(window);
+        let expected = 1.0 - (1.0 - one).powi(2);
         for seed in 0..filters {
             let builder = RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(rate).seed(seed);
             let filter = builder.build().unwrap();
@@ -125,7 +220,6 @@ fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
                 |range: std::ops::Range<u64>| -> Vec<u64> { range.map(|key| key.hash_with(&hasher)).collect() };
             let keys = hashes(0..2 * window);
             filter.insert_hashes(&keys, &mut answers[..keys.len()]);
-            expected = filter.expected_fpr();
             let found = filter.contains_hashes(&hashes(2 * window..2 * window + probes), &mut answers);
             rates.push(found as f64 / probes as f64);
             let measured = found as f64 / probes as f64;
@@ -140,8 +234,6 @@ fn the_rate_is_the_models_and_not_above_the_one_asked_for() {
         assert!(mean >= expected - 4.0 * error, "measured {mean:e} ± {error:e}, model {expected:e}");
         assert!(mean <= rate + 4.0 * error, "measured {mean:e} ± {error:e}, asked for {rate}");
         assert!(error < 0.02 * expected, "too few keys to tell: {mean:e} ± {error:e}");
-        // One generation has p' / (1 + p').
-        let both_keep = 1.0 - (1.0 - rate).sqrt();
         let model = 1.0 - (1.0 / (1.0 + both_keep)).powi(2);
         assert!(expected <= model && expected > 0.97 * model, "{expected} {model}");
     }
@@ -244,7 +336,7 @@ fn a_batch_of_repeats_does_not_make_others_rotate() {
 fn what_a_filter_says_of_itself() {
     let builder = || RotatingBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01);
     let filter = builder().seed(7).build().unwrap();
-    assert_eq!((filter.seed(), filter.window(), filter.false_positive_rate()), (7, 1000, 0.01));
+    assert_eq!((filter.seed(), filter.expected_keys(), filter.false_positive_rate()), (7, Some(1000), Some(0.01)));
     assert_eq!(1u64.hash_with(filter.hasher()), 1u64.hash_with(&KeyHasher::new(7)));
     // Three filters at half the rate, 11.3 bits a key each by tests/data/fpr.csv, and a few blocks' rounding.
     assert!((3.0 * 1410.0..3.0 * 1500.0).contains(&(filter.memory_bytes() as f64)), "{}", filter.memory_bytes());

@@ -174,7 +174,7 @@ fn what_a_filter_says_of_itself() {
         assert_eq!((filter.kernel(), filter.seed(), filter.stages().len()), (kernel, 7, 4));
         assert!(filter.stages().iter().all(|stage| (stage.kernel(), stage.seed()) == (kernel, 7)));
         assert_eq!(1u64.hash_with(filter.hasher()), 1u64.hash_with(&KeyHasher::new(7)));
-        assert_eq!(filter.false_positive_rate(), 0.01);
+        assert_eq!(filter.false_positive_rate(), Some(0.01));
         let memory: usize = filter.stages().iter().map(BloomFilter::memory_bytes).sum();
         assert_eq!(filter.memory_bytes(), memory);
         let copy = filter.clone();
@@ -254,7 +254,7 @@ fn measured(first: u64, rate: f64, keys: u64, filters: u64, probes: u64) -> (f64
         let hasher = KeyHasher::new(seed);
         let hashes_of = |range: Range<u64>| -> Vec<u64> { range.map(|key| key.hash_with(&hasher)).collect() };
         filter.insert_hashes(&hashes_of(0..keys), &mut answers[..keys as usize]).unwrap();
-        expected += filter.expected_fpr() / filters as f64;
+        expected += filter.estimated_fpr() / filters as f64;
         let found = filter.contains_hashes(&hashes_of(keys..keys + probes), &mut answers[..probes as usize]);
         rates.push(found as f64 / probes as f64);
     }

@@ -53,7 +53,7 @@ fn no_error_prints_a_seed() {
     let mut filter: BloomFilter = size(BloomFilter::builder()).build().unwrap();
     let other: BloomFilter = size(BloomFilter::builder()).seed(SEED + 1).build().unwrap();
     let error = filter.union(&other).unwrap_err();
-    debug(error, &["Seed"]);
+    debug(&error, &["Seed"]);
     debug(format_args!("{error}"), &["seed"]);
 }
 
@@ -79,5 +79,8 @@ fn no_frontier_prints_its_seed() {
 #[cfg(feature = "variants")]
 #[test]
 fn no_variant_prints_its_seed() {
-    debug(bloomline::variants::ClassicBloomFilter::new(1000, 0.01).unwrap().with_seed(SEED), &["ClassicBloomFilter"]);
+    debug(
+        bloomline::variants::ClassicBloomFilter::builder().memory(64).probes(7).seed(SEED).build().unwrap(),
+        &["ClassicBloomFilter"],
+    );
 }

@@ -1,7 +1,7 @@
 //! Queries of selected rows: the rows that are left are those that were selected and that single calls find.
 
 use bloomline::{
-    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, Kernel, Key, KeyHasher, ScalableBloomFilter,
+    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, Hashes, Kernel, Key, KeyHasher, ScalableBloomFilter,
 };
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -24,17 +24,17 @@ macro_rules! check {
         assert_eq!(filter.prune_bitmap(keys, &mut bitmap), count);
         assert_eq!(bitmap, expected);
         let mut bitmap = $bitmap.clone();
-        assert_eq!(filter.prune_bitmap_by_hashes(&hashes, &mut bitmap), count);
+        assert_eq!(filter.prune_bitmap(&Hashes(&hashes), &mut bitmap), count);
         assert_eq!(bitmap, expected);
 
         let mut expected: Vec<u32> = $indices.clone();
         expected.retain(|&row| filter.contains(&keys[row as usize]));
         let mut indices = $indices.clone();
-        filter.prune_indices(keys, &mut indices);
-        assert_eq!(indices, expected);
-        let mut indices = $indices.clone();
-        filter.prune_indices_by_hashes(&hashes, &mut indices);
-        assert_eq!(indices, expected);
+        let left = filter.prune_indices(keys, &mut indices);
+        assert_eq!(indices[..left], expected);
+        let mut indices: Vec<usize> = $indices.iter().map(|&row| row as usize).collect();
+        let left = filter.prune_indices(&Hashes(&hashes), &mut indices);
+        assert!(indices[..left].iter().map(|&row| row as u32).eq(expected));
     }};
 }
 
@@ -111,7 +111,7 @@ fn rows_that_are_not_selected_are_not_asked_for() {
     let mut bitmap = [0, !0 << 36];
     assert_eq!(filter.prune_bitmap(&keys, &mut bitmap), 0);
     assert_eq!(bitmap, [0, 0]);
-    filter.prune_indices(&keys, &mut Vec::new());
+    assert_eq!(filter.prune_indices(&keys, &mut [0u32; 0]), 0);
 }
 
 /// The message of a panic.
@@ -128,9 +128,9 @@ fn a_bitmap_of_another_length_and_an_index_without_a_row_panic() {
         let message = format!("a batch of {rows} keys needs a bitmap of {} words, not {words}", rows.div_ceil(64));
         let mut bitmap = vec![!0; words];
         assert_eq!(panics(|| _ = filter.prune_bitmap(&keys, &mut bitmap)), message);
-        assert_eq!(panics(|| _ = filter.prune_bitmap_by_hashes(&keys, &mut bitmap)), message);
+        assert_eq!(panics(|| _ = filter.prune_bitmap(&Hashes(&keys), &mut bitmap)), message);
         assert_eq!(panics(|| _ = scalable.prune_bitmap(&keys, &mut bitmap)), message);
-        assert_eq!(panics(|| _ = scalable.prune_bitmap_by_hashes(&keys, &mut bitmap)), message);
+        assert_eq!(panics(|| _ = scalable.prune_bitmap(&Hashes(&keys), &mut bitmap)), message);
         assert!(bitmap.iter().all(|&word| word == !0));
     }
     // The index without a row stands behind a whole portion.
@@ -138,11 +138,15 @@ fn a_bitmap_of_another_length_and_an_index_without_a_row_panic() {
     indices.extend([3, 1]);
     let before = indices.clone();
     let message = "no key at index 3: the batch has 3 keys, so give indices below 3";
+    assert_eq!(
+        panics(|| _ = filter.prune_indices(&[1u64], &mut [0, -1])),
+        "an index is negative or too large: give indices below 1"
+    );
     let (keys, hashes) = ([1u64, 2, 3], [1, 2, 3]);
-    assert_eq!(panics(|| filter.prune_indices(&keys, &mut indices)), message);
-    assert_eq!(panics(|| filter.prune_indices_by_hashes(&hashes, &mut indices)), message);
-    assert_eq!(panics(|| scalable.prune_indices(&keys, &mut indices)), message);
-    assert_eq!(panics(|| scalable.prune_indices_by_hashes(&hashes, &mut indices)), message);
+    assert_eq!(panics(|| _ = filter.prune_indices(&keys, &mut indices)), message);
+    assert_eq!(panics(|| _ = filter.prune_indices(&Hashes(&hashes), &mut indices)), message);
+    assert_eq!(panics(|| _ = scalable.prune_indices(&keys, &mut indices)), message);
+    assert_eq!(panics(|| _ = scalable.prune_indices(&Hashes(&hashes), &mut indices)), message);
     assert_eq!(indices, before);
 }
 
@@ -158,10 +162,10 @@ fn a_panic_names_the_caller() {
     let filter = BloomFilter::new(1000, 0.01).unwrap();
     let scalable = ScalableBloomFilter::new(1000, 0.01).unwrap();
     let calls: [&dyn Fn(); 4] = [
-        &|| filter.prune_indices(&[1u64], &mut vec![1]),
-        &|| scalable.prune_indices_by_hashes(&[1], &mut vec![1]),
+        &|| _ = filter.prune_indices(&[1u64], &mut [1]),
+        &|| _ = scalable.prune_indices(&Hashes(&[1]), &mut [1]),
         &|| _ = filter.prune_bitmap(&[1u64], &mut []),
-        &|| _ = scalable.prune_bitmap_by_hashes(&[1], &mut []),
+        &|| _ = scalable.prune_bitmap(&Hashes(&[1]), &mut []),
     ];
     for call in calls {
         panics(call);

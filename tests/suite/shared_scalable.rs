@@ -43,7 +43,7 @@ proptest! {
             prop_assert_eq!(&found, &expected);
             prop_assert!(all.iter().zip(expected).all(|(key, found)| filter.contains(key) == found));
             prop_assert_eq!((filter.keys(), filter.memory_bytes()), (sequential.keys(), sequential.memory_bytes()));
-            prop_assert_eq!(filter.expected_fpr(), sequential.expected_fpr());
+            prop_assert_eq!(filter.estimated_fpr(), sequential.estimated_fpr());
             if i % 2 == 0 {
                 filter = ScalableBloomFilter::from(filter).into();
             }
@@ -134,7 +134,7 @@ fn racing_batches_keep_the_rate() {
             let (capacity, keys) = ((100u64 << i) as f64, stage.estimated_keys());
             assert!(keys < capacity + 2.0 * capacity.sqrt(), "stage {i}: {keys} keys of {capacity}");
         }
-        assert!(frozen.current_fpr() < 0.01 && frozen.expected_fpr() < 0.01);
+        assert!(frozen.current_fpr() < 0.01 && frozen.estimated_fpr() < 0.01);
     }
 }
 

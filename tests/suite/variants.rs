@@ -1,8 +1,9 @@
 //! Every layout: no key is lost, the rate is the model's, files come back.
 
+use super::layout::Layout;
 use bloomline::variants::{
-    AtomicClassicBloomFilter, ClassicBloomFilter, CountingBloomFilter, Layout, RegisterBloomFilter,
-    SplitBlockBloomFilter, TwoBlockBloomFilter,
+    AtomicClassicBloomFilter, ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter,
+    TwoBlockBloomFilter,
 };
 use bloomline::{BloomFilter, BuildError, FileErrorKind, Key, KeyHasher, MergeError};
 use proptest::prelude::*;
@@ -24,6 +25,26 @@ macro_rules! for_each_layout {
 fn hashes(keys: std::ops::Range<u64>) -> Vec<u64> {
     let hasher = KeyHasher::new(0);
     keys.map(|key| key.hash_with(&hasher)).collect()
+}
+
+/// The rate of the bits as they are is the share of random hashes that pass, whatever was inserted.
+fn current_rate_is_the_measured<L: Layout>(bytes: usize, keys: u64) {
+    let mut filter = L::for_memory(bytes, keys).unwrap();
+    filter.insert_hashes(&hashes(0..keys), &mut vec![false; keys as usize]);
+    let others = hashes(1 << 32..(1 << 32) + 400_000);
+    let passed = filter.contains_hashes(&others, &mut vec![false; others.len()]);
+    let (rate, measured) = (filter.current_fpr(), passed as f64 / others.len() as f64);
+    let sigma = (rate * (1.0 - rate) / others.len() as f64).sqrt();
+    // Five sigma: a sound build fails for one in two million seeds, and the seed is fixed.
+    assert!((measured - rate).abs() < 5.0 * sigma, "{}, {keys} keys: {measured:e}, {rate:e}", L::NAME);
+    assert!(rate > 0.001 && rate < 0.99, "{}: {rate}", L::NAME);
+}
+
+#[test]
+fn the_current_rate_is_the_measured_one() {
+    for keys in [6000, 10_000, 20_000] {
+        for_each_layout!(current_rate_is_the_measured, 10_048, keys);
+    }
 }
 
 /// Inserts the hashes in batches cut at `cut`, and one by one into a second filter: answers and bits agree with each
@@ -146,13 +167,13 @@ fn every_number_of_probes_has_its_rate() {
         check(ClassicBloomFilter::with_bits(8 * KEYS, probes).unwrap());
     }
     for probes in 2..=10 {
-        check(RegisterBloomFilter::with_probes(bytes, probes).unwrap());
+        check(RegisterBloomFilter::builder().memory(bytes).probes(probes).build().unwrap());
     }
     for probes in [8, 16, 24, 32] {
-        check(TwoBlockBloomFilter::with_probes(bytes, probes).unwrap());
+        check(TwoBlockBloomFilter::builder().memory(bytes).probes(probes).build().unwrap());
     }
     for probes in [4, 8, 16] {
-        check(CountingBloomFilter::with_probes(4 * bytes, probes).unwrap());
+        check(CountingBloomFilter::builder().memory(4 * bytes).probes(probes).build().unwrap());
     }
 }
 
@@ -283,7 +304,7 @@ fn a_union_has_the_keys_of_both() {
         };
     }
     for_each_variant!(check);
-    let seeded = ClassicBloomFilter::new(10, 0.1).unwrap().with_seed(1);
+    let seeded = ClassicBloomFilter::builder().expected_keys(10).false_positive_rate(0.1).seed(1).build().unwrap();
     let merged = ClassicBloomFilter::new(10, 0.1).unwrap().union(&seeded);
     assert_eq!(merged, Err(MergeError::Seed));
     let [mut a, b] = [100, 101].map(|bits| ClassicBloomFilter::with_bits(bits, 1).unwrap());
@@ -361,7 +382,7 @@ proptest! {
         groups in 1..20usize,
         probes in prop::sample::select(vec![4, 8, 16]),
     ) {
-        let mut filter = CountingBloomFilter::with_probes(128 * groups, probes).unwrap();
+        let mut filter = CountingBloomFilter::builder().memory(128 * groups).probes(probes).build().unwrap();
         let empty = filter.clone();
         let mut counts: HashMap<u16, u32> = HashMap::new();
         let mut stuck = false;
@@ -403,7 +424,7 @@ proptest! {
 
 #[test]
 fn counters_stay_at_fifteen() {
-    let mut filter = CountingBloomFilter::with_probes(1 << 16, 8).unwrap();
+    let mut filter = CountingBloomFilter::builder().memory(1 << 16).probes(8).build().unwrap();
     (0..14).for_each(|_| _ = filter.insert("a"));
     assert_eq!(filter.count_at_most("a"), 14);
     (0..14).for_each(|_| assert!(filter.remove("a")));
@@ -413,7 +434,8 @@ fn counters_stay_at_fifteen() {
     (0..40).for_each(|_| assert!(filter.remove("a")));
     assert_eq!(filter.count_at_most("a"), 15);
     // Sums stop there too.
-    let [mut ours, mut theirs] = [(); 2].map(|()| CountingBloomFilter::with_probes(1 << 16, 8).unwrap());
+    let [mut ours, mut theirs] =
+        [(); 2].map(|()| CountingBloomFilter::builder().memory(1 << 16).probes(8).build().unwrap());
     (0..7).for_each(|_| _ = ours.insert("a"));
     (0..8).for_each(|_| _ = theirs.insert("a"));
     ours.union(&theirs).unwrap();
@@ -426,7 +448,7 @@ fn counters_stay_at_fifteen() {
 #[test]
 fn the_split_block_is_that_of_other_writers() {
     let [text, numbers] =
-        [&include_bytes!("../data/parquet-text.bitset")[..], include_bytes!("data/parquet-int64.bitset")];
+        [&include_bytes!("../data/parquet-text.bitset")[..], include_bytes!("../data/parquet-int64.bitset")];
     let mut filter = SplitBlockBloomFilter::with_bitset_bytes(text.len()).unwrap();
     (0..40).for_each(|i| _ = filter.insert(&format!("key {i}")));
     assert_eq!(filter.to_bitset(), text);
@@ -512,16 +534,16 @@ fn bits_are_those_of_the_specification() {
     }
     for probes in 1..=32 {
         check!(ClassicBloomFilter::with_bits(1001, probes), probes);
-        check!(AtomicClassicBloomFilter::with_bits(1001, probes), probes);
+        check!(ClassicBloomFilter::with_bits(1001, probes).map(AtomicClassicBloomFilter::from), probes);
     }
     for probes in 2..=10 {
-        check!(RegisterBloomFilter::with_probes(640, probes), probes);
+        check!(RegisterBloomFilter::builder().memory(640).probes(probes).build(), probes);
     }
     for probes in [8, 16, 24, 32] {
-        check!(TwoBlockBloomFilter::with_probes(640, probes), probes);
+        check!(TwoBlockBloomFilter::builder().memory(640).probes(probes).build(), probes);
     }
     for probes in [4, 8, 16] {
-        check!(CountingBloomFilter::with_probes(640, probes), probes);
+        check!(CountingBloomFilter::builder().memory(640).probes(probes).build(), probes);
     }
     check!(SplitBlockBloomFilter::with_bitset_bytes(352), 8);
 }

@@ -1,11 +1,8 @@
 //! Sets of grams: what a decision needs of a filter.
 
-#[cfg(feature = "std")]
-use bloomline::AtomicScalableBloomFilter;
-use bloomline::{AtomicBloomFilter, BloomFilter, BuildError, ScalableBloomFilter};
-use core::convert::Infallible;
+use bloomline::{BuildError, Filter};
 
-/// A set of hashes: the filters, shared ones by reference, and sets of your own.
+/// A set of hashes: any [`Filter`], a shared one by reference, and sets of your own.
 ///
 /// # Examples
 /// ```
@@ -39,7 +36,7 @@ use core::convert::Infallible;
 /// # Ok::<(), Infallible>(())
 /// ```
 pub trait Set {
-    /// Why a call fails: [`Infallible`] for a filter of one size.
+    /// Why a call fails.
     type Error;
 
     /// `found[i]` = whether `hashes[i]` is in the set; the count of `true`. Both slices have one length.
@@ -55,51 +52,16 @@ pub trait Set {
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Self::Error>;
 }
 
-impl Set for BloomFilter {
-    type Error = Infallible;
-
-    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Infallible> {
-        Ok(Self::contains_hashes(self, hashes, found))
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Infallible> {
-        Ok(Self::insert_hashes(self, hashes, new))
-    }
-}
-
-impl Set for &AtomicBloomFilter {
-    type Error = Infallible;
-
-    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Infallible> {
-        Ok(AtomicBloomFilter::contains_hashes(self, hashes, found))
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Infallible> {
-        Ok(AtomicBloomFilter::insert_hashes(self, hashes, new))
-    }
-}
-
-impl Set for ScalableBloomFilter {
+/// Every filter of the library, and a reference to one that many threads write to.
+impl<F: Filter> Set for F {
+    /// Only filters that grow return errors.
     type Error = BuildError;
 
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, BuildError> {
-        Ok(Self::contains_hashes(self, hashes, found))
+        Ok(Filter::contains_hashes(self, hashes, found))
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
-        Self::insert_hashes(self, hashes, new)
-    }
-}
-
-#[cfg(feature = "std")]
-impl Set for &AtomicScalableBloomFilter {
-    type Error = BuildError;
-
-    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, BuildError> {
-        Ok(AtomicScalableBloomFilter::contains_hashes(self, hashes, found))
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
-        AtomicScalableBloomFilter::insert_hashes(self, hashes, new)
+        Filter::insert_hashes(self, hashes, new)
     }
 }

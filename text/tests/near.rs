@@ -3,11 +3,10 @@
 //! Seeds are fixed, so a test passes always or never. A bound of four standard deviations is one that a sound build passes with
 //! all but one seed in 16,000.
 
-use bloomline::{BloomFilter, KeyHasher};
+use bloomline::{BloomFilter, BuildError, KeyHasher};
 use bloomline_text::near::{self, Near, NearError, Scratch};
 use bloomline_text::{Set, words};
 use std::collections::{BTreeSet, HashSet};
-use std::convert::Infallible;
 
 /// SplitMix64.
 struct Random(u64);
@@ -511,6 +510,6 @@ fn shared_filters_are_sets_too() {
     let near = Near::new(0.8).unwrap();
     let seen = bloomline::AtomicBloomFilter::new(1000, 1e-6).unwrap();
     let bands = hash(near, seen.hasher(), "a text of some words that is here");
-    let claims: [Result<bool, Infallible>; 2] = [near::claim(&mut &seen, &bands), near::claim(&mut &seen, &bands)];
+    let claims: [Result<bool, BuildError>; 2] = [near::claim(&mut &seen, &bands), near::claim(&mut &seen, &bands)];
     assert_eq!(claims, [Ok(true), Ok(false)]);
 }

@@ -79,7 +79,7 @@ fn describe(figures: &mut Figures, set: &KeySet) {
     match growing {
         Some(filter) => {
             figures.both("filters", stages.len(), "filters", stages.len());
-            let most = filter.false_positive_rate();
+            let most = filter.false_positive_rate().expect("filters that grow are made for a rate");
             figures.both("rate at most", readable(most), "max_fpr", most);
         }
         None => set.plan().iter().for_each(|plan| capacities(figures, plan, keys)),

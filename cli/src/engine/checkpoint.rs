@@ -269,7 +269,7 @@ impl Checkpoints {
         checkpoints.insert(0, checkpoint);
         checkpoints.truncate(2);
         let contents = self.contents.sealed();
-        let saved = bloomline::replace(&self.path, |mut file| file.write_all(&contents));
+        let saved = bloomline::save_file(&self.path, |mut file| file.write_all(&contents));
         saved.map_err(|source| Error::Create { output: name(&self.path), source })
     }
 

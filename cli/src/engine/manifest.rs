@@ -91,7 +91,7 @@ fn hex(path: &Path) -> Option<String> {
 
 /// Replaces the manifest. It is the old or the new one at every moment.
 pub fn write<'a>(path: &Path, summaries: impl Iterator<Item = Summary<'a>>) -> Result<(), Error> {
-    let written = bloomline::replace(path, |file| {
+    let written = bloomline::save_file(path, |file| {
         let mut writer = BufWriter::new(file);
         for summary in summaries {
             serde_json::to_writer(&mut writer, &summary)?;

@@ -117,8 +117,9 @@ impl Local {
     /// Puts the few keys of a set that was begun for many into one that was begun for few, at the end.
     pub fn settle(&mut self) -> Result<(), BuildError> {
         let Some((few, begun)) = self.few.take().zip(self.growing()) else { return Ok(()) };
-        let builder =
-            ScalableBloomFilter::builder().expected_keys(LEAST).false_positive_rate(begun.false_positive_rate());
+        let builder = ScalableBloomFilter::builder()
+            .expected_keys(LEAST)
+            .false_positive_rate(begun.false_positive_rate().expect("it is made for a rate"));
         let key_name = begun.stages()[0].key_name();
         let mut settled: ScalableBloomFilter = builder.seed(begun.hasher().seed()).key_name(key_name).build()?;
         settled.insert_hashes(&few, &mut vec![false; few.len()])?;
@@ -223,7 +224,7 @@ impl Local {
             first = filter.expected_fpr(in_first.min(keys as u64));
         }
         let more = self.more.as_ref().filter(|_| keys > in_first as f64);
-        first + (1.0 - first) * more.map_or(0.0, ScalableBloomFilter::expected_fpr)
+        first + (1.0 - first) * more.map_or(0.0, ScalableBloomFilter::estimated_fpr)
     }
 
     /// The false-positive rate of the bits as they are. Reads all filters.

@@ -186,8 +186,8 @@ pub fn limit_of_state(
             refused("it grows, and --memory asks for a fixed size".to_owned())
         } else if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
             refused("it grows and is never full".to_owned())
-        } else if size.fpr.is_some_and(|wanted| wanted != rate) {
-            refused(format!("it keeps a false-positive rate of {}", readable(rate)))
+        } else if size.fpr.is_some_and(|wanted| Some(wanted) != rate) {
+            refused(format!("it keeps a false-positive rate of {}", readable(rate.unwrap_or(f64::NAN))))
         } else {
             Ok(None)
         };

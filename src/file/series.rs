@@ -1,0 +1,212 @@
+//! Several filters on a stream: a header of its own, and every one of them as a whole filter.
+
+use super::error::{FileErrorKind, check};
+use super::header::{self, HEADER_BYTES, Magic, ROTATING, SCALABLE, u32_at, u64_at};
+use super::stream::{self, Loaded, Parts, Rest};
+use crate::block::WORDS;
+use crate::format::WORDS4;
+use crate::fpr;
+use crate::growth::{Growth, MAX_STAGES};
+use crate::params::Params;
+use crate::window;
+use std::io::{self, Read, Write};
+
+/// How far a part may pass its rate: other ways to sum up the model's rate round differently.
+const ROUNDING: f64 = 1e-9;
+
+/// The least bytes of a part.
+const PART_BYTES: u64 = 144;
+
+/// What the header of several filters says of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Series {
+    /// The rate of all together.
+    pub(crate) rate: f64,
+    /// The keys of the first stage, or of the window.
+    pub(crate) keys: u64,
+    /// Keys in the last part.
+    pub(crate) in_last: u64,
+    /// A full generation takes more keys.
+    pub(crate) stays_when_full: bool,
+}
+
+/// What a series is of.
+pub(crate) trait Kind {
+    const MAGIC: Magic;
+
+    /// What the fields of the number of parts, and of their keys, are called.
+    const PARTS: &'static str;
+    const KEYS: &'static str;
+
+    /// Whether all parts have the size of the first one.
+    const OF_ONE_SIZE: bool;
+
+    /// Whether so many parts can be of these values.
+    fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind>;
+
+    /// The keys of a part, and the rate that it has with them at most.
+    fn part(series: &Series, parts: usize, part: usize) -> (u64, f64);
+}
+
+/// The stages of a scalable filter.
+pub(crate) struct Scalable;
+
+impl Series {
+    fn growth(&self) -> Growth {
+        Growth { first: self.keys, rate: self.rate }
+    }
+}
+
+impl Kind for Scalable {
+    const MAGIC: Magic = SCALABLE;
+    const PARTS: &'static str = "stages";
+    const KEYS: &'static str = "first";
+    const OF_ONE_SIZE: bool = false;
+
+    fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind> {
+        check(Self::PARTS, parts.into(), (1..=MAX_STAGES as u32).contains(&parts), "1 to 64")?;
+        // A stage is only begun for a key.
+        let keys = u64::from(parts > 1)..=series.growth().capacity(parts as usize - 1);
+        let good = keys.contains(&series.in_last);
+        check("last", series.in_last, good, "1 (0 in the first stage) to what the stage takes")?;
+        check("reserved", series.stays_when_full.into(), !series.stays_when_full, "0")
+    }
+
+    fn part(series: &Series, _: usize, part: usize) -> (u64, f64) {
+        (series.growth().capacity(part), series.growth().rate(part))
+    }
+}
+
+/// The generations of a rotating filter.
+pub(crate) struct Rotating;
+
+impl Kind for Rotating {
+    const MAGIC: Magic = ROTATING;
+    const PARTS: &'static str = "generations";
+    const KEYS: &'static str = "window";
+    const OF_ONE_SIZE: bool = true;
+
+    fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind> {
+        check(Self::PARTS, parts.into(), (2..=window::MOST).contains(&parts), "2 to 64")?;
+        let most = window::keys_of_one(series.keys, parts);
+        check("last", series.in_last, series.in_last <= most, "0 to what a generation takes")
+    }
+
+    fn part(series: &Series, parts: usize, _: usize) -> (u64, f64) {
+        let asked = parts as u32;
+        (window::keys_of_one(series.keys, asked), window::rate_of_one(series.rate, asked))
+    }
+}
+
+struct Header {
+    parts: usize,
+    series: Series,
+    /// Bytes of the whole file.
+    length: u64,
+}
+
+impl Header {
+    fn encode<K: Kind>(&self) -> [u8; HEADER_BYTES] {
+        let Series { rate, keys, in_last, stays_when_full } = self.series;
+        let mut header = [0; HEADER_BYTES];
+        // At most 64.
+        header[12..16].copy_from_slice(&(self.parts as u32).to_le_bytes());
+        header[16..24].copy_from_slice(&rate.to_bits().to_le_bytes());
+        header[24..32].copy_from_slice(&keys.to_le_bytes());
+        header[32..40].copy_from_slice(&in_last.to_le_bytes());
+        header[40..48].copy_from_slice(&self.length.to_le_bytes());
+        header[48..52].copy_from_slice(&u32::from(stays_when_full).to_le_bytes());
+        header::seal(header, K::MAGIC)
+    }
+
+    /// `header` is shorter than [`HEADER_BYTES`] if the data are.
+    fn decode<K: Kind>(header: &[u8]) -> Result<Self, FileErrorKind> {
+        let header = header::sealed(header, K::MAGIC)?;
+        let (parts, when_full, reserved) = (u32_at(header, 12), u32_at(header, 48), u32_at(header, 52));
+        let [rate, keys, in_last, length] = [16, 24, 32, 40].map(|place| u64_at(header, place));
+        check("when full", when_full.into(), when_full <= 1, "0 or 1")?;
+        let series = Series { rate: f64::from_bits(rate), keys, in_last, stays_when_full: when_full == 1 };
+        check("rate", rate, series.rate > 0.0 && series.rate < 1.0, "the bits of a double between 0 and 1")?;
+        check(K::KEYS, keys, keys > 0, "at least 1")?;
+        K::check(&series, parts)?;
+        let parts = parts as usize;
+        let least = HEADER_BYTES as u64 + PART_BYTES * parts as u64;
+        check("length", length, length >= least, "at least 64 and 144 for each part")?;
+        check("reserved", reserved.into(), reserved == 0, "0")?;
+        Ok(Self { parts, series, length })
+    }
+}
+
+/// Bytes of the file of a filter of these parts.
+pub(crate) fn bytes<'a, W: 'a>(parts: impl Iterator<Item = Parts<'a, W>>) -> u64 {
+    HEADER_BYTES as u64 + parts.map(|part| part.file_bytes()).sum::<u64>()
+}
+
+/// Writes the parts and flushes the writer.
+pub(crate) fn write<'a, K: Kind, W: Iterator<Item = [u64; WORDS]> + 'a>(
+    _: &K,
+    series: Series,
+    parts: impl ExactSizeIterator<Item = Parts<'a, W>> + Clone,
+    mut writer: impl Write,
+) -> io::Result<()> {
+    let length = bytes(parts.clone());
+    writer.write_all(&Header { parts: parts.len(), series, length }.encode::<K>())?;
+    for part in parts {
+        stream::write(&WORDS4, part, &mut writer)?;
+    }
+    Ok(())
+}
+
+/// Reads them, of `length` bytes where that is known beforehand.
+pub(crate) fn read<K: Kind>(
+    _: &K,
+    mut reader: impl Read,
+    length: Option<u64>,
+) -> Result<(Series, Vec<Loaded>), FileErrorKind> {
+    let mut bytes = [0; HEADER_BYTES];
+    let have = stream::read_full(&mut reader, &mut bytes)?;
+    let header = Header::decode::<K>(&bytes[..have])?;
+    if let Some(have) = length {
+        stream::check_length(header.length, have)?;
+    }
+    let mut rest = Rest { reader, have: HEADER_BYTES as u64, want: header.length };
+    let mut parts: Vec<Loaded> = Vec::new();
+    for part in 0..header.parts {
+        let first = parts.first().map(|first| first.params);
+        let loaded = read_part::<K>(&mut rest, &header, part, first, length.is_some()).map_err(|kind| match kind {
+            // These are about the whole file.
+            FileErrorKind::Truncated { .. } | FileErrorKind::Io(_) => kind,
+            kind => FileErrorKind::Stage { stage: part, kind: Box::new(kind) },
+        })?;
+        parts.push(loaded);
+    }
+    check("length", header.length, rest.have == header.length, "that of the header and all parts")?;
+    Ok((header.series, parts))
+}
+
+/// Reads a part, whose geometry must keep what the header promises. It need not be the one that this build would
+/// choose: the format does not depend on how a size is searched for.
+fn read_part<K: Kind>(
+    rest: &mut Rest<impl Read>,
+    header: &Header,
+    part: usize,
+    first: Option<Params>,
+    vouched: bool,
+) -> Result<Loaded, FileErrorKind> {
+    let mut bytes = [0; HEADER_BYTES];
+    rest.fill(&mut bytes)?;
+    let head = header::decode(&WORDS4, &bytes)?;
+    let params = &head.params;
+    let blocks = params.blocks as u64;
+    let first = first.unwrap_or(*params);
+    check("seed", params.seed, params.seed == first.seed, "that of the first part")?;
+    let same = (params.blocks, params.probes) == (first.blocks, first.probes);
+    check("blocks", blocks, same || !K::OF_ONE_SIZE, "those of the first part, with as many probes")?;
+    let after = head.file_bytes() - HEADER_BYTES as u64 + PART_BYTES * (header.parts - 1 - part) as u64;
+    check("blocks", blocks, after <= rest.want.saturating_sub(rest.have), "as many as the length has room for")?;
+    let (keys, most) = K::part(&header.series, header.parts, part);
+    let good = fpr::rate(blocks, params.probes, keys) <= most * (1.0 + ROUNDING);
+    check("blocks", blocks, good, "as many as keep the rate of the part with its keys")?;
+    let head = stream::read_fields(rest, head)?;
+    stream::read_body(rest, head, vouched)
+}
