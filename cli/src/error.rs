@@ -49,6 +49,7 @@ errors! {
     NoMemory { bytes: usize } => "the system has no {bytes} bytes of memory for the filter; choose a larger rate -p, or a smaller -n or --memory";
     Full { line: String, keys: u64, fpr: f64 } => "stopped at {line}: the filter is full with {keys} distinct lines, at a false-positive rate of {fpr}; make it larger with -n or --memory, or let it grow with --when-full grow";
     Exact { source: io::Error } => "cannot keep the hashes of --exact in a temporary file: {source}; set TMPDIR to another folder";
+    Spool { source: io::Error } => "cannot keep the hashes of lines that cannot be read again in a temporary file: {source}; set TMPDIR to another folder, or fix the size with -n and --when-full warn";
     Thread { source: io::Error } => "cannot start a thread: {source}; ask for fewer with -j";
 
     Load { error: FileError } => "cannot load the filter {}: {}", name(error), error.kind();
@@ -56,7 +57,7 @@ errors! {
     OtherKeys { filter: PathBuf, has: String, asked: String } => "cannot use the filter {filter:?}: its keys are \"{has}\", and these options ask for \"{asked}\"; give the key options that it was made with, or choose another filter";
     Merge { into: PathBuf, filter: PathBuf, source: MergeError } => "cannot merge {filter:?} into {into:?}: {source}";
     MergeKeys { into: PathBuf, filter: PathBuf, ours: String, theirs: String } => "cannot merge {filter:?} into {into:?}: their keys are \"{theirs}\" and \"{ours}\"; merge only filters that were made with the same key options";
-    MergeScalable { filter: PathBuf } => "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged; build it with -n for the keys of all, and --when-full warn";
+    MergeScalable { filter: PathBuf } => "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged, as build makes them; begin a state with --when-full warn if it is to be merged";
 
     Overwrite { input: String, output: String } => "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file, or leave this one out of a directory with --glob '!NAME'";
     Locked { file: String } => "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";
@@ -70,6 +71,7 @@ errors! {
     Below { first: String, second: String, output: String } => "cannot write to {output}: it would be the output of {first}, and a folder for that of {second}; name inputs whose outputs have names of their own, or run them apart";
     Nameless { input: String } => "cannot write the lines of {input} to a folder: only regular files have outputs of their own; write to one file with -o";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
+    Dangling { output: String } => "cannot write to {output}: it is a link that leads to no file; remove it, or choose another output";
     ForeignOutput { output: String, ending: String } => "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz or .bz2, or another ending for plain lines";
     OtherCoding { output: String, ending: &'static str, asked: String } => "cannot write to {output} with --compress {asked}: its name ends as that of a .{ending} file does; choose another name, or leave out --compress";
     Terminal { output: String } => "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";

@@ -87,6 +87,10 @@ pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Origin
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(Error::NotRegular { output: output.clone() }),
         Ok(metadata) => Origin::new(output.clone(), &metadata).check_apart(inputs, []),
+        // It would be replaced by a file.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
+            Err(Error::Dangling { output: output.clone() })
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(Error::Create { output: output.clone(), source }),
     }?;

@@ -5,6 +5,7 @@ use crate::figures::readable_count;
 use crate::input::inputs::Input;
 use crate::seen::tally::Tally;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
+use std::env;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -33,6 +34,8 @@ impl Progress {
     /// Of the work on these inputs; `read` counts their bytes.
     pub fn new(inputs: &[Input], read: Arc<AtomicU64>, quiet: bool, to_stdout: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal() && !(to_stdout && io::stdout().is_terminal());
+        // Nor could it be removed from one that has no commands.
+        let shown = shown && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
         // A bar that is wider than the screen could not be removed from it.
         let shown = shown && usize::from(bar::columns()) >= BAR;
         let bar = shown.then(|| {
@@ -42,7 +45,9 @@ impl Progress {
                 Some(bytes) => (ProgressBar::new(bytes), "{bar:10} {wide_msg}"),
                 None => (ProgressBar::new_spinner(), "{spinner} {wide_msg}"),
             };
-            bar.with_style(ProgressStyle::with_template(style).expect("the template is right"))
+            // Every terminal has these signs.
+            let style = ProgressStyle::with_template(style).expect("the template is right");
+            bar.with_style(style.progress_chars("#>-").tick_chars("-\\|/ "))
         });
         bar.iter().for_each(bar::begin);
         let now = Instant::now();

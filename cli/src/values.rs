@@ -85,6 +85,11 @@ pub fn count(text: &str) -> Result<u64, String> {
     })
 }
 
+/// The seed of a hash.
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("not a whole number from 0 to {}", u64::MAX))
+}
+
 /// A size from one block of a filter to what a process can address.
 pub fn size(text: &str) -> Result<usize, String> {
     const LEAST: usize = 64;

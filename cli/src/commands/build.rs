@@ -32,7 +32,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let list = reading.files_from.as_deref().map(Origin::of);
     files::check_target(&options.output, inputs.found.iter().map(|input| &input.origin).chain(&list))?;
     let _lock = Lock::of(&options.output, options.wait)?;
-    // A number of lines that is estimated too low has them read again, so that the file has one filter of the right size.
+    // A number of lines that is too low has them read again, so that the file has one filter of the right size.
     let again: io::Result<Vec<Input>> = inputs.found.iter().map(Input::again).collect();
     let again = again.map(|found| Inputs {
         found,
@@ -41,20 +41,25 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         read: inputs.read.clone(),
         ..inputs
     });
-    let (set, limit) = sizing::of_build(options, &inputs.found)?;
+    let (set, limit, unknown) = sizing::of_build(options, &inputs.found)?;
     let mut tally = Tally::new(&set, limit, "lines", "key", options.quiet);
     tally.begin(&set);
     inputs.left_out.iter().for_each(|why| tally.leave_out(why));
     let mut work = work(options, inputs, set, tally)?;
-    if let Err(error) = save(options, &work) {
-        let Error::Outgrown = error else { return Err(error) };
+    if unknown || work.seen.look().set.is_outgrown() {
         let counts = locked(&work.tally).counts.clone();
-        let set = sizing::of_counted(options, counts.inserted)?;
-        let tally = Tally::new(&set, None, "lines", "key", true);
-        work = self::work(options, again.map_err(|source| Error::Again { source })?, set, tally)?;
-        locked(&work.tally).counts.left_out = counts.left_out;
-        save(options, &work)?;
+        let mut set = sizing::of_counted(options, counts.inserted.max(1))?;
+        let spool = work.seen.write().set.take_spool();
+        if let Some(spool) = spool {
+            set.insert_spool(spool)?;
+            work.seen.write().set = set;
+        } else {
+            let tally = Tally::new(&set, None, "lines", "key", true);
+            work = self::work(options, again.map_err(|source| Error::Again { source })?, set, tally)?;
+            locked(&work.tally).counts.left_out = counts.left_out;
+        }
     }
+    save(options, &work)?;
     let tally = locked(&work.tally);
     if let Some(format) = options.stats {
         let set = &work.seen.look().set;
@@ -90,7 +95,6 @@ fn work(options: &BuildOptions, inputs: Inputs, set: KeySet, tally: Tally) -> Re
 fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
     let set = &mut work.seen.write().set;
     set.fix();
-    set.settle()?;
     let plan = &mut locked(&work.tally).plan;
     *plan = plan.or(set.plan());
     if !options.append && !options.no_shrink {

@@ -38,8 +38,8 @@ const ESCAPE: &str = "in the names of a JSON pointer, write \"~0\" for \"~\" and
 #[derive(Debug, PartialEq)]
 pub struct Unreadable {
     message: String,
-    /// In bytes, from 1.
-    column: usize,
+    /// In bytes, from 1. `None` if nothing is there to point to.
+    column: Option<usize>,
 }
 
 impl FromStr for Pointer {
@@ -78,17 +78,27 @@ impl fmt::Display for Pointer {
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot read JSON: {} at column {}", self.message, self.column)
+        write!(f, "cannot read JSON: {}", self.message)?;
+        self.column.map_or(Ok(()), |column| write!(f, " at column {column}"))
     }
 }
 
 impl Unreadable {
     /// An error in a part of a document.
     fn new(error: &serde_json::Error, part: &str, document: &str) -> Self {
+        if document.trim_ascii().is_empty() {
+            return Self { message: "the line is blank".to_owned(), column: None };
+        }
         let text = error.to_string();
         let suffix = format!(" at line {} column {}", error.line(), error.column());
         let offset = part.as_ptr().addr() - document.as_ptr().addr();
-        Self { message: text.strip_suffix(&suffix).unwrap_or(&text).to_owned(), column: offset + error.column() }
+        let message = match text.strip_suffix(&suffix).unwrap_or(&text) {
+            "unexpected end of hex escape" | "lone leading surrogate in hex escape" => {
+                "half of a surrogate pair stands alone"
+            }
+            message => message,
+        };
+        Self { message: message.to_owned(), column: Some(offset + error.column()) }
     }
 }
 
@@ -471,13 +481,15 @@ mod tests {
             (r#"{"a":1,b:2}"#, 8),
             (r#"{"a":1,"b" 2}"#, 12),
             (r#"{"a":1,"b":"\x"}"#, 14),
-            ("", 0),
             ("text", 2),
         ] {
             for pointer in ["/a", "/c", "/a/b", ""] {
                 let error = key(pointer, document).unwrap_err();
-                assert_eq!(error.column, column, "{pointer:?} {document:?} {error}");
+                assert_eq!(error.column, Some(column), "{pointer:?} {document:?} {error}");
             }
+        }
+        for document in ["", " \t"] {
+            assert_eq!(key("/a", document).unwrap_err().to_string(), "cannot read JSON: the line is blank");
         }
         for document in ["{\"a\":1,\"b\":\"\n\"}", r#"{"a":1,}"#, r#"["#, r#"{"a":1,"b":"\u12"}"#, "\u{feff}{}", "'a'"]
         {
@@ -491,7 +503,7 @@ mod tests {
     fn errors_tell_the_column_of_the_document() {
         let error = key("/a/b", r#"{"c":"\ud800","a": {"b":"x\ud800y"}}"#).unwrap_err();
         // A surrogate must be followed by the escape of another: "y", the 33rd byte, is not one.
-        assert_eq!(error.column, 33, "{error}");
+        assert_eq!(error.column, Some(33), "{error}");
         let text = error.to_string();
         assert!(text.starts_with("cannot read JSON: ") && text.ends_with(" at column 33"), "{text}");
         assert!(!text.contains("line"), "{text}");

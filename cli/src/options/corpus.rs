@@ -6,6 +6,7 @@ use crate::options::{ReadOptions, RunOptions, SizeOptions, WhenFull};
 use crate::values::{rate, share};
 use bloomline_text::near::Near;
 use bloomline_text::{By, Claim, Rules};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ To decontaminate, first put the test sets into a filter, and then remove what it
     "False-positive rate of a gram [default: 0.01, with --ngram 0 1e-6]\n\nIt holds once the expected grams are in. With --ngram 0 it \
      is the rate of a unit, and with --near of a document."
 )))]
-#[command(mut_arg("when_full", |arg| arg.help("Warn or grow when it is full").long_help(
+#[command(mut_arg("when_full", |arg| arg.value_parser(when_full()).help("Warn or grow when it is full").long_help(
     "Warn or grow when it is full.\n\nBy default it grows, and warns if --memory or --max-fpr is given."
 )))]
 #[command(mut_arg("on_error", |arg| arg.long_help(
@@ -63,7 +64,7 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "N", help_heading = "Duplicates")]
     ngram: Option<usize>,
 
-    /// Keep units of fewer words than this [default: 13]
+    /// Keep units of fewer words than this [default: 13, at most --ngram]
     ///
     /// A unit of at least so many words, but fewer than those of --ngram, is one gram.
     #[arg(long, value_name = "WORDS", help_heading = "Duplicates")]
@@ -163,6 +164,12 @@ enum Like {
     C4,
 }
 
+/// What can be done with grams when a filter is full.
+fn when_full() -> impl TypedValueParser<Value = WhenFull> {
+    let values = [WhenFull::Warn, WhenFull::Grow].map(|when| when.to_possible_value().expect("none is skipped"));
+    PossibleValuesParser::new(values).map(|text| WhenFull::from_str(&text, false).expect("it is possible"))
+}
+
 impl CorpusOptions {
     /// Makes of the options what they mean together.
     pub fn resolve(&mut self) -> Result<(), clap::Error> {
@@ -181,8 +188,12 @@ impl CorpusOptions {
                  --drop-document",
             );
         }
-        if self.run.when_full == Some(WhenFull::Stop) {
-            return conflict("--when-full stop is for lines; choose warn or grow");
+        if let Some(min_ngram) = self.min_ngram.filter(|min_ngram| *min_ngram > rule.text.ngram) {
+            let ngram = rule.text.ngram;
+            return conflict(&format!(
+                "--min-ngram {min_ngram} is above --ngram {ngram}, and units of fewer words would be kept whatever their grams are: give \
+                 at most {ngram}"
+            ));
         }
         if self.verify && (self.run.is_side_by_side() || rule.text.claim == Claim::Gram) {
             return conflict(
@@ -229,7 +240,7 @@ impl CorpusOptions {
                 _ => By::Paragraph,
             },
             ngram,
-            min_ngram: self.min_ngram.unwrap_or(if is(Like::Bff) { 5 } else { 13 }),
+            min_ngram: self.min_ngram.unwrap_or(if is(Like::Bff) { 5 } else { 13 }.min(ngram)),
             threshold: self.threshold.unwrap_or(if claims_grams { 1.0 } else { 0.8 }),
             at_least: self.at_least || claims_grams,
             drop_document: self.drop_document,

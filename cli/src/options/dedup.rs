@@ -17,13 +17,13 @@ pub struct RunOptions {
     ///
     /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024. The rate is that of -p.
     /// Without -p it is the best for the keys of the inputs, if their number can be estimated.
-    #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "expected_keys", help_heading = "Filter")]
+    #[arg(short, long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true, conflicts_with = "expected_keys", help_heading = "Filter")]
     pub memory: Option<usize>,
 
     /// Rate at which a filter that does not grow is full [default: -p]
     ///
     /// It is a false-positive rate, and at least that of -p.
-    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Filter")]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true, help_heading = "Filter")]
     pub max_fpr: Option<f64>,
 
     /// What to do when it is full.
@@ -182,7 +182,7 @@ pub struct DedupOptions {
     /// With --stats, measure the false-positive rate with SAMPLE keys.
     ///
     /// The keys are not in the filter. The rate is printed with the statistics.
-    #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, help_heading = "Reporting")]
+    #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, allow_negative_numbers = true, help_heading = "Reporting")]
     pub verify: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
 //! Options of the commands that make a filter, or ask one on a server.
 
-use crate::values::{count, rate};
+use crate::values::{count, rate, seed};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -12,19 +12,19 @@ pub struct SizeOptions {
     ///
     /// It is a number such as 5000000, 5M or 5e6, where k, M, G and T are powers of 1000. By default it is the number of lines in
     /// the files, estimated from samples. If the number is too low, the filter grows and keeps its rate.
-    #[arg(short = 'n', long, value_name = "KEYS", value_parser = count)]
+    #[arg(short = 'n', long, value_name = "KEYS", value_parser = count, allow_negative_numbers = true)]
     pub expected_keys: Option<u64>,
 
     /// False-positive rate once the expected lines are in [default: 1e-6]
     ///
     /// It is the chance that a new line is taken for one seen before.
-    #[arg(short = 'p', long, value_name = "RATE", value_parser = rate)]
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub fpr: Option<f64>,
 
     /// Seed of the hash [default: 0, or that of the existing filter]
     ///
     /// Another seed gives other false positives.
-    #[arg(long)]
+    #[arg(long, value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
     /// The rate where the user gives none, if it is another than that of lines.

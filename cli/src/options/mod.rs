@@ -18,6 +18,7 @@ use crate::values::Delimiter;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Large sets of keys in little memory, with Bloom filters.
 #[derive(Parser)]
@@ -37,6 +38,7 @@ impl Cli {
     /// Reads the command line. What clap cannot tell of options that do not fit together is told here.
     pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut cli = Self::try_parse_from(args)?;
+        check_format(&cli.command)?;
         let key = match &mut cli.command {
             Command::Corpus(options) => return options.resolve().map(|()| cli),
             Command::Dedup(options) => &options.key,
@@ -53,6 +55,27 @@ impl Cli {
             }
             _ => Ok(cli),
         }
+    }
+}
+
+/// Refuses the format of statistics in the place of an input.
+fn check_format(command: &Command) -> Result<(), clap::Error> {
+    let (stats, reading) = match command {
+        Command::Dedup(options) => (options.run.stats, &options.reading),
+        Command::Corpus(options) => (options.run.stats, &options.reading),
+        Command::Build(options) => (options.stats, &options.reading),
+        _ => return Ok(()),
+    };
+    let is_format =
+        |path: &&PathBuf| ["json", "text"].iter().any(|format| path.as_os_str() == *format) && !path.exists();
+    match reading.files.iter().find(is_format).filter(|_| stats.is_some()) {
+        Some(path) => {
+            let format = path.display();
+            let message =
+                format!("there is no input \"{format}\"; to choose the format of --stats, give --stats={format}");
+            Err(clap::Error::raw(ErrorKind::ArgumentConflict, message))
+        }
+        None => Ok(()),
     }
 }
 
@@ -133,7 +156,7 @@ Examples:
   bloomline build -p 0.001 -o seen.bloom monday.txt
   bloomline build -n 50000000 --no-shrink -o week.bloom monday.txt
   bloomline build --append -o week.bloom tuesday.txt
-  zcat logs.gz | bloomline build -n 50000000 --when-full warn --stats -o logs.bloom";
+  zcat logs.gz | bloomline build --stats -o logs.bloom";
 
 const CHECK_EXAMPLES: &str = "\
 All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. Give the key \
@@ -172,9 +195,15 @@ Examples:
 pub fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let explanation = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let parts: Vec<&str> = explanation.filter(|line| !line.is_empty()).collect();
-    parts
-        .join(" ")
+    let mut text = String::new();
+    let mut tipped = false;
+    for part in explanation.filter(|line| !line.is_empty()) {
+        // One tip after another.
+        text += if tipped && part.starts_with("tip: ") { "; " } else { " " };
+        tipped |= part.starts_with("tip: ");
+        text += part;
+    }
+    text.trim_start()
         .trim_start_matches("error: ")
         .trim_end_matches("For more information, try '--help'.")
         .trim()

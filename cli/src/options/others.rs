@@ -22,8 +22,8 @@ pub struct BuildOptions {
 
     /// What to do when there are more lines than expected [default: grow].
     ///
-    /// A filter of files grows by reading them again, and stays one filter, which can be merged. What comes by a pipe goes into
-    /// several filters in the file, unless the size is fixed by warn or stop.
+    /// The file has one filter all the same, of the size that the lines need: files are read again, and the hashes of what comes by a
+    /// pipe are kept in a temporary file, with 8 bytes for each distinct line.
     #[arg(long, value_name = "WHAT")]
     pub when_full: Option<WhenFull>,
 
@@ -145,17 +145,17 @@ pub struct PlanOptions {
     /// Number of distinct keys to plan for, such as 5000000, 5M or 5e6.
     ///
     /// k, M, G and T are powers of 1000.
-    #[arg(short = 'n', long, value_name = "KEYS", value_parser = count)]
+    #[arg(short = 'n', long, value_name = "KEYS", value_parser = count, allow_negative_numbers = true)]
     pub expected_keys: Option<u64>,
 
     /// False-positive rate once the expected keys are in
-    #[arg(short = 'p', long, value_name = "RATE", value_parser = rate)]
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
     pub fpr: Option<f64>,
 
     /// Memory for the filter, such as 16M or 1.5GiB.
     ///
     /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024.
-    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    #[arg(short, long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true)]
     pub memory: Option<usize>,
 
     /// Print a table of rates by bits per key and probes

@@ -71,7 +71,7 @@ pub struct ReadOptions {
     pub on_error: OnError,
 
     /// Threads that do all the work [default: the available cores]
-    #[arg(short = 'j', long, value_name = "THREADS", value_parser = value_parser!(u16).range(1..=1024))]
+    #[arg(short = 'j', long, value_name = "THREADS", allow_negative_numbers = true, value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 
     /// Memory for decompressing inputs early [default: 8 MiB a thread]

@@ -1,6 +1,7 @@
 //! A set in memory: a filter of a fixed size, one that grows, or one for an estimate, which grows when more keys come.
 
 use crate::error::Error;
+use crate::seen::spool::Spool;
 use bloomline::{BloomFilter, BuildError, FileErrorKind, KeyHasher, Plan, ScalableBloomFilter};
 use std::path::Path;
 
@@ -22,6 +23,8 @@ pub struct Local {
     more: Option<ScalableBloomFilter>,
     /// The hashes of all keys, as long as they are few, of a set that was begun for many.
     few: Option<Vec<u64>>,
+    /// The hashes of all keys, if they are to be kept.
+    pub spool: Option<Spool>,
 }
 
 struct First {
@@ -41,13 +44,13 @@ struct Estimate {
 
 impl From<BloomFilter> for Local {
     fn from(filter: BloomFilter) -> Self {
-        Self { first: Some(First { filter, estimate: None }), more: None, few: None }
+        Self { first: Some(First { filter, estimate: None }), more: None, few: None, spool: None }
     }
 }
 
 impl From<ScalableBloomFilter> for Local {
     fn from(filter: ScalableBloomFilter) -> Self {
-        Self { first: None, more: Some(filter), few: None }
+        Self { first: None, more: Some(filter), few: None, spool: None }
     }
 }
 
@@ -63,7 +66,7 @@ impl Local {
     /// From an empty filter of the size of [`plan_estimated`](Self::plan_estimated).
     pub fn estimated(filter: BloomFilter, keys: u64, rate: f64) -> Self {
         let first = First { filter, estimate: Some(Estimate { keys, room: keys, rate }) };
-        Self { first: Some(first), more: None, few: None }
+        Self { first: Some(first), more: None, few: None, spool: None }
     }
 
     /// From an empty filter that was begun for many keys, though nobody knows how many will come.
@@ -107,6 +110,11 @@ impl Local {
         self.more.as_ref().filter(|_| self.first.is_none())
     }
 
+    /// Whether more keys came than were estimated.
+    pub fn is_outgrown(&self) -> bool {
+        self.first.is_some() && self.more.is_some()
+    }
+
     /// Lets it grow no more: an estimate that was not too low is a fixed size.
     pub fn fix(&mut self) {
         if let (Some(first), None) = (&mut self.first, &self.more) {
@@ -136,6 +144,19 @@ impl Local {
 
     /// Inserts hashes in order; `new[i]` is `true` if hash i was new. Returns how many were.
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+        let inserted = self.insert(hashes, new);
+        let came = || hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| *hash);
+        if let Some(few) = &mut self.few {
+            few.extend(came());
+            self.few.take_if(|few| few.len() as u64 > LEAST);
+        }
+        if let Some(spool) = &mut self.spool {
+            spool.add(came());
+        }
+        inserted
+    }
+
+    fn insert(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         let (mut done, mut inserted) = (0, 0);
         if let Some(First { filter, estimate }) = &mut self.first {
             let Some(Estimate { room, .. }) = estimate else { return Ok(filter.insert_hashes(hashes, new)) };
@@ -149,12 +170,7 @@ impl Local {
         }
         let (hashes, new) = (&hashes[done..], &mut new[done..]);
         let Some(First { filter, estimate: Some(Estimate { keys, rate, .. }) }) = &self.first else {
-            let inserted = self.more.as_mut().map_or(Ok(0), |more| more.insert_hashes(hashes, new));
-            if let Some(few) = &mut self.few {
-                few.extend(hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| *hash));
-                self.few.take_if(|few| few.len() as u64 > LEAST);
-            }
-            return inserted;
+            return self.more.as_mut().map_or(Ok(0), |more| more.insert_hashes(hashes, new));
         };
         filter.contains_hashes(hashes, new);
         let absent = absent(hashes, new);

@@ -7,6 +7,7 @@ pub mod exact;
 pub mod local;
 pub mod shared;
 pub mod sizing;
+pub mod spool;
 pub mod tally;
 
 use crate::documents::UnitCounts;
@@ -15,6 +16,7 @@ use crate::figures::readable;
 use crate::seen::exact::Exact;
 use crate::seen::local::Local;
 use crate::seen::shared::Shared;
+use crate::seen::spool::Spool;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_text::Set;
 use std::path::Path;
@@ -119,6 +121,37 @@ impl KeySet {
             let rate = readable(self.current_fpr());
             format!("the filter has {keys} and is made for {planned}: its false-positive rate is {rate}")
         })
+    }
+
+    /// Keeps the hashes of all keys that come, to build another set of them.
+    pub fn spool(&mut self) -> Result<(), Error> {
+        if let Self::Local(set) = self {
+            set.spool = Some(Spool::new().map_err(|source| Error::Spool { source })?);
+        }
+        Ok(())
+    }
+
+    /// The hashes that were kept.
+    pub fn take_spool(&mut self) -> Option<Spool> {
+        match self {
+            Self::Local(set) => set.spool.take(),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// Inserts all of these hashes.
+    pub fn insert_spool(&mut self, spool: Spool) -> Result<(), Error> {
+        let mut new = Vec::new();
+        let inserted = spool.read(|hashes| {
+            new.resize(hashes.len(), false);
+            self.insert_hashes(hashes, &mut new).map(drop)
+        });
+        inserted.map_err(|source| Error::Spool { source })?
+    }
+
+    /// Whether more keys came than were expected.
+    pub fn is_outgrown(&self) -> bool {
+        self.local().is_some_and(Local::is_outgrown)
     }
 
     /// Lets it grow no more: an estimate that was not too low is a fixed size.

@@ -28,27 +28,32 @@ pub enum Choice {
     Scalable { keys: Option<u64>, fpr: f64 },
 }
 
-/// The set of `build`: the one that is there, or a new one for the keys that the user or the inputs tell. Where these are too few, the
-/// inputs are read again, for a file of one filter; what cannot be read again goes into filters that grow from the first key on.
-pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<(KeySet, Option<Limit>), Error> {
+/// The set of `build`: the one that is there, or a new one for the keys that the user or the inputs tell; and whether nothing tells how
+/// many there are. One that may grow is to be built once more, of the right size. Where the inputs cannot be read again, it keeps the
+/// hashes.
+pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<(KeySet, Option<Limit>, bool), Error> {
     let BuildOptions { size, reading, .. } = options;
     if options.append {
         let set = KeySet::load_for(&options.output, &options.key.name())?;
         let limit = set.made_for().map(|(keys, fpr)| Limit::of_loaded(&set, keys, fpr, false));
-        return Ok((set, limit));
+        return Ok((set, limit, false));
     }
-    let fixed = options.when_full.filter(|when| *when != WhenFull::Grow);
-    let again = inputs.iter().all(|input| input.size.is_some());
     let keys = match size.expected_keys {
         Some(keys) => Ok(keys),
         None => estimate::of_inputs(inputs, reading.end(), &Sampled::Lines, reading.on_error != OnError::Fail)?,
     };
-    let choice = match (fixed, keys) {
-        (Some(when), keys) => for_keys(size, keys, None, when == WhenFull::Stop),
-        (None, Ok(keys)) if again => for_estimate(size, keys, size.expected_keys.is_some()),
-        (None, keys) => Ok(Choice::Scalable { keys: keys.ok(), fpr: size.fpr() }),
-    };
-    choice?.build(size.seed(), &options.key.name())
+    if let Some(when) = options.when_full.filter(|when| *when != WhenFull::Grow) {
+        let (set, limit) =
+            for_keys(size, keys, None, when == WhenFull::Stop)?.build(size.seed(), &options.key.name())?;
+        return Ok((set, limit, false));
+    }
+    let unknown = keys.is_err();
+    let choice = for_estimate(size, keys.unwrap_or(FIRST), size.expected_keys.is_some())?;
+    let (mut set, limit) = choice.build(size.seed(), &options.key.name())?;
+    if unknown || inputs.iter().any(|input| input.size.is_none()) {
+        set.spool()?;
+    }
+    Ok((set, limit, unknown))
 }
 
 /// The set of `build` for keys that were counted: it has room for them, and nothing is left to warn of.

@@ -452,7 +452,8 @@ fn options_that_do_not_fit_are_refused() {
     let bench = Bench::new(&[("in", b"")]);
     for (options, parts) in [
         ("--trim", ["--trim", "--ngram 0"]),
-        ("--when-full stop", ["--when-full stop", "grow"]),
+        ("--when-full stop", ["'stop'", "grow"]),
+        ("--min-ngram 9 --ngram 5", ["--min-ngram 9", "--ngram 5"]),
         ("--verify --stats --output-dir o", ["--verify", "--in-order"]),
         ("--threshold 1.1", ["1.1", "from 0 to 1"]),
         ("--json-pointer text", ["text", "\"/\""]),

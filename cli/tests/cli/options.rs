@@ -1,6 +1,7 @@
 //! Options: what is refused, and what the help tells.
 
-use crate::common::{Bench, bloomline, clean, tells, text};
+use crate::common::{Bench, bloomline, clean, failed, tells, text};
+use std::process::Command;
 
 #[test]
 fn values_out_of_range_are_refused() {
@@ -21,7 +22,7 @@ fn values_out_of_range_are_refused() {
         ("--threads", &["0", "1025"], "not in 1..=1024"),
         ("--threads", &["x"], "invalid digit"),
         ("--stats", &["xml"], "text, json"),
-        ("--seed", &["-1"], "invalid digit"),
+        ("--seed", &["-1", "1.5"], "not a whole number from 0 to"),
     ] {
         for value in values {
             let message = bench.refused(&format!("dedup {option}={value} a"));
@@ -101,7 +102,7 @@ fn help_and_manual_tell_the_exit_codes() {
         let page = text(&bench.read(&format!("pages/bloomline-{command}.1"))).replace('\\', "");
         for code in all.iter().chain(codes) {
             tells(&help, &["Exit codes:", code]);
-            tells(&page, &["Exit codes:", code.trim()]);
+            tells(&page, &["EXIT CODES", code.trim()]);
         }
     }
 }
@@ -127,7 +128,7 @@ fn completions_and_manual_pages_know_the_options() {
     let bench = Bench::new(&[]);
     bench.clean("manual deep/pages");
     let page = text(&bench.read("deep/pages/bloomline-dedup.1"));
-    tells(&page, &[".TH", "Examples:", "bloomline dedup"]);
+    tells(&page, &[".TH", ".SH \"EXAMPLES\"\n.nf\nbloomline dedup urls.txt > distinct.txt\n", "bloomline dedup"]);
     let help = bench.clean("dedup --help");
     let options: Vec<&str> = help.split([' ', '\n', ',', '[', '=']).filter(|word| word.starts_with("--")).collect();
     assert!(options.contains(&"--json-pointer") && options.contains(&"--redis"), "{options:?}");
@@ -141,4 +142,71 @@ fn completions_and_manual_pages_know_the_options() {
     tells(&bench.refused("completions csh"), &["'csh'", "bash", "fish", "zsh"]);
     bench.write("file", b"");
     tells(&bench.refused("manual file"), &["\"file\"", "File exists"]);
+}
+
+/// The lines of a page, as a terminal shows them, without the margin.
+#[test]
+fn examples_and_exit_codes_of_manual_pages_can_be_copied() {
+    let bench = Bench::new(&[]);
+    bench.clean("manual pages");
+    for page in ["dedup", "corpus", "build", "check", "info", "merge", "plan"] {
+        let help = bench.command(&format!("{page} --help")).env("COLUMNS", "300").output().unwrap();
+        let help = text(&clean(help));
+        let wanted: Vec<&str> =
+            help.lines().filter(|line| line.starts_with("  bloomline ") || line.starts_with("  128+n")).collect();
+        assert!(wanted.len() > 1, "{page}");
+        let path = bench.path(&format!("pages/bloomline-{page}.1"));
+        let Ok(shown) = Command::new("man").args(["-E", "ascii", "-l"]).arg(path).env("MANWIDTH", "300").output()
+        else {
+            eprintln!("SKIPPED: no man here");
+            return;
+        };
+        let shown = text(&shown.stdout);
+        for line in wanted {
+            assert!(shown.lines().any(|shown| shown.trim() == line.trim()), "{page}: {line} is not in {shown}");
+        }
+    }
+}
+
+#[test]
+fn messages_say_what_is_wrong() {
+    let bench = Bench::new(&[("a", b"a\n"), ("j", b"{\"text\":\"a\"}\n\n"), ("s", b"{\"text\":\"\\ud800\"}\n")]);
+    for line in ["dedup --json-pointer /text j", "corpus j"] {
+        tells(&failed(&bench.run(line)), &["line 2: cannot read JSON: the line is blank;"]);
+    }
+    for line in ["dedup --json-pointer /text s", "corpus s"] {
+        tells(&failed(&bench.run(line)), &["half of a surrogate pair stands alone at column "]);
+    }
+    for line in ["dedup -n -5 a", "build -n -5 -o f a", "plan -n -5 -p 0.1", "corpus -n -5 j"] {
+        let message = bench.refused(line);
+        tells(&message, &["'-5'", "not a whole number from 1 to"]);
+        assert!(!message.contains("tip:"), "{message}");
+    }
+    tells(&bench.refused("dedup -p -0.1 a"), &["'-0.1'", "not between 0 and 1"]);
+    for seed in ["18446744073709551616", "-1", "x"] {
+        tells(&bench.refused(&format!("dedup --seed {seed} a")), &["--seed", "from 0 to 18446744073709551615"]);
+    }
+    for line in ["dedup --stats json a", "build -o f a --stats text", "corpus j --stats json"] {
+        tells(&bench.refused(line), &["there is no input", "give --stats="]);
+    }
+    bench.write("json", b"b\n");
+    assert_eq!(text(&bench.run("dedup -q --stats json").stdout), "b\n");
+    tells(&bench.refused("corpus --when-full stop j"), &["'stop'", "possible values: warn, grow"]);
+    assert!(!bench.clean("corpus --help").contains("stop: "));
+    tells(&bench.refused("corpus --min-ngram 9 --ngram 5 j"), &["--min-ngram 9 is above --ngram 5", "at most 5"]);
+    // Each tip by itself.
+    tells(&bench.refused("dedup --stat-x a"), &["tip: "]);
+}
+
+/// It would be a file from then on.
+#[test]
+fn a_link_that_leads_nowhere_stays() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    bench.clean("build -o f a");
+    std::os::unix::fs::symlink("nowhere", bench.path("link")).unwrap();
+    for line in ["dedup --state link a", "build -o link a", "merge f -o link", "dedup --output-dir o --manifest link a"]
+    {
+        tells(&bench.refused(line), &["\"link\"", "a link that leads to no file"]);
+        assert!(bench.path("link").is_symlink() && !bench.path("nowhere").exists(), "{line}");
+    }
 }

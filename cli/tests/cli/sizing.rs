@@ -277,8 +277,10 @@ fn a_number_of_lines_that_is_right_costs_little() {
     let message = bench.refused("build -n 10000 --when-full stop -o none a");
     tells(&message, &["stopped at \"a\", line 10001:", " 10000 distinct lines"]);
     assert!(!bench.path("none").exists());
-    clean(fed(bench.command("build -n 40000 -o pipe"), b"a\n"));
-    tells(&bench.refused("merge -o both pipe f"), &["it is scalable", "-n", "--when-full warn"]);
+    clean(fed(bench.command("build -n 40000 -p 0.001 --no-shrink -o pipe"), &bench.read("b")));
+    bench.clean("merge -o both f pipe");
+    bench.clean("dedup -n 40000 -c --state state a");
+    tells(&bench.refused("merge -o both state f"), &["it is scalable", "--when-full warn"]);
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl Drop for Terminal<'_> {
 }
 
 fn is_bar(line: &str) -> bool {
-    (line.contains('░') || line.contains('█')) && line.contains('%')
+    line.starts_with(['#', '>', '-']) && line.contains('%')
 }
 
 /// A folder with lines, and two pipes to hold a command up.
@@ -203,4 +203,21 @@ fn commands_that_read_lines_have_a_bar_unless_quiet() {
         let lines = terminal.ended(0);
         assert!(lines.len() == printed && !lines.iter().any(|line| line.contains("lines/s")), "{line}: {lines:?}");
     }
+}
+
+#[test]
+fn a_terminal_without_commands_has_no_bar() {
+    let bench = bench();
+    let line = "export TERM=dumb; bloomline dedup lines > out";
+    let Some(terminal) = Terminal::open(&bench, 80, line) else { return };
+    let mut out = File::open(bench.path("out")).unwrap();
+    let started = Instant::now();
+    // Where there is one it is seen by then.
+    while started.elapsed() < Duration::from_millis(500) {
+        assert!(out.read(&mut [0; 1 << 16]).unwrap() > 0);
+        sleep(Duration::from_millis(25));
+        assert_eq!(terminal.see("-J"), [""; 0]);
+    }
+    io::copy(&mut out, &mut io::sink()).unwrap();
+    assert_eq!(terminal.ended(0), [""; 0]);
 }
