@@ -2,8 +2,9 @@
 
 use crate::hash::KeyHasher;
 use alloc::{borrow::Cow, borrow::ToOwned, boxed::Box, rc::Rc, string::String, sync::Arc, vec::Vec};
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use core::num::NonZero;
+use core::time::Duration;
 
 /// A key: something with a stable hash.
 ///
@@ -16,6 +17,8 @@ use core::num::NonZero;
 /// | an integer, [`NonZero`] or not | its bytes, little-endian; `usize` and `isize` have 8 |
 /// | `bool`, `char` | the `u8` 0 or 1; the code point as a `u32` |
 /// | an IP address | its 4 or 16 bytes, in the order in which they are written |
+/// | a socket address | the pair of its IP address and its port, a `u16` |
+/// | a [`Duration`] | the pair of its whole seconds, a `u64`, and its nanoseconds, a `u32` |
 /// | a path, an [`OsStr`](std::ffi::OsStr) (feature `std`) | its bytes, as it is written |
 /// | a tuple of 1 to 12 keys | its members, from the left, by [`KeyHasher::combine`] |
 /// | a slice, array or [`Vec`] of other keys than `u8` | the tuple of its length as a `u64` and all members |
@@ -69,9 +72,9 @@ pub trait Key {
     /// It is not called `hash`, so that `key.hash(…)` remains the standard library's wherever both traits are in scope.
     fn hash_with(&self, hasher: &KeyHasher) -> u64;
 
-    /// The hash of a slice. For `u8` alone it is not that of a sequence: a trait cannot have one implementation for `[u8]`
-    /// and another one for all other slices, but the member of the slice can tell them apart.
-    #[doc(hidden)]
+    /// The hash of a slice of such keys: the tuple of its length and all members. `u8` alone has another one, for a slice of it is a
+    /// byte string. A trait cannot have one implementation for `[u8]` and one for all other slices, but the member can tell them
+    /// apart. Implementations of your own leave it as it is.
     #[inline]
     fn hash_slice_with(keys: &[Self], hasher: &KeyHasher) -> u64
     where
@@ -163,6 +166,21 @@ impl Key for IpAddr {
     }
 }
 
+/// Of an IPv6 address without its flow label and scope, which say how it is reached.
+impl Key for SocketAddr {
+    #[inline]
+    fn hash_with(&self, hasher: &KeyHasher) -> u64 {
+        (self.ip(), self.port()).hash_with(hasher)
+    }
+}
+
+same_key! {
+    SocketAddrV4 => |key| (*key.ip(), key.port()),
+    /// Without its flow label and scope, which say how it is reached.
+    SocketAddrV6 => |key| (*key.ip(), key.port()),
+    Duration => |key| (key.as_secs(), key.subsec_nanos()),
+}
+
 /// The bytes that the system has: on Unix any, elsewhere UTF-8. A Windows name that is no Unicode text is hashed as its
 /// 16-bit units, little-endian.
 #[cfg(feature = "std")]
@@ -242,22 +260,30 @@ tuple_key!(A B C D E F G H I J K L);
 /// struct Cell(i32, i32);
 /// impl_key!(Cell { 0, 1 });
 ///
+/// /// With parameters in brackets first.
+/// struct Edge<T> { from: T, to: T }
+/// impl_key!([T: bloomline::Key] Edge<T> { from, to });
+///
 /// let mut seen = BloomFilter::new(1000, 1e-6)?;
 /// seen.insert(&Page { host: "example.org".into(), path: "/".into(), fetched: 1 });
 /// assert!(seen.contains(&Page { host: "example.org".into(), path: "/".into(), fetched: 2 }));
 /// assert!(seen.contains(&("example.org", "/")));
 /// assert!(seen.insert(&Cell(-1, 2)));
+/// assert!(seen.insert(&Edge { from: "a", to: "b" }));
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[macro_export]
 macro_rules! impl_key {
-    ($type:ty { $($field:tt),+ $(,)? }) => {
-        impl $crate::Key for $type {
+    ([$($parameters:tt)*] $type:ty { $($field:tt),+ $(,)? }) => {
+        impl<$($parameters)*> $crate::Key for $type {
             #[inline]
             fn hash_with(&self, hasher: &$crate::KeyHasher) -> u64 {
                 $crate::Key::hash_with(&($(&self.$field,)+), hasher)
             }
         }
+    };
+    ($type:ty { $($fields:tt)+ }) => {
+        $crate::impl_key!([] $type { $($fields)+ });
     };
 }
 

@@ -10,7 +10,7 @@
 //! collecting  Extend, FromIterator
 //! ```
 //!
-//! Each type is a struct around what does the work, which has methods of the same names. tests/pages.rs has the table of which
+//! Each type is a struct around what does the work, which has methods of the same names. tests/suite/pages.rs has the table of which
 //! type has which of them.
 
 /// `new` and `builder`. The documentation of `new` is the type's own.

@@ -23,7 +23,7 @@ use std::sync::{OnceLock, PoisonError};
 /// # Consistency
 /// What racing callers may see:
 ///
-/// - **No false negative**, as in [`AtomicBloomFilter`]: once `insert` has returned, `contains` is `true` in every thread that
+/// - **No false negative**, as in [`AtomicBloomFilter`](crate::AtomicBloomFilter): once `insert` has returned, `contains` is `true` in every thread that
 ///   learned of it. A key of which `contains` once said `true` stays `true`.
 /// - **One claim for each key**, also over a growth. Of any number of threads that insert the same key, at most one gets
 ///   `true`. Exactly one does, unless other keys set the bits that the key lacks, which reads like any false positive.
@@ -32,7 +32,7 @@ use std::sync::{OnceLock, PoisonError};
 /// - Queries and repeats never wait. An insert waits only if its key needs a stage that another thread builds at that moment.
 ///   To build one takes well under a millisecond, since memory is claimed from the system as it is written.
 ///
-/// A new key costs a fence more than in an [`AtomicBloomFilter`], and two steps on a counter that hardly any other thread uses. A
+/// A new key costs a fence more than in an [`AtomicBloomFilter`](crate::AtomicBloomFilter), and two steps on a counter that hardly any other thread uses. A
 /// batch costs them once for 512 keys, or for 1024 hashes.
 ///
 /// A claim counts only if its stage is still open when the key's bits are set. Otherwise the insert goes on in the next stage,

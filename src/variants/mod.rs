@@ -1,4 +1,4 @@
-//! Other layouts, to choose among: each a filter of its own behind the trait [`Layout`].
+//! Other layouts, to choose among: each a filter of its own, with the methods of all.
 //!
 //! [`BloomFilter`](crate::BloomFilter) (`words4`) is the one to begin with. The others are for what it does not do:
 //!

@@ -5,10 +5,11 @@ use bloomline::BloomFilter;
 use bloomline::{Key, KeyHasher};
 use proptest::prelude::*;
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::num::NonZero;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 const SEED: u64 = 0x0123_4567_89AB_CDEF;
 
@@ -115,6 +116,18 @@ fn addresses() {
     let bytes = [0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x02, 0xF0, 0xFF];
     assert_eq!([hash(&v6), hash(&IpAddr::from(v6))], [h(&bytes); 2]);
     assert_ne!(hash(&v4.to_ipv6_mapped()), hash(&v4));
+
+    let socket = chain([h(&[192, 0, 2, 7]), h(&[0x90, 0x1F])]); // port 8080
+    assert_eq!([hash(&SocketAddrV4::new(v4, 8080)), hash(&SocketAddr::from((v4, 8080)))], [socket; 2]);
+    let socket = chain([h(&bytes), h(&[0x90, 0x1F])]);
+    // With a flow label and a scope, which do not count.
+    assert_eq!([hash(&SocketAddrV6::new(v6, 8080, 1, 2)), hash(&SocketAddr::from((v6, 8080)))], [socket; 2]);
+}
+
+#[test]
+fn durations() {
+    let expected = chain([h(&[2, 0, 0, 0, 0, 0, 0, 0]), h(&[1, 0, 0, 0])]);
+    assert_eq!(hash(&Duration::new(2, 1)), expected);
 }
 
 #[test]

@@ -6,13 +6,17 @@ mod evenness;
 mod file;
 mod fold;
 mod format;
+mod generic;
 mod keys;
 // The benchmarks ask more of layouts.
 #[allow(dead_code)]
 #[cfg(feature = "variants")]
 #[path = "../../benches/common/layout.rs"]
 mod layout;
+mod memory;
 mod model;
+#[cfg(feature = "variants")]
+mod pages;
 #[path = "../python/mod.rs"]
 mod python;
 mod rates;

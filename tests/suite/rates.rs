@@ -307,3 +307,30 @@ fn estimated_keys_keep_their_deviation() {
         assert!(deviation < 0.002, "{deviation} at {rate}");
     }
 }
+
+/// The deviation of a single filter's rate as a share of it, times the root of its blocks: what docs/FPR.md says of it. That the
+/// loads of blocks differ gives most of it (the first figure, by the model); that blocks of one load differ gives the rest.
+#[test]
+fn a_single_filter_varies_by_its_number_of_blocks() {
+    println!("rate, blocks: mean ÷ asked, deviation × √blocks, least and greatest of 400 ÷ asked");
+    for (rate, of_loads, whole) in [(0.1, 0.024, 0.16), (0.01, 0.233, 0.33), (1e-3, 0.528, 0.62), (1e-4, 1.543, 1.6)] {
+        for keys in [1000, 10_000] {
+            let rates: Vec<f64> = (0..400)
+                .map(|seed| {
+                    let sized = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
+                    let mut filter = sized.seed(seed).build().unwrap();
+                    filter.extend(0..keys);
+                    filter.current_fpr() / rate
+                })
+                .collect();
+            let blocks = BloomFilter::new(keys, rate).unwrap().block_count() as f64;
+            let mean = rates.iter().sum::<f64>() / 400.0;
+            let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 399.0;
+            let scaled = variance.sqrt() / mean * blocks.sqrt();
+            let (least, most) = rates.iter().fold((f64::MAX, 0f64), |(a, b), &rate| (a.min(rate), b.max(rate)));
+            println!("{rate}, {blocks}: {mean:.3}, {scaled:.3}, {least:.3} to {most:.3}");
+            // The deviation of a deviation of 400 is 3.5 %; five of them.
+            assert!(scaled > of_loads * 0.825 && scaled < whole * 1.175, "{rate} {blocks}: {scaled}");
+        }
+    }
+}

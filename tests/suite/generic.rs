@@ -1,0 +1,159 @@
+//! Generic code over filters, batches of any `Keys`, and what a panic of a key's code leaves.
+
+use bloomline::{
+    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BuildError, Builder, FileErrorKind, Filter, Hashes, Key,
+    KeyHasher, Keys, MergeError, RotatingBloomFilter, ScalableBloomFilter, Slices,
+};
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::io;
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+
+/// Everything that the trait offers, against a set.
+fn is_a_set(mut filter: impl Filter) {
+    let (mut set, keys) = (HashSet::new(), (0..3000u64).map(|i| i * i % 1009).collect::<Vec<_>>());
+    let mut new = vec![false; keys.len()];
+    let (single, batch) = keys.split_at(100);
+    for (key, new) in single.iter().zip(&mut new) {
+        *new = filter.insert(key).unwrap();
+    }
+    let count = filter.insert_batch(batch, &mut new[100..]).unwrap();
+    assert_eq!(count, new[100..].iter().filter(|new| **new).count());
+    assert!(keys.iter().zip(new).all(|(key, new)| set.insert(*key) == new));
+    let all: Vec<u64> = (0..1009).collect();
+    let mut found = vec![false; all.len()];
+    filter.contains_batch(&all, &mut found);
+    assert!(all.iter().zip(found).all(|(key, found)| found == set.contains(key) && found == filter.contains(key)));
+    let hash = 7u64.hash_with(filter.hasher());
+    assert_eq!((filter.insert_hash(hash).unwrap(), filter.contains_hash(hash)), (!set.contains(&7), true));
+    assert!((filter.estimated_keys() / set.len() as f64 - 1.0).abs() < 0.1, "{}", filter.estimated_keys());
+    assert_eq!((filter.expected_keys(), filter.false_positive_rate()), (Some(2000), Some(1e-9)));
+    assert!(filter.key_name() == "squares" && filter.current_fpr() < 1e-9 && filter.memory_bytes() > 2000);
+}
+
+/// As a program builds one whose type it does not name.
+fn built<F: TryFrom<Builder<F>, Error = BuildError>>(builder: Builder<F>) -> F {
+    builder.expected_keys(2000).false_positive_rate(1e-9).key_name("squares").build().unwrap()
+}
+
+#[test]
+fn every_filter_is_one_to_generic_code() {
+    is_a_set(built(BloomFilter::builder()));
+    is_a_set(built(AtomicBloomFilter::builder()));
+    is_a_set(&built(AtomicBloomFilter::builder()));
+    is_a_set(built(ScalableBloomFilter::builder()));
+    is_a_set(built(AtomicScalableBloomFilter::builder()));
+    is_a_set(&built(AtomicScalableBloomFilter::builder()));
+    is_a_set(built(RotatingBloomFilter::builder()));
+    is_a_set(&built(RotatingBloomFilter::builder()));
+    #[cfg(feature = "variants")]
+    {
+        use bloomline::variants::*;
+        is_a_set(built(ClassicBloomFilter::builder()));
+        is_a_set(&built(AtomicClassicBloomFilter::builder()));
+        is_a_set(built(TwoBlockBloomFilter::builder()));
+    }
+}
+
+#[test]
+fn filters_go_anywhere() {
+    fn goes<F: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
+    goes::<BloomFilter>();
+    goes::<AtomicBloomFilter>();
+    goes::<ScalableBloomFilter>();
+    goes::<AtomicScalableBloomFilter>();
+    goes::<RotatingBloomFilter>();
+}
+
+proptest! {
+    /// Strings in one buffer are the keys that they are one by one, and so are hashes.
+    #[test]
+    fn all_keys_are_alike(texts in prop::collection::vec(".{0,20}", 0..1200)) {
+        let mut offsets = vec![0i32];
+        let mut bytes = Vec::new();
+        for text in &texts {
+            bytes.extend(text.as_bytes());
+            offsets.push(bytes.len() as i32);
+        }
+        let long: Vec<i64> = offsets.iter().map(|&offset| offset.into()).collect();
+        let hashes: Vec<u64> = texts.iter().map(|text| text.hash_with(&KeyHasher::new(0))).collect();
+        let new = |keys: &dyn Fn(&mut BloomFilter, &mut [bool])| {
+            let mut filter = BloomFilter::new(2000, 1e-9).unwrap();
+            let mut new = vec![false; texts.len()];
+            keys(&mut filter, &mut new);
+            (filter, new)
+        };
+        let expected = new(&|filter, new| _ = filter.insert_batch(&texts, new));
+        prop_assert!(new(&|filter, new| _ = filter.insert_batch(&Slices::new(&offsets, &bytes), new)) == expected);
+        prop_assert!(new(&|filter, new| _ = filter.insert_batch(&Slices::new(&long, &bytes), new)) == expected);
+        prop_assert!(new(&|filter, new| _ = filter.insert_batch(&Hashes(&hashes), new)) == expected);
+        prop_assert!(new(&|filter, new| _ = filter.insert_batch(&&texts[..], new)) == expected);
+        let mut bitmap = vec![!0; texts.len().div_ceil(64)];
+        prop_assert_eq!(expected.0.prune_bitmap(&Slices::new(&offsets, &bytes), &mut bitmap), texts.len());
+    }
+}
+
+#[test]
+fn no_offsets_are_no_keys_and_wrong_ones_panic() {
+    let none: Slices<i32> = Slices::new(&[], b"");
+    assert!(none.is_empty() && Slices::new(&[0i32], b"").is_empty());
+    for offsets in [[0, 5], [2, 1], [-1, 1]] {
+        let keys = Slices::new(&offsets, b"abc");
+        assert!(catch_unwind(|| keys.get(0)).is_err(), "{offsets:?}");
+    }
+}
+
+/// Keys of which one panics as it is hashed.
+struct Trap(usize);
+
+impl Keys for Trap {
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    fn hash(&self, index: usize, hasher: &KeyHasher) -> u64 {
+        assert!(index < self.0 / 2, "a key's own panic");
+        (index as u64).hash_with(hasher)
+    }
+}
+
+#[test]
+#[cfg(feature = "rayon")]
+fn a_key_that_panics_leaves_a_filter_that_works() {
+    for keys in [10, 1 << 19] {
+        let mut seen = ScalableBloomFilter::new(1000, 1e-6).unwrap();
+        seen.insert("before").unwrap();
+        let panicked = catch_unwind(AssertUnwindSafe(|| seen.par_insert(&Trap(keys)).unwrap()));
+        assert!(panicked.is_err() && seen.contains("before"));
+        assert!(seen.insert("after").unwrap() && seen.stages()[0].contains("before"));
+    }
+}
+
+#[test]
+fn filters_of_two_kinds_of_keys_do_not_merge() {
+    let named = |name: &str| {
+        let builder = BloomFilter::builder().memory(640).probes(8).key_name(name);
+        builder.build().unwrap()
+    };
+    let error = MergeError::KeyName { ours: "url".into(), theirs: "e-mail".into() };
+    assert_eq!(named("url").union(&named("e-mail")), Err(error.clone()));
+    assert_eq!(named("url").intersect(&named("e-mail")), Err(error));
+    // One that does not say goes with any.
+    assert_eq!(named("url").union(&named("")), Ok(()));
+    assert_eq!(named("").union(&named("url")), Ok(()));
+}
+
+#[test]
+fn errors_of_files_are_errors_of_the_system() {
+    fn load(path: &str) -> io::Result<BloomFilter> {
+        Ok(BloomFilter::load(path)?)
+    }
+    assert_eq!(load("/no/such/file").unwrap_err().kind(), io::ErrorKind::NotFound);
+    let error = load("Cargo.toml").unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (io::ErrorKind::InvalidData, "Cargo.toml: not a bloomline file")
+    );
+    let inner = error.get_ref().and_then(|error| error.downcast_ref::<bloomline::FileError>()).unwrap();
+    assert!(matches!(inner.kind(), FileErrorKind::NotBloomline));
+}
