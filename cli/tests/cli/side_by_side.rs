@@ -371,7 +371,8 @@ fn interrupt(tries: u32, options: &str, end: impl Fn(&mut Command, Duration) -> 
                 break;
             }
             if bench.path("s").exists() && !bench.path("s.resume").exists() {
-                // All was done.
+                // All was done, but for the lock that the next run would remove.
+                let _ = fs::remove_file(bench.path("s.lock"));
                 break;
             }
             interrupted += 1;
