@@ -6,7 +6,7 @@ use crate::key;
 use crate::keys::{self, Numpy};
 use crate::lock::{Thread, detach};
 use crate::portion::PORTION;
-use crate::set::Set;
+use crate::set::{Set, with};
 use crate::signals::{self, Signals};
 use bloomline::KeyHasher;
 use pyo3::IntoPyObjectExt;
@@ -39,7 +39,7 @@ pub(crate) type Object = for<'py> fn(Python<'py>, Set) -> PyResult<Bound<'py, Py
 
 impl Filter {
     pub(crate) fn new(py: Python<'_>, set: Set, object: Object) -> Self {
-        let hasher = set.hasher(py);
+        let hasher = with!(&set, py, filter => filter.hasher().clone());
         Self { set, hasher, object }
     }
 
@@ -89,7 +89,8 @@ impl Filter {
 #[pymethods]
 impl Filter {
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.set.contains(key.py(), self.hash(key)?))
+        let hash = self.hash(key)?;
+        Ok(with!(&self.set, key.py(), filter => filter.contains_hash(hash)))
     }
 
     /// Add all keys of an array or another iterable; see add_many. It needs no NumPy. After an exception, keys before the one
@@ -155,7 +156,7 @@ impl Filter {
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(keys.py())?;
         let (found, asked) = self.answers(keys, |thread, hashes, found| {
-            self.set.contains_many(thread, hashes, found);
+            with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
             Ok(())
         });
         asked?;
@@ -213,9 +214,9 @@ impl Filter {
         self.merge(py, other.get(), true)
     }
 
-    /// The number of distinct keys, rounded; see estimated_keys.
+    /// The number of distinct keys: those that were new to a filter that grows, or estimated_keys, rounded.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let keys = detach(py, |detached| self.set.estimated_keys(detached))?.round();
+        let keys = detach(py, |detached| self.set.keys(detached))?.round();
         if !keys.is_finite() {
             return Err(PyValueError::new_err("all bits are set: the number of keys can't be told"));
         }
@@ -224,19 +225,19 @@ impl Filter {
 
     /// Whether any key was added.
     fn __bool__(&self, py: Python<'_>) -> bool {
-        detach(py, |detached| self.set.current_fpr(detached) > 0.0)
+        self.current_fpr(py) > 0.0
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let keys = self.set.expected_keys(py).map(|keys| format!("expected_keys={keys}, ")).unwrap_or_default();
-        let rate = self.set.false_positive_rate(py).map(|rate| format!("false_positive_rate={rate}, "));
-        let (name, bytes) = (self.set.name(), self.set.memory_bytes(py));
+        let keys = self.expected_keys(py).map(|keys| format!("expected_keys={keys}, ")).unwrap_or_default();
+        let rate = self.false_positive_rate(py).map(|rate| format!("false_positive_rate={rate}, "));
+        let (name, bytes) = (self.set.name(), self.memory_bytes(py));
         format!("<{name} {keys}{}memory_bytes={bytes}>", rate.unwrap_or_default())
     }
 
     fn __sizeof__(slf: &Bound<'_, Self>) -> PyResult<usize> {
         let object: usize = slf.get_type().getattr("__basicsize__")?.extract()?;
-        Ok(object + slf.get().set.memory_bytes(slf.py()))
+        Ok(object + slf.get().memory_bytes(slf.py()))
     }
 
     /// The bytes that save would write.
@@ -278,13 +279,24 @@ impl Filter {
         detach(py, |detached| self.set.expected_fpr(detached, keys))
     }
 
-    /// The false-positive rate of the bits as they are. It reads the whole filter.
-    fn current_fpr(&self, py: Python<'_>) -> f64 {
-        detach(py, |detached| self.set.current_fpr(detached))
+    /// The false-positive rate with the keys that a filter that grows has counted, by the model; it takes microseconds.
+    ///
+    /// >>> from bloomline import ScalableBloomFilter
+    /// >>> seen = ScalableBloomFilter(100, 0.01)
+    /// >>> seen.update(range(10_000))
+    /// >>> 0 < seen.estimated_fpr() < 0.01
+    /// True
+    fn estimated_fpr(&self, py: Python<'_>) -> PyResult<f64> {
+        detach(py, |detached| self.set.estimated_fpr(detached))
     }
 
-    /// The number of distinct keys: counted by filters that grow (those that add called new), else estimated from the bits,
-    /// which reads the whole filter. Infinite if all bits are set.
+    /// The false-positive rate of the bits as they are. It reads the whole filter.
+    fn current_fpr(&self, py: Python<'_>) -> f64 {
+        detach(py, |detached| with!(&self.set, detached, filter => filter.current_fpr()))
+    }
+
+    /// The number of distinct keys, estimated from the bits that are set; infinite if all are. It reads the whole filter. len
+    /// of a filter that grows needs no estimate.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> seen = BloomFilter(1000, 0.01)
@@ -296,8 +308,8 @@ impl Filter {
     }
 
     /// The share of bits that are set, 0 to 1. It reads the whole filter.
-    fn fill_ratio(&self, py: Python<'_>) -> PyResult<f64> {
-        detach(py, |detached| self.set.fill_ratio(detached))
+    fn fill_ratio(&self, py: Python<'_>) -> f64 {
+        detach(py, |detached| with!(&self.set, detached, filter => filter.fill_ratio()))
     }
 
     /// The number of distinct keys at which the rate is still kept.
@@ -313,19 +325,19 @@ impl Filter {
     /// The size of the bits in bytes.
     #[getter]
     fn memory_bytes(&self, py: Python<'_>) -> usize {
-        self.set.memory_bytes(py)
+        with!(&self.set, py, filter => filter.memory_bytes())
     }
 
     /// The distinct keys that the filter is made for, if it is made for a number.
     #[getter]
     fn expected_keys(&self, py: Python<'_>) -> Option<u64> {
-        self.set.expected_keys(py)
+        with!(&self.set, py, filter => filter.expected_keys())
     }
 
     /// The rate that the filter is made for, if it is made for one.
     #[getter]
     fn false_positive_rate(&self, py: Python<'_>) -> Option<f64> {
-        self.set.false_positive_rate(py)
+        with!(&self.set, py, filter => filter.false_positive_rate())
     }
 
     /// Bits that a key sets.
@@ -337,12 +349,12 @@ impl Filter {
     /// The seed of the hash.
     #[getter]
     fn seed(&self, py: Python<'_>) -> u64 {
-        self.set.seed(py)
+        with!(&self.set, py, filter => filter.seed())
     }
 
     /// The name for the kind of keys; empty if there is none.
     #[getter]
     fn key_name(&self, py: Python<'_>) -> String {
-        self.set.key_name(py)
+        with!(&self.set, py, filter => filter.key_name().to_owned())
     }
 }

@@ -7,7 +7,7 @@ use crate::keys::{self, Numpy};
 use crate::lock::detach;
 use crate::set::Set;
 use crate::signals::{self, Signals};
-use crate::types::{self, Options};
+use crate::types::{self, given};
 use bloomline::KeyHasher;
 use bloomline_redis::{RedisBloomFilter as Client, RedisFilterError, RedisFilterStats as Figures, RedisServer};
 use parking_lot::{Mutex, ReentrantMutex};
@@ -224,12 +224,11 @@ impl RedisBloomFilter {
             let watch = Arc::clone(&watch);
             move || watch.lock().wants_end()
         });
-        let options = Options { expected_keys, false_positive_rate, memory, probes, seed, key_name: None };
+        let is_sized = expected_keys.is_some() || memory.is_some() || probes.is_some() || seed.is_some();
+        let is_sized = is_sized || false_positive_rate.is_some();
+        let size = given!(bloomline::BloomFilter::builder(), expected_keys false_positive_rate memory probes seed);
         let open = || {
-            let client = match options.any() {
-                true => Client::create(&server, name, &options.builder(bloomline::BloomFilter::builder())),
-                false => Client::open(&server, name),
-            }?;
+            let client = if is_sized { Client::create(&server, name, &size) } else { Client::open(&server, name) }?;
             if mirror { Ok(client.with_mirror()?) } else { Ok(client) }
         };
         let client = py.detach(|| watched(&watch, open))?;

@@ -1,4 +1,4 @@
-//! The library's types behind one: each method of Python finds the filter's type here.
+//! The library's types behind one, and what some of them lack. [`with`] is for what all of them do.
 //!
 //! A lock lets threads in as the type allows. Whoever waits for it has let go of the GIL, so that the holder, who may
 //! want that back, goes on. It is held for a portion of keys at most, but where the whole filter is read.
@@ -6,7 +6,7 @@
 use crate::error;
 use crate::lock::{Detached, Lock, Thread};
 use bloomline::{
-    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, KeyHasher, RotatingBloomFilter,
+    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, Filter, RotatingBloomFilter,
     ScalableBloomFilter,
 };
 use pyo3::exceptions::PyTypeError;
@@ -38,15 +38,34 @@ fn ordered<A, B, T>(left: &Lock<A>, right: &Lock<B>, lock: impl FnOnce(bool) -> 
 /// One expression for the filters of all types, or one each for those of some.
 macro_rules! with {
     ($set:expr, $thread:expr, $filter:ident => $value:expr) => {
-        with!($set, $thread, [Plain Atomic Scalable AtomicScalable Rotating Mapped] $filter => $value;)
+        $crate::set::with!($set, $thread,
+            [Plain Atomic Scalable AtomicScalable Rotating Mapped] $filter => $value;)
     };
     ($set:expr, $thread:expr, $([$($Kind:ident)*] $filter:ident => $value:expr;)+ $(else $other:pat => $rest:expr,)*) => {
         match $set {
-            $($(Set::$Kind(lock) => {
+            $($($crate::set::Set::$Kind(lock) => {
                 let $filter = lock.read($thread);
                 $value
             })*)+
             $($other => $rest,)*
+        }
+    };
+}
+pub(crate) use with;
+
+/// One expression for the filters of all types that take keys: alone, or beside others.
+macro_rules! with_writer {
+    ($set:expr, $thread:expr, $filter:ident => $value:expr) => {
+        with_writer!($set, $thread, $filter => $value;
+            Plain[*] write, Scalable[*] write, Atomic[&*] read, AtomicScalable[&*] read, Rotating[&*] read)
+    };
+    ($set:expr, $thread:expr, $filter:ident => $value:expr; $($Kind:ident[$($borrow:tt)*] $lock:ident),*) => {
+        match $set {
+            $(Set::$Kind(lock) => {
+                let $filter = &mut $($borrow)* lock.$lock($thread);
+                $value
+            })*
+            Set::Mapped(_) => return Err($set.read_only()),
         }
     };
 }
@@ -55,7 +74,7 @@ macro_rules! with {
 pub(crate) struct Unlocked<F>(pub(crate) F);
 
 impl<F> Unlocked<F> {
-    fn read<'a>(&self, _: impl Into<Thread<'a>>) -> &F {
+    pub(crate) fn read<'a>(&self, _: impl Into<Thread<'a>>) -> &F {
         &self.0
     }
 }
@@ -98,38 +117,12 @@ impl Set {
         self.lacks("is for reading: BloomFilter.load(path) gives one that takes keys")
     }
 
-    pub(crate) fn hasher(&self, py: Python<'_>) -> KeyHasher {
-        with!(self, py, filter => filter.hasher().clone())
-    }
-
-    pub(crate) fn contains(&self, py: Python<'_>, hash: u64) -> bool {
-        with!(self, py, filter => filter.contains_hash(hash))
-    }
-
-    pub(crate) fn contains_many(&self, thread: Thread<'_>, hashes: &[u64], found: &mut [bool]) {
-        with!(self, thread, filter => _ = filter.contains_hashes(hashes, found));
-    }
-
     pub(crate) fn add(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
-        match self {
-            Self::Plain(lock) => Ok(lock.write(py).insert_hash(hash)),
-            Self::Atomic(lock) => Ok(lock.read(py).insert_hash(hash)),
-            Self::Scalable(lock) => lock.write(py).insert_hash(hash).map_err(error::build),
-            Self::AtomicScalable(lock) => lock.read(py).insert_hash(hash).map_err(error::build),
-            Self::Rotating(lock) => Ok(lock.read(py).insert_hash(hash)),
-            Self::Mapped(_) => Err(self.read_only()),
-        }
+        with_writer!(self, py, filter => Filter::insert_hash(filter, hash)).map_err(error::build)
     }
 
     pub(crate) fn add_many(&self, thread: Thread<'_>, hashes: &[u64], new: &mut [bool]) -> PyResult<()> {
-        match self {
-            Self::Plain(lock) => _ = lock.write(thread).insert_hashes(hashes, new),
-            Self::Atomic(lock) => _ = lock.read(thread).insert_hashes(hashes, new),
-            Self::Scalable(lock) => _ = lock.write(thread).insert_hashes(hashes, new).map_err(error::build)?,
-            Self::AtomicScalable(lock) => _ = lock.read(thread).insert_hashes(hashes, new).map_err(error::build)?,
-            Self::Rotating(lock) => _ = lock.read(thread).insert_hashes(hashes, new),
-            Self::Mapped(_) => return Err(self.read_only()),
-        }
+        with_writer!(self, thread, filter => Filter::insert_hashes(filter, hashes, new)).map_err(error::build)?;
         Ok(())
     }
 
@@ -153,16 +146,16 @@ impl Set {
         Ok(())
     }
 
-    /// Before a file is written: of an atomic filter that grows the last stage is copied.
-    fn ask_for_room_to_write(&self, detached: Detached) -> PyResult<()> {
-        if matches!(self, Self::AtomicScalable(_)) { self.ask_for_room(detached) } else { Ok(()) }
+    /// Before a file is written, or keys are counted: many writers go on, so parts that they write to are copied.
+    fn ask_for_room_of_parts(&self, detached: Detached) -> PyResult<()> {
+        if matches!(self, Self::AtomicScalable(_) | Self::Rotating(_)) { self.ask_for_room(detached) } else { Ok(()) }
     }
 
     pub(crate) fn copy(&self, detached: Detached) -> PyResult<Self> {
         self.ask_for_room(detached)?;
         Ok(with!(self, detached,
             [Plain Atomic Scalable AtomicScalable] filter => filter.clone().into();
-            else Self::Rotating(_) => return Err(self.lacks("has no copy")),
+            else Self::Rotating(_) => return Err(self.lacks("has no copy: from_bytes(bytes(filter)) makes one")),
             else Self::Mapped(_) => return Err(self.lacks("has no copy: BloomFilter.load(path) makes one")),
         ))
     }
@@ -205,14 +198,26 @@ impl Set {
             return Ok(());
         }
         match (self, other) {
-            (Self::Plain(left), Self::Plain(right)) => both(detached, left, right, |left, right| match intersect {
-                true => left.intersect(right),
-                false => left.union(right),
-            }),
-            (Self::Atomic(left), Self::Atomic(right)) => both(detached, left, right, |left, right| match intersect {
-                true => left.intersect(right),
-                false => left.union(right),
-            }),
+            (Self::Plain(left), Self::Plain(right)) => {
+                both(
+                    detached,
+                    left,
+                    right,
+                    |left, right| {
+                        if intersect { left.intersect(right) } else { left.union(right) }
+                    },
+                )
+            }
+            (Self::Atomic(left), Self::Atomic(right)) => {
+                both(
+                    detached,
+                    left,
+                    right,
+                    |left, right| {
+                        if intersect { left.intersect(right) } else { left.union(right) }
+                    },
+                )
+            }
             _ => {
                 let other = other.name();
                 return Err(self
@@ -220,13 +225,6 @@ impl Set {
             }
         }
         .map_err(error::merge)
-    }
-
-    /// Of a rotating filter; nothing of others.
-    pub(crate) fn rotate(&self, detached: Detached) {
-        if let Self::Rotating(lock) = self {
-            lock.read(detached).rotate();
-        }
     }
 
     /// Of a mapped filter; others are sound.
@@ -238,10 +236,9 @@ impl Set {
     }
 
     pub(crate) fn save(&self, detached: Detached, path: &Path) -> PyResult<()> {
-        self.ask_for_room_to_write(detached)?;
+        self.ask_for_room_of_parts(detached)?;
         with!(self, detached,
-            [Plain Atomic Scalable AtomicScalable] filter => filter.save(path).map_err(error::file);
-            else Self::Rotating(_) => Err(self.lacks("has no file: what it knows is out of date soon")),
+            [Plain Atomic Scalable AtomicScalable Rotating] filter => filter.save(path).map_err(error::file);
             else Self::Mapped(_) => Err(self.lacks("is a file already")),
         )
     }
@@ -249,71 +246,46 @@ impl Set {
     /// The bytes of the file.
     pub(crate) fn to_bytes(&self, detached: Detached) -> PyResult<Vec<u8>> {
         let mut bytes = Bytes(Vec::new());
-        self.ask_for_room_to_write(detached)?;
+        self.ask_for_room_of_parts(detached)?;
         with!(self, detached,
-            [Plain Atomic Scalable AtomicScalable] filter => filter.write_to(&mut bytes)?;
-            else Self::Rotating(_) => return Err(self.lacks("has no bytes: what it knows is out of date soon")),
+            [Plain Atomic Scalable AtomicScalable Rotating] filter => filter.write_to(&mut bytes)?;
             else Self::Mapped(_) => return Err(self.lacks("has no bytes: its file has, so open its path elsewhere")),
         );
         Ok(bytes.0)
     }
 
-    pub(crate) fn memory_bytes(&self, py: Python<'_>) -> usize {
-        with!(self, py, filter => filter.memory_bytes())
-    }
-
-    pub(crate) fn seed(&self, py: Python<'_>) -> u64 {
-        with!(self, py, filter => filter.seed())
-    }
-
-    pub(crate) fn key_name(&self, py: Python<'_>) -> String {
-        with!(self, py, filter => filter.key_name().to_owned())
-    }
-
-    pub(crate) fn current_fpr(&self, detached: Detached) -> f64 {
-        with!(self, detached, filter => filter.current_fpr())
-    }
-
-    pub(crate) fn false_positive_rate(&self, py: Python<'_>) -> Option<f64> {
-        with!(self, py, filter => filter.false_positive_rate())
-    }
-
-    pub(crate) fn expected_keys(&self, py: Python<'_>) -> Option<u64> {
-        with!(self, py,
-            [Plain Atomic Mapped Rotating] filter => filter.expected_keys();
-            else Self::Scalable(_) | Self::AtomicScalable(_) => None,
-        )
-    }
-
-    /// The rate with so many keys in; of filters that keep a rate, that one.
+    /// The rate with so many keys in, or with those that the filter is made for.
     pub(crate) fn expected_fpr(&self, detached: Detached, keys: Option<u64>) -> PyResult<f64> {
         with!(self, detached,
             [Plain Atomic Mapped] filter => match keys.or(filter.expected_keys()) {
                 Some(keys) => Ok(filter.expected_fpr(keys)),
                 None => Err(PyTypeError::new_err("expected_fpr(keys): the filter was not made for a number of keys")),
             };
-            [Scalable AtomicScalable] filter => match keys {
-                None => Ok(filter.estimated_fpr()),
-                Some(_) => Err(self.lacks("keeps its rate for any number of keys: call expected_fpr()")),
-            };
             else Self::Rotating(_) => Err(self.lacks("keeps its rate: call current_fpr()")),
+            else _ => Err(self.lacks("keeps its rate for any number of keys: call estimated_fpr()")),
         )
     }
 
-    /// Distinct keys: counted by filters that grow, estimated from the bits of others.
-    pub(crate) fn estimated_keys(&self, detached: Detached) -> PyResult<f64> {
+    /// The rate by the model, of filters that count their keys.
+    pub(crate) fn estimated_fpr(&self, detached: Detached) -> PyResult<f64> {
         with!(self, detached,
-            [Plain Atomic Mapped] filter => Ok(filter.estimated_keys());
+            [Scalable AtomicScalable] filter => Ok(filter.estimated_fpr());
+            else Self::Rotating(_) => Err(self.lacks("does not count its keys: call current_fpr()")),
+            else _ => Err(self.lacks("does not count its keys: call current_fpr(), or expected_fpr(keys)")),
+        )
+    }
+
+    /// Distinct keys, counted by filters that grow.
+    pub(crate) fn keys(&self, detached: Detached) -> PyResult<f64> {
+        with!(self, detached,
             [Scalable AtomicScalable] filter => Ok(filter.keys() as f64);
-            else Self::Rotating(_) => Err(self.lacks("does not count: its window has at most expected_keys")),
+            else _ => self.estimated_keys(detached),
         )
     }
 
-    pub(crate) fn fill_ratio(&self, detached: Detached) -> PyResult<f64> {
-        with!(self, detached,
-            [Plain Atomic Mapped] filter => Ok(filter.fill_ratio());
-            else _ => Err(self.lacks("has several parts, each with a fill of its own")),
-        )
+    pub(crate) fn estimated_keys(&self, detached: Detached) -> PyResult<f64> {
+        self.ask_for_room_of_parts(detached)?;
+        Ok(with!(self, detached, filter => filter.estimated_keys()))
     }
 
     pub(crate) fn capacity(&self, detached: Detached, rate: f64) -> PyResult<u64> {

@@ -4,12 +4,13 @@ use crate::error;
 use crate::filter::Filter;
 use crate::lock::detach;
 use crate::set::{Set, Unlocked};
-use bloomline::{Builder, FileError};
+use bloomline::FileError;
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A filter as an object of its class.
 pub(crate) fn object(py: Python<'_>, set: Set) -> PyResult<Bound<'_, PyAny>> {
@@ -29,37 +30,17 @@ pub(crate) fn object(py: Python<'_>, set: Set) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// What every constructor takes.
-pub(crate) struct Options {
-    pub(crate) expected_keys: Option<u64>,
-    pub(crate) false_positive_rate: Option<f64>,
-    pub(crate) memory: Option<usize>,
-    pub(crate) probes: Option<u32>,
-    pub(crate) seed: Option<u64>,
-    pub(crate) key_name: Option<String>,
-}
-
-impl Options {
-    /// Whether anything is asked for.
-    pub(crate) fn any(&self) -> bool {
-        let Self { expected_keys, false_positive_rate, memory, probes, seed, key_name } = self;
-        let numbers = expected_keys.is_some() || memory.is_some() || probes.is_some() || seed.is_some();
-        numbers || false_positive_rate.is_some() || key_name.is_some()
-    }
-
-    /// Those that are given, by the builder's methods of the same names.
-    pub(crate) fn builder<F>(self, mut builder: Builder<F>) -> Builder<F> {
-        macro_rules! take {
-            ($($name:ident)*) => {
-                $(if let Some(value) = self.$name {
-                    builder = builder.$name(value);
-                })*
-            };
-        }
-        take!(expected_keys false_positive_rate memory probes seed key_name);
+/// A builder with the options that are given, by its methods of the same names.
+macro_rules! given {
+    ($builder:expr, $($name:ident)*) => {{
+        let mut builder = $builder;
+        $(if let Some(value) = $name {
+            builder = builder.$name(value);
+        })*
         builder
-    }
+    }};
 }
+pub(crate) use given;
 
 /// The filter that a file's bytes are.
 fn from_bytes<F: Into<Set> + Send>(
@@ -86,7 +67,7 @@ fn from_bytes<F: Into<Set> + Send>(
 }
 
 macro_rules! class {
-    ($(#[$doc:meta])* $Class:ident { $($methods:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident($($option:ident: $Option:ty = $default:tt),*) { $($methods:tt)* }) => {
         $(#[$doc])*
         #[pyclass(module = "bloomline", extends = Filter, frozen)]
         pub(crate) struct $Class;
@@ -95,8 +76,10 @@ macro_rules! class {
         impl $Class {
             #[new]
             #[pyo3(signature = (
-                expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None, key_name = None
+                expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None,
+                key_name = None, huge_pages = true $(, $option = $default)*
             ))]
+            #[expect(clippy::too_many_arguments, reason = "one for each that Python may name")]
             fn new(
                 py: Python<'_>,
                 expected_keys: Option<u64>,
@@ -105,10 +88,28 @@ macro_rules! class {
                 probes: Option<u32>,
                 seed: Option<u64>,
                 key_name: Option<String>,
+                huge_pages: bool,
+                $($option: $Option,)*
             ) -> PyResult<PyClassInitializer<Self>> {
-                let options = Options { expected_keys, false_positive_rate, memory, probes, seed, key_name };
-                let filter = options.builder(bloomline::$Class::builder()).build().map_err(error::build)?;
+                let builder = bloomline::$Class::builder().huge_pages(huge_pages)$(.$option($option))*;
+                let builder = given!(builder, expected_keys false_positive_rate memory probes seed key_name);
+                let filter = builder.build().map_err(error::build)?;
                 Ok(PyClassInitializer::from(Filter::new(py, filter.into(), object)).add_subclass(Self))
+            }
+
+            /// Load a file that save, Rust or the command wrote.
+            #[staticmethod]
+            #[pyo3(signature = (path, /))]
+            fn load(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+                let load = || bloomline::$Class::load(&path).map(Set::from);
+                object(py, py.detach(load).map_err(error::file)?)
+            }
+
+            /// The filter whose bytes(filter) these are.
+            #[staticmethod]
+            #[pyo3(signature = (data, /))]
+            fn from_bytes<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                object(data.py(), from_bytes(data, |rest| bloomline::$Class::read_from(rest))?)
             }
 
             $($methods)*
@@ -116,38 +117,13 @@ macro_rules! class {
     };
 }
 
-/// A class whose filters files hold.
-macro_rules! stored_class {
-    ($(#[$doc:meta])* $Class:ident { $($methods:tt)* }) => {
-        class! {
-            $(#[$doc])*
-            $Class {
-                /// Load a file that save, Rust or the command wrote.
-                #[staticmethod]
-                #[pyo3(signature = (path, /))]
-                fn load(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
-                    let load = || bloomline::$Class::load(&path).map(Set::from);
-                    object(py, py.detach(load).map_err(error::file)?)
-                }
-
-                /// The filter whose bytes(filter) these are.
-                #[staticmethod]
-                #[pyo3(signature = (data, /))]
-                fn from_bytes<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                    object(data.py(), from_bytes(data, |rest| bloomline::$Class::read_from(rest))?)
-                }
-
-                $($methods)*
-            }
-        }
-    };
-}
-
-stored_class! {
+class! {
     /// A Bloom filter: a set that may say "seen" of a key it has not seen, at a rate that you choose, and never the reverse.
     ///
     /// Give two of expected_keys, false_positive_rate and memory (bytes), or memory and probes (4, 8, 12 or 16). Filters merge
-    /// if they agree in these and the seed. See Filter for keys and methods.
+    /// if they agree in these and the seed, and are not of two key_names. If strangers choose the keys, give
+    /// seed=secrets.randbits(64). If far fewer keys may come than expected, huge_pages=False takes memory in small pages. See
+    /// Filter for keys and methods.
     ///
     /// >>> from bloomline import BloomFilter
     /// >>> seen = BloomFilter(1_000_000, 0.01)
@@ -157,7 +133,7 @@ stored_class! {
     /// True
     /// >>> seen.memory_bytes / 1e6 < 1.271
     /// True
-    BloomFilter {
+    BloomFilter() {
         /// Map a file: a filter to read from, ready at once. Processes that map one file share its memory.
         ///
         /// As long as the filter lives, nobody may write to the file or shorten it: answers would be wrong, or the process
@@ -173,7 +149,7 @@ stored_class! {
     }
 }
 
-stored_class! {
+class! {
     /// A BloomFilter that many threads add to at once, each key claimed by one of them: of any number of add(key), at most
     /// one returns True.
     ///
@@ -181,10 +157,10 @@ stored_class! {
     /// >>> seen = AtomicBloomFilter(1000, 0.01)
     /// >>> seen.add("claimed"), seen.add("claimed")
     /// (True, False)
-    AtomicBloomFilter {}
+    AtomicBloomFilter() {}
 }
 
-stored_class! {
+class! {
     /// A filter for a number of keys that nobody knows: it grows and keeps the rate. expected_keys is that of its first stage.
     ///
     /// >>> from bloomline import ScalableBloomFilter
@@ -192,35 +168,82 @@ stored_class! {
     /// >>> seen.update(range(10_000))
     /// >>> seen.current_fpr() <= 0.01
     /// True
-    ScalableBloomFilter {}
+    ScalableBloomFilter() {}
 }
 
-stored_class! {
+class! {
     /// A ScalableBloomFilter that many threads add to at once; see AtomicBloomFilter.
     ///
     /// >>> from bloomline import AtomicScalableBloomFilter
     /// >>> seen = AtomicScalableBloomFilter(100, 0.01)
     /// >>> seen.add(1), seen.add(1)
     /// (True, False)
-    AtomicScalableBloomFilter {}
+    AtomicScalableBloomFilter() {}
 }
 
 class! {
     /// A filter that forgets: it finds the last expected_keys distinct keys, and remembers at most twice as many.
+    ///
+    /// Its generations take turns. A rotation begins an empty one and forgets the oldest, so a key is found until as many
+    /// rotations as there are generations came after it. A full generation rotates. With more generations (2 to 64) it
+    /// forgets in finer steps: of g, expected_keys * g / (g - 1) keys are remembered at most.
+    ///
+    /// With rotate_when_full=False and rotate_if_older_than it is a window of time.
     ///
     /// >>> from bloomline import RotatingBloomFilter
     /// >>> seen = RotatingBloomFilter(1000, 1e-6)
     /// >>> seen.update(range(5000))
     /// >>> 4999 in seen, 0 in seen
     /// (True, False)
-    RotatingBloomFilter {
-        /// Forget the older half. After two calls nothing is left of what came before.
+    RotatingBloomFilter(generations: u32 = 2, rotate_when_full: bool = true) {
+        /// Begin an empty generation, and forget the oldest one.
         fn rotate(slf: &Bound<'_, Self>) {
-            let py = slf.py();
-            let filter = slf.as_super().get();
-            detach(py, |detached| filter.set.rotate(detached));
+            rotating(slf, |filter| filter.rotate());
+        }
+
+        /// Rotate if the current generation began so long ago or longer: seconds, or a timedelta. Returns whether it did. The age
+        /// of a filter that was loaded counts from then on.
+        ///
+        /// Call it before each key. Keys of the last ten minutes are found then, and none that is older than eleven:
+        ///
+        /// >>> from bloomline import RotatingBloomFilter
+        /// >>> seen = RotatingBloomFilter(100_000, 0.01, generations=11, rotate_when_full=False)
+        /// >>> seen.rotate_if_older_than(60)
+        /// False
+        /// >>> seen.add("10.0.0.7")
+        /// True
+        #[pyo3(signature = (age, /))]
+        fn rotate_if_older_than(slf: &Bound<'_, Self>, age: &Bound<'_, PyAny>) -> PyResult<bool> {
+            let age = duration(age)?;
+            Ok(rotating(slf, |filter| filter.rotate_if_older_than(age)))
+        }
+
+        /// How often it has rotated, by itself and by calls. A file does not keep it.
+        #[getter]
+        fn rotations(slf: &Bound<'_, Self>) -> u64 {
+            rotating(slf, |filter| filter.rotations())
         }
     }
+}
+
+/// What a filter that rotates does, with the GIL free.
+fn rotating<T: Send>(
+    object: &Bound<'_, RotatingBloomFilter>,
+    work: impl FnOnce(&bloomline::RotatingBloomFilter) -> T + Send,
+) -> T {
+    let filter = object.as_super().get();
+    detach(object.py(), |detached| match &filter.set {
+        Set::Rotating(lock) => work(&lock.read(detached)),
+        _ => unreachable!("the class has no others"),
+    })
+}
+
+/// A time from Python: seconds, or a timedelta.
+fn duration(age: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds = age.extract().or_else(|_| age.call_method0("total_seconds")?.extract());
+    let seconds: f64 = seconds.map_err(|_| PyTypeError::new_err("an age is seconds or a timedelta"))?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("an age of {seconds} seconds: give 0 or more")))
 }
 
 /// A BloomFilter in its file, to read from; BloomFilter.map(path) opens it.

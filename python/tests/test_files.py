@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from bloomline import BloomFilter, Filter, MappedBloomFilter, ScalableBloomFilter
 from test_filters import COPIED
+from test_keys import CLASSES
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -64,17 +65,18 @@ def test_files_that_rust_wrote() -> None:
     assert bytes(ScalableBloomFilter.load(series)) == series.read_bytes()
 
 
-@pytest.mark.parametrize("make", COPIED)
+@pytest.mark.parametrize("make", CLASSES)
 def test_they_come_back(make: Any, tmp_path: pathlib.Path) -> None:
     filter = make(500, 1e-6, seed=3, key_name="url")
     filter.update(str(i) for i in range(3000))
     for path in tmp_path / "seen.bloom", str(tmp_path / "seen.bloom"):
         filter.save(path)
-        assert make.load(path) == filter
+        assert bytes(make.load(path)) == bytes(filter)
         assert (tmp_path / "seen.bloom").read_bytes() == bytes(filter)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         loaded = pickle.loads(pickle.dumps(filter, protocol))
-        assert type(loaded) is make and loaded == filter
+        assert type(loaded) is make and bytes(loaded) == bytes(filter)
+        assert loaded == filter or make not in COPIED
 
 
 def test_a_mapped_filter_is_for_reading(tmp_path: pathlib.Path) -> None:
@@ -110,7 +112,7 @@ def test_a_mapped_filter_is_for_reading(tmp_path: pathlib.Path) -> None:
         BloomFilter.map(path).verify()
 
 
-@pytest.mark.parametrize("make", COPIED)
+@pytest.mark.parametrize("make", CLASSES)
 def test_what_the_system_refuses(make: Any, tmp_path: pathlib.Path) -> None:
     filter = make(1000, 0.01)
     missing = str(tmp_path / "none" / "seen.bloom")
@@ -137,7 +139,7 @@ def test_what_the_system_refuses(make: Any, tmp_path: pathlib.Path) -> None:
             ask(3)
 
 
-@pytest.mark.parametrize("make", COPIED)
+@pytest.mark.parametrize("make", CLASSES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_bytes(make: Any, data: st.DataObject) -> None:

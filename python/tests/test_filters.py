@@ -1,9 +1,13 @@
 """What a set has: operators, copies, comparison; and what filters tell of themselves."""
 
 import copy
+import datetime
 import importlib.metadata
 import math
+import pathlib
+import pickle
 import sys
+import time
 import weakref
 from typing import Any
 
@@ -61,6 +65,8 @@ def test_what_does_not_merge(make: Any) -> None:
         for differs in make(5000, 0.01), make(1000, 1e-9), make(1000, 0.01, seed=1):
             with pytest.raises(ValueError, match="filters differ in"):
                 a | differs
+        with pytest.raises(ValueError, match="different kinds of keys: `host` and `url`"):
+            make(1000, 0.01, key_name="host") | make(1000, 0.01, key_name="url")
 
 
 @pytest.mark.parametrize("make", COPIED)
@@ -187,9 +193,21 @@ def test_growing_filters_keep_their_rate() -> None:
         filter.update(range(20_000))
         assert filter.current_fpr() <= 0.01
         assert 0.98 * 20_000 <= len(filter) <= 20_000
-        for ask in filter.fill_ratio, lambda filter=filter: filter.capacity(0.1), lambda filter=filter: filter.probes:
+        assert filter.estimated_keys() == pytest.approx(len(filter), rel=0.02)
+        assert filter.estimated_fpr() == pytest.approx(filter.current_fpr(), rel=0.2)
+        assert 0 < filter.fill_ratio() < 0.6
+        for ask in lambda filter=filter: filter.capacity(0.1), lambda filter=filter: filter.probes:
             with pytest.raises(TypeError, match=make.__name__):
                 ask()
+        for arguments in (), (20_000,):
+            with pytest.raises(TypeError, match=rf"{make.__name__} .* call estimated_fpr\(\)"):
+                filter.expected_fpr(*arguments)
+
+
+def test_a_filter_of_one_size_names_its_own_rate() -> None:
+    for make in MERGING:
+        with pytest.raises(TypeError, match=rf"{make.__name__} .* expected_fpr\(keys\)"):
+            make(1000, 0.01).estimated_fpr()
 
 
 def test_a_rotating_filter_forgets() -> None:
@@ -198,8 +216,68 @@ def test_a_rotating_filter_forgets() -> None:
     assert filter.contains_many(range(1000)).all()
     filter.rotate()
     assert 0 in filter
+    assert len(filter) == round(filter.estimated_keys()) == pytest.approx(1000, rel=0.1) and filter.fill_ratio() > 0
     filter.rotate()
-    assert 0 not in filter and not filter
-    for ask in filter.copy, lambda: bytes(filter), lambda: filter.save("/tmp/never"), lambda: len(filter):
+    assert 0 not in filter and not filter and filter.rotations == 2
+    asks: list[Any] = [filter.copy, filter.expected_fpr, filter.estimated_fpr, lambda: filter.capacity(0.1), lambda: filter.probes]
+    for ask in asks:
         with pytest.raises(TypeError, match="RotatingBloomFilter"):
             ask()
+
+
+@pytest.mark.parametrize("generations", [2, 3, 64])
+def test_a_key_is_found_until_as_many_rotations_as_generations(generations: int) -> None:
+    filter = RotatingBloomFilter(1000, 1e-6, generations=generations)
+    filter.add("a")
+    # A file has all generations.
+    for seen in filter, RotatingBloomFilter.from_bytes(bytes(filter)):
+        for _ in range(generations - 1):
+            seen.rotate()
+        assert "a" in seen
+        seen.rotate()
+        assert "a" not in seen and seen.rotations == generations
+    for refused, error in (1, ValueError), (65, ValueError), (-1, OverflowError):
+        with pytest.raises(error):
+            RotatingBloomFilter(1000, 1e-6, generations=refused)
+
+
+def test_a_full_generation_rotates_unless_it_is_told_not_to() -> None:
+    filter, stays = RotatingBloomFilter(100, 1e-6), RotatingBloomFilter(100, 1e-6, rotate_when_full=False)
+    for seen in filter, stays, pickle.loads(pickle.dumps(stays)):
+        seen.update(range(1000))
+        assert (seen.rotations > 0) == (seen is filter) == (0 not in seen)
+
+
+def test_a_window_of_time() -> None:
+    filter = RotatingBloomFilter(1000, 1e-6)
+    filter.add("a")
+    ages: list[Any] = [3600, 3600.0, datetime.timedelta(hours=1)]
+    assert not any(map(filter.rotate_if_older_than, ages)) and filter.rotations == 0
+    time.sleep(0.05)
+    for age in 0.05, datetime.timedelta(milliseconds=1):
+        assert filter.rotate_if_older_than(age) and not filter.rotate_if_older_than(3600)
+        time.sleep(0.001)
+    assert "a" not in filter and filter.rotations == 2
+    for age in -1, math.nan, math.inf, datetime.timedelta(seconds=-1):
+        with pytest.raises(ValueError, match="give 0 or more"):
+            filter.rotate_if_older_than(age)
+    for age in "1", None, b"":
+        with pytest.raises(TypeError, match="seconds or a timedelta"):
+            filter.rotate_if_older_than(age)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/smaps")
+@pytest.mark.parametrize("make", CLASSES)
+def test_huge_pages(make: Any) -> None:
+    """The system is asked for them unless the filter is told not to."""
+
+    def asked() -> int:
+        flags = [line.split() for line in pathlib.Path("/proc/self/smaps").read_text().splitlines() if "VmFlags:" in line]
+        return sum("hg" in line for line in flags)
+
+    before = asked()
+    small = make(20_000_000, 0.01, huge_pages=False)
+    assert asked() == before
+    large = make(20_000_000, 0.01)
+    assert asked() > before
+    del small, large

@@ -192,6 +192,8 @@ def call_shared(r: random.Random, folder: pathlib.Path) -> None:
         lambda: (len(filter), bool(filter), repr(filter), filter.current_fpr(), filter.estimated_keys()),
         lambda: filter.fill_ratio() + filter.capacity(r.choice([0.1, -1, 0, 2, float("nan")])),
         lambda: filter.expected_fpr(r.choice([None, 0, 5, 2**64 - 1])),
+        lambda: filter.estimated_fpr(),
+        lambda: filter.rotate_if_older_than(r.choice([-1, 0, 0.001, 1e9])),
         lambda: moving.__setitem__(slice(None), r.randrange(99)),
         lambda: growing.append(growing.pop()),
     ]

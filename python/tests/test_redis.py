@@ -174,6 +174,24 @@ def test_processes_claim_each_key_once(redis: Server) -> None:
     assert sorted(sum(parts, [])) == list(range(5000))
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_filters_of_parent_and_child_are_told_apart(redis: Server) -> None:
+    """Each filter has a random number of its own. A fork goes on from the state of whatever is random."""
+    names = ["before", "parent", "child"]
+    RedisBloomFilter(redis.url, "before", 1000, 0.01)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            RedisBloomFilter(redis.url, "child", 1000, 0.01)
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    RedisBloomFilter(redis.url, "parent", 1000, 0.01)
+    lines = [redis.tell(f"""EVAL "return {{ok=redis.call('GET',KEYS[1])}}" 1 cbf:{{{name}:meta}}""") for name in names]
+    made = {line.strip().rpartition("made=")[2] for line in lines}
+    assert len(made) == 3 and all(map(str.isdecimal, made)), lines
+
+
 def test_a_forked_process_has_connections_of_its_own(redis: Server) -> None:
     seen = RedisBloomFilter(redis.url, "f", 100_000, 1e-9)
     seen.add("parent")

@@ -5,6 +5,8 @@ use crate::shards::{BLOCK_BYTES, SHARD_BYTES, check_size};
 use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
 use redis::Value;
 use std::hash::{BuildHasher, RandomState};
+use std::process;
+use std::time::SystemTime;
 
 const VERSION: u64 = 2;
 
@@ -13,7 +15,8 @@ const MADE_BITS: u32 = 30;
 
 /// A number that nobody else has.
 pub(crate) fn unique() -> u64 {
-    RandomState::new().hash_one(0u64)
+    // The standard library's random keys are the same in parent and child after a fork. Process and time are not.
+    RandomState::new().hash_one((process::id(), SystemTime::now()))
 }
 
 /// A number for a filter that is made.

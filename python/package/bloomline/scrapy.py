@@ -183,14 +183,10 @@ class DupeFilter(_DupeFilter):
 
     def _figures(self) -> dict[str, Any]:
         filter = self._filter
-        figures: dict[str, Any] = {
-            "keys": filter.estimated_keys(),
-            "memory_bytes": filter.memory_bytes,
-            "false_positive_rate": filter.current_fpr(),
-        }
+        figures = {"memory_bytes": filter.memory_bytes, "false_positive_rate": filter.current_fpr()}
         if isinstance(filter, BloomFilter):
-            figures["fill_ratio"] = filter.fill_ratio()
-        return figures
+            return figures | {"keys": filter.estimated_keys(), "fill_ratio": filter.fill_ratio()}
+        return figures | {"keys": len(filter)}
 
 
 class RedisDupeFilter(_DupeFilter):
