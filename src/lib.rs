@@ -40,18 +40,22 @@
     feature = "frontier",
     doc = "| [`Frontier`] | the queue of a crawler that visits nothing twice | `frontier` |"
 )]
-#![cfg_attr(feature = "variants", doc = "| [`variants`] | other layouts behind one trait | `variants` |")]
+#![cfg_attr(
+    feature = "variants",
+    doc = "| [`variants`] | other layouts: classic, counting, two blocks a key, Parquet's split block | `variants` |"
+)]
 //!
-//! [`Filter`] has the methods that these types share. Keys are whatever implements [`Key`]: text, byte strings, integers,
-//! addresses, paths, and tuples and sequences of these. Their hashes are the same on every platform and in every version.
-//! [`impl_key!`] makes keys of your structs. [`Builder`] finds a size by keys and rate, by memory, or by a number of probes.
+//! The types have methods of the same names, and [`Filter`] is the trait for code that works with any of them. Keys are whatever
+//! implements [`Key`]: text, byte strings, integers, addresses, paths, and tuples and sequences of these. Their hashes are the same on
+//! every platform and in every version. [`impl_key!`] makes keys of your structs. Batches take [`Keys`]: slices, Arrow's offsets and
+//! bytes ([`Slices`]), or [`Hashes`]. [`Builder`] finds a size by keys and rate, by memory, or by a number of probes.
 //!
 //! # Features
 //! | feature | what it adds |
 //! |---|---|
 //! | `std`, `rayon`, `file` (default) | huge pages and CPU detection; bulk loads on all cores; saving and loading |
-//! | `mmap`, `serde` | filters that stay in their file; `Serialize` and `Deserialize` |
-//! | `variants` | other layouts: classic, counting, two blocks a key, Parquet's split block |
+//! | `mmap`, `serde` | filters that stay in their file; `Serialize` and `Deserialize`, in JSON as base64 |
+//! | `variants` | other layouts |
 //! | `frontier` | `Frontier`, the queue of a crawler |
 //!
 //! Without default features the filters need `alloc` alone.

@@ -4,7 +4,7 @@ use crate::filters::{RawLines, fastbloom, fastbloom_atomic, filled, kernels, sbb
 use crate::hashes::{FRESH, mixed_keys};
 use crate::turns::{Round, Side, timed};
 use crate::{ROUND_KEYS, held, planned_keys};
-use bloomline::{AtomicBloomFilter, BloomFilter, Kernel};
+use bloomline::{AtomicBloomFilter, BloomFilter, Hashes, Kernel};
 use std::convert::identity;
 use std::time::Duration;
 
@@ -57,7 +57,8 @@ impl Rivals {
     pub fn inserts(self, seen: u64) -> Vec<Side<'static>> {
         let Self { bytes, ours, fastbloom, sbbf, raw } = self;
         drop(raw);
-        let single = ours[0].clone();
+        let (single, silent) = (ours[0].clone(), ours[0].clone());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("there is a thread");
         let batch = |filter: BloomFilter| {
             let mut new = vec![false; ROUND_KEYS];
             let name = format!("insert_hashes {}", filter.kernel());
@@ -67,6 +68,11 @@ impl Rivals {
         };
         let mut sides: Vec<_> = ours.into_iter().map(batch).collect();
         sides.extend([
+            // Nobody asks whether the keys were new.
+            inserts(seen, "par_insert of hashes, one thread", bytes, silent, identity, move |filter, hashes| {
+                pool.install(|| filter.par_insert(&Hashes(hashes)));
+                0
+            }),
             inserts(seen, "insert_hash", bytes, single, identity, |filter, hashes| {
                 each(hashes, |hash| filter.insert_hash(hash))
             }),
