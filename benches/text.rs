@@ -143,7 +143,8 @@ fn main() {
     let documents: Vec<String> = documents.chunks(16).map(|paragraphs| paragraphs.concat()).collect();
     for memory in if smoke { vec![1 << 16] } else { vec![1 << 20, 100 << 20] } {
         for words in [13, 1] {
-            let rules = Rules { min_ngram: words, ..Rules::default() };
+            let mut rules = Rules::default();
+            rules.min_ngram = words;
             let mut filter: BloomFilter = BloomFilter::builder().memory(memory).probes(8).build().unwrap();
             filter.populate();
             let (mut grams, mut seed) = (0, 0);

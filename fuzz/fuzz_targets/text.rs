@@ -14,18 +14,13 @@ use std::collections::HashSet;
 fuzz_target!(|input: ([bool; 7], u8, u8, u8, Vec<Vec<u8>>)| {
     let ([document, at_least, drop_document, trim, ignore_case, gram, frozen], ngram, min_ngram, share, documents) =
         input;
-    let rules = Rules {
-        by: if document { By::Document } else { By::Paragraph },
-        ngram: usize::from(ngram % 5),
-        min_ngram: usize::from(min_ngram % 6),
-        threshold: f64::from(share % 11) / 10.0,
-        at_least,
-        drop_document,
-        trim,
-        ignore_case,
-        claim: if gram { Claim::Gram } else { Claim::Unit },
-        frozen,
-    };
+    let mut rules = Rules::default();
+    rules.by = if document { By::Document } else { By::Paragraph };
+    (rules.ngram, rules.min_ngram) = (usize::from(ngram % 5), usize::from(min_ngram % 6));
+    rules.threshold = f64::from(share % 11) / 10.0;
+    (rules.at_least, rules.drop_document, rules.frozen) = (at_least, drop_document, frozen);
+    (rules.trim, rules.ignore_case) = (trim, ignore_case);
+    rules.claim = if gram { Claim::Gram } else { Claim::Unit };
     let hasher = KeyHasher::new(0);
     let (mut texts, mut set) = (Texts::default(), Exact::default());
     documents.iter().for_each(|text| texts.push(&rules, &hasher, text));

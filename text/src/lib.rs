@@ -11,7 +11,8 @@
 //! use bloomline_text::{Rules, Texts};
 //!
 //! let mut seen = BloomFilter::new(1_000_000, 1e-6)?; // grams, false-positive rate
-//! let rules = Rules { ngram: 3, min_ngram: 1, ..Rules::default() };
+//! let mut rules = Rules::default();
+//! (rules.ngram, rules.min_ngram) = (3, 1);
 //! let mut texts = Texts::default();
 //! texts.push(&rules, seen.hasher(), b"Accept all cookies\nThe first text");
 //! texts.push(&rules, seen.hasher(), b"Accept all cookies\nAnother text");
@@ -45,6 +46,7 @@ pub use wrong::wrong_removal;
 
 /// What is kept or cut as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum By {
     /// All of a text.
     Document,
@@ -55,6 +57,7 @@ pub enum By {
 
 /// What a thread claims for itself, so that of equal ones only the first stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Claim {
     /// The unit: all of its grams are looked up before one is inserted, and those of a unit that is cut are not inserted. A
     /// gram that a unit repeats counts each time. Two threads that look up equal units at the same moment keep both.
@@ -70,12 +73,15 @@ pub enum Claim {
 /// ```
 /// use bloomline_text::Rules;
 /// // Paragraphs that were seen word for word, of any length:
-/// let exact = Rules { ngram: 0, ..Rules::default() };
+/// let mut exact = Rules::default();
+/// exact.ngram = 0;
 /// // Paragraphs of which 90 % was seen, by windows of eight words:
-/// let near = Rules { ngram: 8, threshold: 0.9, ..Rules::default() };
+/// let mut near = Rules::default();
+/// (near.ngram, near.threshold) = (8, 0.9);
 /// assert_ne!(exact, near);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Rules {
     /// The unit. By default a paragraph.
     pub by: By,
@@ -108,9 +114,11 @@ impl Rules {
     ///
     /// ```
     /// use bloomline_text::Rules;
-    /// let rules = Rules { threshold: 0.5, ..Rules::default() };
+    /// let mut rules = Rules::default();
+    /// rules.threshold = 0.5;
     /// assert!(rules.is_duplicate(10, 6) && !rules.is_duplicate(10, 5));
-    /// assert!(Rules { at_least: true, ..rules }.is_duplicate(10, 5));
+    /// rules.at_least = true;
+    /// assert!(rules.is_duplicate(10, 5));
     /// ```
     pub fn is_duplicate(&self, grams: usize, found: usize) -> bool {
         if self.ngram == 0 { found > 0 } else { self.passes(grams, found) }

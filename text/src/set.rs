@@ -28,7 +28,8 @@ use bloomline::{BuildError, Filter};
 ///     }
 /// }
 ///
-/// let rules = Rules { ngram: 0, ..Rules::default() };
+/// let mut rules = Rules::default();
+/// rules.ngram = 0;
 /// let mut texts = Texts::default();
 /// texts.push(&rules, &KeyHasher::new(0), b"again\nagain");
 /// texts.decide(&rules, &mut Exact::default())?;

@@ -19,7 +19,8 @@ const LOOKUP: usize = 1024;
 /// use bloomline::BloomFilter;
 /// use bloomline_text::{Rules, Texts};
 /// let mut seen = BloomFilter::new(1000, 1e-6)?;
-/// let rules = Rules { ngram: 2, ..Rules::default() };
+/// let mut rules = Rules::default();
+/// rules.ngram = 2;
 /// let mut texts = Texts::default();
 /// for text in ["a b c", "a b c", "a b d"] {
 ///     texts.clear();
@@ -303,8 +304,9 @@ impl<'a> Document<'a> {
     }
 }
 
-/// What becomes of a unit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What becomes of a unit. By default one without bytes, which stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Verdict {
     /// Its bytes in the text.
     pub range: Range<usize>,

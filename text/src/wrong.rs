@@ -22,7 +22,8 @@ const EXTREME: f64 = 0.25;
 /// # Examples
 /// ```
 /// use bloomline_text::{Rules, wrong_removal};
-/// let exact = Rules { ngram: 0, ..Rules::default() };
+/// let mut exact = Rules::default();
+/// exact.ngram = 0;
 /// assert_eq!(wrong_removal(&exact, 1, 0, 0.5), 1.0); // a new paragraph that stays
 /// assert_eq!(wrong_removal(&exact, 1, 1, 0.5), 0.0); // one that goes
 /// let rules = Rules::default();

@@ -42,7 +42,11 @@ fn rules() -> impl Strategy<Value = Rules> {
         let [document, at_least, drop_document, trim, ignore_case, gram, frozen] = flags;
         let by = if document { By::Document } else { By::Paragraph };
         let claim = if gram { Claim::Gram } else { Claim::Unit };
-        Rules { by, ngram, min_ngram, threshold, at_least, drop_document, trim, ignore_case, claim, frozen }
+        let mut rules = Rules::default();
+        (rules.by, rules.claim, rules.frozen, rules.drop_document) = (by, claim, frozen, drop_document);
+        (rules.ngram, rules.min_ngram, rules.threshold, rules.at_least) = (ngram, min_ngram, threshold, at_least);
+        (rules.trim, rules.ignore_case) = (trim, ignore_case);
+        rules
     })
 }
 
@@ -57,7 +61,8 @@ proptest! {
         seed: u64,
     ) {
         let hasher = KeyHasher::new(seed);
-        let thawed = Rules { frozen: false, ..rules.clone() };
+        let mut thawed = rules.clone();
+        thawed.frozen = false;
         let mut specification = Specification { rules: thawed.clone(), seen: HashSet::new() };
         let (mut texts, mut set) = (Texts::default(), Exact::default());
         // What is there before the rules freeze.
@@ -83,14 +88,15 @@ proptest! {
 #[test]
 fn every_filter_is_a_set() {
     let text = b"one two three four\nfive six seven eight\none two three four\nfive six seven nine\none two three four";
-    let rules = Rules { ngram: 2, min_ngram: 1, threshold: 0.6, ..Rules::default() };
+    let mut rules = Rules::default();
+    (rules.ngram, rules.min_ngram, rules.threshold) = (2, 1, 0.6);
     let mut filter = BloomFilter::new(10_000, 1e-9).unwrap();
     let hasher = filter.hasher().clone();
     let shared = AtomicBloomFilter::new(10_000, 1e-9).unwrap();
     let mut scalable = ScalableBloomFilter::new(10, 1e-9).unwrap();
     let shared_scalable = AtomicScalableBloomFilter::new(10, 1e-9).unwrap();
     for claim in [Claim::Unit, Claim::Gram] {
-        let rules = Rules { claim, ..rules.clone() };
+        rules.claim = claim;
         let fate = |decide: &mut dyn FnMut(&mut Texts)| {
             let mut texts = Texts::default();
             texts.push(&rules, &hasher, text);
@@ -112,7 +118,8 @@ fn every_filter_is_a_set() {
 fn exact_text_has_the_hash_of_its_bytes() {
     let mut filter = BloomFilter::new(1000, 1e-9).unwrap();
     filter.insert("a line");
-    let rules = Rules { ngram: 0, ..Rules::default() };
+    let mut rules = Rules::default();
+    rules.ngram = 0;
     let mut texts = Texts::default();
     texts.push(&rules, filter.hasher(), b"first\na line\n\na line ");
     texts.decide(&rules, &mut filter).unwrap();
@@ -151,7 +158,8 @@ fn grams_have_the_hashes_of_the_format() {
         let tokens: Vec<&str> = words(text).collect();
         assert_eq!(tokens.len(), 13);
         for (ngram, min_ngram) in [(1, 1), (2, 1), (3, 1), (13, 1), (14, 13), (20, 1)] {
-            let rules = Rules { ngram, min_ngram, ..Rules::default() };
+            let mut rules = Rules::default();
+            (rules.ngram, rules.min_ngram) = (ngram, min_ngram);
             let mut expected: HashSet<u64> = tokens.windows(ngram).map(gram).collect();
             if tokens.len() < ngram {
                 expected.insert(gram(&tokens));
@@ -176,7 +184,8 @@ fn golden_grams_have_the_hashes_of_the_page() {
     for (seed, tokens, hash) in golden {
         let text = tokens.join(" ");
         assert!(words(&text).eq(tokens.iter().copied()));
-        let rules = Rules { ngram: tokens.len(), ..Rules::default() };
+        let mut rules = Rules::default();
+        rules.ngram = tokens.len();
         let (mut texts, mut set) = (Texts::default(), Exact::default());
         texts.push(&rules, &KeyHasher::new(seed), text.as_bytes());
         texts.decide(&rules, &mut set).unwrap();
@@ -207,7 +216,8 @@ fn natural(seed: u64, words: usize) -> String {
 #[test]
 fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
     for ngram in [1, 2, 5, 13, 64] {
-        let rules = Rules { ngram, by: By::Document, threshold: 1.0, ..Rules::default() };
+        let mut rules = Rules::default();
+        (rules.ngram, rules.by, rules.threshold) = (ngram, By::Document, 1.0);
         let hasher = KeyHasher::new(ngram as u64);
         let grams = |seed| {
             let (mut texts, mut set) = (Texts::default(), Exact::default());
@@ -253,11 +263,12 @@ fn long_texts_fare_as_specified() {
         documents.push((0..12).map(|_| paragraph()).collect::<Vec<_>>().join("\n"));
     }
     for (threshold, frozen) in [(0.3, false), (0.9, false), (0.3, true)] {
-        let rules = Rules { ngram: 5, min_ngram: 1, threshold, drop_document: true, ..Rules::default() };
+        let mut rules = Rules::default();
+        (rules.ngram, rules.min_ngram, rules.threshold, rules.drop_document) = (5, 1, threshold, true);
         let mut specification = Specification { rules: rules.clone(), seen: HashSet::new() };
         let (mut texts, mut set) = (Texts::default(), Exact::default());
         for (batch, frozen) in [(&documents[..20], false), (&documents[20..], frozen)] {
-            let rules = Rules { frozen, ..rules.clone() };
+            rules.frozen = frozen;
             specification.rules = rules.clone();
             texts.clear();
             batch.iter().for_each(|text| texts.push(&rules, &KeyHasher::new(0), text.as_bytes()));
@@ -273,7 +284,8 @@ fn long_texts_fare_as_specified() {
 
 #[test]
 fn huge_paragraphs_are_decided() {
-    let rules = Rules { threshold: 0.9, ..Rules::default() };
+    let mut rules = Rules::default();
+    rules.threshold = 0.9;
     let text = format!("{}\n{}", natural(1, 1_000_000), "x".repeat(5_000_000));
     let mut set = Exact::default();
     let mut texts = Texts::default();

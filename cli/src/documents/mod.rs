@@ -287,7 +287,9 @@ impl Documents {
                 band = place.bands;
                 let found = usize::from(cut);
                 counts.wrong += wrong_removal(&rule.text, grams, found, near.document_fpr(fpr));
-                verdicts.push(Verdict { range: 0..whole.len(), grams, found, cut });
+                let mut unit = Verdict::default();
+                (unit.range, unit.grams, unit.found, unit.cut) = (0..whole.len(), grams, found, cut);
+                verdicts.push(unit);
             } else {
                 let document = self.texts.document(i);
                 verdicts.extend(document.verdicts());

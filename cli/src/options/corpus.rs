@@ -234,21 +234,17 @@ impl CorpusOptions {
         let exact = is(Like::Dolma) || is(Like::C4);
         let ngram = self.ngram.unwrap_or(if exact { 0 } else { 13 });
         let claims_grams = is(Like::Dolma) && ngram > 0;
-        let text = Rules {
-            by: match self.by {
-                Some(Unit::Document) => By::Document,
-                _ => By::Paragraph,
-            },
-            ngram,
-            min_ngram: self.min_ngram.unwrap_or(if is(Like::Bff) { 5 } else { 13 }.min(ngram)),
-            threshold: self.threshold.unwrap_or(if claims_grams { 1.0 } else { 0.8 }),
-            at_least: self.at_least || claims_grams,
-            drop_document: self.drop_document,
-            trim: self.trim || is(Like::C4) && ngram == 0,
-            ignore_case: self.ignore_case || is(Like::C4) && ngram == 0,
-            claim: if claims_grams { Claim::Gram } else { Claim::Unit },
-            frozen: self.frozen,
-        };
+        let mut text = Rules::default();
+        text.by = if matches!(self.by, Some(Unit::Document)) { By::Document } else { By::Paragraph };
+        text.ngram = ngram;
+        text.min_ngram = self.min_ngram.unwrap_or(if is(Like::Bff) { 5 } else { 13 }.min(ngram));
+        text.threshold = self.threshold.unwrap_or(if claims_grams { 1.0 } else { 0.8 });
+        text.at_least = self.at_least || claims_grams;
+        text.drop_document = self.drop_document;
+        text.trim = self.trim || is(Like::C4) && ngram == 0;
+        text.ignore_case = self.ignore_case || is(Like::C4) && ngram == 0;
+        text.claim = if claims_grams { Claim::Gram } else { Claim::Unit };
+        text.frozen = self.frozen;
         let near = self.near.map(|similarity| Near::new(similarity).expect("it is between 0 and 1"));
         let keep_empty = self.keep_empty || is(Like::Bff) || is(Like::Dolma);
         let newline_stays = like.is_some();

@@ -64,6 +64,7 @@ impl Specification {
         let unit = match self.rules.by {
             By::Paragraph => unit.strip_prefix(b"\n").unwrap_or(unit),
             By::Document => unit,
+            by => unreachable!("not specified: {by:?}"),
         };
         let text = str::from_utf8(unit);
         if text.is_ok_and(|text| text.trim().is_empty()) {
@@ -137,6 +138,7 @@ impl Specification {
                     }
                     (count, found, self.enough(found, count))
                 }
+                (_, claim) => unreachable!("not specified: {claim:?}"),
             };
             units.push((start, end, count, found, cut));
         }
