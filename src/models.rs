@@ -6,7 +6,7 @@ use crate::atomic_filter::AtomicBloomFilter;
 use crate::block::{LANES, Pattern};
 use crate::storage::AtomicBlock;
 use crate::sync::Ordering;
-use crate::words4::BloomFilter;
+use crate::bloom::BloomFilter;
 use loom::sync::Arc;
 use loom::thread;
 use std::vec::Vec;
@@ -45,10 +45,10 @@ fn race(preemptions: usize, insert: Insert, keys: &[Pattern], check: fn(claims: 
             .iter()
             .map(|&key| {
                 let filter = Arc::clone(&filter);
-                thread::spawn(move || insert(&filter.blocks.as_slice()[0], key))
+                thread::spawn(move || insert(&filter.0.blocks.as_slice()[0], key))
             })
             .collect();
-        let mut won = std::vec![insert(&filter.blocks.as_slice()[0], keys[0])];
+        let mut won = std::vec![insert(&filter.0.blocks.as_slice()[0], keys[0])];
         won.extend(threads.into_iter().map(|thread| thread.join().unwrap()));
 
         let mut distinct: Vec<(u64, usize)> = Vec::new();
@@ -63,7 +63,7 @@ fn race(preemptions: usize, insert: Insert, keys: &[Pattern], check: fn(claims: 
                 expected[word] |= mask;
             }
         }
-        let words = filter.blocks.as_slice()[0].0.iter().map(|word| word.load(Ordering::Relaxed));
+        let words = filter.0.blocks.as_slice()[0].0.iter().map(|word| word.load(Ordering::Relaxed));
         assert!(words.eq(expected), "a bit was lost");
         let claims: Vec<usize> = distinct.into_iter().map(|(_, claims)| claims).collect();
         check(&claims);

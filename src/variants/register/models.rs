@@ -45,7 +45,7 @@ fn race(preemptions: usize, insert: Insert, threads: &'static [&'static [usize]]
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
-        let filter = Arc::new(RegisterBloomFilter::with_probes(64, 2).unwrap());
+        let filter = Arc::new(RegisterBloomFilter::builder().memory(64).probes(2).build().unwrap());
         let run = move |filter: &RegisterBloomFilter, keys: &[usize]| -> Vec<(u64, bool)> {
             keys.iter().map(|&key| (hashes[key], insert(filter, hashes[key]))).collect()
         };
@@ -61,7 +61,7 @@ fn race(preemptions: usize, insert: Insert, threads: &'static [&'static [usize]]
         let answers: Vec<&[(u64, bool)]> = answers.iter().map(Vec::as_slice).collect();
         assert!(explained(0, &answers), "no order explains {answers:x?}");
         let inserted = answers.iter().copied().flatten().fold(0, |bits, &(hash, _)| bits | mask(hash));
-        let (word, _) = locate(SIZE, &filter.blocks, hashes[0]);
+        let (word, _) = locate(SIZE, &filter.0.blocks, hashes[0]);
         assert_eq!(word.load(Ordering::Relaxed), inserted, "a bit was lost");
     });
 }
@@ -88,7 +88,7 @@ fn two_threads_with_the_bits_of_a_third() {
 
 /// What a read found decides, and not what the write replaced.
 fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
-    let (word, mask) = locate(filter.params.size(), &filter.blocks, hash);
+    let (word, mask) = locate(filter.0.params.size(), &filter.0.blocks, hash);
     let new = word.load(Ordering::Acquire) & mask != mask;
     word.fetch_or(mask, Ordering::AcqRel);
     new
@@ -96,7 +96,7 @@ fn the_read_decides(filter: &RegisterBloomFilter, hash: u64) -> bool {
 
 /// Bit by bit, and new if any was set by this call.
 fn bit_by_bit(filter: &RegisterBloomFilter, hash: u64) -> bool {
-    let (word, mask) = locate(filter.params.size(), &filter.blocks, hash);
+    let (word, mask) = locate(filter.0.params.size(), &filter.0.blocks, hash);
     let bits = (0..64).map(|i| 1 << i).filter(|bit| mask & bit != 0);
     bits.fold(false, |new, bit| word.fetch_or(bit, Ordering::AcqRel) & bit == 0 || new)
 }
