@@ -123,7 +123,7 @@ fn bulk_load(bytes: usize, pools: &[ThreadPool], keys: &[u64]) {
     let clear = || filter.borrow_mut().clear();
     let mut sides = Vec::new();
     for pool in pools {
-        sides.push(Side::prepared(named("par_insert_hashes", pool), keys, clear, |keys| {
+        sides.push(Side::prepared(named("par_insert of hashes", pool), keys, clear, |keys| {
             let filter = &mut *filter.borrow_mut();
             pool.install(|| filter.par_insert(&Hashes(keys)));
             0 // it does not tell which were new

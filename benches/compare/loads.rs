@@ -30,7 +30,7 @@ pub const LOADS: &[LoadKind] = &[
     LoadKind {
         contender: "words4",
         operation: "bulk load",
-        interface: "BloomFilter::par_insert_hashes",
+        interface: "BloomFilter::par_insert of Hashes",
         make: |bytes, keys| Ok(Box::new(BloomFilter::builder().memory(bytes).expected_keys(keys).build()?)),
     },
     LoadKind {
