@@ -4,9 +4,9 @@
 
 use crate::atomic_filter::AtomicBloomFilter;
 use crate::block::{LANES, Pattern};
+use crate::bloom::BloomFilter;
 use crate::storage::AtomicBlock;
 use crate::sync::Ordering;
-use crate::bloom::BloomFilter;
 use loom::sync::Arc;
 use loom::thread;
 use std::vec::Vec;
