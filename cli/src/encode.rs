@@ -11,6 +11,7 @@ use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use liblzma::stream::{self, Check};
 use liblzma::write::XzEncoder;
+use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
@@ -48,6 +49,8 @@ impl Compression {
             Coding::Gzip | Coding::Xz => 6,
             Coding::Zstd => zstd::DEFAULT_COMPRESSION_LEVEL,
             Coding::Bzip2 => 9,
+            // Its encoder has one.
+            Coding::Lz4 => 1,
         };
         Self { coding, level, long: None }
     }
@@ -76,6 +79,19 @@ impl Compression {
             Coding::Zstd => "zst",
             Coding::Xz => "xz",
             Coding::Bzip2 => "bz2",
+            Coding::Lz4 => "lz4",
+        }
+    }
+
+    /// The name of the format, as it is asked for.
+    fn kind(self) -> &'static str {
+        match self.coding {
+            Coding::Plain => "none",
+            Coding::Gzip => "gzip",
+            Coding::Zstd => "zstd",
+            Coding::Xz => "xz",
+            Coding::Bzip2 => "bzip2",
+            Coding::Lz4 => "lz4",
         }
     }
 
@@ -98,7 +114,7 @@ impl Compression {
         match self.coding {
             Coding::Zstd => ZSTD_PIECES[self.level as usize - 1],
             Coding::Xz => XZ_PIECES[self.level as usize],
-            Coding::Plain | Coding::Gzip => GZIP_PIECE,
+            Coding::Plain | Coding::Gzip | Coding::Lz4 => GZIP_PIECE,
             Coding::Bzip2 => BZIP2_PIECE,
         }
     }
@@ -108,8 +124,8 @@ impl Compression {
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.coding {
-            Coding::Plain => write!(f, "none")?,
-            _ => write!(f, "{}:{}", self.ending(), self.level)?,
+            Coding::Plain | Coding::Lz4 => f.write_str(self.kind())?,
+            _ => write!(f, "{}:{}", self.kind(), self.level)?,
         }
         self.long.map_or(Ok(()), |long| write!(f, ":long={long}"))
     }
@@ -123,11 +139,11 @@ impl FromStr for Compression {
         let mut parts = text.split(':').peekable();
         let kind = parts.next().unwrap_or_default();
         let coding = if kind == "none" { Some(Coding::Plain) } else { Coding::of_ending(kind) };
-        let coding = coding.ok_or("not a kind of compression: give gzip, zstd, xz, bzip2 or none")?;
+        let coding = coding.ok_or("not a kind of compression: give gzip, zstd, xz, bzip2, lz4 or none")?;
         let mut compression = Self::of(coding);
         if let Some(level) = parts.next_if(|part| !part.starts_with("long")) {
             let levels = match coding {
-                Coding::Plain => return Err("none has no level".to_owned()),
+                Coding::Plain | Coding::Lz4 => return Err(format!("{kind} has no level")),
                 Coding::Gzip | Coding::Bzip2 => 1..=9,
                 Coding::Zstd => 1..=ZSTD_PIECES.len() as i32,
                 Coding::Xz => 0..=9,
@@ -185,6 +201,7 @@ pub enum Stream {
     Zstd(zstd::Encoder<'static, Vec<u8>>),
     Xz(XzEncoder<Vec<u8>>),
     Bzip2(BzEncoder<Vec<u8>>),
+    Lz4(Box<FrameEncoder<Vec<u8>>>),
 }
 
 impl Stream {
@@ -204,6 +221,11 @@ impl Stream {
             }
             Coding::Xz => Self::Xz(XzEncoder::new_stream(out, stream::Stream::new_easy_encoder(level, Check::Crc64)?)),
             Coding::Bzip2 => Self::Bzip2(BzEncoder::new(out, bzip2::Compression::new(level))),
+            Coding::Lz4 => {
+                // With a checksum, and the largest blocks, as the program `lz4` has them.
+                let info = FrameInfo::new().block_size(BlockSize::Max4MB).content_checksum(true);
+                Self::Lz4(FrameEncoder::with_frame_info(info, out).into())
+            }
         })
     }
 
@@ -215,6 +237,7 @@ impl Stream {
             Self::Zstd(encoder) => encoder.write_all(bytes),
             Self::Xz(encoder) => encoder.write_all(bytes),
             Self::Bzip2(encoder) => encoder.write_all(bytes),
+            Self::Lz4(encoder) => encoder.write_all(bytes),
         }
     }
 
@@ -226,6 +249,7 @@ impl Stream {
             Self::Zstd(encoder) => encoder.get_mut(),
             Self::Xz(encoder) => encoder.get_mut(),
             Self::Bzip2(encoder) => encoder.get_mut(),
+            Self::Lz4(encoder) => encoder.get_mut(),
         })
     }
 
@@ -237,6 +261,7 @@ impl Stream {
             Self::Zstd(encoder) => encoder.finish(),
             Self::Xz(encoder) => encoder.finish(),
             Self::Bzip2(encoder) => encoder.finish(),
+            Self::Lz4(encoder) => encoder.finish().map_err(io::Error::from),
         }
     }
 }

@@ -29,9 +29,10 @@ errors! {
     NoFile { folder: String } => "no file is found in the directory {folder}; see --glob, and --hidden and --follow for what is left out";
     Loop { link: String, folder: String } => "cannot follow {link}: it leads back to {folder}, which it is in; remove the link, or leave out --follow";
     EmptyList { list: String } => "no input is named in {list}, the list of --files-from; name one on each line";
-    ListWithNul { list: String } => "cannot read {list}, the list of --files-from: there are NULs in it; give -z if they end names, and lines of the inputs too";
+    ListWithNul { list: String } => "cannot read {list}, the list of --files-from: there are NULs in it; give --files0-from if they end names";
     StdinTwice => "standard input cannot be an input and the list of --files-from at once; name another file for one of them";
-    ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; make lines of it, plain or compressed by gzip, zstd, xz or bzip2, or give --binary to take its bytes for lines";
+    ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; make lines of it, plain or compressed by gzip, zstd, xz, bzip2 or lz4, or give --binary to take its bytes for lines";
+    TarInput => "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by `tar -xOf FILE |`";
     Padding => "after the zeros that end a gzip file comes something else";
     LongLine { bytes: usize } => "the next line has more than {bytes} bytes, and memory for more cannot be had";
     Estimate { input: String, source: io::Error } => "cannot estimate how many lines {input} has: {source}; choose with --on-error how to go on, or give the number of distinct lines with -n";
@@ -41,9 +42,8 @@ errors! {
     Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
 
-    NeverFull { max_fpr: f64 } => "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out --max-fpr, or plan a size with -n or --memory";
+    NeverFull { max_fpr: f64 } => "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out --max-fpr, or choose --when-full warn or stop";
     MaxFprBelow { max_fpr: f64, fpr: f64 } => "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before the lines are in that it is made for; give -p {max_fpr} or a lower rate";
-    GrowInMemory => "a filter with --memory cannot grow; leave out --memory, or choose --when-full warn or stop";
     PlanOfTwo => "plan needs two of -n KEYS, -p RATE and --memory SIZE and computes the third; --table needs none of them";
     Build { error: BuildError } => "{error}";
     NoMemory { bytes: usize } => "the system has no {bytes} bytes of memory for the filter; choose a larger rate -p, or a smaller -n or --memory";
@@ -72,7 +72,7 @@ errors! {
     Nameless { input: String } => "cannot write the lines of {input} to a folder: only regular files have outputs of their own; write to one file with -o";
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
     Dangling { output: String } => "cannot write to {output}: it is a link that leads to no file; remove it, or choose another output";
-    ForeignOutput { output: String, ending: String } => "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz or .bz2, or another ending for plain lines";
+    ForeignOutput { output: String, ending: String } => "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz, .bz2 or .lz4, or another ending for plain lines";
     OtherCoding { output: String, ending: &'static str, asked: String } => "cannot write to {output} with --compress {asked}: its name ends as that of a .{ending} file does; choose another name, or leave out --compress";
     Terminal { output: String } => "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
     Worker => "a thread that reads and writes has ended";

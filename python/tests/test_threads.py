@@ -139,14 +139,18 @@ def test_a_list_lets_others_run(call: str) -> None:
             turns += 1
             time.sleep(0)
 
+    def during() -> int:
+        before = turns
+        getattr(filter, call)(keys)
+        return turns - before
+
     counter = threading.Thread(target=count)
     counter.start()
-    before = turns
-    getattr(filter, call)(keys)
-    during = turns - before
+    # The system may let the other thread wait in one call. One that keeps the GIL gives it a turn or two in none.
+    shared = any(during() > 10 for _ in range(20))
     done.set()
     counter.join()
-    assert during > 10
+    assert shared
 
 
 def test_an_array_that_changes_meanwhile() -> None:

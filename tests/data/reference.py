@@ -118,7 +118,7 @@ def main():
     parser.add_argument("--delimiter")
     parser.add_argument("--json-pointer", action="append")
     parser.add_argument("--keys")
-    for flag in ["--csv", "--trim", "--ignore-case", "--invert", "--annotate", "--count"]:
+    for flag in ["--csv", "--trim", "--ignore-case", "--invert", "--annotate", "--total"]:
         parser.add_argument(flag, action="store_true")
     parser.add_argument("-z", action="store_true")
     parser.add_argument("--on-error", default="fail")

@@ -29,7 +29,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let own = files::of_filter(&options.output);
     let own = if options.append { &own } else { &own[1..] };
     let inputs = Inputs::check(&reading.named(), own, reading.on_error != OnError::Fail)?;
-    let list = reading.files_from.as_deref().map(Origin::of);
+    let list = reading.list().map(Origin::of);
     files::check_target(&options.output, inputs.found.iter().map(|input| &input.origin).chain(&list))?;
     let _lock = Lock::of(&options.output, options.wait)?;
     // A number of lines that is too low has them read again, so that the file has one filter of the right size.

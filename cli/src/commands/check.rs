@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 /// Runs the command.
 pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let reading = &options.reading;
-    let own = options.filter.as_deref().map(files::of_filter);
+    let own = options.state.as_deref().map(files::of_filter);
     let inputs = Inputs::check(&reading.named(), own.as_slice().as_flattened(), true)?;
     let filter = filter(options)?;
     let excess = filter.made_for().filter(|_| !options.quiet).and_then(|(keys, _)| filter.excess(keys));
@@ -31,11 +31,11 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     inputs.left_out.iter().for_each(|why| tally.leave_out(why));
     let several = inputs.several;
     let progress =
-        Progress::new(&inputs.found, inputs.read.clone(), options.quiet, !options.count && !options.quiet || several);
-    let origin = options.filter.as_deref().map(Origin::of);
+        Progress::new(&inputs.found, inputs.read.clone(), options.quiet, !options.total && !options.any || several);
+    let origin = options.state.as_deref().map(Origin::of);
     let origins = || inputs.found.iter().map(|input| &input.origin).chain(&origin);
-    let output = if options.quiet { None } else { Some(Output::create(None, origins())?) };
-    let (counts, printed) = if options.count { (output, None) } else { (None, output) };
+    let output = if options.any { None } else { Some(Output::create(None, origins())?) };
+    let (counts, printed) = if options.total { (output, None) } else { (None, output) };
     let task = Task {
         threads: reading.threads(),
         hashing: Hashing {
@@ -44,8 +44,8 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
             what: What::Key(options.key.rule(), None),
         },
         on_error: reading.on_error,
-        act: if options.quiet { Act::FindOne } else { Act::Find },
-        print: Print { wanted: !options.invert_match, annotate: false, count: false },
+        act: if options.any { Act::FindOne } else { Act::Find },
+        print: Print { wanted: !options.invert, annotate: false, count: false },
         ahead: reading.ahead(),
     };
     let lanes = lanes(inputs, reading, None);
@@ -74,13 +74,13 @@ fn filter(options: &CheckOptions) -> Result<KeySet, Error> {
     if let Some(address) = Address::of(&options.shared)? {
         return Shared::open(&address).map(|shared| KeySet::Shared(shared.into()));
     }
-    KeySet::load_for(options.filter.as_deref().expect("it is required"), &options.key.name())
+    KeySet::load_for(options.state.as_deref().expect("it is required"), &options.key.name())
 }
 
 /// That of grep: 0 if a line is selected, and 1 if none is; 2 if inputs are left out, unless only one line was asked for.
 fn exit_code(options: &CheckOptions, Tally { counts, .. }: &Tally) -> u8 {
     match counts.unique {
-        1.. if options.quiet || counts.left_out == 0 => SUCCESS,
+        1.. if options.any || counts.left_out == 0 => SUCCESS,
         0 if counts.left_out == 0 => 1,
         _ => FAILED,
     }

@@ -4,8 +4,8 @@ use crate::error::{Error, SUCCESS};
 use crate::files::name;
 use crate::options::{Cli, CompletionsOptions, ManualOptions};
 use crate::output::Output;
+use clap::Command;
 use clap::builder::Resettable;
-use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::path::Path;
 use std::{fs, io};
@@ -13,7 +13,7 @@ use std::{fs, io};
 /// Prints the completions.
 pub fn completions(options: &CompletionsOptions) -> Result<u8, Error> {
     let mut script = Vec::new();
-    clap_complete::generate(options.shell, &mut Cli::command(), "bloomline", &mut script);
+    clap_complete::generate(options.shell, &mut Cli::described(), "bloomline", &mut script);
     let output = Output::create(None, [])?;
     output.write_text(&script)?;
     Ok(SUCCESS)
@@ -24,7 +24,7 @@ pub fn manual(options: &ManualOptions) -> Result<u8, Error> {
     let folder = &options.folder;
     let pages = || {
         fs::create_dir_all(folder)?;
-        let mut command = Cli::command().disable_help_subcommand(true);
+        let mut command = Cli::described().disable_help_subcommand(true);
         command.build();
         command.get_subcommands().try_for_each(|command| write_page(command, folder))?;
         write_page(&command, folder)
@@ -33,42 +33,21 @@ pub fn manual(options: &ManualOptions) -> Result<u8, Error> {
     Ok(SUCCESS)
 }
 
-/// Writes the page of a command. What its help ends with has lines that must stay as they are, to be copied.
+/// Writes the page of a command. Examples and exit codes have lines that stay as they are, to be copied.
 fn write_page(command: &Command, folder: &Path) -> io::Result<()> {
-    let end = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
+    let ends = [command.get_before_long_help(), command.get_after_long_help()].map(|end| end.map(ToString::to_string));
     let page = Man::new(command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset));
     let mut text = Vec::new();
     page.render(&mut text)?;
-    text.extend(closing(&end.unwrap_or_default()).into_bytes());
+    text.extend(ends.iter().flatten().flat_map(|end| section(end).into_bytes()));
     fs::write(folder.join(page.get_filename()), text)
 }
 
-/// The paragraphs that help ends with, in roff. Lines that are indented below a heading stay lines.
-fn closing(text: &str) -> String {
-    let mut roff = String::new();
-    for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
-        let (first, rest) = paragraph.split_once('\n').unwrap_or((paragraph, ""));
-        match (first.strip_suffix(':'), first.split_once(": ")) {
-            (Some(heading @ ("Examples" | "Exit codes")), _) => {
-                roff += &format!(".SH \"{}\"\n", heading.to_uppercase());
-            }
-            // One example on its line.
-            (_, Some(("Example", example))) => {
-                roff += &format!(".SH \"EXAMPLE\"\n.nf\n{}\n.fi\n", escaped(example));
-                continue;
-            }
-            _ => {
-                let start = if roff.is_empty() { ".SH \"NOTES\"" } else { ".PP" };
-                roff += &format!("{start}\n{}\n", escaped(first));
-            }
-        }
-        if !rest.is_empty() {
-            let lines: Vec<String> =
-                rest.lines().map(|line| escaped(line.strip_prefix("  ").unwrap_or(line))).collect();
-            roff += &format!(".nf\n{}\n.fi\n", lines.join("\n"));
-        }
-    }
-    roff
+/// A heading and the lines that are indented below it, in roff.
+fn section(text: &str) -> String {
+    let (heading, lines) = text.split_once(":\n").unwrap_or((text, ""));
+    let lines: Vec<String> = lines.lines().map(|line| escaped(line.strip_prefix("  ").unwrap_or(line))).collect();
+    format!(".SH \"{}\"\n.nf\n{}\n.fi\n", heading.to_uppercase(), lines.join("\n"))
 }
 
 /// A line as it is to be read and copied.

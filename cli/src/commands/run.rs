@@ -77,7 +77,7 @@ pub struct Run {
 impl Run {
     /// Of lines.
     pub fn of_dedup(options: DedupOptions) -> Self {
-        let DedupOptions { reading, key, size, shared, writing, run, exact, dupes, invert, annotate, count, verify } =
+        let DedupOptions { reading, key, size, shared, writing, run, exact, dupes, invert, annotate, total, verify } =
             options;
         let second = exact.then(|| KeyHasher::new(size.seed() ^ SECOND));
         Self {
@@ -91,7 +91,7 @@ impl Run {
             exact,
             exact_units: false,
             sample: verify,
-            print: Print { wanted: !invert, annotate, count },
+            print: Print { wanted: !invert, annotate, count: total },
             dupes,
             reading,
             size,
@@ -163,7 +163,7 @@ impl Run {
         tally.counts.left_out = tally.counts.left_out.max(left_out);
         let unsaved = self.options.state.clone().map(|state| Error::Unsaved { state });
         let undone = unsaved.or(seen.set.shared().map(|_| Error::UnprintedAtEnd));
-        let wakes = wakes::receive(self.options.checkpoint, undone)?;
+        let wakes = wakes::receive(self.options.checkpoint_every(), undone)?;
         let to_stdout = self.options.output().is_none() && self.options.output_dir.is_none() && !self.print.count;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
         let task = Task {
@@ -266,6 +266,14 @@ impl Run {
         Job::new(inputs, outputs, options, self.reading.on_error)
     }
 
+    /// What outlives the run: the state.
+    fn keep(&self) -> Keep {
+        let RunOptions { state, shrink, checkpoint, .. } = &self.options;
+        // Who asks for an interval gets it, as long as lines get half of the time.
+        let rest = if checkpoint.is_some() { 1 } else { 50 };
+        Keep { state: state.clone(), shrink: *shrink, rest, ..Keep::default() }
+    }
+
     /// With one output, and perhaps a file for what is dropped.
     fn begin_files(&self, inputs: &[Input]) -> Result<Begun, Error> {
         let (kept, dropped) = self.targets(inputs)?;
@@ -280,7 +288,7 @@ impl Run {
             lost("the shared filter", "")?;
         }
         let (seen, mut tally) = self.seen(inputs)?;
-        let mut keep = Keep { state: self.options.state.clone(), shrink: self.options.shrink, ..Keep::default() };
+        let mut keep = self.keep();
         let mut start = None;
         if let Some(state) = &self.options.state {
             let mut checkpoints = Checkpoints::new(state, self.job(inputs))?;
@@ -313,7 +321,8 @@ impl Run {
     /// Opens the outputs. None of them may be an input, the state or the other one.
     fn targets(&self, inputs: &[Input]) -> Result<(Target, Option<Target>), Error> {
         let states: Vec<PathBuf> = self.filters().into_iter().chain(self.options.manifest.clone()).collect();
-        let taken: Vec<Origin> = states.iter().chain(&self.reading.files_from).map(|path| Origin::of(path)).collect();
+        let taken: Vec<Origin> =
+            states.iter().map(PathBuf::as_path).chain(self.reading.list()).map(Origin::of).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
         let compress = self.options.compress;
         let kept = Target::open(self.options.output(), compress, taken(), [])?;
@@ -334,8 +343,8 @@ impl Run {
 
     /// With an output for each input, in a folder. Nothing is lost but an output that is shorter than it was.
     fn begin_folder(&self, path: &Path, inputs: &Inputs) -> Result<Begun, Error> {
-        let RunOptions { state, manifest, force, resume, shrink, compress, .. } = &self.options;
-        let mut own: Vec<PathBuf> = self.filters().into_iter().chain(self.reading.files_from.clone()).collect();
+        let RunOptions { state, manifest, force, resume, compress, .. } = &self.options;
+        let mut own: Vec<PathBuf> = self.filters().into_iter().chain(self.reading.list().map(Path::to_owned)).collect();
         if let Some(manifest) = manifest {
             files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
             if files::is_standard(manifest) {
@@ -373,8 +382,7 @@ impl Run {
         outputs.iter().try_for_each(|(output, mark)| output.clear(mark))?;
         let outputs = outputs.into_iter().enumerate();
         let sinks = outputs.map(|(lane, (output, mark))| Sink::of_lane(lane, output, &mark)).collect();
-        let (state, manifest) = (state.clone(), manifest.clone());
-        let keep = Keep { state, checkpoints, folder: Some(folder), manifest, shrink: *shrink };
+        let keep = Keep { checkpoints, folder: Some(folder), manifest: manifest.clone(), ..self.keep() };
         Ok(Begun { seen, tally, sinks, keep, start })
     }
 
@@ -414,14 +422,15 @@ impl Run {
         };
         let (end, go_on) = (self.reading.end(), self.reading.on_error != OnError::Fail);
         let keys = if asked { estimate::of_inputs(inputs, end, &sampled, go_on)? } else { Err(String::new()) };
-        let (set, limit) = sizing::choose(&self.size, &self.options, keys)?.build(self.size.seed(), &self.key_name)?;
-        if let (Some(_), Some(limit), false) = (memory, &limit, quiet) {
+        let choice = sizing::choose(&self.size, &self.options, keys)?;
+        let (keys, fpr) = choice.begins_for();
+        let (set, limit) = choice.build(self.size.seed(), &self.key_name)?;
+        if memory.is_some() && !quiet {
+            let (size, rate) = (readable_size(set.memory_bytes()), readable(fpr));
+            let more = if limit.is_none() { "; more take more memory" } else { "" };
             tell(&format!(
-                "a filter of {}: up to {} distinct {} at a false-positive rate of {}",
-                readable_size(set.memory_bytes()),
-                limit.keys,
-                self.keys,
-                readable(limit.fpr)
+                "a filter of {size}: up to {keys} distinct {} at a false-positive rate of {rate}{more}",
+                self.keys
             ));
         }
         Ok((set, limit))

@@ -80,6 +80,8 @@ pub struct Keep {
     pub manifest: Option<PathBuf>,
     /// Whether the set takes the smallest size at the end.
     pub shrink: bool,
+    /// Lines get so many times the time that a checkpoint takes.
+    pub rest: u32,
 }
 
 impl Keep {
@@ -198,8 +200,7 @@ impl Work {
                 recv(failure) -> _ => break,
                 recv(wakes) -> wake => match wake {
                     Ok(Wake::End(number)) => signal = Some(Stop::Signal(number)),
-                    // Lines get at least half of the time.
-                    Ok(Wake::Checkpoint) if saved.elapsed() >= saving => {
+                    Ok(Wake::Checkpoint) if saved.elapsed() >= self.keep.rest * saving => {
                         let started = Instant::now();
                         self.checkpoint(false).unwrap_or_else(|error| self.fail(error.into(), &failed));
                         (saved, saving) = (Instant::now(), started.elapsed());
@@ -573,7 +574,7 @@ impl Work {
 
     /// Outputs that are whole get their names after the state, for no later run will write them anew.
     fn save(&self, _still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
-        let Keep { state, checkpoints, folder, manifest, shrink } = &self.keep;
+        let Keep { state, checkpoints, folder, manifest, shrink, .. } = &self.keep;
         if let Some(state) = state {
             let encoder = &mut Encoder::default();
             self.sinks.iter().try_for_each(|sink| sink.settle(encoder))?;

@@ -6,6 +6,7 @@ use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
+use lz4_flex::frame::FrameDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -21,17 +22,19 @@ pub enum Coding {
     Zstd,
     Xz,
     Bzip2,
+    Lz4,
 }
 
 /// What a compressed file starts with: its coding; the bytes; and which of them has four low bits that differ from file to file.
 type Magic = (Coding, &'static [u8], Option<usize>);
 
-const MAGICS: [Magic; 6] = [
+const MAGICS: [Magic; 7] = [
     (Coding::Gzip, b"\x1F\x8B", None),
     (Coding::Zstd, b"\x28\xB5\x2F\xFD", None),
     // A skippable frame.
     (Coding::Zstd, b"\x50\x2A\x4D\x18", Some(0)),
     (Coding::Xz, b"\xFD7zXZ\0", None),
+    (Coding::Lz4, b"\x04\x22\x4D\x18", None),
     // The level, and a first block or the end. The level alone could be text.
     (Coding::Bzip2, b"BZh0\x31\x41\x59\x26\x53\x59", Some(3)),
     (Coding::Bzip2, b"BZh0\x17\x72\x45\x38\x50\x90", Some(3)),
@@ -44,7 +47,7 @@ const HEAD: usize = 10;
 const ENOUGH: usize = 4;
 
 /// Endings of names, in lower case.
-const ENDINGS: [(&str, Coding); 7] = [
+const ENDINGS: [(&str, Coding); 8] = [
     ("gz", Coding::Gzip),
     ("gzip", Coding::Gzip),
     ("zst", Coding::Zstd),
@@ -52,11 +55,12 @@ const ENDINGS: [(&str, Coding); 7] = [
     ("xz", Coding::Xz),
     ("bz2", Coding::Bzip2),
     ("bzip2", Coding::Bzip2),
+    ("lz4", Coding::Lz4),
 ];
 
 /// Those of other compressors, and of compressed archives.
-const FOREIGN: [&str; 15] =
-    ["7z", "br", "bz", "lz", "lz4", "lzma", "lzo", "rar", "sz", "tbz2", "tgz", "txz", "tzst", "z", "zip"];
+const FOREIGN: [&str; 14] =
+    ["7z", "br", "bz", "lz", "lzma", "lzo", "rar", "sz", "tbz2", "tgz", "txz", "tzst", "z", "zip"];
 
 impl Coding {
     /// That of a file with these first bytes, [`HEAD`] of them if it has as many.
@@ -145,6 +149,7 @@ pub fn contents(file: File, start: u64, read: Arc<AtomicU64>, buffer: usize) -> 
             Box::new(Streams { decoder: XzDecoder::new_stream(buffered(whole), stream), failure: None })
         }
         Coding::Bzip2 => Box::new(MultiBzDecoder::new(buffered(whole))),
+        Coding::Lz4 => Box::new(Frames(FrameDecoder::new(buffered(whole)))),
     };
     check_reach(io::copy(&mut (&mut contents).take(start), &mut io::sink())?, start)?;
     Ok(contents)
@@ -185,6 +190,20 @@ impl<R: BufRead> Read for Members<R> {
     }
 }
 
+/// The frames of an lz4 file, one after another.
+struct Frames<R: BufRead>(FrameDecoder<R>);
+
+impl<R: BufRead> Read for Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.0.read(buffer)?;
+            if n > 0 || buffer.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
+                return Ok(n);
+            }
+        }
+    }
+}
+
 /// The streams of an xz file. The decoder's own `read` takes what comes before an error with it.
 struct Streams<R> {
     decoder: XzDecoder<R>,
@@ -219,6 +238,7 @@ mod tests {
             (b"\x50\x2A\x4D\x18", Coding::Zstd),
             (b"\x5F\x2A\x4D\x18", Coding::Zstd),
             (b"\xFD7zXZ\0", Coding::Xz),
+            (b"\x04\x22\x4D\x18\x60", Coding::Lz4),
             (b"BZh1\x31\x41\x59\x26\x53\x59", Coding::Bzip2),
             (b"BZh9\x17\x72\x45\x38\x50\x90", Coding::Bzip2),
             // Truncated.
@@ -251,10 +271,11 @@ mod tests {
             ("a.zstd", Coding::Zstd),
             ("a.XZ", Coding::Xz),
             ("a.bz2", Coding::Bzip2),
+            ("a.LZ4", Coding::Lz4),
         ] {
             assert!(Coding::of_name(Path::new(name)).is_ok_and(|coding| coding == expected), "{name}");
         }
-        for name in ["a.zip", "a.Z", "a.LZ4", "a.br", "a.lzma", "a.7z"] {
+        for name in ["a.zip", "a.Z", "a.tgz", "a.br", "a.lzma", "a.7z"] {
             assert!(matches!(Coding::of_name(Path::new(name)), Err(Error::ForeignOutput { .. })), "{name}");
         }
     }

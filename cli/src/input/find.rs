@@ -19,15 +19,15 @@ pub struct Named<'a> {
     /// A file with the names of more.
     pub list: Option<&'a Path>,
     /// What ends a name in it.
-    pub end: u8,
+    pub list_end: u8,
     /// Which files to take, by their paths below the directory that is named.
     pub globs: &'a [Glob],
     /// Whether to take what begins with a dot.
     pub hidden: bool,
     /// Whether to follow symbolic links.
     pub follow: bool,
-    /// Whether to take the bytes of all formats for lines.
-    pub binary: bool,
+    /// What ends a line. If there is none, the bytes of all formats are lines.
+    pub lines_end: Option<u8>,
 }
 
 /// The files that the inputs stand for.
@@ -100,10 +100,10 @@ impl Named<'_> {
             fs::read(list).map(|read| bytes = read)
         };
         read.map_err(|source| Error::Open { input: name(), source })?;
-        if self.end != 0 && bytes.contains(&0) {
+        if self.list_end != 0 && bytes.contains(&0) {
             return Err(Error::ListWithNul { list: name() });
         }
-        let names = bytes.split(|&byte| byte == self.end).filter(|name| !name.is_empty());
+        let names = bytes.split(|&byte| byte == self.list_end).filter(|name| !name.is_empty());
         Ok(names.map(|name| OsStr::from_bytes(name).into()).collect())
     }
 

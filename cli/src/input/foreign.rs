@@ -10,7 +10,7 @@ pub const HEAD: usize = 512;
 /// A format, what its files have at this byte, and whether that may be text too. Then a byte that no text has must be near.
 type Format = (&'static str, usize, &'static [u8], bool);
 
-const FORMATS: [Format; 23] = [
+const FORMATS: [Format; 22] = [
     ("Parquet", 0, b"PAR1", true),
     ("Parquet", 0, b"PARE", true),
     ("Arrow", 0, b"ARROW1\0\0", false),
@@ -27,8 +27,7 @@ const FORMATS: [Format; 23] = [
     ("tar", 257, b"ustar  \0", false),
     ("PDF", 0, b"%PDF-", false),
     ("compress", 0, b"\x1F\x9D", false),
-    ("lz4", 0, b"\x04\x22\x4D\x18", false),
-    ("lz4", 0, b"\x02\x21\x4C\x18", false),
+    ("legacy lz4", 0, b"\x02\x21\x4C\x18", false),
     ("a bloomline filter", 0, b"\x89BLOOM\r\n", false),
     ("a bloomline filter", 0, b"\x89BLSER\r\n", false),
     // Its first two bytes would be those of UTF-16.
@@ -74,7 +73,8 @@ pub fn of_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
 
 /// The failure of an input in this format.
 pub fn refused(format: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, Error::ForeignInput { format })
+    let error = if format == "tar" { Error::TarInput } else { Error::ForeignInput { format } };
+    io::Error::new(io::ErrorKind::Unsupported, error)
 }
 
 /// Whether there is a byte that stands in no text.
@@ -107,7 +107,7 @@ mod tests {
             (b"7z\xBC\xAF\x27\x1C\0", "7z"),
             (b"%PDF-1.7\n", "PDF"),
             (b"\x1F\x9D\x90", "compress"),
-            (b"\x04\x22\x4D\x18", "lz4"),
+            (b"\x02\x21\x4C\x18", "legacy lz4"),
             (b"\x89BLOOM\r\n\x02", "a bloomline filter"),
             (b"\xFF\xFEa\0", "UTF-16"),
             (b"\xFE\xFF\0a", "UTF-16"),

@@ -72,7 +72,7 @@ impl Inputs {
         let Found { files, folders, mut left_out, several } = named.find(&own, go_on)?;
         let (mut found, read) = (Vec::new(), Arc::default());
         for path in files {
-            match Input::check(path, (!named.binary).then_some(named.end), &read) {
+            match Input::check(path, named.lines_end, &read) {
                 Ok(input) => found.push(input),
                 Err(error) => find::leave_out(&mut left_out, error, go_on)?,
             }

@@ -11,22 +11,6 @@ use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// What its help ends with.
-pub const EXAMPLES: &str = "\
-The first copy wins, so name better sources first. The bytes of a line stay as they are, but for what is cut. Each distinct gram \
-takes about 1.3 bytes of memory at -p 0.01. --stats prints the expected number of units that went by mistake.
-
-Examples:
-  bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz
-  bloomline corpus --by document --output-dir clean crawl/
-  bloomline corpus --by paragraph --ngram 0 --trim --ignore-case pages.jsonl > distinct.jsonl
-  bloomline corpus --like dclm --drop-document --state seen.bloom january/ --output-dir clean/january
-  bloomline corpus --near 0.8 crawl.jsonl.zst -o clean.jsonl.zst
-
-To decontaminate, first put the test sets into a filter, and then remove what it knows:
-  bloomline corpus --by document --min-ngram 5 --threshold 1 --state tests.bloom tests.jsonl > /dev/null
-  bloomline corpus --frozen --min-ngram 5 --threshold 0.5 --state tests.bloom train.jsonl.gz -o clean.jsonl.gz";
-
 /// Options of `bloomline corpus`.
 #[derive(Args)]
 #[command(mut_arg("expected_keys", |arg| arg.help("Distinct grams to plan for, such as 5M [default: estimated]").long_help(
@@ -89,7 +73,7 @@ pub struct CorpusOptions {
     trim: bool,
 
     /// With --ngram 0, compare in lower case
-    #[arg(long, help_heading = "Duplicates")]
+    #[arg(short, long, help_heading = "Duplicates")]
     ignore_case: bool,
 
     /// Find near duplicates: documents about this similar, such as 0.8.

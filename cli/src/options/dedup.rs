@@ -9,6 +9,9 @@ use clap::{ArgGroup, Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How often a state is saved by default.
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// Options of the commands that print what a set does not have yet.
 #[derive(Args)]
 #[command(group = ArgGroup::new("destination").args(["output", "output_dir"]))]
@@ -16,7 +19,8 @@ pub struct RunOptions {
     /// Memory for the filter, such as 16M or 1.5GiB, instead of -n.
     ///
     /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024. The rate is that of -p.
-    /// Without -p it is the best for the keys of the inputs, if their number can be estimated.
+    /// Without -p it is the best for the keys of the inputs, if their number can be estimated. A filter that is full takes more
+    /// memory, unless --when-full says otherwise.
     #[arg(short, long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true, conflicts_with = "expected_keys", help_heading = "Filter")]
     pub memory: Option<usize>,
 
@@ -26,13 +30,13 @@ pub struct RunOptions {
     #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true, help_heading = "Filter")]
     pub max_fpr: Option<f64>,
 
-    /// What to do when it is full.
+    /// What to do when it is full [default: grow]
     ///
-    /// By default it grows, and warns if --memory or --max-fpr is given.
+    /// With --max-fpr the default is warn.
     #[arg(long, value_name = "WHAT", help_heading = "Filter")]
     pub when_full: Option<WhenFull>,
 
-    /// Write to FILE, compressed if it ends in .gz, .zst, .xz or .bz2.
+    /// Write to FILE, compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
     ///
     /// Without this option, or for "-", lines go to standard output. FILE must not be an input. In a directory that is read, it is
     /// left out with --resume and --force alone.
@@ -50,7 +54,7 @@ pub struct RunOptions {
 
     /// With --output-dir, keep the first of equal ones in input order.
     ///
-    /// Each run without --checkpoint then writes the same bytes.
+    /// Each run without a state then writes the same bytes.
     #[arg(long, requires = "output_dir", help_heading = "Output")]
     pub in_order: bool,
 
@@ -60,7 +64,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "FILE", requires = "output_dir", help_heading = "Output")]
     pub manifest: Option<PathBuf>,
 
-    /// Compress outputs: gzip, zstd, xz, bzip2 or none, such as gzip:9.
+    /// Compress outputs: gzip, zstd, xz, bzip2, lz4 or none, such as gzip:9.
     ///
     /// Standard output is compressed too. The number after the colon is the level. By default the file name decides. The file name
     /// must not end in another format's suffix.
@@ -82,7 +86,7 @@ pub struct RunOptions {
     ///
     /// What FILTER holds at the start is a repeat. It is saved at the end, and on SIGINT, SIGTERM and SIGHUP. It records the key
     /// options and the planned size.
-    #[arg(long, value_name = "FILTER", help_heading = "Remembering")]
+    #[arg(short, long, value_name = "FILTER", help_heading = "Remembering")]
     pub state: Option<PathBuf>,
 
     /// At the end, save the state in the smallest size that keeps its rate.
@@ -93,7 +97,7 @@ pub struct RunOptions {
 
     /// Save the output and then the state at this interval, such as 5m.
     ///
-    /// It is a duration such as 50ms, 10s or 5m. The units are ms, s, m (minutes), h and d.
+    /// By default it is a minute, or longer where saving would take more than a fiftieth of the time. It is a duration such as 50ms, 10s or 5m. The units are ms, s, m (minutes), h and d.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state", help_heading = "Remembering")]
     pub checkpoint: Option<Duration>,
 
@@ -113,7 +117,9 @@ pub struct RunOptions {
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Reporting")]
     pub stats: Option<StatsFormat>,
 
-    /// Print no progress bar, and no warnings but those of lines that a full filter loses
+    /// Print no progress bar and no warnings.
+    ///
+    /// What is lost to a filter that is full is told all the same.
     #[arg(short, long, help_heading = "Reporting")]
     pub quiet: bool,
 }
@@ -122,6 +128,11 @@ impl RunOptions {
     /// The file that lines go to; `None` is standard output.
     pub fn output(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_standard(path))
+    }
+
+    /// How often the outputs and the state are saved, if there is a state.
+    pub fn checkpoint_every(&self) -> Option<Duration> {
+        self.state.as_ref().map(|_| self.checkpoint.unwrap_or(MINUTE))
     }
 
     /// Whether inputs are read side by side.
@@ -133,7 +144,7 @@ impl RunOptions {
 /// Options of `bloomline dedup`.
 #[derive(Args)]
 #[command(mut_arg("redis", |arg| {
-    arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "count", "invert", "output_dir"])
+    arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "total", "invert", "output_dir"])
 }))]
 pub struct DedupOptions {
     #[command(flatten)]
@@ -168,7 +179,7 @@ pub struct DedupOptions {
     pub dupes: Option<PathBuf>,
 
     /// Print the repeats instead of the first occurrences
-    #[arg(long, help_heading = "Output", conflicts_with = "dupes")]
+    #[arg(short = 'v', long, help_heading = "Output", conflicts_with = "dupes")]
     pub invert: bool,
 
     /// Print every line, with "new" or "dup" and a tab before it
@@ -176,8 +187,8 @@ pub struct DedupOptions {
     pub annotate: bool,
 
     /// Print the number of lines instead of the lines
-    #[arg(short, long, help_heading = "Output", conflicts_with_all = ["annotate", "output_dir", "resume"])]
-    pub count: bool,
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["annotate", "output_dir", "resume"])]
+    pub total: bool,
 
     /// With --stats, measure the false-positive rate with SAMPLE keys.
     ///

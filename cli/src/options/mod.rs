@@ -3,8 +3,10 @@
 pub mod corpus;
 mod dedup;
 mod filter;
+mod help;
 mod others;
 mod reading;
+mod renamed;
 
 pub use dedup::{DedupOptions, RunOptions, WhenFull};
 pub use filter::{SharedOptions, SharedWriteOptions, SizeOptions};
@@ -16,7 +18,7 @@ pub use reading::ReadOptions;
 use crate::options::corpus::CorpusOptions;
 use crate::values::Delimiter;
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -35,9 +37,15 @@ pub struct Cli {
 }
 
 impl Cli {
+    /// The command line with the help of all commands.
+    pub fn described() -> clap::Command {
+        help::with_help(Self::command())
+    }
+
     /// Reads the command line. What clap cannot tell of options that do not fit together is told here.
     pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let mut cli = Self::try_parse_from(args)?;
+        let matches = Self::described().try_get_matches_from(args).map_err(renamed::explained)?;
+        let mut cli = Self::from_arg_matches(&matches)?;
         check_format(&cli.command)?;
         let key = match &mut cli.command {
             Command::Corpus(options) => return options.resolve().map(|()| cli),
@@ -83,37 +91,53 @@ fn check_format(command: &Command) -> Result<(), clap::Error> {
 #[derive(Subcommand)]
 pub enum Command {
     /// Print each distinct line once: its first occurrence, in input order.
-    #[command(after_help = "Example: bloomline dedup urls.txt > distinct.txt")]
-    #[command(after_long_help = format!("{DEDUP_EXAMPLES}\n\n{READING_CODES}"))]
+    ///
+    /// A new line is dropped by mistake at the false-positive rate. A key that was seen is never taken for new. Each distinct line
+    /// takes about 1.3 bytes of memory at -p 0.01 and 5.1 at -p 1e-6, and up to 4.6 times as much if the filter grows.
+    #[command(after_long_help = READING_CODES)]
     Dedup(Box<DedupOptions>),
     /// Cut duplicate paragraphs, or drop duplicate documents, of lines of JSON.
     ///
-    /// It finds exact duplicates, those that share most of their n-grams, and near duplicates.
-    #[command(after_help = "Example: bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz")]
-    #[command(after_long_help = format!("{}\n\n{READING_CODES}", corpus::EXAMPLES))]
+    /// It finds exact duplicates, those that share most of their n-grams, and near duplicates. The first copy wins, so name better
+    /// sources first. The bytes of a line stay as they are, but for what is cut. Each distinct gram takes about 1.3 bytes of memory
+    /// at -p 0.01. --stats prints the expected number of units that went by mistake.
+    #[command(after_long_help = READING_CODES)]
     Corpus(Box<CorpusOptions>),
     /// Build a filter from lines, or add lines to one.
-    #[command(after_help = "Example: bloomline build -p 0.001 -o seen.bloom monday.txt")]
-    #[command(after_long_help = format!("{BUILD_EXAMPLES}\n\n{READING_CODES}"))]
+    ///
+    /// The file is replaced once all lines are in. At every moment it is the old file or the new one. It records the key options, the
+    /// planned size and the rate.
+    #[command(after_long_help = READING_CODES)]
     Build(BuildOptions),
     /// Print the lines that are in a filter, in input order.
-    #[command(after_help = "Example: bloomline check -f seen.bloom urls.txt > seen.txt")]
-    #[command(after_long_help = format!("{CHECK_EXAMPLES}\n\n{CHECK_CODES}"))]
+    ///
+    /// All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. Give the key
+    /// options that the filter was built with; others are refused. If a file cannot be opened, the others are still read.
+    #[command(after_long_help = CHECK_CODES)]
     Check(CheckOptions),
     /// Describe a filter: its size, how full it is, and whether its file is intact.
-    #[command(after_help = format!("{INFO_EXAMPLES}\n\n{CODES}"))]
+    ///
+    /// The whole file is read, and its checksums are verified.
+    #[command(after_long_help = CODES)]
     Info(InfoOptions),
     /// Merge filters into one that holds the keys of all.
-    #[command(after_help = format!("{MERGE_EXAMPLES}\n\n{CODES}"))]
+    ///
+    /// The filters must have the same key options, probes and seed. One size may be 2, 4, 8 or another power of 2 times the other, and
+    /// the result has the smallest size. So build each filter with the same -p and --seed, with -n for the keys of all filters, and
+    /// with --no-shrink.
+    #[command(after_long_help = CODES)]
     Merge(MergeOptions),
     /// Compute the memory, the number of probes and the rates of a filter before it is built.
-    #[command(after_help = format!("{PLAN_EXAMPLES}\n\n{CODES}"))]
+    ///
+    /// Give two of -n, -p and --memory. words4 is the layout of bloomline's filters, and its rates are those of its exact model. The
+    /// classic filter, whose bits lie all over the memory, stands beside it.
+    #[command(after_long_help = CODES)]
     Plan(PlanOptions),
     /// Print a script that completes the command line in a shell.
-    #[command(after_help = CODES)]
+    #[command(after_long_help = CODES)]
     Completions(CompletionsOptions),
     /// Write the manual pages to a folder.
-    #[command(after_help = CODES)]
+    #[command(after_long_help = CODES)]
     Manual(ManualOptions),
 }
 
@@ -136,60 +160,6 @@ Exit codes:
   1      no line was selected
   2      an error, or an input could not be read
   128+n  ended by the signal n, such as 130 by Ctrl-C";
-
-const DEDUP_EXAMPLES: &str = "\
-A new line is dropped by mistake at the false-positive rate. A key that was seen is never taken for new. Each distinct line takes about 1.3 bytes of \
-memory at -p 0.01 and 5.1 at -p 1e-6, and up to 4.6 times as much if the filter grows.
-
-Examples:
-  bloomline dedup urls.txt > distinct.txt
-  bloomline dedup --normalize url --stats crawl-*.gz -o distinct.zst
-  bloomline dedup --json-pointer /text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl
-  bloomline dedup --output-dir clean --glob '*.gz' --compress zstd crawl/
-  bloomline dedup --state seen.bloom --checkpoint 1m today.txt -o new.txt    # after a crash, add --resume";
-
-const BUILD_EXAMPLES: &str = "\
-The file is replaced once all lines are in. At every moment it is the old file or the new one. It records the key options, the \
-planned size and the rate.
-
-Examples:
-  bloomline build -p 0.001 -o seen.bloom monday.txt
-  bloomline build -n 50000000 --no-shrink -o week.bloom monday.txt
-  bloomline build --append -o week.bloom tuesday.txt
-  zcat logs.gz | bloomline build --stats -o logs.bloom";
-
-const CHECK_EXAMPLES: &str = "\
-All lines that are in the filter are found. Other lines are found by mistake, at the filter's false-positive rate. Give the key \
-options that the filter was built with; others are refused. If a file cannot be opened, the others are still read.
-
-Examples:
-  bloomline check -f seen.bloom urls.txt > seen.txt
-  bloomline check -v -f seen.bloom urls.txt > new.txt
-  if bloomline check -q -f seen.bloom urls.txt; then echo 'some were seen'; fi";
-
-const INFO_EXAMPLES: &str = "\
-The whole file is read, and its checksums are verified.
-
-Examples:
-  bloomline info seen.bloom
-  bloomline info --json seen.bloom | jq .fpr";
-
-const MERGE_EXAMPLES: &str = "\
-The filters must have the same key options, probes and seed. One size may be 2, 4, 8 or another power of 2 times the other, and the \
-result has the smallest size. So build each filter with the same -p and --seed, with -n for the keys of all filters, and with --no-shrink.
-
-Examples:
-  bloomline merge monday.bloom tuesday.bloom -o both.bloom";
-
-const PLAN_EXAMPLES: &str = "\
-Give two of -n, -p and --memory. words4 is the layout of bloomline's filters, and its rates are those of its exact model. The \
-classic filter, whose bits lie all over the memory, stands beside it.
-
-Examples:
-  bloomline plan -n 1000000000 -p 0.001
-  bloomline plan -n 1000000000 --memory 4G
-  bloomline plan -p 0.001 --memory 4G --json
-  bloomline plan --table";
 
 /// A usage error on one line: clap's explanation and tips, without the usage that follows them.
 pub fn one_line(error: &clap::Error) -> String {

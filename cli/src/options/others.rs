@@ -44,7 +44,9 @@ pub struct BuildOptions {
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub stats: Option<StatsFormat>,
 
-    /// Print no progress bar, and no warnings but those of a full filter
+    /// Print no progress bar and no warnings.
+    ///
+    /// What is lost to a filter that is full is told all the same.
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -61,24 +63,28 @@ pub struct BuildOptions {
 /// Options of `bloomline check`.
 #[derive(Args)]
 pub struct CheckOptions {
-    /// The filter's file
+    /// The filter's file, as `build` or a state has it
     #[arg(short, long, value_name = "FILTER")]
     #[arg(required_unless_present = "redis", conflicts_with = "redis")]
-    pub filter: Option<PathBuf>,
+    pub state: Option<PathBuf>,
 
     /// Select the lines that are not in the filter
     #[arg(short = 'v', long)]
-    pub invert_match: bool,
+    pub invert: bool,
 
     /// Print the number of selected lines instead of the lines.
     ///
     /// Several files, a directory or a list give a line NAME:COUNT for each file.
-    #[arg(short, long)]
-    pub count: bool,
+    #[arg(long)]
+    pub total: bool,
 
     /// Print nothing, and end at the first selected line.
     ///
     /// The exit code says whether there is one.
+    #[arg(long, conflicts_with = "total")]
+    pub any: bool,
+
+    /// Print no progress bar and no warnings
     #[arg(short, long)]
     pub quiet: bool,
 

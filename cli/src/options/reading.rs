@@ -9,7 +9,7 @@ use crate::key::{KeyRule, Part};
 use crate::values::{Delimiter, OnError, delimiter, fields, memory};
 use clap::{Args, ValueEnum, value_parser};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// What is read ahead for each thread.
@@ -20,7 +20,7 @@ const AHEAD: usize = 8 << 20;
 pub struct ReadOptions {
     /// Files and directories to read; without any, or for "-", standard input.
     ///
-    /// Files are read one after another, plain or compressed by gzip, zstd, xz or bzip2, as their first bytes say. zstd takes
+    /// Files are read one after another, plain or compressed by gzip, zstd, xz, bzip2 or lz4, as their first bytes say. zstd takes
     /// memory for the window of a file, up to 2 GiB, and xz up to 4 GiB.
     ///
     /// The files in a directory and below it are read in the order of the bytes of their paths, as `LC_ALL=C sort` puts them, each
@@ -30,9 +30,15 @@ pub struct ReadOptions {
 
     /// Read the files and directories that LIST names, one on each line.
     ///
-    /// They come after those of the command line. A LIST of "-" is standard input. With -z the names end with NUL.
+    /// They come after those of the command line. A LIST of "-" is standard input.
     #[arg(long, value_name = "LIST")]
-    pub files_from: Option<PathBuf>,
+    files_from: Option<PathBuf>,
+
+    /// Read the files and directories that LIST names, each with a NUL after it.
+    ///
+    /// `find -print0` writes such a list.
+    #[arg(long, value_name = "LIST", conflicts_with = "files_from")]
+    files0_from: Option<PathBuf>,
 
     /// Of the files in directories, take only those that match GLOB.
     ///
@@ -87,6 +93,11 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
+    /// A file with the names of more inputs.
+    pub fn list(&self) -> Option<&Path> {
+        self.files_from.as_deref().or(self.files0_from.as_deref())
+    }
+
     /// How many threads read and hash.
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
@@ -94,9 +105,11 @@ impl ReadOptions {
 
     /// The inputs that are named.
     pub fn named(&self) -> Named<'_> {
-        let Self { files, files_from, glob, hidden, follow, binary, .. } = self;
+        let Self { files, files0_from, glob, hidden, follow, binary, .. } = self;
         let (hidden, follow, binary) = (*hidden, *follow, *binary);
-        Named { paths: files, list: files_from.as_deref(), end: self.end(), globs: glob, hidden, follow, binary }
+        let list_end = if files0_from.is_some() { 0 } else { b'\n' };
+        let lines_end = (!binary).then_some(self.end());
+        Named { paths: files, list: self.list(), list_end, globs: glob, hidden, follow, lines_end }
     }
 
     /// How to cut the inputs.
@@ -122,13 +135,13 @@ pub struct KeyOptions {
     /// Use field N as the key; several are 1,3 or 2-4.
     ///
     /// The first field is 1. Several fields make one key in this order.
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = fields, conflicts_with = "json_pointer")]
+    #[arg(short, long, short_alias = 'k', value_name = "N", value_delimiter = ',', value_parser = fields, conflicts_with = "json_pointer")]
     pub field: Vec<RangeInclusive<usize>>,
 
     /// Text between fields [default: \t, with --csv a comma]
     ///
     /// \t is a tab, \0 is NUL, and \\ is a backslash.
-    #[arg(long, value_name = "TEXT", value_parser = delimiter, requires = "field", conflicts_with = "json_pointer")]
+    #[arg(short, long, value_name = "TEXT", value_parser = delimiter, requires = "field", conflicts_with = "json_pointer")]
     pub delimiter: Option<Delimiter>,
 
     /// Read lines as CSV, in which fields may have quotes around them.
@@ -158,7 +171,7 @@ pub struct KeyOptions {
     /// Put the key in lower case.
     ///
     /// This is by Unicode, or by ASCII if the key is not UTF-8.
-    #[arg(long)]
+    #[arg(short, long)]
     pub ignore_case: bool,
 }
 

@@ -5,10 +5,6 @@ use crate::seen::spool::Spool;
 use bloomline::{BloomFilter, BuildError, FileErrorKind, KeyHasher, Plan, ScalableBloomFilter};
 use std::path::Path;
 
-/// The first filter's share of the rate. A filter that is sized for this share is about 1 % larger (4 % at a rate of 0.5), so a
-/// right estimate costs next to nothing, and the rest is enough for all filters after it.
-const SHARE: f64 = 0.95;
-
 /// The second filter takes this part of the first one's keys: an estimate that is a little too low costs little memory.
 const SECOND: u64 = 4;
 
@@ -55,12 +51,18 @@ impl From<ScalableBloomFilter> for Local {
 }
 
 impl Local {
+    /// The first filter's share of the rate. A filter that is sized for this share is about 1 % larger (4 % at a rate of 0.5), so a
+    /// right estimate costs next to nothing, and the rest is enough for all filters after it.
+    pub const SHARE: f64 = 0.95;
+
+    /// The share of the first stage of a scalable filter.
+    pub const SCALABLE_SHARE: f64 = 1.0 / 8.0;
+
     /// The size of the first filter for an estimate, where the rate leaves something to grow with.
     pub fn plan_estimated(keys: u64, rate: f64) -> Result<Plan, BuildError> {
         let (second, rest) = more(keys, rate);
-        // Of the rate of a scalable filter its first stage has an eighth.
-        BloomFilter::builder().expected_keys(second).false_positive_rate(rest / 8.0).plan()?;
-        BloomFilter::builder().expected_keys(keys).false_positive_rate(SHARE * rate).plan()
+        BloomFilter::builder().expected_keys(second).false_positive_rate(Self::SCALABLE_SHARE * rest).plan()?;
+        BloomFilter::builder().expected_keys(keys).false_positive_rate(Self::SHARE * rate).plan()
     }
 
     /// From an empty filter of the size of [`plan_estimated`](Self::plan_estimated).
@@ -252,7 +254,7 @@ impl Local {
 
 /// The keys of the second filter, and the rate of all after the first.
 fn more(keys: u64, rate: f64) -> (u64, f64) {
-    ((keys / SECOND).max(LEAST), (1.0 - SHARE) * rate)
+    ((keys / SECOND).max(LEAST), (1.0 - Local::SHARE) * rate)
 }
 
 /// The hashes that were not found.

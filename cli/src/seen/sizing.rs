@@ -66,9 +66,8 @@ pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<KeySet, Error> {
 pub fn choose(size: &SizeOptions, options: &RunOptions, found: Result<u64, String>) -> Result<Choice, Error> {
     let RunOptions { memory, max_fpr, when_full, state, .. } = options;
     let stop = *when_full == Some(WhenFull::Stop);
-    // A number of keys is a guess, whoever tells it.
-    let planned = memory.is_some() || max_fpr.is_some();
-    let grows = when_full.map_or(!planned, |when| when == WhenFull::Grow);
+    // A number of keys or of bytes is a guess, whoever tells it.
+    let grows = when_full.map_or(max_fpr.is_none(), |when| when == WhenFull::Grow);
     let keys = size.expected_keys.map_or(found, Ok);
     let unknown = keys.is_err() && memory.is_none() && when_full.is_none();
     if let (true, Some(max_fpr)) = (grows || unknown, max_fpr) {
@@ -82,17 +81,27 @@ pub fn choose(size: &SizeOptions, options: &RunOptions, found: Result<u64, Strin
             Ok(keys) if state.is_none() => for_estimate(size, keys, false),
             keys => Ok(Choice::Scalable { keys: keys.ok(), fpr: size.fpr() }),
         },
-        (Some(_), true) => Err(Error::GrowInMemory),
-        (Some(bytes), false) => {
+        (Some(bytes), true) if state.is_some() => {
+            let first = Local::SCALABLE_SHARE * size.fpr();
+            let plan = BloomFilter::builder().memory(bytes).false_positive_rate(first).plan()?;
+            Ok(Choice::Scalable { keys: Some(plan.capacity(first).max(1)), fpr: size.fpr() })
+        }
+        (Some(bytes), grows) => {
             // The best rate for the keys, if they are known and no rate is given, or as many keys as the rate allows.
             let builder = BloomFilter::builder().memory(bytes);
-            let (plan, keys, fpr, full) = match keys {
+            // What grows later has its part of the rate.
+            let share = if grows { Local::SHARE } else { 1.0 };
+            let (plan, keys, fpr) = match keys {
                 Ok(keys) if state.is_none() && size.fpr.is_none() => {
-                    let plan = builder.expected_keys(keys).plan()?;
-                    (plan, Some(keys), None, plan.expected_fpr(keys))
+                    (builder.expected_keys(keys).plan()?, Some(keys), None)
                 }
-                _ => (builder.false_positive_rate(size.fpr()).plan()?, None, Some(size.fpr()), size.fpr()),
+                _ => (builder.false_positive_rate(share * size.fpr()).plan()?, None, Some(size.fpr())),
             };
+            if grows {
+                let keys = keys.unwrap_or_else(|| plan.capacity(share * size.fpr()).max(1));
+                return Ok(Choice::Estimated { plan, keys, fpr: fpr.unwrap_or(plan.expected_fpr(keys) / share) });
+            }
+            let full = fpr.or(keys.map(|keys| plan.expected_fpr(keys))).unwrap_or(size.fpr());
             let full = max_fpr.unwrap_or(full);
             Ok(Choice::Sized { plan, keys, fpr, limit: Limit::new(plan.capacity(full), full, stop) })
         }
@@ -128,6 +137,15 @@ fn for_keys(size: &SizeOptions, keys: Result<u64, String>, max_fpr: Option<f64>,
 }
 
 impl Choice {
+    /// The keys that its first filter is for, and the rate of all.
+    pub fn begins_for(&self) -> (u64, f64) {
+        match self {
+            Self::Sized { limit, .. } => (limit.keys, limit.fpr),
+            Self::Estimated { keys, fpr, .. } => (*keys, *fpr),
+            Self::Scalable { keys, fpr } => (keys.unwrap_or(FIRST), *fpr),
+        }
+    }
+
     /// Builds it.
     pub fn build(self, seed: u64, key_name: &str) -> Result<(KeySet, Option<Limit>), Error> {
         let of_plan = |plan: &Plan| BloomFilter::builder().memory(plan.memory_bytes()).probes(plan.probes());
@@ -187,9 +205,7 @@ pub fn limit_of_state(
     check_rates(*max_fpr, size.fpr)?;
     if let Some(filter) = set.local().and_then(Local::growing) {
         let rate = filter.false_positive_rate();
-        return if memory.is_some() {
-            refused("it grows, and --memory asks for a fixed size".to_owned())
-        } else if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
+        return if max_fpr.is_some() || matches!(when_full, Some(WhenFull::Warn | WhenFull::Stop)) {
             refused("it grows and is never full".to_owned())
         } else if size.fpr.is_some_and(|wanted| Some(wanted) != rate) {
             refused(format!("it keeps a false-positive rate of {}", readable(rate.unwrap_or(f64::NAN))))
@@ -290,7 +306,6 @@ mod tests {
             assert!(matches!(chosen(text, None), Err(Error::KeysUnknown { input }) if input == "a pipe"), "{text}");
         }
         assert!(matches!(chosen("-p 1e-30", Some(500)), Err(Error::Build { .. })));
-        assert!(matches!(chosen("-m 1M --when-full grow", Some(500)), Err(Error::GrowInMemory)));
         // Nothing is left to grow with, so the estimate is a limit. A lower rate yet is refused by name.
         let low = 2.0 * 500.0 / 2f64.powi(64);
         assert!(matches!(
@@ -335,7 +350,7 @@ mod tests {
             // The best rate for the lines that are known.
             ("-m 1M", Some(371_862), 1e-4, 371_862.0, (Some(371_862), None)),
         ] {
-            let choice = chosen(text, lines).unwrap();
+            let choice = chosen(&format!("{text} --when-full warn"), lines).unwrap();
             let Choice::Sized { plan, keys: asked, fpr: rate, ref limit } = choice else {
                 panic!("{text} has a fixed size")
             };
@@ -353,6 +368,27 @@ mod tests {
             );
             assert_eq!((set.memory_bytes(), set.key_name()), (1 << 20, "line"));
         }
+    }
+
+    /// It is the first filter's, and the rate of all is that which is asked for.
+    #[test]
+    fn memory_is_a_first_size() {
+        for (text, lines, rate) in [("-m 1M", None, 1e-6), ("-m 1M -p 1e-4", Some(500), 1e-4)] {
+            let Choice::Estimated { plan, keys, fpr } = chosen(text, lines).unwrap() else { panic!("{text} grows") };
+            assert_eq!((plan.memory_bytes(), fpr), (1 << 20, rate), "{text}");
+            assert!(plan.expected_fpr(keys) <= 0.95 * rate && plan.expected_fpr(keys + 1) > 0.95 * rate, "{text}");
+        }
+        // The best rate for the lines that are known, and the part of those that may come.
+        let Choice::Estimated { plan, keys: 371_862, fpr } = chosen("-m 1M", Some(371_862)).unwrap() else {
+            panic!("it grows from the lines that are known")
+        };
+        assert!(plan.memory_bytes() == 1 << 20 && (fpr * 0.95 / 1e-4 - 1.0).abs() < 1e-3, "{fpr}");
+        // A state grows from its first key on.
+        let choice = chosen("-m 1M -p 1e-4 --state s", Some(500)).unwrap();
+        let (set, None) = choice.build(0, "").unwrap() else { panic!("it has no limit") };
+        let first = set.stages().next().unwrap();
+        assert!((first.memory_bytes() as f64 / f64::from(1 << 20) - 1.0).abs() < 0.01, "{}", first.memory_bytes());
+        assert_eq!(set.local().unwrap().growing().unwrap().false_positive_rate(), Some(1e-4));
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn an_output_has_the_same_bytes_for_any_number_of_threads() {
 fn an_empty_output_has_a_member() {
     let bench = Bench::new(&[("empty", b"")]);
     for (kind, name, program) in QUICK {
-        for options in ["-j 1", "-j 2", "--count --dupes d"] {
+        for options in ["-j 1", "-j 2", "--total --dupes d"] {
             let output = clean(bench.run(&format!("dedup {options} --compress {kind} empty")));
             let expected = if options.contains("count") { &b"0\n"[..] } else { b"" };
             assert!(!output.is_empty() && decode(name, &output).0 == expected, "{kind} {options}");
@@ -169,7 +169,7 @@ fn a_signal_leaves_whole_members() {
         let printed = decoded(&bench, name);
         assert!(lines.starts_with(&printed) && printed.len() > 3 << 20, "{kind}: {}", printed.len());
         // All that the state knows was printed.
-        let known = bench.clean("check -c -f s in").trim().parse::<u64>().unwrap();
+        let known = bench.clean("check --total -s s in").trim().parse::<u64>().unwrap();
         assert_eq!(known, count(&printed), "{kind}");
     }
 }

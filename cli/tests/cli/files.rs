@@ -28,7 +28,7 @@ fn check_prints_the_lines_of_the_model() {
     let known: HashSet<&str> = std::str::from_utf8(&known).unwrap().lines().collect();
     let asked: Vec<&str> = std::str::from_utf8(&asked).unwrap().lines().collect();
     let model = |wanted: bool| asked.iter().copied().filter(|line| known.contains(line) == wanted).collect::<Vec<_>>();
-    let found = bench.clean("check -f known.bloom asked");
+    let found = bench.clean("check -s known.bloom asked");
     let found: Vec<&str> = found.lines().collect();
     assert!(!found.is_empty());
 
@@ -46,7 +46,7 @@ fn check_prints_the_lines_of_the_model() {
     // Some 33,000 unknown lines, at 1e-4.
     assert!(wrong < 25, "{wrong}");
 
-    let missing = bench.clean("check -v -f known.bloom asked");
+    let missing = bench.clean("check -v -s known.bloom asked");
     assert_eq!(missing.lines().count() + found.len(), asked.len());
     let mut unknown = model(false).into_iter();
     assert!(missing.lines().all(|line| unknown.any(|other| other == line)));
@@ -54,7 +54,7 @@ fn check_prints_the_lines_of_the_model() {
     // The same for any number of threads and size of chunks.
     let found = found.join("\n") + "\n";
     for options in ["-j 1", "-j 8 --chunk-size 1000", "--chunk-size 1"] {
-        assert!(bench.clean(&format!("check {options} -f known.bloom asked")) == found, "{options}");
+        assert!(bench.clean(&format!("check {options} -s known.bloom asked")) == found, "{options}");
         assert!(bench.clean(&format!("check {options} -vf known.bloom asked")) == missing, "{options}");
     }
 }
@@ -64,11 +64,11 @@ fn awkward_lines_are_found() {
     let lines: &[u8] = b"\n crlf\r\nnul\0\0\n\xff\xfe\nthe last";
     let bench = Bench::new(&[("lines", lines), ("empty", b""), ("newline", b"\n")]);
     bench.clean("build -o f lines");
-    assert_eq!(clean(bench.run("check -f f lines")), [lines, b"\n"].concat());
-    assert_eq!(bench.clean("check -f f newline empty newline"), "\n\n");
+    assert_eq!(clean(bench.run("check -s f lines")), [lines, b"\n"].concat());
+    assert_eq!(bench.clean("check -s f newline empty newline"), "\n\n");
     bench.clean("build -o nothing empty");
-    assert_eq!(ended(bench.run("check -f nothing lines"), 1), "");
-    assert_eq!(clean(bench.run_with("check -v -f nothing", "lines")), [lines, b"\n"].concat());
+    assert_eq!(ended(bench.run("check -s nothing lines"), 1), "");
+    assert_eq!(clean(bench.run_with("check -v -s nothing", "lines")), [lines, b"\n"].concat());
 }
 
 #[test]
@@ -80,11 +80,11 @@ fn counts_look_like_those_of_grep() {
         ("a b c", "a:3\nb:0\nc:0\n", "a:1\nb:1\nc:0\n"),
         ("a - a", "a:3\n(standard input):0\na:3\n", "a:1\n(standard input):1\na:1\n"),
     ] {
-        assert_eq!(ended(bench.run_with(&format!("check -c -f f {files}"), "b"), 0), expected);
-        assert_eq!(ended(bench.run_with(&format!("check -vc -f f {files}"), "b"), 0), inverted);
+        assert_eq!(ended(bench.run_with(&format!("check --total -s f {files}"), "b"), 0), expected);
+        assert_eq!(ended(bench.run_with(&format!("check -v --total -s f {files}"), "b"), 0), inverted);
     }
-    assert_eq!(ended(bench.run_with("check -cf f", "a"), 0), "3\n");
-    assert_eq!(ended(bench.run("check -cf f b c"), 1), "b:0\nc:0\n");
+    assert_eq!(ended(bench.run_with("check --total -s f", "a"), 0), "3\n");
+    assert_eq!(ended(bench.run("check --total -s f b c"), 1), "b:0\nc:0\n");
 }
 
 /// With `-h`, for lines are printed without the names of their files.
@@ -93,16 +93,21 @@ fn outputs_and_exit_codes_are_those_of_grep() {
     let bench = Bench::new(&[("a", b"x\ny\nz\nx"), ("b", b"q\n"), ("c", b""), ("keys", b"x\ny\n")]);
     bench.clean("build -o f keys");
     for files in ["a", "a b c", "missing", "missing a", "a missing b", "b missing", "missing gone"] {
-        for (options, of_grep) in
-            [("-c", "-c"), ("-vc", "-vc"), ("-j1", "-h"), ("-v", "-vh"), ("-q", "-q"), ("-vq", "-vq")]
-        {
+        for (options, of_grep) in [
+            ("--total", "-c"),
+            ("-v --total", "-vc"),
+            ("-j1", "-h"),
+            ("-v", "-vh"),
+            ("--any", "-q"),
+            ("-v --any", "-vq"),
+        ] {
             let arguments = format!("{of_grep} -F -x -f keys {files}");
             let grep = Command::new("grep").args(arguments.split(' ')).current_dir(bench.0.path()).output();
             let Ok(grep) = grep else {
                 eprintln!("SKIPPED: no grep here");
                 return;
             };
-            let ours = bench.run(&format!("check {options} -f f {files}"));
+            let ours = bench.run(&format!("check {options} -s f {files}"));
             assert_eq!((ours.stdout, ours.status.code()), (grep.stdout, grep.status.code()), "{arguments}");
             let (ours, grep) = (text(&ours.stderr), text(&grep.stderr));
             for name in ["missing", "gone"] {
@@ -125,12 +130,12 @@ fn one_file_that_cannot_be_read_stops_no_other() {
         for (options, expected) in
             [("-j2", "x\ny\n"), ("-j 1 --chunk-size 1", "x\ny\n"), ("-c", "a:1\nb:1\n"), ("-v", "n\n")]
         {
-            let output = bench.run(&format!("check -f f {options} a {bad} b"));
+            let output = bench.run(&format!("check -s f {options} a {bad} b"));
             assert_eq!(text(&output.stdout), expected);
             tells(&failed(&output), &[&format!("\"{bad}\""), why, "continued without it"]);
         }
-        assert_eq!(bench.run(&format!("check -q -f f {bad} a")).status.code(), Some(0));
-        tells(&bench.refused(&format!("check -qv -f f {bad} keys")), &[why]);
+        assert_eq!(bench.run(&format!("check --any -s f {bad} a")).status.code(), Some(0));
+        tells(&bench.refused(&format!("check --any -v -s f {bad} keys")), &[why]);
     }
 }
 
@@ -138,20 +143,12 @@ fn one_file_that_cannot_be_read_stops_no_other() {
 fn quiet_tells_by_its_exit_code() {
     let bench = Bench::new(&[("keys", b"x\ny\n"), ("some", b"n\nx\n"), ("none", b"n\n"), ("empty", b"")]);
     bench.clean("build -o f keys");
-    for (arguments, code) in [
-        ("some", 0),
-        ("none", 1),
-        ("none some", 0),
-        ("empty", 1),
-        ("-v some", 0),
-        ("-v keys", 1),
-        ("-c some", 0),
-        ("-c none", 1),
-    ] {
-        assert_eq!(ended(bench.run(&format!("check -q -f f {arguments}")), code), "", "{arguments}");
+    for (arguments, code) in [("some", 0), ("none", 1), ("none some", 0), ("empty", 1), ("-v some", 0), ("-v keys", 1)]
+    {
+        assert_eq!(ended(bench.run(&format!("check --any -s f {arguments}")), code), "", "{arguments}");
     }
     // The first line found ends it, though the pipe stays open.
-    let mut child = bench.command("check -q --chunk-size 1 -f f").stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = bench.command("check --any --chunk-size 1 -s f").stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let feeder = thread::spawn(move || {
         let _ = stdin.write_all(b"n\nx\nn\nn\n");
@@ -168,7 +165,7 @@ fn the_first_line_found_is_enough() {
     bench.clean("build --field 2 -o f keys");
     for (input, code) in [("found", 0), ("fault", 2)] {
         for threads in [1, 4] {
-            let output = bench.run(&format!("check -q -j {threads} --field 2 -f f {input}"));
+            let output = bench.run(&format!("check --any -j {threads} --field 2 -s f {input}"));
             assert_eq!(output.status.code(), Some(code), "{input} {threads}");
         }
     }
@@ -181,7 +178,7 @@ fn check_ends_while_its_pipe_stays_silent() {
     bench.clean("build --field 2 -o f keys");
     for (line, code) in [("b\tx\n", 0), ("fault\n", 2)] {
         for threads in [1, 2, 8] {
-            let mut live = Live::new(bench.command(&format!("check -q -j {threads} --field 2 -f f")));
+            let mut live = Live::new(bench.command(&format!("check --any -j {threads} --field 2 -s f")));
             live.say(b"b\ty\n");
             live.say(line.as_bytes());
             assert_eq!(live.end().0, Some(code), "{line:?} {threads}");
@@ -193,7 +190,7 @@ fn check_ends_while_its_pipe_stays_silent() {
 fn a_closed_pipe_ends_check_quietly() {
     let bench = Bench::new(&[("keys", &numbers(0..100_000))]);
     bench.clean("build -o f keys");
-    let mut child = bench.command("check -f f keys").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = bench.command("check -s f keys").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     ended(child.wait_with_output().unwrap(), 0);
 }
@@ -295,7 +292,7 @@ fn merge_refuses_filters_that_differ() {
 
     tells(&bench.refused("merge f missing -o merged"), &["\"missing\"", "No such file"]);
     tells(&bench.refused("merge f a -o merged"), &["\"a\"", "not a bloomline file"]);
-    assert_eq!(bench.clean("dedup --count --when-full grow --state scalable a"), "1\n");
+    assert_eq!(bench.clean("dedup --total --when-full grow --state scalable a"), "1\n");
     tells(&bench.refused("merge f scalable -o merged"), &["\"scalable\"", "fixed size", "--when-full warn"]);
     tells(&bench.refused("merge -o merged"), &["required", "FILTER"]);
     assert!(!bench.path("merged").exists());
@@ -354,7 +351,7 @@ fn info_tells_what_a_filter_is() {
 #[test]
 fn info_tells_what_a_scalable_filter_is() {
     let bench = Bench::new(&[("a", &numbers(0..5000))]);
-    let printed = bench.clean("dedup -n 1000 -p 0.01 --when-full grow --seed 42 --state s --count a");
+    let printed = bench.clean("dedup -n 1000 -p 0.01 --when-full grow --seed 42 --state s --total a");
     let info = bench.json("info --json s");
     // Room for 1000, 2000 and 4000 keys; docs/FORMAT.md: a header, and three files of a filter one after another, each with the
     // keys, the rate and the name in 64 bytes of fields.
@@ -403,7 +400,7 @@ fn damaged_filters_are_refused_and_named() {
         ("missing", "No such file"),
         ("folder", "directory"),
     ] {
-        for command in ["info", "info --json", "check a -f", "merge f -o merged", "build a --append -o"] {
+        for command in ["info", "info --json", "check a -s", "merge f -o merged", "build a --append -o"] {
             // An output is checked before it is loaded.
             let what = if command.starts_with("build") && file == "folder" { "not a regular file" } else { what };
             tells(&bench.refused(&format!("{command} {file}")), &[&format!("\"{file}\""), what]);
@@ -434,7 +431,7 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
     }
     bench.clean("build -o g b");
     let before = bench.read("f");
-    for line in ["check -f f b a", "check --binary -f g f", "info f"] {
+    for line in ["check -s f b a", "check --binary -s g f", "info f"] {
         let appended = File::options().append(true).open(bench.path("f")).unwrap();
         let message = refused(bench.command(line).stdout(appended).output().unwrap());
         tells(&message, &["write to standard output", "input", ": \"f\""]);
@@ -443,10 +440,10 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
     for (line, parts) in [
         ("build -o new b missing", ["\"missing\"", "No such file"]),
         ("build -o new folder", ["\"folder\"", "directory"]),
-        ("check -f f missing", ["\"missing\"", "No such file"]),
-        ("check -f f folder", ["\"folder\"", "directory"]),
+        ("check -s f missing", ["\"missing\"", "No such file"]),
+        ("check -s f folder", ["\"folder\"", "directory"]),
         ("build b", ["required", "--output"]),
-        ("check b", ["required", "--filter"]),
+        ("check b", ["required", "--state"]),
     ] {
         tells(&bench.refused(line), &parts);
     }

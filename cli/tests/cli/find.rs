@@ -45,8 +45,8 @@ fn the_files_of_a_directory_come_in_the_order_of_the_bytes_of_their_paths() {
 fn all_commands_take_directories() {
     let bench = tree(&["d/x", "d/e/y", "z"]);
     bench.clean("build -o f d");
-    assert_eq!(lines(&bench, "check -f f d z"), ["d/e/y", "d/x"]);
-    assert_eq!(bench.clean("dedup --count d z"), "3\n");
+    assert_eq!(lines(&bench, "check -s f d z"), ["d/e/y", "d/x"]);
+    assert_eq!(bench.clean("dedup --total d z"), "3\n");
 }
 
 #[test]
@@ -133,18 +133,20 @@ fn lists_name_files_and_directories() {
         tells(&refused(fed(bench.command(line), list.as_bytes())), &["standard input", "input", "--files-from"]);
     }
 
-    // -z is for the names as it is for the lines.
+    // -z is for the lines alone.
     bench.write("lines", b"1\n2\x003\x00");
     bench.write("nul", b"lines\0\0z\0");
-    assert_eq!(bench.clean("dedup -z --files-from nul"), "1\n2\x003\0z\n\0");
-    tells(&bench.refused("dedup --files-from nul"), &["\"nul\"", "NULs", "-z"]);
+    assert_eq!(bench.clean("dedup -z --files0-from nul"), "1\n2\x003\0z\n\0");
+    assert_eq!(bench.clean("dedup --files0-from nul"), "1\n2\x003\x00\nz\n");
+    tells(&bench.refused("dedup --files-from nul"), &["\"nul\"", "NULs", "--files0-from"]);
+    tells(&bench.refused("dedup -z --files-from nul"), &["\"nul\"", "NULs", "--files0-from"]);
     for (name, bytes) in [("e\nf", &b"-z"[..]), ("g h", b"--files-from"), ("caf\u{e9}", b"x")] {
         bench.write(name, bytes);
     }
     let odd = OsStr::from_bytes(b"\xFF\xFE");
     fs::write(bench.0.path().join(odd), "odd\n").unwrap();
     let list = b"e\nf\0\xFF\xFE\0g h\0caf\xC3\xA9";
-    assert_eq!(clean(fed(bench.command("dedup -z --files-from -"), list)), b"-z\0odd\n\0--files-from\0x\0");
+    assert_eq!(clean(fed(bench.command("dedup -z --files0-from -"), list)), b"-z\0odd\n\0--files-from\0x\0");
     assert_eq!(clean(fed(bench.command("dedup --files-from -"), b"\xFF\xFE\n")), b"odd\n");
 
     bench.write("list", b"z\n");
@@ -178,7 +180,7 @@ fn a_directory_without_files_is_an_error() {
             }
             ["o", "g"].iter().for_each(|output| drop(fs::remove_file(bench.path(output))));
         }
-        let output = bench.run(&format!("check -f f {folder} a"));
+        let output = bench.run(&format!("check -s f {folder} a"));
         assert_eq!(text(&output.stdout), "a\n");
         tells(&failed(&output), &[&why]);
     }
@@ -213,7 +215,7 @@ fn a_folder_that_cannot_be_read_is_an_input_that_cannot_be_opened() {
     // Nobody enters a folder that is left out.
     assert_eq!(clean(run("dedup -g !b d")), b"d/a/x\nd/c/z\n");
     assert_eq!(run("build -o f -g !b d").status.code(), Some(0));
-    let output = run("check -f f d");
+    let output = run("check -s f d");
     assert_eq!(text(&output.stdout), "d/a/x\nd/c/z\n");
     tells(&failed(&output), &[why]);
     mode("d/b", 0o755);
@@ -275,8 +277,8 @@ fn a_state_in_a_directory_is_not_read() {
     bench.clean("dedup --state s -o o --force .");
     assert_eq!(bench.read("o").len(), 0);
     // Those who look into the state, too.
-    assert_eq!(ended(bench.run("check -v -f s ."), 1), "");
-    assert_eq!(bench.clean("check -c -f s ."), "./o:0\n./x:1\n./y:1\n./z:1\n");
+    assert_eq!(ended(bench.run("check -v -s s ."), 1), "");
+    assert_eq!(bench.clean("check --total -s s ."), "./o:0\n./x:1\n./y:1\n./z:1\n");
     bench.clean("build --append -o s .");
     // A folder in which nothing else is has no input.
     fs::create_dir(bench.path("state")).unwrap();
@@ -333,9 +335,9 @@ fn counts_have_names_where_a_directory_or_a_list_is_named() {
         ("--files-from list d", "d/x:1\nz:0\n"),
         ("--files-from list d/x -v", "d/x:0\nz:1\n"),
     ] {
-        assert_eq!(bench.clean(&format!("check -c -f f {inputs}")), expected, "{inputs}");
+        assert_eq!(bench.clean(&format!("check --total -s f {inputs}")), expected, "{inputs}");
     }
-    assert_eq!(bench.clean("check -v -c -f f --files-from list"), "z:1\n");
+    assert_eq!(bench.clean("check -v --total -s f --files-from list"), "z:1\n");
 }
 
 #[test]
@@ -349,7 +351,7 @@ fn many_files_and_deep_folders_take_few_descriptors() {
     bench.write("list", names.as_bytes());
     for (inputs, expected) in [("d", "2001\n"), ("-L d", "2001\n"), ("--files-from list", "2000\n")] {
         let mut command = Command::new("sh");
-        let script = format!("ulimit -n 40; exec \"$0\" dedup --count {inputs}");
+        let script = format!("ulimit -n 40; exec \"$0\" dedup --total {inputs}");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).current_dir(bench.0.path());
         assert_eq!(text(&clean(command.output().unwrap())), expected, "{inputs}");
     }

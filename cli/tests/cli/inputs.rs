@@ -118,14 +118,14 @@ fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
         }
         // The other commands refuse it too, and all take its bytes if they are told to.
         bench.clean("build -o f a");
-        for line in ["build -o g bad", "check -f f bad", "corpus bad", "corpus --json-pointer /a -n 10 -o p bad.gz"] {
+        for line in ["build -o g bad", "check -s f bad", "corpus bad", "corpus --json-pointer /a -n 10 -o p bad.gz"] {
             tells(&bench.refused(line), &[&why]);
         }
         let lines = [head, if head.ends_with(b"\n") { b"" } else { b"\n" }].concat();
         assert!(clean(bench.run("dedup --binary bad")) == lines && clean(bench.run("dedup --binary bad.gz")) == lines);
         assert!(clean(fed(bench.command("dedup --binary"), head)) == lines);
         bench.clean("build --binary -o g bad");
-        assert!(clean(bench.run("check --binary -f g bad")) == lines);
+        assert!(clean(bench.run("check --binary -s g bad")) == lines);
     }
 }
 
@@ -158,7 +158,7 @@ fn inputs_that_cannot_be_opened_are_left_out_on_request() {
         let output = bench.run(&format!("build --on-error {on_error} --stats=json -o f a missing"));
         assert_eq!((output.status.code(), number(&stats(&output), "inputs_left_out")), (Some(1), 1.0));
         tells(&text(&output.stderr), &["warning: cannot open \"missing\""]);
-        assert_eq!(bench.clean("check -f f a"), "a\n");
+        assert_eq!(bench.clean("check -s f a"), "a\n");
         // With nothing left to read.
         let output = bench.run(&format!("dedup --on-error {on_error} missing"));
         assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b""[..]));
@@ -291,7 +291,7 @@ fn a_filter_that_is_larger_than_the_memory_is_told() {
         tells(&message, &[" bytes of memory for the filter", "-p", "-n", "--memory"]);
     }
     bench.clean("build --no-shrink -n 100000000 -o f a");
-    for line in ["dedup --state f a", "check -f f a", "build --append -o f a", "info f"] {
+    for line in ["dedup --state f a", "check -s f a", "build --append -o f a", "info f"] {
         let message = failed(&limited(&bench, 300_000, line).output().unwrap());
         tells(&message, &["cannot load the filter \"f\": ", "memory"]);
     }
@@ -319,7 +319,7 @@ fn the_lines_of_compressed_inputs_are_estimated() {
         // Its lines grow longer, so the head promises more of them.
         assert!((0.98..1.4).contains(&(keys_at_1e6 / lines)), "{inputs}: {}", keys_at_1e6 / lines);
         bench.clean(&format!("build --no-shrink -o f {inputs}"));
-        bench.clean("check -c -f f a.gz m000.gz");
+        bench.clean("check --total -s f a.gz m000.gz");
     }
     // One whose head tells little is read once more.
     let mut misleading = vec![b'x'; 2 << 20];
@@ -328,8 +328,8 @@ fn the_lines_of_compressed_inputs_are_estimated() {
     bench.write("b.gz", &gzip(&misleading));
     bench.clean("build -p 1e-9 -o f b.gz");
     bench.write("others", &numbers(50_000..100_000));
-    assert_eq!(bench.clean("check -c -f f b.gz"), "50001\n");
-    assert_eq!(ended(bench.run("check -c -f f others"), 1), "0\n");
+    assert_eq!(bench.clean("check --total -s f b.gz"), "50001\n");
+    assert_eq!(ended(bench.run("check --total -s f others"), 1), "0\n");
     tells(
         &refused(fed(bench.command("dedup --when-full warn"), &gzip(b"a\n"))),
         &["standard input", "not a file", "-n"],
@@ -480,11 +480,11 @@ fn broken_inputs_end_the_run_or_are_read_as_far_as_they_go() {
         let output = bench.run("build -n 100 --on-error skip -o f first bad last");
         tells(&text(&output.stderr), &["warning", "\"bad\" after line 3: ", why]);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
-        assert_eq!(bench.clean("check -f f first last"), "x\na\nb\nc\n");
-        let output = bench.run("check -f f first bad last");
+        assert_eq!(bench.clean("check -s f first last"), "x\na\nb\nc\n");
+        let output = bench.run("check -s f first bad last");
         assert_eq!(text(&output.stdout), "x\na\na\nb\na\n", "{what}");
         assert!(failed(&output).contains("\"bad\" after line 3: "));
-        let output = bench.run("check -f f --on-error skip first bad last");
+        let output = bench.run("check -s f --on-error skip first bad last");
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), "x\na\na\nb\na\nb\nc\n"));
         assert!(text(&output.stderr).contains("\"bad\" after line 3: "));
     }
@@ -550,7 +550,7 @@ fn an_input_that_cannot_be_read_is_left_out_of_the_estimate_too() {
         tells(&text(&output.stderr), &["warning: cannot read \"/proc/self/mem\" after line 0: "]);
         let output = bench.run(&format!("build --on-error {on_error} -o f first /proc/self/mem second"));
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(bench.clean("check -c -f f second"), "2\n");
+        assert_eq!(bench.clean("check --total -s f second"), "2\n");
     }
     let message = bench.refused("dedup first /proc/self/mem second");
     tells(&message, &["cannot estimate how many lines \"/proc/self/mem\" has", "-n", "--on-error"]);

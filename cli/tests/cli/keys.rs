@@ -70,7 +70,7 @@ fn keys_are_what_the_options_say() {
         ("dedup --delimiter ; --json-pointer /a a", &["--delimiter", "cannot be used with", "--json-pointer"]),
         ("dedup --csv --field 1 --delimiter :: a", &["--delimiter", "--csv", "one byte"]),
         ("build -o f --csv --field 1 --delimiter \" a", &["--delimiter", "--csv", "quote"]),
-        ("check -f f --csv --field 1 --delimiter \u{e4} a", &["--delimiter", "--csv", "one byte"]),
+        ("check -s f --csv --field 1 --delimiter \u{e4} a", &["--delimiter", "--csv", "one byte"]),
         ("dedup --field 1 --json-pointer /a a", &["--field", "cannot be used with", "--json-pointer"]),
         ("dedup --delimiter ; a", &["required", "--field"]),
         ("dedup --json-pointer a a", &["--json-pointer", "'a'", "starts with \"/\""]),
@@ -109,8 +109,8 @@ fn build_and_check_take_the_same_keys_and_inputs() {
         for code in [<[u8]>::to_vec, gzip, zstd] {
             let bench = Bench::new(&[("known", &code(known)), ("asked", &code(asked))]);
             bench.clean(&format!("build -n 100 {options} -o f known"));
-            assert_eq!(bench.clean(&format!("check {options} -f f asked")), found, "{options}");
-            let missing = bench.clean(&format!("check -v {options} -f f asked"));
+            assert_eq!(bench.clean(&format!("check {options} -s f asked")), found, "{options}");
+            let missing = bench.clean(&format!("check -v {options} -s f asked"));
             assert_eq!(missing.len() + found.len(), asked.len() + usize::from(options == "-z"), "{options}");
         }
     }
@@ -167,10 +167,10 @@ fn lines_without_a_key_end_the_run_or_are_left_out_or_kept() {
             assert_eq!(output.status.code(), Some(0));
             tells(&text(&output.stderr), &["without a key: 2; the first is \"bad\", line 4: "]);
         }
-        let output = bench.run(&format!("check {options} -f f bad"));
+        let output = bench.run(&format!("check {options} -s f bad"));
         assert_eq!(output.stdout, whole(&[1, 2, 3]));
         assert!(failed(&output).contains("\"bad\", line 4:"));
-        let check = |what: &str| bench.run(&format!("check {options} -f f {what} bad"));
+        let check = |what: &str| bench.run(&format!("check {options} -s f {what} bad"));
         for (what, code, expected) in [
             ("--on-error skip", 0, whole(&[1, 2, 3, 5, 7])),
             ("--on-error keep", 0, whole(&[1, 2, 3, 4, 5, 6, 7])),
@@ -206,7 +206,7 @@ fn names_of_keys_tell_them_apart() {
         bench.clean(&format!("build -n 100 {built} -o f a"));
         assert_eq!(bench.json("info --json f")["key_name"], *name);
         for (asked, other) in keys.iter().zip(&names).filter(|(asked, _)| *asked != built) {
-            tells(&bench.refused(&format!("check {asked} -f f a")), &[name, other]);
+            tells(&bench.refused(&format!("check {asked} -s f a")), &[name, other]);
         }
     }
 }
@@ -216,14 +216,14 @@ fn the_count_is_that_of_the_lines_printed() {
     let bench = Bench::new(&[("a", b"1\tx\n2\n3\tx\n4\n")]);
     let printed = bench.run("dedup -q --field 2 --on-error keep a").stdout;
     assert_eq!(text(&printed), "1\tx\n2\n4\n");
-    assert_eq!(bench.clean("dedup -q --field 2 --on-error keep --count a"), "3\n");
+    assert_eq!(bench.clean("dedup -q --field 2 --on-error keep --total a"), "3\n");
 }
 
 #[test]
 fn check_tells_of_lines_without_a_key() {
     let bench = Bench::new(&[("a", b"1\tx\n2\n")]);
     bench.run("build --field 2 --on-error skip -o f a");
-    let output = bench.run("check --field 2 --on-error skip -f f a");
+    let output = bench.run("check --field 2 --on-error skip -s f a");
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "1\tx\n"));
     let first = "\"a\", line 2: there is no field 2: the line has 1 field";
     assert_eq!(text(&output.stderr), format!("bloomline: warning: lines without a key: 1; the first is {first}\n"));

@@ -65,7 +65,7 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
     }
     assert_eq!(bench.clean("dedup --json-pointer /a json"), format!("{MARK}{{\"a\":1}}\n"));
     bench.clean("build -o f marked");
-    assert_eq!(bench.clean("check -f f plain marked"), format!("a\nb\n{MARK}a\nb\n"));
+    assert_eq!(bench.clean("check -s f plain marked"), format!("a\nb\n{MARK}a\nb\n"));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_line_of_hundreds_of_megabytes() {
 fn lines_of_a_pipe_are_printed_while_it_pauses() {
     let bench = Bench::new(&[("a", b"a\nb\n"), ("first", b"a\n")]);
     bench.clean("build -n 10 -o f a");
-    for line in ["check -f f", "check -f f -j 1", "check -f f first -", "check -v -f f", "dedup -n 10"] {
+    for line in ["check -s f", "check -s f -j 1", "check -s f first -", "check -v -s f", "dedup -n 10"] {
         let mut live = Live::new(bench.command(line));
         let (said, other) = if line.contains("-v") { ("y", "x") } else { ("b", "a") };
         for _ in 0..2 {

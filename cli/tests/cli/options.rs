@@ -107,19 +107,46 @@ fn help_and_manual_tell_the_exit_codes() {
     }
 }
 
+/// The short one fits a screen: examples first, and the options that people use, a line each.
 #[test]
-fn help_shows_an_example() {
-    let help = Bench::new(&[]).clean("dedup --help");
-    assert!(help.contains("bloomline dedup") && help.contains("--expected-keys"), "{help}");
-    assert!(!help.contains("--chunk-size"), "{help}");
+fn there_are_two_helps() {
+    let bench = Bench::new(&[]);
+    for command in ["dedup", "corpus", "build", "check", "info", "merge", "plan"] {
+        let short = bench.clean(&format!("{command} -h"));
+        let long = bench.clean(&format!("{command} --help"));
+        let options = |help: &str| help.lines().filter(|line| line.trim_start().starts_with('-')).count();
+        for help in [&short, &long] {
+            let lines: Vec<&str> = help.lines().collect();
+            let at = |start: &str| lines.iter().position(|line| line.starts_with(start));
+            let example = at(&format!("  bloomline {command} ")).unwrap_or_else(|| panic!("{help}"));
+            assert!(at("Examples:") == Some(example - 1) && example < at("Usage:").unwrap(), "{help}");
+            assert!(!help.contains("--chunk-size"), "{help}");
+        }
+        // With -h itself.
+        assert!(options(&short) <= 16 && short.lines().count() <= 45, "{short}");
+        assert!(short.lines().filter(|line| line.starts_with("  bloomline ")).count() <= 3, "{short}");
+        tells(&short, &[&format!("bloomline {command} --help has all options")]);
+        tells(&long, &["Exit codes:"]);
+        assert!(options(&long) >= options(&short), "{long}");
+    }
+    assert!(bench.clean("dedup --help").contains("--max-fpr") && !bench.clean("dedup -h").contains("--max-fpr"));
 }
 
 #[test]
-fn help_shows_examples() {
-    let bench = Bench::new(&[]);
-    for command in ["build", "check", "info", "merge", "plan"] {
-        let help = bench.clean(&format!("{command} --help"));
-        assert!(help.contains("Example") && help.contains(&format!("  bloomline {command} ")), "{help}");
+fn options_with_other_names_are_told() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    bench.clean("build -o f a");
+    for (line, advice) in [
+        ("check --filter f a", "--state"),
+        ("check -s f --invert-match a", "--invert"),
+        ("check -c -s f a", "--total"),
+        ("check --count -s f a", "--total"),
+        ("check -f f a", "--state"),
+        ("dedup -t , a", "--delimiter"),
+        ("dedup -u a", "--unique"),
+        ("dedup -r .", "directory"),
+    ] {
+        tells(&bench.refused(line), &[line.split(' ').find(|word| word.starts_with('-')).unwrap(), advice]);
     }
 }
 

@@ -17,19 +17,19 @@ fn every_line_goes_where_the_options_say() {
     assert_eq!(text(&bench.read("d")), "x\nx\ny\n\n");
     assert_eq!(bench.clean("dedup --invert a b"), "x\nx\ny\n\n");
     assert_eq!(bench.clean("dedup --annotate a b"), "new\tx\nnew\ty\ndup\tx\nnew\t\ndup\tx\ndup\ty\nnew\tz\ndup\t\n");
-    for (options, expected) in [("--count", "4\n"), ("-c", "4\n"), ("-c --invert", "4\n"), ("-c --dupes d", "4\n")] {
+    for (options, expected) in [("--total", "4\n"), ("--total --invert", "4\n"), ("--total --dupes d", "4\n")] {
         assert_eq!(bench.clean(&format!("dedup {options} a b")), expected, "{options}");
     }
-    assert_eq!(bench.clean("dedup --count a"), "3\n");
+    assert_eq!(bench.clean("dedup --total a"), "3\n");
     assert_eq!(text(&bench.read("d")), "x\nx\ny\n\n");
-    assert_eq!(bench.clean("dedup --count --output o a"), "");
+    assert_eq!(bench.clean("dedup --total --output o a"), "");
     assert_eq!(text(&bench.read("o")), "3\n");
 
     for [one, value, other] in [
         ["--dupes", " e", "--invert"],
         ["--dupes", " e", "--annotate"],
         ["--invert", "", "--annotate"],
-        ["--count", "", "--annotate"],
+        ["--total", "", "--annotate"],
     ] {
         tells(&bench.refused(&format!("dedup {one}{value} {other} a")), &[one, "cannot be used with", other]);
     }
@@ -53,7 +53,7 @@ fn outputs_are_compressed_by_their_names() {
     assert!(gunzip(&bench.read("o.gz")).is_empty() && unzstd(&bench.read("d.zst")).is_empty());
     bench.clean("dedup -o o.zst --dupes d.gz empty");
     assert!(unzstd(&bench.read("o.zst")).is_empty() && gunzip(&bench.read("d.gz")).is_empty());
-    bench.clean("dedup --count -o o.gz a");
+    bench.clean("dedup --total -o o.gz a");
     assert_eq!(gunzip(&bench.read("o.gz")), b"30000\n");
 }
 
@@ -194,7 +194,7 @@ fn a_closed_output_is_an_error() {
         shell.args(["-c", &format!("exec \"$0\" {line} >&-"), env!("CARGO_BIN_EXE_bloomline")]);
         shell.current_dir(bench.0.path()).output().unwrap()
     };
-    for line in ["dedup --state s a", "dedup -o o --dupes - a", "check -f f a", "info f", "plan --table"] {
+    for line in ["dedup --state s a", "dedup -o o --dupes - a", "check -s f a", "info f", "plan --table"] {
         tells(&refused(closed(line)), &["cannot open standard output", "Bad file descriptor"]);
     }
     assert!(!bench.path("s").exists() && !bench.path("s.resume").exists());

@@ -59,11 +59,11 @@ fn a_file_keeps_what_its_filter_is_for() {
     };
     assert_eq!(told("build -o f a"), (Some(300), Some(1e-6)));
     fs::remove_file(bench.path("f")).unwrap();
-    assert_eq!(told("dedup -q --count --memory 64K -p 0.25 --state f -o o a"), (None, Some(0.25)));
+    assert_eq!(told("dedup -q --total --memory 64K -p 0.25 --when-full warn --state f -o o a"), (None, Some(0.25)));
     let plan = &bench.json("plan --json -p 0.25 --memory 64K")[0];
     assert_eq!(bench.json("info --json f")["expected_keys"], plan["keys"]);
     // A limit at a larger rate: each run keeps the plan of the first.
-    bench.clean("dedup -q --max-fpr 0.5 --count --state f -o p a");
+    bench.clean("dedup -q --max-fpr 0.5 --total --state f -o p a");
     assert_eq!(load(&bench, "f").false_positive_rate(), Some(0.25));
 }
 
@@ -131,7 +131,7 @@ fn other_keys_than_those_of_the_filter_are_refused() {
             ["sized", "growing"].into_iter().flat_map(|f| others.clone().map(move |o| (f, o)))
         {
             let before = bench.read(filter);
-            for command in ["check -f", "dedup -o out --state", "build --append -o"] {
+            for command in ["check -s", "dedup -o out --state", "build --append -o"] {
                 let message = bench.refused(&format!("{command} {filter} {asked}a"));
                 let names = [format!("its keys are \"{has}\","), format!("ask for \"{wants}\";")];
                 tells(&message, &[&format!("cannot use the filter \"{filter}\""), &names[0], &names[1]]);
@@ -142,14 +142,14 @@ fn other_keys_than_those_of_the_filter_are_refused() {
         // Its own are welcome, and all are in a filter that does not tell.
         for filter in ["sized", "growing"] {
             bench.clean(&format!("build --append -o {filter} {made}a"));
-            assert_eq!(bench.clean(&format!("check -c -f {filter} {made}a")), "1\n", "{made}");
-            assert_eq!(bench.clean(&format!("dedup -c --state {filter} {made}a")), "0\n", "{made}");
+            assert_eq!(bench.clean(&format!("check --total -s {filter} {made}a")), "1\n", "{made}");
+            assert_eq!(bench.clean(&format!("dedup --total --state {filter} {made}a")), "0\n", "{made}");
         }
         bench.clean("build -n 500 --normalize url -o named empty");
         silent(&bench, "named", "silent");
         bench.clean(&format!("build --append -o silent {made}a"));
-        assert_eq!(bench.clean(&format!("check -c -f silent {made}a")), "1\n", "{made}");
-        assert_eq!(bench.clean(&format!("dedup -c --state silent {made}a")), "0\n", "{made}");
+        assert_eq!(bench.clean(&format!("check --total -s silent {made}a")), "1\n", "{made}");
+        assert_eq!(bench.clean(&format!("dedup --total --state silent {made}a")), "0\n", "{made}");
         assert_eq!(load(&bench, "silent").key_name(), "");
     }
 }
@@ -159,8 +159,8 @@ fn other_keys_than_those_of_the_filter_are_refused() {
 fn lines_that_end_in_another_byte_have_the_same_keys() {
     let bench = Bench::new(&[("lines", b"a\nb\n"), ("nul", b"b\0a\0")]);
     bench.clean("build -n 500 -o f lines");
-    assert_eq!(bench.clean("check -z -f f nul"), "b\0a\0");
-    assert_eq!(bench.clean("dedup -c -z --state f nul"), "0\n");
+    assert_eq!(bench.clean("check -z -s f nul"), "b\0a\0");
+    assert_eq!(bench.clean("dedup --total -z --state f nul"), "0\n");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn filters_of_other_keys_are_not_merged() {
     for filters in ["silent cases", "cases silent", "silent silent cases"] {
         bench.clean(&format!("merge {filters} -o merged"));
         assert_eq!(load(&bench, "merged").key_name(), "line, case ignored", "{filters}");
-        assert_eq!(bench.clean("check -c --ignore-case -f merged b"), "1\n");
+        assert_eq!(bench.clean("check --total --ignore-case -s merged b"), "1\n");
     }
     bench.refused("merge silent lines cases -o other");
     bench.clean("merge silent silent -o merged");
@@ -212,9 +212,9 @@ fn a_filter_with_more_keys_than_planned_is_warned_of_once() {
         );
         assert_eq!(told(line), expected);
         let expected = format!("bloomline: warning: {}; build a larger one with -n\n", excess(&bench, file, 2000));
-        assert_eq!(told(&format!("check -f {file} c")), expected);
-        assert_eq!(told(&format!("check -c -f {file} a b c")), expected);
-        assert_eq!(told(&format!("check -q -f {file} c")), "");
+        assert_eq!(told(&format!("check -s {file} c")), expected);
+        assert_eq!(told(&format!("check --total -s {file} a b c")), expected);
+        assert_eq!(told(&format!("check -q -s {file} c")), "");
     }
     // Lines are lost, so -q does not hide it.
     assert!(told("dedup -q --force --state sized -o o b").contains("rises with every new key"));
@@ -226,13 +226,13 @@ fn a_filter_with_more_keys_than_planned_is_warned_of_once() {
     assert!(told("dedup --max-fpr 0.02 --force --state sized -o o b").contains(&format!(" is made for {full}: ")));
     // Where the file does not tell, there is no plan.
     silent(&bench, "sized", "silent");
-    for line in ["check -f silent c", "build --append -o silent c", "dedup --force --state silent -o o c"] {
+    for line in ["check -s silent c", "build --append -o silent c", "dedup --force --state silent -o o c"] {
         assert_eq!(told(line), "");
     }
     // All bits are set.
     told("build -n 1 -p 0.5 --when-full warn -o full a");
     assert!(
-        told("check -f full a")
+        told("check -s full a")
             .contains("has too many keys to count and is made for 1: its false-positive rate is 1.0")
     );
 }
@@ -246,7 +246,7 @@ fn a_filter_that_is_just_full_is_not_warned_of() {
         bench.clean(&format!("build -p 0.01 --seed {seed} -o f a"));
         above += u32::from(load(&bench, "f").estimated_keys() > 1000.0);
         let all = bench.read("a");
-        assert!(clean(bench.run("check -f f a")) == all);
+        assert!(clean(bench.run("check -s f a")) == all);
         bench.clean("build --append -o f a");
         bench.clean(&format!("dedup --seed {seed} --state f -o o a"));
         assert_eq!(bench.read("o"), b"");

@@ -97,11 +97,11 @@ fn case() -> impl Strategy<Value = Case> {
         "--on-error skip",
         "--on-error skip --annotate",
         "--on-error skip --invert",
-        "--on-error skip --count",
-        "--on-error skip --count --invert",
+        "--on-error skip --total",
+        "--on-error skip --total --invert",
         "--on-error fail",
         "--annotate",
-        "--count",
+        "--total",
     ]);
     let own = words(&[
         "-p 1e-9",

@@ -168,7 +168,7 @@ fn one_run_at_a_time_writes_to_a_filter() {
             }
         }
         // Reading is no danger.
-        bench.clean(&format!("check -c -f {file} a"));
+        bench.clean(&format!("check --total -s {file} a"));
         let (code, _, said) = finish(live);
         assert_eq!((code, said.as_str()), (Some(0), ""), "{line}");
         assert!(!bench.path(&format!("{file}.lock")).exists());
@@ -210,7 +210,7 @@ fn a_run_that_waits_comes_after_the_other() {
         (0..4).map(|part| bench.command(&format!("build --append --wait -o f a{part}")).spawn().unwrap()).collect();
     children.into_iter().for_each(|child| assert_eq!(clean(child.wait_with_output().unwrap()), b""));
     bench.write("all", &numbers(0..40_000));
-    assert_eq!(bench.clean("check -c -f f all"), "40000\n");
+    assert_eq!(bench.clean("check --total -s f all"), "40000\n");
 
     // Each key is new to one of them, and a compressed output is whole.
     let run = |part: u32| bench.command(&format!("dedup --wait -p 1e-9 --state s -o o{part}.gz all")).spawn().unwrap();

@@ -39,7 +39,7 @@ fn build_saves_no_more_than_the_lines_need() {
         assert_eq!((small.false_positive_rate(), small.key_name()), (Some(0.01), "line"));
         let expected = if needed == planned { keys } else { small.capacity(0.01) };
         assert_eq!(small.expected_keys(), Some(expected));
-        assert!(clean(bench.run("check -f small a")) == lines);
+        assert!(clean(bench.run("check -s small a")) == lines);
 
         bench.clean(&format!("build -n {keys} -p 0.01 --no-shrink -o whole a"));
         assert_eq!(block_count(&bench, "whole"), planned);
@@ -85,7 +85,7 @@ fn dedup_shrinks_its_state_only_if_it_is_told_to() {
         for (name, figures) in [("whole", &whole), ("small", &small)] {
             assert_eq!(figures["saved_bytes"], bench.read(name).len());
             assert_eq!(figures["memory_bytes"], 64 * planned);
-            assert_eq!(bench.clean(&format!("check -c -f {name} a")), "4000\n");
+            assert_eq!(bench.clean(&format!("check --total -s {name} a")), "4000\n");
         }
         // The lines were dropped by the planned filter.
         assert_eq!(small["expected_wrongly_dropped"], whole["expected_wrongly_dropped"]);

@@ -196,7 +196,7 @@ fn what_is_there_stays() {
         ("--state s --when-full stop -n 100 a", &["--when-full stop", "--in-order", "grow"]),
         ("-o x a", &["--output", "--output-dir"]),
         ("--dupes x a", &["--dupes", "--output-dir"]),
-        ("-c a", &["--count", "--output-dir"]),
+        ("--total a", &["--total", "--output-dir"]),
     ] {
         tells(&bench.refused(&format!("dedup --output-dir o2 {line}")), parts);
         assert!(!bench.path("o2").exists() || found(&bench.path("o2")).is_empty(), "{line}");

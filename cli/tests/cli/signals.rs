@@ -77,7 +77,7 @@ fn signals_save_what_was_printed() {
         let mut live = live(&bench, "dedup -n 10 --checkpoint 10ms --state s -o o.gz --dupes d -");
         live.say(b"a\nb\na\n");
         // Only its state tells that the lines have come.
-        wait_for(|| bench.path("s").exists() && fed(bench.command("check -c -f s"), b"a\nb\n").stdout == b"2\n");
+        wait_for(|| bench.path("s").exists() && fed(bench.command("check --total -s s"), b"a\nb\n").stdout == b"2\n");
         live.signal(signal);
         assert_eq!(live.end().0, Some(code));
         assert_eq!((text(&decoded(&bench, "o.gz")), text(&bench.read("d"))), ("a\nb\n".to_owned(), "a\n".to_owned()));
@@ -89,7 +89,7 @@ fn signals_save_what_was_printed() {
 #[cfg(target_os = "linux")]
 fn a_signal_that_was_ignored_stays_so() {
     for (signal, _) in ASKING {
-        for (line, printed) in [("dedup -c --state s -", "2"), ("check -c -f f", "1")] {
+        for (line, printed) in [("dedup --total --state s -", "2"), ("check --total -s f", "1")] {
             let bench = Bench::new(&[("a", b"a\n")]);
             bench.clean("build -o f a");
             let mut live = Live::new(shell(&bench, &format!("trap '' {signal};"), line));
@@ -109,7 +109,7 @@ fn other_commands_end_at_once() {
     bench.clean("build -n 10 --no-shrink -o f a");
     let before = bench.read("f");
     for (signal, code) in ASKING {
-        for line in ["build -n 10 -o new -", "build --append -o f -", "check -c -f f -"] {
+        for line in ["build -n 10 -o new -", "build --append -o f -", "check --total -s f -"] {
             let mut live = live(&bench, line);
             live.say(&many());
             live.signal(signal);
@@ -133,7 +133,7 @@ fn a_signal_removes_what_was_half_saved() {
         assert_eq!(live.end(), (Some(*code), vec![], String::new()), "{line}");
         assert_eq!(leftovers(&bench), [""; 0], "{line}");
         assert!(!bench.path("new").exists() && !bench.path("merged").exists());
-        assert_eq!(bench.run("check -c -f first b").stdout, b"0\n", "{line}");
+        assert_eq!(bench.run("check --total -s first b").stdout, b"0\n", "{line}");
     }
 }
 
@@ -161,7 +161,7 @@ fn a_second_signal_ends_a_save() {
             assert_eq!(said, "");
         }
         // It is saved once at the start.
-        assert_eq!(fed(bench.command("check -c -f s"), b"a\n").stdout, if signals == 2 { b"0\n" } else { b"1\n" });
+        assert_eq!(fed(bench.command("check --total -s s"), b"a\n").stdout, if signals == 2 { b"0\n" } else { b"1\n" });
     }
 }
 
@@ -228,7 +228,7 @@ fn a_signal_ends_a_run_whose_output_is_blocked() {
         if state {
             tells(&said, &["\"s\"", "last checkpoint"]);
             // It is that of the start.
-            assert_eq!(bench.run("check -c -f s lines").stdout, b"0\n", "{options}");
+            assert_eq!(bench.run("check --total -s s lines").stdout, b"0\n", "{options}");
             fs::remove_file(bench.path("s")).unwrap();
         }
         assert_eq!(said.matches('\n').count(), usize::from(state), "{said}");
@@ -240,7 +240,7 @@ fn a_signal_ends_a_run_whose_output_is_blocked() {
     sleep(Duration::from_millis(500));
     let printed = 1 + reader.lines().count();
     assert_eq!(live.end(), (Some(143), vec![], String::new()));
-    assert_eq!(bench.clean("dedup -c --state s lines"), format!("{}\n", 300_000 - printed));
+    assert_eq!(bench.clean("dedup --total --state s lines"), format!("{}\n", 300_000 - printed));
 }
 
 /// The output that waits is not hidden by another that goes on.
@@ -266,7 +266,7 @@ fn a_signal_ends_the_measurement() {
     for (signal, code) in ASKING {
         let live = live(&bench, "dedup --state s --stats=json --verify 1000000000000000 a");
         assert_eq!((live.line(), live.line()), ("a".to_owned(), "b".to_owned()));
-        wait_for(|| bench.run("check -c -f s a").stdout == b"3\n");
+        wait_for(|| bench.run("check --total -s s a").stdout == b"3\n");
         live.signal(signal);
         let (ended, lines, said) = live.end();
         assert_eq!((ended, lines), (Some(code), vec![]));
@@ -284,7 +284,7 @@ fn checkpoints_outlive_a_kill() {
     let bench = Bench::new(&[]);
     let mut live = Live::new(bench.command("dedup --state s --checkpoint 20ms -"));
     live.say(b"a\nb\n");
-    wait_for(|| bench.path("s").exists() && fed(bench.command("check -c -f s"), b"a\nb\n").stdout == b"2\n");
+    wait_for(|| bench.path("s").exists() && fed(bench.command("check --total -s s"), b"a\nb\n").stdout == b"2\n");
     live.signal("KILL");
     // What the state holds was printed.
     assert_eq!(live.end().1, ["a", "b"]);

@@ -142,9 +142,9 @@ fn an_estimate_that_is_wrong_costs_no_lines() {
         assert!(number(&figures, "fpr") <= 0.0011, "{place}: {figures}");
         // The same by a pipe, and with an exact look.
         let count = |output: Output| text(&clean(output)).trim().parse::<u64>().unwrap();
-        assert_eq!(count(bench.run("dedup -c -p 1e-9 a")), 6100, "{place}");
-        assert_eq!(count(fed(bench.command("dedup -c -p 1e-9"), &bench.read("a"))), 6100, "{place}");
-        assert_eq!(count(bench.run("dedup -c --exact -p 0.1 a")), 6100, "{place}");
+        assert_eq!(count(bench.run("dedup --total -p 1e-9 a")), 6100, "{place}");
+        assert_eq!(count(fed(bench.command("dedup --total -p 1e-9"), &bench.read("a"))), 6100, "{place}");
+        assert_eq!(count(bench.run("dedup --total --exact -p 0.1 a")), 6100, "{place}");
     }
 }
 
@@ -171,7 +171,7 @@ fn a_filter_is_built_for_its_lines_however_wrong_the_estimate_is() {
         let keys = number(&info, "expected_keys");
         assert!((6100.0 - 6.1 - 10.0..=6100.0).contains(&keys), "{info}");
         assert!(number(&info, "fpr") <= 0.0011, "{info}");
-        assert_eq!(bench.clean("check -c -f f a").trim(), "6100");
+        assert_eq!(bench.clean("check --total -s f a").trim(), "6100");
     }
 }
 
@@ -245,8 +245,8 @@ fn a_number_of_lines_that_is_too_low_costs_no_lines() {
             fed(bench.command("build -p 0.001 -o f"), &lines),
         ] {
             clean(output);
-            assert_eq!(bench.clean("check -c -f f a").trim(), "100000");
-            let found: f64 = text(&bench.run("check -c -f f others").stdout).trim().parse().unwrap();
+            assert_eq!(bench.clean("check --total -s f a").trim(), "100000");
+            let found: f64 = text(&bench.run("check --total -s f others").stdout).trim().parse().unwrap();
             // Four standard deviations of 100.
             assert!(found < 140.0, "{keys}: {found}");
             assert!(number(&bench.json("info --json f"), "fpr") < 0.0011, "{keys}");
@@ -273,13 +273,13 @@ fn a_number_of_lines_that_is_right_costs_little() {
     }
     clean(fed(bench.command("build -n 40000 -p 0.001 --when-full warn --no-shrink -o i"), &bench.read("b")));
     bench.clean("merge -o both f g h i");
-    assert_eq!(bench.clean("check -c -f both a b"), "a:20000\nb:20000\n");
+    assert_eq!(bench.clean("check --total -s both a b"), "a:20000\nb:20000\n");
     let message = bench.refused("build -n 10000 --when-full stop -o none a");
     tells(&message, &["stopped at \"a\", line 10001:", " 10000 distinct lines"]);
     assert!(!bench.path("none").exists());
     clean(fed(bench.command("build -n 40000 -p 0.001 --no-shrink -o pipe"), &bench.read("b")));
     bench.clean("merge -o both f pipe");
-    bench.clean("dedup -n 40000 -c --state state a");
+    bench.clean("dedup -n 40000 --total --state state a");
     tells(&bench.refused("merge -o both state f"), &["it is scalable", "--when-full warn"]);
 }
 
@@ -290,7 +290,7 @@ fn few_lines_from_a_pipe_make_a_small_file() {
     clean(fed(bench.command("build -o f"), b"1\n2\n3\n4\n5\n"));
     for file in ["s", "f"] {
         assert!(bench.read(file).len() < 200_000, "{}", bench.read(file).len());
-        assert_eq!(clean(fed(bench.command(&format!("check -c -f {file}")), b"0\n1\n2\n3\n4\n5\n")), b"5\n");
+        assert_eq!(clean(fed(bench.command(&format!("check --total -s {file}")), b"0\n1\n2\n3\n4\n5\n")), b"5\n");
     }
     // It goes on, whatever comes.
     let lines = numbers(0..100_000);

@@ -22,8 +22,8 @@ fn a_state_makes_two_runs_one() {
         let both = clean(fed(bench.command(&format!("dedup {again}--state s --dupes d -")), &second));
         assert!(both == numbers(3000..4000), "{options}");
         assert!(bench.read("d") == [numbers(2000..3000), numbers(2500..3500)].concat(), "{options}");
-        assert_eq!(bench.clean(&format!("dedup {again}--count --state s a b")), "0\n");
-        assert_eq!(bench.clean("check -c -f s a b"), "a:3000\nb:3000\n");
+        assert_eq!(bench.clean(&format!("dedup {again}--total --state s a b")), "0\n");
+        assert_eq!(bench.clean("check --total -s s a b"), "a:3000\nb:3000\n");
     }
     // The filter of `build` is a state as well.
     let bench = Bench::new(&[("a", &first), ("b", &second)]);
@@ -152,7 +152,7 @@ fn lines_that_could_not_be_printed_are_not_remembered() {
     }
     let bench = Bench::new(&[("a", &numbers(0..1000))]);
     let full = || File::options().write(true).open("/dev/full").unwrap();
-    let remembered = || text(&bench.run("check -c -f s a").stdout) != "0\n";
+    let remembered = || text(&bench.run("check --total -s s a").stdout) != "0\n";
     let (to_standard, to_file) = ("write to standard output: No space left", "write to \"/dev/full\": No space left");
     tells(&refused(bench.command("dedup --state s a").stdout(full()).output().unwrap()), &[to_standard]);
     assert!(!remembered());
@@ -160,7 +160,7 @@ fn lines_that_could_not_be_printed_are_not_remembered() {
     assert!(!remembered());
     tells(&bench.refused("dedup --dupes /dev/full --state s -o o a a"), &[to_file]);
     assert!(!remembered());
-    for options in ["--count ", "--annotate ", "--exact ", "-j 1 --chunk-size 10 "] {
+    for options in ["--total ", "--annotate ", "--exact ", "-j 1 --chunk-size 10 "] {
         tells(&refused(bench.command(&format!("dedup {options}a")).stdout(full()).output().unwrap()), &[to_standard]);
     }
 }
@@ -174,7 +174,7 @@ fn a_disk_that_fills_up_leaves_a_state_of_what_is_on_it() {
     limited.args(["-c", script, env!("CARGO_BIN_EXE_bloomline")]).current_dir(bench.0.path());
     tells(&refused(limited.output().unwrap()), &["write to \"o\"", "File too large"]);
     // No checkpoint was due but the first one.
-    assert_eq!(ended(bench.run("check -c -f s a"), 1), "0\n");
+    assert_eq!(ended(bench.run("check --total -s s a"), 1), "0\n");
     bench.clean("dedup -n 10000 -p 0.001 --state s -o o --resume a");
     assert!(bench.read("o") == numbers(0..5000));
 }

@@ -183,9 +183,9 @@ fn commands_that_read_lines_have_a_bar_unless_quiet() {
     for (line, shown, printed) in [
         ("bloomline build -n 1000000 -o new in", true, 0),
         ("bloomline build -q -n 1000000 -o new in", false, 0),
-        ("bloomline check -f f in > found", true, 0),
-        ("bloomline check -c -f f in", true, 1),
-        ("bloomline dedup -c in", true, 1),
+        ("bloomline check -s f in > found", true, 0),
+        ("bloomline check --total -s f in", true, 1),
+        ("bloomline dedup --total in", true, 1),
         ("bloomline dedup -q in > found", false, 0),
         // Lines that go to the terminal are in the way of a bar.
         ("bloomline dedup in", false, 1),

@@ -114,7 +114,7 @@ fn each_line_is_printed_by_one_process() {
         let bench = Bench::new(&[("in", &common::numbers(0..LINES))]);
         let url = server.url();
         assert_eq!(bench.clean(&format!("dedup --redis {url} --name set in")), "");
-        assert_eq!(bench.clean(&format!("check --redis {url} --name set -c in")), format!("{LINES}\n"));
+        assert_eq!(bench.clean(&format!("check --redis {url} --name set --total in")), format!("{LINES}\n"));
     }
 }
 
@@ -193,7 +193,7 @@ fn a_shared_set_is_checked_and_told_about() {
     let set = "--redis @url --name set";
     let first = bench.clean(&format!("dedup {set} -n 10000 -p 1e-6 --seed 7 in"));
     assert_eq!(first.into_bytes(), common::numbers(0..1000));
-    assert_eq!(bench.clean(&format!("check {set} -c more")), "1000\n");
+    assert_eq!(bench.clean(&format!("check {set} --total more")), "1000\n");
     assert_eq!(bench.clean(&format!("check {set} -v more")).into_bytes(), common::numbers(1000..1500));
     let info = bench.json(&format!("info {set} --json"));
     assert_eq!((info["name"].as_str(), info["seed"].as_u64()), (Some("set"), Some(7)));
@@ -536,5 +536,5 @@ fn a_client_in_python_shares_a_set_with_the_command() {
     }
     assert!(proxy.cuts() > 0);
     // They made the same filter, and each sees what the other inserted.
-    assert_eq!(bench.clean(&format!("check --redis {} --name whole -c in", server.url())), "10000\n");
+    assert_eq!(bench.clean(&format!("check --redis {} --name whole --total in", server.url())), "10000\n");
 }

@@ -300,8 +300,8 @@ fn only_a_run_from_files_to_files_is_resumed() {
         tells(&job.refused(&mut command), &["from files to files", "resume", "-o", "--dupes"]);
     }
     tells(&job.refused(&mut dedup(&["in.txt"])), &["required", "--output"]);
-    let message = job.refused(&mut dedup(&["-o", "out.txt", "--count", "in.txt"]));
-    tells(&message, &["--count", "cannot be used with", "--resume"]);
+    let message = job.refused(&mut dedup(&["-o", "out.txt", "--total", "in.txt"]));
+    tells(&message, &["--total", "cannot be used with", "--resume"]);
     job.complete(true);
     job.check_results(&expected);
 }
@@ -309,7 +309,7 @@ fn only_a_run_from_files_to_files_is_resumed() {
 /// A run that cannot be resumed leaves nothing behind from which an older one could be.
 #[test]
 fn a_stream_ends_what_could_be_resumed() {
-    for arguments in [&["in.txt"][..], &["-o", "/dev/null", "in.txt"], &["--count", "in.txt"]] {
+    for arguments in [&["in.txt"][..], &["-o", "/dev/null", "in.txt"], &["--total", "in.txt"]] {
         let (job, _) = crashed(plain());
         succeed(job.bench.command("dedup --state state").args(arguments));
         let message = job.refused(&mut job.command(&["--resume"]));

@@ -1,0 +1,168 @@
+//! What the help of each command begins with, and which options its short form has.
+
+use clap::Command;
+
+/// Examples come first, for most people look for one.
+const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+/// The help of a command.
+struct Help {
+    command: &'static str,
+    /// The options of `-h`, by their long names. The others are for `--help`.
+    short: &'static [&'static str],
+    /// The first of them are those of `-h`.
+    examples: &'static [&'static str],
+}
+
+/// Examples that `-h` shows.
+const FIRST: usize = 3;
+
+const HELPS: &[Help] = &[
+    Help {
+        command: "dedup",
+        short: &[
+            "field",
+            "delimiter",
+            "csv",
+            "json_pointer",
+            "ignore_case",
+            "expected_keys",
+            "fpr",
+            "exact",
+            "output",
+            "output_dir",
+            "invert",
+            "state",
+            "resume",
+            "stats",
+            "quiet",
+        ],
+        examples: &[
+            "bloomline dedup urls.txt > distinct.txt",
+            "bloomline dedup --normalize url --stats crawl-*.gz -o distinct.zst",
+            "bloomline dedup -s seen.bloom today.txt -o new.txt    # after a crash, add --resume",
+            "bloomline dedup --json-pointer /text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl",
+            "bloomline dedup --output-dir clean --glob '*.gz' --compress zstd crawl/",
+        ],
+    },
+    Help {
+        command: "corpus",
+        short: &[
+            "json_pointer",
+            "by",
+            "ngram",
+            "threshold",
+            "drop_document",
+            "near",
+            "like",
+            "expected_keys",
+            "fpr",
+            "output",
+            "output_dir",
+            "annotate",
+            "state",
+            "stats",
+            "quiet",
+        ],
+        examples: &[
+            "bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz",
+            "bloomline corpus --by document --output-dir clean crawl/",
+            "bloomline corpus --near 0.8 crawl.jsonl.zst -o clean.jsonl.zst",
+            "bloomline corpus --by paragraph --ngram 0 --trim -i pages.jsonl > distinct.jsonl",
+            "bloomline corpus --like dclm --drop-document -s seen.bloom january/ --output-dir clean/january",
+            "# To decontaminate, put the test sets into a filter, and remove what it knows.",
+            "bloomline corpus --by document --min-ngram 5 --threshold 1 -s tests.bloom tests.jsonl > /dev/null",
+            "bloomline corpus --frozen --min-ngram 5 --threshold 0.5 -s tests.bloom train.jsonl.gz -o clean.jsonl.gz",
+        ],
+    },
+    Help {
+        command: "build",
+        short: &[
+            "field",
+            "delimiter",
+            "csv",
+            "json_pointer",
+            "normalize",
+            "trim",
+            "ignore_case",
+            "expected_keys",
+            "fpr",
+            "output",
+            "append",
+            "no_shrink",
+            "threads",
+            "stats",
+            "quiet",
+        ],
+        examples: &[
+            "bloomline build -p 0.001 -o seen.bloom monday.txt",
+            "bloomline build -n 50000000 --no-shrink -o week.bloom monday.txt",
+            "bloomline build --append -o week.bloom tuesday.txt",
+            "zcat logs.gz | bloomline build --stats -o logs.bloom",
+        ],
+    },
+    Help {
+        command: "check",
+        short: &[
+            "state",
+            "invert",
+            "total",
+            "any",
+            "quiet",
+            "field",
+            "delimiter",
+            "csv",
+            "json_pointer",
+            "normalize",
+            "trim",
+            "ignore_case",
+            "glob",
+            "threads",
+            "redis",
+        ],
+        examples: &[
+            "bloomline check -s seen.bloom urls.txt > seen.txt",
+            "bloomline check -v -s seen.bloom urls.txt > new.txt",
+            "if bloomline check --any -s seen.bloom urls.txt; then echo 'some were seen'; fi",
+        ],
+    },
+    Help {
+        command: "info",
+        short: &["json", "redis", "name"],
+        examples: &["bloomline info seen.bloom", "bloomline info --json seen.bloom | jq .fpr"],
+    },
+    Help {
+        command: "merge",
+        short: &["output", "wait"],
+        examples: &["bloomline merge monday.bloom tuesday.bloom -o both.bloom"],
+    },
+    Help {
+        command: "plan",
+        short: &["expected_keys", "fpr", "memory", "table", "json"],
+        examples: &[
+            "bloomline plan -n 1000000000 -p 0.001",
+            "bloomline plan -n 1000000000 --memory 4G",
+            "bloomline plan --table",
+            "bloomline plan -p 0.001 --memory 4G --json",
+        ],
+    },
+];
+
+/// The command line with its help.
+pub fn with_help(cli: Command) -> Command {
+    cli.mut_subcommands(|command| {
+        let Some(help) = HELPS.iter().find(|help| help.command == command.get_name()) else { return command };
+        let more = format!("bloomline {} --help has all options and exit codes.", help.command);
+        let short = help.examples.iter().take(FIRST);
+        let command = command.help_template(TEMPLATE).before_help(examples(short)).after_help(more);
+        let command = command.before_long_help(examples(help.examples));
+        command.mut_args(|arg| {
+            let shown = arg.is_positional() || help.short.iter().any(|id| arg.get_id() == id);
+            arg.hide_short_help(!shown)
+        })
+    })
+}
+
+fn examples<'a>(lines: impl IntoIterator<Item = &'a &'static str>) -> String {
+    lines.into_iter().fold("Examples:".to_owned(), |text, line| text + "\n  " + line)
+}
