@@ -30,7 +30,7 @@ mod values;
 
 use clap::error::ErrorKind;
 use commands::run::Run;
-use commands::{build, check, info, manual, merge, plan};
+use commands::{build, check, info, manual, merge, plan, sets};
 use error::{Error, FAILED, SUCCESS};
 use options::{Cli, Command};
 use std::ffi::OsString;
@@ -75,6 +75,8 @@ fn run_command(command: Command) -> Result<u8, Error> {
         Command::Corpus(options) => Run::of_corpus(*options).run(),
         Command::Build(options) => build::run(&options),
         Command::Check(options) => check::run(&options),
+        Command::In(options) => sets::run(&options, true),
+        Command::NotIn(options) => sets::run(&options, false),
         Command::Info(options) => info::run(&options),
         Command::Merge(options) => merge::run(&options),
         Command::Plan(options) => plan::run(&options),

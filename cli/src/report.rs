@@ -4,7 +4,7 @@ use crate::documents::DocumentRule;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::input::lines::What;
-use crate::seen::tally::Tally;
+use crate::seen::tally::{Counts, Tally};
 use crate::seen::{KeySet, Seen};
 use crate::signals;
 use bloomline::Plan;
@@ -71,6 +71,30 @@ fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, exact
     if let Some(wrong) = exact {
         figures.both("measured", format!("{wrong} {}", rule.units()), "wrongly_removed", wrong);
     }
+}
+
+/// The figures of a comparison: of the lines that went into the set, and of those that were looked up. What is `wanted` is in it, or is
+/// not. Lines without a key may be selected too, as so many are `kept`.
+pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, kept: u64) -> Figures {
+    let (mut figures, counts) = (Figures::default(), &tally.counts);
+    figures.both("lines of OLD", old.lines, "old_lines", old.lines);
+    figures.both("distinct", old.unique, "old_distinct", old.unique);
+    figures.both("lines of NEW", counts.lines, "new_lines", counts.lines);
+    figures.both("selected", counts.unique, "selected", counts.unique);
+    figures.unless_zero("without a key", "without_key", old.faults + counts.faults);
+    figures.unless_zero("inputs left out", "inputs_left_out", old.left_out + counts.left_out);
+    if let Some(exact) = &seen.exact {
+        figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
+    } else {
+        // Of the lines that are not in OLD, these are what the rate leaves.
+        let selected = counts.unique - kept;
+        let absent = if wanted { counts.lines - counts.faults - selected } else { selected } as f64;
+        let rate = seen.set.current_fpr();
+        let wrong = absent * rate / (1.0 - rate);
+        let label = if wanted { "wrongly selected" } else { "wrongly left out" };
+        figures.both(label, format!("{wrong:.3} ± {:.3} expected", wrong.sqrt()), "expected_wrong", wrong);
+    }
+    figures
 }
 
 /// The figures of `build`, which saved the filter to a file. Reads the whole filter.

@@ -1,20 +1,18 @@
 //! `bloomline build`: a filter of lines, in a file.
 
-use crate::commands::run::lanes;
-use crate::engine::sink::{Print, Sink};
-use crate::engine::work::{Act, Keep, Task, Work};
+use crate::commands::pass::Pass;
+use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin};
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::{Hashing, What};
+use crate::input::lines::What;
 use crate::lock::Lock;
 use crate::messages::print;
 use crate::options::BuildOptions;
 use crate::output::locked;
-use crate::progress::Progress;
 use crate::report;
 use crate::seen::tally::Tally;
-use crate::seen::{KeySet, Seen, SharedSeen, sizing};
+use crate::seen::{KeySet, Seen, sizing};
 use crate::values::OnError;
 use crossbeam_channel::never;
 use std::io;
@@ -44,7 +42,6 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let (set, limit, unknown) = sizing::of_build(options, &inputs.found)?;
     let mut tally = Tally::new(&set, limit, "lines", "key", options.quiet);
     tally.begin(&set);
-    inputs.left_out.iter().for_each(|why| tally.leave_out(why));
     let mut work = work(options, inputs, set, tally)?;
     if unknown || work.seen.look().set.is_outgrown() {
         let counts = locked(&work.tally).counts.clone();
@@ -70,24 +67,11 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
 
 /// Inserts the lines of the inputs.
 fn work(options: &BuildOptions, inputs: Inputs, set: KeySet, tally: Tally) -> Result<Arc<Work>, Error> {
-    let reading = &options.reading;
-    let progress = Progress::new(&inputs.found, inputs.read.clone(), options.quiet, false);
     let what = What::Key(options.key.rule(), None);
-    let task = Task {
-        threads: reading.threads(),
-        hashing: Hashing { end: reading.end(), hasher: set.hasher().clone(), what },
-        on_error: reading.on_error,
-        act: Act::InsertInOrder,
-        print: Print { wanted: true, annotate: false, count: false },
-        ahead: reading.ahead(),
-    };
-    let (lanes, mut seen) = (lanes(inputs, reading, None), Seen::new(set));
-    tally.limit.iter().filter(|limit| limit.stop).for_each(|limit| seen.limit(limit.keys));
-    let seen = SharedSeen::new(seen);
-    let work = Work::new(task, lanes, vec![Sink::new(0, None, None)], seen, tally, None, Keep::default());
-    match work.run(&never(), progress)? {
-        Some(Stop::After(error)) => Err(error),
-        _ => Ok(work),
+    let pass = Pass { reading: &options.reading, what, quiet: options.quiet, wakes: never() };
+    match pass.insert(inputs, Seen::new(set), tally)? {
+        (_, Some(Stop::After(error))) => Err(error),
+        (work, _) => Ok(work),
     }
 }
 

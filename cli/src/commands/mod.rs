@@ -5,5 +5,7 @@ pub mod check;
 pub mod info;
 pub mod manual;
 pub mod merge;
+pub mod pass;
 pub mod plan;
 pub mod run;
+pub mod sets;

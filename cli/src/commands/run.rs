@@ -8,37 +8,32 @@ use crate::engine::sink::{Print, Sink};
 use crate::engine::wakes;
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
-use crate::figures::{readable, readable_size};
 use crate::files::{self, Origin, is_standard};
-use crate::input::estimate::{self, Sampled};
+use crate::input::estimate::Sampled;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{Hashing, What};
 use crate::input::position::Position;
 use crate::leftovers;
 use crate::lock::Lock;
-use crate::messages::{print, tell, warn};
+use crate::messages::{print, warn};
 use crate::options::corpus::CorpusOptions;
 use crate::options::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::output::{Target, locked};
 use crate::progress::Progress;
 use crate::report;
-use crate::seen::exact::Exact;
+use crate::seen::exact;
 use crate::seen::shared::Address;
+use crate::seen::sizing::{self, New};
 use crate::seen::tally::{Limit, Tally};
-use crate::seen::{KeySet, Seen, SharedSeen, sizing};
+use crate::seen::{KeySet, Seen, SharedSeen};
 use crate::signals;
 use crate::values::OnError;
-use bloomline::KeyHasher;
-use std::env;
 use std::fs::File;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-
-/// What makes the second hash of a fingerprint another one than the first.
-const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// What to do instead of losing the outputs of an interrupted run.
 const CONTINUE: &str = "continue that run with --resume, ";
@@ -79,7 +74,7 @@ impl Run {
     pub fn of_dedup(options: DedupOptions) -> Self {
         let DedupOptions { reading, key, size, shared, writing, run, exact, dupes, invert, annotate, total, verify } =
             options;
-        let second = exact.then(|| KeyHasher::new(size.seed() ^ SECOND));
+        let second = exact.then(|| exact::second_hasher(size.seed()));
         Self {
             what: What::Key(key.rule(), second),
             key_name: key.name(),
@@ -125,7 +120,7 @@ impl Run {
 
     /// The files that are written, but for the state.
     pub fn outputs(&self) -> impl Iterator<Item = &Path> {
-        [self.options.output(), self.dupes.as_deref()].into_iter().flatten().filter(|path| !is_standard(path))
+        [self.options.output.file(), self.dupes.as_deref()].into_iter().flatten().filter(|path| !is_standard(path))
     }
 
     /// The files of its filter.
@@ -164,7 +159,7 @@ impl Run {
         let unsaved = self.options.state.clone().map(|state| Error::Unsaved { state });
         let undone = unsaved.or(seen.set.shared().map(|_| Error::UnprintedAtEnd));
         let wakes = wakes::receive(self.options.checkpoint_every(), undone)?;
-        let to_stdout = self.options.output().is_none() && self.options.output_dir.is_none() && !self.print.count;
+        let to_stdout = self.options.output.file().is_none() && self.options.output_dir.is_none() && !self.print.count;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
         let task = Task {
             threads: self.reading.threads(),
@@ -247,7 +242,7 @@ impl Run {
         let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
         inputs.iter().all(is_named)
             && !self.print.count
-            && (self.options.output_dir.is_some() || self.options.output().is_some_and(is_file))
+            && (self.options.output_dir.is_some() || self.options.output.file().is_some_and(is_file))
             && self.dupes.as_deref().is_none_or(is_file)
     }
 
@@ -260,7 +255,8 @@ impl Run {
             (self.options.is_side_by_side(), ", side by side"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
-        let flags = flags.chain(self.options.compress.map(|compression| format!(", compressed as {compression}")));
+        let flags =
+            flags.chain(self.options.output.compress.map(|compression| format!(", compressed as {compression}")));
         let options = flags.fold(self.description.clone(), |options, flag| options + &flag);
         let outputs = self.outputs().chain(self.options.output_dir.as_deref());
         Job::new(inputs, outputs, options, self.reading.on_error)
@@ -324,8 +320,8 @@ impl Run {
         let taken: Vec<Origin> =
             states.iter().map(PathBuf::as_path).chain(self.reading.list()).map(Origin::of).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
-        let compress = self.options.compress;
-        let kept = Target::open(self.options.output(), compress, taken(), [])?;
+        let compress = self.options.output.compress;
+        let kept = Target::open(self.options.output.file(), compress, taken(), [])?;
         let dropped = self.dupes.as_ref().map(|path| Target::open(Some(path), compress, taken(), [&kept.origin]));
         let dropped = dropped.transpose()?;
         if self.options.state.is_some() {
@@ -343,7 +339,7 @@ impl Run {
 
     /// With an output for each input, in a folder. Nothing is lost but an output that is shorter than it was.
     fn begin_folder(&self, path: &Path, inputs: &Inputs) -> Result<Begun, Error> {
-        let RunOptions { state, manifest, force, resume, compress, .. } = &self.options;
+        let RunOptions { state, manifest, force, resume, output, .. } = &self.options;
         let mut own: Vec<PathBuf> = self.filters().into_iter().chain(self.reading.list().map(Path::to_owned)).collect();
         if let Some(manifest) = manifest {
             files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
@@ -356,7 +352,7 @@ impl Run {
             }
             own.push(manifest.clone());
         }
-        let folder = Folder::open(path, inputs, *compress, &own)?;
+        let folder = Folder::open(path, inputs, output.compress, &own)?;
         // What a killed run left of it.
         manifest.iter().for_each(|manifest| leftovers::own(manifest));
         let (seen, mut tally) = self.seen(&inputs.found)?;
@@ -391,16 +387,13 @@ impl Run {
         let (set, limit) = self.set(inputs)?;
         let tally = Tally::new(&set, limit, self.keys, self.wanted, self.options.quiet);
         tally.warn(set.shared().and_then(|set| set.danger()));
-        let mut seen = Seen::new(set);
-        if self.exact {
-            seen.exact = Some(Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?);
-        }
-        Ok((seen, tally))
+        let seen = Seen::new(set);
+        Ok((if self.exact { seen.with_exact()? } else { seen }, tally))
     }
 
     /// The set: the one on a server, that of the state, or a new one. And when it is full.
     fn set(&self, inputs: &[Input]) -> Result<(KeySet, Option<Limit>), Error> {
-        let RunOptions { memory, quiet, state, .. } = &self.options;
+        let RunOptions { growth, quiet, state, resume, .. } = &self.options;
         if let Some((shared, writing)) = &self.server
             && let Some(address) = Address::of(shared)?
         {
@@ -411,29 +404,15 @@ impl Run {
         }
         if let Some(state) = state.as_deref().filter(|state| state.exists()) {
             let set = KeySet::load_for(state, &self.key_name)?;
-            let limit = sizing::limit_of_state(&self.size, &self.options, state, &set)?;
+            let limit = sizing::limit_of_state(&self.size, growth, *resume, state, &set)?;
             return Ok((set, limit));
         }
-        // Where the choice does not depend on the inputs, nobody looks into them.
-        let asked = self.size.expected_keys.is_none() && (memory.is_none() || state.is_none());
         let sampled = match &self.what {
             What::Key(..) => Sampled::Lines,
             What::Document(rule, _) => Sampled::Documents(rule.clone()),
         };
-        let (end, go_on) = (self.reading.end(), self.reading.on_error != OnError::Fail);
-        let keys = if asked { estimate::of_inputs(inputs, end, &sampled, go_on)? } else { Err(String::new()) };
-        let choice = sizing::choose(&self.size, &self.options, keys)?;
-        let (keys, fpr) = choice.begins_for();
-        let (set, limit) = choice.build(self.size.seed(), &self.key_name)?;
-        if memory.is_some() && !quiet {
-            let (size, rate) = (readable_size(set.memory_bytes()), readable(fpr));
-            let more = if limit.is_none() { "; more take more memory" } else { "" };
-            tell(&format!(
-                "a filter of {size}: up to {keys} distinct {} at a false-positive rate of {rate}{more}",
-                self.keys
-            ));
-        }
-        Ok((set, limit))
+        let (size, key_name, keys, keep, quiet) = (&self.size, &*self.key_name, self.keys, state.is_some(), *quiet);
+        New { size, growth, keep, key_name, keys, quiet }.of_inputs(inputs, &self.reading, &sampled)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The engine of `dedup`, `corpus`, `build` and `check`: from numbered chunks of lines to outputs.
+//! The engine of the commands that read lines: from numbered chunks of lines to outputs.
 
 pub mod checkpoint;
 pub mod folder;

@@ -438,8 +438,8 @@ impl Work {
                 claimed.unique = (lines.marked(true) - faults) as u64;
             }
             (What::Key(..), Act::Find | Act::FindOne) => {
-                let find = |hashes: &[u64], _: &[u128], found: &mut [bool]| {
-                    self.seen.look().set.contains_hashes(hashes, found).map(|_| hashes.len())
+                let find = |hashes: &[u64], fingerprints: &[u128], found: &mut [bool]| {
+                    self.seen.find(hashes, fingerprints, found).map(|()| hashes.len())
                 };
                 lines.mark(*on_error, *wanted, find)?;
                 claimed.unique = lines.marked(*wanted) as u64;

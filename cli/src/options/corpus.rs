@@ -200,7 +200,7 @@ impl CorpusOptions {
             let SizeOptions { expected_keys, fpr, default_fpr, .. } = &mut self.size;
             *expected_keys = expected_keys.map(|documents| documents.saturating_mul(near.bands() as u64));
             *fpr = fpr.map(|fpr| near.band_fpr(fpr));
-            self.run.max_fpr = self.run.max_fpr.map(|fpr| near.band_fpr(fpr));
+            self.run.growth.max_fpr = self.run.growth.max_fpr.map(|fpr| near.band_fpr(fpr));
             *default_fpr = default_fpr.map(|fpr| near.band_fpr(fpr));
         }
         Ok(())

@@ -1,12 +1,11 @@
 //! The options of `bloomline dedup`, and those that it shares with `corpus`.
 
-use crate::encode::Compression;
-use crate::files::is_standard;
-use crate::options::filter::{SharedOptions, SharedWriteOptions, SizeOptions};
+use crate::options::filter::{GrowthOptions, SharedOptions, SharedWriteOptions, SizeOptions};
+use crate::options::output::OutputOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::values::{StatsFormat, count, duration, rate, size};
-use clap::{ArgGroup, Args, ValueEnum};
-use std::path::{Path, PathBuf};
+use crate::values::{StatsFormat, count, duration};
+use clap::{ArgGroup, Args};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often a state is saved by default.
@@ -16,32 +15,11 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[derive(Args)]
 #[command(group = ArgGroup::new("destination").args(["output", "output_dir"]))]
 pub struct RunOptions {
-    /// Memory for the filter, such as 16M or 1.5GiB, instead of -n.
-    ///
-    /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024. The rate is that of -p.
-    /// Without -p it is the best for the keys of the inputs, if their number can be estimated. A filter that is full takes more
-    /// memory, unless --when-full says otherwise.
-    #[arg(short, long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true, conflicts_with = "expected_keys", help_heading = "Filter")]
-    pub memory: Option<usize>,
+    #[command(flatten)]
+    pub growth: GrowthOptions,
 
-    /// Rate at which a filter that does not grow is full [default: -p]
-    ///
-    /// It is a false-positive rate, and at least that of -p.
-    #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true, help_heading = "Filter")]
-    pub max_fpr: Option<f64>,
-
-    /// What to do when it is full [default: grow]
-    ///
-    /// With --max-fpr the default is warn.
-    #[arg(long, value_name = "WHAT", help_heading = "Filter")]
-    pub when_full: Option<WhenFull>,
-
-    /// Write to FILE, compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
-    ///
-    /// Without this option, or for "-", lines go to standard output. FILE must not be an input. In a directory that is read, it is
-    /// left out with --resume and --force alone.
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputOptions,
 
     /// Write the lines of each input to a file of its own in FOLDER.
     ///
@@ -63,17 +41,6 @@ pub struct RunOptions {
     /// A line is written once the output is whole. It has the number of lines, what was dropped, and sizes.
     #[arg(long, value_name = "FILE", requires = "output_dir", help_heading = "Output")]
     pub manifest: Option<PathBuf>,
-
-    /// Compress outputs: gzip, zstd, xz, bzip2, lz4 or none, such as gzip:9.
-    ///
-    /// Standard output is compressed too. The number after the colon is the level. By default the file name decides. The file name
-    /// must not end in another format's suffix.
-    ///
-    /// All threads compress at once, each up to 16 MiB of an output. xz:6 takes 94 MiB of memory a thread. zstd:19:long=27 makes
-    /// matches reach back 2^27 bytes, as zstd:19:long does; zstd reads longer ones only if it is told to. An output with a long
-    /// window, of zstd:20 to 22 or of xz:7 to 9 is compressed by one thread.
-    #[arg(long, value_name = "KIND[:LEVEL]", help_heading = "Output")]
-    pub compress: Option<Compression>,
 
     /// Truncate outputs even if their lines would be lost.
     ///
@@ -125,11 +92,6 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The file that lines go to; `None` is standard output.
-    pub fn output(&self) -> Option<&Path> {
-        self.output.as_deref().filter(|path| !is_standard(path))
-    }
-
     /// How often the outputs and the state are saved, if there is a state.
     pub fn checkpoint_every(&self) -> Option<Duration> {
         self.state.as_ref().map(|_| self.checkpoint.unwrap_or(MINUTE))
@@ -195,15 +157,4 @@ pub struct DedupOptions {
     /// The keys are not in the filter. The rate is printed with the statistics.
     #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, allow_negative_numbers = true, help_heading = "Reporting")]
     pub verify: Option<u64>,
-}
-
-/// What to do once the filter is full.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WhenFull {
-    /// Warn once and go on. The false-positive rate rises
-    Warn,
-    /// End with an error before the next line
-    Stop,
-    /// Add a larger filter. The rate stays, and the memory grows
-    Grow,
 }

@@ -1,7 +1,7 @@
 //! Options of the commands that make a filter, or ask one on a server.
 
-use crate::values::{count, rate, seed};
-use clap::Args;
+use crate::values::{count, rate, seed, size};
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Options of the commands that make a new filter.
@@ -42,6 +42,42 @@ impl SizeOptions {
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(0)
     }
+}
+
+/// How large a filter in memory is, and what becomes of it when it is full.
+#[derive(Args)]
+#[command(next_help_heading = "Filter")]
+pub struct GrowthOptions {
+    /// Memory for the filter, such as 16M or 1.5GiB, instead of -n.
+    ///
+    /// It is a number of bytes, or a number with K, M, G or T (or KB, KiB and so on) for powers of 1024. The rate is that of -p.
+    /// Without -p it is the best for the keys of the inputs, if their number can be estimated. A filter that is full takes more
+    /// memory, unless --when-full says otherwise.
+    #[arg(short, long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true, conflicts_with = "expected_keys")]
+    pub memory: Option<usize>,
+
+    /// Rate at which a filter that does not grow is full [default: -p]
+    ///
+    /// It is a false-positive rate, and at least that of -p.
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
+    pub max_fpr: Option<f64>,
+
+    /// What to do when it is full [default: grow]
+    ///
+    /// With --max-fpr the default is warn.
+    #[arg(long, value_name = "WHAT")]
+    pub when_full: Option<WhenFull>,
+}
+
+/// What to do once the filter is full.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WhenFull {
+    /// Warn once and go on. The false-positive rate rises
+    Warn,
+    /// End with an error before the next line
+    Stop,
+    /// Add a larger filter. The rate stays, and the memory grows
+    Grow,
 }
 
 /// Which filter on a server it is.

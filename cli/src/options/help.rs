@@ -17,6 +17,25 @@ struct Help {
 /// Examples that `-h` shows.
 const FIRST: usize = 3;
 
+/// What the commands share that compare files.
+const IN_SETS: &[&str] = &[
+    "total",
+    "any",
+    "quiet",
+    "field",
+    "delimiter",
+    "csv",
+    "json_pointer",
+    "normalize",
+    "trim",
+    "ignore_case",
+    "expected_keys",
+    "fpr",
+    "exact",
+    "output",
+    "stats",
+];
+
 const HELPS: &[Help] = &[
     Help {
         command: "dedup",
@@ -124,6 +143,25 @@ const HELPS: &[Help] = &[
             "bloomline check -s seen.bloom urls.txt > seen.txt",
             "bloomline check -v -s seen.bloom urls.txt > new.txt",
             "if bloomline check --any -s seen.bloom urls.txt; then echo 'some were seen'; fi",
+        ],
+    },
+    Help {
+        command: "in",
+        short: IN_SETS,
+        examples: &[
+            "bloomline in old.txt -- new.txt > both.txt",
+            "bloomline in --exact --json-pointer /id seen/ -- today.jsonl.gz -o repeats.jsonl.gz",
+            "if bloomline in --any blocked.txt -- hosts.txt; then echo 'some are blocked'; fi",
+        ],
+    },
+    Help {
+        command: "not-in",
+        short: IN_SETS,
+        examples: &[
+            "bloomline not-in old.txt -- new.txt > added.txt",
+            "bloomline not-in --normalize url crawl/ -- today/ -o new.txt.zst",
+            "cat *.txt | bloomline not-in old.txt > added.txt",
+            "bloomline not-in --exact --stats old-*.gz -- new-*.gz > added.txt",
         ],
     },
     Help {

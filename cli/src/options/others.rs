@@ -1,7 +1,7 @@
 //! The options of the commands that make filters, ask them and tell about them.
 
-use crate::options::dedup::WhenFull;
-use crate::options::filter::{SharedOptions, SizeOptions};
+use crate::options::filter::{SharedOptions, SizeOptions, WhenFull};
+use crate::options::output::SelectOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
 use crate::values::{StatsFormat, count, rate, size};
 use clap::Args;
@@ -72,21 +72,8 @@ pub struct CheckOptions {
     #[arg(short = 'v', long)]
     pub invert: bool,
 
-    /// Print the number of selected lines instead of the lines.
-    ///
-    /// Several files, a directory or a list give a line NAME:COUNT for each file.
-    #[arg(long)]
-    pub total: bool,
-
-    /// Print nothing, and end at the first selected line.
-    ///
-    /// The exit code says whether there is one.
-    #[arg(long, conflicts_with = "total")]
-    pub any: bool,
-
-    /// Print no progress bar and no warnings
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub select: SelectOptions,
 
     #[command(flatten)]
     pub reading: ReadOptions,

@@ -19,8 +19,9 @@ use crate::seen::shared::Shared;
 use crate::seen::spool::Spool;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_text::Set;
+use std::env;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A set of keys.
 // There is one of it.
@@ -278,6 +279,12 @@ impl Seen {
         Self { set, exact: None, room: None }
     }
 
+    /// With a second look, for which fingerprints are kept in temporary files.
+    pub fn with_exact(self) -> Result<Self, Error> {
+        let exact = Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?;
+        Ok(Self { exact: Some(exact), ..self })
+    }
+
     /// Takes so many new keys, and refuses the next.
     pub fn limit(&mut self, room: u64) {
         self.room = Some(room);
@@ -328,11 +335,26 @@ impl Seen {
 }
 
 /// What was seen, for many threads: any number may look, or one inserts.
-pub struct SharedSeen(RwLock<Seen>);
+#[derive(Clone)]
+pub struct SharedSeen(Arc<RwLock<Seen>>);
 
 impl SharedSeen {
     pub fn new(seen: Seen) -> Self {
-        Self(RwLock::new(seen))
+        Self(Arc::new(RwLock::new(seen)))
+    }
+
+    /// `found[i]` is `true` if hash i is in the set, and if the second look says so of its fingerprint.
+    pub fn find(&self, hashes: &[u64], fingerprints: &[u128], found: &mut [bool]) -> Result<(), Error> {
+        let failed = |source| Error::Exact { source };
+        let seen = self.look();
+        seen.set.contains_hashes(hashes, found)?;
+        let Some(exact) = &seen.exact else { return Ok(()) };
+        exact.confirm(fingerprints, found).map_err(failed)?;
+        if exact.is_untidy() {
+            drop(seen);
+            self.write().exact.iter_mut().try_for_each(Exact::tidy).map_err(failed)?;
+        }
+        Ok(())
     }
 
     // A thread that panics ends the run, and nothing of it is saved.

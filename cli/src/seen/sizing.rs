@@ -1,10 +1,11 @@
 //! Which set a command takes: how large, and whether it grows.
 
 use crate::error::Error;
-use crate::figures::readable;
+use crate::figures::{readable, readable_size};
 use crate::input::estimate::{self, Sampled};
 use crate::input::inputs::Input;
-use crate::options::{BuildOptions, RunOptions, SharedWriteOptions, SizeOptions, WhenFull};
+use crate::messages::tell;
+use crate::options::{BuildOptions, GrowthOptions, ReadOptions, SharedWriteOptions, SizeOptions, WhenFull};
 use crate::seen::KeySet;
 use crate::seen::local::Local;
 use crate::seen::shared::{Address, Shared};
@@ -62,9 +63,50 @@ pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<KeySet, Error> {
     counted.build(options.size.seed(), &options.key.name()).map(|(set, _)| set)
 }
 
-/// Chooses by the options, and by what the inputs tell: how many keys they have, or which of them does not tell.
-pub fn choose(size: &SizeOptions, options: &RunOptions, found: Result<u64, String>) -> Result<Choice, Error> {
-    let RunOptions { memory, max_fpr, when_full, state, .. } = options;
+/// A set that is to be made as the options ask for it.
+pub struct New<'a> {
+    pub size: &'a SizeOptions,
+    pub growth: &'a GrowthOptions,
+    /// Whether it outlives the run.
+    pub keep: bool,
+    pub key_name: &'a str,
+    /// What its keys are called.
+    pub keys: &'a str,
+    pub quiet: bool,
+}
+
+impl New<'_> {
+    /// Makes it for the keys of these inputs. Tells when it is full.
+    pub fn of_inputs(
+        &self,
+        inputs: &[Input],
+        reading: &ReadOptions,
+        sampled: &Sampled,
+    ) -> Result<(KeySet, Option<Limit>), Error> {
+        let Self { size, growth, keep, .. } = *self;
+        // Where the choice does not depend on the inputs, nobody looks into them.
+        let asked = size.expected_keys.is_none() && (growth.memory.is_none() || !keep);
+        let go_on = reading.on_error != OnError::Fail;
+        let keys = if asked { estimate::of_inputs(inputs, reading.end(), sampled, go_on)? } else { Err(String::new()) };
+        let choice = choose(size, growth, keep, keys)?;
+        let (keys, fpr) = choice.begins_for();
+        let (set, limit) = choice.build(size.seed(), self.key_name)?;
+        if growth.memory.is_some() && !self.quiet {
+            let (size, rate) = (readable_size(set.memory_bytes()), readable(fpr));
+            let more = if limit.is_none() { "; more take more memory" } else { "" };
+            tell(&format!(
+                "a filter of {size}: up to {keys} distinct {} at a false-positive rate of {rate}{more}",
+                self.keys
+            ));
+        }
+        Ok((set, limit))
+    }
+}
+
+/// Chooses by the options, and by what the inputs tell: how many keys they have, or which of them does not tell. `keep` is whether the
+/// set outlives the run.
+fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<u64, String>) -> Result<Choice, Error> {
+    let GrowthOptions { memory, max_fpr, when_full } = growth;
     let stop = *when_full == Some(WhenFull::Stop);
     // A number of keys or of bytes is a guess, whoever tells it.
     let grows = when_full.map_or(max_fpr.is_none(), |when| when == WhenFull::Grow);
@@ -78,10 +120,10 @@ pub fn choose(size: &SizeOptions, options: &RunOptions, found: Result<u64, Strin
         (None, false) => for_keys(size, keys, *max_fpr, stop),
         // A state outlives the inputs that are known, and is a file of one kind from its beginning.
         (None, true) => match keys {
-            Ok(keys) if state.is_none() => for_estimate(size, keys, false),
+            Ok(keys) if !keep => for_estimate(size, keys, false),
             keys => Ok(Choice::Scalable { keys: keys.ok(), fpr: size.fpr() }),
         },
-        (Some(bytes), true) if state.is_some() => {
+        (Some(bytes), true) if keep => {
             let first = Local::SCALABLE_SHARE * size.fpr();
             let plan = BloomFilter::builder().memory(bytes).false_positive_rate(first).plan()?;
             Ok(Choice::Scalable { keys: Some(plan.capacity(first).max(1)), fpr: size.fpr() })
@@ -92,9 +134,7 @@ pub fn choose(size: &SizeOptions, options: &RunOptions, found: Result<u64, Strin
             // What grows later has its part of the rate.
             let share = if grows { Local::SHARE } else { 1.0 };
             let (plan, keys, fpr) = match keys {
-                Ok(keys) if state.is_none() && size.fpr.is_none() => {
-                    (builder.expected_keys(keys).plan()?, Some(keys), None)
-                }
+                Ok(keys) if !keep && size.fpr.is_none() => (builder.expected_keys(keys).plan()?, Some(keys), None),
                 _ => (builder.false_positive_rate(share * size.fpr()).plan()?, None, Some(size.fpr())),
             };
             if grows {
@@ -189,14 +229,15 @@ pub fn of_server(
     Ok(KeySet::Shared(shared.into()))
 }
 
-/// When a set that was saved is full. Refuses options that ask for another set.
+/// When a set that was saved is full. Refuses options that ask for another set, unless the run that shrank it is resumed.
 pub fn limit_of_state(
     size: &SizeOptions,
-    options: &RunOptions,
+    growth: &GrowthOptions,
+    resume: bool,
     state: &Path,
     set: &KeySet,
 ) -> Result<Option<Limit>, Error> {
-    let RunOptions { memory, max_fpr, when_full, .. } = options;
+    let GrowthOptions { memory, max_fpr, when_full } = growth;
     let refused = |reason: String| Err(Error::State { path: state.into(), reason });
     let seed = set.hasher().seed();
     if let Some(asked) = size.seed.filter(|asked| *asked != seed) {
@@ -224,7 +265,7 @@ pub fn limit_of_state(
     // A run that shrank its state is at its end. It may be resumed, to do nothing.
     let folded = |blocks: usize| {
         let folds = blocks / filter.block_count();
-        options.resume && folds.is_power_of_two() && folds * filter.block_count() == blocks
+        resume && folds.is_power_of_two() && folds * filter.block_count() == blocks
     };
     let differs = |blocks: usize| blocks != filter.block_count() && !folded(blocks);
     if memory.is_some_and(|bytes| differs(bytes / 64)) {
@@ -260,7 +301,7 @@ mod tests {
 
     fn chosen(text: &str, lines: Option<u64>) -> Result<Choice, Error> {
         let options = options(text);
-        choose(&options.size, &options.run, lines.ok_or("a pipe".to_owned()))
+        choose(&options.size, &options.run.growth, options.run.state.is_some(), lines.ok_or("a pipe".to_owned()))
     }
 
     fn filter(keys: u64, fpr: f64) -> Builder<BloomFilter> {
@@ -432,7 +473,7 @@ mod tests {
             let set = KeySet::Local(filter.into());
             for (text, expected) in expected {
                 let options = options(text);
-                let limit = limit_of_state(&options.size, &options.run, Path::new("s"), &set).unwrap();
+                let limit = limit_of_state(&options.size, &options.run.growth, false, Path::new("s"), &set).unwrap();
                 assert_eq!(limit, *expected, "{text:?}");
             }
         }

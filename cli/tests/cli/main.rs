@@ -21,6 +21,7 @@ mod purpose;
 mod reference;
 mod resume;
 mod safety;
+mod sets;
 mod shrink;
 mod side_by_side;
 mod signals;

@@ -92,6 +92,8 @@ fn help_and_manual_tell_the_exit_codes() {
         ("dedup", &skipped[..]),
         ("build", &skipped),
         ("check", &["  1      no line was selected", "an input could not be read"]),
+        ("in", &["  1      no line was selected"]),
+        ("not-in", &["  1      no line was selected"]),
         ("info", &[]),
         ("merge", &[]),
         ("plan", &[]),
@@ -111,7 +113,7 @@ fn help_and_manual_tell_the_exit_codes() {
 #[test]
 fn there_are_two_helps() {
     let bench = Bench::new(&[]);
-    for command in ["dedup", "corpus", "build", "check", "info", "merge", "plan"] {
+    for command in ["dedup", "corpus", "build", "check", "in", "not-in", "info", "merge", "plan"] {
         let short = bench.clean(&format!("{command} -h"));
         let long = bench.clean(&format!("{command} --help"));
         let options = |help: &str| help.lines().filter(|line| line.trim_start().starts_with('-')).count();
@@ -176,7 +178,7 @@ fn completions_and_manual_pages_know_the_options() {
 fn examples_and_exit_codes_of_manual_pages_can_be_copied() {
     let bench = Bench::new(&[]);
     bench.clean("manual pages");
-    for page in ["dedup", "corpus", "build", "check", "info", "merge", "plan"] {
+    for page in ["dedup", "corpus", "build", "check", "in", "not-in", "info", "merge", "plan"] {
         let help = bench.command(&format!("{page} --help")).env("COLUMNS", "300").output().unwrap();
         let help = text(&clean(help));
         let wanted: Vec<&str> =

@@ -14,16 +14,26 @@
 mod recent;
 mod run;
 
+use bloomline::KeyHasher;
 use recent::Recent;
 use run::{Run, Suspect};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Fingerprints merged in the time of looking into one page.
 const MERGED_PER_LOOKUP: u64 = 16;
 
 /// The number of fingerprints whose slots are fetched from memory at once.
 const AHEAD: usize = 64;
+
+/// What makes the second hash of a fingerprint another one than the first.
+const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What hashes keys a second time, for the fingerprints of a filter with this seed.
+pub fn second_hasher(seed: u64) -> KeyHasher {
+    KeyHasher::new(seed ^ SECOND)
+}
 
 /// The fingerprints of all lines so far.
 pub struct Exact {
@@ -34,8 +44,8 @@ pub struct Exact {
     runs: Vec<Run>,
     /// Fingerprints that were found in runs, each in the slot that its low bits name. 0 is none.
     confirmed: Vec<u128>,
-    /// Pages looked up in other runs than the first since all were merged.
-    detours: u64,
+    /// Pages looked up in other runs than the first since all were merged. Relaxed, for it only tells when that is worth its time.
+    detours: AtomicU64,
 }
 
 struct Limits {
@@ -61,7 +71,7 @@ impl Exact {
             confirmed: vec![0; 1 << limits.confirmed_bits],
             limits,
             runs: Vec::new(),
-            detours: 0,
+            detours: AtomicU64::new(0),
         }
     }
 
@@ -86,10 +96,7 @@ impl Exact {
         // The first of equal lines decides, and the sort keeps it the first; the others remain duplicates.
         suspects.sort_by_key(|suspect| suspect.fingerprint);
         suspects.dedup_by_key(|suspect| suspect.fingerprint);
-        for (position, run) in self.runs.iter().enumerate() {
-            let pages = run.find(&mut suspects)?;
-            self.detours += if position == 0 { 0 } else { pages };
-        }
+        self.look(&mut suspects)?;
         let mut corrected = 0;
         for Suspect { fingerprint, line, found } in suspects {
             if found {
@@ -100,11 +107,50 @@ impl Exact {
                 corrected += 1;
             }
         }
-        if self.detours * MERGED_PER_LOOKUP > self.runs.iter().map(Run::entries).sum() {
-            self.merge(0)?;
-            self.detours = 0;
-        }
+        self.tidy()?;
         Ok(corrected)
+    }
+
+    /// Takes the fingerprints of lines, and for each of them whether the filter has it, perhaps by mistake. Corrects every `true` that
+    /// should be `false`. Remembers nothing, so any number of threads may ask.
+    pub fn confirm(&self, fingerprints: &[u128], found: &mut [bool]) -> io::Result<()> {
+        let mut suspects = Vec::new();
+        for (line, (&fingerprint, &found)) in fingerprints.iter().zip(&*found).enumerate() {
+            if line % AHEAD == 0 {
+                self.recent.touch(&fingerprints[line..fingerprints.len().min(line + AHEAD)]);
+            }
+            let fingerprint = fingerprint.max(1);
+            if found && !self.recent.contains(fingerprint) {
+                suspects.push(Suspect { fingerprint, line, found: false });
+            }
+        }
+        suspects.sort_unstable_by_key(|suspect| suspect.fingerprint);
+        self.look(&mut suspects)?;
+        suspects.iter().for_each(|suspect| found[suspect.line] = suspect.found);
+        Ok(())
+    }
+
+    /// Looks sorted suspects up in the runs.
+    fn look(&self, suspects: &mut [Suspect]) -> io::Result<()> {
+        for (position, run) in self.runs.iter().enumerate() {
+            let pages = run.find(suspects)?;
+            self.detours.fetch_add(if position == 0 { 0 } else { pages }, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Whether to look into many runs has cost about as much as to merge them.
+    pub fn is_untidy(&self) -> bool {
+        self.detours.load(Relaxed) * MERGED_PER_LOOKUP > self.runs.iter().map(Run::entries).sum()
+    }
+
+    /// Makes all runs one, if that is worth its time.
+    pub fn tidy(&mut self) -> io::Result<()> {
+        if self.is_untidy() {
+            self.merge(0)?;
+            *self.detours.get_mut() = 0;
+        }
+        Ok(())
     }
 
     /// The length of all temporary files.
@@ -177,9 +223,9 @@ mod tests {
     }
 
     /// Remembers new keys.
-    fn add(exact: &mut Exact, keys: std::ops::Range<u64>) {
-        let mut new = vec![true; keys.clone().count()];
-        assert_eq!(exact.correct(&fingerprints(keys), &mut new).unwrap(), 0);
+    fn add(exact: &mut Exact, keys: impl Iterator<Item = u64>) {
+        let keys = fingerprints(keys);
+        assert_eq!(exact.correct(&keys, &mut vec![true; keys.len()]).unwrap(), 0);
     }
 
     proptest! {
@@ -199,6 +245,28 @@ mod tests {
                 prop_assert_eq!(corrected, wrong);
             }
             prop_assert_eq!(exact.disk_bytes(), seen.len() as u64 / 48 * 48 * 16);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn confirms_what_was_remembered_and_remembers_nothing(
+            keys in prop::collection::vec(0_u64..3000, 0..2000),
+            asked in prop::collection::vec((0_u64..3000, any::<bool>()), 0..2000),
+            batch in 1_usize..500,
+        ) {
+            let (mut exact, known) = (small(&temp_dir()), keys.iter().copied().collect::<HashSet<_>>());
+            add(&mut exact, known.iter().copied());
+            let bytes = exact.disk_bytes();
+            for asked in asked.chunks(batch) {
+                // What a filter has is found, and others by mistake.
+                let mut found: Vec<_> = asked.iter().map(|(key, wrong)| known.contains(key) || *wrong).collect();
+                exact.confirm(&fingerprints(asked.iter().map(|(key, _)| *key)), &mut found).unwrap();
+                prop_assert!(asked.iter().zip(&found).all(|((key, _), found)| known.contains(key) == *found));
+                exact.tidy().unwrap();
+                prop_assert!(!exact.is_untidy());
+            }
+            prop_assert_eq!(exact.disk_bytes(), bytes);
         }
     }
 
@@ -239,7 +307,7 @@ mod tests {
         assert_eq!(sizes(&exact), [48 * 8]);
         let old = fingerprints(0..48 * 8);
         assert_eq!(exact.correct(&old, &mut vec![false; old.len()]).unwrap(), 0);
-        assert_eq!(exact.detours, 0);
+        assert_eq!(exact.detours.into_inner(), 0);
     }
 
     #[test]

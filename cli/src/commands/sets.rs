@@ -1,0 +1,70 @@
+//! `bloomline in` and `bloomline not-in`: the lines of some files that others have, or have not.
+//!
+//! A first pass puts the lines of OLD into a set in memory, as `build` does. A second one looks those of NEW up, as `check` does.
+
+use crate::commands::pass::{self, Pass};
+use crate::engine::wakes;
+use crate::error::Error;
+use crate::files::Origin;
+use crate::input::estimate::Sampled;
+use crate::input::find::Named;
+use crate::input::inputs::Inputs;
+use crate::input::lines::What;
+use crate::messages::print;
+use crate::options::SetOptions;
+use crate::output::{Target, locked};
+use crate::report;
+use crate::seen::sizing::New;
+use crate::seen::tally::Tally;
+use crate::seen::{Seen, exact};
+use crate::values::OnError;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Runs the command, which prints the lines of NEW that are in OLD, or those that are not.
+pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
+    let started = Instant::now();
+    let SetOptions { reading, select, size, growth, .. } = options;
+    if options.reads_standard_input_twice() {
+        return Err(Error::OldAndNew);
+    }
+    let new = Inputs::check(&Named { paths: &options.new, list: None, ..reading.named() }, &[], true)?;
+    // Who compares a new file with the directory that it is in does not mean the file itself.
+    let own: Vec<PathBuf> = new.found.iter().map(|input| input.path.clone()).collect();
+    let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
+    let list = reading.list().map(Origin::of);
+    let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
+    let open = || Target::open(options.output.file(), options.output.compress, origins(), []);
+    let target = if select.any { None } else { Some(open()?) };
+
+    let key_name = &options.key.name();
+    let (set, limit) = New { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.of_inputs(
+        &old.found,
+        reading,
+        &Sampled::Lines,
+    )?;
+    let tally = Tally::new(&set, limit, "lines", "key", select.quiet);
+    let seen = Seen::new(set);
+    let (seen, second) =
+        if options.exact { (seen.with_exact()?, Some(exact::second_hasher(size.seed()))) } else { (seen, None) };
+    let what = What::Key(options.key.rule(), second);
+    let pass = Pass { reading, what, quiet: select.quiet, wakes: wakes::receive(None, None)? };
+    let (built, stop) = pass.insert(old, seen, tally)?;
+    if let Some(stop) = stop {
+        return stop.end();
+    }
+    let (seen, of_old) = (built.seen.clone(), locked(&built.tally).counts.clone());
+    drop(built);
+
+    // An output keeps what it has until here.
+    let output = target.map(|target| target.begin(0)).transpose()?;
+    let (work, stop) = pass.select(new, seen, wanted, select, output)?;
+    if let Some(format) = options.stats {
+        let (seen, tally) = (work.seen.look(), locked(&work.tally));
+        let kept = if reading.on_error == OnError::Keep { tally.counts.faults } else { 0 };
+        let mut figures = report::of_sets(&seen, &of_old, &tally, wanted, kept);
+        report::add_state_and_speed(&mut figures, &seen.set, &tally, None, None, started.elapsed())?;
+        print(&figures.format(format));
+    }
+    pass::exit_code(&work, stop, of_old.left_out, select.any)
+}

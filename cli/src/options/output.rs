@@ -1,0 +1,56 @@
+//! Options of the commands that print lines: where these go, and which are wanted.
+
+use crate::encode::Compression;
+use crate::files::is_standard;
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// The file that lines go to.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputOptions {
+    /// Write to FILE, compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
+    ///
+    /// Without this option, or for "-", lines go to standard output. FILE must not be an input. In a directory that is read, it is
+    /// left out with --resume and --force alone.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Compress outputs: gzip, zstd, xz, bzip2, lz4 or none, such as gzip:9.
+    ///
+    /// Standard output is compressed too. The number after the colon is the level. By default the file name decides. The file name
+    /// must not end in another format's suffix.
+    ///
+    /// All threads compress at once, each up to 16 MiB of an output. xz:6 takes 94 MiB of memory a thread. zstd:19:long=27 makes
+    /// matches reach back 2^27 bytes, as zstd:19:long does; zstd reads longer ones only if it is told to. An output with a long
+    /// window, of zstd:20 to 22 or of xz:7 to 9 is compressed by one thread.
+    #[arg(long, value_name = "KIND[:LEVEL]")]
+    pub compress: Option<Compression>,
+}
+
+impl OutputOptions {
+    /// The file that lines go to; `None` is standard output.
+    pub fn file(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| !is_standard(path))
+    }
+}
+
+/// What is printed of the lines that are looked up.
+#[derive(Clone, Copy, Args)]
+pub struct SelectOptions {
+    /// Print the number of selected lines instead of the lines.
+    ///
+    /// Several files, a directory or a list give a line NAME:COUNT for each file.
+    #[arg(long)]
+    pub total: bool,
+
+    /// Print nothing, and end at the first selected line.
+    ///
+    /// The exit code says whether there is one.
+    #[arg(long, conflicts_with = "total")]
+    pub any: bool,
+
+    /// Print no progress bar and no warnings
+    #[arg(short, long)]
+    pub quiet: bool,
+}

@@ -1,0 +1,87 @@
+//! The options of `bloomline in` and `bloomline not-in`.
+
+use crate::files::is_standard;
+use crate::options::filter::{GrowthOptions, SizeOptions};
+use crate::options::output::{OutputOptions, SelectOptions};
+use crate::options::reading::{KeyOptions, ReadOptions};
+use crate::values::StatsFormat;
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// Options of the commands that compare the lines of files.
+#[derive(Args)]
+#[command(mut_arg("files", |arg| {
+    arg.index(1).value_name("OLD").required_unless_present_any(["files_from", "files0_from"]).help(OLD).long_help(OLD_LONG)
+}))]
+#[command(mut_arg("files_from", |arg| arg.help(LIST).long_help(LIST_LONG)))]
+#[command(mut_arg("files0_from", |arg| arg.help("Read OLD from a LIST whose names end with NUL, too")))]
+// What is changed goes behind the others, and clap takes the last one for that of `--`.
+#[command(mut_arg("new", |arg| arg))]
+#[command(mut_arg("output", |arg| arg.long_help(OUTPUT_LONG)))]
+pub struct SetOptions {
+    #[command(flatten)]
+    pub reading: ReadOptions,
+
+    /// Files and directories with the lines to print; without any, or for "-", standard input
+    #[arg(value_name = "NEW", index = 2, last = true)]
+    pub new: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub select: SelectOptions,
+
+    /// Print counts and the speed at the end.
+    ///
+    /// Counts, how full the filter is and the speed go to standard error, as text if no FORMAT is given.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    pub stats: Option<StatsFormat>,
+
+    #[command(flatten)]
+    pub key: KeyOptions,
+
+    #[command(flatten)]
+    pub size: SizeOptions,
+
+    #[command(flatten)]
+    pub growth: GrowthOptions,
+
+    /// Make no mistake: check by 128-bit hashes of OLD.
+    ///
+    /// What the filter has is looked up among them. They are kept in temporary files, with 16 bytes for each distinct line of OLD. A line that is in OLD takes about three times as
+    /// long to find.
+    #[arg(long)]
+    pub exact: bool,
+
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
+const OLD: &str = "Files and directories to compare with; \"-\" is standard input";
+
+const OLD_LONG: &str = "\
+Files and directories to compare with; \"-\" is standard input.
+
+All are read before the first line of NEW. Both are plain or compressed by gzip, zstd, xz, bzip2 or lz4, as their first bytes say. The \
+files in a directory and below it are read. Those that are also in NEW are left out of it. Hidden files are left out, links are not \
+followed, and a .gitignore does not count.";
+
+const LIST: &str = "Read OLD from the files and directories that LIST names, too, one on each line";
+
+const LIST_LONG: &str = "\
+Read OLD from the files and directories that LIST names, too, one on each line.
+
+They come after those of the command line. A LIST of \"-\" is standard input.";
+
+const OUTPUT_LONG: &str = "\
+Write to FILE, compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
+
+Without this option, or for \"-\", lines go to standard output. FILE must not be an input.";
+
+impl SetOptions {
+    /// Whether standard input would be read for OLD, and for NEW too.
+    pub fn reads_standard_input_twice(&self) -> bool {
+        let is_standard = |path: &PathBuf| is_standard(path);
+        let for_old = self.reading.files.iter().any(is_standard)
+            || self.reading.list().is_some_and(|list| list == Path::new("-"));
+        for_old && (self.new.is_empty() || self.new.iter().any(is_standard))
+    }
+}

@@ -1,0 +1,216 @@
+//! `in` and `not-in`, beside plain sets and grep.
+
+use crate::common::{Bench, clean, ended, failed, fed, number, numbers, refused, stats, tells, text};
+use crate::corpus::{gunzip, unzstd};
+use crate::live::Live;
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::process::Command;
+
+/// A file of these lines, of which some have many repeats.
+fn file(lines: &[u8]) -> Vec<u8> {
+    lines
+        .iter()
+        .flat_map(|line| [&b"x".repeat(usize::from(*line) % 7)[..], &[b'a' + line % 26, b'\n']].concat())
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// The lines of NEW in their order, each as often as it comes.
+    #[test]
+    fn lines_are_those_of_the_model(
+        old in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..4),
+        new in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..4),
+        (threads, chunk, exact, piped) in (1..4u8, 1..50u8, any::<bool>(), any::<bool>()),
+    ) {
+        let bench = Bench::new(&[]);
+        let write = |side: &str, files: &[Vec<u8>]| {
+            let names = files.iter().enumerate().map(|(i, lines)| {
+                bench.write(&format!("{side}{i}"), &file(lines));
+                format!(" {side}{i}")
+            });
+            names.collect::<String>()
+        };
+        let (olds, news) = (write("old", &old), write("new", &new));
+        let (old, new) = (old.iter().flat_map(|lines| file(lines)), new.iter().flat_map(|lines| file(lines)));
+        let (old, new): (Vec<u8>, Vec<u8>) = (old.collect(), new.collect());
+        let known: HashSet<&[u8]> = old.split_inclusive(|&byte| byte == b'\n').collect();
+        // Half of all lines would be found by mistake.
+        let rate = if exact { "--exact -p 0.5" } else { "-p 1e-9" };
+        for (command, wanted) in [("in", true), ("not-in", false)] {
+            let selected = new.split_inclusive(|&byte| byte == b'\n').filter(|line| known.contains(line) == wanted);
+            let expected: Vec<u8> = selected.flatten().copied().collect();
+            let line = format!("{command} {rate} -j {threads} --chunk-size {chunk}{olds}");
+            let output = match piped || news.is_empty() {
+                true => fed(bench.command(&line), &new),
+                false => bench.run(&format!("{line} --{news}")),
+            };
+            prop_assert_eq!(text(&output.stderr), "");
+            prop_assert_eq!(output.status.code(), Some(i32::from(expected.is_empty())));
+            prop_assert_eq!(output.stdout, expected);
+        }
+    }
+}
+
+/// By the lines alone: file names, counts and messages are another matter.
+#[test]
+fn outputs_and_exit_codes_are_those_of_grep() {
+    let bench = Bench::new(&[("a", b"x\ny\nz\nx"), ("b", b"q\n"), ("c", b""), ("old", b"x\ny\n")]);
+    for files in ["a", "a b c", "b", "c", "missing", "missing a", "a missing b", "missing gone"] {
+        for (ours, of_grep) in [
+            ("in --total", "-c"),
+            ("not-in --total", "-vc"),
+            ("in -j1", "-h"),
+            ("not-in", "-vh"),
+            ("in --any", "-q"),
+            ("not-in --any", "-vq"),
+        ] {
+            let arguments = format!("{of_grep} -F -x -f old {files}");
+            let grep = Command::new("grep").args(arguments.split(' ')).current_dir(bench.0.path()).output();
+            let Ok(grep) = grep else {
+                eprintln!("SKIPPED: no grep here");
+                return;
+            };
+            let ours = bench.run(&format!("{ours} old -- {files}"));
+            assert_eq!((ours.stdout, ours.status.code()), (grep.stdout, grep.status.code()), "{arguments}");
+        }
+    }
+}
+
+#[test]
+fn exact_makes_no_mistake() {
+    let bench = Bench::new(&[("old", &numbers(0..60_000)), ("new", &numbers(30_000..90_000))]);
+    let (both, added) = (text(&numbers(30_000..60_000)), text(&numbers(60_000..90_000)));
+    for options in ["", "-j 1 ", "-n 10 ", "-m 4096 "] {
+        assert!(bench.clean(&format!("in --exact -p 0.3 {options}-q old -- new")) == both, "{options}");
+        assert!(bench.clean(&format!("not-in --exact -p 0.3 {options}-q old -- new")) == added, "{options}");
+    }
+    // A filter alone leaves out nearly as many as it says, and selects as many.
+    let selected = |command: &str| {
+        let output = bench.run(&format!("{command} -p 0.3 --stats=json old -- new"));
+        (output.stdout.iter().filter(|&&byte| byte == b'\n').count() as f64, number(&stats(&output), "expected_wrong"))
+    };
+    let ((added, expected), (both, same)) = (selected("not-in"), selected("in"));
+    let wrong = 30_000.0 - added;
+    // Five standard deviations of what is counted, and what the estimate may err.
+    assert!((wrong - expected).abs() < 5.0 * (0.7 * wrong).sqrt() + 0.02 * wrong, "{wrong} {expected}");
+    assert_eq!(both, 30_000.0 + wrong);
+    assert!((same / expected - 1.0).abs() < 1e-9, "{same} {expected}");
+}
+
+#[test]
+fn figures_tell_of_both_sides() {
+    let bench = Bench::new(&[("old", b"a\tx\na\tx\nnone\nb\ty\n"), ("new", b"n\tx\nnone\nn\tz\n")]);
+    let line = "not-in --field 2 --on-error skip -q --stats=json old -- new";
+    let output = bench.run(line);
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("n\tz\n", Some(0)));
+    let figures = stats(&output);
+    for (name, expected) in
+        [("old_lines", 4), ("old_distinct", 2), ("new_lines", 3), ("selected", 1), ("without_key", 2)]
+    {
+        assert_eq!(figures[name], expected, "{name}");
+    }
+    let output = bench.run(&line.replace("skip", "keep").replace("not-in", "in"));
+    assert_eq!(text(&output.stdout), "n\tx\nnone\n");
+    let rate = number(&stats(&output), "fpr");
+    assert!((number(&stats(&output), "expected_wrong") / rate - 1.0).abs() < 0.01);
+    tells(&text(&bench.run("in --exact --stats old -- old").stderr), &["lines of OLD", "hashes on disk"]);
+}
+
+#[test]
+fn key_options_are_for_both_sides() {
+    let bench = Bench::new(&[
+        ("old", b"1,\"X\"\n2,y\n"),
+        ("new", b"3,x\n4,z\n5,\" Y \"\n"),
+        ("zero", b"x\0y\0"),
+        ("zeros", b"y\0z\0"),
+    ]);
+    assert_eq!(bench.clean("in --csv -f 2 -i --trim old -- new"), "3,x\n5,\" Y \"\n");
+    assert_eq!(bench.clean("not-in --csv -f 2 -i --trim old -- new"), "4,z\n");
+    assert_eq!(bench.clean("not-in -z zero -- zeros"), "z\0");
+}
+
+/// A file of NEW is no part of the directory of OLD that it is in.
+#[test]
+fn directories_are_read_on_both_sides() {
+    let bench = Bench::new(&[]);
+    fs::create_dir_all(bench.path("crawl/today")).unwrap();
+    bench.write("crawl/monday", b"a\nb\n");
+    bench.write("crawl/tuesday.txt", b"c\n");
+    bench.write("crawl/today/1", b"b\nd\n");
+    bench.write("crawl/today/2", b"e\nc\n");
+    assert_eq!(bench.clean("not-in crawl -- crawl/today"), "d\ne\n");
+    assert_eq!(bench.clean("in crawl -- crawl/today/2"), "c\n");
+    assert_eq!(bench.clean("in --glob *.txt crawl -- crawl/today/2"), "c\n");
+    assert_eq!(ended(bench.run("not-in crawl crawl/today/2 -- crawl/today/2"), 1), "");
+    assert_eq!(bench.clean("not-in --total crawl/monday -- crawl/today"), "crawl/today/1:1\ncrawl/today/2:2\n");
+    // The list names what is old.
+    assert_eq!(
+        clean(fed(bench.command("not-in --files-from - crawl/tuesday.txt -- crawl/today"), b"crawl/monday\n")),
+        b"d\ne\n"
+    );
+}
+
+#[test]
+fn standard_input_is_one_side() {
+    let bench = Bench::new(&[("old", b"a\n"), ("new", b"a\nb\n")]);
+    assert_eq!(clean(fed(bench.command("not-in old"), b"b\na\nb\n")), b"b\nb\n");
+    assert_eq!(clean(fed(bench.command("not-in old -- new -"), b"c\n")), b"b\nc\n");
+    assert_eq!(clean(fed(bench.command("not-in - -- new"), b"b\n")), b"a\n");
+    for line in ["not-in -", "in old - -- -", "not-in --files-from - -- -", "in --files0-from -"] {
+        tells(&refused(fed(bench.command(line), b"")), &["standard input cannot be read for OLD and for NEW"]);
+    }
+    tells(&bench.refused("not-in"), &["required", "OLD"]);
+    tells(&bench.refused("in -- new"), &["required", "OLD"]);
+    // Lines of a pipe do not wait for its end.
+    let mut live = Live::new(bench.command("not-in old"));
+    for word in ["one", "two"] {
+        live.say(format!("a\n{word}\n").as_bytes());
+        assert_eq!(live.line(), word);
+    }
+    live.signal("INT");
+    assert_eq!(live.end(), (Some(130), vec![], String::new()));
+}
+
+#[test]
+fn outputs_are_written_as_those_of_dedup() {
+    let bench = Bench::new(&[("old", &numbers(0..5000)), ("new", &numbers(2000..9000)), ("o.zst", b"what was there")]);
+    let expected = numbers(5000..9000);
+    assert_eq!(bench.clean("not-in old -o o.zst -- new"), "");
+    assert!(unzstd(&bench.read("o.zst")) == expected);
+    bench.clean("not-in --compress gzip -o o old -- new");
+    assert!(gunzip(&bench.read("o")) == expected);
+    assert_eq!(bench.clean("not-in --total -o o old -- new"), "");
+    assert_eq!(bench.read("o"), b"4000\n");
+    assert_eq!(bench.clean("not-in --any -o o.gz old -- new"), "");
+    assert!(!bench.path("o.gz").exists());
+
+    fs::hard_link(bench.path("new"), bench.path("link")).unwrap();
+    for (output, input) in [("old", "old"), ("new", "new"), ("link", "new"), ("list", "list")] {
+        bench.write("list", b"old\n");
+        let line = format!("not-in --files-from list -o {output} old -- new");
+        tells(
+            &bench.refused(&line),
+            &[&format!("cannot write to \"{output}\""), "also an input", &format!("\"{input}\"")],
+        );
+    }
+    let appended = File::options().append(true).open(bench.path("old")).unwrap();
+    tells(&refused(bench.command("in old -- new").stdout(appended).output().unwrap()), &["standard output", "input"]);
+    assert!(bench.read("old") == numbers(0..5000) && bench.read("new") == numbers(2000..9000));
+}
+
+#[test]
+fn what_cannot_be_read_of_old_is_an_error() {
+    let bench = Bench::new(&[("old", b"a\tx\nfault\n"), ("new", b"b\ty\n"), ("o", b"precious\n")]);
+    for line in ["not-in -o o missing -- new", "not-in -o o old missing -- new", "not-in -o o -f 2 old -- new"] {
+        failed(&bench.run(line));
+        assert_eq!(bench.read("o"), b"precious\n");
+    }
+    tells(&bench.refused("not-in -o fresh -f 2 old -- new"), &["no key in \"old\", line 2"]);
+    assert!(!bench.path("fresh").exists());
+    let output = bench.run("not-in --on-error skip old missing -- new");
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("b\ty\n", Some(2)));
+    tells(&text(&output.stderr), &["\"missing\"", "continued without it"]);
+}
