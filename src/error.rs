@@ -175,6 +175,13 @@ pub enum MergeError {
         /// The name in the other filter.
         theirs: String,
     },
+    /// More stages than a scalable filter takes.
+    Stages {
+        /// Stages of both filters.
+        stages: usize,
+        /// The most that a filter takes.
+        most: usize,
+    },
     /// Another seed. Which ones is not said, for a seed may be a secret: `seed()` tells.
     Seed,
 }
@@ -184,6 +191,7 @@ messages! { MergeError {
     Self::Units { ours, theirs } => "filters differ in size: {ours} and {theirs}; {BUILD_BOTH}",
     Self::Probes { ours, theirs } => "filters differ in probes: {ours} and {theirs}; {BUILD_BOTH}",
     Self::KeyName { ours, theirs } => "filters have different kinds of keys: `{ours}` and `{theirs}`; build both from the same kind",
+    Self::Stages { stages, most } => "the filters have {stages} stages together, and one takes {most}; build one filter for all keys",
     Self::Seed => "filters differ in seed; {BUILD_BOTH}",
 }}
 

@@ -12,35 +12,45 @@ const TIGHTENING: f64 = 0.875;
 #[cfg(any(feature = "std", test))]
 pub(crate) const MAX_STAGES: usize = 64;
 
+/// More stages than anybody merges: a query visits them all.
+pub(crate) const MAX_MERGED: usize = 256;
+
 /// What a scalable filter is made from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Growth {
-    /// Keys that the first stage takes, at least 1.
+    /// Keys that the first stage of its own takes, at least 1.
     pub(crate) first: u64,
-    /// The rate of all stages together, between 0 and 1.
+    /// The rate of all stages of its own together, between 0 and 1.
     pub(crate) rate: f64,
+    /// Stages before its own, that other filters brought. They take no keys, and each tells its keys and its rate.
+    pub(crate) merged: usize,
 }
 
 // A rate is a number.
 impl Eq for Growth {}
 
 impl Growth {
-    /// The keys that a stage takes: each as many as twice those of the one before. Saturates.
+    /// The keys that a stage of its own takes: each as many as twice those of the one before. Saturates.
     pub(crate) fn capacity(&self, stage: usize) -> u64 {
-        u32::try_from(stage)
+        u32::try_from(stage - self.merged)
             .ok()
             .and_then(|stage| 1u64.checked_shl(stage))
             .map_or(u64::MAX, |factor| self.first.saturating_mul(factor))
     }
 
-    /// The rate of a stage once it is full. Multiplications alone, so it is the same number on every platform.
+    /// The rate of a stage of its own once it is full. Multiplications alone, so it is the same number on every platform.
     pub(crate) fn rate(&self, stage: usize) -> f64 {
-        (0..stage).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING)
+        (self.merged..stage).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING)
     }
 
-    /// The keys in `stages` stages, of which the last one has `in_last` and the others are full.
+    /// The rate of all stages that there may be from this one on.
+    pub(crate) fn rest(&self, from: usize) -> f64 {
+        self.rate(from) / (1.0 - TIGHTENING)
+    }
+
+    /// The keys in its own of `stages` stages, of which the last one has `in_last` and the others are full.
     pub(crate) fn keys(&self, stages: usize, in_last: u64) -> u64 {
-        (0..stages - 1).fold(in_last, |keys, stage| keys.saturating_add(self.capacity(stage)))
+        (self.merged..stages - 1).fold(in_last, |keys, stage| keys.saturating_add(self.capacity(stage)))
     }
 }
 
@@ -58,7 +68,7 @@ mod tests {
     #[test]
     fn all_stages_together_keep_the_rate() {
         for rate in [0.5, 0.01, 1e-6, 1e-12] {
-            let growth = Growth { first: 1, rate };
+            let growth = Growth { first: 1, rate, merged: 0 };
             let mut sum = 0.0;
             for stage in 0..MAX_STAGES {
                 assert!(combined((0..=stage).map(|stage| growth.rate(stage))) < rate);
@@ -72,15 +82,19 @@ mod tests {
 
     #[test]
     fn capacities_double_and_saturate() {
-        let growth = Growth { first: 3, rate: 0.01 };
+        let growth = Growth { first: 3, rate: 0.01, merged: 0 };
         assert_eq!([0, 1, 2, 10].map(|stage| growth.capacity(stage)), [3, 6, 12, 3072]);
         assert_eq!([63, 64, usize::MAX].map(|stage| growth.capacity(stage)), [u64::MAX; 3]);
         assert_eq!((growth.keys(1, 2), growth.keys(3, 5)), (2, 14));
+        // Those before its own count for nothing.
+        let merged = Growth { merged: 4, ..growth };
+        assert_eq!([4, 5, 6].map(|stage| merged.capacity(stage)), [3, 6, 12]);
+        assert_eq!((merged.keys(5, 2), merged.keys(7, 5), merged.rate(5)), (2, 14, growth.rate(1)));
     }
 
     #[test]
     fn no_filter_has_the_most_stages() {
-        let growth = Growth { first: 1, rate: 1.0 };
+        let growth = Growth { first: 1, rate: 1.0, merged: 0 };
         assert!(fpr::collision_floor(growth.capacity(51)) < growth.rate(51));
         assert!(fpr::collision_floor(growth.capacity(52)) >= growth.rate(52));
     }

@@ -1,5 +1,6 @@
 //! Why the command fails, or stops. Every message fits one line and names the input or output concerned.
 
+use crate::figures::readable;
 use crate::key::Fault;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
@@ -58,7 +59,9 @@ errors! {
     OtherKeys { filter: PathBuf, has: String, asked: String } => "cannot use the filter {filter:?}: its keys are \"{has}\", and these options ask for \"{asked}\"; give the key options that it was made with, or choose another filter";
     Merge { into: PathBuf, filter: PathBuf, source: MergeError } => "cannot merge {filter:?} into {into:?}: {source}";
     MergeKeys { into: PathBuf, filter: PathBuf, ours: String, theirs: String } => "cannot merge {filter:?} into {into:?}: their keys are \"{theirs}\" and \"{ours}\"; merge only filters that were made with the same key options";
-    MergeScalable { filter: PathBuf } => "cannot merge {filter:?}: it is scalable, and only filters of a fixed size can be merged, as build makes them; begin a state with --when-full warn if it is to be merged";
+    MergeKinds { into: PathBuf, filter: PathBuf } => "cannot merge {filter:?} into {into:?}: one of them grows, and the other has a fixed size; merge filters of one kind";
+    MergeRate { rate: f64, asked: f64 } => "the merged filter has a false-positive rate of {}, and -p asks for {asked} at most; merge fewer filters, or give a higher -p", readable(*rate);
+    MergeGrown { rate: f64 } => "the merged filter has a false-positive rate of {}, for filters that grew keep the rates of all; give -p {} to accept that", readable(*rate), readable(rate * 1.005);
 
     Overwrite { input: String, output: String } => "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file, or leave this one out of a directory with --glob '!NAME'";
     Locked { file: String } => "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";

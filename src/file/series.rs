@@ -6,7 +6,7 @@ use super::stream::{self, Loaded, Parts, Rest};
 use crate::block::WORDS;
 use crate::format::WORDS4;
 use crate::fpr;
-use crate::growth::{Growth, MAX_STAGES};
+use crate::growth::{Growth, MAX_MERGED, MAX_STAGES};
 use crate::params::Params;
 use crate::window;
 use std::io::{self, Read, Write};
@@ -26,6 +26,8 @@ pub(crate) struct Series {
     pub(crate) keys: u64,
     /// Keys in the last part.
     pub(crate) in_last: u64,
+    /// The first parts, that a union brought. Each tells its own keys and rate.
+    pub(crate) merged: usize,
     /// A full generation takes more keys.
     pub(crate) stays_when_full: bool,
 }
@@ -44,7 +46,7 @@ pub(crate) trait Kind {
     /// Whether so many parts can be of these values.
     fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind>;
 
-    /// The keys of a part, and the rate that it has with them at most.
+    /// The keys of a part that is not merged, and the rate that it has with them at most.
     fn part(series: &Series, parts: usize, part: usize) -> (u64, f64);
 }
 
@@ -53,7 +55,7 @@ pub(crate) struct Scalable;
 
 impl Series {
     fn growth(&self) -> Growth {
-        Growth { first: self.keys, rate: self.rate }
+        Growth { first: self.keys, rate: self.rate, merged: self.merged }
     }
 }
 
@@ -64,9 +66,12 @@ impl Kind for Scalable {
     const OF_ONE_SIZE: bool = false;
 
     fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind> {
-        check(Self::PARTS, parts.into(), (1..=MAX_STAGES as u32).contains(&parts), "1 to 64")?;
+        let merged = series.merged as u64;
+        check("merged", merged, merged < MAX_MERGED as u64, "0 to 255")?;
+        let own = u64::from(parts).checked_sub(merged).filter(|own| (1..=MAX_STAGES as u64).contains(own));
+        check(Self::PARTS, parts.into(), own.is_some(), "1 to 64 and those that are merged")?;
         // A stage is only begun for a key.
-        let keys = u64::from(parts > 1)..=series.growth().capacity(parts as usize - 1);
+        let keys = u64::from(own > Some(1))..=series.growth().capacity(parts as usize - 1);
         let good = keys.contains(&series.in_last);
         check("last", series.in_last, good, "1 (0 in the first stage) to what the stage takes")?;
         check("reserved", series.stays_when_full.into(), !series.stays_when_full, "0")
@@ -89,7 +94,8 @@ impl Kind for Rotating {
     fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind> {
         check(Self::PARTS, parts.into(), (2..=window::MOST).contains(&parts), "2 to 64")?;
         let most = window::keys_of_one(series.keys, parts);
-        check("last", series.in_last, series.in_last <= most, "0 to what a generation takes")
+        check("last", series.in_last, series.in_last <= most, "0 to what a generation takes")?;
+        check("reserved", series.merged as u64, series.merged == 0, "0")
     }
 
     fn part(series: &Series, parts: usize, _: usize) -> (u64, f64) {
@@ -107,7 +113,7 @@ struct Header {
 
 impl Header {
     fn encode<K: Kind>(&self) -> [u8; HEADER_BYTES] {
-        let Series { rate, keys, in_last, stays_when_full } = self.series;
+        let Series { rate, keys, in_last, merged, stays_when_full } = self.series;
         let mut header = [0; HEADER_BYTES];
         // At most 64.
         header[12..16].copy_from_slice(&(self.parts as u32).to_le_bytes());
@@ -116,23 +122,25 @@ impl Header {
         header[32..40].copy_from_slice(&in_last.to_le_bytes());
         header[40..48].copy_from_slice(&self.length.to_le_bytes());
         header[48..52].copy_from_slice(&u32::from(stays_when_full).to_le_bytes());
+        // At most 255.
+        header[52..56].copy_from_slice(&(merged as u32).to_le_bytes());
         header::seal(header, K::MAGIC)
     }
 
     /// `header` is shorter than [`HEADER_BYTES`] if the data are.
     fn decode<K: Kind>(header: &[u8]) -> Result<Self, FileErrorKind> {
         let header = header::sealed(header, K::MAGIC)?;
-        let (parts, when_full, reserved) = (u32_at(header, 12), u32_at(header, 48), u32_at(header, 52));
+        let (parts, when_full, merged) = (u32_at(header, 12), u32_at(header, 48), u32_at(header, 52));
         let [rate, keys, in_last, length] = [16, 24, 32, 40].map(|place| u64_at(header, place));
         check("when full", when_full.into(), when_full <= 1, "0 or 1")?;
-        let series = Series { rate: f64::from_bits(rate), keys, in_last, stays_when_full: when_full == 1 };
+        let merged = merged as usize;
+        let series = Series { rate: f64::from_bits(rate), keys, in_last, merged, stays_when_full: when_full == 1 };
         check("rate", rate, series.rate > 0.0 && series.rate < 1.0, "the bits of a double between 0 and 1")?;
         check(K::KEYS, keys, keys > 0, "at least 1")?;
         K::check(&series, parts)?;
         let parts = parts as usize;
         let least = HEADER_BYTES as u64 + PART_BYTES * parts as u64;
         check("length", length, length >= least, "at least 64 and 144 for each part")?;
-        check("reserved", reserved.into(), reserved == 0, "0")?;
         Ok(Self { parts, series, length })
     }
 }
@@ -204,9 +212,17 @@ fn read_part<K: Kind>(
     check("blocks", blocks, same || !K::OF_ONE_SIZE, "those of the first part, with as many probes")?;
     let after = head.file_bytes() - HEADER_BYTES as u64 + PART_BYTES * (header.parts - 1 - part) as u64;
     check("blocks", blocks, after <= rest.want.saturating_sub(rest.have), "as many as the length has room for")?;
-    let (keys, most) = K::part(&header.series, header.parts, part);
-    let good = fpr::rate(blocks, params.probes, keys) <= most * (1.0 + ROUNDING);
-    check("blocks", blocks, good, "as many as keep the rate of the part with its keys")?;
+    let probes = params.probes;
     let head = stream::read_fields(rest, head)?;
+    let (keys, most) = match part.checked_sub(header.series.merged) {
+        Some(_) => K::part(&header.series, header.parts, part),
+        None => {
+            let told = head.purpose.keys.zip(head.purpose.rate);
+            check("fields", told.is_some().into(), told.is_some(), "the keys and the rate of a part that was merged")?;
+            told.unwrap_or_default()
+        }
+    };
+    let good = fpr::rate(blocks, probes, keys) <= most * (1.0 + ROUNDING);
+    check("blocks", blocks, good, "as many as keep the rate of the part with its keys")?;
     stream::read_body(rest, head, vouched)
 }

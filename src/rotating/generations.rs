@@ -297,7 +297,7 @@ mod as_file {
     impl Generations {
         fn series(&self, in_last: u64) -> Series {
             let Self { window, rate, rotate_when_full, .. } = *self;
-            Series { rate, keys: window, in_last, stays_when_full: !rotate_when_full }
+            Series { rate, keys: window, in_last, merged: 0, stays_when_full: !rotate_when_full }
         }
 
         /// The generations that are asked, the oldest first.
@@ -328,7 +328,7 @@ mod as_file {
         }
 
         fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind> {
-            let (Series { rate, keys, in_last, stays_when_full }, parts) =
+            let (Series { rate, keys, in_last, stays_when_full, .. }, parts) =
                 file::read_series(&Rotating, reader, length)?;
             let mut all: Vec<Generation> = parts.into_iter().map(Fixed::from).collect();
             let out_of_memory = |_| FileErrorKind::OutOfMemory { bytes: all[0].memory_bytes() as u64 };

@@ -180,7 +180,8 @@ impl SharedStages {
 
     fn keys(&self) -> u64 {
         let last = self.turn.current();
-        self.growth.keys(last as usize + 1, self.keys_in(last))
+        let merged = (0..self.growth.merged as u64).map(|i| self.keys_in(i));
+        merged.fold(self.growth.keys(last as usize + 1, self.keys_in(last)), u64::saturating_add)
     }
 
     fn expected_keys(&self) -> Option<u64> {
@@ -188,7 +189,8 @@ impl SharedStages {
     }
 
     fn false_positive_rate(&self) -> Option<f64> {
-        Some(self.growth.rate)
+        let merged = (0..self.growth.merged as u64).filter_map(|i| self.stage(i).false_positive_rate());
+        Some(combined(merged.chain([self.growth.rate])))
     }
 
     fn estimated_fpr(&self) -> f64 {
@@ -211,6 +213,9 @@ impl SharedStages {
     }
 
     fn clear(&mut self) {
+        // Its own stages come to the front.
+        self.stages.rotate_left(self.growth.merged);
+        self.growth.merged = 0;
         self.stages[1..].iter_mut().for_each(|stage| _ = stage.take());
         self.stages[0].get_mut().expect("it has a first stage").clear();
         self.turn = Turn::new(0);
@@ -234,10 +239,13 @@ impl SharedStages {
 
     /// The keys in a stage up to the one whose turn it is, as one writer would have them.
     fn keys_in(&self, i: u64) -> u64 {
+        let Some(own) = i.checked_sub(self.growth.merged as u64) else {
+            return self.stage(i).expected_keys().unwrap_or(0);
+        };
         // No places are free where the turn has passed on: such a stage is full.
         let keys = self.growth.capacity(i as usize).saturating_sub(self.room.free(i));
         // A stage that was begun for a key whose claim another thread won in the stage before may have none: it counts as one.
-        keys.max(i.min(1))
+        keys.max(own.min(1))
     }
 
     /// The full stages, oldest first, a copy of the last one, and the keys in the copy.
@@ -341,7 +349,7 @@ impl From<Stages> for SharedStages {
         let last = stages.len() - 1;
         let room = Room::new(last as u64, growth.capacity(last) - in_last);
         let mut stages = stages.into_iter();
-        let stages = (0..MAX_STAGES)
+        let stages = (0..growth.merged + MAX_STAGES)
             .map(|_| stages.next().map(|stage| Stage::from(stage.0)).map_or_else(OnceLock::new, OnceLock::from));
         Self { growth, stages: stages.collect(), turn: Turn::new(last as u64), room, growing: Mutex::new(()) }
     }
@@ -382,7 +390,7 @@ impl fmt::Debug for SharedStages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AtomicScalableBloomFilter")
             .field("keys", &self.keys())
-            .field("false_positive_rate", &self.growth.rate)
+            .field("false_positive_rate", &self.false_positive_rate())
             .field("memory_bytes", &self.memory_bytes())
             .finish_non_exhaustive()
     }

@@ -24,14 +24,14 @@ impl Stored for Stages {
     }
 
     fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind> {
-        let (Series { rate, keys, in_last, .. }, stages) = file::read_series(&Scalable, reader, length)?;
-        let growth = Growth { first: keys, rate };
+        let (Series { rate, keys, in_last, merged, .. }, stages) = file::read_series(&Scalable, reader, length)?;
+        let growth = Growth { first: keys, rate, merged };
         Ok(Self { growth, in_last, stages: stages.into_iter().map(|stage| BloomFilter(stage.into())).collect() })
     }
 }
 
-fn series(Growth { first, rate }: Growth, in_last: u64) -> Series {
-    Series { rate, keys: first, in_last, stays_when_full: false }
+fn series(Growth { first, rate, merged }: Growth, in_last: u64) -> Series {
+    Series { rate, keys: first, in_last, merged, stays_when_full: false }
 }
 
 /// The same files, of one format.

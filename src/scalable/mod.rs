@@ -1,10 +1,12 @@
 //! `ScalableBloomFilter`: for when nobody knows how many keys will come.
 
 use crate::batch::{self, FEW, PENDING, Pending};
+use crate::block::BLOCK_BYTES;
 use crate::bloom::BloomFilter;
 use crate::collect::or_panic;
-use crate::error::BuildError;
-use crate::growth::{Growth, combined};
+use crate::error::{BuildError, MergeError};
+use crate::fpr;
+use crate::growth::{Growth, MAX_MERGED, combined};
 use crate::methods;
 use crate::params::{Builder, FromBuilder};
 use crate::row;
@@ -33,9 +35,9 @@ pub use atomic::AtomicScalableBloomFilter;
 /// within some 50 %, [`BloomFilter`] is the better choice. docs/DESIGN.md has the figures, and the source of the
 /// scheme: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.
 ///
-/// There is no `union`: two full stages in one would have twice the keys that the stage keeps its rate with. Build filters that
-/// are to be merged as [`BloomFilter`]s of the size that all keys need. Nor can a file be mapped: the blocks of its later stages are
-/// not aligned in it.
+/// A [`union`](Self::union) keeps the stages of both, and has the rates of both together. Where the keys of all filters that are to be
+/// merged have a bound, [`BloomFilter`]s of that size are better. A file cannot be mapped: the blocks of its later stages are not
+/// aligned in it.
 ///
 /// # Examples
 /// ```
@@ -75,7 +77,8 @@ impl ScalableBloomFilter {
     methods::asking!("bloomline::ScalableBloomFilter");
     methods::telling!();
 
-    /// How many keys were new, exactly. (Keys that were taken for seen by mistake are not among them.)
+    /// How many keys were new, exactly. (Keys that were taken for seen by mistake are not among them.) After a
+    /// [`union`](Self::union) it is a bound from above, for keys that both filters had count twice.
     pub fn keys(&self) -> u64 {
         self.0.keys()
     }
@@ -97,9 +100,51 @@ impl ScalableBloomFilter {
         self.0.estimated_fpr()
     }
 
-    /// The stages, oldest first: at least one, and all full but the last.
+    /// The stages: at least one, of which the last one takes keys. Those that a [`union`](Self::union) brought come first, and then
+    /// its own, oldest first.
     pub fn stages(&self) -> &[BloomFilter] {
         &self.0.stages
+    }
+
+    /// Makes this filter hold the keys of both, and go on growing as before. It takes copies of the other one's stages, so
+    /// [`false_positive_rate`](Self::false_positive_rate) becomes the rate of both together: 2 % of two filters at 1 %. A query visits
+    /// all stages. O(memory of the other filter).
+    ///
+    /// # Errors
+    /// [`MergeError`] if the filters differ in seed or in the name of their keys, or would have more than 256 stages. Nothing is
+    /// changed then.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::ScalableBloomFilter;
+    /// let (mut a, mut b) = (ScalableBloomFilter::new(1000, 0.01)?, ScalableBloomFilter::new(10, 0.01)?);
+    /// a.extend(0..5000u64);
+    /// b.extend(4000..9000u64);
+    /// a.union(&b)?;
+    /// assert!((0..9000u64).all(|key| a.contains(&key)));
+    /// assert!(a.false_positive_rate().unwrap() < 0.02);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.0.union(&other.0)
+    }
+
+    /// Puts the last stage, which may have much room, into the smallest size that keeps its rate. It then takes no more keys: new ones
+    /// go to a stage for a 64th of the keys that are in, and on from there. O(memory of the last stage).
+    ///
+    /// # Errors
+    /// [`BuildError`] if the next stage cannot be built. Nothing is changed then.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::ScalableBloomFilter::new(1_000_000, 0.01)?;
+    /// seen.extend(0..1000u64);
+    /// seen.shrink_to_fit()?;
+    /// assert!(seen.memory_bytes() < 20_000 && (0..1000u64).all(|key| seen.contains(&key)));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn shrink_to_fit(&mut self) -> Result<(), BuildError> {
+        self.0.shrink_to_fit()
     }
 }
 
@@ -121,9 +166,9 @@ impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
 #[derive(Clone, PartialEq, Eq)]
 struct Stages {
     growth: Growth,
-    /// At least one. All but the last are full, and never change.
+    /// At least one of its own, after those that were merged. All but the last never change, and its own are full.
     stages: Vec<BloomFilter>,
-    /// Keys in the last stage. Not 0, unless it is the only one.
+    /// Keys in the last stage. Not 0, unless it is the only one of its own.
     in_last: u64,
 }
 
@@ -188,7 +233,8 @@ impl Stages {
     }
 
     fn keys(&self) -> u64 {
-        self.growth.keys(self.stages.len(), self.in_last)
+        let merged = self.stages[..self.growth.merged].iter().filter_map(BloomFilter::expected_keys);
+        merged.fold(self.growth.keys(self.stages.len(), self.in_last), u64::saturating_add)
     }
 
     fn expected_keys(&self) -> Option<u64> {
@@ -196,13 +242,74 @@ impl Stages {
     }
 
     fn false_positive_rate(&self) -> Option<f64> {
-        Some(self.growth.rate)
+        let merged = self.stages[..self.growth.merged].iter().filter_map(BloomFilter::false_positive_rate);
+        Some(combined(merged.chain([self.growth.rate])))
     }
 
     fn estimated_fpr(&self) -> f64 {
-        let last = self.stages.len() - 1;
-        let keys = |stage| if stage == last { self.in_last } else { self.growth.capacity(stage) };
-        combined(self.stages.iter().enumerate().map(|(i, stage)| stage.expected_fpr(keys(i))))
+        combined(self.stages.iter().enumerate().map(|(i, stage)| stage.expected_fpr(self.keys_in(i))))
+    }
+
+    /// The keys in a stage.
+    fn keys_in(&self, stage: usize) -> u64 {
+        match stage {
+            _ if stage < self.growth.merged => self.stages[stage].expected_keys().unwrap_or(0),
+            _ if stage == self.stages.len() - 1 => self.in_last,
+            _ => self.growth.capacity(stage),
+        }
+    }
+
+    fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+        let (ours, theirs) = (&self.last().0, &other.last().0);
+        ours.purpose.check_same_keys(&theirs.purpose)?;
+        if ours.params.seed != theirs.params.seed {
+            return Err(MergeError::Seed);
+        }
+        let stages = self.stages.len() + other.stages.len();
+        if stages > MAX_MERGED {
+            return Err(MergeError::Stages { stages, most: MAX_MERGED });
+        }
+        // What a stage was made for counts no more, nor one without keys.
+        let brought = other.stages.iter().enumerate().filter(|(i, _)| other.keys_in(*i) > 0).map(|(i, stage)| {
+            let mut stage = stage.clone();
+            let keys = other.keys_in(i);
+            stage.0.purpose.keys = Some(keys);
+            stage.0.purpose.rate = Some(stage.expected_fpr(keys));
+            stage
+        });
+        let brought: Vec<BloomFilter> = brought.collect();
+        self.growth.merged += brought.len();
+        self.stages.splice(0..0, brought);
+        Ok(())
+    }
+
+    fn shrink_to_fit(&mut self) -> Result<(), BuildError> {
+        let (own, keys) = (self.stages.len() - 1, self.in_last);
+        let growth = Growth {
+            first: (self.keys() / 64).max(64),
+            rate: self.growth.rest(self.stages.len()),
+            merged: self.stages.len(),
+        };
+        let next = BloomFilter(self.last().0.like(growth.first, growth.rate(growth.merged))?);
+        // By the model, as a stage is sized: its bits may be better than what it promises.
+        let (rate, blocks, probes) = (self.growth.rate(own), self.last().block_count(), self.last().probes());
+        let keeps = |times: &u32| fpr::rate((blocks >> times) as u64, probes, keys) <= rate;
+        let times = (1..=blocks.trailing_zeros()).take_while(keeps).count() as u32;
+        if keys == 0 || (blocks - (blocks >> times)) * BLOCK_BYTES <= next.memory_bytes() {
+            return Ok(());
+        }
+        for stage in self.growth.merged..own {
+            let purpose = (self.growth.capacity(stage), self.growth.rate(stage));
+            let stage = &mut self.stages[stage].0.purpose;
+            (stage.keys, stage.rate) = (Some(purpose.0), Some(purpose.1));
+        }
+        let last = self.last_mut();
+        last.0.fold_times(times);
+        last.0.purpose.keys = Some(keys);
+        last.0.purpose.rate = Some(last.expected_fpr(keys));
+        self.stages.push(next);
+        (self.growth, self.in_last) = (growth, 0);
+        Ok(())
     }
 
     fn memory_bytes(&self) -> usize {
@@ -221,6 +328,8 @@ impl Stages {
     }
 
     fn clear(&mut self) {
+        self.stages.drain(..self.growth.merged);
+        self.growth.merged = 0;
         self.stages.truncate(1);
         self.last_mut().clear();
         self.in_last = 0;
@@ -279,7 +388,7 @@ impl Stages {
 /// The first stage of a builder.
 fn first_stage<F>(builder: &Builder<F>) -> Result<(Growth, BloomFilter), BuildError> {
     let (first, rate) = builder.of_parts::<Words4>()?;
-    let growth = Growth { first, rate };
+    let growth = Growth { first, rate, merged: 0 };
     let stage = builder.part(first, growth.rate(0)).build().map_err(|error: BuildError| error.of_whole(rate))?;
     Ok((growth, stage))
 }
@@ -296,7 +405,7 @@ impl fmt::Debug for Stages {
         f.debug_struct("ScalableBloomFilter")
             .field("stages", &self.stages)
             .field("keys", &self.keys())
-            .field("false_positive_rate", &self.growth.rate)
+            .field("false_positive_rate", &self.false_positive_rate())
             .finish()
     }
 }

@@ -245,15 +245,19 @@ def most_keys(blocks, probes, rate):
 class Scalable:
     def __init__(self, first, rate, seed=0, key_name=None):
         self.first, self.rate, self.seed, self.key_name = first, rate, seed, key_name
-        self.stages, self.last = [], 0
+        self.stages, self.last, self.merged = [], 0, 0
         self.grow()
 
     def limits(self, stage):
         """The keys that a stage takes, and at which rate."""
+        if stage < self.merged:
+            fields = self.stages[stage].fields
+            check(1 in fields and 2 in fields, "bad fields")
+            return struct.unpack("<Q", fields[1])[0], struct.unpack("<d", fields[2])[0]
         rate = self.rate / 8
-        for _ in range(stage):
+        for _ in range(stage - self.merged):
             rate *= 7 / 8
-        return self.first << stage, rate
+        return self.first << stage - self.merged, rate
 
     def grow(self):
         keys, rate = self.limits(len(self.stages))
@@ -275,7 +279,7 @@ class Scalable:
 
     def write(self):
         stages = b"".join(stage.write() for stage in self.stages)
-        numbers = 2, len(self.stages), self.rate, self.first, self.last, 64 + len(stages), 0
+        numbers = 2, len(self.stages), self.rate, self.first, self.last, 64 + len(stages), self.merged << 32
         header = struct.pack("<8sIIdQQQQ", SCALABLE, *numbers)
         return header + xxh3(header) + stages
 
@@ -283,21 +287,22 @@ class Scalable:
     def read(cls, data, at=0):
         header = check_header(data, at, SCALABLE)
         read = cls.__new__(cls)
-        count, read.rate, read.first, read.last, length, reserved = struct.unpack("<IdQQQQ", header[12:56])
-        check(1 <= count <= 64, "bad stages")
+        count, read.rate, read.first, read.last, length, reserved, read.merged = struct.unpack("<IdQQQII", header[12:56])
+        check(read.merged < 256, "bad merged")
+        check(1 <= count - read.merged <= 64, "bad stages")
         check(is_rate(read.rate), "bad rate")
         check(read.first >= 1, "bad first")
-        check((count > 1) <= read.last <= read.limits(count - 1)[0], "bad last")
+        check((count - read.merged > 1) <= read.last <= read.limits(count - 1)[0], "bad last")
         check(reserved == 0, "bad reserved")
         check(at + length <= len(data), "truncated")
         read.stages, end = [], at + 64
         for number in range(count):
             stage, end = Filter.read(data[:at + length], end)
+            read.stages.append(stage)
             keys, rate = read.limits(number)
             check(stage.layout == "words4", "bad layout")
             check(number == 0 or stage.seed == read.stages[0].seed, "bad seed")
             check(rate_of(keys, stage.block_count, stage.probes) <= rate * (1 + 1e-9), "bad blocks")
-            read.stages.append(stage)
         check(end == at + length, "bad length")
         read.seed, read.key_name = read.stages[0].seed, read.stages[-1].fields.get(3, b"").decode() or None
         return read, end

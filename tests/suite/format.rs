@@ -426,6 +426,10 @@ fn damaged_scalable_files_are_refused_by_both() {
         ("bad last", with_header(&scalable, 32, &[41])),
         ("truncated", with_header(&scalable, 40, &(scalable.len() as u64 + 1).to_le_bytes())),
         ("bad reserved", with_header(&scalable, 48, &[1])),
+        ("bad merged", with_header(&scalable, 53, &[1])),
+        ("bad stages", with_header(&scalable, 52, &[3])),
+        // The first stage takes as many keys as the third, which has room for more.
+        ("bad last", with_header(&scalable, 52, &[2])),
         ("bad blocks", with_header(&scalable, 16, &1e-9f64.to_le_bytes())),
         ("bad seed", [&scalable[..second], &other_seed[second..]].concat()),
         ("the other kind of file", [&scalable[..64], &scalable].concat()),

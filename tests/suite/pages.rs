@@ -32,9 +32,10 @@ current_fpr fill_ratio estimated_keys key_name             | bastrCATRPN |
 kernel populate clear                                      | bastrCATRPN |
 seed hasher                                                | bastrCATR.N | Parquet has no seed
 probes expected_fpr capacity                               | ba...CATRPN | each part of several has its own, and keeps the rate at any number of keys
-union                                                      | ba...CATRPN | two full parts in one would have twice the keys that it keeps its rate with
+union                                                      | bas..CATRPN | two windows have no common order, and a set that threads grow has no moment for it
 intersect block_count                                      | ba......... | of words4 alone: others count their sizes in other units
-fold fold_to shrink_to_fit block_words set_block_words     | b.......... | of words4 with one writer: the bits of a key do not depend on the size, and nobody else sees them move
+shrink_to_fit                                              | b.s........ | others see no bits move, or have layouts that do not fold
+fold fold_to block_words set_block_words                   | b.......... | of words4 with one writer: the bits of a key do not depend on the size, and nobody else sees them move
 save load write_to write_to_slice file_bytes read_from     | bastrCATRPN |
 map                                                        | b.......... | only its blocks are aligned in a file
 keys estimated_fpr stages                                  | ..s........ | only a filter that grows counts its keys

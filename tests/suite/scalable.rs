@@ -1,6 +1,6 @@
 //! `ScalableBloomFilter`: against a set of keys, against stages built by hand, against the model, and as a file.
 
-use bloomline::{BloomFilter, BuildError, Kernel, Key, KeyHasher, ScalableBloomFilter};
+use bloomline::{BloomFilter, BuildError, Kernel, Key, KeyHasher, MergeError, ScalableBloomFilter};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -46,6 +46,108 @@ impl Replay {
         assert!(self.stages.last_mut().unwrap().insert_hash(hash));
         *self.keys.last_mut().unwrap() += 1;
         true
+    }
+}
+
+proptest! {
+    /// Whatever is merged into what, no key is lost, and the rate stays below that which the filter tells.
+    #[test]
+    fn a_union_has_the_keys_of_all(
+        sets in prop::collection::vec((1..200u64, prop::collection::vec(any::<u16>(), 0..400), any::<bool>()), 1..6),
+        more in prop::collection::vec(any::<u16>(), 0..800),
+    ) {
+        let mut all = scalable(50, 1e-12, 3);
+        let mut model = HashSet::new();
+        let mut rates = 1e-12;
+        for (first, keys, shrink) in sets {
+            let mut filter = scalable(first, 1e-12, 3);
+            keys.iter().for_each(|key| _ = filter.insert(key).unwrap());
+            if shrink {
+                filter.shrink_to_fit().unwrap();
+            }
+            all.union(&filter).unwrap();
+            model.extend(keys);
+            rates += 1e-12;
+        }
+        prop_assert!(all.false_positive_rate().unwrap() <= rates);
+        prop_assert!(all.keys() >= model.len() as u64);
+        prop_assert!(model.iter().all(|key| all.contains(key)));
+        // It goes on as a set, and so does a copy that threads share.
+        let shared = bloomline::AtomicScalableBloomFilter::from(all.clone());
+        for key in more {
+            let new = model.insert(key);
+            prop_assert_eq!(all.insert(&key).unwrap(), new);
+            prop_assert_eq!(shared.insert(&key).unwrap(), new);
+        }
+        prop_assert!(all == ScalableBloomFilter::from(shared));
+        let (mut cleared, shared) = (all.clone(), bloomline::AtomicScalableBloomFilter::from(all));
+        let mut shared = shared;
+        shared.clear();
+        cleared.clear();
+        prop_assert_eq!((cleared.keys(), cleared.stages().len()), (0, 1));
+        prop_assert!(cleared == ScalableBloomFilter::from(shared) && cleared == scalable(50, 1e-12, 3));
+    }
+}
+
+#[test]
+fn a_union_keeps_the_rate_that_it_tells() {
+    const KEYS: u64 = 100_000;
+    let mut filter = scalable(1000, 0.01, 1);
+    filter.extend(0..KEYS);
+    let mut other = scalable(30_000, 0.02, 1);
+    other.extend(KEYS..2 * KEYS);
+    filter.union(&other).unwrap();
+    let told = filter.false_positive_rate().unwrap();
+    assert!((0.01..0.03).contains(&told), "{told}");
+    for more in [0, KEYS] {
+        filter.extend(2 * KEYS..2 * KEYS + more);
+        let found = (4 * KEYS..5 * KEYS).filter(|key| filter.contains(key)).count() as f64;
+        // Four standard deviations of what is found at the rate.
+        let most = told * KEYS as f64;
+        assert!(found < most + 4.0 * most.sqrt(), "{found} of {most}");
+        assert!(filter.current_fpr() <= told && filter.estimated_fpr() <= told);
+    }
+}
+
+#[test]
+fn a_union_refuses_what_does_not_fit() {
+    let mut filter = scalable(10, 0.01, 1);
+    assert_eq!(filter.union(&scalable(10, 0.01, 2)), Err(MergeError::Seed));
+    let named = |name: &str| {
+        let builder = ScalableBloomFilter::builder().expected_keys(10).false_positive_rate(0.01).seed(1);
+        builder.key_name(name).build().unwrap()
+    };
+    let (mut urls, mails) = (named("url"), named("mail"));
+    assert!(matches!(urls.union(&mails), Err(MergeError::KeyName { .. })));
+    let mut other = scalable(1, 0.01, 1);
+    other.extend(0..10u64);
+    let before = other.stages().len();
+    let mut refused = None;
+    for _ in 0..100 {
+        refused = refused.or(filter.union(&other).err());
+    }
+    let most = 256;
+    assert!(matches!(refused, Some(MergeError::Stages { stages, most: 256 }) if stages > most));
+    assert!(filter.stages().len() + before > most);
+}
+
+/// The part that is not full takes its size by what is in it, and the filter goes on.
+#[test]
+fn what_is_shrunk_keeps_its_keys_and_its_rate() {
+    for keys in [0, 1, 1000, 160_000, 260_000] {
+        let mut filter = scalable(1 << 18, 0.01, 1);
+        filter.extend(0..keys);
+        let (before, counted) = (filter.memory_bytes(), filter.keys());
+        filter.shrink_to_fit().unwrap();
+        assert!(filter.memory_bytes() <= before && filter.keys() == counted, "{keys}");
+        if (1..2000).contains(&keys) {
+            assert!(filter.memory_bytes() < before / 20, "{keys}: {}", filter.memory_bytes());
+        }
+        assert!((0..keys).all(|key| filter.contains(&key)));
+        filter.extend(keys..4 * keys + 5000);
+        assert!((0..4 * keys + 5000).all(|key| filter.contains(&key)), "{keys}");
+        let told = filter.false_positive_rate().unwrap();
+        assert!(told <= 0.01 * (1.0 + 1e-9) && filter.current_fpr() <= told, "{keys}: {told}");
     }
 }
 
@@ -358,6 +460,29 @@ mod files {
         let checksum = XxHash3_64::oneshot(&bytes[start..start + 56]);
         bytes[start + 56..start + 64].copy_from_slice(&checksum.to_le_bytes());
         bytes
+    }
+
+    #[test]
+    fn what_was_merged_or_shrunk_is_saved() {
+        let mut merged = filled(10, 0.01, 7, 200);
+        merged.union(&filled(3, 0.001, 7, 40)).unwrap();
+        let mut shrunk = filled(1000, 0.01, 7, 9000);
+        shrunk.shrink_to_fit().unwrap();
+        for filter in [merged, shrunk] {
+            let bytes = bytes_of(&filter);
+            let mut loaded = ScalableBloomFilter::read_from(&bytes[..]).unwrap();
+            assert!(loaded == filter);
+            let told = |filter: &ScalableBloomFilter| (filter.keys(), filter.false_positive_rate());
+            assert_eq!(told(&loaded), told(&filter));
+            for key in 0..20_000u64 {
+                loaded.insert(&key).unwrap();
+            }
+            assert!((0..20_000u64).all(|key| loaded.contains(&key)));
+            // A stage that is merged has to tell what it is for.
+            let fields = bytes.windows(4).position(|bytes| bytes == [1, 0, 8, 0]).unwrap();
+            let silent = [&bytes[..fields], &[9, 0, 8, 0], &bytes[fields + 4..]].concat();
+            assert!(ScalableBloomFilter::read_from(&silent[..]).is_err());
+        }
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn save(options: &BuildOptions, work: &Work) -> Result<(), Error> {
     let plan = &mut locked(&work.tally).plan;
     *plan = plan.or(set.plan());
     if !options.append && !options.no_shrink {
-        set.shrink();
+        set.shrink()?;
     }
     set.save(&options.output)
 }

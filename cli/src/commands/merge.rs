@@ -7,8 +7,8 @@ use crate::messages::warn;
 use crate::options::MergeOptions;
 use crate::seen::KeySet;
 use crate::seen::local::Local;
+use bloomline::ScalableBloomFilter;
 use std::mem;
-use std::path::PathBuf;
 
 /// Runs the command.
 pub fn run(options: &MergeOptions) -> Result<u8, Error> {
@@ -17,25 +17,37 @@ pub fn run(options: &MergeOptions) -> Result<u8, Error> {
     files::check_target(&options.output, &origins)?;
     let _lock = Lock::of(&options.output, options.wait)?;
 
-    let load =
-        |path: &PathBuf| Local::load(path)?.into_fixed().ok_or_else(|| Error::MergeScalable { filter: path.clone() });
-    let mut merged = load(first)?;
+    let mut merged = Local::load(first)?;
     for path in others {
-        let mut filter = load(path)?;
-        let (ours, theirs) = (merged.key_name(), filter.key_name());
-        if ours.is_empty() && !theirs.is_empty() {
-            // The name stays.
-            mem::swap(&mut merged, &mut filter);
-        } else if ours != theirs && !theirs.is_empty() {
+        let mut other = Local::load(path)?;
+        let (ours, theirs) = (merged.key_name(), other.key_name());
+        if ours != theirs && !ours.is_empty() && !theirs.is_empty() {
             let (ours, theirs) = (ours.to_owned(), theirs.to_owned());
             return Err(Error::MergeKeys { into: first.clone(), filter: path.clone(), ours, theirs });
         }
-        let differ = |source| Error::Merge { into: first.clone(), filter: path.clone(), source };
-        merged.union(&filter).map_err(differ)?;
+        if ours.is_empty() && !theirs.is_empty() {
+            // The name stays.
+            mem::swap(&mut merged, &mut other);
+        }
+        let united =
+            merged.union(&other).ok_or_else(|| Error::MergeKinds { into: first.clone(), filter: path.clone() })?;
+        united.map_err(|source| Error::Merge { into: first.clone(), filter: path.clone(), source })?;
     }
-    let merged = KeySet::Local(merged.into());
-    if let Some(excess) = merged.made_for().and_then(|(keys, _)| merged.excess(keys)) {
-        warn(&format!("{excess}; build the filters with -n for the keys of all, and with --no-shrink"));
+    let grown = merged.growing().and_then(ScalableBloomFilter::false_positive_rate);
+    let merged = KeySet::Local(merged);
+    match (options.fpr, grown) {
+        // What the files promise, for they go on growing.
+        (Some(asked), Some(rate)) if rate > asked => return Err(Error::MergeRate { rate, asked }),
+        (Some(asked), None) if merged.current_fpr() > asked => {
+            return Err(Error::MergeRate { rate: merged.current_fpr(), asked });
+        }
+        (None, Some(rate)) if !others.is_empty() => return Err(Error::MergeGrown { rate }),
+        (None, None) => {
+            if let Some(excess) = merged.made_for().and_then(|(keys, _)| merged.excess(keys)) {
+                warn(&format!("{excess}; build the filters with -n for the keys of all, and with --no-shrink"));
+            }
+        }
+        _ => {}
     }
     merged.save(&options.output)?;
     Ok(SUCCESS)

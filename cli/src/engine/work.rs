@@ -584,7 +584,7 @@ impl Work {
                 let set = &mut self.seen.write().set;
                 set.settle()?;
                 if *shrink {
-                    set.shrink();
+                    set.shrink()?;
                 }
             }
             let seen = self.seen.look();

@@ -58,7 +58,7 @@ pub struct RunOptions {
 
     /// At the end, save the state in the smallest size that keeps its rate.
     ///
-    /// It then has little room for more. A state that grows stays as it is, so fix its size with --when-full warn or stop.
+    /// It then has little room for more. A state that grows goes on from a small filter, and a query visits one more.
     #[arg(long, requires = "state", help_heading = "Remembering")]
     pub shrink: bool,
 

@@ -171,8 +171,11 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "merge",
-        short: &["output", "wait"],
-        examples: &["bloomline merge monday.bloom tuesday.bloom -o both.bloom"],
+        short: &["output", "fpr", "wait"],
+        examples: &[
+            "bloomline merge monday.bloom tuesday.bloom -o both.bloom",
+            "bloomline merge -p 3e-6 monday.state tuesday.state -o both.state    # each has 1e-6",
+        ],
     },
     Help {
         command: "plan",

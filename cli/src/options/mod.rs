@@ -140,9 +140,10 @@ pub enum Command {
     Info(InfoOptions),
     /// Merge filters into one that holds the keys of all.
     ///
-    /// The filters must have the same key options, probes and seed. One size may be 2, 4, 8 or another power of 2 times the other, and
-    /// the result has the smallest size. So build each filter with the same -p and --seed, with -n for the keys of all filters, and
-    /// with --no-shrink.
+    /// The filters must have the same key options and seed. States that grew may have any sizes, and their rates add up: give the rate
+    /// of the result with -p. Filters of a fixed size must have the same probes too. One size may be 2, 4, 8 or another power of 2
+    /// times the other, and the result has the smallest size. So build each such filter with the same -p and --seed, with -n for the
+    /// keys of all filters, and with --no-shrink.
     #[command(after_long_help = CODES)]
     Merge(MergeOptions),
     /// Compute the memory, the number of probes and the rates of a filter before it is built.

@@ -127,6 +127,13 @@ pub struct MergeOptions {
     #[arg(short, long, value_name = "FILTER")]
     pub output: PathBuf,
 
+    /// Rate that the merged filter may have.
+    ///
+    /// A filter that grew keeps the rates of all its parts, so two of 1 % make one of nearly 2 %. Where the result has a higher
+    /// rate than this, nothing is written, and an error tells the rate.
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = rate, allow_negative_numbers = true)]
+    pub fpr: Option<f64>,
+
     /// Wait while another run writes to the filter
     #[arg(long)]
     pub wait: bool,

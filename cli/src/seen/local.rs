@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::seen::spool::Spool;
-use bloomline::{BloomFilter, BuildError, FileErrorKind, KeyHasher, Plan, ScalableBloomFilter};
+use bloomline::{BloomFilter, BuildError, FileErrorKind, KeyHasher, MergeError, Plan, ScalableBloomFilter};
 use std::path::Path;
 
 /// The second filter takes this part of the first one's keys: an estimate that is a little too low costs little memory.
@@ -97,9 +97,18 @@ impl Local {
         .map_err(|error| Error::Save { error })
     }
 
-    /// The filter of a fixed size.
-    pub fn into_fixed(self) -> Option<BloomFilter> {
-        self.first.filter(|first| first.estimate.is_none()).map(|first| first.filter)
+    /// Takes the keys of another set, unless one of them grows and the other does not.
+    pub fn union(&mut self, other: &Self) -> Option<Result<(), MergeError>> {
+        if let (Some(ours), Some(theirs)) = (&mut self.first, other.fixed()) {
+            return Some(ours.filter.union(theirs));
+        }
+        self.more.as_mut().zip(other.growing()).map(|(ours, theirs)| ours.union(theirs))
+    }
+
+    /// The name of the keys; empty if there is none.
+    pub fn key_name(&self) -> &str {
+        // That of the last filter is that of the whole.
+        self.stages().last().map_or("", BloomFilter::key_name)
     }
 
     /// The filter, if its size is fixed.
@@ -130,18 +139,21 @@ impl Local {
         let builder = ScalableBloomFilter::builder()
             .expected_keys(LEAST)
             .false_positive_rate(begun.false_positive_rate().expect("it is made for a rate"));
-        let key_name = begun.stages()[0].key_name();
+        let key_name = begun.key_name();
         let mut settled: ScalableBloomFilter = builder.seed(begun.hasher().seed()).key_name(key_name).build()?;
         settled.insert_hashes(&few, &mut vec![false; few.len()])?;
         self.more = Some(settled);
         Ok(())
     }
 
-    /// Puts a filter of a fixed size into the smallest size that keeps the rate it is made for.
-    pub fn shrink(&mut self) {
-        if let Some(First { filter, estimate: None }) = &mut self.first {
-            filter.shrink_to_fit();
+    /// Puts it into the smallest size that keeps the rate it is made for.
+    pub fn shrink(&mut self) -> Result<(), BuildError> {
+        match (&mut self.first, &mut self.more) {
+            (Some(First { filter, estimate: None }), _) => filter.shrink_to_fit(),
+            (None, Some(filter)) => filter.shrink_to_fit()?,
+            _ => {}
         }
+        Ok(())
     }
 
     /// Inserts hashes in order; `new[i]` is `true` if hash i was new. Returns how many were.

@@ -89,7 +89,7 @@ impl KeySet {
 
     /// The name of the keys; empty if there is none.
     pub fn key_name(&self) -> &str {
-        self.stages().next().map_or("", BloomFilter::key_name)
+        self.local().map_or("", Local::key_name)
     }
 
     /// The size and the rates to expect, unless the set grows.
@@ -170,10 +170,11 @@ impl KeySet {
         }
     }
 
-    /// Puts a filter of a fixed size into the smallest size that keeps the rate it is made for.
-    pub fn shrink(&mut self) {
-        if let Self::Local(set) = self {
-            set.shrink();
+    /// Puts it into the smallest size that keeps the rate it is made for.
+    pub fn shrink(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Local(set) => Ok(set.shrink()?),
+            Self::Shared(_) => Ok(()),
         }
     }
 

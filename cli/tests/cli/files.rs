@@ -293,7 +293,9 @@ fn merge_refuses_filters_that_differ() {
     tells(&bench.refused("merge f missing -o merged"), &["\"missing\"", "No such file"]);
     tells(&bench.refused("merge f a -o merged"), &["\"a\"", "not a bloomline file"]);
     assert_eq!(bench.clean("dedup --total --when-full grow --state scalable a"), "1\n");
-    tells(&bench.refused("merge f scalable -o merged"), &["\"scalable\"", "fixed size", "--when-full warn"]);
+    for both in ["f scalable", "scalable f"] {
+        tells(&bench.refused(&format!("merge {both} -o merged")), &["\"scalable\"", "\"f\"", "fixed size", "one kind"]);
+    }
     tells(&bench.refused("merge -o merged"), &["required", "FILTER"]);
     assert!(!bench.path("merged").exists());
     let before = bench.read("f");

@@ -177,3 +177,34 @@ fn merge_warns_of_a_result_that_is_too_full() {
         }
     }
 }
+
+/// States grow, and are merged at the rate of both.
+#[test]
+fn states_are_merged_and_shrunk() {
+    let bench =
+        Bench::new(&[("a", &numbers(0..30_000)), ("b", &numbers(20_000..60_000)), ("c", &numbers(60_000..60_100))]);
+    bench.clean("dedup -n 1000 -p 0.001 -s mon --total a");
+    bench.clean("dedup -n 20000 -p 0.001 -s tue --total b");
+    let message = bench.refused("merge mon tue -o both");
+    tells(&message, &["a false-positive rate of 0.00", "give -p 0.00"]);
+    let advice = message.split("give -p ").nth(1).unwrap().split(' ').next().unwrap();
+    tells(&bench.refused("merge -p 0.001 mon tue -o both"), &["-p asks for 0.001", "a false-positive rate of 0.00"]);
+    assert!(!bench.path("both").exists());
+    bench.clean(&format!("merge -p {advice} mon tue -o both"));
+    assert_eq!(bench.clean("check --total -s both a b"), "a:30000\nb:40000\n");
+    let info = bench.json("info --json both");
+    let told = info["max_fpr"].as_f64().unwrap();
+    assert!(told > 0.001 && told <= advice.parse().unwrap() && info["fpr"].as_f64().unwrap() <= told, "{info}");
+    // The next run goes on with it.
+    assert_eq!(text(&clean(bench.run("dedup -s both c"))).lines().count(), 100);
+    assert_eq!(bench.clean("check --total -s both a b c"), "a:30000\nb:40000\nc:100\n");
+
+    // A state for far more lines than came.
+    bench.clean("dedup -n 1000000 -p 0.001 -s large --total a");
+    let before = bench.read("large").len();
+    bench.clean("dedup -s large --shrink --total a");
+    assert!(bench.read("large").len() < before / 10, "{} of {before}", bench.read("large").len());
+    assert_eq!(bench.clean("check --total -s large a"), "30000\n");
+    assert_eq!(bench.clean("dedup -s large --total b"), "30000\n");
+    assert_eq!(bench.clean("check --total -s large a b"), "a:30000\nb:40000\n");
+}
