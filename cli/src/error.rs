@@ -1,6 +1,5 @@
 //! Why the command fails, or stops. Every message fits one line and names the input or output concerned.
 
-use crate::figures::readable;
 use crate::key::Fault;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
@@ -34,7 +33,7 @@ errors! {
     StdinTwice => "standard input cannot be an input and the list of --files-from at once; name another file for one of them";
     OldAndNew => "standard input cannot be read for OLD and for NEW at once; name a file for one of them, such as `OLD -- NEW`";
     ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; make lines of it, plain or compressed by gzip, zstd, xz, bzip2 or lz4, or give --binary to take its bytes for lines";
-    TarInput => "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by `tar -xOf FILE |`";
+    TarInput => "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by `tar -xOf FILE |`, or give --binary to take its bytes for lines";
     Padding => "after the zeros that end a gzip file comes something else";
     LongLine { bytes: usize } => "the next line has more than {bytes} bytes, and memory for more cannot be had";
     Estimate { input: String, source: io::Error } => "cannot estimate how many lines {input} has: {source}; choose with --on-error how to go on, or give the number of distinct lines with -n";
@@ -44,7 +43,7 @@ errors! {
     Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
 
-    NeverFull { max_fpr: f64 } => "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out --max-fpr, or choose --when-full warn or stop";
+    NeverFull { max_fpr: f64 } => "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out --max-fpr, or fix the size by --when-full warn, and by -n for a pipe";
     MaxFprBelow { max_fpr: f64, fpr: f64 } => "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before the lines are in that it is made for; give -p {max_fpr} or a lower rate";
     PlanOfTwo => "plan needs two of -n KEYS, -p RATE and --memory SIZE and computes the third; --table needs none of them";
     Build { error: BuildError } => "{error}";
@@ -60,8 +59,8 @@ errors! {
     Merge { into: PathBuf, filter: PathBuf, source: MergeError } => "cannot merge {filter:?} into {into:?}: {source}";
     MergeKeys { into: PathBuf, filter: PathBuf, ours: String, theirs: String } => "cannot merge {filter:?} into {into:?}: their keys are \"{theirs}\" and \"{ours}\"; merge only filters that were made with the same key options";
     MergeKinds { into: PathBuf, filter: PathBuf } => "cannot merge {filter:?} into {into:?}: one of them grows, and the other has a fixed size; merge filters of one kind";
-    MergeRate { rate: f64, asked: f64 } => "the merged filter has a false-positive rate of {}, and -p asks for {asked} at most; merge fewer filters, or give a higher -p", readable(*rate);
-    MergeGrown { rate: f64 } => "the merged filter has a false-positive rate of {}, for filters that grew keep the rates of all; give -p {} to accept that", readable(*rate), readable(rate * 1.005);
+    MergeRate { rate: f64, asked: f64 } => "the merged filter has a false-positive rate of {rate:.2e}, and -p asks for {asked} at most; merge fewer filters, or give a higher -p";
+    MergeGrown { rate: f64 } => "the merged filter has a false-positive rate of {rate:.2e}, for filters that grew keep the rates of all; give -p {:.2e} to accept that", rate * 1.005;
 
     Overwrite { input: String, output: String } => "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file, or leave this one out of a directory with --glob '!NAME'";
     Locked { file: String } => "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";

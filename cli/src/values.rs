@@ -53,7 +53,7 @@ pub fn fields(text: &str) -> Result<RangeInclusive<usize>, &'static str> {
     match (first.parse::<u32>(), last.parse::<u32>()) {
         (Ok(first), Ok(last)) if 1 <= first && first <= last => Ok(first as usize..=last as usize),
         _ => Err(
-            "give the number of a field, from 1 on, or the first and the last of several, such as 2-4; the file of a filter is given with -s",
+            "give the number of a field, from 1 on, or the first and the last of several, such as 2-4; a filter's file is given with -s, --state",
         ),
     }
 }

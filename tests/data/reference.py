@@ -151,7 +151,7 @@ def main():
     if options.dupes:
         with open(options.dupes, "wb") as file:
             file.write(b"".join(line + end for line in dropped))
-    if options.count:
+    if options.total:
         print(len(printed))
     else:
         sys.stdout.buffer.write(b"".join(line + end for line in printed))

@@ -274,6 +274,34 @@ fn a_filter_folds_there_to_the_same_bytes() {
 }
 
 #[test]
+fn scalable_filters_that_were_merged_are_the_same_there() {
+    let filled = |first: u64, keys: &[Vec<u8>]| {
+        let builder = ScalableBloomFilter::builder().expected_keys(first).false_positive_rate(0.01).seed(5);
+        let mut filter = builder.build().unwrap();
+        keys.iter().for_each(|key| _ = filter.insert(&key[..]).unwrap());
+        filter
+    };
+    let (after, asked) = (keys(90..300), keys(0..700));
+    let mut merged = filled(10, &keys(0..70));
+    merged.union(&filled(3, &keys(50..90))).unwrap();
+    let mut shrunk = filled(100_000, &keys(0..90));
+    shrunk.shrink_to_fit().unwrap();
+    for mut filter in [merged, shrunk] {
+        let bytes = bytes_of!(filter);
+        after.iter().for_each(|key| _ = filter.insert(&key[..]).unwrap());
+        let contains: Vec<bool> = asked.iter().map(|key| filter.contains(&key[..])).collect();
+        let jobs = [
+            json!({ "read": hex(&bytes) }),
+            json!({ "read": hex(&bytes), "insert": hex_of_all(&after), "contains": hex_of_all(&asked) }),
+        ];
+        let Some(replies) = ask(&jobs) else { return };
+        assert!(file(&replies[0]) == bytes);
+        assert!(file(&replies[1]) == bytes_of!(filter));
+        assert_eq!(replies[1]["contains"], json!(contains));
+    }
+}
+
+#[test]
 fn scalable_filters_are_the_same_there() {
     for (first, rate, seed, count) in [(1, 0.5, 0, 0), (1, 0.01, 1, 100), (10, 0.01, 2, 70), (100, 1e-6, 3, 500)] {
         let builder = ScalableBloomFilter::builder().expected_keys(first).false_positive_rate(rate).seed(seed);

@@ -13,8 +13,13 @@ use std::time::Duration;
 /// Several pieces of each of these, and more than two threads have under way of most.
 const LINES: u32 = 250_000;
 
-const QUICK: [(&str, &str, &str); 4] =
-    [("gzip:1", "o.gz", "gzip"), ("zstd:1", "o.zst", "zstd"), ("xz:0", "o.xz", "xz"), ("bzip2:1", "o.bz2", "bzip2")];
+const QUICK: [(&str, &str, &str); 5] = [
+    ("gzip:1", "o.gz", "gzip"),
+    ("zstd:1", "o.zst", "zstd"),
+    ("xz:0", "o.xz", "xz"),
+    ("bzip2:1", "o.bz2", "bzip2"),
+    ("lz4", "o.lz4", "lz4"),
+];
 
 /// What the coding's own program reads, if it is here.
 #[track_caller]
@@ -62,7 +67,7 @@ fn an_empty_output_has_a_member() {
     for (kind, name, program) in QUICK {
         for options in ["-j 1", "-j 2", "--total --dupes d"] {
             let output = clean(bench.run(&format!("dedup {options} --compress {kind} empty")));
-            let expected = if options.contains("count") { &b"0\n"[..] } else { b"" };
+            let expected = if options.contains("total") { &b"0\n"[..] } else { b"" };
             assert!(!output.is_empty() && decode(name, &output).0 == expected, "{kind} {options}");
             assert!(read_by(program, &output).is_none_or(|read| read == expected), "{kind} {options}");
         }
@@ -227,7 +232,7 @@ fn an_option_tells_the_kind_and_the_level() {
     // The same as the name tells.
     bench.clean("dedup -n 20000 -p 1e-9 -o o.gz in");
     let named = bench.read("o.gz");
-    bench.clean("dedup -n 20000 -p 1e-9 --compress gz:6 -o o.gz in");
+    bench.clean("dedup -n 20000 -p 1e-9 --compress gzip:6 -o o.gz in");
     assert!(bench.read("o.gz") == named);
     bench.clean("dedup -n 20000 -p 1e-9 --compress zstd -o any.txt in");
     assert!(unzstd(&bench.read("any.txt")) == lines.as_bytes());
@@ -237,7 +242,7 @@ fn an_option_tells_the_kind_and_the_level() {
 fn what_cannot_be_is_refused() {
     let bench = Bench::new(&[("a", b"a\n"), ("there.gz", b"what was there")]);
     for (value, parts) in [
-        ("zip", &["not a kind of compression", "gzip, zstd, xz, bzip2 or none"][..]),
+        ("zip", &["not a kind of compression", "gzip, zstd, xz, bzip2, lz4 or none"][..]),
         ("", &["not a kind of compression"]),
         ("GZIP", &["not a kind of compression"]),
         ("gzip:0", &["gzip has levels from 1 to 9"]),
@@ -263,9 +268,9 @@ fn what_cannot_be_is_refused() {
         tells(&message, parts);
     }
     for (options, parts) in [
-        ("--compress zstd -o there.gz", ["\"there.gz\"", "--compress zst:3", ".gz file"]),
+        ("--compress zstd -o there.gz", ["\"there.gz\"", "--compress zstd:3", ".gz file"]),
         ("--compress none -o there.gz", ["\"there.gz\"", "--compress none", ".gz file"]),
-        ("--compress gzip -o new --dupes new.BZ2", ["\"new.BZ2\"", "--compress gz:6", ".bz2 file"]),
+        ("--compress gzip -o new --dupes new.BZ2", ["\"new.BZ2\"", "--compress gzip:6", ".bz2 file"]),
         ("--compress gzip -o new.zip", ["\"new.zip\"", "format of .zip", "not supported"]),
         ("--compress gzip -o /dev/ptmx", ["\"/dev/ptmx\"", "it is a terminal", "leave out --compress"]),
     ] {

@@ -8,6 +8,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use liblzma::read::XzDecoder;
 use liblzma::write::XzEncoder;
+use lz4_flex::frame::FrameDecoder;
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
 
@@ -88,6 +89,15 @@ pub fn decode(name: &str, bytes: &[u8]) -> (Vec<u8>, io::Result<usize>) {
         Some((_, "zst")) => zstd::Decoder::new(bytes).unwrap().read_to_end(&mut contents),
         Some((_, "xz")) => XzDecoder::new_multi_decoder(bytes).read_to_end(&mut contents),
         Some((_, "bz2")) => MultiBzDecoder::new(bytes).read_to_end(&mut contents),
+        Some((_, "lz4")) => {
+            let mut frames = FrameDecoder::new(bytes);
+            // One frame at a time.
+            let mut end = frames.read_to_end(&mut contents);
+            while end.is_ok() && !frames.get_ref().is_empty() {
+                end = frames.read_to_end(&mut contents);
+            }
+            end
+        }
         _ => (&mut &*bytes).read_to_end(&mut contents),
     };
     (contents, end)

@@ -55,7 +55,7 @@ fn check_prints_the_lines_of_the_model() {
     let found = found.join("\n") + "\n";
     for options in ["-j 1", "-j 8 --chunk-size 1000", "--chunk-size 1"] {
         assert!(bench.clean(&format!("check {options} -s known.bloom asked")) == found, "{options}");
-        assert!(bench.clean(&format!("check {options} -vf known.bloom asked")) == missing, "{options}");
+        assert!(bench.clean(&format!("check {options} -vs known.bloom asked")) == missing, "{options}");
     }
 }
 
@@ -128,7 +128,7 @@ fn one_file_that_cannot_be_read_stops_no_other() {
     fs::create_dir(bench.path("empty")).unwrap();
     for (bad, why) in [("missing", "No such file"), ("empty", "no file is found"), ("zip", "format of zip")] {
         for (options, expected) in
-            [("-j2", "x\ny\n"), ("-j 1 --chunk-size 1", "x\ny\n"), ("-c", "a:1\nb:1\n"), ("-v", "n\n")]
+            [("-j2", "x\ny\n"), ("-j 1 --chunk-size 1", "x\ny\n"), ("--total", "a:1\nb:1\n"), ("-v", "n\n")]
         {
             let output = bench.run(&format!("check -s f {options} a {bad} b"));
             assert_eq!(text(&output.stdout), expected);

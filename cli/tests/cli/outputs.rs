@@ -67,6 +67,7 @@ fn outputs_of_every_coding_are_read_again() {
         ("o.bz2", "d.xz", b"BZh9"),
         ("o.GZ", "d.Zst", b"\x1F\x8B"),
         ("o.zstd", "d.gzip", b"\x28\xB5\x2F\xFD"),
+        ("o.LZ4", "d.lz4", b"\x04\x22\x4D\x18"),
     ] {
         assert_eq!(bench.clean(&format!("dedup -o {name} --dupes {dupes} a")), "");
         assert!(bench.read(name).starts_with(magic) && bench.read(name).len() < first.len() / 2, "{name}");
@@ -81,7 +82,7 @@ fn outputs_of_every_coding_are_read_again() {
 #[test]
 fn names_of_other_codings_are_refused() {
     let bench = Bench::new(&[("a", b"a\n"), ("there.zip", b"what was there")]);
-    for name in ["o.zip", "o.lz4", "o.tgz", "o.txz", "o.LZMA", "o.Z", "o.7z", "o.br", "there.zip"] {
+    for name in ["o.zip", "o.lz", "o.tgz", "o.txz", "o.LZMA", "o.Z", "o.7z", "o.br", "there.zip"] {
         let ending = name.rsplit_once('.').unwrap().1.to_lowercase();
         let parts = [&format!("cannot write to \"{name}\""), &*format!("format of .{ending} is not supported"), ".bz2"];
         tells(&bench.refused(&format!("dedup -o {name} a")), &parts);

@@ -150,7 +150,14 @@ fn merge_takes_sizes_that_fold_to_each_other() {
         &["\"c.bloom\" into \"d.bloom\"", "size: 60 and 396 blocks"],
     );
     assert!(!bench.path("other").exists());
-    assert!(bench.clean("merge --help").contains("the result has the smallest size"));
+    assert!(
+        bench
+            .clean("merge --help")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains("the result has the smallest size")
+    );
 }
 
 #[test]
@@ -186,9 +193,9 @@ fn states_are_merged_and_shrunk() {
     bench.clean("dedup -n 1000 -p 0.001 -s mon --total a");
     bench.clean("dedup -n 20000 -p 0.001 -s tue --total b");
     let message = bench.refused("merge mon tue -o both");
-    tells(&message, &["a false-positive rate of 0.00", "give -p 0.00"]);
+    tells(&message, &["a false-positive rate of 1.", "e-3, for", "give -p 1."]);
     let advice = message.split("give -p ").nth(1).unwrap().split(' ').next().unwrap();
-    tells(&bench.refused("merge -p 0.001 mon tue -o both"), &["-p asks for 0.001", "a false-positive rate of 0.00"]);
+    tells(&bench.refused("merge -p 0.001 mon tue -o both"), &["-p asks for 0.001", "a false-positive rate of 1."]);
     assert!(!bench.path("both").exists());
     bench.clean(&format!("merge -p {advice} mon tue -o both"));
     assert_eq!(bench.clean("check --total -s both a b"), "a:30000\nb:40000\n");
@@ -205,6 +212,8 @@ fn states_are_merged_and_shrunk() {
     bench.clean("dedup -s large --shrink --total a");
     assert!(bench.read("large").len() < before / 10, "{} of {before}", bench.read("large").len());
     assert_eq!(bench.clean("check --total -s large a"), "30000\n");
-    assert_eq!(bench.clean("dedup -s large --total b"), "30000\n");
+    // Of the 30,000 new lines it takes one in a thousand for seen.
+    let new: u32 = bench.clean("dedup -s large --total b").trim().parse().unwrap();
+    assert!((29_900..=30_000).contains(&new), "{new}");
     assert_eq!(bench.clean("check --total -s large a b"), "a:30000\nb:40000\n");
 }

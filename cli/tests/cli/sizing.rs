@@ -46,7 +46,7 @@ fn plan(bench: &Bench, options: &str) -> Value {
 fn memory_is_used_at_the_best_rate() {
     // A file of less than a mebibyte: its lines are counted and not estimated.
     let bench = Bench::new(&[("a", &numbers(0..30_000))]);
-    let output = bench.run("dedup --memory 64K --stats=json a");
+    let output = bench.run("dedup --memory 64K --when-full warn --stats=json a");
     assert_eq!(output.status.code(), Some(0));
     let figures = stats(&output);
     let planned = plan(&bench, "-n 30000 --memory 64K")["rates"][1]["fpr"].as_f64().unwrap();
@@ -69,9 +69,17 @@ fn memory_is_used_at_the_best_rate() {
     assert_eq!((output.status.code(), count(&output.stdout)), (Some(2), room));
 
     assert_eq!(clean(bench.run("dedup -q --memory 1M -p 1e-6 a")), numbers(0..30_000));
+    // What comes after it takes more memory, and the rate stays.
+    let output = bench.run("dedup --memory 32K -p 0.01 --stats=json a");
+    tells(
+        &text(&output.stderr),
+        &["a filter of 32.00 KiB: up to ", "at a false-positive rate of 0.0100; more take more memory"],
+    );
+    let figures = stats(&output);
+    assert!(number(&figures, "memory_bytes") > 32768.0 && number(&figures, "fpr") <= 0.01, "{figures}");
+    assert!(count(&output.stdout) > 29_700);
     for (line, parts) in [
         ("dedup --memory 64K -n 5 a", &["--memory", "cannot be used with", "--expected-keys"][..]),
-        ("dedup --memory 64K --when-full grow a", &["--memory", "grow", "--when-full"]),
         ("dedup --memory 63 a", &["--memory", "'63'", "from 64 to"]),
     ] {
         tells(&bench.refused(line), parts);

@@ -70,7 +70,6 @@ fn a_state_of_another_filter_is_refused_before_any_output() {
         ("sized", "--when-full grow --seed 3", &["fixed", "cannot grow"]),
         ("growing", "--seed 0", &["seed is 3", " 0"]),
         ("growing", "-n 1000 --when-full warn", &["grows", "never full"]),
-        ("growing", "--memory 1M --seed 3", &["grows", "--memory"]),
         ("growing", "--when-full stop --seed 3", &["grows", "never full"]),
         ("growing", "--when-full warn --seed 3", &["grows", "never full"]),
         ("growing", "-p 0.001 --seed 3", &["rate of 0.01"]),
