@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Times `bloomline dedup`: beside other tools that remove repeated lines, and on eight compressed shards. Whole commands read from
-# the page cache and write to memory. They take turns, so that a noisy machine is noisy for all; medians are printed.
+# Times `bloomline dedup`: beside other tools that remove repeated lines, and on eight compressed shards; and `bloomline not-in` beside
+# others that tell what one file has and another has not. Whole commands read from the page cache and write to memory. They take turns,
+# so that a noisy machine is noisy for all; medians are printed.
 #
 #   tests/data/make-large.sh /tmp/large
 #   apt-get install time gawk                   # GNU time measures; Debian's own awk is another one
-#   cargo install xuniq huniq ripuniq runiq     # those of them that are there take part
+#   cargo install xuniq huniq ripuniq runiq     # those of them that are there take part; rling and DuckDB's program, too
 #   benches/dedup.sh /tmp/large/paths.txt
 set -euo pipefail
 
@@ -27,8 +28,8 @@ turns() {
         for ((i = 1; i <= $#; i++)); do
             tool=${!i%% *}
             command -v "$tool" >"/dev/null" || continue
-            # awk takes half a minute: once is enough.
-            if [[ $tool == awk && $round -gt 1 ]]; then continue; fi
+            # These take half a minute: once is enough.
+            if [[ $tool =~ ^(awk|grep)$ && $round -gt 1 ]]; then continue; fi
             rm -rf out
             if [[ ${!i} == *out/* ]]; then mkdir out; fi
             bash -c "exec /usr/bin/time -f '%e %U %S %M' -o time ${!i}" <"$input" >output
@@ -66,3 +67,19 @@ turns bytes "recode gz out/ shard.*.gz" "recode zst out/ shard.*.gz" \
     "bloomline dedup -p 0.01 -j 2 --compress zstd -o out shard.*.gz" \
     "bloomline dedup -p 0.01 --in-order --output-dir out shard.*.gz" \
     "bloomline dedup -p 0.01 -o out shard.??" "bloomline dedup -p 0.01 --output-dir out shard.??"
+
+# Each has six tenths of the lines, and both have a fifth of them.
+rm -rf output out shard.*
+awk 'NR % 10 < 6' "$input" >old
+awk 'NR % 10 >= 4' "$input" >new
+cat >anti-join.sql <<'SQL'
+set threads = 2;
+set preserve_insertion_order = false;
+create macro lines(name) as table select line from read_csv(name, columns = {'line': 'VARCHAR'}, delim = '\x01', quote = '',
+    escape = '', header = false, auto_detect = false);
+copy (from lines('new') anti join lines('old') using (line)) to 'out' (header false, quote '', delimiter '\x01');
+SQL
+echo
+turns lines "bloomline not-in old -- new" "bloomline not-in -j 1 old -- new" "bloomline not-in --exact old -- new" \
+    "rling -n -t 2 new out old" "duckdb -f anti-join.sql" \
+    "sh -c 'sort --parallel=2 old >a && sort --parallel=2 new >b && comm -13 a b'" "grep -vFxf old new"

@@ -46,8 +46,8 @@ pub struct SetOptions {
 
     /// Make no mistake: check by 128-bit hashes of OLD.
     ///
-    /// What the filter has is looked up among them. They are kept in temporary files, with 16 bytes for each distinct line of OLD. A line that is in OLD takes about three times as
-    /// long to find.
+    /// What the filter has is looked up among them. They are kept in temporary files, with 16 bytes for each distinct line of OLD, and
+    /// the command takes about five times as long.
     #[arg(long)]
     pub exact: bool,
 
