@@ -41,6 +41,7 @@ errors! {
     Again { source: io::Error } => "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines with -n";
     Outgrown => "cannot save the filter: the inputs have more lines than was estimated, and no file has several filters of an estimate; give the number of distinct lines with -n";
     Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
+    Header { fault: Fault } => "{fault}";
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
 
     NeverFull { max_fpr: f64 } => "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out --max-fpr, or fix the size by --when-full warn, and by -n for a pipe";

@@ -27,6 +27,7 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
     figures.both("unique", counts.unique, "unique", counts.unique);
     figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
     figures.unless_zero("without a key", "without_key", counts.faults);
+    figures.unless_zero("blank", "blank", counts.blank);
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
     if let Some(exact) = &seen.exact {
         let rescued = counts.rescued();
@@ -82,13 +83,14 @@ pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, kept: u64
     figures.both("lines of NEW", counts.lines, "new_lines", counts.lines);
     figures.both("selected", counts.unique, "selected", counts.unique);
     figures.unless_zero("without a key", "without_key", old.faults + counts.faults);
+    figures.unless_zero("blank", "blank", old.blank + counts.blank);
     figures.unless_zero("inputs left out", "inputs_left_out", old.left_out + counts.left_out);
     if let Some(exact) = &seen.exact {
         figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
     } else {
         // Of the lines that are not in OLD, these are what the rate leaves.
         let selected = counts.unique - kept;
-        let absent = if wanted { counts.lines - counts.faults - selected } else { selected } as f64;
+        let absent = if wanted { counts.dropped() + kept } else { selected } as f64;
         let rate = seen.set.current_fpr();
         let wrong = absent * rate / (1.0 - rate);
         let label = if wanted { "wrongly selected" } else { "wrongly left out" };
@@ -103,6 +105,7 @@ pub fn of_build(set: &KeySet, tally: &Tally, file: &Path, elapsed: Duration) -> 
     let mut figures = Figures::default();
     figures.both("lines read", tally.counts.lines, "lines", tally.counts.lines);
     figures.both("new", tally.counts.inserted, "new", tally.counts.inserted);
+    figures.unless_zero("blank", "blank", tally.counts.blank);
     figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
     figures.unless_zero("inputs left out", "inputs_left_out", tally.counts.left_out);
     add_state_and_speed(&mut figures, set, tally, None, Some(file), elapsed)?;

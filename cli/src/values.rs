@@ -2,7 +2,6 @@
 
 use clap::ValueEnum;
 use parse_size::{ByteSuffix, Config};
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// What stands between fields.
@@ -45,17 +44,6 @@ pub fn delimiter(text: &str) -> Result<Delimiter, &'static str> {
         });
     }
     if bytes.is_empty() { Err("it is empty") } else { Ok(Delimiter(bytes)) }
-}
-
-/// The numbers of some fields: one, or from one to another.
-pub fn fields(text: &str) -> Result<RangeInclusive<usize>, &'static str> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    match (first.parse::<u32>(), last.parse::<u32>()) {
-        (Ok(first), Ok(last)) if 1 <= first && first <= last => Ok(first as usize..=last as usize),
-        _ => Err(
-            "give the number of a field, from 1 on, or the first and the last of several, such as 2-4; a filter's file is given with -s, --state",
-        ),
-    }
 }
 
 /// A duration that is not zero.

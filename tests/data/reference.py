@@ -4,6 +4,7 @@ Inputs are plain files. The keys of URLs are not made here: --keys names a file 
 """
 
 import argparse
+import csv
 import json
 import re
 import sys
@@ -59,31 +60,72 @@ def lower(key):
         return key.lower()
 
 
-def csv_fields(line, delimiter):
-    fields, rest, found = [], line.removesuffix(b"\r"), True
-    while found:
-        quoted = re.match(rb'"((?:[^"]|"")*)"(?!")', rest)
-        if rest.startswith(b'"') and not quoted:
-            raise NoKey
-        content = quoted[1].replace(b'""', b'"') if quoted else b""
-        more, found, rest = rest[quoted.end() if quoted else 0 :].partition(delimiter)
-        fields.append(content + more)
+def csv_rows(text, end, delimiter):
+    """The records of CSV in a text: of each its bytes without the end, its fields, and whether it ends at all.
+
+    Characters of the private use area stand for bytes that end a line for the module csv, and no record here.
+    """
+    text = text.decode("latin-1").translate({10: 0xE001, 13: 0xE000})
+    lines = [line + "\n" for line in text.split(end.decode().replace("\n", "\ue001"))]
+    if lines[-1] == "\n":
+        lines.pop()
+
+    def bytes_of(text):
+        return text.translate({10: ord(end), 0xE000: 13, 0xE001: 10}).encode("latin-1")
+
+    # What an open record is followed by becomes a part of it.
+    reader = csv.reader(lines + ["last"], delimiter=delimiter.decode("latin-1"))
+    rows, taken = [], 0
+    for fields in reader:
+        line = "".join(lines[taken : reader.line_num])
+        is_open = reader.line_num > len(lines) and fields != ["last"]
+        if taken < len(lines):
+            rows.append((bytes_of(line)[:-1], [bytes_of(field) for field in fields or [""]], not is_open))
+        taken = reader.line_num
+    return rows
+
+
+def delimiter_of(options):
+    delimiter = options.delimiter or ("," if options.csv else "\t")
+    return {"\\t": "\t", "\\0": "\0", "\\\\": "\\"}.get(delimiter, delimiter).encode()
+
+
+def fields_of(line, options, end):
+    if not options.csv:
+        return line.split(delimiter_of(options))
+    rows = csv_rows(line, end, delimiter_of(options))
+    if not rows:
+        return [b""]
+    _, fields, is_whole = rows[0]
+    if not is_whole:
+        raise NoKey
     return fields
 
 
-def parts_of(line, options, known):
+def chosen(fields, picks, names):
+    """The fields that --field chooses."""
+    for pick in picks:
+        first, dash, last = pick.partition("-")
+        if not pick.replace("-", "").isdigit():
+            number = names.index(pick.encode()) + 1
+            first, last = number, number
+        elif not dash:
+            first, last = int(pick), int(pick)
+        else:
+            first = int(first or 1)
+            last = int(last) if last else max(first, len(fields))
+        if last > len(fields):
+            raise NoKey
+        yield from fields[first - 1 : last]
+
+
+def parts_of(line, options, known, names, end):
     """The parts of the key: of each, its bytes and whether it is text."""
     if known is not None:
         return [(next(known), True)]
     if options.field:
-        delimiter = options.delimiter or ("," if options.csv else "\t")
-        delimiter = {"\\t": "\t", "\\0": "\0", "\\\\": "\\"}.get(delimiter, delimiter).encode()
-        fields = csv_fields(line, delimiter) if options.csv else line.split(delimiter)
-        numbers = [part.split("-") for text in options.field for part in text.split(",")]
-        numbers = [number for ends in numbers for number in range(int(ends[0]), int(ends[-1]) + 1)]
-        if max(numbers) > len(fields):
-            raise NoKey
-        return [(fields[number - 1], True) for number in numbers]
+        picks = ",".join(options.field).split(",")
+        return [(field, True) for field in chosen(fields_of(line, options, end), picks, names)]
     if options.json_pointer:
         values = [json_value(line, pointer) for pointer in options.json_pointer]
         is_text = [isinstance(value, str) and not isinstance(value, Number) for value in values]
@@ -91,8 +133,8 @@ def parts_of(line, options, known):
     return [(line, True)]
 
 
-def key_of(line, options, known):
-    parts = parts_of(line, options, known)
+def key_of(line, options, known, names, end):
+    parts = parts_of(line, options, known, names, end)
     if options.trim:
         parts = [(part.strip(), text) for part, text in parts]
     if options.ignore_case:
@@ -106,10 +148,37 @@ def lines_of(path, end):
     return lines if lines[-1] else lines[:-1]
 
 
-def texts_of(path, end):
-    """The lines, and of each what its key is made from: a byte order mark at the start of a file is no part of it."""
+MARK = b"\xef\xbb\xbf"
+
+
+def texts_of(path, end, options):
+    """The lines; of each what its key is made from; and whether it may have one. A byte order mark at the start of a file is no part
+    of the key."""
+    if options.csv:
+        with open(path, "rb") as file:
+            contents = file.read()
+        mark = MARK if contents.startswith(MARK) else b""
+        rows = csv_rows(contents[len(mark) :], end, delimiter_of(options))
+        if mark and not rows:
+            rows = [(b"", [b""], True)]
+        for number, (row, _, is_whole) in enumerate(rows):
+            yield (mark if number == 0 else b"") + row, row.removesuffix(b"\r"), is_whole
+        return
     for number, line in enumerate(lines_of(path, end)):
-        yield line, line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line
+        text = line.removeprefix(MARK) if number == 0 else line
+        yield line, text.removesuffix(b"\r") if options.crlf else text, True
+
+
+def inputs_of(options, end):
+    """All lines as above, each with the names of the fields in its file; and the headers, which have no text."""
+    for path in options.files:
+        names = None
+        for number, (line, text, is_whole) in enumerate(texts_of(path, end, options)):
+            if options.header and number == 0:
+                names = fields_of(text, options, end)
+                yield line, None, True, names
+            else:
+                yield line, text, is_whole, names
 
 
 def main():
@@ -118,7 +187,8 @@ def main():
     parser.add_argument("--delimiter")
     parser.add_argument("--json-pointer", action="append")
     parser.add_argument("--keys")
-    for flag in ["--csv", "--trim", "--ignore-case", "--invert", "--annotate", "--total"]:
+    flags = ["--csv", "--header", "--crlf", "--skip-blank", "--trim", "--ignore-case", "--invert", "--annotate", "--total"]
+    for flag in flags:
         parser.add_argument(flag, action="store_true")
     parser.add_argument("-z", action="store_true")
     parser.add_argument("--on-error", default="fail")
@@ -129,9 +199,17 @@ def main():
     end = b"\0" if options.z else b"\n"
     known = options.keys and iter(lines_of(options.keys, b"\n"))
     seen, printed, dropped, code = set(), [], [], 0
-    for line, text in (pair for path in options.files for pair in texts_of(path, end)):
+    header = []
+    for line, text, is_whole, names in inputs_of(options, end):
+        if text is None:
+            header = header or [line]
+            continue
+        if options.skip_blank and not text.strip(b" \t\n\r\x0c"):
+            continue
         try:
-            key = key_of(text, options, known)
+            if not is_whole:
+                raise NoKey
+            key = key_of(text, options, known, names, end)
             new = key not in seen
             seen.add(key)
         except NoKey:
@@ -150,10 +228,14 @@ def main():
 
     if options.dupes:
         with open(options.dupes, "wb") as file:
-            file.write(b"".join(line + end for line in dropped))
+            file.write(b"".join(line + end for line in header + dropped))
     if options.total:
         print(len(printed))
     else:
+        if options.annotate:
+            mark = MARK if header and header[0].startswith(MARK) else b""
+            header = [mark + b"mark\t" + line[len(mark) :] for line in header]
+        printed = header + printed
         sys.stdout.buffer.write(b"".join(line + end for line in printed))
     return code
 

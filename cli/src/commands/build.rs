@@ -67,8 +67,8 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
 
 /// Inserts the lines of the inputs.
 fn work(options: &BuildOptions, inputs: Inputs, set: KeySet, tally: Tally) -> Result<Arc<Work>, Error> {
-    let what = What::Key(options.key.rule(), None);
-    let pass = Pass { reading: &options.reading, what, quiet: options.quiet, wakes: never() };
+    let (what, format) = (What::Key(options.key.rule(), None), options.key.format(options.reading.end()));
+    let pass = Pass { reading: &options.reading, format, what, quiet: options.quiet, wakes: never() };
     match pass.insert(inputs, Seen::new(set), tally)? {
         (_, Some(Stop::After(error))) => Err(error),
         (work, _) => Ok(work),

@@ -25,7 +25,8 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let origin = options.state.as_deref().map(Origin::of);
     let origins = inputs.found.iter().map(|input| &input.origin).chain(&origin);
     let output = if select.any { None } else { Some(Output::create(None, origins)?) };
-    let pass = Pass { reading, what: What::Key(options.key.rule(), None), quiet: select.quiet, wakes: never() };
+    let (what, format) = (What::Key(options.key.rule(), None), options.key.format(reading.end()));
+    let pass = Pass { reading, format, what, quiet: select.quiet, wakes: never() };
     let seen = SharedSeen::new(Seen::new(filter));
     let (work, stop) = pass.select(inputs, seen, !options.invert, select, output)?;
     pass::exit_code(&work, stop, 0, select.any)

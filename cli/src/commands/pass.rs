@@ -8,6 +8,7 @@ use crate::error::{Error, FAILED, SUCCESS, Stop};
 use crate::files;
 use crate::input::inputs::Inputs;
 use crate::input::lines::{Hashing, What};
+use crate::input::split::LineFormat;
 use crate::options::{ReadOptions, SelectOptions};
 use crate::output::{Output, locked};
 use crate::progress::Progress;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 /// Who reads lines, and what of them is looked at.
 pub struct Pass<'a> {
     pub reading: &'a ReadOptions,
+    pub format: LineFormat,
     pub what: What,
     pub quiet: bool,
     /// What comes from outside.
@@ -81,13 +83,13 @@ impl Pass<'_> {
         let hasher = seen.look().set.hasher().clone();
         let task = Task {
             threads: reading.threads(),
-            hashing: Hashing { end: reading.end(), hasher, what: self.what.clone() },
+            hashing: Hashing { format: self.format, hasher, what: self.what.clone() },
             on_error: reading.on_error,
             act,
             print: Print { wanted, annotate: false, count: false },
             ahead: reading.ahead(),
         };
-        let lanes = lanes(inputs, reading, None);
+        let lanes = lanes(inputs, reading.cut(self.format), None);
         let work = Work::new(task, lanes, vec![Sink::new(0, output, None)], seen, tally, None, Keep::default());
         let stop = work.run(&self.wakes, progress)?;
         Ok((work, stop))

@@ -9,10 +9,12 @@ use crate::engine::wakes;
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin, is_standard};
+use crate::input::chunks::Cut;
 use crate::input::estimate::Sampled;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{Hashing, What};
 use crate::input::position::Position;
+use crate::input::split::LineFormat;
 use crate::leftovers;
 use crate::lock::Lock;
 use crate::messages::{print, warn};
@@ -46,7 +48,8 @@ pub struct Run {
     pub reading: ReadOptions,
     pub size: SizeOptions,
     pub options: RunOptions,
-    /// What of a line is hashed.
+    /// What a line is, and what of it is hashed.
+    pub format: LineFormat,
     pub what: What,
     /// The name of the keys, and all that decides what becomes of them, for comparison with another run.
     pub key_name: String,
@@ -76,6 +79,7 @@ impl Run {
             options;
         let second = exact.then(|| exact::second_hasher(size.seed()));
         Self {
+            format: key.format(reading.end()),
             what: What::Key(key.rule(), second),
             key_name: key.name(),
             description: key.name(),
@@ -111,6 +115,7 @@ impl Run {
             sample: None,
             print: Print { wanted: true, annotate: false, count: false },
             dupes: None,
+            format: LineFormat::plain(reading.end()),
             what: What::Document(rule, reading.on_error),
             reading,
             size,
@@ -163,7 +168,7 @@ impl Run {
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
         let task = Task {
             threads: self.reading.threads(),
-            hashing: Hashing { end: self.reading.end(), hasher: seen.set.hasher().clone(), what: self.what.clone() },
+            hashing: Hashing { format: self.format, hasher: seen.set.hasher().clone(), what: self.what.clone() },
             on_error: self.reading.on_error,
             act: if in_order { Act::InsertInOrder } else { Act::Insert },
             print: self.print,
@@ -174,7 +179,7 @@ impl Run {
             _ => None,
         };
         let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
-        let lanes = lanes(inputs, &self.reading, start.as_ref());
+        let lanes = lanes(inputs, self.reading.cut(self.format), start.as_ref());
         let work = Work::new(task, lanes, sinks, SharedSeen::new(seen), tally, exact_units, keep);
         if first {
             // The checkpoints of an earlier run end here.
@@ -249,7 +254,9 @@ impl Run {
     /// What has to be the same when the run goes on.
     fn job(&self, inputs: &[Input]) -> Job {
         let flags = [
-            (self.reading.end() == 0, ", NUL-terminated"),
+            (self.format.end == 0, ", NUL-terminated"),
+            (self.format.header, ", after a header"),
+            (self.format.skip_blank, ", not blank"),
             (!self.print.wanted, ", inverted"),
             (self.print.annotate, ", annotated"),
             (self.options.is_side_by_side(), ", side by side"),
@@ -427,7 +434,7 @@ struct Begun {
 }
 
 /// The inputs, from where they were at a checkpoint if there is one.
-pub fn lanes(inputs: Inputs, reading: &ReadOptions, start: Option<&Checkpoint>) -> Vec<Lane> {
+pub fn lanes(inputs: Inputs, cut: Cut, start: Option<&Checkpoint>) -> Vec<Lane> {
     let nothing = Checkpoint::default();
     let Checkpoint { input: at, offset, lines, shards, .. } = start.unwrap_or(&nothing);
     let gathered = |(number, input): (usize, &Input)| {
@@ -438,7 +445,7 @@ pub fn lanes(inputs: Inputs, reading: &ReadOptions, start: Option<&Checkpoint>) 
             inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
         }
         let (offset, lines) = if number == *at { (*offset, *lines) } else { (0, 0) };
-        let (offset, lines) = (offset.max(mark.offset), lines.max(mark.counts.lines));
+        let (offset, lines) = (offset.max(mark.offset), lines.max(mark.lines).max(mark.counts.lines));
         let position = Position::new(input.origin.name().into(), offset, lines);
         Gathered { position, counts: mark.counts, ended, broken: mark.broken }
     };
@@ -448,7 +455,7 @@ pub fn lanes(inputs: Inputs, reading: &ReadOptions, start: Option<&Checkpoint>) 
     let mut lanes: Vec<Lane> = Vec::new();
     for (number, (input, gathered)) in inputs.found.into_iter().zip(gathered).enumerate().rev() {
         let ended = gathered.ended;
-        lanes.push(Lane::new(number, next, input, gathered, reading.cut()));
+        lanes.push(Lane::new(number, next, input, gathered, cut));
         next = if ended { next } else { number };
     }
     lanes.reverse();

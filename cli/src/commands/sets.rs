@@ -48,7 +48,8 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     let (seen, second) =
         if options.exact { (seen.with_exact()?, Some(exact::second_hasher(size.seed()))) } else { (seen, None) };
     let what = What::Key(options.key.rule(), second);
-    let pass = Pass { reading, what, quiet: select.quiet, wakes: wakes::receive(None, None)? };
+    let format = options.key.format(reading.end());
+    let pass = Pass { reading, format, what, quiet: select.quiet, wakes: wakes::receive(None, None)? };
     let (built, stop) = pass.insert(old, seen, tally)?;
     if let Some(stop) = stop {
         return stop.end();

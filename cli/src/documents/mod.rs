@@ -118,7 +118,7 @@ impl DocumentRule {
                 let Rules { by, trim, ignore_case, .. } = self.text;
                 let part = Part::Json(vec![self.pointer.clone()]);
                 // A whole text is the key that other commands make of it, but for the white space that is trimmed.
-                let name = KeyRule { part, trim: false, url: false, ignore_case }.name();
+                let name = KeyRule { part, crlf: false, trim: false, url: false, ignore_case }.name();
                 let of = if by == By::Paragraph { "paragraphs of " } else { "" };
                 format!("{of}{name}{}", if trim { ", without white space around" } else { "" })
             }
@@ -191,11 +191,6 @@ impl Documents {
         texts.clear();
         bands.clear();
         edits.clear();
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.located.len()
     }
 
     /// Keys of all of them.

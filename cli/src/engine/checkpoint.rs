@@ -31,7 +31,7 @@ pub struct Checkpoint {
     pub input: usize,
     /// Bytes of the next one's contents that are read.
     pub offset: u64,
-    /// Lines of it.
+    /// Lines of it, as an editor counts them.
     pub lines: u64,
     /// The length of the output.
     pub output: u64,
@@ -52,6 +52,9 @@ pub struct Checkpoint {
 pub struct Mark {
     /// Bytes of the input's contents that are read.
     pub offset: u64,
+    /// Lines of it, as an editor counts them.
+    #[serde(default)]
+    pub lines: u64,
     /// The length of the output.
     pub output: u64,
     /// Whether that is all of it.
@@ -121,7 +124,7 @@ impl Job {
         if ![0, count].contains(&shards.len()) {
             return beyond("the number of outputs", shards.len() as u64, count as u64);
         }
-        let marks = shards.iter().map(|mark| (mark.offset, mark.counts.lines)).enumerate();
+        let marks = shards.iter().map(|mark| (mark.offset, mark.lines.max(mark.counts.lines))).enumerate();
         for (i, (offset, lines)) in marks.chain([(*input, (*offset, *lines))]) {
             if lines > offset {
                 return beyond("the number of lines that are read", lines, offset);

@@ -1,17 +1,19 @@
 //! A lane: an input, read chunk by chunk by one thread at a time.
 
+use crate::error::Error;
 use crate::input::chunks::{Chunks, Cut};
 use crate::input::inputs::Input;
-use crate::input::lines::Lines;
+use crate::input::lines::{Hashing, Lines, What};
 use crate::input::position::Position;
+use crate::key::KeyRule;
 use crate::output::locked;
 use crate::seen::Claimed;
 use crate::seen::tally::Counts;
 use crate::turns::At;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 /// An input, and how far it is.
 pub struct Lane {
@@ -38,6 +40,25 @@ struct Reader {
     /// `None` once they are read.
     chunks: Option<Chunks>,
     next: u64,
+    /// What the key of a line is, where the header has a part in that.
+    rule: Option<Arc<KeyRule>>,
+}
+
+impl Reader {
+    /// Puts the next lines into `lines`; `false` at the end of the input.
+    fn fill(&mut self, lines: &mut Lines, what: &What) -> io::Result<bool> {
+        let Some(chunks) = &mut self.chunks else { return Ok(false) };
+        let more = lines.fill(chunks)?;
+        if let (What::Key(rule, _), None, true) = (what, &self.rule, more)
+            && rule.has_names()
+        {
+            let resolved = rule.resolved(chunks.header_text());
+            let rule = resolved.map_err(|fault| io::Error::other(Error::Header { fault }))?;
+            self.rule = Some(Arc::new(rule));
+        }
+        lines.set_rule(self.rule.clone());
+        Ok(more)
+    }
 }
 
 /// What was gathered of an input.
@@ -84,20 +105,22 @@ impl Lane {
             size,
             is_compressed,
             read: AtomicBool::new(chunks.is_none()),
-            reader: Mutex::new(Reader { chunks, next: 0 }),
+            reader: Mutex::new(Reader { chunks, next: 0, rule: None }),
             chunk_size: cut.size + 2,
             in_flight: AtomicUsize::new(0),
             gathered: Mutex::new(gathered),
         }
     }
 
-    /// Reads the next lines. Gives their memory back if all is read.
-    pub fn read(&self, mut lines: Box<Lines>) -> Result<Chunk, Box<Lines>> {
+    /// Reads the next lines, to be hashed so. Gives their memory back if all is read.
+    pub fn read(&self, mut lines: Box<Lines>, hashing: &Hashing) -> Result<Chunk, Box<Lines>> {
         let mut reader = locked(&self.reader);
-        let Reader { chunks: Some(chunks), next } = &mut *reader else { return Err(lines) };
-        let filled = lines.fill(chunks);
-        let (at, live) = ((self.number, *next), chunks.is_live());
-        *next += 1;
+        if reader.chunks.is_none() {
+            return Err(lines);
+        }
+        let filled = reader.fill(&mut lines, &hashing.what);
+        let (at, live) = ((self.number, reader.next), reader.chunks.as_ref().is_some_and(Chunks::is_live));
+        reader.next += 1;
         let weight = lines.memory().div_ceil(self.chunk_size).max(1);
         self.in_flight.fetch_add(weight, Relaxed);
         let end = match filled {
@@ -138,6 +161,9 @@ impl Lane {
 mod tests {
     use super::*;
     use crate::input::inputs::Inputs;
+    use crate::input::split::LineFormat;
+    use crate::key::Part;
+    use bloomline::KeyHasher;
     use std::fs;
 
     /// So reading ahead takes no more memory than it is given.
@@ -149,10 +175,13 @@ mod tests {
         let input = Inputs::of(&[path]).found.remove(0);
         let position = Position::new("a".into(), 0, 0);
         let gathered = Gathered { position, counts: Counts::default(), ended: false, broken: None };
-        let lane = Lane::new(0, 1, input, gathered, Cut { size: 10, end: b'\n', keep: false });
+        let format = LineFormat::plain(b'\n');
+        let lane = Lane::new(0, 1, input, gathered, Cut { size: 10, format, keep: false });
+        let rule = KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false };
+        let hashing = Hashing { format, hasher: KeyHasher::new(0), what: What::Key(rule, None) };
         let mut weights = Vec::new();
         while !lane.is_read() {
-            let chunk = lane.read(Box::default()).ok().unwrap();
+            let chunk = lane.read(Box::default(), &hashing).ok().unwrap();
             weights.push(chunk.weight);
             assert_eq!(lane.in_flight(), chunk.weight);
             lane.arrived(chunk.weight);

@@ -7,7 +7,7 @@ use crate::engine::lane::Chunk;
 use crate::error::Error;
 use crate::files;
 use crate::input::lines::Lines;
-use crate::output::{Output, Piece, Target};
+use crate::output::{Inlet, Output, Piece, Target};
 use crate::turns::Turns;
 use std::fs;
 use std::sync::OnceLock;
@@ -32,6 +32,8 @@ pub struct Sink {
     dropped: Option<Output>,
     /// An output in a folder, which is made when its first lines are there.
     own: Option<Own>,
+    /// Whether the header of an input is printed. Relaxed: whoever has the turn is alone.
+    headed: AtomicBool,
 }
 
 /// The output of one input.
@@ -48,14 +50,17 @@ pub struct Own {
 impl Sink {
     /// For all lines, from the lane of this number on.
     pub fn new(first: usize, kept: Option<Output>, dropped: Option<Output>) -> Self {
+        // A header comes before all else that is printed.
+        let headed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
         let kept = kept.map_or_else(OnceLock::new, OnceLock::from);
-        Self { turns: Turns::new((first, 0)), kept, dropped, own: None }
+        Self { turns: Turns::new((first, 0)), kept, dropped, own: None, headed }
     }
 
     /// For the lines of the lane of this number, from where the output was at `mark`.
     pub fn of_lane(lane: usize, path: OutputPath, mark: &Mark) -> Self {
         let own = Own { path, length: mark.output, whole: AtomicBool::new(mark.whole), named: AtomicBool::new(false) };
-        Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, own: Some(own) }
+        let headed = AtomicBool::new(mark.output > 0);
+        Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, own: Some(own), headed }
     }
 
     /// The output of its own.
@@ -78,16 +83,23 @@ impl Sink {
         Ok(true)
     }
 
-    /// Prints lines. Returns the pieces that are due with them.
+    /// Prints lines, and the first header that comes. Returns the pieces that are due with them.
     pub fn print(&self, lines: &Lines, print: Print, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
         let Print { wanted, annotate, count } = print;
         let mut pieces = Vec::new();
+        let is_first = !lines.header().is_empty() && !self.headed.swap(true, Relaxed);
+        let print = |annotate, mark, out: &mut Inlet<'_>| {
+            if is_first {
+                lines.print_header(annotate, out)?;
+            }
+            lines.print(annotate, mark, out)
+        };
         if let Some(dropped) = &self.dropped {
-            let due = dropped.take_in(live, |out| lines.print(false, !wanted, out))?;
+            let due = dropped.take_in(live, |out| print(false, !wanted, out))?;
             pieces.extend(due.into_iter().map(|piece| (dropped, piece)));
         }
         if let Some(kept) = self.kept.get().filter(|_| !count) {
-            let due = kept.take_in(live, |out| lines.print(annotate, wanted, out))?;
+            let due = kept.take_in(live, |out| print(annotate, wanted, out))?;
             pieces.extend(due.into_iter().map(|piece| (kept, piece)));
         }
         Ok(pieces)

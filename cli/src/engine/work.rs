@@ -355,7 +355,7 @@ impl Work {
             return Ok(());
         }
         let lines = locked(&self.spare).pop().unwrap_or_default();
-        let mut chunk = match lane.read(lines) {
+        let mut chunk = match lane.read(lines, &self.task.hashing) {
             Ok(chunk) => chunk,
             Err(lines) => {
                 self.recycle(lines, 1);
@@ -434,7 +434,7 @@ impl Work {
                 };
                 claimed.units = lines.decide(rule, *on_error, &mut set, exact.as_deref_mut(), fpr)?;
                 claimed.inserted = set.inserted;
-                let faults = if *on_error == OnError::Keep { lines.faults() } else { 0 };
+                let faults = if *on_error == OnError::Keep { lines.count_asides().0 } else { 0 };
                 claimed.unique = (lines.marked(true) - faults) as u64;
             }
             (What::Key(..), Act::Find | Act::FindOne) => {
@@ -492,9 +492,11 @@ impl Work {
         self.keep.begin(sink)?;
         let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
         let passed = lines.passed();
+        let (faults, blank) = lines.count_asides();
         let counts = Counts {
             lines: (passed - unknown) as u64,
-            faults: lines.faults() as u64,
+            faults: faults as u64,
+            blank: blank as u64,
             inserted,
             unique,
             bytes: lines.bytes(passed) as u64,
@@ -504,13 +506,15 @@ impl Work {
         let mut gathered = locked(&lane.gathered);
         let fault = gathered.position.first_fault(&lines);
         let mut tally = locked(&self.tally);
-        let line = || gathered.position.line(passed);
+        let line = |lines: &Lines| gathered.position.line(lines, passed);
         let stop = match halt {
             Some(Halt::Failed(error)) => Some(error),
-            Some(Halt::Full) => {
-                tally.limit.as_ref().map(|&Limit { planned, fpr, .. }| Error::Full { line: line(), keys: planned, fpr })
-            }
-            None => lines.take_fault().map(|fault| Error::NoKey { what: tally.wanted, line: line(), fault }),
+            Some(Halt::Full) => tally.limit.as_ref().map(|&Limit { planned, fpr, .. }| Error::Full {
+                line: line(&lines),
+                keys: planned,
+                fpr,
+            }),
+            None => lines.take_fault().map(|fault| Error::NoKey { what: tally.wanted, line: line(&lines), fault }),
         };
         let enough = (self.task.act == Act::FindOne && unique > 0).then_some(Stop::Enough);
         gathered.position.advance(&lines, passed);
@@ -637,6 +641,7 @@ fn mark(lane: &Lane, sink: &Sink) -> Mark {
     let gathered = locked(&lane.gathered);
     Mark {
         offset: gathered.position.offset,
+        lines: gathered.position.lines,
         output: sink.lengths().0,
         whole: sink.own().is_some_and(Own::is_whole),
         counts: gathered.counts.clone(),

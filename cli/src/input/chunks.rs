@@ -3,7 +3,9 @@
 use crate::error::Error;
 use crate::input::foreign;
 use crate::input::inputs::{Input, Opened};
+use crate::input::split::{self, LineFormat, QUOTE, Records};
 use std::io::{self, Read};
+use std::mem;
 
 /// A byte order mark: the first bytes of many text files in UTF-8, and no part of the text.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -13,8 +15,18 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub struct Chunk {
     buffer: Vec<u8>,
     len: usize,
-    /// Whether the first line begins with the byte order mark of its input.
-    pub marked: bool,
+    /// Bytes that were looked at.
+    searched: usize,
+    /// Whether it begins where its input does.
+    first: bool,
+    /// The length of the header of the input, which it begins with.
+    header: usize,
+    /// Whether there may be quotes in it, and so records of CSV with several lines.
+    pub quoted: bool,
+    /// Where they end.
+    records: Records,
+    /// Whether a quoted field is open at the end of its input.
+    pub open: bool,
 }
 
 impl Chunk {
@@ -25,8 +37,74 @@ impl Chunk {
 
     /// The lines, each with its end.
     pub fn bytes(&self) -> &[u8] {
-        &self.buffer[..self.len]
+        &self.buffer[self.header..self.len]
     }
+
+    /// Calls `found` with the end of each line, past the byte that ends it.
+    #[inline(always)]
+    pub fn each_end(&self, end: u8, mut found: impl FnMut(usize)) {
+        if self.quoted {
+            let ends = self.records.ends.iter().skip(usize::from(self.header > 0));
+            ends.for_each(|end| found(end - self.header));
+        } else {
+            split::ends(self.bytes(), end, |end| found(end + 1));
+        }
+    }
+
+    /// The header of the input with its end, if the lines are the first of the input; else it is empty.
+    pub fn header(&self) -> &[u8] {
+        &self.buffer[..self.header]
+    }
+
+    /// Where the first line starts, after the byte order mark of the input.
+    pub fn start(&self) -> usize {
+        if self.header == 0 { mark(self.first, self.bytes()) } else { 0 }
+    }
+
+    /// How many of the first `filled` bytes are whole lines, if none of those was that were looked at before.
+    fn whole(&mut self, filled: usize, format: &LineFormat) -> usize {
+        let bytes = &self.buffer[..filled];
+        let searched = mem::replace(&mut self.searched, filled);
+        if let Some(delimiter) = format.csv
+            && !self.quoted
+            && memchr::memchr(QUOTE, &bytes[searched..]).is_some()
+        {
+            self.quoted = true;
+            self.records.begin(format.end, delimiter, mark(self.first, bytes));
+        }
+        if self.quoted {
+            self.records.search(bytes);
+            self.records.ends.last().copied().unwrap_or(0)
+        } else {
+            memchr::memrchr(format.end, &bytes[searched..]).map_or(0, |end| searched + end + 1)
+        }
+    }
+
+    /// Ends the last line, and so the lines of the input.
+    fn end(&mut self, filled: &mut usize, format: &LineFormat) {
+        if *filled > 0 && self.buffer[*filled - 1] != format.end {
+            self.buffer[*filled] = format.end;
+            *filled += 1;
+            self.whole(*filled, format);
+        }
+        self.open = self.quoted && *filled > 0 && self.records.ends.last() != Some(filled);
+        self.records.ends.extend(self.open.then_some(*filled));
+    }
+
+    /// Takes `len` bytes for lines, but for the header.
+    fn take(&mut self, len: usize, format: &LineFormat) {
+        (self.len, self.header) = (len, 0);
+        if self.first && format.header {
+            let mut first = None;
+            self.each_end(format.end, |end| first = first.or(Some(end)));
+            self.header = first.unwrap_or(0);
+        }
+    }
+}
+
+/// The length of a byte order mark that bytes begin with, if they are the `first` of an input.
+fn mark(first: bool, bytes: &[u8]) -> usize {
+    if first && bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 }
 }
 
 /// How to cut.
@@ -34,8 +112,8 @@ impl Chunk {
 pub struct Cut {
     /// Bytes of a chunk, at most, except for longer lines.
     pub size: usize,
-    /// What ends a line.
-    pub end: u8,
+    /// What a line is.
+    pub format: LineFormat,
     /// Whether the piece of a line is kept that was read before an input failed.
     pub keep: bool,
 }
@@ -50,6 +128,8 @@ pub struct Chunks {
     cut: Cut,
     /// The end of lines, if what is no lines is to be refused.
     lines_end: Option<u8>,
+    /// The header of the input, with its end, as soon as a chunk was read.
+    header: Vec<u8>,
     /// What failed, until the lines before it have gone.
     failure: Option<io::Error>,
 }
@@ -66,7 +146,7 @@ impl Chunks {
     pub fn new(input: Input, start: u64, cut: Cut) -> Self {
         let lines_end = input.lines_end;
         let contents = Contents::Waiting(input, start);
-        Self { contents, tail: Vec::new(), first: start == 0, cut, lines_end, failure: None }
+        Self { contents, tail: Vec::new(), first: start == 0, cut, lines_end, header: Vec::new(), failure: None }
     }
 
     /// Whether the writer of a pipe may wait for what becomes of its lines.
@@ -74,47 +154,62 @@ impl Chunks {
         matches!(&self.contents, Contents::Open(open) if !open.regular)
     }
 
+    /// The header of the input without its end and a byte order mark, as soon as a chunk was read.
+    pub fn header_text(&self) -> &[u8] {
+        let header = self.header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.header);
+        header.strip_suffix(&[self.cut.format.end]).unwrap_or(header)
+    }
+
     /// Puts the next lines into `chunk`; `false` at the end of the input. After an error there are no more.
     pub fn fill(&mut self, chunk: &mut Chunk) -> io::Result<bool> {
-        let buffer = &mut chunk.buffer;
         // One byte stays free for the end of a last line.
         let room = self.cut.size.max(self.tail.len() + 1) + 1;
-        if buffer.len() != room {
+        if chunk.buffer.len() != room {
             // A buffer that grew for a long line is given back to the system.
-            *buffer = Vec::new();
-            grow(buffer, room, self.tail.len())?;
+            chunk.buffer = Vec::new();
+            grow(&mut chunk.buffer, room, self.tail.len())?;
         }
-        buffer[..self.tail.len()].copy_from_slice(&self.tail);
-        let mut searched = 0;
+        chunk.buffer[..self.tail.len()].copy_from_slice(&self.tail);
+        (chunk.first, chunk.searched, chunk.quoted, chunk.open) = (self.first, 0, false, false);
         let mut filled = self.tail.len();
-        chunk.len = loop {
-            let ended = self.read(buffer, &mut filled);
+        let format = self.cut.format;
+        let len = loop {
+            let ended = self.read(&mut chunk.buffer, &mut filled);
             // What a pipe has, or is compressed, is known here.
             let lines_end = self.lines_end.filter(|_| self.first);
-            if let Some(format) = lines_end.and_then(|end| foreign::of_head(&buffer[..filled], end)) {
+            if let Some(format) = lines_end.and_then(|end| foreign::of_head(&chunk.buffer[..filled], end)) {
                 (self.contents, self.failure) = (Contents::Over, Some(foreign::refused(format)));
                 filled = 0;
                 break 0;
             }
+            let whole = chunk.whole(filled, &format);
             if ended {
+                if self.failure.is_some() && !self.cut.keep {
+                    filled = whole;
+                }
+                chunk.end(&mut filled, &format);
+                if self.failure.is_some() {
+                    // What comes next may need memory.
+                    chunk.buffer.truncate(room.max(filled + 1));
+                    chunk.buffer.shrink_to_fit();
+                }
                 break filled;
             }
-            if let Some(end) = memchr::memrchr(self.cut.end, &buffer[searched..filled]) {
-                break searched + end + 1;
+            if whole > 0 {
+                break whole;
             }
-            searched = filled;
-            if filled + 1 == buffer.len()
-                && let Err(error) = grow(buffer, self.cut.size, filled)
+            if filled + 1 == chunk.buffer.len()
+                && let Err(error) = grow(&mut chunk.buffer, self.cut.size, filled)
             {
-                self.fail(error, buffer, &mut filled);
-                // What comes next needs memory too.
-                buffer.truncate(room.max(filled + 1));
-                buffer.shrink_to_fit();
+                self.fail(error);
             }
         };
         self.tail.clear();
-        self.tail.extend_from_slice(&buffer[chunk.len..filled]);
-        chunk.marked = self.first && chunk.bytes().starts_with(BYTE_ORDER_MARK);
+        self.tail.extend_from_slice(&chunk.buffer[len..filled]);
+        chunk.take(len, &format);
+        if self.first {
+            self.header = chunk.header().to_vec();
+        }
         self.first &= chunk.len == 0;
         match self.failure.take_if(|_| chunk.len == 0) {
             Some(error) => Err(error),
@@ -129,10 +224,10 @@ impl Chunks {
                 Contents::Open(open) => open,
                 Contents::Over => return true,
                 waiting => {
-                    if let Contents::Waiting(input, start) = std::mem::replace(waiting, Contents::Over) {
-                        match input.open(start) {
+                    if let Contents::Waiting(input, start) = mem::replace(waiting, Contents::Over) {
+                        match self.open(input, start) {
                             Ok(open) => self.contents = Contents::Open(open),
-                            Err(source) => self.fail(source, buffer, filled),
+                            Err(source) => self.fail(source),
                         }
                     }
                     continue;
@@ -140,7 +235,7 @@ impl Chunks {
             };
             let room = buffer.len() - 1;
             match open.contents.read(&mut buffer[*filled..room]) {
-                Ok(0) => self.end(buffer, filled),
+                Ok(0) => self.contents = Contents::Over,
                 Ok(n) => {
                     *filled += n;
                     // The writer of a pipe may wait long before the next line.
@@ -149,28 +244,25 @@ impl Chunks {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => self.fail(source, buffer, filled),
+                Err(source) => self.fail(source),
             }
         }
         matches!(self.contents, Contents::Over)
     }
 
-    /// Ends the input, and its last line.
-    fn end(&mut self, buffer: &mut [u8], filled: &mut usize) {
-        self.contents = Contents::Over;
-        if *filled > 0 && buffer[*filled - 1] != self.cut.end {
-            buffer[*filled] = self.cut.end;
-            *filled += 1;
+    /// Opens the input. If it is not read from its start, the header is read first.
+    fn open(&mut self, input: Input, start: u64) -> io::Result<Opened> {
+        if self.cut.format.header && start > 0 {
+            let mut head = Self::new(input.again()?, 0, self.cut);
+            head.fill(&mut Chunk::default())?;
+            self.header = head.header;
         }
+        input.open(start)
     }
 
     /// The input fails.
-    fn fail(&mut self, source: io::Error, buffer: &mut [u8], filled: &mut usize) {
-        if !self.cut.keep {
-            *filled = memchr::memrchr(self.cut.end, &buffer[..*filled]).map_or(0, |end| end + 1);
-        }
-        self.end(buffer, filled);
-        self.failure = Some(source);
+    fn fail(&mut self, source: io::Error) {
+        (self.contents, self.failure) = (Contents::Over, Some(source));
     }
 }
 

@@ -4,28 +4,33 @@ use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, Documents, UnitCounts};
 use crate::error::Error;
 use crate::input::chunks::{BYTE_ORDER_MARK, Chunk, Chunks};
-use crate::input::split;
+use crate::input::split::LineFormat;
 use crate::key::{Fault, KeyRule, Scratch};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use bloomline_text::Set;
 use std::io::{self, Write};
 use std::mem;
+use std::sync::Arc;
 
 /// Lines, their hashes, and a mark for each. Its memory is used again and again.
 #[derive(Default)]
 pub struct Lines {
     chunk: Chunk,
+    /// What the key of a line is, where the header of the input has a part in that.
+    rule: Option<Arc<KeyRule>>,
     /// Where each line ends, past its end.
     ends: Vec<usize>,
-    /// The hash of each key: of every line but those with a fault.
+    /// The byte that ends them.
+    end: u8,
+    /// The hash of each key: of every line but those aside.
     hashes: Vec<u64>,
     /// The hash of each key and a second one: 128 bits that tell keys apart for certain. Empty unless wanted.
     fingerprints: Vec<u128>,
-    /// The documents that lines are, if that is asked for: of every line but those with a fault.
+    /// The documents that lines are, if that is asked for: of every line but those aside.
     documents: Documents,
     /// Lines without a key or a document, in order, and why.
-    faults: Vec<(usize, Fault)>,
+    asides: Vec<(usize, Aside)>,
     /// What is found out about each key, in order.
     found: Vec<bool>,
     /// The same for each line; none for lines that are left out.
@@ -35,11 +40,27 @@ pub struct Lines {
     scratch: Scratch,
 }
 
+/// Why a line has no key.
+enum Aside {
+    /// It is left out.
+    Blank,
+    Fault(Fault),
+}
+
+impl Aside {
+    fn fault(&self) -> Option<&Fault> {
+        match self {
+            Self::Blank => None,
+            Self::Fault(fault) => Some(fault),
+        }
+    }
+}
+
 /// How lines are hashed.
 #[derive(Clone)]
 pub struct Hashing {
-    /// What ends a line.
-    pub end: u8,
+    /// What a line is.
+    pub format: LineFormat,
     /// The filter's hasher.
     pub hasher: KeyHasher,
     /// What of a line is hashed.
@@ -61,17 +82,25 @@ impl Lines {
         chunks.fill(&mut self.chunk)
     }
 
+    /// Takes what their keys are, where that depends on their input.
+    pub fn set_rule(&mut self, rule: Option<Arc<KeyRule>>) {
+        self.rule = rule;
+    }
+
     /// Splits the lines and hashes each. A byte order mark at the start of an input is no part of a line.
     pub fn hash(&mut self, hashing: &Hashing) {
-        let Self { chunk, ends, hashes, fingerprints, documents, faults, scratch, .. } = self;
+        let Self { chunk, rule: own_rule, ends, end, hashes, fingerprints, documents, asides, scratch, .. } = self;
         ends.clear();
         hashes.clear();
         fingerprints.clear();
         documents.clear();
-        faults.clear();
-        let bytes = chunk.bytes();
-        split::ends(bytes, hashing.end, |end| ends.push(end + 1));
-        let mut start = if chunk.marked { BYTE_ORDER_MARK.len() } else { 0 };
+        asides.clear();
+        let LineFormat { skip_blank, .. } = hashing.format;
+        *end = hashing.format.end;
+        scratch.set_plain(!chunk.quoted);
+        chunk.each_end(*end, |end| ends.push(end));
+        let (bytes, mut start) = (chunk.bytes(), chunk.start());
+        let count = ends.len();
         let lines = ends.iter().map(|&end| {
             let line = start..end - 1;
             start = end;
@@ -79,24 +108,33 @@ impl Lines {
         });
         let hasher = &hashing.hasher;
         match &hashing.what {
-            What::Key(rule, None) if rule.is_line() => hashes.extend(lines.map(|line| hasher.bytes(&bytes[line]))),
+            What::Key(rule, None) if rule.is_line() && !skip_blank => {
+                hashes.extend(lines.map(|line| hasher.bytes(&bytes[line])));
+            }
             What::Key(rule, second) => {
+                let rule = own_rule.as_deref().unwrap_or(rule);
                 for (i, line) in lines.enumerate() {
-                    match rule.key(&bytes[line], scratch) {
+                    let line = &bytes[line];
+                    if skip_blank && line.trim_ascii_start().is_empty() {
+                        asides.push((i, Aside::Blank));
+                        continue;
+                    }
+                    let key = if chunk.open && i + 1 == count { Err(Fault::Quote) } else { rule.key(line, scratch) };
+                    match key {
                         Ok(key) => {
                             let hash = hasher.bytes(key);
                             let both = |second: &KeyHasher| u128::from(hash) << 64 | u128::from(second.bytes(key));
                             hashes.push(hash);
                             fingerprints.extend(second.as_ref().map(both));
                         }
-                        Err(fault) => faults.push((i, fault)),
+                        Err(fault) => asides.push((i, Aside::Fault(fault))),
                     }
                 }
             }
             What::Document(rule, on_error) => {
                 for (i, line) in lines.enumerate() {
                     let Err(fault) = documents.push(&bytes[line.clone()], line.start, rule, hasher) else { continue };
-                    faults.push((i, fault));
+                    asides.push((i, Aside::Fault(fault)));
                     if *on_error == OnError::Fail {
                         break;
                     }
@@ -109,38 +147,30 @@ impl Lines {
     /// the number of keys that it has done. The lines from the next key on get no mark.
     ///
     /// A line without a key gets the mark `kept` if such lines are kept, and no mark if they are skipped. If they are failures,
-    /// the first of them and all lines after it get no mark.
+    /// the first of them and all lines after it get no mark. Blank lines get none.
     pub fn mark(
         &mut self,
         on_error: OnError,
         kept: bool,
         find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
     ) -> Result<(), Error> {
-        self.mark_all(self.hashes.len(), on_error, kept, find)
-    }
-
-    /// Marks lines of which so many have a key or a document.
-    fn mark_all(
-        &mut self,
-        all: usize,
-        on_error: OnError,
-        kept: bool,
-        find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
-    ) -> Result<(), Error> {
-        let faults = if let OnError::Fail = on_error { &[] } else { &self.faults[..] };
-        let keys = if faults.is_empty() { self.faults.first().map_or(self.ends.len(), |fault| fault.0) } else { all };
+        let failed = if on_error == OnError::Fail { self.faults().next() } else { None };
+        let end = failed.map_or(self.ends.len(), |(line, _)| line);
+        let asides = &self.asides[..self.asides.partition_point(|(line, _)| *line < end)];
+        let keys = end - asides.len();
         self.found.resize(keys, false);
         let fingerprints = &self.fingerprints[..keys.min(self.fingerprints.len())];
         let hashes = &self.hashes[..keys.min(self.hashes.len())];
         let known = find(hashes, fingerprints, &mut self.found)?;
         let mut found = self.found[..known].iter().copied().map(Some);
         self.marks.clear();
-        for &(line, _) in faults {
+        for (line, why) in asides {
             self.marks.extend(found.by_ref().take(line - self.marks.len()));
-            if self.marks.len() < line {
+            if self.marks.len() < *line {
                 break;
             }
-            self.marks.push((on_error == OnError::Keep).then_some(kept));
+            let is_kept = on_error == OnError::Keep && why.fault().is_some();
+            self.marks.push(is_kept.then_some(kept));
         }
         self.marks.extend(found);
         self.passed = self.marks.len();
@@ -160,11 +190,9 @@ impl Lines {
         fpr: impl FnOnce(&S) -> f64,
     ) -> Result<UnitCounts, Error> {
         let (mut documents, mut counts) = (mem::take(&mut self.documents), UnitCounts::default());
-        // They are counted for the marks.
-        let all = documents.len();
-        let decided = self.mark_all(all, on_error, true, |_, _, kept| {
+        let decided = self.mark(on_error, true, |_, _, kept| {
             counts = documents.decide(rule, set, exact, fpr, kept)?;
-            Ok(all)
+            Ok(kept.len())
         });
         self.documents = documents;
         decided.map(|()| counts)
@@ -180,20 +208,30 @@ impl Lines {
         self.ends.len()
     }
 
-    /// How many of the lines that passed have no key.
-    pub fn faults(&self) -> usize {
-        self.faults.iter().take_while(|(line, _)| *line < self.passed).count()
+    /// Lines that should have a key or a document and have none, in order, and why.
+    fn faults(&self) -> impl Iterator<Item = (usize, &Fault)> {
+        self.asides.iter().filter_map(|(line, why)| Some((*line, why.fault()?)))
     }
 
-    /// The first of them, and why it has none.
+    /// How many of the lines that passed have no key and should have one, and how many are blank and left out.
+    pub fn count_asides(&self) -> (usize, usize) {
+        let passed = self.asides.partition_point(|(line, _)| *line < self.passed);
+        let faults = self.faults().take_while(|(line, _)| *line < self.passed).count();
+        (faults, passed - faults)
+    }
+
+    /// The first line that passed without a key that it should have, and why it has none.
     pub fn first_fault(&self) -> Option<(usize, &Fault)> {
-        self.faults.first().filter(|(line, _)| *line < self.passed).map(|(line, fault)| (*line, fault))
+        self.faults().next().filter(|(line, _)| *line < self.passed)
     }
 
     /// The fault of the line at which the marks end, if it is for that.
     pub fn take_fault(&mut self) -> Option<Fault> {
-        let i = self.faults.iter().position(|&(line, _)| line == self.passed)?;
-        Some(self.faults.remove(i).1)
+        let i = self.asides.iter().position(|&(line, _)| line == self.passed)?;
+        match self.asides.remove(i).1 {
+            Aside::Blank => None,
+            Aside::Fault(fault) => Some(fault),
+        }
     }
 
     /// How many lines are done: all up to the last one with a mark, or that would have one if it were not left out.
@@ -204,6 +242,21 @@ impl Lines {
     /// The length of the first lines with their ends.
     pub fn bytes(&self, lines: usize) -> usize {
         lines.checked_sub(1).map_or(0, |last| self.ends[last])
+    }
+
+    /// The header of the input with its end, if these are its first lines.
+    pub fn header(&self) -> &[u8] {
+        self.chunk.header()
+    }
+
+    /// How many lines the header and the first `lines` lines are in an editor: a record of CSV may have several.
+    pub fn rows(&self, lines: usize) -> usize {
+        let header = self.header();
+        if !self.chunk.quoted {
+            return lines + usize::from(!header.is_empty());
+        }
+        let rows = |bytes| memchr::memchr_iter(self.end, bytes).count();
+        rows(header) + rows(&self.chunk.bytes()[..self.bytes(lines)])
     }
 
     /// Takes a mark away from the lines that have it, and returns how many there were.
@@ -221,6 +274,17 @@ impl Lines {
     /// The lines that have the mark, each with its end; neighbours are one piece.
     fn pieces(&self, mark: bool) -> impl Iterator<Item = &[u8]> {
         self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
+    }
+
+    /// Writes the header of the input, and to `annotate` a name for the marks before it.
+    pub fn print_header(&self, annotate: bool, out: &mut impl Write) -> io::Result<()> {
+        let header = self.header();
+        if !annotate {
+            return out.write_all(header);
+        }
+        // A byte order mark counts at the start alone.
+        let start = if header.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        [&header[..start], b"mark\t", &header[start..]].iter().try_for_each(|piece| out.write_all(piece))
     }
 
     /// Writes the lines that have the mark, or to `annotate` all lines with a mark, each with "new" or "dup" before it. Of documents

@@ -11,7 +11,7 @@ pub struct Position {
     name: Arc<str>,
     /// Bytes of the input's contents that come before.
     pub offset: u64,
-    /// Lines of the input that come before.
+    /// Lines of the input that come before, as an editor counts them.
     pub lines: u64,
 }
 
@@ -23,18 +23,18 @@ impl Position {
 
     /// Goes past the first `count` of the lines that start here.
     pub fn advance(&mut self, lines: &Lines, count: usize) {
-        self.offset += lines.bytes(count) as u64;
-        self.lines += count as u64;
+        self.offset += (lines.header().len() + lines.bytes(count)) as u64;
+        self.lines += lines.rows(count) as u64;
     }
 
-    /// What line `number` of those that start here is called: "FILE, line 7".
-    pub fn line(&self, number: usize) -> String {
-        format!("{}, line {}", self.name, self.lines + number as u64 + 1)
+    /// What the line after the first `count` of those that start here is called: "FILE, line 7".
+    pub fn line(&self, lines: &Lines, count: usize) -> String {
+        format!("{}, line {}", self.name, self.lines + lines.rows(count) as u64 + 1)
     }
 
     /// What the first without a key is called among the lines that passed and start here, and why it has none.
     pub fn first_fault(&self, lines: &Lines) -> Option<String> {
-        lines.first_fault().map(|(line, fault)| format!("{}: {fault}", self.line(line)))
+        lines.first_fault().map(|(line, fault)| format!("{}: {fault}", self.line(lines, line)))
     }
 }
 

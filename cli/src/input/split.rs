@@ -1,29 +1,110 @@
-//! Line ends, found 64 bytes at a time.
+//! Where lines end, found 64 bytes at a time.
 
+use std::{array, mem};
 use wide::u8x16;
+
+/// What a line is.
+#[derive(Clone, Copy)]
+pub struct LineFormat {
+    /// What ends it.
+    pub end: u8,
+    /// The delimiter, if lines are records of CSV. In the quotes of a field nothing ends a record.
+    pub csv: Option<u8>,
+    /// Whether the first line of an input is a header, which is no line.
+    pub header: bool,
+    /// Whether lines of white space are left out.
+    pub skip_blank: bool,
+}
+
+/// What opens and closes a field of CSV in which all bytes are text.
+pub const QUOTE: u8 = b'"';
+
+impl LineFormat {
+    /// Lines that end so.
+    pub fn plain(end: u8) -> Self {
+        Self { end, csv: None, header: false, skip_blank: false }
+    }
+}
 
 /// Calls `found` with the position of each `end` of a line, in order.
 ///
 /// Lines are short. A search like memchr's, which starts again for each line, spends most of its time on starting.
 #[inline(always)]
-pub fn ends(bytes: &[u8], end: u8, mut found: impl FnMut(usize)) {
+pub fn ends(bytes: &[u8], end: u8, found: impl FnMut(usize)) {
+    places(bytes, [end], found);
+}
+
+/// Calls `found` with the position of each of these bytes, in order.
+#[inline(always)]
+fn places<const N: usize>(bytes: &[u8], wanted: [u8; N], mut found: impl FnMut(usize)) {
+    let splats = wanted.map(u8x16::splat);
     let (blocks, rest) = bytes.as_chunks::<64>();
     for (i, block) in blocks.iter().enumerate() {
         let (vectors, _) = block.as_chunks::<16>();
-        let mask = |j: usize| u64::from(u8x16::new(vectors[j]).simd_eq(u8x16::splat(end)).to_bitmask()) << (16 * j);
-        let mut ends = mask(0) | mask(1) | mask(2) | mask(3);
-        while ends != 0 {
-            found(64 * i + ends.trailing_zeros() as usize);
-            ends &= ends - 1;
+        let masks: [u64; 4] = array::from_fn(|j| {
+            let vector = u8x16::new(vectors[j]);
+            let mask = splats.iter().fold(0, |mask, splat| mask | vector.simd_eq(*splat).to_bitmask());
+            u64::from(mask) << (16 * j)
+        });
+        let mut places = masks[0] | masks[1] | masks[2] | masks[3];
+        while places != 0 {
+            found(64 * i + places.trailing_zeros() as usize);
+            places &= places - 1;
         }
     }
     let start = bytes.len() - rest.len();
-    rest.iter().enumerate().filter(|&(_, &byte)| byte == end).for_each(|(i, _)| found(start + i));
+    rest.iter().enumerate().filter(|(_, byte)| wanted.contains(byte)).for_each(|(i, _)| found(start + i));
+}
+
+/// Where records of CSV end, in bytes that come piece by piece. A quote opens a field at its start alone. Two quotes in a field are one
+/// that is text, and what follows the quote that closes it is text up to the next delimiter.
+#[derive(Default)]
+pub struct Records {
+    end: u8,
+    delimiter: u8,
+    /// How many bytes were looked at.
+    searched: usize,
+    /// Whether a quoted field is open there.
+    open: bool,
+    /// Where a quote opens a field whatever is before it: at the start of the first record, or past the quote that closed one.
+    opens: usize,
+    /// The ends so far, past the byte that ends a record.
+    pub ends: Vec<usize>,
+}
+
+impl Records {
+    /// Begins anew, with bytes of which the first record starts at `start`.
+    pub fn begin(&mut self, end: u8, delimiter: u8, start: usize) {
+        self.ends.clear();
+        let ends = mem::take(&mut self.ends);
+        *self = Self { end, delimiter, searched: start, open: false, opens: start, ends };
+    }
+
+    /// Goes on to the end of `bytes`, which begin with those that were looked at.
+    pub fn search(&mut self, bytes: &[u8]) {
+        let Self { end, delimiter, searched, open, opens, ends } = self;
+        let start = *searched;
+        places(&bytes[start..], [*end, QUOTE], |place| {
+            let place = start + place;
+            if bytes[place] != QUOTE {
+                if !*open {
+                    ends.push(place + 1);
+                }
+            } else if *open {
+                (*open, *opens) = (false, place + 1);
+            } else {
+                *open = place == *opens || [*end, *delimiter].contains(&bytes[place - 1]);
+            }
+        });
+        *searched = bytes.len();
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use csv_core::{ReadRecordResult, ReaderBuilder, Terminator};
+    use proptest::prelude::*;
 
     #[test]
     fn ends_are_found_wherever_they_are() {
@@ -33,6 +114,68 @@ mod tests {
             let mut found = Vec::new();
             ends(&bytes, b'\n', |position| found.push(position));
             assert_eq!(found, memchr::memchr_iter(b'\n', &bytes).collect::<Vec<_>>());
+            let mut found = Vec::new();
+            places(&bytes, [b'"', 0x8A], |position| found.push(position));
+            assert_eq!(found, memchr::memchr_iter(0x8A, &bytes).collect::<Vec<_>>());
+        }
+    }
+
+    /// Where the records end, found piece by piece, and whether the last is open.
+    fn ours(bytes: &[u8], end: u8, delimiter: u8, pieces: &[usize]) -> (Vec<usize>, bool) {
+        let mut records = Records::default();
+        records.begin(end, delimiter, 0);
+        pieces.iter().chain([&bytes.len()]).for_each(|&piece| records.search(&bytes[..piece.min(bytes.len())]));
+        (records.ends, records.open)
+    }
+
+    /// The fields of each record, as the library reads them that reads the fields of a key. It takes an empty line for none.
+    fn theirs(bytes: &[u8], end: u8, delimiter: u8) -> Vec<Vec<Vec<u8>>> {
+        let mut reader = ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(end)).build();
+        // Else it takes a byte order mark away.
+        let first = [b'x', end];
+        let (mut rest, mut fields, mut ends) = (bytes, vec![0; bytes.len() + 2], vec![0; bytes.len() + 2]);
+        reader.read_record(&first, &mut fields, &mut ends);
+        let mut records = Vec::new();
+        let (mut had, mut found) = (0, 0);
+        loop {
+            let (result, read, written, ended) = reader.read_record(rest, &mut fields[had..], &mut ends[found..]);
+            rest = &rest[read..];
+            (had, found) = (had + written, found + ended);
+            match result {
+                ReadRecordResult::Record => {
+                    let starts = [0].into_iter().chain(ends[..found].iter().copied());
+                    records.push(starts.zip(&ends[..found]).map(|(start, &end)| fields[start..end].to_vec()).collect());
+                    (had, found) = (0, 0);
+                }
+                ReadRecordResult::End => return records,
+                _ => assert!(rest.is_empty()),
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn records_end_where_a_reader_of_csv_ends_them(
+            bytes in prop::collection::vec(prop::sample::select(&b"\"\"\"\",,,;\n\n\r\0ab\xef\xbb\xbf"[..]), 0..200),
+            end in prop::sample::select(&b"\n\0"[..]),
+            delimiter in prop::sample::select(&b",;\t"[..]),
+            mut pieces in prop::collection::vec(0..200usize, 0..4),
+        ) {
+            pieces.sort();
+            let (ends, open) = ours(&bytes, end, delimiter, &pieces);
+            let (starts, last) = ([0].iter().chain(&ends), [bytes.len()]);
+            let records = starts.zip(ends.iter().chain(&last)).map(|(&start, &end)| &bytes[start..end]);
+            let records: Vec<&[u8]> = records.filter(|record| ![&[][..], &[end]].contains(record)).collect();
+            let whole = theirs(&bytes, end, delimiter);
+            prop_assert_eq!(records.len(), whole.len());
+            for (record, expected) in records.iter().zip(&whole) {
+                prop_assert_eq!(&theirs(record, end, delimiter), &vec![expected.clone()]);
+            }
+            // What would follow the last record is a part of it, or is not.
+            let more = theirs(&[&bytes, &[end, b'x'][..]].concat(), end, delimiter);
+            prop_assert_eq!(open, more.last().unwrap() != &[b"x".to_vec()]);
         }
     }
 }

@@ -4,12 +4,11 @@ pub mod fields;
 pub mod json;
 pub mod url;
 
-use crate::key::fields::{Spans, Split};
+use crate::key::fields::{Pick, Spans, Split};
 use crate::key::json::{Found, Pointer, Unreadable};
 use crate::key::url::normal_url;
 use ::url::ParseError;
 use bloomline::KeyHasher;
-use std::ops::RangeInclusive;
 use std::str::{Utf8Error, from_utf8};
 use std::{fmt, mem};
 
@@ -18,6 +17,8 @@ use std::{fmt, mem};
 pub struct KeyRule {
     /// The parts.
     pub part: Part,
+    /// Of the line without the carriage return at its end.
+    pub crlf: bool,
     /// Without the ASCII white space around it.
     pub trim: bool,
     /// As a URL in its normal form.
@@ -29,6 +30,9 @@ pub struct KeyRule {
 /// The most bytes of a name, which the files of filters have room for.
 const NAME_BYTES: usize = 1024;
 
+/// The most names of a header that a message has.
+const NAMES: usize = 30;
+
 /// From this length of a line on, memory for a key that has to be made is asked for before: the libraries that make it end the
 /// process if they get none.
 const LONG: usize = 1 << 24;
@@ -38,8 +42,10 @@ const LONG: usize = 1 << 24;
 pub enum Part {
     /// All of it, without its end.
     Line,
-    /// Fields, from number to number, in this order. Numbers start at 1.
-    Fields { numbers: Vec<RangeInclusive<usize>>, split: Split },
+    /// All of a record of CSV, as it stands.
+    Record,
+    /// Fields, in this order.
+    Fields { picks: Vec<Pick>, split: Split },
     /// Values of a JSON document.
     Json(Vec<Pointer>),
 }
@@ -49,7 +55,11 @@ pub enum Part {
 pub enum Fault {
     /// Too few fields.
     Field { number: usize, fields: usize },
-    /// A field of CSV goes on in the next line.
+    /// The header has no field of this name, but these.
+    NoName { name: String, names: Vec<String> },
+    /// The header has two of this name, with these numbers.
+    TwoNames { name: String, numbers: [usize; 2] },
+    /// A field of CSV goes on up to the end of the input.
     Quote,
     /// JSON and URLs are text.
     Utf8(Utf8Error),
@@ -78,6 +88,13 @@ pub struct Scratch {
     whole: Vec<u8>,
 }
 
+impl Scratch {
+    /// Says whether the lines that come have no quotes.
+    pub fn set_plain(&mut self, plain: bool) {
+        self.fields.plain = plain;
+    }
+}
+
 /// Memory for the forms of a part.
 #[derive(Default)]
 struct Form {
@@ -92,14 +109,42 @@ const NO_STRING: u8 = 0xff;
 impl KeyRule {
     /// Whether the key is the line as it stands.
     pub fn is_line(&self) -> bool {
-        matches!(self.part, Part::Line) && !self.trim && !self.url && !self.ignore_case
+        matches!(self.part, Part::Line) && !self.crlf && !self.trim && !self.url && !self.ignore_case
+    }
+
+    /// Whether it says of a field by a name which one that is.
+    pub fn has_names(&self) -> bool {
+        matches!(&self.part, Part::Fields { picks, .. } if picks.iter().any(|pick| matches!(pick, Pick::Name(_))))
+    }
+
+    /// The same for lines with this header: names are numbers.
+    pub fn resolved(&self, header: &[u8]) -> Result<Self, Fault> {
+        let Part::Fields { picks, split } = &self.part else { return Ok(self.clone()) };
+        let mut memory = Spans::default();
+        let fields = split.fields(self.without_cr(header), usize::MAX, &mut memory).ok_or(Fault::Quote)?;
+        let names: Vec<&[u8]> = (1..=fields.count()).filter_map(|number| fields.get(number)).collect();
+        let number = |pick: &Pick| {
+            let Pick::Name(name) = pick else { return Ok(pick.clone()) };
+            let mut found = (1..).zip(&names).filter(|(_, field)| **field == name.as_bytes()).map(|(number, _)| number);
+            match (found.next(), found.next()) {
+                (Some(first), Some(second)) => Err(Fault::TwoNames { name: name.clone(), numbers: [first, second] }),
+                (Some(number), None) => Ok(Pick::Numbers(number, Some(number))),
+                (None, _) => {
+                    let names = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+                    Err(Fault::NoName { name: name.clone(), names })
+                }
+            }
+        };
+        let picks = picks.iter().map(number).collect::<Result<_, _>>()?;
+        Ok(Self { part: Part::Fields { picks, split: split.clone() }, ..self.clone() })
     }
 
     /// A name for such keys. Other rules have other names. It has no control characters, and a long one ends in its hash.
     pub fn name(&self) -> String {
         let mut name = match &self.part {
             Part::Line => "line".to_owned(),
-            Part::Fields { numbers, split } => fields_name(numbers, split),
+            Part::Record => "record of CSV lines".to_owned(),
+            Part::Fields { picks, split } => fields_name(picks, split),
             Part::Json(pointers) => match &pointers[..] {
                 [pointer] if pointer.to_string().is_empty() => "value of JSON lines".to_owned(),
                 [pointer] => format!("{} of JSON lines", escaped(&pointer.to_string())),
@@ -110,8 +155,12 @@ impl KeyRule {
                 }
             },
         };
-        let steps =
-            [(self.trim, ", trimmed"), (self.url, ", normal form of a URL"), (self.ignore_case, ", case ignored")];
+        let steps = [
+            (self.crlf, ", without CR"),
+            (self.trim, ", trimmed"),
+            (self.url, ", normal form of a URL"),
+            (self.ignore_case, ", case ignored"),
+        ];
         steps.iter().filter(|(taken, _)| *taken).for_each(|(_, step)| name += step);
         if name.len() > NAME_BYTES {
             let hash = KeyHasher::new(0).bytes(name.as_bytes());
@@ -127,7 +176,7 @@ impl KeyRule {
     fn has_memory(&self, bytes: usize) -> bool {
         let copies = match self.part {
             _ if self.url => 16,
-            Part::Line if !self.ignore_case => 0,
+            Part::Line | Part::Record if !self.ignore_case => 0,
             _ => 8,
         };
         Vec::<u8>::new().try_reserve_exact(bytes.saturating_mul(copies)).is_ok()
@@ -140,18 +189,23 @@ impl KeyRule {
             return Err(Fault::Memory { bytes: line.len() });
         }
         let Scratch { fields, json, form, whole } = scratch;
+        let line = self.without_cr(line);
         whole.clear();
         match &self.part {
-            Part::Line => return self.form(line, form),
-            Part::Fields { numbers, split } => {
-                let most = numbers.iter().map(|numbers| *numbers.end()).max().unwrap_or(0);
+            Part::Line | Part::Record => return self.form(line, form),
+            Part::Fields { picks, split } => {
+                let most = picks.iter().map(Pick::most).max().unwrap_or(0);
                 let fields = split.fields(line, most, fields).ok_or(Fault::Quote)?;
                 let field = |number| fields.get(number).ok_or(Fault::Field { number, fields: fields.count() });
-                if let Some(number) = only(numbers) {
+                if let Some(number) = only(picks) {
                     return self.form(field(number)?, form);
                 }
-                for number in numbers.iter().cloned().flatten() {
-                    push_part(whole, self.form(field(number)?, form)?);
+                for pick in picks {
+                    // Names are numbers by now.
+                    let &Pick::Numbers(first, last) = pick else { continue };
+                    for number in first..=last.unwrap_or(fields.count().max(first)) {
+                        push_part(whole, self.form(field(number)?, form)?);
+                    }
                 }
             }
             Part::Json(pointers) => {
@@ -165,6 +219,12 @@ impl KeyRule {
             }
         }
         Ok(whole)
+    }
+
+    /// The line without the carriage return at its end, if that is no part of it.
+    fn without_cr<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        let has_none = self.crlf || matches!(self.part, Part::Record);
+        if has_none { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
     }
 
     /// The key of a value in a document. A string and another value of the same text are two keys.
@@ -214,25 +274,31 @@ fn push_part(key: &mut Vec<u8>, part: &[u8]) {
 }
 
 /// The number, if there is only one.
-fn only(numbers: &[RangeInclusive<usize>]) -> Option<usize> {
-    let [numbers] = numbers else { return None };
-    (numbers.start() == numbers.end()).then_some(*numbers.start())
+fn only(picks: &[Pick]) -> Option<usize> {
+    let [pick] = picks else { return None };
+    pick.number()
 }
 
 /// A name for fields, which is the same for 1,2,3 and 1-3.
-fn fields_name(numbers: &[RangeInclusive<usize>], split: &Split) -> String {
-    let mut runs: Vec<RangeInclusive<usize>> = Vec::new();
-    for numbers in numbers {
-        match runs.last_mut() {
-            Some(last) if last.end() + 1 == *numbers.start() => *last = *last.start()..=*numbers.end(),
-            _ => runs.push(numbers.clone()),
+fn fields_name(picks: &[Pick], split: &Split) -> String {
+    let mut runs: Vec<Pick> = Vec::new();
+    for pick in picks {
+        match (runs.last_mut(), pick) {
+            (Some(Pick::Numbers(_, Some(last))), &Pick::Numbers(first, Some(end))) if *last + 1 == first => *last = end,
+            _ => runs.push(pick.clone()),
         }
     }
-    let runs = runs.iter().map(|run| match run.start() == run.end() {
-        true => run.start().to_string(),
-        false => format!("{}-{}", run.start(), run.end()),
+    let runs = runs.iter().map(|run| match run {
+        Pick::Numbers(first, Some(last)) if first == last => first.to_string(),
+        Pick::Numbers(first, Some(last)) => format!("{first}-{last}"),
+        Pick::Numbers(first, None) => format!("{first}-"),
+        Pick::Name(name) => format!("'{}'", escaped(name)),
     });
-    let fields = if only(numbers).is_some() { "field" } else { "fields" };
+    let fields = match picks {
+        [Pick::Name(_)] => "field",
+        _ if only(picks).is_some() => "field",
+        _ => "fields",
+    };
     let lines = match split {
         Split::At(delimiter) => format!("lines split at {}", delimiter_name(delimiter)),
         Split::Csv(b',') => "CSV lines".to_owned(),
@@ -279,7 +345,26 @@ impl fmt::Display for Fault {
         match self {
             Self::Field { number, fields: 1 } => write!(f, "there is no field {number}: the line has 1 field"),
             Self::Field { number, fields } => write!(f, "there is no field {number}: the line has {fields} fields"),
-            Self::Quote => f.write_str("a quoted field does not end on this line"),
+            Self::NoName { name, names } => {
+                // A header may have thousands.
+                let shown = names.iter().take(NAMES).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+                let more =
+                    if names.len() > NAMES { format!(" and {} more", names.len() - NAMES) } else { String::new() };
+                let ends = names.iter().any(|other| other.strip_suffix('\r') == Some(name));
+                let advice = if ends {
+                    "give --crlf, as lines end with CR LF"
+                } else {
+                    "give one of these with -f, or its number"
+                };
+                write!(f, "the header has no field {name:?}, but {shown}{more}; {advice}")
+            }
+            Self::TwoNames { name, numbers: [first, second] } => {
+                write!(
+                    f,
+                    "the header has {name:?} twice, as fields {first} and {second}; give one of these numbers with -f"
+                )
+            }
+            Self::Quote => f.write_str("a quoted field does not end; if quotes are text here, leave out --csv"),
             Self::Utf8(error) => write!(f, "not UTF-8: {error}"),
             Self::Json(unreadable) => unreadable.fmt(f),
             Self::NoValue { pointer } => write!(f, "there is no value at {pointer:?}"),
@@ -297,11 +382,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashSet;
+    use std::ops::RangeInclusive;
 
-    const LINE: KeyRule = KeyRule { part: Part::Line, trim: false, url: false, ignore_case: false };
+    const LINE: KeyRule = KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false };
+
+    fn numbered(numbers: &[RangeInclusive<usize>]) -> Vec<Pick> {
+        numbers.iter().map(|numbers| Pick::Numbers(*numbers.start(), Some(*numbers.end()))).collect()
+    }
+
+    /// As `-f` has it.
+    fn part_picks(list: &str, split: Split) -> Part {
+        Part::Fields { picks: list.split(',').map(|pick| pick.parse().unwrap()).collect(), split }
+    }
 
     fn part_fields(numbers: &[RangeInclusive<usize>], delimiter: &[u8]) -> Part {
-        Part::Fields { numbers: numbers.to_vec(), split: Split::At(delimiter.to_vec()) }
+        Part::Fields { picks: numbered(numbers), split: Split::At(delimiter.to_vec()) }
     }
 
     fn part_field(number: usize, delimiter: &[u8]) -> Part {
@@ -309,7 +404,7 @@ mod tests {
     }
 
     fn part_csv(numbers: &[RangeInclusive<usize>], delimiter: u8) -> Part {
-        Part::Fields { numbers: numbers.to_vec(), split: Split::Csv(delimiter) }
+        Part::Fields { picks: numbered(numbers), split: Split::Csv(delimiter) }
     }
 
     fn part_values(pointers: &[&str]) -> Part {
@@ -331,6 +426,8 @@ mod tests {
     #[test]
     fn only_plain_lines_are_lines() {
         assert!(LINE.is_line());
+        assert!(!KeyRule { crlf: true, ..LINE }.is_line());
+        assert!(!KeyRule { part: Part::Record, ..LINE }.is_line());
         assert!(!KeyRule { trim: true, ..LINE }.is_line());
         assert!(!KeyRule { url: true, ..LINE }.is_line());
         assert!(!KeyRule { ignore_case: true, ..LINE }.is_line());
@@ -364,6 +461,76 @@ mod tests {
         assert_eq!(field(3, "::", "a:b::c:::d"), bytes(":d"));
         assert_eq!(field(2, "\u{2192}", "a\u{2192}b"), bytes("b"));
         assert_eq!(field(2, ",", "a, b\r"), bytes(" b\r"));
+    }
+
+    #[test]
+    fn a_carriage_return_at_the_end_is_no_part_of_the_key() {
+        let rule = KeyRule { crlf: true, ..LINE };
+        for (line, expected) in [("a\r", "a"), ("a", "a"), ("\r", ""), ("a\r\r", "a\r"), ("\ra", "\ra")] {
+            assert_eq!(key(&rule, line), bytes(expected));
+            assert_eq!(key(&KeyRule { part: Part::Record, ..LINE }, line), bytes(expected));
+        }
+        let rule = KeyRule { part: part_field(2, b","), ..rule };
+        assert_eq!(key(&rule, "a\r,b\r"), bytes("b"));
+        assert_eq!(key(&KeyRule { part: part_field(1, b","), ..rule }, "a\r,b\r"), bytes("a\r"));
+    }
+
+    #[test]
+    fn lists_of_fields_are_read_as_cut_reads_them() {
+        for (text, expected) in [
+            ("2", Some((2, Some(2)))),
+            ("2-4", Some((2, Some(4)))),
+            ("3-3", Some((3, Some(3)))),
+            ("2-", Some((2, None))),
+            ("-3", Some((1, Some(3)))),
+            ("007", Some((7, Some(7)))),
+            ("4294967295-", Some((u32::MAX as usize, None))),
+            ("", None),
+            ("-", None),
+            ("0", None),
+            ("0-", None),
+            ("-0", None),
+            ("0-2", None),
+            ("4-2", None),
+            ("4294967296", None),
+            ("-a", None),
+            ("--csv", None),
+        ] {
+            let numbers = expected.map(|(first, last)| Pick::Numbers(first, last));
+            assert_eq!(text.parse::<Pick>().ok(), numbers, "{text:?}");
+        }
+        for name in ["url", "2a", "a-", "1.5", "+1", " 1", "2024-01-02", "\u{e4}"] {
+            assert_eq!(name.parse::<Pick>(), Ok(Pick::Name(name.to_owned())));
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_header() {
+        let resolved = |list, split: &Split, crlf, header: &str| {
+            let rule = KeyRule { part: part_picks(list, split.clone()), crlf, ..LINE };
+            assert_eq!(rule.has_names(), list != "2-,1");
+            let Part::Fields { picks, .. } = rule.resolved(header.as_bytes())?.part else { unreachable!() };
+            Ok(picks)
+        };
+        let one = |number| Pick::Numbers(number, Some(number));
+        let (csv, tab) = (Split::Csv(b';'), Split::At(b"\t".to_vec()));
+        assert_eq!(resolved("b,a,2-", &csv, false, "a;x;b"), Ok(vec![one(3), one(1), Pick::Numbers(2, None)]));
+        assert_eq!(resolved("b", &csv, false, "\"a;\n\";\"b\"\r"), Ok(vec![one(2)]));
+        assert_eq!(resolved("say \"b\"", &csv, false, "a;\"say \"\"b\"\"\""), Ok(vec![one(2)]));
+        assert_eq!(resolved("b", &tab, true, "a\tb\r"), Ok(vec![one(2)]));
+        assert_eq!(resolved("\"b\"", &tab, false, "a\t\"b\""), Ok(vec![one(2)]));
+        assert_eq!(resolved("2-,1", &tab, false, ""), Ok(vec![Pick::Numbers(2, None), one(1)]));
+        let missing = |names: &[&str]| {
+            let names = names.iter().map(|&name| name.to_owned()).collect();
+            Err(Fault::NoName { name: "b".to_owned(), names })
+        };
+        assert_eq!(resolved("a,b", &tab, false, "a\tB"), missing(&["a", "B"]));
+        assert_eq!(resolved("b", &tab, false, "a\tb\r"), missing(&["a", "b\r"]));
+        assert_eq!(resolved("b", &csv, false, ""), missing(&[""]));
+        let twice = Fault::TwoNames { name: "b".to_owned(), numbers: [1, 3] };
+        assert_eq!(resolved("b", &csv, false, "b;a;\"b\";b"), Err(twice));
+        assert_eq!(resolved("a", &csv, false, "b;a;b"), Ok(vec![one(2)]));
+        assert_eq!(resolved("a", &csv, false, "a;\"b"), Err(Fault::Quote));
     }
 
     #[test]
@@ -476,7 +643,7 @@ mod tests {
 
     #[test]
     fn all_steps_go_in_order() {
-        let rule = KeyRule { part: part_field(2, b"\t"), trim: true, url: true, ignore_case: true };
+        let rule = KeyRule { part: part_field(2, b"\t"), crlf: false, trim: true, url: true, ignore_case: true };
         assert_eq!(key(&rule, "1\t http://Example.org/\u{c4}/A#B \t2"), bytes("http://example.org/%c3%84/a"));
         let rule = KeyRule { part: part_json("/u"), ..rule };
         assert_eq!(key(&rule, r#"{"u":"\thttp:\/\/Example.org\/A"}"#), bytes("http://example.org/a"));
@@ -493,7 +660,7 @@ mod tests {
 
     #[test]
     fn names_are_read_with_ease() {
-        let named = |part, trim, url, ignore_case| KeyRule { part, trim, url, ignore_case }.name();
+        let named = |part, trim, url, ignore_case| KeyRule { part, trim, url, ignore_case, ..LINE }.name();
         for (part, expected) in [
             (Part::Line, "line"),
             (part_field(2, b"\t"), "field 2 of lines split at tab"),
@@ -507,12 +674,19 @@ mod tests {
             (part_fields(&[3..=3, 1..=1, 1..=1], b";"), "fields 3,1,1 of lines split at ';'"),
             (part_csv(&[2..=2], b','), "field 2 of CSV lines"),
             (part_csv(&[2..=4, 1..=1], b';'), "fields 2-4,1 of CSV lines split at ';'"),
+            (Part::Record, "record of CSV lines"),
+            (part_picks("2-", Split::At(b"\t".to_vec())), "fields 2- of lines split at tab"),
+            (part_picks("-3,1-1,-1", Split::Csv(b',')), "fields 1-3,1,1 of CSV lines"),
+            (part_picks("url", Split::Csv(b',')), "field 'url' of CSV lines"),
+            (part_picks("it's,2-,title", Split::At(b",".to_vec())), r"fields 'it\'s',2-,'title' of lines split at ','"),
             (part_values(&["/a", "", "/b'c"]), r"'/a' and '' and '/b\'c' of JSON lines"),
         ] {
             assert_eq!(named(part.clone(), false, false, false), expected);
             let all = format!("{expected}, trimmed, normal form of a URL, case ignored");
             assert_eq!(named(part, true, true, true), all);
         }
+        assert_eq!(KeyRule { crlf: true, ..LINE }.name(), "line, without CR");
+        assert_eq!(KeyRule { crlf: true, trim: true, ..LINE }.name(), "line, without CR, trimmed");
         assert_eq!(named(Part::Line, true, false, false), "line, trimmed");
         assert_eq!(named(Part::Line, false, true, false), "line, normal form of a URL");
         assert_eq!(named(Part::Line, false, false, true), "line, case ignored");
@@ -520,7 +694,11 @@ mod tests {
 
     #[test]
     fn other_rules_have_other_names() {
-        let mut parts = vec![Part::Line];
+        let mut parts = vec![Part::Line, Part::Record];
+        for list in ["1-", "2-", "1,2-", "-4", "2,3-", "a", "b", "a,b", "b,a", "a,1", "1-2-3", "a' of", "','", "'1'"] {
+            // Delimiters other than those below.
+            parts.extend([Split::At(b"|".to_vec()), Split::Csv(b'|')].map(|split| part_picks(list, split)));
+        }
         for delimiter in [&b","[..], b";", b"\t", b"\0", b"\\0", b"tab", b"' of"] {
             for numbers in
                 [&[1..=1][..], &[2..=2], &[1..=1, 3..=3], &[3..=3, 1..=1], &[1..=3], &[1..=1, 1..=3], &[13..=13]]
@@ -547,16 +725,17 @@ mod tests {
             parts.push(part_values(pointers));
         }
         let names = parts.iter().flat_map(|part| {
-            let named = |trim, url, ignore_case| KeyRule { part: part.clone(), trim, url, ignore_case }.name();
+            let part = || part.clone();
             [
-                named(false, false, false),
-                named(true, false, false),
-                named(false, true, false),
-                named(false, false, true),
+                KeyRule { part: part(), ..LINE }.name(),
+                KeyRule { part: part(), crlf: true, ..LINE }.name(),
+                KeyRule { part: part(), trim: true, ..LINE }.name(),
+                KeyRule { part: part(), url: true, ..LINE }.name(),
+                KeyRule { part: part(), ignore_case: true, ..LINE }.name(),
             ]
         });
         let all: HashSet<String> = names.collect();
-        assert_eq!(all.len(), 4 * parts.len());
+        assert_eq!(all.len(), 5 * parts.len());
         // The same fields have one name.
         let name = |numbers: &[RangeInclusive<usize>]| KeyRule { part: part_fields(numbers, b","), ..LINE }.name();
         assert_eq!(name(&[1..=1, 2..=2, 3..=3, 5..=5]), name(&[1..=2, 3..=3, 5..=5]));
@@ -648,18 +827,28 @@ mod tests {
     /// The key of each part alone, or the fault of the first part that has one.
     fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
         let parts: Vec<Part> = match &rule.part {
-            Part::Line => vec![Part::Line],
-            Part::Fields { numbers, split } => {
-                let one = |number| Part::Fields { numbers: vec![number..=number], split: split.clone() };
-                numbers.iter().cloned().flatten().map(one).collect()
+            Part::Line | Part::Record => vec![rule.part.clone()],
+            Part::Fields { picks, split } => {
+                let one = |number| Part::Fields { picks: numbered(&[number..=number]), split: split.clone() };
+                let fields = match split {
+                    Split::At(delimiter) => self::split(line, delimiter).len(),
+                    Split::Csv(delimiter) => split_csv(line, *delimiter).map_or(0, |fields| fields.len()),
+                };
+                let numbers = picks.iter().flat_map(|pick| match *pick {
+                    Pick::Numbers(first, last) => first..=last.unwrap_or(fields.max(first)),
+                    Pick::Name(_) => unreachable!(),
+                });
+                numbers.map(one).collect()
             }
             Part::Json(pointers) => pointers.iter().map(|pointer| Part::Json(vec![pointer.clone()])).collect(),
         };
         parts.into_iter().map(|part| key(&KeyRule { part, ..rule.clone() }, line)).collect()
     }
 
-    fn ranges() -> impl Strategy<Value = Vec<RangeInclusive<usize>>> {
-        prop::collection::vec((1..4usize, 0..2usize).prop_map(|(first, more)| first..=first + more), 1..4)
+    fn some_picks() -> impl Strategy<Value = Vec<Pick>> {
+        let range = (1..4usize, prop::option::of(0..2usize));
+        let pick = range.prop_map(|(first, more)| Pick::Numbers(first, more.map(|more| first + more)));
+        prop::collection::vec(pick, 1..4)
     }
 
     fn line_of(bytes: &'static [u8], most: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -696,10 +885,11 @@ mod tests {
         fn several_parts_are_equal_if_each_is(
             one in line_of(b"aA ,,,\"", 8),
             two in line_of(b"aA ,,,\"", 8),
-            numbers in ranges(),
+            picks in some_picks(),
             (trim, ignore_case) in any::<(bool, bool)>(),
         ) {
-            for part in [part_fields(&numbers, b","), part_csv(&numbers, b',')] {
+            for split in [Split::At(b",".to_vec()), Split::Csv(b',')] {
+                let part = Part::Fields { picks: picks.clone(), split };
                 let rule = KeyRule { part, trim, ignore_case, ..LINE };
                 let model = [&one, &two].map(|line| keys(&rule, line));
                 // What one line leaves behind is not seen by the next.
@@ -733,8 +923,8 @@ mod tests {
             (trim, url, ignore_case) in any::<(bool, bool, bool)>(),
         ) {
             let several = [part_fields(&[2..=4, 1..=1], b"::"), part_csv(&[1..=2], b','), part_values(&["/a", ""])];
-            for part in [Part::Line, part_field(2, b","), part_json(""), part_json("/a")].into_iter().chain(several) {
-                let _ = key(&KeyRule { part, trim, url, ignore_case }, &line);
+            for part in [Part::Line, Part::Record, part_field(2, b","), part_json(""), part_json("/a")].into_iter().chain(several) {
+                let _ = key(&KeyRule { part, trim, url, ignore_case, ..LINE }, &line);
             }
         }
     }

@@ -59,6 +59,13 @@ impl Cli {
             Command::In(options) | Command::NotIn(options) => &options.key,
             _ => return Ok(cli),
         };
+        if let Some(name) = key.unknown_name() {
+            let message = format!(
+                "-f {name:?} is no number, and without --header fields have no names: give the number of a field, from 1 on, or several such \
+                 as 1,3 and 2-4, or --header if the first line of each input has the names; a filter's file is given with -s, --state"
+            );
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
+        }
         match &key.delimiter {
             Some(Delimiter(bytes)) if key.csv && (bytes.len() > 1 || bytes[0] == b'"') => {
                 let delimiter = String::from_utf8_lossy(bytes);

@@ -3,12 +3,12 @@
 use crate::input::chunks::Cut;
 use crate::input::find::Named;
 use crate::input::glob::Glob;
-use crate::key::fields::Split;
+use crate::input::split::LineFormat;
+use crate::key::fields::{Pick, Split};
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
-use crate::values::{Delimiter, OnError, delimiter, fields, memory};
-use clap::{Args, ValueEnum, value_parser};
-use std::ops::RangeInclusive;
+use crate::values::{Delimiter, OnError, delimiter, memory};
+use clap::{ArgGroup, Args, ValueEnum, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -112,9 +112,9 @@ impl ReadOptions {
         Named { paths: files, list: self.list(), list_end, globs: glob, hidden, follow, lines_end }
     }
 
-    /// How to cut the inputs.
-    pub fn cut(&self) -> Cut {
-        Cut { size: self.chunk_size as usize, end: self.end(), keep: self.on_error == OnError::Keep }
+    /// How to cut the inputs into lines of this format.
+    pub fn cut(&self, format: LineFormat) -> Cut {
+        Cut { size: self.chunk_size as usize, format, keep: self.on_error == OnError::Keep }
     }
 
     /// Chunks of compressed inputs that may wait for those before them.
@@ -131,25 +131,51 @@ impl ReadOptions {
 /// What the key of a line is.
 #[derive(Args)]
 #[command(next_help_heading = "Keys (default: the whole line)")]
+#[command(group = ArgGroup::new("split").args(["field", "csv"]).multiple(true))]
 pub struct KeyOptions {
-    /// Use field N as the key; several are 1,3 or 2-4.
+    /// Use these fields as the key: 2 or 1,3 or 2-4 or 2-, as in cut.
     ///
-    /// The first field is 1. Several fields make one key in this order.
-    #[arg(short, long, short_alias = 'k', value_name = "N", value_delimiter = ',', value_parser = fields, conflicts_with = "json_pointer")]
-    pub field: Vec<RangeInclusive<usize>>,
+    /// The first field is 1; 2- goes to the last one, and -3 begins with the first. Several fields make one key in this order. With
+    /// --header they may be named: -f url,title. A number is always a number.
+    #[arg(
+        short,
+        long,
+        short_alias = 'k',
+        value_name = "LIST",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        conflicts_with = "json_pointer"
+    )]
+    pub field: Vec<Pick>,
 
     /// Text between fields [default: \t, with --csv a comma]
     ///
     /// \t is a tab, \0 is NUL, and \\ is a backslash.
-    #[arg(short, long, value_name = "TEXT", value_parser = delimiter, requires = "field", conflicts_with = "json_pointer")]
+    #[arg(short, long, value_name = "TEXT", value_parser = delimiter, requires = "split", conflicts_with = "json_pointer")]
     pub delimiter: Option<Delimiter>,
 
-    /// Read lines as CSV, in which fields may have quotes around them.
+    /// Read records of CSV, whose fields may have quotes around them.
     ///
-    /// The quotes are no part of a field, nor is a carriage return at the end of the line. A line in which a quoted field does not
-    /// end has no key.
-    #[arg(long, requires = "field", conflicts_with = "json_pointer")]
+    /// In quotes a record goes on over the ends of lines (RFC 4180). The quotes are no part of a field, nor is a carriage return at
+    /// the end of the record. Without --field the key is the whole record as it stands. If a quoted field does not end, the rest of
+    /// the input is one record without a key.
+    #[arg(long, conflicts_with = "json_pointer")]
     pub csv: bool,
+
+    /// The first line of each input is a header.
+    ///
+    /// It is no key, and is printed once: that of the first input comes first, and before --dupes too. With --output-dir each output
+    /// has the header of its input. --annotate names the marks in it: "mark" and a tab. No statistics count it.
+    #[arg(long)]
+    pub header: bool,
+
+    /// Lines end with CR LF: the CR is no part of the key
+    #[arg(long)]
+    pub crlf: bool,
+
+    /// Leave out lines that are empty or have ASCII white space alone
+    #[arg(long)]
+    pub skip_blank: bool,
 
     /// Use the value at this place in a line of JSON, such as /text.
     ///
@@ -189,11 +215,31 @@ impl KeyOptions {
     pub fn rule(&self) -> KeyRule {
         let Self { field, json_pointer, normalize, trim, ignore_case, .. } = self;
         let part = match (&field[..], &json_pointer[..]) {
+            ([], []) if self.csv => Part::Record,
             ([], []) => Part::Line,
             ([], pointers) => Part::Json(pointers.to_vec()),
-            (numbers, _) => Part::Fields { numbers: numbers.to_vec(), split: self.split() },
+            (picks, _) => Part::Fields { picks: picks.to_vec(), split: self.split() },
         };
-        KeyRule { part, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
+        // It is no part of the key of a record of CSV, nor of a value of JSON.
+        let crlf = self.crlf && !self.csv && json_pointer.is_empty();
+        KeyRule { part, crlf, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
+    }
+
+    /// What a line is that ends so.
+    pub fn format(&self, end: u8) -> LineFormat {
+        let csv = match self.split() {
+            Split::Csv(delimiter) => Some(delimiter),
+            Split::At(_) => None,
+        };
+        LineFormat { end, csv, header: self.header, skip_blank: self.skip_blank }
+    }
+
+    /// A field that has a name, where there is no header to look it up in.
+    pub fn unknown_name(&self) -> Option<&str> {
+        self.field.iter().filter(|_| !self.header).find_map(|pick| match pick {
+            Pick::Name(name) => Some(&**name),
+            Pick::Numbers(..) => None,
+        })
     }
 
     /// A name for the keys. The byte that ends a line is no part of them.

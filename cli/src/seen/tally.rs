@@ -144,6 +144,9 @@ pub struct Counts {
     pub lines: u64,
     /// Lines without a key.
     pub faults: u64,
+    /// Lines of white space that are left out.
+    #[serde(default)]
+    pub blank: u64,
     /// Keys that were new to the filter.
     pub inserted: u64,
     /// Lines that stay: their keys were new, or something of their documents was.
@@ -160,9 +163,10 @@ pub struct Counts {
 impl Counts {
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
-        let Self { lines, faults, inserted, unique, bytes, left_out, units } = other;
+        let Self { lines, faults, blank, inserted, unique, bytes, left_out, units } = other;
         self.lines += lines;
         self.faults += faults;
+        self.blank += blank;
         self.inserted += inserted;
         self.unique += unique;
         self.bytes += bytes;
@@ -172,7 +176,7 @@ impl Counts {
 
     /// Those that do not.
     pub fn dropped(&self) -> u64 {
-        self.lines - self.faults - self.unique
+        self.lines - self.faults - self.blank - self.unique
     }
 
     /// Keys that the filter took for seen, and the second look did not.

@@ -28,4 +28,5 @@ mod signals;
 mod sizing;
 mod state;
 mod statistics;
+mod tables;
 mod terminal;

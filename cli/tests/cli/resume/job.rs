@@ -411,6 +411,20 @@ pub fn json() -> Job {
     Job::new("JSON, -z", &[("in.json", ended(&records, 0))], "-z --json-pointer /text -p 1e-9 --annotate", "out.json")
 }
 
+/// Records of several lines, in files whose columns have other places.
+pub fn tables() -> Job {
+    let rows = |seed, count, row: fn(usize, &str) -> String| {
+        let lines = lines(seed, count);
+        let rows = lines.iter().enumerate().map(|(i, line)| row(i, line.split('\t').nth(1).unwrap()));
+        rows.collect::<String>()
+    };
+    let a = format!("\"no\n.\",url\n{}", rows(17, 20_000, |i, url| format!("{i},\"{url}\n\"\r\n")));
+    let b = format!("url,text\n{}", rows(17, 30_000, |i, url| format!("\"{url}\n\",\"in {i}\n\n\"\n")));
+    let inputs = [("a.csv", a.into_bytes()), ("b.csv.gz", in_parts(b.as_bytes(), gzip))];
+    let job = Job::new("tables", &inputs, &format!("--csv --header -f url {SMALL}"), "out.csv");
+    job.dupes("dupes.csv.zst")
+}
+
 /// So high a rate that each line that is taken for another one counts on all that were before.
 pub fn lossy_growing() -> Job {
     let inputs =

@@ -30,8 +30,20 @@ impl Kills {
     }
 }
 
-const JOBS: [fn() -> Job; 11] =
-    [plain, several, gzipped, zstandards, xz_and_bzip2, json, lossy_growing, lossy_sized, faulty, repeats, fails];
+const JOBS: [fn() -> Job; 12] = [
+    plain,
+    several,
+    gzipped,
+    zstandards,
+    xz_and_bzip2,
+    json,
+    tables,
+    lossy_growing,
+    lossy_sized,
+    faulty,
+    repeats,
+    fails,
+];
 
 /// Kills and resumes each job again and again.
 fn resume_after_kills(tries: u32) {
@@ -223,13 +235,13 @@ fn run_again_after_kills(tries: u32) {
 
 #[test]
 fn a_resumed_run_ends_as_if_it_had_not_been_killed() {
-    resume_after_kills(22);
+    resume_after_kills(24);
 }
 
 #[test]
 #[ignore = "takes a minute"]
-fn a_resumed_run_ends_as_if_it_had_not_been_killed_220_times() {
-    resume_after_kills(220);
+fn a_resumed_run_ends_as_if_it_had_not_been_killed_240_times() {
+    resume_after_kills(240);
 }
 
 #[test]

@@ -1,0 +1,363 @@
+//! Tables: headers, names of fields, records of CSV with several lines, and ends of lines.
+
+use crate::common::{Bench, clean, ended, failed, fed, stats, tells, text};
+use crate::corpus::{decode, gzip, unzstd, zstd};
+use serde_json::Value;
+use std::fs::{self, File};
+
+/// For chunks that end in every place, and several threads.
+const CHUNKS: [&str; 5] =
+    ["", "-j 1 --chunk-size 1 ", "-j 4 --chunk-size 2 ", "-j 3 --chunk-size 13 ", "-j 4 --chunk-size 40 "];
+
+#[test]
+fn lists_of_fields_are_those_of_cut() {
+    let bench = Bench::new(&[("a", b"a\tb\tc\nx\tb\tc\na\tb\tx\na\tb\nx\tb\na\n")]);
+    for (list, expected) in [
+        ("-f 2-", "a\tb\tc\na\tb\tx\na\tb\n"),
+        ("-f 2-,1", "a\tb\tc\nx\tb\tc\na\tb\tx\na\tb\nx\tb\n"),
+        ("-f 1-", "a\tb\tc\nx\tb\tc\na\tb\tx\na\tb\nx\tb\na\n"),
+        ("-f 4294967295-", ""),
+        ("-f -2", "a\tb\tc\nx\tb\tc\n"),
+        ("-f-2", "a\tb\tc\nx\tb\tc\n"),
+        ("--field=-2", "a\tb\tc\nx\tb\tc\n"),
+        ("--field -1,2", "a\tb\tc\nx\tb\tc\n"),
+        ("-f -1", "a\tb\tc\nx\tb\tc\n"),
+    ] {
+        assert_eq!(bench.run(&format!("dedup {list} --on-error skip a")).stdout, expected.as_bytes(), "{list}");
+    }
+    tells(&failed(&bench.run("dedup -f 2- a")), &["\"a\", line 6: there is no field 2: the line has 1 field"]);
+    bench.clean("build -f 2- --on-error skip -q -o f a");
+    assert_eq!(bench.json("info --json f")["key_name"], "fields 2- of lines split at tab");
+    assert_eq!(bench.clean("check -f 2- --on-error skip -q --total -s f a"), "5\n");
+    tells(&bench.refused("check -f 2 -s f a"), &["fields 2- of", "field 2 of"]);
+}
+
+/// Three files whose columns have other places, the first without a line, and the rows that are left of them by their URLs.
+const TABLES: [(&str, &[u8]); 4] = [
+    ("empty.csv", b""),
+    ("a.csv", b"id,url,title\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n3,u1,x\r\n"),
+    ("b.csv", b"\"url\",\"title, \"\"more\"\"\",id\n\"u2\",\"a \"\"b\"\"\n\",4\nu3,,5\n"),
+    ("c.csv", b"title,url\n,u3\n\"u1\",u4"),
+];
+
+const LEFT: &str = "id,url,title\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\nu3,,5\n\"u1\",u4\n";
+const DROPPED: &str = "id,url,title\r\n3,u1,x\r\n\"u2\",\"a \"\"b\"\"\n\",4\n,u3\n";
+
+#[test]
+fn a_header_is_printed_once_and_no_line() {
+    for code in [<[u8]>::to_vec, gzip, zstd] {
+        let bench = Bench::new(&TABLES);
+        TABLES.iter().for_each(|(name, bytes)| bench.write(name, &code(bytes)));
+        for chunks in CHUNKS {
+            let line = format!("dedup --csv --header -f url {chunks}");
+            let files = "empty.csv a.csv b.csv c.csv";
+            assert_eq!(bench.clean(&format!("{line}--dupes d {files}")), LEFT, "{chunks}");
+            assert_eq!(text(&bench.read("d")), DROPPED, "{chunks}");
+            assert_eq!(bench.clean(&format!("{line}-v {files}")), DROPPED, "{chunks}");
+            assert_eq!(bench.clean(&format!("{line}--total {files}")), "4\n");
+            assert_eq!(bench.clean(&format!("{line}--total -v {files}")), "3\n");
+            let annotated = "mark\tid,url,title\r\nnew\t1,u1,\"one\nof two\"\r\nnew\t2,u2,t\r\ndup\t3,u1,x\r\n";
+            assert_eq!(bench.clean(&format!("{line}--annotate a.csv")), annotated);
+            let output = bench.run(&format!("{line}--stats=json {files}"));
+            let figures = stats(&output);
+            let figure = |name: &str| figures[name].as_u64().unwrap();
+            assert_eq!((figure("lines"), figure("unique"), figure("dropped")), (7, 4, 3), "{figures}");
+            // The order of the files decides which header it is.
+            let first = bench.run(&format!("{line}c.csv a.csv")).stdout;
+            assert!(first.starts_with(b"title,url\n,u3\n\"u1\",u4\n1,u1,"), "{chunks}");
+            for output in ["o.gz", "o.zst"] {
+                bench.clean(&format!("{line}-o {output} {files}"));
+                assert_eq!(text(&decode(output, &bench.read(output)).0), LEFT);
+            }
+        }
+        assert_eq!(
+            text(&clean(fed(bench.command("dedup --csv --header -f url - c.csv"), TABLES[1].1))),
+            "id,url,title\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n,u3\n\"u1\",u4\n"
+        );
+        assert_eq!(bench.clean("dedup --csv --header -f url empty.csv"), "");
+    }
+}
+
+#[test]
+fn headers_stand_before_lines_of_any_kind() {
+    let bench = Bench::new(&[
+        ("a", b"h\na\nh\na\n"),
+        ("b", b"\xEF\xBB\xBFh\n{\"k\":1}\n"),
+        ("only", b"h"),
+        ("z", b"h\0a\0h\0a"),
+    ]);
+    assert_eq!(bench.clean("dedup --header a a"), "h\na\nh\n");
+    assert_eq!(bench.clean("dedup --header only a"), "h\na\nh\n");
+    assert_eq!(bench.clean("dedup --header only only"), "h\n");
+    assert_eq!(bench.clean("dedup --header -z z z"), "h\0a\0h\0");
+    // A byte order mark is the first of what is printed.
+    assert_eq!(bench.clean("dedup --header --json-pointer /k b b"), "\u{feff}h\n{\"k\":1}\n");
+    assert_eq!(bench.clean("dedup --header --annotate b"), "\u{feff}mark\th\nnew\t{\"k\":1}\n");
+}
+
+#[test]
+fn each_output_of_a_folder_has_the_header_of_its_input() {
+    for order in ["", "--in-order "] {
+        for chunks in ["", "-j 3 --chunk-size 5 "] {
+            let bench = Bench::new(&TABLES);
+            bench.write("c.csv", &gzip(TABLES[3].1));
+            let line = format!("dedup --csv --header -f url --output-dir out {order}{chunks}--manifest m --stats=json");
+            let output = bench.run(&format!("{line} --compress zstd empty.csv a.csv b.csv c.csv"));
+            let contents = |name: &str| text(&unzstd(&bench.read(name)));
+            let [empty, a, b, c] =
+                ["out/empty.csv.zst", "out/a.csv.zst", "out/b.csv.zst", "out/c.csv.zst"].map(contents);
+            assert_eq!(empty, "");
+            assert!(a.starts_with("id,url,title\r\n"), "{a}");
+            assert!(b.starts_with("\"url\",\"title, \"\"more\"\"\",id\n"), "{b}");
+            assert!(c.starts_with("title,url\n"), "{c}");
+            assert_eq!(stats(&output)["unique"], 4);
+            let manifest = text(&bench.read("m"));
+            let lines: Vec<Value> = manifest.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let of = |field: &str| lines.iter().map(|line| line[field].as_u64().unwrap()).collect::<Vec<_>>();
+            assert_eq!(of("lines"), [0, 3, 2, 2]);
+            assert_eq!(of("unique").iter().sum::<u64>(), 4);
+            if !order.is_empty() {
+                let left = [a, b, c].map(|table| table.split_once(['\n']).unwrap().1.to_owned()).concat();
+                assert_eq!(format!("id,url,title\r\n{left}"), LEFT);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_that_no_field_has_ends_the_run() {
+    let bench = Bench::new(&[
+        ("a", b"id,url\n1,u\n"),
+        ("b", b"id,uri\n1,u\n"),
+        ("twice", b"url,id,\"url\"\n1,2,3\n"),
+        ("dos", b"id\turl\r\n1\tu\r\n2\tu\n"),
+        ("open", b"id,\"url\n1,u\n"),
+        ("mark", b"\xEF\xBB\xBF\"url\",id\nu,3\n"),
+    ]);
+    let line = "dedup --csv --header -f url";
+    let output = bench.run(&format!("{line} a b"));
+    assert_eq!(text(&output.stdout), "id,url\n1,u\n");
+    let why = ["cannot read \"b\"", "no field \"url\"", "\"id\", \"uri\"", "with -f", "its number", "--on-error"];
+    tells(&failed(&output), &why);
+    let output = bench.run(&format!("{line} --on-error skip a b mark"));
+    assert_eq!((text(&output.stdout), output.status.code()), ("id,url\n1,u\n".to_owned(), Some(1)));
+    tells(&text(&output.stderr), &["warning: cannot read \"b\"", "no field \"url\"", "continued without"]);
+    tells(&bench.refused(&format!("{line} b")), &["\"b\"", "no field \"url\""]);
+    tells(&bench.refused(&format!("{line} twice")), &["\"twice\"", "\"url\" twice", "1 and 3", "numbers"]);
+    tells(&bench.refused(&format!("{line} open")), &["\"open\"", "a quoted field does not end"]);
+    tells(&bench.refused("dedup --header -f url dos"), &["\"dos\"", "no field \"url\"", "\"url\\r\"", "--crlf"]);
+    assert_eq!(bench.clean("dedup --header -f url --crlf dos"), "id\turl\r\n1\tu\r\n");
+    tells(&bench.refused("dedup --header -f Url dos"), &["no field \"Url\"", "\"id\", \"url\\r\"; give one of these"]);
+    tells(&bench.refused("build --csv --header -f url -o f b"), &["\"b\"", "no field \"url\""]);
+    // Fields of a number need no name.
+    assert_eq!(bench.clean("dedup --csv --header -f 2 a b"), "id,url\n1,u\n");
+    for line in ["dedup -f url a", "build --csv -f 1,url -o f a", "check -s f -f url a"] {
+        tells(&bench.refused(line), &["-f \"url\"", "--header", "the number of a field", "-s"]);
+    }
+    tells(&bench.refused("dedup --header -f --csv a"), &["'--csv'", "--field"]);
+    // A header may have thousands of names.
+    let many: Vec<String> = (0..5000).map(|i| format!("column {i}")).collect();
+    bench.write("many", (many.join(",") + "\n").as_bytes());
+    let message = bench.refused(&format!("{line} many"));
+    tells(&message, &["\"column 29\" and 4970 more"]);
+}
+
+#[test]
+fn filters_know_fields_by_their_names() {
+    let bench = Bench::new(&TABLES);
+    bench.clean("build --csv --header -f url -o f a.csv");
+    assert_eq!(bench.json("info --json f")["key_name"], "field 'url' of CSV lines");
+    let check = "check --csv --header -f url -s f";
+    assert_eq!(
+        bench.clean(&format!("{check} empty.csv b.csv a.csv")),
+        format!(
+            "{}\"u2\",\"a \"\"b\"\"\n\",4\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n3,u1,x\r\n",
+            "\"url\",\"title, \"\"more\"\"\",id\n"
+        )
+    );
+    assert_eq!(
+        bench.clean(&format!("{check} -v b.csv c.csv")),
+        "\"url\",\"title, \"\"more\"\"\",id\nu3,,5\n,u3\n\"u1\",u4\n"
+    );
+    assert_eq!(bench.clean(&format!("{check} --total b.csv c.csv a.csv")), "b.csv:1\nc.csv:0\na.csv:3\n");
+    // The header is printed where no line is selected, and is none.
+    assert_eq!(ended(bench.run(&format!("{check} c.csv")), 1), "title,url\n");
+    assert_eq!(ended(bench.run(&format!("{check} --any c.csv")), 1), "");
+    tells(&bench.refused("check --csv --header -f id -s f a.csv"), &["field 'url' of", "field 'id' of"]);
+    let output = bench.run("build --stats=json --csv --header -f url -o f a.csv b.csv");
+    assert_eq!((&stats(&output)["lines"], &stats(&output)["new"]), (&5.into(), &3.into()));
+}
+
+#[test]
+fn both_sides_of_a_comparison_have_headers() {
+    let bench = Bench::new(&TABLES);
+    for chunks in CHUNKS {
+        let compare = |line: &str| bench.clean(&line.replace(" --csv", &format!(" {chunks}--csv --header -f url")));
+        let left = "\"url\",\"title, \"\"more\"\"\",id\nu3,,5\n";
+        assert_eq!(compare("not-in --csv empty.csv a.csv -- empty.csv b.csv"), left, "{chunks}");
+        assert_eq!(compare("in --csv b.csv -- a.csv c.csv"), "id,url,title\r\n2,u2,t\r\n,u3\n", "{chunks}");
+        assert_eq!(compare("in --csv b.csv --total -- a.csv c.csv"), "a.csv:1\nc.csv:1\n", "{chunks}");
+    }
+    let output = bench.run("in --skip-blank --crlf --stats=json a.csv -- a.csv");
+    let figures = stats(&output);
+    assert_eq!((&figures["old_lines"], &figures["selected"]), (&5.into(), &5.into()), "{figures}");
+}
+
+/// Whatever a chunk ends in.
+#[test]
+fn a_record_goes_on_in_quotes() {
+    let table = "a,\"1\n2\"\n\"\n\"\"\n,\",x\r\nb,\"1\n2\"\n\n\nq\"\n\"\nc\",\"1\n2\"x\"\n";
+    for code in [<[u8]>::to_vec, gzip] {
+        let bench = Bench::new(&[("a", &code(table.as_bytes()))]);
+        for chunks in CHUNKS {
+            let run = |line: &str| text(&bench.run(&line.replace("dedup", &format!("dedup {chunks}--csv"))).stdout);
+            let all = "a,\"1\n2\"\n\"\n\"\"\n,\",x\r\nb,\"1\n2\"\n\nq\"\n\"\nc\",\"1\n2\"x\"\n";
+            assert_eq!(run("dedup a"), all, "{chunks}");
+            let second = "a,\"1\n2\"\n\"\n\"\"\n,\",x\r\n\"\nc\",\"1\n2\"x\"\n";
+            assert_eq!(run("dedup -f 2 --on-error skip a"), second, "{chunks}");
+            // A quote is one at the start of a field alone, which another delimiter ends.
+            assert_eq!(
+                run("dedup -d ; a"),
+                "a,\"1\n2\"\n\"\n\"\"\n,\",x\r\nb,\"1\n\nq\"\n\"\nc\",\"1\n2\"x\"\n",
+                "{chunks}"
+            );
+        }
+        let figures = stats(&bench.run("dedup --csv --stats=json a"));
+        assert_eq!((&figures["lines"], &figures["unique"], &figures["dropped"]), (&7.into(), &6.into(), &1.into()));
+    }
+    // With -z a record ends with NUL.
+    let bench = Bench::new(&[("a", b"a,\"x\0y\"\0b,\"x\0y\"\0c,x\ny\0d,x\ny")]);
+    for chunks in CHUNKS {
+        assert_eq!(bench.clean(&format!("dedup {chunks}--csv -z -f 2 a")), "a,\"x\0y\"\0c,x\ny\0");
+    }
+}
+
+#[test]
+fn messages_count_lines_as_an_editor_does() {
+    let bench = Bench::new(&[
+        ("a", b"\"i\nd\",u\n\"1\n\n\",a\n2,\"b\nc\"\n3\n\"4\",d\n5\n"),
+        ("good", b"x,\"\ny\"\n"),
+        ("open", b"id,u\n1,\"\n\"\n\n2,\"b\nc\nd,\"\"\n"),
+    ]);
+    for chunks in CHUNKS {
+        let message = |line: &str| failed(&bench.run(&format!("dedup {chunks}{line}")));
+        tells(&message("--csv -f 2 a"), &["\"a\", line 8: there is no field 2"]);
+        tells(&message("--csv --header -f 2 good a"), &["\"a\", line 8: there is no field 2"]);
+        tells(&message("--csv -f 2 --header open"), &["\"open\", line 4: there is no field 2"]);
+        let output = bench.run(&format!("dedup {chunks}--csv -f 2 --on-error skip open"));
+        assert_eq!(text(&output.stdout), "id,u\n1,\"\n\"\n", "{chunks}");
+        tells(&text(&output.stderr), &["without a key: 2; the first is \"open\", line 4: "]);
+        // The rest of the input is one record.
+        let output = bench.run(&format!("dedup {chunks}--csv --skip-blank open"));
+        assert_eq!(text(&output.stdout), "id,u\n1,\"\n\"\n", "{chunks}");
+        tells(&failed(&output), &["\"open\", line 5: a quoted field does not end", "leave out --csv"]);
+        let kept = bench.run(&format!("dedup {chunks}--csv --on-error keep open"));
+        assert_eq!(kept.stdout, bench.read("open"), "{chunks}");
+        tells(&text(&kept.stderr), &["without a key: 1; the first is \"open\", line 5: "]);
+    }
+}
+
+/// What was read of a record before the input failed is left out with it, or kept.
+#[test]
+fn a_record_that_breaks_off_is_left_out_or_kept() {
+    let whole = b"x,\"\ny\"\n".repeat(2000).iter().copied().chain(*b"z,\"1\n2\n\n\n").collect::<Vec<_>>();
+    let mut bytes = gzip(&whole);
+    // Its checksum is missing.
+    bytes.truncate(bytes.len() - 4);
+    let bench = Bench::new(&[("a.gz", &bytes)]);
+    for chunks in ["", "-j 3 --chunk-size 100 "] {
+        let run = |what: &str| bench.run(&format!("dedup {chunks}--csv --on-error {what} a.gz"));
+        assert_eq!(text(&run("skip").stdout), "x,\"\ny\"\n");
+        tells(&text(&run("skip").stderr), &["cannot read \"a.gz\" after line 4000: "]);
+        assert_eq!(text(&run("keep").stdout), "x,\"\ny\"\nz,\"1\n2\n\n\n");
+    }
+}
+
+#[test]
+fn carriage_returns_and_blank_lines_may_be_no_part_of_it() {
+    let bench = Bench::new(&[
+        ("a", b"a\r\na\na\r\r\nb\tc\r\nx\tc\n\r\n\n \t\r\n\x0b\n"),
+        ("csv", b"a,b\r\n\r\n\"\"\n,\n \" \n"),
+        ("mark", b"\xEF\xBB\xBF\n\xEF\xBB\xBF\n"),
+    ]);
+    for chunks in CHUNKS {
+        let dedup = |line: &str| bench.clean(&format!("dedup {chunks}{line}"));
+        assert_eq!(dedup("--crlf a"), "a\r\na\r\r\nb\tc\r\nx\tc\n\r\n \t\r\n\x0b\n");
+        assert_eq!(dedup("--skip-blank a"), "a\r\na\na\r\r\nb\tc\r\nx\tc\n\x0b\n");
+        assert_eq!(
+            dedup("--skip-blank --crlf --annotate a"),
+            "new\ta\r\ndup\ta\nnew\ta\r\r\nnew\tb\tc\r\nnew\tx\tc\nnew\t\x0b\n"
+        );
+        assert_eq!(
+            text(&bench.run(&format!("dedup {chunks}--crlf -f 2 --on-error skip --skip-blank a")).stdout),
+            "b\tc\r\n"
+        );
+        assert_eq!(dedup("--csv --skip-blank csv"), "a,b\r\n\"\"\n,\n \" \n");
+        assert_eq!(dedup("--skip-blank mark"), "\u{feff}\n");
+        let output = bench.run(&format!("dedup {chunks}--skip-blank --stats=json --on-error keep -f 2 a"));
+        assert_eq!(text(&output.stdout), "a\r\na\na\r\r\nb\tc\r\nx\tc\n\x0b\n");
+        let figures = stats(&output);
+        let figure = |name: &str| figures[name].as_u64().unwrap();
+        assert_eq!(["lines", "unique", "dropped", "without_key", "blank"].map(figure), [9, 2, 0, 4, 3], "{figures}");
+        // Blank lines are no failure, and keep no other from being one.
+        let output = bench.run(&format!("dedup {chunks}--skip-blank -f 2 a"));
+        tells(&failed(&output), &["\"a\", line 1: there is no field 2"]);
+    }
+    tells(&text(&bench.run("dedup --skip-blank --stats a").stderr), &["\nblank            3\n"]);
+    let output = bench.run("build --crlf --skip-blank --stats=json -o f a");
+    assert_eq!(stats(&output)["blank"], 3);
+    assert_eq!(bench.json("info --json f")["key_name"], "line, without CR");
+    assert_eq!(bench.clean("check --crlf --skip-blank --total -s f a"), "6\n");
+    bench.clean("dedup --skip-blank --manifest m --output-dir out a");
+    assert_eq!(serde_json::from_slice::<Value>(&bench.read("m")).unwrap()["blank"], 3);
+    // Where a carriage return is no part of the key anyway, the key has the name that it has.
+    for (options, name) in [("--csv", "record of CSV lines"), ("--csv -f 1", "field 1 of CSV lines")] {
+        bench.clean(&format!("build --crlf {options} -o f csv"));
+        assert_eq!(bench.json("info --json f")["key_name"], name);
+        bench.clean(&format!("check {options} -s f csv"));
+    }
+}
+
+/// From the middle of the second file, whose columns have another order than those of the first.
+#[test]
+fn a_resumed_run_knows_the_header() {
+    let row = |i: u32| format!("u{0},\"text\nof {i}\",{0}\n", i % 300);
+    let rows = |range: std::ops::Range<u32>| range.map(row).collect::<String>();
+    let good = format!("\"url\",\"te\nxt\",id\n{}", rows(0..500));
+    let bad = good.replace("u49,\"text\nof 349\",49\n", "u49 \"text\nof 349\"x49\n");
+    assert!(good != bad && good.len() == bad.len());
+    let store = |contents: &[u8]| {
+        use std::io::Write;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        encoder.write_all(contents).unwrap();
+        encoder.finish().unwrap()
+    };
+    for code in [<[u8]>::to_vec, store] {
+        for (options, outputs) in [
+            ("-o o.csv --dupes d.csv", &["o.csv", "d.csv"][..]),
+            ("-o o.csv.gz --dupes d.csv.zst", &["o.csv.gz", "d.csv.zst"]),
+            ("--output-dir out --in-order", &["out/a.csv", "out/b.csv"]),
+        ] {
+            for chunks in CHUNKS {
+                let bench = Bench::new(&[("a.csv", b"id,url\n5,u5\n"), ("b.csv", &code(good.as_bytes()))]);
+                let line = format!("dedup -n 1000 --csv --header -f url,id --state s {options} {chunks}a.csv b.csv");
+                bench.clean(&line);
+                let contents =
+                    || outputs.iter().map(|name| text(&decode(name, &bench.read(name)).0)).collect::<Vec<_>>();
+                let expected = contents();
+                assert!(expected.iter().all(|output| output.len() > 10));
+                outputs.iter().chain(&["s"]).for_each(|name| fs::remove_file(bench.path(name)).unwrap());
+                bench.write("b.csv", &code(bad.as_bytes()));
+                // Two lines of the header, and two of each of 349 records.
+                tells(&bench.refused(&line), &["\"b.csv\", line 701: there is no field 3"]);
+                let time = fs::metadata(bench.path("b.csv")).unwrap().modified().unwrap();
+                bench.write("b.csv", &code(good.as_bytes()));
+                File::options().write(true).open(bench.path("b.csv")).unwrap().set_modified(time).unwrap();
+                let message = bench.refused(&format!("{line} --resume --skip-blank"));
+                tells(&message, &["it belongs to a run with the options", ", after a header, not blank"]);
+                bench.clean(&format!("{line} --resume"));
+                assert!(contents() == expected, "{line}");
+            }
+        }
+    }
+}
