@@ -9,7 +9,6 @@ use crate::files::name;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
-use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -27,8 +26,7 @@ pub struct Summary<'a> {
     unique: u64,
     dropped: u64,
     without_key: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blank: Option<NonZero<u64>>,
+    blank: u64,
     /// Those of the lines.
     bytes: u64,
     input_bytes: u64,
@@ -77,7 +75,7 @@ impl<'a> Summary<'a> {
             unique: mark.counts.unique,
             dropped: mark.counts.dropped(),
             without_key: mark.counts.faults,
-            blank: NonZero::new(mark.counts.blank),
+            blank: mark.counts.blank,
             bytes: mark.counts.bytes,
             input_bytes: lane.size.unwrap_or(0),
             output_bytes: mark.output,

@@ -241,6 +241,28 @@ fn a_line_that_is_larger_than_the_memory_is_told() {
     assert!(!bench.path("f").exists());
 }
 
+/// The rest of the input is one record, as far as there is memory for it.
+#[test]
+fn a_quote_that_is_never_closed_takes_no_more_than_the_memory() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(b"a,\"b\n\"\n1,\"").unwrap();
+    io::copy(&mut io::repeat(b'x').take(400 << 20), &mut encoder).unwrap();
+    let bench = Bench::new(&[("open", &encoder.finish().unwrap()), ("last", b"c,d\n")]);
+    let why = "cannot read \"open\" after line 2: the next line has more than ";
+    let run = |on_error: &str| {
+        let line = format!("dedup -n 100 -j 2 --csv -f 2 --on-error {on_error} open last");
+        limited(&bench, 300_000, &line).output().unwrap()
+    };
+    let output = run("fail");
+    assert_eq!(text(&output.stdout), "a,\"b\n\"\n");
+    tells(&failed(&output), &[why]);
+    let output = run("skip");
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), "a,\"b\n\"\nc,d\n"));
+    tells(&text(&output.stderr), &[why]);
+    let output = run("keep");
+    assert!(output.stdout.len() > 50 << 20 && output.stdout.ends_with(b"x\nc,d\n"), "{}", output.stdout.len());
+}
+
 /// Whatever is left of the memory when the line has taken its part.
 #[test]
 fn a_line_that_is_left_out_gives_its_memory_back() {

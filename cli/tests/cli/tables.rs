@@ -338,7 +338,7 @@ fn a_resumed_run_knows_the_header() {
             ("-o o.csv.gz --dupes d.csv.zst", &["o.csv.gz", "d.csv.zst"]),
             ("--output-dir out --in-order", &["out/a.csv", "out/b.csv"]),
         ] {
-            for chunks in CHUNKS {
+            for chunks in ["", "-j 3 --chunk-size 13 "] {
                 let bench = Bench::new(&[("a.csv", b"id,url\n5,u5\n"), ("b.csv", &code(good.as_bytes()))]);
                 let line = format!("dedup -n 1000 --csv --header -f url,id --state s {options} {chunks}a.csv b.csv");
                 bench.clean(&line);
@@ -350,6 +350,9 @@ fn a_resumed_run_knows_the_header() {
                 bench.write("b.csv", &code(bad.as_bytes()));
                 // Two lines of the header, and two of each of 349 records.
                 tells(&bench.refused(&line), &["\"b.csv\", line 701: there is no field 3"]);
+                // Lines are counted from the start of the input.
+                let again = bench.refused(&format!("{line} --resume"));
+                tells(&again, &["\"b.csv\", line 701: there is no field 3"]);
                 let time = fs::metadata(bench.path("b.csv")).unwrap().modified().unwrap();
                 bench.write("b.csv", &code(good.as_bytes()));
                 File::options().write(true).open(bench.path("b.csv")).unwrap().set_modified(time).unwrap();
