@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Times `bloomline dedup`: beside other tools that remove repeated lines, and on eight compressed shards; and `bloomline not-in` beside
-# others that tell what one file has and another has not. Whole commands read from the page cache and write to memory. They take turns,
-# so that a noisy machine is noisy for all; medians are printed.
+# Times `bloomline dedup`: beside other tools that remove repeated lines or count them, and on eight compressed shards; and `bloomline
+# not-in` beside others that tell what one file has and another has not. Whole commands read from the page cache and write to memory.
+# They take turns, so that a noisy machine is noisy for all; medians are printed.
 #
 #   tests/data/make-large.sh /tmp/large
 #   apt-get install time gawk                   # GNU time measures; Debian's own awk is another one
@@ -29,7 +29,7 @@ turns() {
             tool=${!i%% *}
             command -v "$tool" >"/dev/null" || continue
             # These take half a minute: once is enough.
-            if [[ $tool =~ ^(awk|grep)$ && $round -gt 1 ]]; then continue; fi
+            if [[ ${!i} =~ awk|^grep && $round -gt 1 ]]; then continue; fi
             rm -rf out
             if [[ ${!i} == *out/* ]]; then mkdir out; fi
             bash -c "exec /usr/bin/time -f '%e %U %S %M' -o time ${!i}" <"$input" >output
@@ -52,6 +52,12 @@ bytes() { du -sb --apparent-size out | cut -f1; }
 cat "$input" >"/dev/null"
 turns lines "bloomline dedup -p 0.01" "bloomline dedup -p 1e-6" "bloomline dedup -p 0.01 -j 1" \
     xuniq huniq ripuniq runiq "runiq -f compact" "sort -u --parallel=2" "awk '!seen[\$0]++'"
+
+echo
+turns lines "bloomline dedup -c" "huniq -c" "sh -c 'sort --parallel=2 | uniq -c'" "awk '{ n[\$0]++ } END { for (l in n) print n[l], l }'" \
+    "bloomline dedup --repeated" "sh -c 'sort --parallel=2 | uniq -d'" \
+    "bloomline dedup --unique" "sh -c 'sort --parallel=2 | uniq -u'" \
+    "bloomline dedup --keep last" "sh -c 'tac | awk '\''!seen[\$0]++'\'' | tac'"
 
 split -n l/8 "$input" shard.
 gzip -6 --keep shard.*

@@ -4,7 +4,8 @@ use crate::documents::DocumentRule;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::input::lines::What;
-use crate::seen::tally::{Counts, Tally};
+use crate::seen::exact::Exact;
+use crate::seen::tally::{Counts, First, Tally};
 use crate::seen::{KeySet, Seen};
 use crate::signals;
 use bloomline::Plan;
@@ -23,16 +24,25 @@ pub fn of_run(seen: &Seen, tally: &Tally, what: &What, exact: Option<u64>) -> Fi
 
 fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
     let counts = &tally.counts;
+    // The last reading tells what was printed, and the first what was found out.
+    let (found, disk_bytes) = match &tally.first {
+        Some(First { counts, disk_bytes }) => (counts, Some(*disk_bytes)),
+        None => (counts, seen.exact.as_ref().map(Exact::disk_bytes)),
+    };
     figures.both("lines read", counts.lines, "lines", counts.lines);
-    figures.both("unique", counts.unique, "unique", counts.unique);
+    figures.both("unique", found.unique, "unique", found.unique);
+    if let Some(repeats) = &seen.repeats {
+        figures.both("repeated", repeats.distinct(), "repeated", repeats.distinct());
+        figures.both("printed", counts.unique, "printed", counts.unique);
+    }
     figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
     figures.unless_zero("without a key", "without_key", counts.faults);
     figures.unless_zero("blank", "blank", counts.blank);
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
-    if let Some(exact) = &seen.exact {
-        let rescued = counts.rescued();
+    if let Some(bytes) = disk_bytes {
+        let rescued = found.rescued();
         figures.both("taken back", format!("{rescued} that the filter took for repeats"), "taken_back", rescued);
-        figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
+        figures.both("hashes on disk", readable_size(bytes as usize), "disk_bytes", bytes);
     } else {
         let lost = wrongly_dropped(&seen.set, tally);
         // Each new line is lost by chance, and apart from the others: a sum of rare events is Poisson's.

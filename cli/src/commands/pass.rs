@@ -7,7 +7,7 @@ use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, FAILED, SUCCESS, Stop};
 use crate::files;
 use crate::input::inputs::Inputs;
-use crate::input::lines::{Hashing, What};
+use crate::input::lines::{Before, Hashing, What};
 use crate::input::split::LineFormat;
 use crate::options::{ReadOptions, SelectOptions};
 use crate::output::{Output, locked};
@@ -86,7 +86,7 @@ impl Pass<'_> {
             hashing: Hashing { format: self.format, hasher, what: self.what.clone() },
             on_error: reading.on_error,
             act,
-            print: Print { wanted, annotate: false, count: false },
+            print: Print { wanted, before: Before::Nothing, total: false },
             ahead: reading.ahead(),
         };
         let lanes = lanes(inputs, reading.cut(self.format), None);

@@ -1,35 +1,40 @@
 //! `bloomline dedup` and `bloomline corpus`: what the inputs have goes through a set, and what is new to it to the outputs.
 
+use crate::commands::pass::Pass;
 use crate::documents::exact::ExactUnits;
 use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
 use crate::engine::folder::{Folder, OutputPath};
 use crate::engine::lane::{Gathered, Lane};
 use crate::engine::sink::{Print, Sink};
-use crate::engine::wakes;
+use crate::engine::wakes::{self, Wake};
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin, is_standard};
 use crate::input::chunks::Cut;
 use crate::input::estimate::Sampled;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::{Hashing, What};
+use crate::input::lines::{Before, Hashing, What};
 use crate::input::position::Position;
 use crate::input::split::LineFormat;
 use crate::leftovers;
 use crate::lock::Lock;
 use crate::messages::{print, warn};
 use crate::options::corpus::CorpusOptions;
-use crate::options::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
+use crate::options::{
+    DedupOptions, KeepWhich, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions,
+};
 use crate::output::{Target, locked};
 use crate::progress::Progress;
 use crate::report;
 use crate::seen::exact;
+use crate::seen::repeats::{Repeats, Selection, Which};
 use crate::seen::shared::Address;
 use crate::seen::sizing::{self, New};
 use crate::seen::tally::{Limit, Tally};
 use crate::seen::{KeySet, Seen, SharedSeen};
 use crate::signals;
 use crate::values::OnError;
+use crossbeam_channel::Receiver;
 use std::fs::File;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -63,6 +68,8 @@ pub struct Run {
     pub frozen: Option<PathBuf>,
     /// Whether there is a second look at what the filter takes for seen.
     pub exact: bool,
+    /// What is selected by how often lines come, if the inputs are read twice for that.
+    pub selection: Option<Selection>,
     /// Whether units that go by mistake are counted.
     pub exact_units: bool,
     /// Keys to measure the rate with.
@@ -75,8 +82,16 @@ pub struct Run {
 impl Run {
     /// Of lines.
     pub fn of_dedup(options: DedupOptions) -> Self {
-        let DedupOptions { reading, key, size, shared, writing, run, exact, dupes, invert, annotate, total, verify } =
-            options;
+        let selection = selection(&options);
+        let DedupOptions { reading, key, size, shared, writing, mut run, dupes, invert, total, verify, .. } = options;
+        let before = match (options.annotate, options.count) {
+            (true, _) => Before::Mark,
+            (_, true) => Before::Count,
+            _ => Before::Nothing,
+        };
+        // Which copy of a line is the first one depends on it.
+        run.in_order |= selection.is_some();
+        let exact = options.exact || selection.is_some();
         let second = exact.then(|| exact::second_hasher(size.seed()));
         Self {
             format: key.format(reading.end()),
@@ -88,9 +103,10 @@ impl Run {
             server: shared.redis.is_some().then_some((shared, writing)),
             frozen: None,
             exact,
+            selection,
             exact_units: false,
             sample: verify,
-            print: Print { wanted: !invert, annotate, count: total },
+            print: Print { wanted: !invert, before, total },
             dupes,
             reading,
             size,
@@ -111,9 +127,10 @@ impl Run {
             server: None,
             frozen,
             exact: false,
+            selection: None,
             exact_units: verify,
             sample: None,
-            print: Print { wanted: true, annotate: false, count: false },
+            print: Print { wanted: true, before: Before::Nothing, total: false },
             dupes: None,
             format: LineFormat::plain(reading.end()),
             what: What::Document(rule, reading.on_error),
@@ -147,7 +164,7 @@ impl Run {
     pub fn run(self) -> Result<u8, Error> {
         let started = Instant::now();
         let go_on = self.reading.on_error != OnError::Fail;
-        let inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
+        let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
         let Begun { mut seen, mut tally, sinks, keep, start } = self.begin(&inputs)?;
@@ -158,19 +175,31 @@ impl Run {
             None => {}
         }
         tally.begin(&seen.set);
-        inputs.left_out.iter().for_each(|why| tally.leave_out(why));
+        inputs.left_out.drain(..).for_each(|why| tally.leave_out(&why));
         let left_out = start.as_ref().map_or(0, |start| start.left_out);
         tally.counts.left_out = tally.counts.left_out.max(left_out);
         let unsaved = self.options.state.clone().map(|state| Error::Unsaved { state });
         let undone = unsaved.or(seen.set.shared().map(|_| Error::UnprintedAtEnd));
         let wakes = wakes::receive(self.options.checkpoint_every(), undone)?;
-        let to_stdout = self.options.output.file().is_none() && self.options.output_dir.is_none() && !self.print.count;
+        let (inputs, seen, tally) = match self.selection {
+            None => (inputs, SharedSeen::new(seen), tally),
+            Some(selection) => match self.count(selection, inputs, seen, tally, &wakes)? {
+                Ok(again) => again,
+                Err(stop) => return stop.end(),
+            },
+        };
+        let to_stdout = self.options.output.file().is_none() && self.options.output_dir.is_none() && !self.print.total;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
+        let hasher = seen.look().set.hasher().clone();
         let task = Task {
             threads: self.reading.threads(),
-            hashing: Hashing { format: self.format, hasher: seen.set.hasher().clone(), what: self.what.clone() },
+            hashing: Hashing { format: self.format, hasher, what: self.what.clone() },
             on_error: self.reading.on_error,
-            act: if in_order { Act::InsertInOrder } else { Act::Insert },
+            act: match self.selection {
+                Some(_) => Act::Recall,
+                None if in_order => Act::InsertInOrder,
+                None => Act::Insert,
+            },
             print: self.print,
             ahead: self.reading.ahead(),
         };
@@ -180,14 +209,42 @@ impl Run {
         };
         let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
         let lanes = lanes(inputs, self.reading.cut(self.format), start.as_ref());
-        let work = Work::new(task, lanes, sinks, SharedSeen::new(seen), tally, exact_units, keep);
+        let work = Work::new(task, lanes, sinks, seen, tally, exact_units, keep);
         if first {
             // The checkpoints of an earlier run end here.
             work.checkpoint(false)?;
         }
         let stop = work.run(&wakes, progress)?;
         signals::in_order();
-        self.report(&work, stop, started)
+        let changed = stop.is_none() && work.seen.look().repeats.as_ref().is_some_and(|repeats| !repeats.is_balanced());
+        self.report(&work, stop.or(changed.then_some(Stop::After(Error::Changed))), started)
+    }
+
+    /// Reads the inputs for the first time, and counts the lines that repeat. Returns what is known then, and the inputs to read
+    /// again, with their tally; or why nothing is to be printed.
+    fn count(
+        &self,
+        selection: Selection,
+        inputs: Inputs,
+        mut seen: Seen,
+        tally: Tally,
+        wakes: &Receiver<Wake>,
+    ) -> Result<Result<(Inputs, SharedSeen, Tally), Stop>, Error> {
+        let (inputs, mut again) = inputs.twice().map_err(|source| Error::Twice { source })?;
+        seen.repeats = Some(Repeats::new(selection));
+        let (what, wakes) = (self.what.clone(), wakes.clone());
+        let pass = Pass { reading: &self.reading, format: self.format, what, quiet: self.options.quiet, wakes };
+        let (work, stop) = pass.insert(inputs, seen, tally)?;
+        if let Some(stop) = stop.or_else(|| signals::first().map(Stop::Signal)) {
+            return Ok(Err(stop));
+        }
+        again.measure().map_err(|source| Error::Twice { source })?;
+        let mut seen = work.seen.write();
+        seen.repeats.iter_mut().for_each(Repeats::turn);
+        // Its files are not needed any more.
+        let disk_bytes = seen.exact.take().map_or(0, |exact| exact.disk_bytes());
+        let tally = locked(&work.tally).again(disk_bytes);
+        Ok(Ok((again, work.seen.clone(), tally)))
     }
 
     /// Tells what there is to know at the end. Returns the exit code.
@@ -246,7 +303,7 @@ impl Run {
         let is_file = |path: &Path| !is_standard(path) && path.metadata().map_or(true, |metadata| metadata.is_file());
         let is_named = |input: &Input| input.size.is_some() && !is_standard(&input.path);
         inputs.iter().all(is_named)
-            && !self.print.count
+            && !self.print.total
             && (self.options.output_dir.is_some() || self.options.output.file().is_some_and(is_file))
             && self.dupes.as_deref().is_none_or(is_file)
     }
@@ -258,7 +315,7 @@ impl Run {
             (self.format.header, ", after a header"),
             (self.format.skip_blank, ", not blank"),
             (!self.print.wanted, ", inverted"),
-            (self.print.annotate, ", annotated"),
+            (self.print.before == Before::Mark, ", annotated"),
             (self.options.is_side_by_side(), ", side by side"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
@@ -421,6 +478,17 @@ impl Run {
         let (size, key_name, keys, keep, quiet) = (&self.size, &*self.key_name, self.keys, state.is_some(), *quiet);
         New { size, growth, keep, key_name, keys, quiet }.of_inputs(inputs, &self.reading, &sampled)
     }
+}
+
+/// What is selected by how often lines come, where that is asked for.
+fn selection(options: &DedupOptions) -> Option<Selection> {
+    let which = match (options.repeated, options.unique) {
+        (true, _) => Which::Repeated,
+        (_, true) => Which::Unique,
+        _ => Which::All,
+    };
+    let (last, counted) = (options.keep == KeepWhich::Last, options.count);
+    options.reads_twice().is_some().then_some(Selection { which, last, counted })
 }
 
 /// What a run begins with.

@@ -6,7 +6,7 @@ use crate::engine::folder::OutputPath;
 use crate::engine::lane::Chunk;
 use crate::error::Error;
 use crate::files;
-use crate::input::lines::Lines;
+use crate::input::lines::{Before, Lines};
 use crate::output::{Inlet, Output, Piece, Target};
 use crate::turns::Turns;
 use std::fs;
@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 pub struct Print {
     /// The mark of the lines that are wanted: `true` for what is new or found.
     pub wanted: bool,
-    /// All lines, each with what it is.
-    pub annotate: bool,
-    /// No line, for they are counted.
-    pub count: bool,
+    /// What stands before each line.
+    pub before: Before,
+    /// No line, for their number is.
+    pub total: bool,
 }
 
 /// Where lines go to, and the chunks that wait to be gathered there.
@@ -85,21 +85,21 @@ impl Sink {
 
     /// Prints lines, and the first header that comes. Returns the pieces that are due with them.
     pub fn print(&self, lines: &Lines, print: Print, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
-        let Print { wanted, annotate, count } = print;
+        let Print { wanted, before, total } = print;
         let mut pieces = Vec::new();
         let is_first = !lines.header().is_empty() && !self.headed.swap(true, Relaxed);
-        let print = |annotate, mark, out: &mut Inlet<'_>| {
+        let print = |before, mark, out: &mut Inlet<'_>| {
             if is_first {
-                lines.print_header(annotate, out)?;
+                lines.print_header(before, out)?;
             }
-            lines.print(annotate, mark, out)
+            lines.print(before, mark, out)
         };
         if let Some(dropped) = &self.dropped {
-            let due = dropped.take_in(live, |out| print(false, !wanted, out))?;
+            let due = dropped.take_in(live, |out| print(Before::Nothing, !wanted, out))?;
             pieces.extend(due.into_iter().map(|piece| (dropped, piece)));
         }
-        if let Some(kept) = self.kept.get().filter(|_| !count) {
-            let due = kept.take_in(live, |out| print(annotate, wanted, out))?;
+        if let Some(kept) = self.kept.get().filter(|_| !total) {
+            let due = kept.take_in(live, |out| print(before, wanted, out))?;
             pieces.extend(due.into_iter().map(|piece| (kept, piece)));
         }
         Ok(pieces)

@@ -25,12 +25,14 @@ use crate::error::{Error, Stop};
 use crate::input::lines::{Hashing, Lines, What};
 use crate::output::{Output, Piece, locked};
 use crate::progress::Progress;
+use crate::seen::repeats::Repeats;
 use crate::seen::tally::{Counts, Limit, Offered, Tally};
 use crate::seen::{Claimed, Deciding, Halt, SharedSeen};
 use crate::turns::{Turn, Turns};
 use crate::values::OnError;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, tick};
 use std::cmp::Reverse;
+use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -67,6 +69,8 @@ pub enum Act {
     Find,
     /// It is looked up, and one that is wanted is enough.
     FindOne,
+    /// It comes again, in the order of the inputs, after its repeats were counted.
+    Recall,
 }
 
 /// What outlives the run, beside the outputs.
@@ -147,7 +151,7 @@ impl Work {
     ) -> Arc<Self> {
         let unread: Vec<usize> = (0..lanes.len()).filter(|&i| !lanes[i].is_read()).collect();
         let first = unread.first().copied().unwrap_or(lanes.len());
-        let in_order = task.act == Act::InsertInOrder;
+        let in_order = matches!(task.act, Act::InsertInOrder | Act::Recall);
         let mut fresh = if in_order || sinks.len() < lanes.len() { Vec::new() } else { unread.clone() };
         // Of equal ones the first comes first.
         fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));
@@ -444,6 +448,15 @@ impl Work {
                 lines.mark(*on_error, *wanted, find)?;
                 claimed.unique = lines.marked(*wanted) as u64;
             }
+            (What::Key(..), Act::Recall) => {
+                let mut times = mem::take(&mut lines.times);
+                lines.mark(*on_error, *wanted, |_, fingerprints, selected| {
+                    let recalled = |repeats: &mut Repeats| repeats.recall(fingerprints, selected, &mut times) as u64;
+                    claimed.unique = self.seen.write().repeats.as_mut().map_or(0, recalled);
+                    Ok(fingerprints.len())
+                })?;
+                lines.times = times;
+            }
             (What::Key(..), Act::Insert | Act::InsertInOrder) => {
                 lines.mark(*on_error, *wanted, |hashes, fingerprints, new| {
                     let (done, came) = self.seen.write().insert(hashes, fingerprints, new)?;
@@ -565,7 +578,7 @@ impl Work {
 
     /// Writes what is left, at the end of the inputs or before it, and saves it.
     fn finish(&self, still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
-        if self.task.print.count {
+        if self.task.print.total {
             let counts = &locked(&self.tally).counts;
             let count = if self.task.print.wanted { counts.unique } else { counts.dropped() };
             let faults = if self.task.on_error == OnError::Keep { counts.faults } else { 0 };

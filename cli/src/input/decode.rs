@@ -8,7 +8,7 @@ use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use lz4_flex::frame::FrameDecoder;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -98,27 +98,37 @@ fn agree(head: &[u8], magic: &[u8], loose: Option<usize>) -> bool {
     head.iter().zip(magic).enumerate().all(same)
 }
 
-/// A file that counts what is read of it.
-struct Counted {
-    file: File,
-    read: Arc<AtomicU64>,
+/// A file that is read.
+pub struct Source {
+    pub file: File,
+    /// Counts the bytes that are read.
+    pub read: Arc<AtomicU64>,
+    /// Gets these bytes too, if it is there.
+    pub copy: Option<File>,
 }
 
-impl Read for Counted {
+impl Source {
+    fn take_note(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // For a display that may lag behind.
+        self.read.fetch_add(bytes.len() as u64, Relaxed);
+        let copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.write_all(bytes));
+        copied.map_err(|source| io::Error::other(Error::Copy { source }))
+    }
+}
+
+impl Read for Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(buffer)?;
-        // For a display that may lag behind.
-        self.read.fetch_add(n as u64, Relaxed);
+        self.take_note(&buffer[..n])?;
         Ok(n)
     }
 }
 
-/// The contents of a file, decompressed, from the byte `start` on. `read` counts the bytes of the file, which is
-/// read in pieces of `buffer` bytes where it is compressed.
+/// The contents of a file, decompressed, from the byte `start` on. It is read in pieces of `buffer` bytes where it is compressed.
 ///
 /// A compressed file is decompressed up to `start`, and this part is thrown away.
-pub fn contents(file: File, start: u64, read: Arc<AtomicU64>, buffer: usize) -> io::Result<Box<dyn Read + Send>> {
-    let mut file = Counted { file, read };
+pub fn contents(source: Source, start: u64, buffer: usize) -> io::Result<Box<dyn Read + Send>> {
+    let mut file = source;
     let mut head = Vec::new();
     let open =
         |head: &[u8]| MAGICS.iter().any(|(_, magic, loose)| head.len() < magic.len() && agree(head, magic, *loose));
@@ -132,7 +142,7 @@ pub fn contents(file: File, start: u64, read: Arc<AtomicU64>, buffer: usize) -> 
         file.read.fetch_add(start, Relaxed);
         return Ok(Box::new(file));
     }
-    file.read.fetch_add(head.len() as u64, Relaxed);
+    file.take_note(&head)?;
     let whole = Cursor::new(head).chain(file);
     let buffered = |whole| BufReader::with_capacity(buffer, whole);
     let mut contents: Box<dyn Read + Send> = match coding {
@@ -294,11 +304,12 @@ mod tests {
         for (bytes, length) in [(&lines, lines.len()), (&gzip, lines.len()), (&like_bzip2, lines.len() + 5)] {
             for start in [0, 3, length as u64 / 2] {
                 let mut file = tempfile::tempfile().unwrap();
-                io::Write::write_all(&mut file, bytes).unwrap();
+                file.write_all(bytes).unwrap();
                 file.rewind().unwrap();
                 let read = Arc::default();
                 let mut rest = Vec::new();
-                contents(file, start, Arc::clone(&read), 1 << 12).unwrap().read_to_end(&mut rest).unwrap();
+                let source = Source { file, read: Arc::clone(&read), copy: None };
+                contents(source, start, 1 << 12).unwrap().read_to_end(&mut rest).unwrap();
                 assert_eq!(rest.len() as u64, length as u64 - start);
                 assert_eq!(read.load(Relaxed), bytes.len() as u64);
             }

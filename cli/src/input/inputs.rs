@@ -2,8 +2,7 @@
 
 use crate::error::Error;
 use crate::files::{self, Origin};
-use crate::input::decode;
-use crate::input::decode::Coding;
+use crate::input::decode::{self, Coding, Source};
 use crate::input::find::{self, Found, Named};
 use crate::input::foreign;
 use std::fs::File;
@@ -19,6 +18,7 @@ use std::time::{Duration, UNIX_EPOCH};
 const BUFFER: usize = 1 << 17;
 
 /// The inputs of a run.
+#[derive(Default)]
 pub struct Inputs {
     /// Those that can be opened, in order.
     pub found: Vec<Input>,
@@ -51,6 +51,8 @@ pub struct Input {
     pub lines_end: Option<u8>,
     /// Bytes read of all inputs.
     read: Arc<AtomicU64>,
+    /// A temporary file that gets what is read.
+    copy: Option<File>,
 }
 
 /// An input that is being read.
@@ -78,6 +80,22 @@ impl Inputs {
             }
         }
         Ok(Self { found, left_out, folders, several, read })
+    }
+
+    /// These inputs, and the same once more, to be read after them. What can be read only once is copied meanwhile, as it comes.
+    pub fn twice(self) -> io::Result<(Self, Self)> {
+        let Self { mut found, left_out, folders, several, read } = self;
+        let again = found.iter_mut().map(|input| if input.size.is_some() { input.again() } else { input.copied() });
+        let again = Self { found: again.collect::<io::Result<_>>()?, read: read.clone(), several, ..Self::default() };
+        Ok((Self { found, left_out, folders, several, read }, again))
+    }
+
+    /// The copies are whole.
+    pub fn measure(&mut self) -> io::Result<()> {
+        self.found.iter_mut().filter(|input| input.size.is_none()).try_for_each(|input| {
+            input.size = Some(input.with_file(File::metadata)?.len());
+            Ok(())
+        })
     }
 
     /// Those of files that can be opened.
@@ -114,7 +132,7 @@ impl Input {
         let origin = Origin::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
         let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        Ok(Self { origin, path, file, size, compressed, modified, lines_end, read: read.clone() })
+        Ok(Self { origin, path, file, size, compressed, modified, lines_end, read: read.clone(), copy: None })
     }
 
     /// The same input once more, to be read after this one. Only a regular file can be.
@@ -124,10 +142,19 @@ impl Input {
             let start = file.stream_position()?;
             Ok::<_, io::Error>((file, Some(start)))
         };
-        let Self { origin, path, file, size, compressed, modified, lines_end, read } = self;
+        let Self { origin, path, file, size, compressed, modified, lines_end, read, .. } = self;
         let (origin, path, file) = (origin.clone(), path.clone(), file.as_ref().map(again).transpose()?);
         let (size, compressed, modified, lines_end) = (*size, *compressed, *modified, *lines_end);
-        Ok(Self { origin, path, file, size, compressed, modified, lines_end, read: read.clone() })
+        Ok(Self { origin, path, file, size, compressed, modified, lines_end, read: read.clone(), copy: None })
+    }
+
+    /// A temporary file that gets what is read of this input, as the same input once more. Its size is that of what came by then.
+    fn copied(&mut self) -> io::Result<Self> {
+        let copy = tempfile::tempfile()?;
+        let (file, origin, path) = (Some((copy.try_clone()?, Some(0))), self.origin.clone(), self.path.clone());
+        self.copy = Some(copy);
+        let (lines_end, read) = (self.lines_end, self.read.clone());
+        Ok(Self { origin, path, file, size: None, compressed: false, modified: None, lines_end, read, copy: None })
     }
 
     /// Looks into the file.
@@ -152,7 +179,8 @@ impl Input {
             }
             None => File::open(self.path)?,
         };
-        Ok(Opened { contents: decode::contents(file, start, self.read, BUFFER)?, regular: self.origin.is_regular() })
+        let source = Source { file, read: self.read, copy: self.copy };
+        Ok(Opened { contents: decode::contents(source, start, BUFFER)?, regular: self.size.is_some() })
     }
 }
 

@@ -33,7 +33,9 @@ pub struct Lines {
     asides: Vec<(usize, Aside)>,
     /// What is found out about each key, in order.
     found: Vec<bool>,
-    /// The same for each line; none for lines that are left out.
+    /// How often each key comes, if that is wanted.
+    pub times: Vec<u64>,
+    /// What is found out for each line; none for lines that are left out.
     marks: Vec<Option<bool>>,
     /// The lines up to the last one with a mark, or that would have one if it were not left out.
     passed: usize,
@@ -54,6 +56,16 @@ impl Aside {
             Self::Fault(fault) => Some(fault),
         }
     }
+}
+
+/// What stands before a line that is printed.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Before {
+    Nothing,
+    /// What it is, and so all lines are printed.
+    Mark,
+    /// How often it comes.
+    Count,
 }
 
 /// How lines are hashed.
@@ -276,26 +288,54 @@ impl Lines {
         self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
     }
 
-    /// Writes the header of the input, and to `annotate` a name for the marks before it.
-    pub fn print_header(&self, annotate: bool, out: &mut impl Write) -> io::Result<()> {
+    /// Writes the header of the input, and a name for what stands before the lines.
+    pub fn print_header(&self, before: Before, out: &mut impl Write) -> io::Result<()> {
         let header = self.header();
-        if !annotate {
-            return out.write_all(header);
-        }
+        let name: &[u8] = match before {
+            Before::Nothing => return out.write_all(header),
+            Before::Mark => b"mark\t",
+            Before::Count => b"  count ",
+        };
         // A byte order mark counts at the start alone.
         let start = if header.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        [&header[..start], b"mark\t", &header[start..]].iter().try_for_each(|piece| out.write_all(piece))
+        [&header[..start], name, &header[start..]].iter().try_for_each(|piece| out.write_all(piece))
     }
 
-    /// Writes the lines that have the mark, or to `annotate` all lines with a mark, each with "new" or "dup" before it. Of documents
-    /// it leaves out what is cut, and adds notes.
-    pub fn print(&self, annotate: bool, mark: bool, out: &mut impl Write) -> io::Result<()> {
-        if annotate {
-            return self.stretches(|_, _| false).try_for_each(|(line, mark)| match mark {
-                Some(new) => out.write_all(if new { b"new\t" } else { b"dup\t" }).and_then(|()| out.write_all(line)),
-                None => Ok(()),
-            });
+    /// Writes the lines that have the mark, with what stands before them.
+    pub fn print(&self, before: Before, mark: bool, out: &mut impl Write) -> io::Result<()> {
+        match before {
+            Before::Nothing => self.print_bare(mark, out),
+            Before::Mark => self.annotate(out),
+            Before::Count => self.print_counted(mark, out),
         }
+    }
+
+    /// Writes all lines with a mark, each with "new" or "dup" before it.
+    fn annotate(&self, out: &mut impl Write) -> io::Result<()> {
+        self.stretches(|_, _| false).try_for_each(|(line, mark)| match mark {
+            Some(new) => out.write_all(if new { b"new\t" } else { b"dup\t" }).and_then(|()| out.write_all(line)),
+            None => Ok(()),
+        })
+    }
+
+    /// Writes the lines that have the mark, each with how often its key comes before it, as `uniq -c` does. One without a key is
+    /// the only one of its kind.
+    fn print_counted(&self, mark: bool, out: &mut impl Write) -> io::Result<()> {
+        let (mut times, mut asides) = (self.times.iter(), self.asides.iter().peekable());
+        self.stretches(|_, _| false).enumerate().try_for_each(|(i, (line, own))| {
+            let aside = asides.next_if(|(line, _)| *line == i).is_some();
+            let times = if aside { 1 } else { times.next().copied().unwrap_or(1) };
+            match times {
+                _ if own != Some(mark) => return Ok(()),
+                1 => out.write_all(b"      1 ")?,
+                times => write!(out, "{times:7} ")?,
+            }
+            out.write_all(line)
+        })
+    }
+
+    /// Writes the lines that have the mark. Of documents it leaves out what is cut, and adds notes.
+    fn print_bare(&self, mark: bool, out: &mut impl Write) -> io::Result<()> {
         let mut edits = self.documents.edits().iter().peekable();
         let chunk = self.chunk.bytes();
         self.pieces(mark).try_for_each(|piece| {

@@ -4,7 +4,8 @@ use crate::options::filter::{GrowthOptions, SharedOptions, SharedWriteOptions, S
 use crate::options::output::OutputOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
 use crate::values::{StatsFormat, count, duration};
-use clap::{ArgGroup, Args};
+use clap::error::ErrorKind;
+use clap::{ArgGroup, Args, Error, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -140,6 +141,34 @@ pub struct DedupOptions {
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "output_dir")]
     pub dupes: Option<PathBuf>,
 
+    /// Print each distinct line after the number of times it comes.
+    ///
+    /// The number stands as `uniq -c` prints it. It is exact, since --exact is part of it. The inputs are read twice, and what comes
+    /// by a pipe is kept in a temporary file meanwhile. Each distinct line that repeats takes up to 35 bytes of memory. All this
+    /// holds for --repeated, --unique and --keep last, too.
+    #[arg(short, long, help_heading = "Output", conflicts_with_all = ["annotate", "invert"])]
+    pub count: bool,
+
+    /// Print only lines that come more than once, each of them once.
+    ///
+    /// It works like `uniq -d`, and the lines need not be sorted. With -v it prints all others. The inputs are read twice:
+    /// --count says what that takes.
+    #[arg(long, help_heading = "Output", conflicts_with = "annotate")]
+    pub repeated: bool,
+
+    /// Print only lines that come once.
+    ///
+    /// It works like `uniq -u`, and the lines need not be sorted. With -v it prints all copies of the others. The inputs are read
+    /// twice: --count says what that takes.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["annotate", "repeated"])]
+    pub unique: bool,
+
+    /// Which of equal lines to keep.
+    ///
+    /// For the last one the inputs are read twice: --count says what that takes.
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = KeepWhich::First, help_heading = "Output")]
+    pub keep: KeepWhich,
+
     /// Print the repeats instead of the first occurrences
     #[arg(short = 'v', long, help_heading = "Output", conflicts_with = "dupes")]
     pub invert: bool,
@@ -157,4 +186,38 @@ pub struct DedupOptions {
     /// The keys are not in the filter. The rate is printed with the statistics.
     #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, allow_negative_numbers = true, help_heading = "Reporting")]
     pub verify: Option<u64>,
+}
+
+impl DedupOptions {
+    /// The option that has the inputs read twice.
+    pub fn reads_twice(&self) -> Option<&'static str> {
+        let last = self.keep == KeepWhich::Last;
+        let options =
+            [(self.count, "--count"), (self.repeated, "--repeated"), (self.unique, "--unique"), (last, "--keep last")];
+        options.iter().find(|(given, _)| *given).map(|(_, option)| *option)
+    }
+
+    /// Refuses what cannot be counted.
+    pub fn check(&self) -> Result<(), Error> {
+        let filters = [(self.run.state.is_some(), "--state"), (self.shared.redis.is_some(), "--redis")];
+        match (self.reads_twice(), filters.iter().find(|(given, _)| *given)) {
+            (Some(option), Some((_, filter))) => {
+                let message = format!(
+                    "the argument '{option}' cannot be used with '{filter}': a filter does not know how often its lines came; count \
+                     the lines of one run"
+                );
+                Err(Error::raw(ErrorKind::ArgumentConflict, message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Which of equal lines is kept.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KeepWhich {
+    /// The first one, in input order
+    First,
+    /// The last one, in input order
+    Last,
 }

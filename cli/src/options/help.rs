@@ -63,6 +63,7 @@ const HELPS: &[Help] = &[
             "bloomline dedup --csv --header -f url pages-*.csv > distinct.csv",
             "bloomline dedup --json-pointer /text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl",
             "bloomline dedup --output-dir clean --glob '*.gz' --compress zstd crawl/",
+            "bloomline dedup -c --field 1 access.log | sort -rn | head",
         ],
     },
     Help {

@@ -10,7 +10,7 @@ mod reading;
 mod renamed;
 mod sets;
 
-pub use dedup::{DedupOptions, RunOptions};
+pub use dedup::{DedupOptions, KeepWhich, RunOptions};
 pub use filter::{GrowthOptions, SharedOptions, SharedWriteOptions, SizeOptions, WhenFull};
 pub use others::{
     BuildOptions, CheckOptions, CompletionsOptions, InfoOptions, ManualOptions, MergeOptions, PlanOptions,
@@ -53,7 +53,10 @@ impl Cli {
         check_format(&cli.command)?;
         let key = match &mut cli.command {
             Command::Corpus(options) => return options.resolve().map(|()| cli),
-            Command::Dedup(options) => &options.key,
+            Command::Dedup(options) => {
+                options.check()?;
+                &options.key
+            }
             Command::Build(options) => &options.key,
             Command::Check(options) => &options.key,
             Command::In(options) | Command::NotIn(options) => &options.key,

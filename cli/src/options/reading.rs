@@ -165,7 +165,8 @@ pub struct KeyOptions {
     /// The first line of each input is a header.
     ///
     /// It is no key, and is printed once: that of the first input comes first, and before --dupes too. With --output-dir each output
-    /// has the header of its input. --annotate names the marks in it: "mark" and a tab. No statistics count it.
+    /// has the header of its input. --annotate names the marks in it: "mark" and a tab; --count puts "count" there. No
+    /// statistics count it.
     #[arg(long)]
     pub header: bool,
 

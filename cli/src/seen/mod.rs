@@ -5,6 +5,7 @@
 
 pub mod exact;
 pub mod local;
+pub mod repeats;
 pub mod shared;
 pub mod sizing;
 pub mod spool;
@@ -15,6 +16,7 @@ use crate::error::Error;
 use crate::figures::readable;
 use crate::seen::exact::Exact;
 use crate::seen::local::Local;
+use crate::seen::repeats::Repeats;
 use crate::seen::shared::Shared;
 use crate::seen::spool::Spool;
 use bloomline::{BloomFilter, KeyHasher, Plan};
@@ -248,6 +250,8 @@ pub struct Seen {
     pub set: KeySet,
     /// The second look at keys that the set takes for seen.
     pub exact: Option<Exact>,
+    /// How often keys repeat, if that is counted.
+    pub repeats: Option<Repeats>,
     /// New keys that still fit, where the run stops at the next one.
     room: Option<u64>,
 }
@@ -277,7 +281,7 @@ pub enum Halt {
 impl Seen {
     /// Nothing but what the set has.
     pub fn new(set: KeySet) -> Self {
-        Self { set, exact: None, room: None }
+        Self { set, exact: None, repeats: None, room: None }
     }
 
     /// With a second look, for which fingerprints are kept in temporary files.
@@ -299,7 +303,7 @@ impl Seen {
         fingerprints: &[u128],
         new: &mut [bool],
     ) -> Result<(usize, Claimed), Error> {
-        let Self { set, exact, room, .. } = self;
+        let Self { set, exact, repeats, room } = self;
         let (mut done, mut claimed) = (0, Claimed::default());
         while done < hashes.len() && claimed.halt.is_none() {
             if *room == Some(0) {
@@ -329,6 +333,9 @@ impl Seen {
         if let Some(exact) = exact {
             let corrected = exact.correct(&fingerprints[..done], &mut new[..done]);
             claimed.unique = corrected.map_err(|source| Error::Exact { source })? as u64;
+        }
+        if let Some(repeats) = repeats {
+            repeats.count(&fingerprints[..done], &new[..done])?;
         }
         claimed.unique += claimed.inserted;
         Ok((done, claimed))

@@ -18,6 +18,8 @@ pub struct Tally {
     pub plan: Option<Plan>,
     /// What was counted.
     pub counts: Counts,
+    /// What was counted when the inputs were read for the first time, if this is the second.
+    pub first: Option<First>,
     /// The first line without a key, and why.
     first_fault: Option<String>,
     /// No warnings but those of lines that a full filter loses.
@@ -43,6 +45,7 @@ impl Tally {
             keys_before,
             plan,
             counts: Counts::default(),
+            first: None,
             first_fault: None,
             quiet,
             tell: if quiet { |_| () } else { warn },
@@ -56,6 +59,16 @@ impl Tally {
     /// Of a search. The user is told even if quiet of inputs that are left out, for they are errors here.
     pub fn of_search(set: &KeySet, quiet: bool) -> Self {
         Self { found: "selected", tell, ..Self::new(set, None, "lines", "key", quiet) }
+    }
+
+    /// Of the same inputs once more, after a second look that took so many bytes of disk. What the user was told is not told again.
+    pub fn again(&self, disk_bytes: u64) -> Self {
+        let Self { keys_before, plan, keys, wanted, .. } = *self;
+        let counts = Counts { left_out: self.counts.left_out, ..Counts::default() };
+        let first = Some(First { counts: self.counts.clone(), disk_bytes });
+        let (limit, first_fault, told) = (None, None, true);
+        let (quiet, tell, found) = (true, (|_| ()) as fn(&str), "printed");
+        Self { limit, keys_before, plan, counts, first, first_fault, quiet, tell, told, keys, found, wanted }
     }
 
     /// Tells the user of a filter that is too full before the first line.
@@ -115,8 +128,10 @@ impl Tally {
 
     /// Counts an input that is left out, or the rest of which is, and tells the user why.
     pub fn leave_out(&mut self, why: &str) {
-        self.counts.left_out += 1;
-        (self.tell)(why);
+        if self.first.is_none() {
+            self.counts.left_out += 1;
+            (self.tell)(why);
+        }
     }
 
     /// What the command ends with once the inputs end.
@@ -135,6 +150,13 @@ impl Tally {
             limit.keys = room;
         }
     }
+}
+
+/// What came of reading the inputs for the first time.
+pub struct First {
+    pub counts: Counts,
+    /// What the second look had on disk.
+    pub disk_bytes: u64,
 }
 
 /// What was counted.

@@ -19,6 +19,7 @@ mod outputs;
 mod plan;
 mod purpose;
 mod reference;
+mod repeats;
 mod resume;
 mod safety;
 mod sets;

@@ -1,0 +1,409 @@
+//! `bloomline dedup` with counts, repeats and last copies: the bytes against a plain model and against `uniq`.
+
+use crate::common::{Bench, clean, failed, fed, number, refused, stats, tells, text};
+use crate::corpus::{HOMEPAGES, decoded, gzip, large, zstd};
+use crate::live::Live;
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::process::Command;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    count: bool,
+    /// `--repeated` if it is `Some(true)`, and `--unique` if it is `Some(false)`.
+    repeated: Option<bool>,
+    last: bool,
+    invert: bool,
+}
+
+impl Asked {
+    fn options(&self) -> String {
+        let options = [
+            (self.count, "-c "),
+            (self.repeated == Some(true), "--repeated "),
+            (self.repeated == Some(false), "--unique "),
+            (self.last, "--keep last "),
+            (self.invert, "-v "),
+        ];
+        options.iter().filter(|(given, _)| *given).map(|(_, option)| *option).collect()
+    }
+
+    /// What is printed of each of these lines.
+    fn model<'a>(&self, lines: &[&'a [u8]], key: impl Fn(&'a [u8]) -> &'a [u8], end: u8) -> Vec<Vec<u8>> {
+        let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
+        for (i, &line) in lines.iter().enumerate() {
+            places.entry(key(line)).or_default().push(i);
+        }
+        let print = |(i, &line): (usize, &&'a [u8])| {
+            let places = &places[key(line)];
+            let kept = if self.last { places.last() } else { places.first() } == Some(&i);
+            let selected = kept && self.repeated.is_none_or(|repeated| repeated == (places.len() > 1));
+            if selected == self.invert {
+                return Vec::new();
+            }
+            let count = if self.count { format!("{:7} ", places.len()) } else { String::new() };
+            [count.as_bytes(), line, &[end]].concat()
+        };
+        lines.iter().enumerate().map(print).collect()
+    }
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let parts = (any::<bool>(), any::<Option<bool>>(), any::<bool>(), any::<bool>());
+    let asked =
+        parts.prop_map(|(count, repeated, last, invert)| Asked { count, repeated, last, invert: invert && !count });
+    asked.prop_filter("that reads its inputs once", |asked| asked.count || asked.repeated.is_some() || asked.last)
+}
+
+/// All that can be asked for.
+fn all() -> Vec<Asked> {
+    let mut all = Vec::new();
+    for bits in 0..24 {
+        let repeated = [None, Some(true), Some(false)][bits / 8];
+        let [count, last, invert] = [1, 2, 4].map(|bit| bits & bit > 0);
+        all.push(Asked { count, repeated, last, invert });
+    }
+    all.retain(|asked| !(asked.count && asked.invert) && (asked.count || asked.repeated.is_some() || asked.last));
+    all
+}
+
+fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+    bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|&byte| byte == b'\n').collect()
+}
+
+fn whole(line: &[u8]) -> &[u8] {
+    line
+}
+
+#[test]
+fn each_is_what_it_says() {
+    let bench = Bench::new(&[("a", b"b\na\nb\nc\n"), ("b", b"a\nd\nb"), ("none", b""), ("one", b"x\n")]);
+    for (options, expected) in [
+        ("-c", "      3 b\n      2 a\n      1 c\n      1 d\n"),
+        ("--repeated", "b\na\n"),
+        ("--unique", "c\nd\n"),
+        ("--keep last", "c\na\nd\nb\n"),
+        ("-c --repeated", "      3 b\n      2 a\n"),
+        ("-c --unique", "      1 c\n      1 d\n"),
+        ("-c --keep last", "      1 c\n      2 a\n      1 d\n      3 b\n"),
+        ("-c --keep last --repeated", "      2 a\n      3 b\n"),
+        ("--repeated --keep last", "a\nb\n"),
+        ("--unique --keep last", "c\nd\n"),
+        ("--unique -v", "b\na\nb\na\nb\n"),
+        ("--keep last -v", "b\na\nb\n"),
+        ("--keep last --annotate", "dup\tb\ndup\ta\ndup\tb\nnew\tc\nnew\ta\nnew\td\nnew\tb\n"),
+        ("-c --total", "4\n"),
+        ("--repeated --total", "2\n"),
+        ("--unique --total -v", "5\n"),
+        ("--keep first", "b\na\nc\nd\n"),
+        ("--count --exact --keep first", "      3 b\n      2 a\n      1 c\n      1 d\n"),
+    ] {
+        assert_eq!(bench.clean(&format!("dedup {options} a b")), expected, "{options}");
+        assert_eq!(bench.clean(&format!("dedup {options} a none b none")), expected, "{options}");
+    }
+    assert_eq!(bench.clean("dedup -c none"), "");
+    assert_eq!(bench.clean("dedup --repeated one none"), "");
+    bench.write("many", &b"\n".repeat(12_345_678));
+    assert_eq!(bench.clean("dedup -c one many one"), "      2 x\n12345678 \n");
+    // What is not selected goes to a file of its own, as it is.
+    assert_eq!(bench.clean("dedup -c --repeated --dupes d a b"), "      3 b\n      2 a\n");
+    assert_eq!(text(&bench.read("d")), "b\nc\na\nd\nb\n");
+}
+
+#[test]
+fn keys_decide_and_lines_are_printed() {
+    let bench = Bench::new(&[("a", b"1\tx\n2\ty\n3\tX\nnone\n4\tx\nnone\n")]);
+    let field = "--field 2 --on-error";
+    assert_eq!(bench.run(&format!("dedup -c {field} skip a")).stdout, b"      2 1\tx\n      1 2\ty\n      1 3\tX\n");
+    assert_eq!(
+        bench.run(&format!("dedup -c -i --keep last {field} keep a")).stdout,
+        b"      1 2\ty\n      1 none\n      3 4\tx\n      1 none\n"
+    );
+    assert_eq!(bench.run(&format!("dedup --repeated {field} keep a")).stdout, b"1\tx\nnone\nnone\n");
+    let output = bench.run(&format!("dedup --unique {field} skip a"));
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"2\ty\n3\tX\n"[..]));
+    // It is told once.
+    assert_eq!(text(&output.stderr).matches('\n').count(), 1);
+    tells(&text(&output.stderr), &["lines without a key: 2", "\"a\", line 4"]);
+    // Nothing is printed before all is counted.
+    tells(&bench.refused("dedup -c --field 2 a"), &["no key in \"a\", line 4"]);
+}
+
+#[test]
+fn tables_keep_their_header_and_records() {
+    let table = b"\xEF\xBB\xBFid,text\n1,\"a\nb\"\n2,c\n\n1,d\n";
+    let bench = Bench::new(&[("a", table), ("b", b"text,id\ne,2\nf,3\n")]);
+    for (options, expected) in [
+        ("-c", "\u{feff}  count id,text\n      2 1,\"a\nb\"\n      2 2,c\n      1 f,3\n"),
+        ("--keep last", "\u{feff}id,text\n1,d\ne,2\nf,3\n"),
+        ("--unique", "\u{feff}id,text\nf,3\n"),
+    ] {
+        for size in ["1", "7", "1000"] {
+            let line = format!("dedup --header --csv --skip-blank -f id --chunk-size {size} {options} a b");
+            assert_eq!(bench.clean(&line), expected, "{options} in chunks of {size}");
+        }
+    }
+}
+
+#[test]
+fn real_lines_are_those_of_the_model_whatever_the_threads() {
+    let input = fs::read(HOMEPAGES).unwrap();
+    let bench = Bench::new(&[("a", &input)]);
+    for (asked, threads) in all().iter().zip([1, 2, 8].into_iter().cycle()) {
+        let options = asked.options();
+        let output = clean(bench.run(&format!("dedup {options}-j {threads} --chunk-size 10000 a")));
+        assert!(output == asked.model(&lines(&input), whole, b'\n').concat(), "{options}");
+    }
+}
+
+/// Where the bytes of `uniq` are known.
+#[test]
+fn sorted_lines_are_those_of_uniq() {
+    let version = Command::new("uniq").arg("--version").output();
+    if !version.is_ok_and(|output| text(&output.stdout).contains("coreutils")) {
+        eprintln!("skipped: there is no uniq of the GNU coreutils");
+        return;
+    }
+    let input = large();
+    let mut sorted: Vec<&[u8]> = lines(&input);
+    sorted.sort_unstable();
+    let bench = Bench::new(&[("a", &sorted.join(&b'\n')), ("awkward", b"\n\n a\n a\nb \xff\nb\0\nb\0")]);
+    for file in ["a", "awkward"] {
+        for (options, ours) in [
+            ("-c", "-c"),
+            ("-d", "--repeated"),
+            ("-u", "--unique"),
+            ("-cd", "-c --repeated"),
+            ("-cu", "-c --unique"),
+            ("-zc", "-zc"),
+            ("-ci", "-ci"),
+        ] {
+            let mut uniq = Command::new("uniq");
+            uniq.env("LC_ALL", "C").args([options, file]).current_dir(bench.0.path());
+            assert!(
+                clean(bench.run(&format!("dedup --binary {ours} {file}"))) == clean(uniq.output().unwrap()),
+                "{options} {file}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Few distinct lines, in files that break anywhere, compressed ones, and a pipe.
+    #[test]
+    fn random_lines_are_those_of_the_model(
+        asked in asked(),
+        inputs in prop::collection::vec(prop::collection::vec("[ab]{0,2}(\t[a-cé]{0,2})?", 0..80), 1..5),
+        chunk_size in 1..500u32,
+        few in any::<bool>(),
+        field in any::<bool>(),
+        zero in any::<bool>(),
+        piped in any::<bool>(),
+    ) {
+        let end = if zero { 0 } else { b'\n' };
+        let field = field && !few;
+        let bench = Bench::new(&[]);
+        let mut names = Vec::new();
+        for (i, lines) in inputs.iter().enumerate() {
+            let bytes: Vec<u8> = lines.iter().flat_map(|line| [line.as_bytes(), &[end]].concat()).collect();
+            let (name, bytes) = match i % 3 {
+                0 => (format!("{i}"), bytes),
+                1 => (format!("{i}.gz"), gzip(&bytes)),
+                _ => (format!("{i}.zst"), zstd(&bytes)),
+            };
+            bench.write(&name, &bytes);
+            names.push(name);
+        }
+        let all: Vec<&[u8]> = inputs.iter().flatten().map(|line| line.as_bytes()).collect();
+        // A line without a second field has none.
+        let second = |line: &&[u8]| !field || line.contains(&b'\t');
+        let all: Vec<&[u8]> = all.into_iter().filter(second).collect();
+        let key = |line| if field { <[u8]>::splitn(line, 2, |&byte| byte == b'\t').last().unwrap() } else { line };
+        let mut options = asked.options() + &format!("-q --chunk-size {chunk_size} ");
+        // A filter that errs in every second line counts all the same.
+        options += if few { "-n 3 -p 0.5 --when-full warn " } else { "" };
+        options += if field { "--field 2 --on-error skip " } else { "" };
+        options += if zero { "-z " } else { "" };
+        let expected = if asked.invert && field { None } else { Some(asked.model(&all, key, end).concat()) };
+        for threads in [1, 4] {
+            let line = format!("dedup {options}-j {threads} ");
+            let output = if piped {
+                let (first, rest) = names.split_first().unwrap();
+                let line = format!("{line}- {}", rest.join(" "));
+                fed(bench.command(line.trim_end()), &bench.read(first))
+            } else {
+                bench.run(&(line + &names.join(" ")))
+            };
+            prop_assert_eq!(output.status.code(), Some(0));
+            if let Some(expected) = &expected {
+                prop_assert_eq!(String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(expected));
+            }
+        }
+    }
+
+    /// The outputs in the order of the inputs are the one output that there would be.
+    #[test]
+    fn a_folder_has_the_same_lines(
+        asked in asked(),
+        inputs in prop::collection::vec(prop::collection::vec("[ab]{0,2}", 0..80), 1..5),
+        threads in 1..5u32,
+    ) {
+        let bench = Bench::new(&[]);
+        let file = |i: usize| format!("{i}{}", ["", ".gz", ".zst"][i % 3]);
+        for (i, lines) in inputs.iter().enumerate() {
+            let bytes: Vec<u8> = lines.iter().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect();
+            let bytes = match i % 3 { 0 => bytes, 1 => gzip(&bytes), _ => zstd(&bytes) };
+            bench.write(&file(i), &bytes);
+        }
+        let names: Vec<String> = (0..inputs.len()).map(file).collect();
+        bench.clean(&format!("dedup {}-j {threads} --chunk-size 30 --manifest m --output-dir out {}", asked.options(), names.join(" ")));
+        let all: Vec<&[u8]> = inputs.iter().flatten().map(|line| line.as_bytes()).collect();
+        let mut printed = asked.model(&all, whole, b'\n').into_iter();
+        let manifest = text(&bench.read("m"));
+        let mut manifest = manifest.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        for (name, lines) in names.iter().zip(&inputs) {
+            let expected: Vec<Vec<u8>> = printed.by_ref().take(lines.len()).collect();
+            prop_assert_eq!(text(&decoded(&bench, &format!("out/{name}"))), text(&expected.concat()));
+            let figures = manifest.next().unwrap();
+            let selected = expected.iter().filter(|line| line.is_empty() == asked.invert).count();
+            prop_assert_eq!((number(&figures, "lines"), number(&figures, "unique")), (lines.len() as f64, selected as f64));
+        }
+    }
+}
+
+#[test]
+fn counts_are_exact_with_a_filter_that_errs() {
+    let mut input = Vec::new();
+    for i in 0..20_000u64 {
+        writeln!(input, "{}", i * i % 15_013).unwrap();
+    }
+    let bench = Bench::new(&[("a", &input)]);
+    let asked = Asked { count: true, ..Asked::default() };
+    let output = bench.run("dedup -n 10 -p 0.5 --when-full warn -c --stats=json a");
+    assert!(output.stdout == asked.model(&lines(&input), whole, b'\n').concat());
+    tells(&text(&output.stderr), &["the filter has more than the 10 distinct lines"]);
+    let distinct = output.stdout.split_inclusive(|&byte| byte == b'\n').count() as f64;
+    let repeated = bench.run("dedup --repeated --total a").stdout;
+    let figures = stats(&output);
+    assert!(number(&figures, "taken_back") > 1000.0);
+    let expected = [
+        ("lines", 20_000.0),
+        ("unique", distinct),
+        ("repeated", text(&repeated).trim().parse().unwrap()),
+        ("printed", distinct),
+        ("dropped", 20_000.0 - distinct),
+    ];
+    expected.iter().for_each(|(name, expected)| assert_eq!(number(&figures, name), *expected, "{name}"));
+    let figures = stats(&bench.run("dedup --unique --stats=json a"));
+    assert_eq!(number(&figures, "printed"), number(&figures, "unique") - number(&figures, "repeated"));
+    assert_eq!(number(&figures, "dropped"), 20_000.0 - number(&figures, "printed"));
+}
+
+#[test]
+fn a_broken_input_is_told_once_and_counted_as_far_as_it_can_be_read() {
+    let whole = gzip(&b"a\nb\n".repeat(40_000));
+    let bench = Bench::new(&[("a.gz", &whole[..whole.len() - 20]), ("b", b"b\nc\n")]);
+    tells(&bench.refused("dedup -c a.gz b"), &["cannot read \"a.gz\""]);
+    let once = bench.run("dedup --on-error skip --stats=json a.gz b missing");
+    let read = number(&stats(&once), "lines") as usize;
+    let output = bench.run("dedup -c --on-error skip --stats=json a.gz b missing");
+    let said = text(&output.stderr);
+    assert_eq!((output.status.code(), said.matches("continued without").count()), (Some(1), 2), "{said}");
+    let [b, a] = [(read - 2) / 2, (read - 1) / 2];
+    assert_eq!(text(&output.stdout), format!("{a:7} a\n{:7} b\n      1 c\n", b + 1));
+    assert_eq!((number(&stats(&output), "lines"), number(&stats(&output), "inputs_left_out")), (read as f64, 2.0));
+}
+
+#[test]
+fn an_input_that_changes_is_an_error() {
+    for (change, options) in [("a\nb\nc\n", "-c"), ("a\n", "--keep last"), ("a\nc\n", "--unique")] {
+        let bench = Bench::new(&[("a", b"a\nb\n")]);
+        let pipe = bench.fifo("pipe");
+        let child = bench.command(&format!("dedup {options} -j 1 a pipe")).spawn().unwrap();
+        let mut writer = File::options().write(true).open(pipe).unwrap();
+        // More than a pipe holds, so that the file before it is read by then.
+        writer.write_all(&b"p\n".repeat(1 << 20)).unwrap();
+        bench.write("a", change.as_bytes());
+        drop(writer);
+        let output = child.wait_with_output().unwrap();
+        tells(&failed(&output), &["an input changed"]);
+    }
+}
+
+#[test]
+fn a_signal_prints_nothing_and_leaves_no_file() {
+    for (signal, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
+        let bench = Bench::new(&[]);
+        fs::create_dir(bench.path("tmp")).unwrap();
+        let mut command = Command::new("env");
+        command.args([
+            "--default-signal=INT,TERM,HUP",
+            env!("CARGO_BIN_EXE_bloomline"),
+            "dedup",
+            "-c",
+            "-o",
+            "out",
+            "-",
+        ]);
+        command.env("TMPDIR", bench.path("tmp")).current_dir(bench.0.path());
+        let mut live = Live::new(command);
+        // So many that whoever takes them in is awake.
+        live.say(&b"many\n".repeat(1 << 18));
+        live.signal(signal);
+        assert_eq!(live.end(), (code, vec![], String::new()));
+        assert_eq!(bench.read("out"), b"");
+        assert_eq!(fs::read_dir(bench.path("tmp")).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn what_cannot_be_counted_is_refused() {
+    let bench = Bench::new(&[("a", b"a\n")]);
+    for option in ["-c", "--repeated", "--unique", "--keep last"] {
+        tells(
+            &bench.refused(&format!("dedup {option} -s s a")),
+            &["cannot be used with '--state'", "count the lines of one run"],
+        );
+        let redis = bench.refused(&format!("dedup {option} --redis redis://localhost --name n a"));
+        tells(&redis, &["cannot be used with '--redis'"]);
+    }
+    for (options, parts) in [
+        ("-c --annotate", ["--count", "--annotate"]),
+        ("-c -v", ["--count", "--invert"]),
+        ("--repeated --annotate", ["--repeated", "--annotate"]),
+        ("--unique --annotate", ["--unique", "--annotate"]),
+        ("--unique --repeated", ["--unique", "--repeated"]),
+        ("--keep both", ["both", "first, last"]),
+    ] {
+        tells(&bench.refused(&format!("dedup {options} a")), &parts);
+    }
+    bench.clean("dedup --keep first -s s a");
+    let mut nowhere = bench.command("dedup -n 10 -c -");
+    nowhere.env("TMPDIR", "/nowhere");
+    tells(&refused(fed(nowhere, b"a\n")), &["temporary file", "TMPDIR"]);
+}
+
+#[test]
+fn a_pipe_that_cannot_be_copied_is_an_error() {
+    let limited = |options: &str| {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"",
+            env!("CARGO_BIN_EXE_bloomline"),
+            "dedup",
+            "-c",
+        ]);
+        command.args(options.split(' ')).arg("-");
+        fed(command, &b"line\n".repeat(10_000))
+    };
+    tells(&refused(limited("-n 10")), &["standard input", "cannot keep a copy of it in a temporary file", "TMPDIR"]);
+    let output = limited("--on-error skip");
+    assert_eq!(output.status.code(), Some(2));
+    tells(&text(&output.stderr), &["cannot keep a copy", "an input changed"]);
+}
