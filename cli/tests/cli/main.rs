@@ -10,6 +10,7 @@ mod compress;
 mod documents;
 mod files;
 mod find;
+mod habits;
 mod inputs;
 mod keys;
 mod like;

@@ -1,0 +1,64 @@
+//! What people know from other programs: the table in docs/COMMAND.md, run.
+
+use crate::common::Bench;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The pairs of commands in the table.
+fn pairs() -> Vec<(String, String)> {
+    let page = include_str!("../../../docs/COMMAND.md");
+    let section = page.split("## If you come from").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let command = |cell: &str| cell.trim().trim_matches('`').replace('\u{0}', "|");
+    rows.map(|row| {
+        let row = row.replace("\\|", "\u{0}");
+        let cells: Vec<&str> = row.split('|').collect();
+        (command(cells[1]), command(cells[2]))
+    })
+    .collect()
+}
+
+fn is_here(program: &str) -> bool {
+    let status = Command::new("bash").arg("-c").arg(format!("command -v {program}")).stdout(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// What a command prints or leaves in its output file, sorted: only the order may differ.
+fn printed(command: &str) -> Vec<Vec<u8>> {
+    let lines = |count: u32, step: u32| -> Vec<u8> {
+        (0..count).flat_map(|i| format!("{},Name {},x\n", i * step % 97, i % 13).into_bytes()).collect()
+    };
+    let bench = Bench::new(&[("f", &lines(400, 7)), ("old", &lines(60, 5)), ("new", &lines(90, 3))]);
+    bench.write("f", &[&bench.read("f")[..], b"1,NAME 3,x\n1,name 3,X\n500,Once,x\n"].concat());
+    let program = Path::new(env!("CARGO_BIN_EXE_bloomline")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut bash = Command::new("bash");
+    bash.args(["-c", command]).current_dir(bench.0.path()).env("PATH", path).env("LC_ALL", "C");
+    let output = bash.output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""), "{command}");
+    let bytes = match command {
+        _ if command.contains("-o f") => bench.read("f"),
+        _ if command.contains(" out") => bench.read("out"),
+        _ => output.stdout,
+    };
+    let mut lines: Vec<Vec<u8>> = bytes.split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn the_table_of_habits_is_true() {
+    let pairs = pairs();
+    assert!(pairs.len() > 15, "{pairs:?}");
+    for (theirs, ours) in pairs {
+        assert!(ours.starts_with("bloomline "), "{ours}");
+        let lines = printed(&ours);
+        assert!(lines.len() > 1, "{ours}");
+        let program = theirs.split(' ').next().unwrap();
+        if is_here(program) {
+            assert!(lines == printed(&theirs), "{ours} and {theirs}");
+        } else {
+            eprintln!("SKIPPED: no {program} here");
+        }
+    }
+}
