@@ -50,7 +50,7 @@ const HELPS: &[Help] = &[
             "exact",
             "output",
             "output_dir",
-            "invert",
+            "count",
             "state",
             "header",
             "stats",

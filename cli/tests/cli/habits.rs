@@ -29,7 +29,7 @@ fn printed(command: &str) -> Vec<Vec<u8>> {
         (0..count).flat_map(|i| format!("{},Name {},x\n", i * step % 97, i % 13).into_bytes()).collect()
     };
     let bench = Bench::new(&[("f", &lines(400, 7)), ("old", &lines(60, 5)), ("new", &lines(90, 3))]);
-    bench.write("f", &[&bench.read("f")[..], b"1,NAME 3,x\n1,name 3,X\n500,Once,x\n"].concat());
+    bench.write("f", &[&bench.read("f")[..], &lines(100, 7), b"1,NAME 3,x\n1,name 3,X\n500,Once,x\n"].concat());
     let program = Path::new(env!("CARGO_BIN_EXE_bloomline")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut bash = Command::new("bash");
