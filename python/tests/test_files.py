@@ -48,7 +48,7 @@ def test_python_saves_and_the_command_reads(tmp_path: pathlib.Path) -> None:
     seen.update(f"line {i}" for i in range(1000))
     seen.save(path)
     probes = [f"line {i}" for i in range(500, 1500)]
-    assert run("check", "-f", path, text="\n".join(probes)).split("\n")[:-1] == probes[:500]
+    assert run("check", "-s", path, text="\n".join(probes)).split("\n")[:-1] == probes[:500]
     run("build", "--quiet", "--append", "-o", path, text="\n".join(probes))
     seen.update(probes)
     assert BloomFilter.load(path).contains_many(probes).all()
