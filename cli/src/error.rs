@@ -68,6 +68,11 @@ errors! {
     MergeGrown { rate: f64 } => "the merged filter has a false-positive rate of {rate:.2e}, for filters that grew keep the rates of all; give -p {:.2e} to accept that", rate * 1.005;
 
     Overwrite { input: String, output: String } => "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file, or leave this one out of a directory with --glob '!NAME'";
+    Disturbed { file: String } => "cannot replace {file}: somebody wrote to it since this run began; it stays as it is, so run the command again";
+    Broken { file: String } => "cannot replace {file}: its rest cannot be read; it stays as it is";
+    Same { first: String, second: String } => "cannot replace {second}: it is the same file as {first}, and would lose its lines to itself; name each file once, or leave one out of a directory with --glob '!NAME'";
+    Irreplaceable { input: String } => "cannot replace {input}: it is no regular file with a name; give --in-place files or directories";
+    KnownAgain { output: String } => "cannot write to {output}: it is also an input, and with --state or --redis the next run would know all of its lines and empty it; write to another file";
     Locked { file: String } => "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";
     Busy { filter: PathBuf } => "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
     NotLock { filter: PathBuf, path: PathBuf } => "cannot use {filter:?}: its lock would be the file {path:?}, which holds something else; move that, or choose another file";

@@ -22,7 +22,7 @@ pub struct Identity(u64, u64);
 
 impl Identity {
     /// That of the file with this metadata.
-    fn of(metadata: &Metadata) -> Self {
+    pub fn of(metadata: &Metadata) -> Self {
         Self(metadata.dev(), metadata.ino())
     }
 }

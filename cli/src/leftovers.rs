@@ -1,4 +1,4 @@
-//! What a run that a signal ends would leave beside its files: temporary files of saves, and locks.
+//! What a run that a signal ends would leave beside its files: temporary files of saves, begun contents of files, and locks.
 
 use bloomline::unfinished_saves;
 use std::fs;
@@ -11,6 +11,8 @@ enum Leftover {
     Saves(PathBuf),
     /// The file of a lock that this run holds.
     Lock(PathBuf),
+    /// New contents of a file, which are not whole.
+    Part(PathBuf),
 }
 
 /// In the order in which they have to go.
@@ -32,6 +34,16 @@ pub fn own_lock(path: &Path) {
     leftovers().push(Leftover::Lock(path.to_owned()));
 }
 
+/// Takes over the new contents of a file, until they are whole.
+pub fn own_part(path: &Path) {
+    leftovers().push(Leftover::Part(path.to_owned()));
+}
+
+/// Gives them up.
+pub fn disown_part(path: &Path) {
+    leftovers().retain(|leftover| !matches!(leftover, Leftover::Part(part) if part == path));
+}
+
 /// Gives up all that is owned, for it is another run's from now on.
 pub fn disown() {
     leftovers().clear();
@@ -47,7 +59,7 @@ impl Leftover {
     fn remove(&self) {
         let paths = match self {
             Self::Saves(target) => unfinished_saves(target).unwrap_or_default(),
-            Self::Lock(path) => vec![path.clone()],
+            Self::Lock(path) | Self::Part(path) => vec![path.clone()],
         };
         for path in paths {
             let _ = fs::remove_file(path);

@@ -21,6 +21,7 @@ mod messages;
 mod options;
 mod output;
 mod progress;
+mod replace;
 mod report;
 mod seen;
 mod signals;

@@ -13,6 +13,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::mem;
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -164,6 +165,13 @@ impl Target {
         let file = open().map_err(|source| Error::Create { output: name.clone(), source })?;
         let made = (!goes_on).then(|| path.to_owned());
         Self::of_file(file, Some(path), name, compression, made)?.lock()
+    }
+
+    /// Makes a file that only its owner can read, for the new contents of another one, by the name of which it is told of.
+    pub fn of_part(part: &Path, name: String, compression: Compression) -> Result<Self, Error> {
+        let file = File::options().write(true).create_new(true).mode(0o600).open(part);
+        let file = file.map_err(|source| Error::Create { output: name.clone(), source })?;
+        Self::of_file(file, Some(part), name, compression, Some(part.to_owned()))
     }
 
     fn of_file(

@@ -9,7 +9,7 @@ use crate::engine::sink::{Print, Sink};
 use crate::engine::wakes::{self, Wake};
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
-use crate::files::{self, Origin, is_standard};
+use crate::files::{self, Identity, Origin, is_standard};
 use crate::input::chunks::Cut;
 use crate::input::estimate::Sampled;
 use crate::input::inputs::{Input, Inputs};
@@ -25,6 +25,7 @@ use crate::options::{
 };
 use crate::output::{Target, locked};
 use crate::progress::Progress;
+use crate::replace::{self, Replaced, Replacement};
 use crate::report;
 use crate::seen::exact;
 use crate::seen::repeats::{Repeats, Selection, Which};
@@ -35,6 +36,7 @@ use crate::seen::{KeySet, Seen, SharedSeen};
 use crate::signals;
 use crate::values::OnError;
 use crossbeam_channel::Receiver;
+use std::collections::HashMap;
 use std::fs::File;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -165,9 +167,13 @@ impl Run {
         let started = Instant::now();
         let go_on = self.reading.on_error != OnError::Fail;
         let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
+        if self.options.in_place {
+            // What a killed run left.
+            inputs.found.retain(|input| !replace::is_part(&input.path));
+        }
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
-        let Begun { mut seen, mut tally, sinks, keep, start } = self.begin(&inputs)?;
+        let Begun { mut seen, mut tally, sinks, keep, start, replacement } = self.begin(&inputs)?;
         let in_order = !self.options.is_side_by_side();
         match tally.limit.as_ref().filter(|limit| limit.stop) {
             Some(_) if !in_order => return Err(Error::StopSideBySide),
@@ -188,7 +194,7 @@ impl Run {
                 Err(stop) => return stop.end(),
             },
         };
-        let to_stdout = self.options.output.file().is_none() && self.options.output_dir.is_none() && !self.print.total;
+        let to_stdout = self.options.prints_to_standard_output() && !self.print.total;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
         let hasher = seen.look().set.hasher().clone();
         let task = Task {
@@ -215,9 +221,16 @@ impl Run {
             work.checkpoint(false)?;
         }
         let stop = work.run(&wakes, progress)?;
-        signals::in_order();
         let changed = stop.is_none() && work.seen.look().repeats.as_ref().is_some_and(|repeats| !repeats.is_balanced());
-        self.report(&work, stop.or(changed.then_some(Stop::After(Error::Changed))), started)
+        let stop = stop.or(changed.then_some(Stop::After(Error::Changed)));
+        if let (None, Some(replacement)) = (&stop, replacement) {
+            if work.is_broken(&replacement.path) {
+                return Err(Error::Broken { file: replacement.name.clone() });
+            }
+            replacement.publish()?;
+        }
+        signals::in_order();
+        self.report(&work, stop, started)
     }
 
     /// Reads the inputs for the first time, and counts the lines that repeat. Returns what is known then, and the inputs to read
@@ -294,6 +307,7 @@ impl Run {
         }
         match &self.options.output_dir {
             Some(path) => self.begin_folder(path, inputs),
+            None if self.options.in_place => self.begin_in_place(&inputs.found),
             None => self.begin_files(&inputs.found),
         }
     }
@@ -337,7 +351,7 @@ impl Run {
     /// With one output, and perhaps a file for what is dropped.
     fn begin_files(&self, inputs: &[Input]) -> Result<Begun, Error> {
         let (kept, dropped) = self.targets(inputs)?;
-        let full = [Some(&kept), dropped.as_ref()].into_iter().flatten().find(|target| target.is_full());
+        let full = [kept.opened(), dropped.as_ref()].into_iter().flatten().find(|target| target.is_full());
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.options.force);
         // Lines that this run would not print again, since they are known.
         let lost = |known: &str, resume| match &full {
@@ -373,20 +387,49 @@ impl Run {
         tally.resume(start.as_ref().and_then(|start| start.room));
         // Before anything is cut off the first.
         dropped.iter().try_for_each(|target| target.check_length(dupes))?;
-        let kept = kept.begin(output)?;
+        let (kept, replacement) = match kept {
+            Kept::Opened(target) => (target.begin(output)?, None),
+            Kept::Replaced(replaced) => replaced.begin().map(|(replacement, output)| (output, Some(replacement)))?,
+        };
         let dropped = dropped.map(|target| target.begin(dupes)).transpose()?;
-        Ok(Begun { seen, tally, sinks: vec![Sink::new(input, Some(kept), dropped)], keep, start })
+        Ok(Begun { seen, tally, sinks: vec![Sink::new(input, Some(kept), dropped)], keep, start, replacement })
     }
 
-    /// Opens the outputs. None of them may be an input, the state or the other one.
-    fn targets(&self, inputs: &[Input]) -> Result<(Target, Option<Target>), Error> {
+    /// The output, if it is also an input: all its lines are to be read, and what stays of them takes their place. Files that are found
+    /// in directories are no outputs.
+    fn replaced(&self, inputs: &[Input], own: &[Origin]) -> Result<Option<Replaced>, Error> {
+        let Some((path, output)) = self.options.output.file().map(|path| (path, Origin::of(path))) else {
+            return Ok(None);
+        };
+        let is_output = |path: &&PathBuf| !is_standard(path) && Origin::of(path).identity() == output.identity();
+        let named = self.reading.files.iter().filter(|_| output.is_regular()).find(is_output);
+        // Of each line a copy stays, as it is.
+        let Print { wanted, before, total } = self.print;
+        let all = wanted && before == Before::Nothing && !total;
+        let all = all && self.selection.is_none_or(|selection| matches!(selection.which, Which::All));
+        let Some(named) = named.filter(|_| all) else { return Ok(None) };
+        if self.options.state.is_some() || self.server.is_some() {
+            return Err(Error::KnownAgain { output: files::name(path) });
+        }
+        output.check_apart(own, [])?;
+        // One that is left out, since it cannot be read, would be lost.
+        let input = inputs.iter().find(|input| input.origin.identity() == output.identity());
+        let lost = || Error::Overwrite { input: files::name(named), output: files::name(path) };
+        Replaced::of(path, input.ok_or_else(lost)?, self.options.output.compress).map(Some)
+    }
+
+    /// Opens the outputs. None of them may be the state or the other one, or an input that it does not replace.
+    fn targets(&self, inputs: &[Input]) -> Result<(Kept, Option<Target>), Error> {
         let states: Vec<PathBuf> = self.filters().into_iter().chain(self.options.manifest.clone()).collect();
-        let taken: Vec<Origin> =
-            states.iter().map(PathBuf::as_path).chain(self.reading.list()).map(Origin::of).collect();
-        let taken = || inputs.iter().map(|input| &input.origin).chain(&taken);
+        let own: Vec<Origin> = states.iter().map(PathBuf::as_path).chain(self.reading.list()).map(Origin::of).collect();
+        let taken = || inputs.iter().map(|input| &input.origin).chain(&own);
         let compress = self.options.output.compress;
-        let kept = Target::open(self.options.output.file(), compress, taken(), [])?;
-        let dropped = self.dupes.as_ref().map(|path| Target::open(Some(path), compress, taken(), [&kept.origin]));
+        let kept = match self.replaced(inputs, &own)? {
+            Some(replaced) => Kept::Replaced(replaced),
+            None => Kept::Opened(Target::open(self.options.output.file(), compress, taken(), [])?),
+        };
+        let written = || kept.opened().map(|target| &target.origin);
+        let dropped = self.dupes.as_ref().map(|path| Target::open(Some(path), compress, taken(), written()));
         let dropped = dropped.transpose()?;
         if self.options.state.is_some() {
             // A crash must not leave a state that knows of an output which the folder does not.
@@ -399,6 +442,27 @@ impl Run {
         let outputs: Vec<Origin> = self.outputs().map(Origin::of).collect();
         states.iter().try_for_each(|state| files::check_target(state, &outputs))?;
         Ok((kept, dropped))
+    }
+
+    /// With what stays of each input in its place.
+    fn begin_in_place(&self, inputs: &[Input]) -> Result<Begun, Error> {
+        let list = self.reading.list().map(Origin::of);
+        let mut known: HashMap<Identity, &Input> = HashMap::new();
+        let mut sinks = Vec::new();
+        let compress = self.options.output.compress;
+        let annotates = matches!(&self.what, What::Document(rule, _) if rule.annotate);
+        for (lane, input) in inputs.iter().enumerate() {
+            let replaced = Replaced::of(&input.path, input, compress)?;
+            input.origin.check_apart(&list, [])?;
+            // The second time all its lines would be repeats.
+            if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
+                let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
+                return Err(Error::Same { first, second });
+            }
+            sinks.push(Sink::in_place(lane, replaced, annotates || compress.is_some()));
+        }
+        let (seen, tally) = self.seen(inputs)?;
+        Ok(Begun { seen, tally, sinks, keep: Keep::default(), start: None, replacement: None })
     }
 
     /// With an output for each input, in a folder. Nothing is lost but an output that is shorter than it was.
@@ -443,7 +507,7 @@ impl Run {
         let outputs = outputs.into_iter().enumerate();
         let sinks = outputs.map(|(lane, (output, mark))| Sink::of_lane(lane, output, &mark)).collect();
         let keep = Keep { checkpoints, folder: Some(folder), manifest: manifest.clone(), ..self.keep() };
-        Ok(Begun { seen, tally, sinks, keep, start })
+        Ok(Begun { seen, tally, sinks, keep, start, replacement: None })
     }
 
     /// What was seen before the first line, and the tally.
@@ -491,6 +555,19 @@ fn selection(options: &DedupOptions) -> Option<Selection> {
     options.reads_twice().is_some().then_some(Selection { which, last, counted })
 }
 
+/// Where lines go to.
+enum Kept {
+    Opened(Target),
+    /// An input, whose place they take.
+    Replaced(Replaced),
+}
+
+impl Kept {
+    fn opened(&self) -> Option<&Target> {
+        if let Self::Opened(target) = self { Some(target) } else { None }
+    }
+}
+
 /// What a run begins with.
 struct Begun {
     seen: Seen,
@@ -499,6 +576,8 @@ struct Begun {
     keep: Keep,
     /// The checkpoint to go on at.
     start: Option<Checkpoint>,
+    /// The new contents of the output, if that is also an input.
+    replacement: Option<Replacement>,
 }
 
 /// The inputs, from where they were at a checkpoint if there is one.

@@ -7,11 +7,14 @@ use crate::engine::lane::Chunk;
 use crate::error::Error;
 use crate::files;
 use crate::input::lines::{Before, Lines};
-use crate::output::{Inlet, Output, Piece, Target};
+use crate::output::{Inlet, Output, Piece, Target, locked};
+use crate::replace::{Replaced, Replacement};
+use crate::seen::tally::Counts;
 use crate::turns::Turns;
 use std::fs;
-use std::sync::OnceLock;
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
 
 /// What is printed of lines by their marks.
 #[derive(Clone, Copy)]
@@ -30,10 +33,35 @@ pub struct Sink {
     kept: OnceLock<Output>,
     /// What is not wanted.
     dropped: Option<Output>,
-    /// An output in a folder, which is made when its first lines are there.
-    own: Option<Own>,
     /// Whether the header of an input is printed. Relaxed: whoever has the turn is alone.
     headed: AtomicBool,
+    of: Of,
+}
+
+/// Whose lines go there.
+enum Of {
+    /// Those of all inputs.
+    All,
+    /// Those of one, to an output in a folder, which is made when its first lines are there.
+    Own(Own),
+    /// Those of one, to its place.
+    Place(Place),
+}
+
+/// An input whose lines take its place.
+struct Place {
+    /// Whether it is written anew even if nothing is dropped.
+    anew: bool,
+    step: Mutex<Step>,
+}
+
+enum Step {
+    /// As it was found.
+    Waiting(Replaced),
+    /// Its new contents are begun.
+    Begun(Replacement),
+    /// It has them, or stays as it is.
+    Done,
 }
 
 /// The output of one input.
@@ -53,19 +81,26 @@ impl Sink {
         // A header comes before all else that is printed.
         let headed = AtomicBool::new(kept.as_ref().is_some_and(|kept| kept.length() > 0));
         let kept = kept.map_or_else(OnceLock::new, OnceLock::from);
-        Self { turns: Turns::new((first, 0)), kept, dropped, own: None, headed }
+        Self { turns: Turns::new((first, 0)), kept, dropped, headed, of: Of::All }
     }
 
     /// For the lines of the lane of this number, from where the output was at `mark`.
     pub fn of_lane(lane: usize, path: OutputPath, mark: &Mark) -> Self {
         let own = Own { path, length: mark.output, whole: AtomicBool::new(mark.whole), named: AtomicBool::new(false) };
         let headed = AtomicBool::new(mark.output > 0);
-        Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, own: Some(own), headed }
+        Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, headed, of: Of::Own(own) }
     }
 
-    /// The output of its own.
+    /// For the lines of the lane of this number, which take the place of its input: if some are dropped, or if it is written `anew`.
+    pub fn in_place(lane: usize, input: Replaced, anew: bool) -> Self {
+        let of = Of::Place(Place { anew, step: Mutex::new(Step::Waiting(input)) });
+        let headed = AtomicBool::new(false);
+        Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, headed, of }
+    }
+
+    /// The output of its own in a folder.
     pub fn own(&self) -> Option<&Own> {
-        self.own.as_ref()
+        if let Of::Own(own) = &self.of { Some(own) } else { None }
     }
 
     /// The outputs that are open.
@@ -75,12 +110,36 @@ impl Sink {
 
     /// Opens the output of its own, unless it is open or whole; whether it did.
     pub fn begin(&self) -> Result<bool, Error> {
-        let Some(own) = self.own.as_ref().filter(|own| !own.is_whole() && self.kept.get().is_none()) else {
-            return Ok(false);
+        let output = match &self.of {
+            Of::Own(own) if !own.is_whole() && self.kept.get().is_none() => own.open()?,
+            Of::Place(Place { step, .. }) => {
+                let step = &mut *locked(step);
+                let input = match mem::replace(step, Step::Done) {
+                    Step::Waiting(input) => input,
+                    other => {
+                        *step = other;
+                        return Ok(false);
+                    }
+                };
+                let (replacement, output) = input.begin()?;
+                *step = Step::Begun(replacement);
+                output
+            }
+            _ => return Ok(false),
         };
         // Whoever has the turn is alone here.
-        let _ = self.kept.set(own.open()?);
+        let _ = self.kept.set(output);
         Ok(true)
+    }
+
+    /// Lets an input stay as it is whose lines would take its place, if its rest is `broken`, or if all of them stay.
+    pub fn spare(&self, broken: bool, counts: &Counts, faults_stay: bool) {
+        let Of::Place(Place { anew, step }) = &self.of else { return };
+        let left_out = counts.blank + if faults_stay { 0 } else { counts.faults };
+        let dropped = counts.dropped() + left_out + counts.units.shortened;
+        if broken || dropped == 0 && !anew {
+            *locked(step) = Step::Done;
+        }
     }
 
     /// Prints lines, and the first header that comes. Returns the pieces that are due with them.
@@ -107,15 +166,28 @@ impl Sink {
 
     /// The end of the lines of an output of its own. Returns the pieces that are left.
     pub fn end(&self) -> Result<Vec<(&Output, Piece)>, Error> {
-        let Some(kept) = self.kept.get().filter(|_| self.own.is_some()) else { return Ok(Vec::new()) };
+        let Some(kept) = self.kept.get().filter(|_| !self.has_all()) else { return Ok(Vec::new()) };
         Ok(kept.end()?.into_iter().map(|piece| (kept, piece)).collect())
     }
 
     /// Takes note that its own output is whole. That gets its name at once, or by a checkpoint.
     pub fn complete(&self, publish: bool) -> Result<(), Error> {
-        let Some(own) = &self.own else { return Ok(()) };
-        own.whole.store(true, Relaxed);
-        if publish { own.path.publish().map(drop) } else { Ok(()) }
+        match &self.of {
+            Of::All => Ok(()),
+            Of::Own(own) => {
+                own.whole.store(true, Relaxed);
+                if publish { own.path.publish().map(drop) } else { Ok(()) }
+            }
+            Of::Place(Place { step, .. }) => match mem::replace(&mut *locked(step), Step::Done) {
+                Step::Begun(replacement) => replacement.publish(),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Whether the lines of all inputs go there.
+    fn has_all(&self) -> bool {
+        matches!(self.of, Of::All)
     }
 
     /// Lets readers see what needs no piece.
@@ -135,13 +207,13 @@ impl Sink {
 
     /// The lengths of the output and of that for what is not wanted, as far as they are settled or whole.
     pub fn lengths(&self) -> (u64, u64) {
-        let start = self.own.as_ref().map_or(0, |own| own.length);
+        let start = self.own().map_or(0, |own| own.length);
         (self.kept.get().map_or(start, Output::length), self.dropped.as_ref().map_or(0, Output::length))
     }
 
     /// Writes what is left for outputs that have the lines of all inputs.
     pub fn finish(&self, encoder: &mut Encoder) -> Result<(), Error> {
-        if self.own.is_some() { Ok(()) } else { self.outputs().try_for_each(|output| output.finish(encoder)) }
+        if self.has_all() { self.outputs().try_for_each(|output| output.finish(encoder)) } else { Ok(()) }
     }
 
     /// Prints a number in the place of lines.
@@ -151,9 +223,13 @@ impl Sink {
 
     /// Removes an output of its own that is not whole.
     pub fn abandon(&self) {
-        if let Some(own) = self.own.as_ref().filter(|own| self.kept.get().is_some() && !own.is_whole()) {
-            // What cannot be removed is replaced by the next run.
-            let _ = fs::remove_file(&own.path.part);
+        match &self.of {
+            Of::Own(own) if self.kept.get().is_some() && !own.is_whole() => {
+                // What cannot be removed is replaced by the next run.
+                let _ = fs::remove_file(&own.path.part);
+            }
+            Of::Place(Place { step, .. }) => *locked(step) = Step::Done,
+            _ => {}
         }
     }
 }

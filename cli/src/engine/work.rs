@@ -22,6 +22,7 @@ use crate::engine::manifest::{self, Summary};
 use crate::engine::sink::{Own, Print, Sink};
 use crate::engine::wakes::Wake;
 use crate::error::{Error, Stop};
+use crate::files::Origin;
 use crate::input::lines::{Hashing, Lines, What};
 use crate::output::{Output, Piece, locked};
 use crate::progress::Progress;
@@ -241,6 +242,12 @@ impl Work {
         let counted = self.lanes.iter().map(|lane| (lane, locked(&lane.gathered)));
         let ended = counted.take_while(|(_, gathered)| gathered.ended);
         ended.map(|(lane, gathered)| (lane.input.clone(), gathered.counts.unique)).collect()
+    }
+
+    /// Whether the rest of an input is left out that this path leads to.
+    pub fn is_broken(&self, path: &Path) -> bool {
+        let broken = self.lanes.iter().filter(|lane| locked(&lane.gathered).broken.is_some());
+        broken.map(|lane| Origin::of(&lane.input)).any(|origin| origin.identity() == Origin::of(path).identity())
     }
 
     fn end_early(&self, error: Error) -> Error {
@@ -559,6 +566,7 @@ impl Work {
         }
         gathered.ended = true;
         self.whole.fetch_add(1, Relaxed);
+        sink.spare(gathered.broken.is_some(), &gathered.counts, self.task.on_error == OnError::Keep);
         self.keep.begin(sink)?;
         if self.lanes.get(lane.next).is_some_and(|next| next.size.is_none()) {
             // Whoever waits for a pipe sees what came before it.

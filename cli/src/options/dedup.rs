@@ -31,6 +31,14 @@ pub struct RunOptions {
     #[arg(long, value_name = "FOLDER", help_heading = "Output", conflicts_with = "output")]
     pub output_dir: Option<PathBuf>,
 
+    /// Replace each input by what stays of it.
+    ///
+    /// The first of equal ones stays, in the order of the files. A file is replaced once its new contents are whole, and one from which
+    /// nothing goes stays as it is. It keeps its mode, its compression, and its owner where the process may give files away. A link
+    /// is followed to its file. A hard link becomes a file of its own.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["output", "output_dir", "state", "force"])]
+    pub in_place: bool,
+
     /// With --output-dir, keep the first of equal ones in input order.
     ///
     /// Each run without a state then writes the same bytes.
@@ -93,6 +101,11 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
+    /// Whether lines go to standard output.
+    pub fn prints_to_standard_output(&self) -> bool {
+        self.output.file().is_none() && self.output_dir.is_none() && !self.in_place
+    }
+
     /// How often the outputs and the state are saved, if there is a state.
     pub fn checkpoint_every(&self) -> Option<Duration> {
         self.state.as_ref().map(|_| self.checkpoint.unwrap_or(MINUTE))
@@ -108,6 +121,9 @@ impl RunOptions {
 #[derive(Args)]
 #[command(mut_arg("redis", |arg| {
     arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "total", "invert", "output_dir"])
+}))]
+#[command(mut_arg("in_place", |arg| {
+    arg.conflicts_with_all(["redis", "dupes", "invert", "annotate", "total", "count", "repeated", "unique", "keep"])
 }))]
 pub struct DedupOptions {
     #[command(flatten)]

@@ -64,6 +64,8 @@ const HELPS: &[Help] = &[
             "bloomline dedup --json-pointer /text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl",
             "bloomline dedup --output-dir clean --glob '*.gz' --compress zstd crawl/",
             "bloomline dedup -c --field 1 access.log | sort -rn | head",
+            "bloomline dedup all.txt new.txt -o all.txt",
+            "bloomline dedup --in-place lists/",
         ],
     },
     Help {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct OutputOptions {
     /// Write to FILE, compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
     ///
-    /// Without this option, or for "-", lines go to standard output. FILE must not be an input. In a directory that is read, it is
-    /// left out with --resume and --force alone.
+    /// Without this option, or for "-", lines go to standard output. FILE may be one of the inputs that are named: then it is replaced
+    /// once all lines are written. In a directory that is read, it is left out with --resume and --force alone.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

@@ -11,6 +11,7 @@ mod documents;
 mod files;
 mod find;
 mod habits;
+mod in_place;
 mod inputs;
 mod keys;
 mod like;

@@ -1,0 +1,394 @@
+//! Inputs that are replaced by what stays of them, also while the command is killed.
+
+use crate::common::{Bench, failed, numbers, refused, tells, text};
+use crate::corpus::{decode, decoded, gunzip, gzip, zstd};
+use crate::live::{Live, wait_for};
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What stays of files in their order: the first of equal lines.
+fn model<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+    let mut seen = HashSet::new();
+    let mut stays = |file: &'a [u8]| {
+        file.split_inclusive(|&byte| byte == b'\n').filter(|line| seen.insert(*line)).flatten().copied().collect()
+    };
+    files.into_iter().map(&mut stays).collect()
+}
+
+fn inode(bench: &Bench, name: &str) -> u64 {
+    bench.path(name).metadata().unwrap().ino()
+}
+
+/// Whether the folder has nothing but these.
+#[track_caller]
+fn has_only(bench: &Bench, names: &[&str]) {
+    let found: HashSet<String> =
+        fs::read_dir(bench.0.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(found, names.iter().map(|&name| name.to_owned()).collect());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// Each line stays once, in the first file that has it, and the lines stay in their order.
+    #[test]
+    fn files_have_what_stays_of_them(
+        files in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..80), any::<bool>()), 1..6),
+        (threads, chunk, one) in (1..4u8, 1..60u8, any::<bool>()),
+    ) {
+        let bench = Bench::new(&[]);
+        let name = |(i, (_, zipped)): (usize, &(Vec<u8>, bool))| format!("f{i}{}", if *zipped { ".gz" } else { "" });
+        let names: Vec<String> = files.iter().enumerate().map(name).collect();
+        let lines = |(lines, _): &(Vec<u8>, bool)| -> Vec<u8> {
+            lines.iter().flat_map(|line| [&b"x".repeat(usize::from(*line) % 5)[..], &[b'a' + line % 26, b'\n']].concat()).collect()
+        };
+        let contents: Vec<Vec<u8>> = files.iter().map(lines).collect();
+        for (name, contents) in names.iter().zip(&contents) {
+            bench.write(name, &if name.ends_with("gz") { gzip(contents) } else { contents.clone() });
+        }
+        let options = format!("-p 1e-9 -j {threads} --chunk-size {chunk}");
+        let expected = model(contents.iter().map(|file| &file[..]));
+        // The second time nothing goes.
+        for _ in 0..2 {
+            let line = match one {
+                true => format!("dedup {options} -o {} {}", names[0], names.join(" ")),
+                false => format!("dedup {options} --in-place {}", names.join(" ")),
+            };
+            prop_assert_eq!(bench.clean(&line), "");
+            let unchanged = contents.iter().skip(1).cloned();
+            let expected = if one { [expected.concat()].into_iter().chain(unchanged).collect() } else { expected.clone() };
+            for (name, expected) in names.iter().zip(&expected) {
+                prop_assert_eq!(&decoded(&bench, name), expected, "{}", name);
+            }
+            has_only(&bench, &names.iter().map(|name| &**name).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn the_output_may_be_an_input() {
+    let bench = Bench::new(&[("all", b"a\nb\na\n"), ("new", b"b\nc\n"), ("other", b"z\n")]);
+    fs::set_permissions(bench.path("all"), Permissions::from_mode(0o604)).unwrap();
+    symlink("all", bench.path("link")).unwrap();
+    bench.clean("dedup -o all all");
+    assert_eq!(bench.read("all"), b"a\nb\n");
+    // Whatever it is called, and wherever it comes.
+    bench.clean("dedup -o link --dupes repeats ./all new");
+    assert_eq!((bench.read("all"), bench.read("repeats")), (b"a\nb\nc\n".to_vec(), b"b\n".to_vec()));
+    bench.clean("dedup other all all -o all");
+    assert_eq!((bench.read("all"), bench.read("new")), (b"z\na\nb\nc\n".to_vec(), b"b\nc\n".to_vec()));
+    assert!(bench.path("link").is_symlink());
+    assert_eq!(bench.path("all").metadata().unwrap().mode() & 0o7777, 0o604);
+    // The other name keeps what was there.
+    fs::hard_link(bench.path("all"), bench.path("hard")).unwrap();
+    bench.clean("dedup -o hard all new other -q");
+    bench.clean("dedup -o all all other new other -n 10");
+    assert_ne!(inode(&bench, "all"), inode(&bench, "hard"));
+    has_only(&bench, &["all", "new", "other", "link", "hard", "repeats"]);
+
+    // By its first bytes, or as is asked.
+    bench.write("x", &gzip(b"a\na\n"));
+    bench.clean("dedup -o x x new");
+    assert_eq!(gunzip(&bench.read("x")), b"a\nb\nc\n");
+    bench.clean("dedup --compress none -o x x");
+    assert_eq!(bench.read("x"), b"a\nb\nc\n");
+}
+
+#[test]
+fn files_stay_what_they_are() {
+    let bench = Bench::new(&[("a", b"a\nb\n"), ("b.gz", &gzip(b"b\nc\n")), ("c", &zstd(b"c\nd\nd")), ("empty", b"")]);
+    bench.write("gone", b"a\nb\na\n");
+    fs::set_permissions(bench.path("c"), Permissions::from_mode(0o640)).unwrap();
+    symlink("c", bench.path("link")).unwrap();
+    let before = ["a", "empty"].map(|name| inode(&bench, name));
+    assert_eq!(bench.clean("dedup --in-place a b.gz link empty gone"), "");
+    assert_eq!((bench.read("a"), gunzip(&bench.read("b.gz"))), (b"a\nb\n".to_vec(), b"c\n".to_vec()));
+    assert_eq!((decode("c.zst", &bench.read("c")).0, bench.read("gone")), (b"d\n".to_vec(), vec![]));
+    assert!(bench.read("c").starts_with(b"\x28\xB5\x2F\xFD") && bench.path("link").is_symlink());
+    assert_eq!(bench.path("c").metadata().unwrap().mode() & 0o7777, 0o640);
+    // What loses no line is not written.
+    assert_eq!(["a", "empty"].map(|name| inode(&bench, name)), before);
+    // Unless it is to be compressed otherwise, which a name may forbid.
+    bench.clean("dedup --in-place --compress gzip a");
+    assert_eq!(gunzip(&bench.read("a")), b"a\nb\n");
+    tells(&bench.refused("dedup --in-place --compress zstd b.gz"), &["\"b.gz\"", "--compress zstd", ".gz"]);
+    has_only(&bench, &["a", "b.gz", "c", "empty", "gone", "link"]);
+}
+
+#[test]
+fn directories_are_deduplicated_in_place() {
+    let bench = Bench::new(&[("extra", b"d\ne\n")]);
+    fs::create_dir_all(bench.path("in/deep")).unwrap();
+    for (name, lines) in [
+        ("in/b", &b"b\nc\n"[..]),
+        ("in/deep/a", b"a\nb\nb\n"),
+        ("in/.bloomline-b.part", b"left"),
+        ("in/.hidden", b"c\n"),
+    ] {
+        bench.write(name, lines);
+    }
+    // One that is in a directory too is read where it is named, and once.
+    bench.clean("dedup --in-place extra in in/deep");
+    let read = |name: &str| text(&bench.read(name));
+    assert_eq!((read("in/b"), read("in/deep/a"), read("extra")), ("b\nc\n".into(), "a\n".into(), "d\ne\n".into()));
+    assert_eq!(read("in/.hidden"), "c\n");
+    // What a killed run left is no input.
+    bench.clean("dedup --in-place --hidden in");
+    assert_eq!((read("in/.hidden"), read("in/b")), ("c\n".into(), "b\n".into()));
+    assert!(!bench.path("in/.bloomline-b.part").exists());
+    bench.write("list", b"in/deep\nextra\n");
+    bench.write("extra", b"a\n");
+    bench.clean("dedup --in-place --files-from list");
+    assert_eq!(read("extra"), "");
+}
+
+#[test]
+fn what_cannot_be_replaced_is_refused_and_stays() {
+    let bench = Bench::new(&[("a", b"a\na\n"), ("b", b"a\nb\n"), ("list", b"a\nlist\n"), ("zip", b"PK\x03\x04")]);
+    fs::hard_link(bench.path("b"), bench.path("hard")).unwrap();
+    symlink("a", bench.path("link")).unwrap();
+    let files = ["a", "b", "list", "zip"];
+    let before = files.map(|name| bench.read(name));
+    for (line, parts) in [
+        ("dedup --in-place", &["cannot replace standard input", "files or directories"][..]),
+        ("dedup --in-place a -", &["cannot replace standard input"]),
+        ("dedup --in-place /dev/null", &["cannot replace \"/dev/null\""]),
+        ("dedup --in-place a a", &["cannot replace \"a\"", "the same file as \"a\""]),
+        ("dedup --in-place a link", &["cannot replace \"link\"", "the same file as \"a\""]),
+        ("dedup --in-place b hard", &["\"hard\"", "the same file as \"b\""]),
+        ("dedup --in-place --binary .", &["the same file as", "--glob"]),
+        ("dedup --in-place --files-from list b", &["\"list\"", "also an input"]),
+        ("dedup --in-place -o o a", &["--in-place", "cannot be used with", "--output"]),
+        ("dedup --in-place --output-dir o a", &["--in-place", "--output-dir"]),
+        ("dedup --in-place --state s a", &["--in-place", "--state"]),
+        ("dedup --in-place --dupes d a", &["--in-place", "--dupes"]),
+        ("dedup --in-place -v a", &["--in-place", "--invert"]),
+        ("dedup --in-place --total a", &["--in-place", "--total"]),
+        ("dedup --in-place --annotate a", &["--in-place", "--annotate"]),
+        ("dedup --in-place --resume a", &["required", "--state"]),
+        ("dedup --in-place --redis redis://h --name n a", &["--in-place", "--redis"]),
+        ("dedup --state s -o a a", &["\"a\"", "also an input", "--state", "empty it"]),
+        ("dedup --state s --resume -o link b a", &["\"link\"", "also an input", "empty it"]),
+        ("dedup --redis redis://h --name n -o a a", &["\"a\"", "also an input", "empty it"]),
+        ("dedup -v -o a a", &["\"a\"", "also an input"]),
+        ("dedup --total -o a b a", &["\"a\"", "also an input"]),
+        ("dedup --annotate -o a a", &["\"a\"", "also an input"]),
+        ("dedup --dupes a a", &["\"a\"", "also an input"]),
+        ("dedup -o a --dupes link a", &["\"link\"", "also an input"]),
+        ("dedup -o list --files-from list list", &["\"list\"", "also an input"]),
+        ("dedup -o zip --on-error skip zip a", &["\"zip\"", "also an input"]),
+    ] {
+        tells(&failed(&bench.run(line)), parts);
+        assert_eq!(files.map(|name| bench.read(name)), before, "{line}");
+    }
+    // Which of its files a directory would lose is not plain enough.
+    fs::create_dir(bench.path("in")).unwrap();
+    fs::rename(bench.path("a"), bench.path("in/a")).unwrap();
+    tells(&bench.refused("dedup -o in/a in b"), &["\"in/a\"", "also an input"]);
+    // Nor which file standard input is.
+    let output = bench.command("dedup -o b").stdin(File::open(bench.path("b")).unwrap()).output().unwrap();
+    tells(&refused(output), &["\"b\"", "also an input"]);
+    assert!(!bench.path("s").exists());
+}
+
+/// It would lose its rest.
+#[test]
+fn a_file_that_breaks_stays() {
+    let broken = gzip(&numbers(0..5000));
+    let broken = &broken[..broken.len() / 2];
+    for action in ["skip", "keep"] {
+        let bench = Bench::new(&[("a.gz", broken), ("b", &numbers(0..6000)), ("c", b"c\nc\n")]);
+        let output = bench.run(&format!("dedup --in-place --on-error {action} a.gz b c missing"));
+        assert_eq!(output.status.code(), Some(1));
+        tells(&text(&output.stderr), &["cannot read \"a.gz\"", "\"missing\""]);
+        assert_eq!((bench.read("a.gz"), bench.read("c")), (broken.to_vec(), b"c\n".to_vec()));
+        // All that the first has is still there.
+        let (first, rest) = (decoded_part(broken), bench.read("b"));
+        assert_eq!([first, rest].concat(), numbers(0..6000));
+        let output = bench.run(&format!("dedup -o a.gz --on-error {action} a.gz c"));
+        assert_eq!(output.status.code(), Some(2));
+        tells(&text(&output.stderr), &["cannot replace \"a.gz\"", "rest"]);
+        assert_eq!(bench.read("a.gz"), broken);
+        has_only(&bench, &["a.gz", "b", "c"]);
+    }
+    let bench = Bench::new(&[("a", b"x\tx\nx\tx\n"), ("b", b"x\tx\nfault\n"), ("c", b"c\tc\nc\tc\n")]);
+    tells(&failed(&bench.run("dedup --in-place -f 2 a b c")), &["no key in \"b\", line 2"]);
+    // What was whole before the error is replaced, and no other.
+    assert_eq!((bench.read("b"), bench.read("c")), (b"x\tx\nfault\n".to_vec(), b"c\tc\nc\tc\n".to_vec()));
+    assert!([&b"x\tx\n"[..], b"x\tx\nx\tx\n"].contains(&&bench.read("a")[..]));
+    bench.clean("dedup -q --in-place -f 2 --on-error keep a b c");
+    assert_eq!(
+        (bench.read("a"), bench.read("b"), bench.read("c")),
+        (b"x\tx\n".to_vec(), b"fault\n".to_vec(), b"c\tc\n".to_vec())
+    );
+}
+
+/// The whole lines of what can be read of a gzip file.
+fn decoded_part(bytes: &[u8]) -> Vec<u8> {
+    let (mut lines, _) = decode("x.gz", bytes);
+    lines.truncate(lines.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+    lines
+}
+
+/// A run that has read `all` and waits for the rest of a pipe.
+fn waiting(bench: &Bench) -> (Live, File) {
+    let live = Live::new(bench.command("dedup -o all all fifo"));
+    let mut fifo = File::options().write(true).open(bench.path("fifo")).unwrap();
+    fifo.write_all(b"c\n").unwrap();
+    wait_for(|| bench.path(".bloomline-all.part").exists());
+    (live, fifo)
+}
+
+#[test]
+fn a_run_that_is_ended_leaves_the_old_contents() {
+    let bench = Bench::new(&[("all", b"a\nb\na\n")]);
+    bench.fifo("fifo");
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("KILL", 0)] {
+        let (live, fifo) = waiting(&bench);
+        live.signal(signal);
+        let ended = live.end();
+        assert!(ended.0 == Some(code) || signal == "KILL", "{ended:?}");
+        assert_eq!(bench.read("all"), b"a\nb\na\n");
+        // A killed run alone leaves what it had.
+        assert_eq!(bench.path(".bloomline-all.part").exists(), signal == "KILL");
+        drop(fifo);
+    }
+    let (live, fifo) = waiting(&bench);
+    for line in ["dedup -o all all", "dedup --in-place all", "dedup -o all fifo"] {
+        if line.ends_with("all") {
+            tells(&bench.refused(line), &["\"all\"", "another run is writing to it"]);
+        }
+    }
+    drop(fifo);
+    assert_eq!(live.end(), (Some(0), vec![], String::new()));
+    assert_eq!(bench.read("all"), b"a\nb\nc\n");
+    has_only(&bench, &["all", "fifo"]);
+}
+
+#[test]
+fn a_file_that_somebody_else_writes_to_stays() {
+    let bench = Bench::new(&[("all", b"a\nb\na\n")]);
+    bench.fifo("fifo");
+    let (live, fifo) = waiting(&bench);
+    File::options().append(true).open(bench.path("all")).unwrap().write_all(b"late\n").unwrap();
+    drop(fifo);
+    let (code, _, said) = live.end();
+    tells(&said, &["cannot replace \"all\"", "somebody wrote to it"]);
+    assert_eq!((code, text(&bench.read("all"))), (Some(2), "a\nb\na\nlate\n".to_owned()));
+    has_only(&bench, &["all", "fifo"]);
+}
+
+/// Where the new contents find no room.
+#[test]
+fn a_full_disk_leaves_the_old_contents() {
+    let lines = [numbers(0..40_000), numbers(0..40_000)].concat();
+    for line in ["dedup --in-place small all", "dedup -o all small all"] {
+        let bench = Bench::new(&[("small", b"a\na\n"), ("all", &lines)]);
+        let mut shell = Command::new("sh");
+        // A limit in blocks; the signal that comes with it is ignored.
+        shell.args([
+            "-c",
+            &format!("trap '' XFSZ; ulimit -f 100; exec \"$0\" {line}"),
+            env!("CARGO_BIN_EXE_bloomline"),
+        ]);
+        let output = shell.current_dir(bench.0.path()).stdin(Stdio::null()).output().unwrap();
+        tells(&failed(&output), &["cannot write to \"all\"", "File too large"]);
+        assert!(bench.read("all") == lines);
+        has_only(&bench, &["small", "all"]);
+    }
+}
+
+/// A name at any moment has the old contents or all of the new ones, and no line is in no file.
+fn kill_in_place(tries: u64) {
+    let names = ["a", "b.gz", "c", "d.zst", "e"];
+    // Each has lines of those before it, of its own, and repeats of these.
+    let contents: Vec<Vec<u8>> = (0..names.len() as u32)
+        .map(|i| [numbers(6000 * i..6000 * (i + 2)), numbers(6000 * i..6000 * (i + 1)), numbers(0..2000)].concat())
+        .collect();
+    let coded = |name: &str, contents: &[u8]| match name.split_once('.') {
+        Some((_, "gz")) => gzip(contents),
+        Some(_) => zstd(contents),
+        None => contents.to_vec(),
+    };
+    let old: Vec<Vec<u8>> = names.iter().zip(&contents).map(|(name, contents)| coded(name, contents)).collect();
+    let all: HashSet<&[u8]> = contents.iter().flat_map(|lines| lines.split_inclusive(|&byte| byte == b'\n')).collect();
+    let new = model(contents.iter().map(|lines| &lines[..]));
+    let bench = Bench::new(&[]);
+    let run = || {
+        bench.command(&format!("dedup -p 1e-9 -j 2 --chunk-size 5000 --in-place {}", names.join(" "))).spawn().unwrap()
+    };
+    let reset = || names.iter().zip(&old).for_each(|(name, old)| bench.write(name, old));
+    reset();
+    let started = Instant::now();
+    assert!(run().wait().unwrap().success());
+    let duration = started.elapsed();
+    let (mut killed, mut between) = (0, 0);
+    for this in 0..tries {
+        reset();
+        let mut child = run();
+        if this % 2 == 0 {
+            thread::sleep(duration * (this as u32 * 37 % 101) / 100);
+        } else {
+            // Right after one of them was replaced.
+            let (name, old) =
+                (names[this as usize / 2 % (names.len() - 1)], &old[this as usize / 2 % (names.len() - 1)]);
+            let started = Instant::now();
+            while bench.path(name).metadata().unwrap().len() == old.len() as u64
+                && started.elapsed() < Duration::from_secs(5)
+            {
+                thread::yield_now();
+            }
+        }
+        child.kill().unwrap();
+        killed += u64::from(!child.wait().unwrap().success());
+        let found: Vec<Vec<u8>> = names.iter().map(|name| bench.read(name)).collect();
+        let replaced: Vec<bool> = found.iter().zip(&old).map(|(found, old)| found != old).collect();
+        for (i, name) in names.iter().enumerate().filter(|(i, _)| replaced[*i]) {
+            assert!(decoded(&bench, name) == new[i], "{name} is neither the old nor the new file");
+        }
+        let left: Vec<Vec<u8>> = names.iter().map(|name| decoded(&bench, name)).collect();
+        let left: HashSet<&[u8]> = left.iter().flat_map(|lines| lines.split_inclusive(|&byte| byte == b'\n')).collect();
+        assert_eq!(all.difference(&left).count(), 0, "{replaced:?}");
+        between += u64::from(replaced.contains(&true) && replaced.contains(&false));
+        // The next run ends what this one began.
+        assert!(run().wait().unwrap().success());
+        assert!(names.iter().zip(&new).all(|(name, new)| decoded(&bench, name) == *new));
+        has_only(&bench, &names);
+    }
+    eprintln!("{tries} tries, {killed} killed, {between} between two files");
+    assert!(2 * killed >= tries && 5 * between >= tries, "{killed} {between}");
+}
+
+#[test]
+fn nothing_is_lost_by_a_kill() {
+    kill_in_place(20);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn nothing_is_lost_by_200_kills() {
+    kill_in_place(200);
+}
+
+#[test]
+fn corpora_are_replaced_too() {
+    let document = |text: &str| format!("{{\"text\":\"{text}\"}}\n");
+    let long = |word: &str| (0..20).map(|i| format!("{word}{i}")).collect::<Vec<_>>().join(" ");
+    let (first, second) = (document(&format!("{}\\n{}", long("a"), long("b"))), document(&long("c")));
+    let third = document(&format!("{}\\n{}", long("b"), long("d")));
+    let bench = Bench::new(&[("x", (first.clone() + &second).as_bytes()), ("y", (second.clone() + &third).as_bytes())]);
+    let before = inode(&bench, "x");
+    bench.clean("corpus --in-place x y");
+    assert_eq!((text(&bench.read("x")), inode(&bench, "x")), (first.clone() + &second, before));
+    let cut = text(&bench.read("y"));
+    assert!(cut.contains("d19") && !cut.contains("b1") && !cut.contains("c1"), "{cut}");
+    bench.clean("corpus -o x x y");
+    assert_eq!(text(&bench.read("x")), first + &second + &cut);
+    bench.clean("corpus --annotate --in-place x");
+    assert!(text(&bench.read("x")).contains("\"duplicate\":false"));
+}
