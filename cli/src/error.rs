@@ -31,6 +31,7 @@ errors! {
     EmptyList { list: String } => "no input is named in {list}, the list of --files-from; name one on each line";
     ListWithNul { list: String } => "cannot read {list}, the list of --files-from: there are NULs in it; give --files0-from if they end names";
     StdinTwice => "standard input cannot be an input and the list of --files-from at once; name another file for one of them";
+    OptionBehind { option: PathBuf } => "there is no file {option:?}: what follows \"--\" are the files of NEW, so give options before it";
     OldAndNew => "standard input cannot be read for OLD and for NEW at once; name a file for one of them, such as `OLD -- NEW`";
     ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; make lines of it, plain or compressed by gzip, zstd, xz, bzip2 or lz4, or give --binary to take its bytes for lines";
     TarInput => "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by `tar -xOf FILE |`, or give --binary to take its bytes for lines";

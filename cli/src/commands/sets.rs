@@ -25,6 +25,9 @@ use std::time::Instant;
 pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     let started = Instant::now();
     let SetOptions { reading, select, size, growth, .. } = options;
+    if let Some(option) = options.option_behind() {
+        return Err(Error::OptionBehind { option: option.into() });
+    }
     if options.reads_standard_input_twice() {
         return Err(Error::OldAndNew);
     }

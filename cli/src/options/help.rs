@@ -154,7 +154,7 @@ const HELPS: &[Help] = &[
         short: IN_SETS,
         examples: &[
             "bloomline in old.txt -- new.txt > both.txt",
-            "bloomline in --exact --json-pointer /id seen/ -- today.jsonl.gz -o repeats.jsonl.gz",
+            "bloomline in --exact --json-pointer /id -o repeats.jsonl.gz seen/ -- today.jsonl.gz",
             "if bloomline in --any blocked.txt -- hosts.txt; then echo 'some are blocked'; fi",
         ],
     },
@@ -163,7 +163,7 @@ const HELPS: &[Help] = &[
         short: IN_SETS,
         examples: &[
             "bloomline not-in old.txt -- new.txt > added.txt",
-            "bloomline not-in --normalize url crawl/ -- today/ -o new.txt.zst",
+            "bloomline not-in --normalize url -o new.txt.zst crawl/ -- today/",
             "cat *.txt | bloomline not-in old.txt > added.txt",
             "bloomline not-in --exact --stats old-*.gz -- new-*.gz > added.txt",
         ],

@@ -22,7 +22,9 @@ pub struct SetOptions {
     #[command(flatten)]
     pub reading: ReadOptions,
 
-    /// Files and directories with the lines to print; without any, or for "-", standard input
+    /// Files and directories with the lines to print; without any, or for "-", standard input.
+    ///
+    /// Options stand before the `--`.
     #[arg(value_name = "NEW", index = 2, last = true)]
     pub new: Vec<PathBuf>,
 
@@ -77,6 +79,12 @@ Write to FILE, compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
 Without this option, or for \"-\", lines go to standard output. FILE must not be an input.";
 
 impl SetOptions {
+    /// What was meant for an option, and stands where files do.
+    pub fn option_behind(&self) -> Option<&Path> {
+        let is_option = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().starts_with(b"-") && !is_standard(path);
+        self.new.iter().find(is_option).filter(|path| !path.exists()).map(PathBuf::as_path)
+    }
+
     /// Whether standard input would be read for OLD, and for NEW too.
     pub fn reads_standard_input_twice(&self) -> bool {
         let is_standard = |path: &PathBuf| is_standard(path);

@@ -375,6 +375,31 @@ fn nothing_is_lost_by_200_kills() {
     kill_in_place(200);
 }
 
+/// Each file keeps its header, and of equal records the one that is asked for.
+#[test]
+fn tables_are_replaced_too() {
+    let bench = Bench::new(&[
+        ("a", b"id,x\n1,a\n1,\"a\n\"\n"),
+        ("b", b"x,id\nb,1\nb,2\n"),
+        ("c", b"id,x\n2,c"),
+        ("d", b"no,x\n1,a\n"),
+    ]);
+    bench.clean("dedup --in-place --csv --header -f id a b c");
+    let read = |name: &str| text(&bench.read(name));
+    assert_eq!((read("a"), read("b"), read("c")), ("id,x\n1,a\n".into(), "x,id\nb,2\n".into(), "id,x\n".into()));
+    // One without the column is broken.
+    let output = bench.run("dedup -q --in-place --csv --header -f id --on-error skip d a");
+    assert_eq!((output.status.code(), read("d"), read("a")), (Some(1), "no,x\n1,a\n".into(), "id,x\n1,a\n".into()));
+    bench.write("c", b"id,x\n1,new\n3,c\n");
+    bench.clean("dedup --keep last --csv --header -f id -o a a c");
+    assert_eq!(read("a"), "id,x\n1,new\n3,c\n");
+    for option in ["-c", "--repeated", "--unique"] {
+        tells(&bench.refused(&format!("dedup {option} -o a a")), &["\"a\"", "also an input"]);
+        tells(&bench.refused(&format!("dedup {option} --in-place a")), &["--in-place", "cannot be used with"]);
+    }
+    tells(&bench.refused("dedup --keep last --in-place a"), &["--in-place", "--keep"]);
+}
+
 #[test]
 fn corpora_are_replaced_too() {
     let document = |text: &str| format!("{{\"text\":\"{text}\"}}\n");

@@ -162,6 +162,10 @@ fn standard_input_is_one_side() {
     for line in ["not-in -", "in old - -- -", "not-in --files-from - -- -", "in --files0-from -"] {
         tells(&refused(fed(bench.command(line), b"")), &["standard input cannot be read for OLD and for NEW"]);
     }
+    tells(&bench.refused("in old -- new -o out"), &["no file \"-o\"", "options before"]);
+    assert!(!bench.path("out").exists());
+    bench.write("-x", b"x\n");
+    assert_eq!(bench.clean("not-in old -- -x"), "x\n");
     tells(&bench.refused("not-in"), &["required", "OLD"]);
     tells(&bench.refused("in -- new"), &["required", "OLD"]);
     // Lines of a pipe do not wait for its end.
