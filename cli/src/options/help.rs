@@ -8,8 +8,8 @@ const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usag
 /// The help of a command.
 struct Help {
     command: &'static str,
-    /// The options of `-h`, by their long names. The others are for `--help`.
-    short: &'static [&'static str],
+    /// The options of `-h`, by their names in the code. The others are for `--help`.
+    short: &'static str,
     /// The first of them are those of `-h`.
     examples: &'static [&'static str],
 }
@@ -18,44 +18,14 @@ struct Help {
 const FIRST: usize = 3;
 
 /// What the commands share that compare files.
-const IN_SETS: &[&str] = &[
-    "total",
-    "any",
-    "quiet",
-    "field",
-    "delimiter",
-    "csv",
-    "json_pointer",
-    "normalize",
-    "trim",
-    "ignore_case",
-    "expected_keys",
-    "fpr",
-    "exact",
-    "output",
-    "stats",
-];
+const IN_SETS: &str =
+    "total any quiet field delimiter csv json_pointer normalize trim ignore_case expected_keys fpr exact output stats";
 
 const HELPS: &[Help] = &[
     Help {
         command: "dedup",
-        short: &[
-            "field",
-            "delimiter",
-            "csv",
-            "json_pointer",
-            "ignore_case",
-            "expected_keys",
-            "fpr",
-            "exact",
-            "output",
-            "output_dir",
-            "count",
-            "state",
-            "header",
-            "stats",
-            "quiet",
-        ],
+        short: "field delimiter csv json_pointer ignore_case expected_keys fpr exact output output_dir count state \
+            header stats quiet",
         examples: &[
             "bloomline dedup urls.txt > distinct.txt",
             "bloomline dedup --normalize url --stats crawl-*.gz -o distinct.zst",
@@ -70,23 +40,8 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "corpus",
-        short: &[
-            "json_pointer",
-            "by",
-            "ngram",
-            "threshold",
-            "drop_document",
-            "near",
-            "like",
-            "expected_keys",
-            "fpr",
-            "output",
-            "output_dir",
-            "annotate",
-            "state",
-            "stats",
-            "quiet",
-        ],
+        short: "json_pointer by ngram threshold drop_document near like expected_keys fpr output output_dir annotate \
+            state stats quiet",
         examples: &[
             "bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz",
             "bloomline corpus --by document --output-dir clean crawl/",
@@ -100,23 +55,8 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "build",
-        short: &[
-            "field",
-            "delimiter",
-            "csv",
-            "json_pointer",
-            "normalize",
-            "trim",
-            "ignore_case",
-            "expected_keys",
-            "fpr",
-            "output",
-            "append",
-            "no_shrink",
-            "threads",
-            "stats",
-            "quiet",
-        ],
+        short: "field delimiter csv json_pointer normalize trim ignore_case expected_keys fpr output append \
+            no_shrink threads stats quiet",
         examples: &[
             "bloomline build -p 0.001 -o seen.bloom monday.txt",
             "bloomline build -n 50000000 --no-shrink -o week.bloom monday.txt",
@@ -126,23 +66,8 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "check",
-        short: &[
-            "state",
-            "invert",
-            "total",
-            "any",
-            "quiet",
-            "field",
-            "delimiter",
-            "csv",
-            "json_pointer",
-            "normalize",
-            "trim",
-            "ignore_case",
-            "glob",
-            "threads",
-            "redis",
-        ],
+        short: "state invert total any quiet field delimiter csv json_pointer normalize trim ignore_case glob \
+            threads redis",
         examples: &[
             "bloomline check -s seen.bloom urls.txt > seen.txt",
             "bloomline check -v -s seen.bloom urls.txt > new.txt",
@@ -170,12 +95,12 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "info",
-        short: &["json", "redis", "name"],
+        short: "json redis name",
         examples: &["bloomline info seen.bloom", "bloomline info --json seen.bloom | jq .fpr"],
     },
     Help {
         command: "merge",
-        short: &["output", "fpr", "wait"],
+        short: "output fpr wait",
         examples: &[
             "bloomline merge monday.bloom tuesday.bloom -o both.bloom",
             "bloomline merge -p 3e-6 monday.state tuesday.state -o both.state    # each has 1e-6",
@@ -183,7 +108,7 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "plan",
-        short: &["expected_keys", "fpr", "memory", "table", "json"],
+        short: "expected_keys fpr memory table json",
         examples: &[
             "bloomline plan -n 1000000000 -p 0.001",
             "bloomline plan -n 1000000000 --memory 4G",
@@ -202,7 +127,7 @@ pub fn with_help(cli: Command) -> Command {
         let command = command.help_template(TEMPLATE).before_help(examples(short)).after_help(more);
         let command = command.before_long_help(examples(help.examples));
         command.mut_args(|arg| {
-            let shown = arg.is_positional() || help.short.iter().any(|id| arg.get_id() == id);
+            let shown = arg.is_positional() || help.short.split_whitespace().any(|id| arg.get_id() == id);
             arg.hide_short_help(!shown)
         })
     })
