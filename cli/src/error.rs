@@ -34,6 +34,8 @@ errors! {
     OptionBehind { option: PathBuf } => "there is no file {option:?}: what follows \"--\" are the files of NEW, so give options before it";
     OldAndNew => "standard input cannot be read for OLD and for NEW at once; name a file for one of them, such as `OLD -- NEW`";
     ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; make lines of it, plain or compressed by gzip, zstd, xz, bzip2 or lz4, or give --binary to take its bytes for lines";
+    NoTables => "it is Parquet, which this build does not read; build it with `cargo build --release -p bloomline-cli --features parquet`, or give --binary to take its bytes for lines";
+    PipedTable => "it is Parquet, which is read from files that are not compressed as a whole; name such a file, or give --binary to take its bytes for lines";
     TarInput => "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by `tar -xOf FILE |`, or give --binary to take its bytes for lines";
     Padding => "after the zeros that end a gzip file comes something else";
     LongLine { bytes: usize } => "the next line has more than {bytes} bytes, and memory for more cannot be had";
@@ -42,6 +44,9 @@ errors! {
     Again { source: io::Error } => "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines with -n";
     Outgrown => "cannot save the filter: the inputs have more lines than was estimated, and no file has several filters of an estimate; give the number of distinct lines with -n";
     Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
+    Rows { input: String, source: io::Error } => "cannot read {input}: {source}; nothing more is written, so leave this file out";
+    Kinds { lines: String, table: String } => "cannot write the lines of {lines} and the rows of {table} to one output; give --output-dir, or run the command for each kind";
+    WholeKinds { lines: String, table: String } => "a line of {lines} and a row of {table} are never equal as a whole; name the key with --column";
     Header { fault: Fault } => "{fault}";
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
 
@@ -89,6 +94,7 @@ errors! {
     ForeignOutput { output: String, ending: String } => "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz, .bz2 or .lz4, or another ending for plain lines";
     OtherCoding { output: String, ending: &'static str, asked: String } => "cannot write to {output} with --compress {asked}: its name ends as that of a .{ending} file does; choose another name, or leave out --compress";
     Terminal { output: String } => "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
+    TableTerminal { output: String } => "cannot write Parquet to {output}: it is a terminal; name a file with -o";
     Worker => "a thread that reads and writes has ended";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";

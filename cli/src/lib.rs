@@ -1,5 +1,7 @@
 //! The `bloomline` command, as a function for the programs that hold it: its own, and the Python wheel's.
 #![forbid(unsafe_code)]
+// Without tables, what is asked of them leads nowhere.
+#![cfg_attr(not(feature = "parquet"), allow(dead_code, unreachable_code))]
 
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: it reads files by descriptor and position");
@@ -26,6 +28,7 @@ mod report;
 mod seen;
 mod signals;
 mod stall;
+mod table;
 mod turns;
 mod values;
 

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::input::decode::Coding;
 use crate::stall::Watched;
+use crate::table::{Assembly, Group, Selected};
 use crate::turns::Turns;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
@@ -52,7 +53,7 @@ pub struct Output {
     /// Relaxed, for it only bounds the memory, and locks guard what is counted.
     under_way: AtomicUsize,
     /// Compressed pieces, and the end.
-    pieces: Turns<Option<Vec<u8>>>,
+    pieces: Turns<Option<Encoded>>,
     writer: Mutex<Writer>,
 }
 
@@ -73,10 +74,26 @@ struct Writer {
     file: Option<BufWriter<Watched>>,
     /// As far as it is safe from a crash, or whole.
     length: u64,
+    /// The row groups, if it is a table.
+    table: Assembly,
+    /// What a run that goes on needs of a table whose end is written. Then the length is that before the end.
+    end: Option<String>,
+}
+
+/// What is to be encoded.
+pub enum Load {
+    Bytes(Vec<u8>),
+    Rows(Selected),
+}
+
+/// What is to be written.
+enum Encoded {
+    Bytes(Vec<u8>),
+    Group(Group),
 }
 
 /// A piece of the output with its number, to be compressed and written in its turn; `None` is the end.
-pub type Piece = (u64, Option<Vec<u8>>);
+pub type Piece = (u64, Option<Load>);
 
 /// What takes bytes in.
 pub enum Inlet<'a> {
@@ -219,8 +236,8 @@ impl Target {
         Ok(())
     }
 
-    /// The output after the first `length` bytes that are there. What follows them is gone.
-    pub fn begin(mut self, length: u64) -> Result<Output, Error> {
+    /// The output after the first `length` bytes that are there. What follows them is gone. That of a table has an `end`, too.
+    pub fn begin(mut self, length: u64, end: Option<&str>) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
         let mut file = self.file.try_clone().map_err(|source| Error::Create { output: name.clone(), source })?;
@@ -229,6 +246,8 @@ impl Target {
             let begun = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
             begun.map_err(|source| Error::Create { output: name.clone(), source })?;
         }
+        let table = end.map_or_else(|| Ok(Assembly::default()), |end| Assembly::resumed(end, length));
+        let table = table.map_err(|source| Error::Create { output: name.clone(), source })?;
         self.made = None;
         // Not `Stdout`, which would look for the last newline in every write.
         let file = Some(BufWriter::with_capacity(GATHERED, Watched::new(file, regular)));
@@ -239,7 +258,7 @@ impl Target {
             gathered: Mutex::new(Gathered { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
             under_way: AtomicUsize::new(0),
             pieces: Turns::new((0, 0)),
-            writer: Mutex::new(Writer { file, length }),
+            writer: Mutex::new(Writer { file, length, table, end: None }),
         })
     }
 }
@@ -263,7 +282,7 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Output {
     /// Opens `path`, or standard output, and empties it. Refuses a file that is also an input.
     pub fn create<'a>(path: Option<&Path>, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
-        Target::open(path, None, inputs, [])?.begin(0)
+        Target::open(path, None, inputs, [])?.begin(0, None)
     }
 
     /// Takes in what is printed. Returns the pieces that are due with it. What needs no piece is written at once for a `live` reader.
@@ -288,6 +307,15 @@ impl Output {
         taken.map(|()| Vec::new()).map_err(|source| self.failed(source))
     }
 
+    /// Takes in rows of a table. Returns the piece that they are.
+    pub fn take_rows(&self, rows: Selected) -> Piece {
+        let mut gathered = locked(&self.gathered);
+        let number = gathered.next;
+        gathered.next += 1;
+        self.under_way.fetch_add(1, Relaxed);
+        (number, Some(Load::Rows(rows)))
+    }
+
     /// Lets a reader see what needs no piece.
     pub fn flush(&self) -> Result<(), Error> {
         locked(&self.writer).flush(false).map_err(|source| self.failed(source))
@@ -306,16 +334,29 @@ impl Output {
     /// Compresses a piece, and writes those whose turn it is. Returns whether the output is whole with them; it is synced then if
     /// `sync`.
     pub fn put(&self, (number, piece): Piece, encoder: &mut Encoder, sync: bool) -> Result<bool, Error> {
-        let encoded = piece.map(|piece| encoder.encode(self.compression, &piece)).transpose();
-        self.pieces.put((0, number), (0, number + 1), encoded.map_err(|source| self.failed(source))?);
+        let encode = |piece| match piece {
+            Load::Bytes(bytes) => {
+                encoder.encode(self.compression, &bytes).map(Encoded::Bytes).map_err(|source| self.failed(source))
+            }
+            Load::Rows(rows) => rows.encode().map(Encoded::Group),
+        };
+        self.pieces.put((0, number), (0, number + 1), piece.map(encode).transpose()?);
         let mut whole = false;
         while let Some((_turn, piece)) = self.pieces.take() {
             self.under_way.fetch_sub(1, Relaxed);
             whole = piece.is_none();
             let mut writer = locked(&self.writer);
-            let written = match (&piece, &mut writer.file) {
-                (Some(piece), Some(file)) => file.write_all(piece),
-                _ => Ok(()),
+            let Writer { file, table, .. } = &mut *writer;
+            let written = match (&piece, file) {
+                (Some(Encoded::Bytes(bytes)), Some(file)) => file.write_all(bytes),
+                (Some(Encoded::Group(group)), Some(file)) => {
+                    if file.get_ref().file.is_terminal() {
+                        return Err(Error::TableTerminal { output: self.name.clone() });
+                    }
+                    table.append(group, file)
+                }
+                (None, Some(file)) => table.finish(file),
+                (_, None) => Ok(()),
             };
             let written = written.and_then(|()| writer.flush(sync && whole)).inspect_err(|_| self.pieces.close());
             written.map_err(|source| self.failed(source))?;
@@ -342,6 +383,13 @@ impl Output {
         locked(&self.writer).length
     }
 
+    /// What a run that goes on needs of a table.
+    pub fn end_of_table(&self) -> Result<Option<String>, Error> {
+        let writer = locked(&self.writer);
+        let end = || writer.table.save().map_err(|source| self.failed(source));
+        writer.end.clone().map_or_else(end, |end| Ok(Some(end)))
+    }
+
     /// Writes all that was taken in. What is compressed has at least one piece, even if that is empty. No thread may be at work on it.
     pub fn finish(&self, encoder: &mut Encoder) -> Result<(), Error> {
         self.write_all(encoder, true, false)
@@ -353,7 +401,9 @@ impl Output {
         for piece in self.cut(gathered, end_piece) {
             self.put(piece, encoder, sync)?;
         }
-        let ended = self.end_stream(gathered, end).and_then(|()| locked(&self.writer).flush(sync));
+        let ended = self.end_stream(gathered, end);
+        let ended = ended.and_then(|()| if end { locked(&self.writer).end_table() } else { Ok(()) });
+        let ended = ended.and_then(|()| locked(&self.writer).flush(sync));
         ended.map_err(|source| self.failed(source))
     }
 
@@ -381,7 +431,7 @@ impl Output {
                 let rest = buffer.split_off(due);
                 let due = mem::replace(buffer, rest);
                 let mut push = |piece| {
-                    pieces.push((*next, Some(piece)));
+                    pieces.push((*next, Some(Load::Bytes(piece))));
                     *next += 1;
                 };
                 if due.len() <= size {
@@ -420,6 +470,16 @@ impl Output {
 }
 
 impl Writer {
+    /// Writes the end of a table. A run that goes on begins before it.
+    fn end_table(&mut self) -> io::Result<()> {
+        if !self.table.is_begun() {
+            return Ok(());
+        }
+        self.flush(false)?;
+        self.end = self.table.save()?;
+        self.file.as_mut().map_or(Ok(()), |file| self.table.finish(file))
+    }
+
     fn flush(&mut self, sync: bool) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.flush()?;
@@ -428,7 +488,9 @@ impl Writer {
             if sync {
                 file.sync_data()?;
             }
-            self.length = file.stream_position()?;
+            if self.end.is_none() {
+                self.length = file.stream_position()?;
+            }
         }
         Ok(())
     }
@@ -453,7 +515,7 @@ mod tests {
                 let refused = opened.as_ref().err().map(|error| matches!(error, Error::Locked { .. }));
                 assert!(refused.unwrap_or(true));
                 let begun = opened.is_ok();
-                let output = opened.and_then(|target| target.begin(0));
+                let output = opened.and_then(|target| target.begin(0, None));
                 // Locks are held until all have tried.
                 end.wait();
                 drop(output);

@@ -93,7 +93,7 @@ impl Replaced {
         leftovers::own_part(&part);
         let replacement = Replacement { path, name, state, part, old };
         replacement.check()?;
-        Ok((replacement, target.begin(0)?))
+        Ok((replacement, target.begin(0, None)?))
     }
 }
 

@@ -19,6 +19,30 @@ pub enum OnError {
     Keep,
 }
 
+/// What to do with a key that has a null.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Nulls {
+    /// Nulls are equal, so one row stays, as with DISTINCT
+    Equal,
+    /// Keep all such rows
+    Keep,
+    /// Leave them out
+    Skip,
+    /// End with an error
+    Fail,
+}
+
+impl Nulls {
+    /// How such a row is treated, if nulls are no keys.
+    pub fn treated(self) -> OnError {
+        match self {
+            Self::Keep => OnError::Keep,
+            Self::Skip => OnError::Skip,
+            Self::Equal | Self::Fail => OnError::Fail,
+        }
+    }
+}
+
 /// How to print statistics.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum StatsFormat {

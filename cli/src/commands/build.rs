@@ -6,6 +6,7 @@ use crate::error::{Error, Stop};
 use crate::files::{self, Origin};
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::What;
+use crate::key::KeyRule;
 use crate::lock::Lock;
 use crate::messages::print;
 use crate::options::BuildOptions;
@@ -13,6 +14,7 @@ use crate::output::locked;
 use crate::report;
 use crate::seen::tally::Tally;
 use crate::seen::{KeySet, Seen, sizing};
+use crate::table::Wish;
 use crate::values::OnError;
 use crossbeam_channel::never;
 use std::io;
@@ -39,20 +41,22 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         read: inputs.read.clone(),
         ..inputs
     });
-    let (set, limit, unknown) = sizing::of_build(options, &inputs.found)?;
+    let rule = inputs.rule(options.key.rule())?;
+    let key_name = rule.name();
+    let (set, limit, unknown) = sizing::of_build(options, &key_name, &inputs.found)?;
     let mut tally = Tally::new(&set, limit, "lines", "key", options.quiet);
     tally.begin(&set);
-    let mut work = work(options, inputs, set, tally)?;
+    let mut work = work(options, &rule, inputs, set, tally)?;
     if unknown || work.seen.look().set.is_outgrown() {
         let counts = locked(&work.tally).counts.clone();
-        let mut set = sizing::of_counted(options, counts.inserted.max(1))?;
+        let mut set = sizing::of_counted(options, &key_name, counts.inserted.max(1))?;
         let spool = work.seen.write().set.take_spool();
         if let Some(spool) = spool {
             set.insert_spool(spool)?;
             work.seen.write().set = set;
         } else {
             let tally = Tally::new(&set, None, "lines", "key", true);
-            work = self::work(options, again.map_err(|source| Error::Again { source })?, set, tally)?;
+            work = self::work(options, &rule, again.map_err(|source| Error::Again { source })?, set, tally)?;
             locked(&work.tally).counts.left_out = counts.left_out;
         }
     }
@@ -66,9 +70,10 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
 }
 
 /// Inserts the lines of the inputs.
-fn work(options: &BuildOptions, inputs: Inputs, set: KeySet, tally: Tally) -> Result<Arc<Work>, Error> {
-    let (what, format) = (What::Key(options.key.rule(), None), options.key.format(options.reading.end()));
-    let pass = Pass { reading: &options.reading, format, what, quiet: options.quiet, wakes: never() };
+fn work(options: &BuildOptions, rule: &KeyRule, inputs: Inputs, set: KeySet, tally: Tally) -> Result<Arc<Work>, Error> {
+    let (what, format) = (What::Key(rule.clone(), None), options.key.format(options.reading.end()));
+    let (nulls, wish) = (options.key.nulls.treated(), Wish::default());
+    let pass = Pass { reading: &options.reading, format, what, nulls, quiet: options.quiet, wish, wakes: never() };
     match pass.insert(inputs, Seen::new(set), tally)? {
         (_, Some(Stop::After(error))) => Err(error),
         (work, _) => Ok(work),

@@ -10,6 +10,7 @@ use crate::options::CheckOptions;
 use crate::output::Output;
 use crate::seen::shared::{Address, Shared};
 use crate::seen::{KeySet, Seen, SharedSeen};
+use crate::table::Wish;
 use crossbeam_channel::never;
 
 /// Runs the command.
@@ -17,7 +18,11 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let CheckOptions { reading, select, .. } = options;
     let own = options.state.as_deref().map(files::of_filter);
     let inputs = Inputs::check(&reading.named(), own.as_slice().as_flattened(), true)?;
-    let filter = filter(options)?;
+    let rule = inputs.rule(options.key.rule())?;
+    if !select.any && !select.total {
+        inputs.check_kind()?;
+    }
+    let filter = filter(options, &rule.name())?;
     let excess = filter.made_for().filter(|_| !select.quiet).and_then(|(keys, _)| filter.excess(keys));
     if let Some(excess) = excess {
         warn(&format!("{excess}; build a larger one with -n"));
@@ -25,16 +30,17 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let origin = options.state.as_deref().map(Origin::of);
     let origins = inputs.found.iter().map(|input| &input.origin).chain(&origin);
     let output = if select.any { None } else { Some(Output::create(None, origins)?) };
-    let (what, format) = (What::Key(options.key.rule(), None), options.key.format(reading.end()));
-    let pass = Pass { reading, format, what, quiet: select.quiet, wakes: never() };
+    let (what, format) = (What::Key(rule, None), options.key.format(reading.end()));
+    let (nulls, wish) = (options.key.nulls.treated(), Wish::default());
+    let pass = Pass { reading, format, what, nulls, quiet: select.quiet, wish, wakes: never() };
     let seen = SharedSeen::new(Seen::new(filter));
     let (work, stop) = pass.select(inputs, seen, !options.invert, select, output)?;
     pass::exit_code(&work, stop, 0, select.any)
 }
 
-fn filter(options: &CheckOptions) -> Result<KeySet, Error> {
+fn filter(options: &CheckOptions, key_name: &str) -> Result<KeySet, Error> {
     if let Some(address) = Address::of(&options.shared)? {
         return Shared::open(&address).map(|shared| KeySet::Shared(shared.into()));
     }
-    KeySet::load_for(options.state.as_deref().expect("it is required"), &options.key.name())
+    KeySet::load_for(options.state.as_deref().expect("it is required"), key_name)
 }

@@ -14,6 +14,8 @@ use crate::output::{Output, locked};
 use crate::progress::Progress;
 use crate::seen::tally::Tally;
 use crate::seen::{Seen, SharedSeen};
+use crate::table::Wish;
+use crate::values::OnError;
 use crossbeam_channel::Receiver;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -23,7 +25,11 @@ pub struct Pass<'a> {
     pub reading: &'a ReadOptions,
     pub format: LineFormat,
     pub what: What,
+    /// What becomes of lines whose key has a null, if nulls are no keys.
+    pub nulls: OnError,
     pub quiet: bool,
+    /// How rows are written.
+    pub wish: Wish,
     /// What comes from outside.
     pub wakes: Receiver<Wake>,
 }
@@ -83,10 +89,10 @@ impl Pass<'_> {
         let hasher = seen.look().set.hasher().clone();
         let task = Task {
             threads: reading.threads(),
-            hashing: Hashing { format: self.format, hasher, what: self.what.clone() },
+            hashing: Hashing { format: self.format, hasher, what: self.what.clone(), nulls: self.nulls },
             on_error: reading.on_error,
             act,
-            print: Print { wanted, before: Before::Nothing, total: false },
+            print: Print { wanted, before: Before::Nothing, total: false, wish: self.wish },
             ahead: reading.ahead(),
         };
         let lanes = lanes(inputs, reading.cut(self.format), None);

@@ -2,6 +2,7 @@
 
 use crate::commands::pass::Pass;
 use crate::documents::exact::ExactUnits;
+use crate::encode::Compression;
 use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
 use crate::engine::folder::{Folder, OutputPath};
 use crate::engine::lane::{Gathered, Lane};
@@ -61,6 +62,8 @@ pub struct Run {
     /// The name of the keys, and all that decides what becomes of them, for comparison with another run.
     pub key_name: String,
     pub description: String,
+    /// What becomes of lines whose key has a null, if nulls are no keys.
+    pub nulls: OnError,
     /// What they are called, and what a line has to have.
     pub keys: &'static str,
     pub wanted: &'static str,
@@ -98,8 +101,9 @@ impl Run {
         Self {
             format: key.format(reading.end()),
             what: What::Key(key.rule(), second),
-            key_name: key.name(),
-            description: key.name(),
+            key_name: String::new(),
+            description: String::new(),
+            nulls: key.nulls.treated(),
             keys: "lines",
             wanted: "key",
             server: shared.redis.is_some().then_some((shared, writing)),
@@ -108,7 +112,7 @@ impl Run {
             selection,
             exact_units: false,
             sample: verify,
-            print: Print { wanted: !invert, before, total },
+            print: Print { wanted: !invert, before, total, wish: run.output.of_rows() },
             dupes,
             reading,
             size,
@@ -124,6 +128,7 @@ impl Run {
         Self {
             key_name: rule.name(),
             description: rule.description(),
+            nulls: OnError::Fail,
             keys: rule.keys(),
             wanted: "text",
             server: None,
@@ -132,7 +137,7 @@ impl Run {
             selection: None,
             exact_units: verify,
             sample: None,
-            print: Print { wanted: true, before: Before::Nothing, total: false },
+            print: Print { wanted: true, before: Before::Nothing, total: false, wish: run.output.of_rows() },
             dupes: None,
             format: LineFormat::plain(reading.end()),
             what: What::Document(rule, reading.on_error),
@@ -163,13 +168,20 @@ impl Run {
     }
 
     /// Runs it.
-    pub fn run(self) -> Result<u8, Error> {
+    pub fn run(mut self) -> Result<u8, Error> {
         let started = Instant::now();
         let go_on = self.reading.on_error != OnError::Fail;
         let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
         if self.options.in_place {
             // What a killed run left.
             inputs.found.retain(|input| !replace::is_part(&input.path));
+        }
+        if let What::Key(rule, _) = &mut self.what {
+            *rule = inputs.rule(rule.clone())?;
+            (self.key_name, self.description) = (rule.name(), rule.name());
+        }
+        if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
+            inputs.check_kind()?;
         }
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
@@ -199,7 +211,7 @@ impl Run {
         let hasher = seen.look().set.hasher().clone();
         let task = Task {
             threads: self.reading.threads(),
-            hashing: Hashing { format: self.format, hasher, what: self.what.clone() },
+            hashing: Hashing { format: self.format, hasher, what: self.what.clone(), nulls: self.nulls },
             on_error: self.reading.on_error,
             act: match self.selection {
                 Some(_) => Act::Recall,
@@ -246,7 +258,8 @@ impl Run {
         let (inputs, mut again) = inputs.twice().map_err(|source| Error::Twice { source })?;
         seen.repeats = Some(Repeats::new(selection));
         let (what, wakes) = (self.what.clone(), wakes.clone());
-        let pass = Pass { reading: &self.reading, format: self.format, what, quiet: self.options.quiet, wakes };
+        let (reading, format, nulls, wish) = (&self.reading, self.format, self.nulls, self.print.wish);
+        let pass = Pass { reading, format, what, nulls, quiet: self.options.quiet, wish, wakes };
         let (work, stop) = pass.insert(inputs, seen, tally)?;
         if let Some(stop) = stop.or_else(|| signals::first().map(Stop::Signal)) {
             return Ok(Err(stop));
@@ -308,7 +321,7 @@ impl Run {
         match &self.options.output_dir {
             Some(path) => self.begin_folder(path, inputs),
             None if self.options.in_place => self.begin_in_place(&inputs.found),
-            None => self.begin_files(&inputs.found),
+            None => self.begin_files(inputs),
         }
     }
 
@@ -331,6 +344,9 @@ impl Run {
             (!self.print.wanted, ", inverted"),
             (self.print.before == Before::Mark, ", annotated"),
             (self.options.is_side_by_side(), ", side by side"),
+            (self.nulls == OnError::Keep, ", nulls kept"),
+            (self.nulls == OnError::Skip, ", nulls left out"),
+            (self.print.wish.filter, ", with filters"),
         ];
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
         let flags =
@@ -349,8 +365,9 @@ impl Run {
     }
 
     /// With one output, and perhaps a file for what is dropped.
-    fn begin_files(&self, inputs: &[Input]) -> Result<Begun, Error> {
-        let (kept, dropped) = self.targets(inputs)?;
+    fn begin_files(&self, all: &Inputs) -> Result<Begun, Error> {
+        let inputs = &all.found[..];
+        let (kept, dropped) = self.targets(inputs, self.options.output.of_lines(all))?;
         let full = [kept.opened(), dropped.as_ref()].into_iter().flatten().find(|target| target.is_full());
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.options.force);
         // Lines that this run would not print again, since they are known.
@@ -384,14 +401,15 @@ impl Run {
             keep.checkpoints = Some(Mutex::new(checkpoints));
         }
         let (input, output, dupes) = start.as_ref().map_or((0, 0, 0), |at| (at.input, at.output, at.dupes));
+        let ends = start.as_ref().map_or((None, None), |at| (at.output_end.as_deref(), at.dupes_end.as_deref()));
         tally.resume(start.as_ref().and_then(|start| start.room));
         // Before anything is cut off the first.
         dropped.iter().try_for_each(|target| target.check_length(dupes))?;
         let (kept, replacement) = match kept {
-            Kept::Opened(target) => (target.begin(output)?, None),
+            Kept::Opened(target) => (target.begin(output, ends.0)?, None),
             Kept::Replaced(replaced) => replaced.begin().map(|(replacement, output)| (output, Some(replacement)))?,
         };
-        let dropped = dropped.map(|target| target.begin(dupes)).transpose()?;
+        let dropped = dropped.map(|target| target.begin(dupes, ends.1)).transpose()?;
         Ok(Begun { seen, tally, sinks: vec![Sink::new(input, Some(kept), dropped)], keep, start, replacement })
     }
 
@@ -404,7 +422,7 @@ impl Run {
         let is_output = |path: &&PathBuf| !is_standard(path) && Origin::of(path).identity() == output.identity();
         let named = self.reading.files.iter().filter(|_| output.is_regular()).find(is_output);
         // Of each line a copy stays, as it is.
-        let Print { wanted, before, total } = self.print;
+        let Print { wanted, before, total, .. } = self.print;
         let all = wanted && before == Before::Nothing && !total;
         let all = all && self.selection.is_none_or(|selection| matches!(selection.which, Which::All));
         let Some(named) = named.filter(|_| all) else { return Ok(None) };
@@ -415,15 +433,15 @@ impl Run {
         // One that is left out, since it cannot be read, would be lost.
         let input = inputs.iter().find(|input| input.origin.identity() == output.identity());
         let lost = || Error::Overwrite { input: files::name(named), output: files::name(path) };
-        Replaced::of(path, input.ok_or_else(lost)?, self.options.output.compress).map(Some)
+        let input = input.ok_or_else(lost)?;
+        Replaced::of(path, input, self.options.output.compress.filter(|_| !input.is_table)).map(Some)
     }
 
     /// Opens the outputs. None of them may be the state or the other one, or an input that it does not replace.
-    fn targets(&self, inputs: &[Input]) -> Result<(Kept, Option<Target>), Error> {
+    fn targets(&self, inputs: &[Input], compress: Option<Compression>) -> Result<(Kept, Option<Target>), Error> {
         let states: Vec<PathBuf> = self.filters().into_iter().chain(self.options.manifest.clone()).collect();
         let own: Vec<Origin> = states.iter().map(PathBuf::as_path).chain(self.reading.list()).map(Origin::of).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&own);
-        let compress = self.options.output.compress;
         let kept = match self.replaced(inputs, &own)? {
             Some(replaced) => Kept::Replaced(replaced),
             None => Kept::Opened(Target::open(self.options.output.file(), compress, taken(), [])?),
@@ -452,7 +470,7 @@ impl Run {
         let compress = self.options.output.compress;
         let annotates = matches!(&self.what, What::Document(rule, _) if rule.annotate);
         for (lane, input) in inputs.iter().enumerate() {
-            let replaced = Replaced::of(&input.path, input, compress)?;
+            let replaced = Replaced::of(&input.path, input, compress.filter(|_| !input.is_table))?;
             input.origin.check_apart(&list, [])?;
             // The second time all its lines would be repeats.
             if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
@@ -593,7 +611,9 @@ pub fn lanes(inputs: Inputs, cut: Cut, start: Option<&Checkpoint>) -> Vec<Lane> 
         }
         let (offset, lines) = if number == *at { (*offset, *lines) } else { (0, 0) };
         let (offset, lines) = (offset.max(mark.offset), lines.max(mark.lines).max(mark.counts.lines));
-        let position = Position::new(input.origin.name().into(), offset, lines);
+        let name = input.origin.name().into();
+        let position =
+            if input.is_table { Position::of_table(name, offset) } else { Position::new(name, offset, lines) };
         Gathered { position, counts: mark.counts, ended, broken: mark.broken }
     };
     let gathered: Vec<Gathered> = inputs.found.iter().enumerate().map(gathered).collect();

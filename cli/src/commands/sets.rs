@@ -35,12 +35,22 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     // Who compares a new file with the directory that it is in does not mean the file itself.
     let own: Vec<PathBuf> = new.found.iter().map(|input| input.path.clone()).collect();
     let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
+    let rule = old.rule(options.key.rule())?;
+    let rule = if old.found.is_empty() { new.rule(rule)? } else { rule };
+    if new.rule(options.key.rule())?.name() != rule.name() {
+        let name = |inputs: &Inputs| inputs.found[0].origin.name().to_owned();
+        let (lines, table) = if old.kinds().1.is_none() { (name(&old), name(&new)) } else { (name(&new), name(&old)) };
+        return Err(Error::WholeKinds { lines, table });
+    }
+    if !select.any && !select.total {
+        new.check_kind()?;
+    }
     let list = reading.list().map(Origin::of);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
-    let open = || Target::open(options.output.file(), options.output.compress, origins(), []);
+    let open = || Target::open(options.output.file(), options.output.of_lines(&new), origins(), []);
     let target = if select.any { None } else { Some(open()?) };
 
-    let key_name = &options.key.name();
+    let key_name = &rule.name();
     let (set, limit) = New { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.of_inputs(
         &old.found,
         reading,
@@ -50,9 +60,11 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     let seen = Seen::new(set);
     let (seen, second) =
         if options.exact { (seen.with_exact()?, Some(exact::second_hasher(size.seed()))) } else { (seen, None) };
-    let what = What::Key(options.key.rule(), second);
+    let what = What::Key(rule, second);
     let format = options.key.format(reading.end());
-    let pass = Pass { reading, format, what, quiet: select.quiet, wakes: wakes::receive(None, None)? };
+    let (nulls, wish) = (options.key.nulls.treated(), options.output.of_rows());
+    let wakes = wakes::receive(None, None)?;
+    let pass = Pass { reading, format, what, nulls, quiet: select.quiet, wish, wakes };
     let (built, stop) = pass.insert(old, seen, tally)?;
     if let Some(stop) = stop {
         return stop.end();
@@ -61,7 +73,7 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     drop(built);
 
     // An output keeps what it has until here.
-    let output = target.map(|target| target.begin(0)).transpose()?;
+    let output = target.map(|target| target.begin(0, None)).transpose()?;
     let (work, stop) = pass.select(new, seen, wanted, select, output)?;
     if let Some(format) = options.stats {
         let (seen, tally) = (work.seen.look(), locked(&work.tally));

@@ -48,10 +48,15 @@ pub struct Documents {
     scratch: Scratch,
     /// What is cut out of the chunk and what is written in its place, in order.
     edits: Vec<Edit>,
+    /// Whether each has a note, and is not cut.
+    annotated: bool,
 }
 
 /// A range of a chunk, and what is written in its place.
 pub type Edit = (Range<usize>, String);
+
+/// Bytes of a short paragraph.
+const PARAGRAPH: u64 = 100;
 
 /// The member that notes are.
 const MEMBER: &str = "bloomline";
@@ -118,7 +123,7 @@ impl DocumentRule {
                 let Rules { by, trim, ignore_case, .. } = self.text;
                 let part = Part::Json(vec![self.pointer.clone()]);
                 // A whole text is the key that other commands make of it, but for the white space that is trimmed.
-                let name = KeyRule { part, crlf: false, trim: false, url: false, ignore_case }.name();
+                let name = KeyRule { part, crlf: false, trim: false, url: false, ignore_case, nulls: true }.name();
                 let of = if by == By::Paragraph { "paragraphs of " } else { "" };
                 format!("{of}{name}{}", if trim { ", without white space around" } else { "" })
             }
@@ -160,6 +165,17 @@ impl DocumentRule {
         }
     }
 
+    /// About how many keys there are in so many texts with so many bytes.
+    pub fn keys_of(&self, texts: u64, bytes: u64) -> u64 {
+        match (&self.near, self.text.ngram, self.text.by) {
+            (Some(near), ..) => texts * near.bands() as u64,
+            // Words are some six bytes long.
+            (None, 1.., _) => texts + bytes / 6,
+            (None, 0, By::Paragraph) => texts + bytes / PARAGRAPH,
+            (None, ..) => texts,
+        }
+    }
+
     /// What its units are called.
     pub fn units(&self) -> &'static str {
         match (&self.near, self.text.by) {
@@ -184,7 +200,7 @@ impl Documents {
         if self.text.capacity() > HUGE {
             *self = Self::default();
         }
-        let Self { located, text, breaks, texts, bands, near: _, scratch: _, edits } = self;
+        let Self { located, text, breaks, texts, bands, near: _, scratch: _, edits, annotated: _ } = self;
         located.clear();
         text.clear();
         breaks.clear();
@@ -246,6 +262,25 @@ impl Documents {
         Ok(())
     }
 
+    /// Adds a document that is a text by itself. What is cut is told as ranges of all such texts, one after another.
+    pub fn push_text(&mut self, text: &str, rule: &DocumentRule, hasher: &KeyHasher) {
+        let start = self.text.len();
+        self.text.push_str(text);
+        match &rule.near {
+            Some(near) => near.hash(hasher, text.as_bytes(), &mut self.scratch, &mut self.bands),
+            None => {
+                if rule.text.by == By::Paragraph {
+                    let newlines = memchr::memchr_iter(b'\n', text.as_bytes());
+                    self.breaks.extend(newlines.map(|newline| start + newline..start + newline + 1));
+                }
+                self.texts.push(&rule.text, hasher, text.as_bytes());
+            }
+        }
+        let end = self.text.len();
+        let (breaks, bands) = (self.breaks.len(), self.bands.len());
+        self.located.push(Located { string: start..end, note: end, old_note: None, text: end, breaks, bands });
+    }
+
     /// Looks the documents up in order, and inserts what is kept. `kept[i]` is `true` if something of document i stays. `exact` counts
     /// mistakes, and `fpr` tells the mean rate of the set meanwhile.
     pub fn decide<S: Set>(
@@ -257,6 +292,7 @@ impl Documents {
         kept: &mut [bool],
     ) -> Result<UnitCounts, S::Error> {
         let mut counts = UnitCounts::default();
+        self.annotated = rule.annotate;
         self.near.clear();
         match &rule.near {
             None => self.texts.decide(&rule.text, set)?,
@@ -332,6 +368,37 @@ impl Documents {
             (text, first) = (place.text, place.breaks);
         }
         Ok(counts)
+    }
+
+    /// Of documents that are texts by themselves: what is left of each that is cut, or a note for each. There are `count` rows, and those
+    /// `aside` are no documents.
+    pub fn rewritten(
+        &self,
+        aside: impl Iterator<Item = usize>,
+        count: usize,
+    ) -> (Option<Vec<Option<String>>>, Option<Vec<String>>) {
+        let mut aside = aside.peekable();
+        let mut documents = self.located.iter();
+        let mut next = |row: usize| if aside.next_if_eq(&row).is_some() { None } else { documents.next() };
+        let mut edits = self.edits.iter().peekable();
+        if self.annotated {
+            let mut note = |row| next(row).and_then(|_| edits.next()).map_or("", |(_, note)| &note[MEMBER.len() + 4..]);
+            return (None, Some((0..count).map(|row| note(row).to_owned()).collect()));
+        }
+        if self.edits.is_empty() {
+            return (None, None);
+        }
+        let left = |row| {
+            let string = &next(row)?.string;
+            let mut start = string.start;
+            let mut left = None::<String>;
+            while let Some((range, _)) = edits.next_if(|(range, _)| range.start < string.end) {
+                left.get_or_insert_default().push_str(&self.text[start..range.start]);
+                start = range.end;
+            }
+            left.map(|left| left + &self.text[start..string.end])
+        };
+        (Some((0..count).map(left).collect()), None)
     }
 
     /// What is cut out of the chunk and what is written in its place, in order.

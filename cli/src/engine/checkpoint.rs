@@ -37,6 +37,11 @@ pub struct Checkpoint {
     pub output: u64,
     /// The length of the file of repeats.
     pub dupes: u64,
+    /// What ends the output and the file of repeats, if they are tables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_end: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dupes_end: Option<String>,
     /// New keys that still fit, where the filter is limited.
     pub room: Option<u64>,
     /// Inputs that are left out so far, or the rest of which is. Older files do not tell.
@@ -57,6 +62,9 @@ pub struct Mark {
     pub lines: u64,
     /// The length of the output.
     pub output: u64,
+    /// What ends the output, if it is a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
     /// Whether that is all of it.
     pub whole: bool,
     /// What was counted.
@@ -98,7 +106,7 @@ impl Job {
         let of_input = |input: &Input| JobInput {
             name: name(&whole(&input.path)),
             size: input.size,
-            plain_size: input.size.filter(|_| !input.is_compressed()),
+            plain_size: input.size.filter(|_| !input.is_compressed() && !input.is_table),
             modified: input.modified,
         };
         Self {

@@ -184,7 +184,8 @@ fn outputs(
         let full = files::plain(&input.path);
         let mut whole = path.join(full.strip_prefix(&base).unwrap_or(&full));
         let of_name = Compression::of_name(&whole)?;
-        let compression = compression.unwrap_or(of_name);
+        // A table is compressed column by column.
+        let compression = compression.filter(|_| !input.is_table).unwrap_or(of_name);
         if compression.coding != of_name.coding {
             if of_name.coding != Coding::Plain {
                 whole.set_extension("");

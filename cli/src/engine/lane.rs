@@ -9,6 +9,7 @@ use crate::key::KeyRule;
 use crate::output::locked;
 use crate::seen::Claimed;
 use crate::seen::tally::Counts;
+use crate::table::TableReader;
 use crate::turns::At;
 use std::io;
 use std::path::PathBuf;
@@ -37,17 +38,34 @@ pub struct Lane {
 }
 
 struct Reader {
-    /// `None` once they are read.
-    chunks: Option<Chunks>,
+    /// `None` once all is read.
+    source: Option<Source>,
     next: u64,
     /// What the key of a line is, where the header has a part in that.
     rule: Option<Arc<KeyRule>>,
 }
 
+/// Where lines come from.
+enum Source {
+    Chunks(Chunks),
+    /// A table of which so many rows are done. It is opened when its turn comes.
+    Closed(Input, u64),
+    Table(TableReader),
+}
+
 impl Reader {
     /// Puts the next lines into `lines`; `false` at the end of the input.
     fn fill(&mut self, lines: &mut Lines, what: &What) -> io::Result<bool> {
-        let Some(chunks) = &mut self.chunks else { return Ok(false) };
+        if let Some(Source::Closed(..)) = &self.source
+            && let Some(Source::Closed(input, done)) = self.source.take()
+        {
+            self.source = Some(Source::Table(TableReader::open(input, done, what.of_rows())?));
+        }
+        let chunks = match &mut self.source {
+            Some(Source::Chunks(chunks)) => chunks,
+            Some(Source::Table(table)) => return Ok(lines.take_rows(table.next()?)),
+            Some(Source::Closed(..)) | None => return Ok(false),
+        };
         let more = lines.fill(chunks)?;
         if let (What::Key(rule, _), None, true) = (what, &self.rule, more)
             && rule.has_names()
@@ -97,15 +115,20 @@ impl Lane {
     /// From where it was when this much of it was gathered; `next` is the lane after it.
     pub fn new(number: usize, next: usize, input: Input, gathered: Gathered, cut: Cut) -> Self {
         let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
-        let chunks = (!gathered.ended).then(|| Chunks::new(input, gathered.position.offset, cut));
+        let offset = gathered.position.offset;
+        let open = || {
+            let is_table = input.is_table;
+            if is_table { Source::Closed(input, offset) } else { Source::Chunks(Chunks::new(input, offset, cut)) }
+        };
+        let source = (!gathered.ended).then(open);
         Self {
             number,
             next,
             input: path,
             size,
             is_compressed,
-            read: AtomicBool::new(chunks.is_none()),
-            reader: Mutex::new(Reader { chunks, next: 0, rule: None }),
+            read: AtomicBool::new(source.is_none()),
+            reader: Mutex::new(Reader { source, next: 0, rule: None }),
             chunk_size: cut.size + 2,
             in_flight: AtomicUsize::new(0),
             gathered: Mutex::new(gathered),
@@ -115,11 +138,12 @@ impl Lane {
     /// Reads the next lines, to be hashed so. Gives their memory back if all is read.
     pub fn read(&self, mut lines: Box<Lines>, hashing: &Hashing) -> Result<Chunk, Box<Lines>> {
         let mut reader = locked(&self.reader);
-        if reader.chunks.is_none() {
+        if reader.source.is_none() {
             return Err(lines);
         }
         let filled = reader.fill(&mut lines, &hashing.what);
-        let (at, live) = ((self.number, reader.next), reader.chunks.as_ref().is_some_and(Chunks::is_live));
+        let live = matches!(&reader.source, Some(Source::Chunks(chunks)) if chunks.is_live());
+        let at = (self.number, reader.next);
         reader.next += 1;
         let weight = lines.memory().div_ceil(self.chunk_size).max(1);
         self.in_flight.fetch_add(weight, Relaxed);
@@ -130,7 +154,7 @@ impl Lane {
         };
         let then = if end.is_none() { (at.0, at.1 + 1) } else { (self.next, 0) };
         if end.is_some() {
-            reader.chunks = None;
+            reader.source = None;
             self.read.store(true, Relaxed);
         }
         Ok(Chunk { at, then, lines, claimed: Claimed::default(), weight, live, end })
@@ -163,6 +187,7 @@ mod tests {
     use crate::input::inputs::Inputs;
     use crate::input::split::LineFormat;
     use crate::key::Part;
+    use crate::values::OnError;
     use bloomline::KeyHasher;
     use std::fs;
 
@@ -177,8 +202,8 @@ mod tests {
         let gathered = Gathered { position, counts: Counts::default(), ended: false, broken: None };
         let format = LineFormat::plain(b'\n');
         let lane = Lane::new(0, 1, input, gathered, Cut { size: 10, format, keep: false });
-        let rule = KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false };
-        let hashing = Hashing { format, hasher: KeyHasher::new(0), what: What::Key(rule, None) };
+        let rule = KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false, nulls: true };
+        let hashing = Hashing { format, hasher: KeyHasher::new(0), what: What::Key(rule, None), nulls: OnError::Fail };
         let mut weights = Vec::new();
         while !lane.is_read() {
             let chunk = lane.read(Box::default(), &hashing).ok().unwrap();

@@ -10,6 +10,7 @@ use crate::input::lines::{Before, Lines};
 use crate::output::{Inlet, Output, Piece, Target, locked};
 use crate::replace::{Replaced, Replacement};
 use crate::seen::tally::Counts;
+use crate::table::Wish;
 use crate::turns::Turns;
 use std::fs;
 use std::mem;
@@ -25,6 +26,8 @@ pub struct Print {
     pub before: Before,
     /// No line, for their number is.
     pub total: bool,
+    /// How rows are written.
+    pub wish: Wish,
 }
 
 /// Where lines go to, and the chunks that wait to be gathered there.
@@ -67,8 +70,9 @@ enum Step {
 /// The output of one input.
 pub struct Own {
     pub path: OutputPath,
-    /// Its length at the start.
+    /// Its length at the start, and the end of a table that it is.
     length: u64,
+    end: Option<String>,
     /// Relaxed, as below: the checkpoint that reads them waits for the threads.
     whole: AtomicBool,
     /// Whether it has its name.
@@ -86,7 +90,8 @@ impl Sink {
 
     /// For the lines of the lane of this number, from where the output was at `mark`.
     pub fn of_lane(lane: usize, path: OutputPath, mark: &Mark) -> Self {
-        let own = Own { path, length: mark.output, whole: AtomicBool::new(mark.whole), named: AtomicBool::new(false) };
+        let (length, end) = (mark.output, mark.end.clone());
+        let own = Own { path, length, end, whole: AtomicBool::new(mark.whole), named: AtomicBool::new(false) };
         let headed = AtomicBool::new(mark.output > 0);
         Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, headed, of: Of::Own(own) }
     }
@@ -144,8 +149,15 @@ impl Sink {
 
     /// Prints lines, and the first header that comes. Returns the pieces that are due with them.
     pub fn print(&self, lines: &Lines, print: Print, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
-        let Print { wanted, before, total } = print;
+        let Print { wanted, before, total, wish } = print;
         let mut pieces = Vec::new();
+        if lines.is_rows() {
+            let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, wanted));
+            let dropped = self.dropped.as_ref().map(|dropped| (dropped, Before::Nothing, !wanted));
+            let due = kept.into_iter().chain(dropped);
+            let due = due.filter_map(|(output, before, mark)| Some((output, lines.select(before, mark, wish)?)));
+            return Ok(due.map(|(output, rows)| (output, output.take_rows(rows))).collect());
+        }
         let is_first = !lines.header().is_empty() && !self.headed.swap(true, Relaxed);
         let print = |before, mark, out: &mut Inlet<'_>| {
             if is_first {
@@ -211,6 +223,14 @@ impl Sink {
         (self.kept.get().map_or(start, Output::length), self.dropped.as_ref().map_or(0, Output::length))
     }
 
+    /// What a run that goes on needs of these, if they are tables.
+    pub fn ends_of_tables(&self) -> Result<(Option<String>, Option<String>), Error> {
+        let end = |output: &Output| output.end_of_table();
+        let start = self.own().filter(|own| !own.is_whole()).and_then(|own| own.end.clone());
+        let kept = self.kept.get().filter(|_| !self.own().is_some_and(Own::is_whole));
+        Ok((kept.map_or(Ok(start), end)?, self.dropped.as_ref().map_or(Ok(None), end)?))
+    }
+
     /// Writes what is left for outputs that have the lines of all inputs.
     pub fn finish(&self, encoder: &mut Encoder) -> Result<(), Error> {
         if self.has_all() { self.outputs().try_for_each(|output| output.finish(encoder)) } else { Ok(()) }
@@ -239,7 +259,7 @@ impl Own {
         let OutputPath { part, compression, .. } = &self.path;
         let folder = files::folder(part);
         fs::create_dir_all(folder).map_err(|source| Error::Create { output: files::name(folder), source })?;
-        Target::of_own(part, *compression, self.length > 0)?.begin(self.length)
+        Target::of_own(part, *compression, self.length > 0)?.begin(self.length, self.end.as_deref())
     }
 
     pub fn is_whole(&self) -> bool {

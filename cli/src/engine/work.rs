@@ -59,6 +59,13 @@ pub struct Task {
     pub ahead: usize,
 }
 
+impl Task {
+    /// Whether lines without a key stay.
+    fn keeps_faults(&self) -> bool {
+        self.on_error == OnError::Keep || self.hashing.nulls == OnError::Keep
+    }
+}
+
 /// What is done with the key of a line.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Act {
@@ -566,7 +573,7 @@ impl Work {
         }
         gathered.ended = true;
         self.whole.fetch_add(1, Relaxed);
-        sink.spare(gathered.broken.is_some(), &gathered.counts, self.task.on_error == OnError::Keep);
+        sink.spare(gathered.broken.is_some(), &gathered.counts, self.task.keeps_faults());
         self.keep.begin(sink)?;
         if self.lanes.get(lane.next).is_some_and(|next| next.size.is_none()) {
             // Whoever waits for a pipe sees what came before it.
@@ -589,7 +596,7 @@ impl Work {
         if self.task.print.total {
             let counts = &locked(&self.tally).counts;
             let count = if self.task.print.wanted { counts.unique } else { counts.dropped() };
-            let faults = if self.task.on_error == OnError::Keep { counts.faults } else { 0 };
+            let faults = if self.task.keeps_faults() { counts.faults } else { 0 };
             self.sinks.iter().try_for_each(|sink| sink.write_number(count + faults))?;
         }
         let encoder = &mut Encoder::default();
@@ -614,7 +621,7 @@ impl Work {
             }
             let seen = self.seen.look();
             let (ones, memory) = (seen.set.ones(), seen.set.memory_bytes());
-            let checkpoint = Checkpoint { ones, memory, ..self.position() };
+            let checkpoint = Checkpoint { ones, memory, ..self.position()? };
             checkpoints.iter().try_for_each(|checkpoints| locked(checkpoints).add(checkpoint.clone(), finished))?;
             seen.set.save(state)?;
             if let Some(folder) = folder {
@@ -632,7 +639,8 @@ impl Work {
         let Some(manifest) = manifest else { return Ok(()) };
         let documents = matches!(self.task.hashing.what, What::Document(..));
         let whole = self.lanes.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(Own::is_whole));
-        let marks: Vec<(&Lane, &Sink, Mark)> = whole.map(|(lane, sink)| (lane, sink, mark(lane, sink))).collect();
+        let marks = whole.map(|(lane, sink)| Ok((lane, sink, mark(lane, sink)?)));
+        let marks: Vec<(&Lane, &Sink, Mark)> = marks.collect::<Result<_, Error>>()?;
         manifest::write(
             manifest,
             marks.iter().filter_map(|(lane, sink, mark)| Some(Summary::new(lane, &sink.own()?.path, mark, documents))),
@@ -640,32 +648,37 @@ impl Work {
     }
 
     /// Where the inputs and outputs are.
-    fn position(&self) -> Checkpoint {
+    fn position(&self) -> Result<Checkpoint, Error> {
         let ended = |lane: &&Lane| locked(&lane.gathered).ended;
         let input = self.lanes.iter().take_while(ended).count();
         let (offset, lines) = self.lanes.get(input).map_or((0, 0), |lane| {
             let position = &locked(&lane.gathered).position;
             (position.offset, position.lines)
         });
-        let (output, dupes, shards) = match &self.keep.folder {
-            Some(_) => (0, 0, self.lanes.iter().zip(&self.sinks).map(|(lane, sink)| mark(lane, sink)).collect()),
-            None => (self.sinks[0].lengths().0, self.sinks[0].lengths().1, Vec::new()),
+        let ((output, dupes), (output_end, dupes_end), shards) = match &self.keep.folder {
+            Some(_) => {
+                let marks = self.lanes.iter().zip(&self.sinks).map(|(lane, sink)| mark(lane, sink));
+                ((0, 0), (None, None), marks.collect::<Result<_, Error>>()?)
+            }
+            None => (self.sinks[0].lengths(), self.sinks[0].ends_of_tables()?, Vec::new()),
         };
         let tally = locked(&self.tally);
         let (room, left_out) = (tally.room(), tally.counts.left_out);
-        Checkpoint { input, offset, lines, output, dupes, room, left_out, shards, ..Checkpoint::default() }
+        let at = Checkpoint { input, offset, lines, output, dupes, output_end, dupes_end, ..Checkpoint::default() };
+        Ok(Checkpoint { room, left_out, shards, ..at })
     }
 }
 
 /// How far an input is that has an output of its own.
-fn mark(lane: &Lane, sink: &Sink) -> Mark {
+fn mark(lane: &Lane, sink: &Sink) -> Result<Mark, Error> {
     let gathered = locked(&lane.gathered);
-    Mark {
+    Ok(Mark {
         offset: gathered.position.offset,
         lines: gathered.position.lines,
         output: sink.lengths().0,
+        end: sink.ends_of_tables()?.0,
         whole: sink.own().is_some_and(Own::is_whole),
         counts: gathered.counts.clone(),
         broken: gathered.broken.clone(),
-    }
+    })
 }

@@ -4,6 +4,7 @@ use crate::documents::{DocumentRule, Documents};
 use crate::error::Error;
 use crate::input::decode::{self, Coding, Source};
 use crate::input::inputs::Input;
+use crate::table;
 use bloomline::KeyHasher;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -38,12 +39,20 @@ pub enum Sampled {
 /// if the run is to `go_on` without it.
 pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> Result<Result<u64, String>, Error> {
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
-    let mut plain = Samples::new(inputs.len() - compressed, PLAIN);
+    let mut tables = 0;
+    let plain = inputs.iter().filter(|input| !input.is_compressed() && !input.is_table).count();
+    let mut plain = Samples::new(plain, PLAIN);
     let mut compressed = Samples::new(compressed, COMPRESSED);
     for input in inputs {
         let Some(size) = input.size else { return Ok(Err(input.origin.name().to_owned())) };
         let failed = |source| Error::Estimate { input: input.origin.name().to_owned(), source };
-        if input.is_compressed() {
+        if input.is_table {
+            match input.with_file(|file| table::measure(file, sampled.column())) {
+                Ok((rows, bytes)) => tables += sampled.of_rows(rows, bytes),
+                Err(_) if go_on => {}
+                Err(source) => return Err(failed(source)),
+            }
+        } else if input.is_compressed() {
             if compressed.wants(size) {
                 match File::open(&input.path).and_then(|file| head(file, size, end, sampled)) {
                     Ok((bytes, keys)) => compressed.add(bytes, keys),
@@ -61,7 +70,7 @@ pub fn of_inputs(inputs: &[Input], end: u8, sampled: &Sampled, go_on: bool) -> R
             }
         }
     }
-    Ok(Ok((plain.keys() + compressed.keys()).max(1)))
+    Ok(Ok((plain.keys() + compressed.keys() + tables).max(1)))
 }
 
 /// Samples of some of the files of a kind.
@@ -105,6 +114,22 @@ impl Samples {
 }
 
 impl Sampled {
+    /// The column of a table that tells how many keys there are, if it is not the number of rows.
+    fn column(&self) -> Option<&[String]> {
+        match self {
+            Self::Lines => None,
+            Self::Documents(rule) => Some(rule.pointer.tokens()),
+        }
+    }
+
+    /// The keys of so many rows, of whose column there are so many bytes.
+    fn of_rows(&self, rows: u64, bytes: u64) -> u64 {
+        match self {
+            Self::Lines => rows,
+            Self::Documents(rule) => rule.keys_of(rows, bytes),
+        }
+    }
+
     /// How much of a file is looked at in one place.
     fn window(&self) -> usize {
         match self {

@@ -7,12 +7,15 @@ use std::path::Path;
 /// As much of a file as is looked at.
 pub const HEAD: usize = 512;
 
+/// The format of tables, which some builds read from files.
+pub const TABLE: &str = "Parquet";
+
 /// A format, what its files have at this byte, and whether that may be text too. Then a byte that no text has must be near.
 type Format = (&'static str, usize, &'static [u8], bool);
 
 const FORMATS: [Format; 22] = [
-    ("Parquet", 0, b"PAR1", true),
-    ("Parquet", 0, b"PARE", true),
+    (TABLE, 0, b"PAR1", true),
+    (TABLE, 0, b"PARE", true),
     ("Arrow", 0, b"ARROW1\0\0", false),
     // A stream of it.
     ("Arrow", 0, b"\xFF\xFF\xFF\xFF", false),
@@ -73,7 +76,12 @@ pub fn of_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
 
 /// The failure of an input in this format.
 pub fn refused(format: &'static str) -> io::Error {
-    let error = if format == "tar" { Error::TarInput } else { Error::ForeignInput { format } };
+    let error = match format {
+        "tar" => Error::TarInput,
+        TABLE if cfg!(feature = "parquet") => Error::PipedTable,
+        TABLE => Error::NoTables,
+        format => Error::ForeignInput { format },
+    };
     io::Error::new(io::ErrorKind::Unsupported, error)
 }
 

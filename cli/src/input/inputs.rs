@@ -5,6 +5,7 @@ use crate::files::{self, Origin};
 use crate::input::decode::{self, Coding, Source};
 use crate::input::find::{self, Found, Named};
 use crate::input::foreign;
+use crate::key::{KeyRule, Part};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -45,6 +46,8 @@ pub struct Input {
     pub size: Option<u64>,
     /// Whether it is a regular file that is compressed, as far as its first bytes tell.
     compressed: bool,
+    /// Whether it is a table, and has rows where others have lines.
+    pub is_table: bool,
     /// When it was changed, since 1970, where the system tells.
     pub modified: Option<Duration>,
     /// The end of lines, if what is no lines is to be refused.
@@ -80,6 +83,32 @@ impl Inputs {
             }
         }
         Ok(Self { found, left_out, folders, several, read })
+    }
+
+    /// The first of them that has lines, and the first that is a table.
+    pub fn kinds(&self) -> (Option<&Input>, Option<&Input>) {
+        (self.found.iter().find(|input| !input.is_table), self.found.iter().find(|input| input.is_table))
+    }
+
+    /// Refuses lines and rows in one output.
+    pub fn check_kind(&self) -> Result<(), Error> {
+        let name = |input: &Input| input.origin.name().to_owned();
+        match self.kinds() {
+            (Some(lines), Some(table)) => Err(Error::Kinds { lines: name(lines), table: name(table) }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The rule for keys of these inputs: that of whole rows, if they are tables and whole lines were asked for.
+    pub fn rule(&self, rule: KeyRule) -> Result<KeyRule, Error> {
+        let name = |input: &Input| input.origin.name().to_owned();
+        match (&rule.part, self.kinds()) {
+            (Part::Line, (Some(lines), Some(table))) => {
+                Err(Error::WholeKinds { lines: name(lines), table: name(table) })
+            }
+            (Part::Line, (None, Some(_))) => Ok(KeyRule { part: Part::Row, ..rule }),
+            _ => Ok(rule),
+        }
     }
 
     /// These inputs, and the same once more, to be read after them. What can be read only once is copied meanwhile, as it comes.
@@ -121,18 +150,21 @@ impl Input {
             let head = &head[..length];
             let coding = Coding::of(head);
             let plain_end = lines_end.filter(|_| coding == Coding::Plain);
-            if let Some(format) = plain_end.and_then(|end| foreign::of_file(&path, head, end)) {
-                return Err(foreign::refused(format));
+            let format = plain_end.and_then(|end| foreign::of_file(&path, head, end));
+            match format {
+                Some(foreign::TABLE) if cfg!(feature = "parquet") => {}
+                Some(format) => return Err(foreign::refused(format)),
+                None => {}
             }
-            Ok((file, metadata, coding != Coding::Plain))
+            Ok((file, metadata, coding != Coding::Plain, format.is_some()))
         };
-        let (file, metadata, compressed) =
+        let (file, metadata, compressed, is_table) =
             open().map_err(|source| Error::Open { input: files::input_name(&path), source })?;
         let file = (!metadata.is_file() || stdin).then_some((file, None));
         let origin = Origin::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
         let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        Ok(Self { origin, path, file, size, compressed, modified, lines_end, read: read.clone(), copy: None })
+        Ok(Self { origin, path, file, size, compressed, is_table, modified, lines_end, read: read.clone(), copy: None })
     }
 
     /// The same input once more, to be read after this one. Only a regular file can be.
@@ -142,10 +174,10 @@ impl Input {
             let start = file.stream_position()?;
             Ok::<_, io::Error>((file, Some(start)))
         };
-        let Self { origin, path, file, size, compressed, modified, lines_end, read, .. } = self;
+        let Self { origin, path, file, size, compressed, is_table, modified, lines_end, read, .. } = self;
         let (origin, path, file) = (origin.clone(), path.clone(), file.as_ref().map(again).transpose()?);
-        let (size, compressed, modified, lines_end) = (*size, *compressed, *modified, *lines_end);
-        Ok(Self { origin, path, file, size, compressed, modified, lines_end, read: read.clone(), copy: None })
+        let (size, compressed, is_table, modified, lines_end) = (*size, *compressed, *is_table, *modified, *lines_end);
+        Ok(Self { origin, path, file, size, compressed, is_table, modified, lines_end, read: read.clone(), copy: None })
     }
 
     /// A temporary file that gets what is read of this input, as the same input once more. Its size is that of what came by then.
@@ -154,7 +186,8 @@ impl Input {
         let (file, origin, path) = (Some((copy.try_clone()?, Some(0))), self.origin.clone(), self.path.clone());
         self.copy = Some(copy);
         let (lines_end, read) = (self.lines_end, self.read.clone());
-        Ok(Self { origin, path, file, size: None, compressed: false, modified: None, lines_end, read, copy: None })
+        let (compressed, is_table) = (false, false);
+        Ok(Self { origin, path, file, size: None, compressed, is_table, modified: None, lines_end, read, copy: None })
     }
 
     /// Looks into the file.
@@ -168,6 +201,12 @@ impl Input {
     /// Whether it is a compressed file, whose reading takes a core. Standard input is none.
     pub fn is_compressed(&self) -> bool {
         self.compressed && self.file.is_none()
+    }
+
+    /// The file, to be read by positions, and what counts the bytes that are read.
+    pub fn into_file(self) -> io::Result<(File, Arc<AtomicU64>)> {
+        let file = self.file.map_or_else(|| File::open(&self.path), |(file, _)| Ok(file))?;
+        Ok((file, self.read))
     }
 
     /// Opens it at the byte `start` of its contents.

@@ -5,7 +5,8 @@ use crate::documents::{DocumentRule, Documents, UnitCounts};
 use crate::error::Error;
 use crate::input::chunks::{BYTE_ORDER_MARK, Chunk, Chunks};
 use crate::input::split::LineFormat;
-use crate::key::{Fault, KeyRule, Scratch};
+use crate::key::{Fault, KeyRule, Part, Scratch};
+use crate::table::{Added, Rows, Selected, Wanted, Wish};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use bloomline_text::Set;
@@ -17,6 +18,10 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Lines {
     chunk: Chunk,
+    /// The rows of a table, in the place of lines.
+    rows: Option<Arc<Rows>>,
+    /// How many there are.
+    count: usize,
     /// What the key of a line is, where the header of the input has a part in that.
     rule: Option<Arc<KeyRule>>,
     /// Where each line ends, past its end.
@@ -47,6 +52,8 @@ enum Aside {
     /// It is left out.
     Blank,
     Fault(Fault),
+    /// A null, and what becomes of its row.
+    Null(OnError),
 }
 
 impl Aside {
@@ -54,9 +61,22 @@ impl Aside {
         match self {
             Self::Blank => None,
             Self::Fault(fault) => Some(fault),
+            Self::Null(_) => Some(&Fault::Null),
+        }
+    }
+
+    /// What becomes of the line, if it is not left out, where bad input is treated so.
+    fn treated(&self, on_error: OnError) -> Option<OnError> {
+        match self {
+            Self::Blank => None,
+            Self::Fault(_) => Some(on_error),
+            Self::Null(nulls) => Some(*nulls),
         }
     }
 }
+
+/// The column of what is told of each row.
+const NOTE: &str = "bloomline";
 
 /// What stands before a line that is printed.
 #[derive(Clone, Copy, PartialEq)]
@@ -77,6 +97,8 @@ pub struct Hashing {
     pub hasher: KeyHasher,
     /// What of a line is hashed.
     pub what: What,
+    /// What becomes of a line whose key has a null, if nulls are no keys.
+    pub nulls: OnError,
 }
 
 /// What of a line is hashed.
@@ -88,10 +110,31 @@ pub enum What {
     Document(DocumentRule, OnError),
 }
 
+impl What {
+    /// What is read of the rows of a table for it.
+    pub fn of_rows(&self) -> Wanted<'_> {
+        match self {
+            Self::Document(rule, _) => Wanted::Text(&rule.pointer),
+            Self::Key(rule, _) => match &rule.part {
+                Part::Line | Part::Row => Wanted::Row,
+                Part::Json(pointers) => Wanted::Values(pointers),
+                Part::Record | Part::Fields { .. } => Wanted::Field,
+            },
+        }
+    }
+}
+
 impl Lines {
     /// Takes the next lines; `false` if there are none.
     pub fn fill(&mut self, chunks: &mut Chunks) -> io::Result<bool> {
+        self.rows = None;
         chunks.fill(&mut self.chunk)
+    }
+
+    /// Takes rows in the place of lines; `false` if there are none.
+    pub fn take_rows(&mut self, rows: Option<Rows>) -> bool {
+        self.rows = rows.map(Arc::new);
+        self.rows.is_some()
     }
 
     /// Takes what their keys are, where that depends on their input.
@@ -101,18 +144,22 @@ impl Lines {
 
     /// Splits the lines and hashes each. A byte order mark at the start of an input is no part of a line.
     pub fn hash(&mut self, hashing: &Hashing) {
+        self.ends.clear();
+        self.hashes.clear();
+        self.fingerprints.clear();
+        self.documents.clear();
+        self.asides.clear();
+        if let Some(rows) = self.rows.clone() {
+            return self.hash_rows(&rows, hashing);
+        }
         let Self { chunk, rule: own_rule, ends, end, hashes, fingerprints, documents, asides, scratch, .. } = self;
-        ends.clear();
-        hashes.clear();
-        fingerprints.clear();
-        documents.clear();
-        asides.clear();
         let LineFormat { skip_blank, .. } = hashing.format;
         *end = hashing.format.end;
         scratch.set_plain(!chunk.quoted);
         chunk.each_end(*end, |end| ends.push(end));
         let (bytes, mut start) = (chunk.bytes(), chunk.start());
         let count = ends.len();
+        self.count = count;
         let lines = ends.iter().map(|&end| {
             let line = start..end - 1;
             start = end;
@@ -139,6 +186,7 @@ impl Lines {
                             hashes.push(hash);
                             fingerprints.extend(second.as_ref().map(both));
                         }
+                        Err(Fault::Null) => asides.push((i, Aside::Null(hashing.nulls))),
                         Err(fault) => asides.push((i, Aside::Fault(fault))),
                     }
                 }
@@ -155,6 +203,38 @@ impl Lines {
         }
     }
 
+    /// Hashes each row.
+    fn hash_rows(&mut self, rows: &Rows, hashing: &Hashing) {
+        let Self { hashes, fingerprints, documents, asides, scratch, count, .. } = self;
+        *count = rows.count();
+        let (hasher, mut row) = (&hashing.hasher, 0);
+        match &hashing.what {
+            What::Key(rule, second) => rows.each_row(|values| {
+                match rule.key_of(values, scratch) {
+                    Ok(key) => {
+                        let hash = hasher.bytes(key);
+                        hashes.push(hash);
+                        let both = |second: &KeyHasher| u128::from(hash) << 64 | u128::from(second.bytes(key));
+                        fingerprints.extend(second.as_ref().map(both));
+                    }
+                    Err(Fault::Null) => asides.push((row, Aside::Null(hashing.nulls))),
+                    Err(fault) => asides.push((row, Aside::Fault(fault))),
+                }
+                row += 1;
+            }),
+            What::Document(rule, on_error) => rows.each_text(|text| {
+                match text {
+                    // After a failure nothing is looked at.
+                    Some(text) if asides.is_empty() || *on_error != OnError::Fail => {
+                        documents.push_text(text, rule, hasher)
+                    }
+                    _ => asides.push((row, Aside::Fault(Fault::NoText { pointer: rule.pointer.to_string() }))),
+                }
+                row += 1;
+            }),
+        }
+    }
+
     /// Marks the lines with what `find` finds out about their keys, in order, from the hashes and fingerprints. `find` returns
     /// the number of keys that it has done. The lines from the next key on get no mark.
     ///
@@ -166,8 +246,8 @@ impl Lines {
         kept: bool,
         find: impl FnOnce(&[u64], &[u128], &mut [bool]) -> Result<usize, Error>,
     ) -> Result<(), Error> {
-        let failed = if on_error == OnError::Fail { self.faults().next() } else { None };
-        let end = failed.map_or(self.ends.len(), |(line, _)| line);
+        let failed = self.asides.iter().find(|(_, aside)| aside.treated(on_error) == Some(OnError::Fail));
+        let end = failed.map_or(self.count, |(line, _)| *line);
         let asides = &self.asides[..self.asides.partition_point(|(line, _)| *line < end)];
         let keys = end - asides.len();
         self.found.resize(keys, false);
@@ -181,12 +261,12 @@ impl Lines {
             if self.marks.len() < *line {
                 break;
             }
-            let is_kept = on_error == OnError::Keep && why.fault().is_some();
+            let is_kept = why.treated(on_error) == Some(OnError::Keep);
             self.marks.push(is_kept.then_some(kept));
         }
         self.marks.extend(found);
         self.passed = self.marks.len();
-        self.marks.resize(self.ends.len(), None);
+        self.marks.resize(self.count, None);
         Ok(())
     }
 
@@ -212,12 +292,12 @@ impl Lines {
 
     /// Bytes of memory for the lines, with those that are free.
     pub fn memory(&self) -> usize {
-        self.chunk.memory()
+        self.rows.as_ref().map_or_else(|| self.chunk.memory(), |rows| rows.memory())
     }
 
     /// The number of lines.
     pub fn count(&self) -> usize {
-        self.ends.len()
+        self.count
     }
 
     /// Lines that should have a key or a document and have none, in order, and why.
@@ -243,6 +323,7 @@ impl Lines {
         match self.asides.remove(i).1 {
             Aside::Blank => None,
             Aside::Fault(fault) => Some(fault),
+            Aside::Null(_) => Some(Fault::Null),
         }
     }
 
@@ -253,18 +334,26 @@ impl Lines {
 
     /// The length of the first lines with their ends.
     pub fn bytes(&self, lines: usize) -> usize {
+        if let Some(rows) = &self.rows {
+            return rows.bytes(lines);
+        }
         lines.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
     /// The header of the input with its end, if these are its first lines.
     pub fn header(&self) -> &[u8] {
-        self.chunk.header()
+        if self.is_rows() { &[] } else { self.chunk.header() }
+    }
+
+    /// Whether they are rows of a table.
+    pub fn is_rows(&self) -> bool {
+        self.rows.is_some()
     }
 
     /// How many lines the header and the first `lines` lines are in an editor: a record of CSV may have several.
     pub fn rows(&self, lines: usize) -> usize {
         let header = self.header();
-        if !self.chunk.quoted {
+        if self.is_rows() || !self.chunk.quoted {
             return lines + usize::from(!header.is_empty());
         }
         let rows = |bytes| memchr::memchr_iter(self.end, bytes).count();
@@ -286,6 +375,32 @@ impl Lines {
     /// The lines that have the mark, each with its end; neighbours are one piece.
     fn pieces(&self, mark: bool) -> impl Iterator<Item = &[u8]> {
         self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
+    }
+
+    /// The rows that have the mark, with what stands before them in a column of its own.
+    pub fn select(&self, before: Before, mark: bool, wish: Wish) -> Option<Selected> {
+        let rows = self.rows.as_ref()?;
+        let marked = |own: &Option<bool>| own.is_some_and(|own| before == Before::Mark || own == mark);
+        let mut wanted: Vec<bool> = self.marks.iter().map(marked).collect();
+        wanted.resize(self.count, false);
+        let added = match before {
+            Before::Nothing => None,
+            Before::Mark => {
+                let text = |mark: &Option<bool>| if *mark == Some(true) { "new" } else { "dup" }.to_owned();
+                Some(Added::Texts(NOTE, self.marks.iter().map(text).collect()))
+            }
+            Before::Count => {
+                let (mut times, mut asides) = (self.times.iter(), self.asides.iter().peekable());
+                let count = |row: usize| {
+                    let aside = asides.next_if(|(other, _)| *other == row).is_some();
+                    if aside { 1 } else { times.next().copied().unwrap_or(1) }
+                };
+                Some(Added::Numbers("count", (0..self.count).map(count).collect()))
+            }
+        };
+        let (texts, notes) = self.documents.rewritten(self.asides.iter().map(|(row, _)| *row), self.count);
+        let notes = notes.map(|notes| Added::Texts(NOTE, notes));
+        Some(rows.select(wanted, texts, added.or(notes), wish))
     }
 
     /// Writes the header of the input, and a name for what stands before the lines.

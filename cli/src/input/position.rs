@@ -13,23 +13,30 @@ pub struct Position {
     pub offset: u64,
     /// Lines of the input that come before, as an editor counts them.
     pub lines: u64,
+    /// What a line is called.
+    unit: &'static str,
 }
 
 impl Position {
     /// In the input of this name.
     pub fn new(name: Arc<str>, offset: u64, lines: u64) -> Self {
-        Self { name, offset, lines }
+        Self { name, offset, lines, unit: "line" }
+    }
+
+    /// In the table of this name, where rows are counted in the place of bytes too.
+    pub fn of_table(name: Arc<str>, rows: u64) -> Self {
+        Self { name, offset: rows, lines: rows, unit: "row" }
     }
 
     /// Goes past the first `count` of the lines that start here.
     pub fn advance(&mut self, lines: &Lines, count: usize) {
-        self.offset += (lines.header().len() + lines.bytes(count)) as u64;
+        self.offset += if lines.is_rows() { count } else { lines.header().len() + lines.bytes(count) } as u64;
         self.lines += lines.rows(count) as u64;
     }
 
     /// What the line after the first `count` of those that start here is called: "FILE, line 7".
     pub fn line(&self, lines: &Lines, count: usize) -> String {
-        format!("{}, line {}", self.name, self.lines + lines.rows(count) as u64 + 1)
+        format!("{}, {} {}", self.name, self.unit, self.lines + lines.rows(count) as u64 + 1)
     }
 
     /// What the first without a key is called among the lines that passed and start here, and why it has none.
@@ -41,6 +48,6 @@ impl Position {
 /// As in "cannot read {}".
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} after line {}", self.name, self.lines)
+        write!(f, "{} after {} {}", self.name, self.unit, self.lines)
     }
 }

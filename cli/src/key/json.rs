@@ -103,6 +103,18 @@ impl Unreadable {
 }
 
 impl Pointer {
+    /// To the member of these names.
+    pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let tokens: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let escaped = tokens.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+        Self { text: escaped.collect(), tokens }
+    }
+
+    /// The names on the way, unescaped.
+    pub fn tokens(&self) -> &[String] {
+        &self.tokens
+    }
+
     /// The value at the pointer, if there is one.
     pub fn find<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<Found<'a>>, Unreadable> {
         let Some(part) = self.find_raw(document)? else { return Ok(None) };

@@ -25,6 +25,8 @@ pub struct KeyRule {
     pub url: bool,
     /// In lower case: of Unicode where the key is UTF-8, of ASCII where it is not.
     pub ignore_case: bool,
+    /// Whether a null is a value like others; else a key with one is a fault.
+    pub nulls: bool,
 }
 
 /// The most bytes of a name, which the files of filters have room for.
@@ -44,10 +46,30 @@ pub enum Part {
     Line,
     /// All of a record of CSV, as it stands.
     Record,
+    /// All values of a row.
+    Row,
     /// Fields, in this order.
     Fields { picks: Vec<Pick>, split: Split },
-    /// Values of a JSON document.
+    /// Values of a JSON document, or of a row.
     Json(Vec<Pointer>),
+}
+
+/// A value that stands by itself, in no text.
+pub enum Value<'a> {
+    Null,
+    /// A text or a binary.
+    Text(&'a [u8]),
+    /// Another value, as JSON.
+    Json(&'a str),
+}
+
+/// Values that a key is made of.
+pub trait Values {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// The one with this number. `json` is memory for what has to be made.
+    fn value<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a>;
 }
 
 /// Why a line has no key.
@@ -65,6 +87,8 @@ pub enum Fault {
     Utf8(Utf8Error),
     /// Not JSON, or a value that cannot be a key.
     Json(Unreadable),
+    /// A value is null, and nulls are no keys.
+    Null,
     /// The document has no value there.
     NoValue { pointer: String },
     /// A value that is no text, and so no URL.
@@ -144,6 +168,7 @@ impl KeyRule {
         let mut name = match &self.part {
             Part::Line => "line".to_owned(),
             Part::Record => "record of CSV lines".to_owned(),
+            Part::Row => "row".to_owned(),
             Part::Fields { picks, split } => fields_name(picks, split),
             Part::Json(pointers) => match &pointers[..] {
                 [pointer] if pointer.to_string().is_empty() => "value of JSON lines".to_owned(),
@@ -176,7 +201,7 @@ impl KeyRule {
     fn has_memory(&self, bytes: usize) -> bool {
         let copies = match self.part {
             _ if self.url => 16,
-            Part::Line | Part::Record if !self.ignore_case => 0,
+            Part::Line | Part::Record | Part::Row if !self.ignore_case => 0,
             _ => 8,
         };
         Vec::<u8>::new().try_reserve_exact(bytes.saturating_mul(copies)).is_ok()
@@ -192,7 +217,7 @@ impl KeyRule {
         let line = self.without_cr(line);
         whole.clear();
         match &self.part {
-            Part::Line | Part::Record => return self.form(line, form),
+            Part::Line | Part::Record | Part::Row => return self.form(line, form),
             Part::Fields { picks, split } => {
                 let most = picks.iter().map(Pick::most).max().unwrap_or(0);
                 let fields = split.fields(line, most, fields).ok_or(Fault::Quote)?;
@@ -221,13 +246,43 @@ impl KeyRule {
         Ok(whole)
     }
 
+    /// The key of values: that of a line of JSON that has them.
+    pub fn key_of<'a>(&self, values: &'a impl Values, scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
+        let Scratch { json, form, whole, .. } = scratch;
+        if let (1, Part::Json(_)) = (values.count(), &self.part) {
+            return self.found(values.value(0, json), form, || "".to_owned());
+        }
+        whole.clear();
+        for part in 0..values.count() {
+            push_part(whole, self.found(values.value(part, json), form, || String::new())?);
+        }
+        Ok(whole)
+    }
+
+    /// The key of a value. A string and another value of the same text are two keys.
+    fn found<'a>(&self, value: Value<'a>, form: &'a mut Form, pointer: impl Fn() -> String) -> Result<&'a [u8], Fault> {
+        let text = match value {
+            Value::Text(text) => return self.form(text, form),
+            Value::Null | Value::Json("null") if !self.nulls => return Err(Fault::Null),
+            _ if self.url => return Err(Fault::NoString { pointer: pointer() }),
+            Value::Null => "null",
+            Value::Json(text) => text,
+        };
+        let mut marked = mem::take(&mut form.marked);
+        marked.clear();
+        marked.push(NO_STRING);
+        marked.extend_from_slice(self.form(text.as_bytes(), form)?);
+        form.marked = marked;
+        Ok(&form.marked)
+    }
+
     /// The line without the carriage return at its end, if that is no part of it.
     fn without_cr<'a>(&self, line: &'a [u8]) -> &'a [u8] {
         let has_none = self.crlf || matches!(self.part, Part::Record);
         if has_none { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
     }
 
-    /// The key of a value in a document. A string and another value of the same text are two keys.
+    /// The key of a value in a document.
     fn value<'a>(
         &self,
         document: &'a str,
@@ -238,15 +293,7 @@ impl KeyRule {
         match pointer.find(document, json).map_err(Fault::Json)? {
             None => Err(Fault::NoValue { pointer: pointer.to_string() }),
             Some(Found::Text(text)) => self.form(text.as_bytes(), form),
-            Some(Found::Other(_)) if self.url => Err(Fault::NoString { pointer: pointer.to_string() }),
-            Some(Found::Other(text)) => {
-                let mut marked = mem::take(&mut form.marked);
-                marked.clear();
-                marked.push(NO_STRING);
-                marked.extend_from_slice(self.form(text.as_bytes(), form)?);
-                form.marked = marked;
-                Ok(&form.marked)
-            }
+            Some(Found::Other(text)) => self.found(Value::Json(text), form, || pointer.to_string()),
         }
     }
 
@@ -367,7 +414,9 @@ impl fmt::Display for Fault {
             Self::Quote => f.write_str("a quoted field does not end; if quotes are text here, leave out --csv"),
             Self::Utf8(error) => write!(f, "not UTF-8: {error}"),
             Self::Json(unreadable) => unreadable.fmt(f),
+            Self::Null => f.write_str("the key has a null; --nulls says what becomes of that"),
             Self::NoValue { pointer } => write!(f, "there is no value at {pointer:?}"),
+            Self::NoString { pointer } if pointer.is_empty() => f.write_str("the value is no string, and so no URL"),
             Self::NoString { pointer } => write!(f, "the value at {pointer:?} is no string, and so no URL"),
             Self::NoText { pointer } => write!(f, "the value at {pointer:?} is no string, and so no text"),
             Self::NoObject => f.write_str("the line is no JSON object, and has no place for what --annotate tells"),
@@ -384,7 +433,8 @@ mod tests {
     use std::collections::HashSet;
     use std::ops::RangeInclusive;
 
-    const LINE: KeyRule = KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false };
+    const LINE: KeyRule =
+        KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false, nulls: true };
 
     fn numbered(numbers: &[RangeInclusive<usize>]) -> Vec<Pick> {
         numbers.iter().map(|numbers| Pick::Numbers(*numbers.start(), Some(*numbers.end()))).collect()
@@ -643,7 +693,8 @@ mod tests {
 
     #[test]
     fn all_steps_go_in_order() {
-        let rule = KeyRule { part: part_field(2, b"\t"), crlf: false, trim: true, url: true, ignore_case: true };
+        let rule =
+            KeyRule { part: part_field(2, b"\t"), crlf: false, trim: true, url: true, ignore_case: true, nulls: true };
         assert_eq!(key(&rule, "1\t http://Example.org/\u{c4}/A#B \t2"), bytes("http://example.org/%c3%84/a"));
         let rule = KeyRule { part: part_json("/u"), ..rule };
         assert_eq!(key(&rule, r#"{"u":"\thttp:\/\/Example.org\/A"}"#), bytes("http://example.org/a"));
@@ -827,7 +878,7 @@ mod tests {
     /// The key of each part alone, or the fault of the first part that has one.
     fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
         let parts: Vec<Part> = match &rule.part {
-            Part::Line | Part::Record => vec![rule.part.clone()],
+            Part::Line | Part::Record | Part::Row => vec![rule.part.clone()],
             Part::Fields { picks, split } => {
                 let one = |number| Part::Fields { picks: numbered(&[number..=number]), split: split.clone() };
                 let fields = match split {

@@ -36,6 +36,12 @@ pub struct CorpusOptions {
     #[arg(long, value_name = "POINTER", default_value = "/text", help_heading = "Duplicates")]
     json_pointer: Pointer,
 
+    /// Column of Parquet files that has the text, such as text.
+    ///
+    /// In lines of JSON it is the member of this name.
+    #[arg(long, value_name = "NAME", conflicts_with = "json_pointer", help_heading = "Duplicates")]
+    column: Option<String>,
+
     /// Unit that stays or goes.
     ///
     /// A paragraph ends before the next newline, and is the default.
@@ -232,7 +238,8 @@ impl CorpusOptions {
         let near = self.near.map(|similarity| Near::new(similarity).expect("it is between 0 and 1"));
         let keep_empty = self.keep_empty || is(Like::Bff) || is(Like::Dolma);
         let newline_stays = like.is_some();
-        let pointer = self.json_pointer.clone();
+        let column = self.column.as_ref().map(|column| Pointer::of_names(column.split('.')));
+        let pointer = column.unwrap_or_else(|| self.json_pointer.clone());
         DocumentRule { pointer, text, near, keep_empty, newline_stays, annotate: self.annotate }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::encode::Compression;
 use crate::files::is_standard;
+use crate::input::inputs::Inputs;
+use crate::table::Wish;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -26,9 +28,25 @@ pub struct OutputOptions {
     /// window, of zstd:20 to 22 or of xz:7 to 9 is compressed by one thread.
     #[arg(long, value_name = "KIND[:LEVEL]")]
     pub compress: Option<Compression>,
+
+    /// In Parquet outputs, write a Bloom filter of each column of the key.
+    ///
+    /// Engines read it to pass over row groups. A row group without one is written anew.
+    #[arg(long)]
+    pub column_filter: bool,
 }
 
 impl OutputOptions {
+    /// How the rows of tables are written.
+    pub fn of_rows(&self) -> Wish {
+        Wish { compression: self.compress, filter: self.column_filter }
+    }
+
+    /// How files of lines are compressed, if that is asked for. Tables are compressed column by column.
+    pub fn of_lines(&self, inputs: &Inputs) -> Option<Compression> {
+        self.compress.filter(|_| inputs.kinds().1.is_none())
+    }
+
     /// The file that lines go to; `None` is standard output.
     pub fn file(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_standard(path))

@@ -7,7 +7,7 @@ use crate::input::split::LineFormat;
 use crate::key::fields::{Pick, Split};
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
-use crate::values::{Delimiter, OnError, delimiter, memory};
+use crate::values::{Delimiter, Nulls, OnError, delimiter, memory};
 use clap::{ArgGroup, Args, ValueEnum, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -185,6 +185,18 @@ pub struct KeyOptions {
     #[arg(long, value_name = "POINTER")]
     pub json_pointer: Vec<Pointer>,
 
+    /// Use these columns of Parquet files as the key: url or url,day or page.url.
+    ///
+    /// Several columns make one key in this order. A dot leads into a struct. A folder such as day=2026-11-01 gives a column, too. In
+    /// lines of JSON, the same values are the key: --column page.url is --json-pointer /page/url, and reads the same states. Without
+    /// this option the key of a row is all of it.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["json_pointer", "field", "csv", "delimiter"])]
+    pub column: Vec<String>,
+
+    /// What becomes of rows whose key has a null
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal)]
+    pub nulls: Nulls,
+
     /// Use the normal form of a URL.
     ///
     /// It has the host in lower case without a dot at its end, no default port, no fragment, and %xx in upper case.
@@ -214,16 +226,19 @@ impl KeyOptions {
 
     /// What the key of a line is.
     pub fn rule(&self) -> KeyRule {
-        let Self { field, json_pointer, normalize, trim, ignore_case, .. } = self;
-        let part = match (&field[..], &json_pointer[..]) {
+        let Self { field, column, normalize, trim, ignore_case, .. } = self;
+        let columns = column.iter().map(|column| Pointer::of_names(column.split('.')));
+        let pointers: Vec<Pointer> = self.json_pointer.iter().cloned().chain(columns).collect();
+        let part = match (&field[..], &pointers[..]) {
             ([], []) if self.csv => Part::Record,
             ([], []) => Part::Line,
-            ([], pointers) => Part::Json(pointers.to_vec()),
+            ([], _) => Part::Json(pointers),
             (picks, _) => Part::Fields { picks: picks.to_vec(), split: self.split() },
         };
         // It is no part of the key of a record of CSV, nor of a value of JSON.
-        let crlf = self.crlf && !self.csv && json_pointer.is_empty();
-        KeyRule { part, crlf, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case }
+        let crlf = self.crlf && !self.csv && !matches!(part, Part::Json(_));
+        let nulls = self.nulls == Nulls::Equal;
+        KeyRule { part, crlf, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case, nulls }
     }
 
     /// What a line is that ends so.
@@ -241,11 +256,6 @@ impl KeyOptions {
             Pick::Name(name) => Some(&**name),
             Pick::Numbers(..) => None,
         })
-    }
-
-    /// A name for the keys. The byte that ends a line is no part of them.
-    pub fn name(&self) -> String {
-        self.rule().name()
     }
 }
 

@@ -32,10 +32,14 @@ pub enum Choice {
 /// The set of `build`: the one that is there, or a new one for the keys that the user or the inputs tell; and whether nothing tells how
 /// many there are. One that may grow is to be built once more, of the right size. Where the inputs cannot be read again, it keeps the
 /// hashes.
-pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<(KeySet, Option<Limit>, bool), Error> {
+pub fn of_build(
+    options: &BuildOptions,
+    key_name: &str,
+    inputs: &[Input],
+) -> Result<(KeySet, Option<Limit>, bool), Error> {
     let BuildOptions { size, reading, .. } = options;
     if options.append {
-        let set = KeySet::load_for(&options.output, &options.key.name())?;
+        let set = KeySet::load_for(&options.output, key_name)?;
         let limit = set.made_for().map(|(keys, fpr)| Limit::of_loaded(&set, keys, fpr, false));
         return Ok((set, limit, false));
     }
@@ -44,13 +48,12 @@ pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<(KeySet, Opt
         None => estimate::of_inputs(inputs, reading.end(), &Sampled::Lines, reading.on_error != OnError::Fail)?,
     };
     if let Some(when) = options.when_full.filter(|when| *when != WhenFull::Grow) {
-        let (set, limit) =
-            for_keys(size, keys, None, when == WhenFull::Stop)?.build(size.seed(), &options.key.name())?;
+        let (set, limit) = for_keys(size, keys, None, when == WhenFull::Stop)?.build(size.seed(), key_name)?;
         return Ok((set, limit, false));
     }
     let unknown = keys.is_err();
     let choice = for_estimate(size, keys.unwrap_or(FIRST), size.expected_keys.is_some())?;
-    let (mut set, limit) = choice.build(size.seed(), &options.key.name())?;
+    let (mut set, limit) = choice.build(size.seed(), key_name)?;
     if unknown || inputs.iter().any(|input| input.size.is_none()) {
         set.spool()?;
     }
@@ -58,9 +61,9 @@ pub fn of_build(options: &BuildOptions, inputs: &[Input]) -> Result<(KeySet, Opt
 }
 
 /// The set of `build` for keys that were counted: it has room for them, and nothing is left to warn of.
-pub fn of_counted(options: &BuildOptions, keys: u64) -> Result<KeySet, Error> {
+pub fn of_counted(options: &BuildOptions, key_name: &str, keys: u64) -> Result<KeySet, Error> {
     let counted = for_keys(&options.size, Ok(keys), None, false)?;
-    counted.build(options.size.seed(), &options.key.name()).map(|(set, _)| set)
+    counted.build(options.size.seed(), key_name).map(|(set, _)| set)
 }
 
 /// A set that is to be made as the options ask for it.

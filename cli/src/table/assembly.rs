@@ -1,0 +1,302 @@
+//! The assembly of an output: row groups one after another, and the footer that tells where they are.
+//!
+//! What a row group is made of was encoded before, or is copied from an input. So only places change here.
+
+use crate::table::file::{Table, failure, start};
+use crate::table::selected::Added;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::Bytes;
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::bloom_filter::Sbbf;
+use parquet::file::metadata::page_index::PageIndexProvider;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, FileMetaData, KeyValue, PageIndexPolicy, ParquetMetaData, ParquetMetaDataBuilder,
+    ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
+};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::file::page_index::offset_index::OffsetIndexMetaData;
+use parquet::file::reader::ChunkReader;
+use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
+use std::any::Any;
+use std::io::{self, Result, Write};
+use std::sync::Arc;
+
+const MAGIC: &[u8] = b"PAR1";
+
+/// Where Arrow keeps the types that it had.
+const ARROW_SCHEMA: &str = "ARROW:schema";
+
+/// What all row groups of a file have in common.
+#[derive(Clone)]
+pub struct Form {
+    pub schema: SchemaDescPtr,
+    key_values: Option<Vec<KeyValue>>,
+    version: i32,
+}
+
+/// A row group for an output.
+pub struct Group {
+    pub table: Arc<Table>,
+    pub form: Form,
+    pub contents: Contents,
+}
+
+pub enum Contents {
+    Nothing,
+    /// The one of the table with this number.
+    Copied(usize),
+    /// The only one of a file in memory.
+    Encoded(Bytes, ParquetMetaData),
+}
+
+/// An output so far.
+#[derive(Default)]
+pub struct Assembly {
+    form: Option<Form>,
+    groups: Vec<RowGroupMetaData>,
+    index: Index,
+    length: u64,
+}
+
+/// The page indexes of an output.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    columns: Vec<Vec<Option<ColumnIndexMetaData>>>,
+    offsets: Vec<Vec<Option<OffsetIndexMetaData>>>,
+}
+
+impl PageIndexProvider for Index {
+    fn has_offset_indexes(&self) -> bool {
+        self.offsets.iter().flatten().any(Option::is_some)
+    }
+
+    fn has_column_indexes(&self) -> bool {
+        self.columns.iter().flatten().any(Option::is_some)
+    }
+
+    fn column_index(&self, group: usize, column: usize) -> Option<&ColumnIndexMetaData> {
+        self.columns.get(group)?.get(column)?.as_ref()
+    }
+
+    fn offset_index(&self, group: usize, column: usize) -> Option<&OffsetIndexMetaData> {
+        self.offsets.get(group)?.get(column)?.as_ref()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Form {
+    /// That of a table, with a column more if one is added.
+    pub fn of(table: &Table, added: Option<&Added>) -> Result<Self> {
+        let file = table.metadata().file_metadata();
+        let key_values = table.key_values().cloned();
+        let Some(added) = added else {
+            return Ok(Self { schema: file.schema_descr_ptr(), key_values, version: file.version() });
+        };
+        let field = added.field();
+        let column = match added {
+            Added::Texts(..) => Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY)
+                .with_logical_type(Some(LogicalType::String)),
+            Added::Numbers(..) => Type::primitive_type_builder(field.name(), Physical::INT64),
+        };
+        let column: TypePtr = column.with_repetition(Repetition::REQUIRED).build()?.into();
+        let root = file.schema();
+        if root.get_fields().iter().any(|field| field.name() == column.name()) {
+            let name = column.name();
+            return Err(io::Error::other(format!("it has a column {name:?} already; rename or remove that")));
+        }
+        let fields = root.get_fields().iter().cloned().chain([column]).collect();
+        let root = Type::group_type_builder(root.name()).with_fields(fields).build()?;
+        // Arrow's own types are those of fewer columns.
+        let key_values = key_values.map(|pairs| pairs.into_iter().filter(|pair| pair.key != ARROW_SCHEMA).collect());
+        Ok(Self { schema: Arc::new(SchemaDescriptor::new(root.into())), key_values, version: file.version() })
+    }
+
+    /// The first column that another table has not, or has otherwise.
+    fn difference(&self, other: &Self) -> Option<String> {
+        let [ours, theirs] = [self, other].map(|form| form.schema.root_schema().get_fields());
+        let pairs = (0..ours.len().max(theirs.len())).map(|i| (ours.get(i), theirs.get(i)));
+        let mut other = pairs.filter(|(ours, theirs)| ours != theirs);
+        other.next().map(|(ours, theirs)| ours.or(theirs).expect("one of them is there").name().to_owned())
+    }
+
+    fn footer(&self, groups: Vec<RowGroupMetaData>, index: Option<Arc<dyn PageIndexProvider>>) -> ParquetMetaData {
+        let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
+        let created_by = Some(concat!("bloomline version ", env!("CARGO_PKG_VERSION")).to_owned());
+        let file =
+            FileMetaData::new(self.version, rows, created_by, self.key_values.clone(), self.schema.clone(), None);
+        ParquetMetaDataBuilder::new(file).set_row_groups(groups).set_page_index(index).build()
+    }
+}
+
+impl Assembly {
+    /// Adds a row group, whose bytes go to `out`. All must have the columns of the first one.
+    pub fn append(&mut self, group: &Group, out: &mut impl Write) -> Result<()> {
+        let form = self.form.get_or_insert_with(|| group.form.clone());
+        if let Some(column) = form.difference(&group.form) {
+            return Err(io::Error::other(format!(
+                "the column {column:?} is another one than in the inputs before it; give --output-dir, or inputs of one schema"
+            )));
+        }
+        if self.length == 0 {
+            out.write_all(MAGIC)?;
+            self.length = MAGIC.len() as u64;
+        }
+        match &group.contents {
+            Contents::Nothing => Ok(()),
+            Contents::Copied(number) => {
+                let bytes = &group.table.bytes;
+                let copy = |start, length, out: &mut _| bytes.copy(start, length, out);
+                self.add(group.table.metadata(), *number, bytes, copy, out)
+            }
+            Contents::Encoded(bytes, metadata) => {
+                let copy =
+                    |start, length, out: &mut _| Write::write_all(out, &bytes[start as usize..][..length as usize]);
+                self.add(metadata, 0, bytes, copy, out)
+            }
+        }
+    }
+
+    fn add<W: Write, R: ChunkReader>(
+        &mut self,
+        metadata: &ParquetMetaData,
+        number: usize,
+        bytes: &R,
+        copy: impl Fn(u64, u64, &mut W) -> Result<()>,
+        out: &mut W,
+    ) -> Result<()> {
+        let (group, begin) = (metadata.row_group(number), self.length);
+        let index = metadata.page_index_for_row_group(number);
+        let mut columns = Vec::new();
+        let (mut column_indexes, mut offset_indexes) = (Vec::new(), Vec::new());
+        for (i, column) in group.columns().iter().enumerate() {
+            let (start, length) = (start(column), column.compressed_size());
+            copy(start as u64, length as u64, out)?;
+            let moved = |place: i64| place - start + self.length as i64;
+            columns.push(
+                column
+                    .clone()
+                    .into_builder()
+                    .set_data_page_offset(moved(column.data_page_offset()))
+                    .set_dictionary_page_offset(column.dictionary_page_offset().filter(|&at| at >= start).map(moved))
+                    .set_index_page_offset(None)
+                    .set_bloom_filter_offset(None)
+                    .set_bloom_filter_length(None)
+                    .set_column_index_offset(None)
+                    .set_column_index_length(None)
+                    .set_offset_index_offset(None)
+                    .set_offset_index_length(None)
+                    .build()?,
+            );
+            column_indexes.push(index.column_index(i).cloned());
+            offset_indexes.push(index.offset_index(i).map(|index| shifted(index, moved)));
+            self.length += length as u64;
+        }
+        for (column, old) in columns.iter_mut().zip(group.columns()) {
+            let Some(filter) = Sbbf::read_from_column_chunk(old, bytes)? else { continue };
+            let mut written = Vec::new();
+            filter.write(&mut written)?;
+            out.write_all(&written)?;
+            *column = column
+                .clone()
+                .into_builder()
+                .set_bloom_filter_offset(Some(self.length as i64))
+                .set_bloom_filter_length(Some(written.len() as i32))
+                .build()?;
+            self.length += written.len() as u64;
+        }
+        let group = group.clone().into_builder().set_column_metadata(columns).set_file_offset(begin as i64);
+        let ordinal = i32::try_from(self.groups.len()).unwrap_or(i32::MAX);
+        self.groups.push(group.set_ordinal(ordinal).build()?);
+        self.index.columns.push(column_indexes);
+        self.index.offsets.push(offset_indexes);
+        Ok(())
+    }
+
+    /// Whether anything was added.
+    pub fn is_begun(&self) -> bool {
+        self.form.is_some()
+    }
+
+    /// The end of the file. Nothing is added after it.
+    pub fn finish(&mut self, out: &mut impl Write) -> Result<()> {
+        let Some(form) = self.form.take() else { return Ok(()) };
+        let sealed = self.sealed(&form)?;
+        // There, indexes have the places that they would have at the start of a file. They come after the groups.
+        let index = |place: i64| place + self.length as i64;
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&sealed)?;
+        let mut end = 0;
+        let mut groups = Vec::new();
+        for group in metadata.row_groups() {
+            let mut columns = Vec::new();
+            for column in group.columns() {
+                let ranges = [column.column_index_range(), column.offset_index_range()];
+                end = ranges.iter().flatten().map(|range| range.end as usize).fold(end, usize::max);
+                let builder = column.clone().into_builder();
+                let builder = builder.set_column_index_offset(column.column_index_offset().map(index));
+                columns.push(builder.set_offset_index_offset(column.offset_index_offset().map(index)).build()?);
+            }
+            groups.push(group.clone().into_builder().set_column_metadata(columns).build()?);
+        }
+        out.write_all(&sealed[..end])?;
+        ParquetMetaDataWriter::new(out, &form.footer(groups, None)).finish().map_err(failure)
+    }
+
+    /// Its row groups and their indexes, as a file without any bytes of them.
+    fn sealed(&self, form: &Form) -> Result<Bytes> {
+        let mut sealed = Vec::new();
+        let metadata = form.footer(self.groups.clone(), Some(Arc::new(self.index.clone())));
+        ParquetMetaDataWriter::new(&mut sealed, &metadata).finish()?;
+        Ok(sealed.into())
+    }
+
+    /// What a later run needs to go on with it.
+    pub fn save(&self) -> Result<Option<String>> {
+        let sealed = self.form.as_ref().map(|form| self.sealed(form)).transpose()?;
+        Ok(sealed.map(|sealed| STANDARD_NO_PAD.encode(sealed)))
+    }
+
+    /// Goes on with an output that has so many bytes.
+    pub fn resumed(saved: &str, length: u64) -> Result<Self> {
+        let sealed: Bytes = STANDARD_NO_PAD.decode(saved).map_err(io::Error::other)?.into();
+        let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+        let metadata = reader.parse_and_finish(&sealed)?;
+        let file = metadata.file_metadata();
+        let (schema, key_values) = (file.schema_descr_ptr(), file.key_value_metadata().cloned());
+        let form = Form { schema, key_values, version: file.version() };
+        let numbers = 0..metadata.num_row_groups();
+        let indexes: Vec<_> = numbers.map(|group| metadata.page_index_for_row_group(group)).collect();
+        let leaves = || 0..file.schema_descr().num_columns();
+        let index = Index {
+            columns: indexes
+                .iter()
+                .map(|index| leaves().map(|leaf| index.column_index(leaf).cloned()).collect())
+                .collect(),
+            offsets: indexes
+                .iter()
+                .map(|index| leaves().map(|leaf| index.offset_index(leaf).cloned()).collect())
+                .collect(),
+        };
+        // Their places are told anew by whoever ends the file.
+        let unplaced = |column: &ColumnChunkMetaData| {
+            let column = column.clone().into_builder().set_column_index_offset(None).set_column_index_length(None);
+            Ok(column.set_offset_index_offset(None).set_offset_index_length(None).build()?)
+        };
+        let group = |group: &RowGroupMetaData| {
+            let columns = group.columns().iter().map(unplaced).collect::<Result<_>>()?;
+            Ok(group.clone().into_builder().set_column_metadata(columns).build()?)
+        };
+        let groups = metadata.row_groups().iter().map(group).collect::<Result<_>>()?;
+        Ok(Self { form: Some(form), groups, index, length })
+    }
+}
+
+/// The pages of a column at other places.
+fn shifted(index: &OffsetIndexMetaData, moved: impl Fn(i64) -> i64) -> OffsetIndexMetaData {
+    let mut shifted = index.clone();
+    shifted.page_locations.iter_mut().for_each(|page| page.offset = moved(page.offset));
+    shifted
+}

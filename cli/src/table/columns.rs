@@ -1,0 +1,164 @@
+//! The columns of a table that keys are made of.
+
+use crate::key::json::Pointer;
+use crate::table::file::Table;
+use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray, StructArray};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use parquet::arrow::ProjectionMask;
+use std::io;
+use std::sync::Arc;
+
+/// The most names of columns that a message has.
+const NAMES: usize = 30;
+
+/// Which columns of a table are read, and what of them is a part of a key.
+pub struct Columns {
+    pub mask: ProjectionMask,
+    /// The leaves that are read.
+    pub leaves: Vec<usize>,
+    parts: Vec<Part>,
+    /// For each column of the table, which one of those that are read it is, if all of it is read.
+    pub whole: Vec<Option<usize>>,
+}
+
+enum Part {
+    /// A column of those that are read, and the members of structs on the way.
+    Column(usize, Vec<String>),
+    /// What the path of the file tells.
+    Constant(Option<String>),
+}
+
+impl Columns {
+    /// Those that pointers name, or all.
+    pub fn find(table: &Table, pointers: Option<&[Pointer]>) -> io::Result<Self> {
+        let schema = table.schema();
+        let roots = schema.root_schema().get_fields().len();
+        let Some(pointers) = pointers else {
+            let parts = (0..roots).map(|root| Part::Column(root, Vec::new())).collect();
+            let leaves = (0..schema.num_columns()).collect();
+            return Ok(Self { mask: ProjectionMask::all(), leaves, parts, whole: (0..roots).map(Some).collect() });
+        };
+        // The leaves of each part, its column, and the members on the way.
+        let mut found: Vec<Result<(Vec<usize>, usize, Vec<String>), Option<String>>> = Vec::new();
+        for pointer in pointers {
+            let literal = [pointer.tokens().join(".")];
+            let leaves = |path: &[String]| -> Vec<usize> {
+                let columns = schema.columns().iter().enumerate();
+                columns.filter(|(_, column)| column.path().parts().starts_with(path)).map(|(leaf, _)| leaf).collect()
+            };
+            let by_name = leaves(&literal);
+            let (path, leaves) =
+                if by_name.is_empty() { (pointer.tokens(), leaves(pointer.tokens())) } else { (&literal[..], by_name) };
+            let Some(&first) = leaves.first() else {
+                let partition = match pointer.tokens() {
+                    [name] => table.partitions.iter().rfind(|(partition, _)| partition == name),
+                    _ => None,
+                };
+                let (_, value) = partition.ok_or_else(|| unknown(table, pointer))?;
+                found.push(Err(value.clone()));
+                continue;
+            };
+            let root = schema.get_column_root_idx(first);
+            if leaves.iter().any(|&leaf| schema.get_column_root_idx(leaf) != root) {
+                return Err(io::Error::other(format!("it has several columns {:?}; rename them", literal[0])));
+            }
+            through_structs(table.arrow.schema().field(root), &path[1..]).ok_or_else(|| {
+                io::Error::other(format!("the column {:?} is in a list; give the column of the list", literal[0]))
+            })?;
+            found.push(Ok((leaves, root, path[1..].to_vec())));
+        }
+        let mut leaves: Vec<usize> = found.iter().flatten().flat_map(|(leaves, ..)| leaves.iter().copied()).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        let mut read: Vec<usize> = leaves.iter().map(|&leaf| schema.get_column_root_idx(leaf)).collect();
+        read.dedup();
+        let index = |root: usize| read.iter().position(|&other| other == root);
+        let is_whole = |root: usize| {
+            (0..schema.num_columns())
+                .filter(|&leaf| schema.get_column_root_idx(leaf) == root)
+                .all(|leaf| leaves.contains(&leaf))
+        };
+        let whole = (0..roots).map(|root| index(root).filter(|_| is_whole(root))).collect();
+        let parts = found.into_iter().map(|part| match part {
+            Ok((_, root, members)) => Part::Column(index(root).expect("it is read"), members),
+            Err(value) => Part::Constant(value),
+        });
+        let (mask, parts) = (ProjectionMask::leaves(schema, leaves.iter().copied()), parts.collect());
+        Ok(Self { mask, leaves, parts, whole })
+    }
+
+    /// The column of the table that the first part of a key is, if it is no part of one.
+    pub fn root(&self) -> Option<usize> {
+        let Some(Part::Column(column, members)) = self.parts.first() else { return None };
+        self.whole.iter().position(|read| *read == Some(*column)).filter(|_| members.is_empty())
+    }
+
+    /// Whether a column of the file is read for them.
+    pub fn are_read(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Column(..)))
+    }
+
+    /// The parts of the keys of so many rows that were read.
+    pub fn of_batch(&self, batch: Option<&RecordBatch>, rows: usize) -> Vec<ArrayRef> {
+        let part = |part: &Part| match part {
+            Part::Constant(value) => {
+                Arc::new(StringViewArray::from_iter((0..rows).map(|_| value.as_deref()))) as ArrayRef
+            }
+            Part::Column(column, members) => {
+                let batch = batch.expect("columns are read");
+                members.iter().fold(batch.column(*column).clone(), |array, member| inside(&array, member))
+            }
+        };
+        self.parts.iter().map(part).collect()
+    }
+}
+
+/// A member of a struct. Where the struct is null, it is.
+fn inside(array: &ArrayRef, member: &str) -> ArrayRef {
+    let array = array.as_any().downcast_ref::<StructArray>().expect("members are of structs");
+    let inner = array.column_by_name(member).expect("it is read").clone();
+    let nulls = arrow_buffer::NullBuffer::union(array.nulls(), inner.nulls());
+    let data = inner.to_data().into_builder().nulls(nulls).build().expect("the lengths are equal");
+    arrow_array::make_array(data)
+}
+
+/// Whether a way leads from a column through structs alone.
+fn through_structs(field: &Field, path: &[String]) -> Option<()> {
+    let mut at = field;
+    for name in path {
+        let DataType::Struct(fields) = at.data_type() else { return None };
+        at = fields.iter().find(|field| field.name() == name)?;
+    }
+    Some(())
+}
+
+fn unknown(table: &Table, pointer: &Pointer) -> io::Error {
+    let schema = table.arrow.schema();
+    let partitions = table.partitions.iter().map(|(name, _)| name);
+    let names: Vec<&String> = schema.fields().iter().map(|field| field.name()).chain(partitions).collect();
+    let shown = names.iter().take(NAMES).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    let more = if names.len() > NAMES { format!(" and {} more", names.len() - NAMES) } else { String::new() };
+    let shown = if shown.is_empty() { "none".to_owned() } else { shown };
+    io::Error::other(format!(
+        "it has no column {:?}, but {shown}{more}; give one of these with --column",
+        pointer.tokens().join(".")
+    ))
+}
+
+/// The same schema with texts and binaries as views, which are not copied while they are read.
+pub fn views(schema: &SchemaRef) -> SchemaRef {
+    let fields: Fields = schema.fields().iter().map(|field| viewed(field)).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn viewed(field: &Arc<Field>) -> Arc<Field> {
+    let viewed = match field.data_type() {
+        DataType::Utf8 => DataType::Utf8View,
+        DataType::Binary => DataType::BinaryView,
+        DataType::List(inner) => DataType::List(self::viewed(inner)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(self::viewed).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(self::viewed(entries), *sorted),
+        _ => return field.clone(),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(viewed))
+}

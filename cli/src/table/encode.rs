@@ -1,0 +1,291 @@
+//! Row groups that are written again: each column by itself, encoded and compressed as it was.
+
+use crate::encode::Compression as Asked;
+use crate::input::decode::Coding;
+use crate::table::assembly::{Contents, Form, Group};
+use crate::table::file::Place;
+use crate::table::rows::{in_place, reader};
+use crate::table::selected::{Added, Selected};
+use crate::table::value;
+use arrow_array::{Array, ArrayRef, BooleanArray, StringArray, StringViewArray};
+use arrow_schema::{DataType, Field, Schema};
+use arrow_select::filter::filter;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::basic::{BrotliLevel, Compression, CompressionCodec, Encoding, GzipLevel, PageType, Type, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::file::writer::SerializedFileWriter;
+use std::io;
+use std::mem;
+use std::sync::Arc;
+
+/// The level of zstd, which no file tells.
+const ZSTD_LEVEL: i32 = 3;
+
+/// The rate of the Bloom filters in a file.
+const FILTER_FPR: f64 = 0.01;
+
+/// A row group of the rows that are selected, or none. One that stays as it is is copied.
+pub fn group(selected: &Selected) -> io::Result<Group> {
+    let Selected { rows, wanted, texts, added, wish } = selected;
+    let table = &rows.table;
+    let form = Form::of(table, added.as_ref())?;
+    let kept = wanted.iter().filter(|wanted| **wanted).count();
+    let nothing = || Group { table: table.clone(), form: form.clone(), contents: Contents::Nothing };
+    let Some(group) = rows.group.filter(|_| kept > 0) else { return Ok(nothing()) };
+    let metadata = table.metadata().row_group(group);
+    let changes =
+        texts.as_ref().is_some_and(|texts| texts.iter().zip(wanted).any(|(text, wanted)| *wanted && text.is_some()));
+    let is_filtered = || rows.columns.leaves.iter().all(|&leaf| metadata.column(leaf).bloom_filter_offset().is_some());
+    let stays = kept == table.rows(group) && !changes && added.is_none() && wish.compression.is_none();
+    let contents = if stays && (!wish.filter || is_filtered()) {
+        Contents::Copied(group)
+    } else {
+        encode(selected, group, kept, &form)?
+    };
+    Ok(Group { table: table.clone(), form, contents })
+}
+
+fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Result<Contents> {
+    let Selected { rows, wanted, texts, added, wish } = selected;
+    let (table, metadata) = (&*rows.table, rows.table.metadata().row_group(group));
+    let schema = table.schema();
+    let place = |column: &str| format!("{}", Place { group: Some(group), column: Some(column) });
+    for column in metadata.columns() {
+        let refused = match (column.column_type(), column.compression_codec()) {
+            (Type::INT96, _) => "its values are of the old type INT96, which is not written; make timestamps of them",
+            (_, CompressionCodec::LZO) if wish.compression.is_none() => {
+                "it is compressed by LZO, which is not written; give --compress"
+            }
+            _ => continue,
+        };
+        return Err(io::Error::other(format!("{}: {refused}", place(&column.column_path().string()))));
+    }
+    let replaced = texts.as_ref().and_then(|_| rows.columns.root());
+    if texts.is_some() && replaced.is_none() {
+        return Err(io::Error::other(
+            "the texts are in a part of a column, which is not rewritten; choose a column of texts",
+        ));
+    }
+    let properties = properties(selected, metadata, kept as u64, replaced)?;
+    let whole = |error: ParquetError| io::Error::other(format!("row group {group}: {error}"));
+    let mut writer =
+        SerializedFileWriter::new(Vec::new(), form.schema.root_schema_ptr(), properties.into()).map_err(whole)?;
+    let mut fields: Vec<Arc<Field>> = table.arrow.schema().fields().to_vec();
+    fields.extend(added.as_ref().map(|added| Arc::new(added.field())));
+    let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::new(Schema::new(fields.clone())));
+    let mut writers = factory.create_column_writers(0).map_err(whole)?.into_iter();
+    let mut row_group = writer.next_row_group().map_err(whole)?;
+    let filtered: Vec<BooleanArray> = match &rows.batches[..] {
+        [] => Vec::new(),
+        batches => masks(wanted, batches.iter().map(|batch| batch.num_rows())),
+    };
+    for (root, field) in fields.iter().enumerate() {
+        let leaves = (0..schema.num_columns()).filter(|&leaf| schema.get_column_root_idx(leaf) == root).count().max(1);
+        let mut writers: Vec<ArrowColumnWriter> = writers.by_ref().take(leaves).collect();
+        let place = Place { group: Some(group), column: Some(field.name()) };
+        in_place(place, || {
+            let mut write = |array: &ArrayRef, mask: &BooleanArray| {
+                let array = match mask.true_count() {
+                    0 => return Ok(()),
+                    all if all == mask.len() => array.clone(),
+                    _ => filter(array, mask)?,
+                };
+                let mut columns = writers.iter_mut();
+                compute_leaves(field, &array)?
+                    .iter()
+                    .try_for_each(|leaf| columns.next().expect("one for each").write(leaf))
+            };
+            let in_hand = rows.columns.whole.get(root).copied().flatten();
+            match (in_hand, added) {
+                (Some(column), _) => {
+                    let mut texts = texts.iter().filter(|_| replaced == Some(root)).flatten();
+                    for (batch, mask) in rows.batches.iter().zip(&filtered) {
+                        let array = batch.column(column);
+                        let texts: Vec<&Option<String>> = texts.by_ref().take(array.len()).collect();
+                        let array = if texts.is_empty() { array.clone() } else { with_texts(array, &texts) };
+                        write(&array, mask)?;
+                    }
+                }
+                (None, Some(added)) if root == schema.root_schema().get_fields().len() => {
+                    write(&added.array(), &BooleanArray::from(wanted.clone()))?;
+                }
+                (None, _) => {
+                    let mask = ProjectionMask::roots(schema, [root]);
+                    let mut done = 0;
+                    for batch in reader(table, group, mask, rows.range.start)? {
+                        let batch = batch?;
+                        let mask = wanted.get(done..done + batch.num_rows()).map(<[bool]>::to_vec);
+                        done += batch.num_rows();
+                        let more = || ParquetError::General("it has more rows than its footer tells of".to_owned());
+                        write(batch.column(0), &BooleanArray::from(mask.ok_or_else(more)?))?;
+                    }
+                    if done != wanted.len() {
+                        let message = format!("{done} rows are there, and its footer tells of {}", wanted.len());
+                        return Err(ParquetError::General(message));
+                    }
+                }
+            }
+            writers.drain(..).try_for_each(|writer| writer.close()?.append_to_row_group(&mut row_group))
+        })?;
+    }
+    row_group.close().map_err(whole)?;
+    let metadata = writer.finish().map_err(whole)?;
+    Ok(Contents::Encoded(mem::take(writer.inner_mut()).into(), metadata))
+}
+
+/// Cuts marks into those of batches with so many rows.
+fn masks(wanted: &[bool], rows: impl Iterator<Item = usize>) -> Vec<BooleanArray> {
+    let mut rest = wanted;
+    let cut = |rows: usize| {
+        let (mask, after) = rest.split_at(rows);
+        rest = after;
+        BooleanArray::from(mask.to_vec())
+    };
+    rows.map(cut).collect()
+}
+
+/// Texts, some of which are replaced.
+fn with_texts(array: &ArrayRef, texts: &[&Option<String>]) -> ArrayRef {
+    let old = |row: usize| {
+        let bytes = if array.is_null(row) { None } else { value::bytes(&**array, row) };
+        bytes.map(|bytes| std::str::from_utf8(bytes).map_err(|_| bytes))
+    };
+    let is_text = array.data_type() == &DataType::Utf8View;
+    let changed = texts.iter().enumerate().map(|(row, text)| match text {
+        Some(text) => Some(text.as_bytes()),
+        None => old(row).map(|old| old.map_or_else(|bytes| bytes, str::as_bytes)),
+    });
+    if is_text {
+        // All of it was UTF-8, and is.
+        let texts = changed.map(|text| text.map(|text| std::str::from_utf8(text).unwrap_or_default()));
+        return Arc::new(StringViewArray::from_iter(texts));
+    }
+    Arc::new(arrow_array::BinaryViewArray::from_iter(changed))
+}
+
+impl Added {
+    pub fn field(&self) -> Field {
+        match self {
+            Self::Texts(name, _) => Field::new(*name, DataType::Utf8, false),
+            Self::Numbers(name, _) => Field::new(*name, DataType::Int64, false),
+        }
+    }
+
+    fn array(&self) -> ArrayRef {
+        match self {
+            Self::Texts(_, texts) => Arc::new(StringArray::from_iter_values(texts)),
+            Self::Numbers(_, numbers) => {
+                let numbers = numbers.iter().map(|&number| number as i64);
+                Arc::new(arrow_array::Int64Array::from_iter_values(numbers))
+            }
+        }
+    }
+}
+
+/// How a row group is written: column by column as it was.
+fn properties(
+    selected: &Selected,
+    group: &RowGroupMetaData,
+    kept: u64,
+    replaced: Option<usize>,
+) -> io::Result<WriterProperties> {
+    let (rows, table, wish) = (&selected.rows, &*selected.rows.table, selected.wish);
+    let number = rows.group.unwrap_or(0);
+    let index = table.metadata().page_index_for_row_group(number);
+    let columns = || group.columns().iter().enumerate();
+    let pages = |column: &ColumnChunkMetaData| column.page_encoding_stats().cloned().unwrap_or_default();
+    let second = columns().any(|(_, column)| pages(column).iter().any(|page| page.page_type == PageType::DATA_PAGE_V2));
+    let version = if second { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
+    // What is cut out of texts may change their order.
+    let sorted = group.sorting_columns().filter(|sorted| {
+        let root = |leaf: i32| table.schema().get_column_root_idx(leaf as usize);
+        !sorted.iter().any(|column| replaced == Some(root(column.column_idx)))
+    });
+    let mut properties = WriterProperties::builder()
+        .set_writer_version(version)
+        .set_max_row_group_row_count(None)
+        .set_sorting_columns(sorted.cloned())
+        .set_offset_index_disabled(columns().all(|(leaf, _)| index.offset_index(leaf).is_none()));
+    if let Some(asked) = wish.compression {
+        properties = properties.set_compression(self::asked(asked)?);
+    }
+    for (leaf, column) in columns() {
+        let path = column.column_path().clone();
+        let pages = pages(column);
+        let data = || pages.iter().filter(|page| page.page_type != PageType::DICTIONARY_PAGE);
+        let is_dictionary =
+            |encoding: Encoding| matches!(encoding, Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY);
+        let by_dictionary: i32 = data().filter(|page| is_dictionary(page.encoding)).map(|page| page.count).sum();
+        let others: i32 = data().filter(|page| !is_dictionary(page.encoding)).map(|page| page.count).sum();
+        // Where most values were too many for a dictionary, they are again.
+        let dictionary = column.dictionary_page_offset().is_some_and(|place| place > 0) && by_dictionary >= others;
+        let known = |encoding: &Encoding| {
+            matches!(
+                encoding,
+                Encoding::DELTA_BINARY_PACKED
+                    | Encoding::DELTA_BYTE_ARRAY
+                    | Encoding::DELTA_LENGTH_BYTE_ARRAY
+                    | Encoding::BYTE_STREAM_SPLIT
+            )
+        };
+        let plain = if column.column_type() == Type::BOOLEAN && data().any(|page| page.encoding == Encoding::RLE) {
+            Encoding::RLE
+        } else {
+            Encoding::PLAIN
+        };
+        let encoding = column.encodings().find(known).unwrap_or(plain);
+        let statistics = match (index.column_index(leaf), column.statistics()) {
+            (Some(_), _) => EnabledStatistics::Page,
+            (None, Some(_)) => EnabledStatistics::Chunk,
+            (None, None) => EnabledStatistics::None,
+        };
+        properties = properties
+            .set_column_dictionary_enabled(path.clone(), dictionary)
+            .set_column_encoding(path.clone(), encoding)
+            .set_column_statistics_enabled(path.clone(), statistics);
+        if wish.compression.is_none() {
+            properties = properties.set_column_compression(path.clone(), same(column.compression_codec()));
+        }
+        let asked = wish.filter && rows.columns.leaves.contains(&leaf) && column.column_type() != Type::BOOLEAN;
+        if asked || column.bloom_filter_offset().is_some() {
+            properties = properties
+                .set_column_bloom_filter_enabled(path.clone(), true)
+                .set_column_bloom_filter_fpp(path.clone(), FILTER_FPR)
+                .set_column_bloom_filter_max_ndv(path, kept);
+        }
+    }
+    Ok(properties.build())
+}
+
+/// A codec at the level that is usual.
+fn same(codec: CompressionCodec) -> Compression {
+    match codec {
+        CompressionCodec::UNCOMPRESSED => Compression::UNCOMPRESSED,
+        CompressionCodec::SNAPPY => Compression::SNAPPY,
+        CompressionCodec::GZIP => Compression::GZIP(GzipLevel::default()),
+        CompressionCodec::LZO => Compression::LZO,
+        CompressionCodec::BROTLI => Compression::BROTLI(BrotliLevel::default()),
+        CompressionCodec::LZ4 => Compression::LZ4,
+        CompressionCodec::ZSTD => Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).expect("there is such a level")),
+        CompressionCodec::LZ4_RAW => Compression::LZ4_RAW,
+    }
+}
+
+/// The codec that is asked for.
+fn asked(asked: Asked) -> io::Result<Compression> {
+    let refused = |_| io::Error::other(format!("Parquet has no compression {asked}; choose another with --compress"));
+    Ok(match asked.coding {
+        Coding::Plain => Compression::UNCOMPRESSED,
+        Coding::Gzip => Compression::GZIP(GzipLevel::try_new(asked.level as u32).map_err(refused)?),
+        Coding::Zstd => Compression::ZSTD(ZstdLevel::try_new(asked.level).map_err(refused)?),
+        Coding::Lz4 => Compression::LZ4_RAW,
+        Coding::Xz | Coding::Bzip2 => {
+            return Err(io::Error::other(format!(
+                "Parquet has no compression {asked}; choose zstd, gzip, lz4 or none"
+            )));
+        }
+    })
+}

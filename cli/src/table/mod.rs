@@ -1,0 +1,53 @@
+//! Tables: files of Parquet, whose row groups take the place of chunks of lines.
+//!
+//! ```text
+//! file       the footer, and bytes by position
+//! columns    which columns are read, and what of them is a part of a key
+//! value      what a value is as a part of a key
+//! rows       the rows of a row group, with these columns
+//! selected   which of them are written
+//! encode     makes a row group of them, or copies one
+//! assembly   puts row groups one after another, and ends the file
+//! ```
+
+use crate::key::json::Pointer;
+
+/// What is read of a row.
+#[derive(Clone, Copy)]
+pub enum Wanted<'a> {
+    /// All of it.
+    Row,
+    /// Values.
+    Values(&'a [Pointer]),
+    /// A text.
+    Text(&'a Pointer),
+    /// Fields, which lines alone have.
+    Field,
+}
+
+#[cfg(feature = "parquet")]
+mod assembly;
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(feature = "parquet")]
+mod encode;
+#[cfg(feature = "parquet")]
+mod file;
+#[cfg(not(feature = "parquet"))]
+mod none;
+#[cfg(feature = "parquet")]
+mod rows;
+#[cfg(feature = "parquet")]
+mod selected;
+#[cfg(feature = "parquet")]
+mod value;
+
+#[cfg(not(feature = "parquet"))]
+pub use none::*;
+#[cfg(feature = "parquet")]
+pub use {
+    assembly::{Assembly, Group},
+    file::measure,
+    rows::{Rows, TableReader},
+    selected::{Added, Selected, Wish},
+};

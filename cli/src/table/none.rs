@@ -1,0 +1,115 @@
+//! What stands in the place of tables in a build without them: nothing of these types can be there.
+
+use crate::encode::Compression;
+use crate::error::Error;
+use crate::input::inputs::Input;
+use crate::key::Values;
+use crate::table::Wanted;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+pub enum TableReader {}
+pub enum Rows {}
+pub enum Selected {}
+pub enum Group {}
+
+pub enum Added {
+    Texts(&'static str, Vec<String>),
+    Numbers(&'static str, Vec<u64>),
+}
+
+#[derive(Clone, Copy, Default)]
+pub struct Wish {
+    pub compression: Option<Compression>,
+    pub filter: bool,
+}
+
+#[derive(Default)]
+pub struct Assembly;
+
+impl TableReader {
+    pub fn open(_: Input, _: u64, _: Wanted<'_>) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn next(&mut self) -> io::Result<Option<Rows>> {
+        match *self {}
+    }
+}
+
+impl Rows {
+    pub fn count(&self) -> usize {
+        match *self {}
+    }
+
+    pub fn bytes(&self, _: usize) -> usize {
+        match *self {}
+    }
+
+    pub fn memory(&self) -> usize {
+        match *self {}
+    }
+
+    pub fn each_row(&self, _: impl FnMut(&NoRow)) {
+        match *self {}
+    }
+
+    pub fn each_text(&self, _: impl FnMut(Option<&str>)) {
+        match *self {}
+    }
+
+    pub fn select(
+        self: &Arc<Self>,
+        _: Vec<bool>,
+        _: Option<Vec<Option<String>>>,
+        _: Option<Added>,
+        _: Wish,
+    ) -> Selected {
+        match **self {}
+    }
+}
+
+pub enum NoRow {}
+
+impl Values for NoRow {
+    fn count(&self) -> usize {
+        match *self {}
+    }
+
+    fn value<'a>(&'a self, _: usize, _: &'a mut String) -> crate::key::Value<'a> {
+        match *self {}
+    }
+}
+
+impl Selected {
+    pub fn encode(&self) -> Result<Group, Error> {
+        match *self {}
+    }
+}
+
+impl Assembly {
+    pub fn append(&mut self, group: &Group, _: &mut impl Write) -> io::Result<()> {
+        match *group {}
+    }
+
+    pub fn is_begun(&self) -> bool {
+        false
+    }
+
+    pub fn finish(&mut self, _: &mut impl Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub fn save(&self) -> io::Result<Option<String>> {
+        Ok(None)
+    }
+
+    pub fn resumed(_: &str, _: u64) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+pub fn measure(_: &File, _: Option<&[String]>) -> io::Result<(u64, u64)> {
+    Err(io::ErrorKind::Unsupported.into())
+}

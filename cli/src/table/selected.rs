@@ -1,0 +1,41 @@
+//! Rows that are written: what a row group of an output is made of.
+
+use crate::encode::Compression;
+use crate::error::Error;
+use crate::table::assembly::Group;
+use crate::table::encode;
+use crate::table::rows::Rows;
+use std::sync::Arc;
+
+/// Rows of a row group, some of which are written.
+pub struct Selected {
+    pub rows: Arc<Rows>,
+    /// Whether each of them is.
+    pub wanted: Vec<bool>,
+    /// What takes the place of texts, where that is asked for; none stays as it is.
+    pub texts: Option<Vec<Option<String>>>,
+    pub added: Option<Added>,
+    pub wish: Wish,
+}
+
+/// A column that is added, with a value for each row.
+pub enum Added {
+    Texts(&'static str, Vec<String>),
+    Numbers(&'static str, Vec<u64>),
+}
+
+/// How they are written, if it is asked for.
+#[derive(Clone, Copy, Default)]
+pub struct Wish {
+    pub compression: Option<Compression>,
+    /// Whether the columns of keys get a Bloom filter.
+    pub filter: bool,
+}
+
+impl Selected {
+    /// Makes a row group of them, or none. A group that stays as it is is copied.
+    pub fn encode(&self) -> Result<Group, Error> {
+        let failed = |source| Error::Rows { input: self.rows.table.name.to_string(), source };
+        encode::group(self).map_err(failed)
+    }
+}
