@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::input::decode::Coding;
 use crate::stall::Watched;
-use crate::table::{Assembly, Group, Selected};
+use crate::table::{Assembly, Group, Saved, Selected};
 use crate::turns::Turns;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
@@ -76,8 +76,8 @@ struct Writer {
     length: u64,
     /// The row groups, if it is a table.
     table: Assembly,
-    /// What a run that goes on needs of a table whose end is written. Then the length is that before the end.
-    end: Option<String>,
+    /// A table before its end was written, if a run may go on with it. Then the length is that before the end.
+    saved: Option<Saved>,
 }
 
 /// What is to be encoded.
@@ -236,8 +236,8 @@ impl Target {
         Ok(())
     }
 
-    /// The output after the first `length` bytes that are there. What follows them is gone. That of a table has an `end`, too.
-    pub fn begin(mut self, length: u64, end: Option<&str>) -> Result<Output, Error> {
+    /// The output after the first `length` bytes that are there. What follows them is gone. `table` is what it is, if it is one.
+    pub fn begin(mut self, length: u64, table: Option<&Saved>) -> Result<Output, Error> {
         self.check_length(length)?;
         let name = self.origin.name().to_owned();
         let mut file = self.file.try_clone().map_err(|source| Error::Create { output: name.clone(), source })?;
@@ -246,7 +246,7 @@ impl Target {
             let begun = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
             begun.map_err(|source| Error::Create { output: name.clone(), source })?;
         }
-        let table = end.map_or_else(|| Ok(Assembly::default()), |end| Assembly::resumed(end, length));
+        let table = table.map_or_else(|| Ok(Assembly::default()), |saved| Assembly::resumed(saved, length));
         let table = table.map_err(|source| Error::Create { output: name.clone(), source })?;
         self.made = None;
         // Not `Stdout`, which would look for the last newline in every write.
@@ -258,7 +258,7 @@ impl Target {
             gathered: Mutex::new(Gathered { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
             under_way: AtomicUsize::new(0),
             pieces: Turns::new((0, 0)),
-            writer: Mutex::new(Writer { file, length, table, end: None }),
+            writer: Mutex::new(Writer { file, length, table, saved: None }),
         })
     }
 }
@@ -383,11 +383,11 @@ impl Output {
         locked(&self.writer).length
     }
 
-    /// What a run that goes on needs of a table.
-    pub fn end_of_table(&self) -> Result<Option<String>, Error> {
+    /// The table so far, if it is one.
+    pub fn table(&self) -> Result<Option<Saved>, Error> {
         let writer = locked(&self.writer);
-        let end = || writer.table.save().map_err(|source| self.failed(source));
-        writer.end.clone().map_or_else(end, |end| Ok(Some(end)))
+        let save = || writer.table.save().map_err(|source| self.failed(source));
+        writer.saved.clone().map_or_else(save, |saved| Ok(Some(saved)))
     }
 
     /// Writes all that was taken in. What is compressed has at least one piece, even if that is empty. No thread may be at work on it.
@@ -476,7 +476,7 @@ impl Writer {
             return Ok(());
         }
         self.flush(false)?;
-        self.end = self.table.save()?;
+        self.saved = self.table.save()?;
         self.file.as_mut().map_or(Ok(()), |file| self.table.finish(file))
     }
 
@@ -488,7 +488,7 @@ impl Writer {
             if sync {
                 file.sync_data()?;
             }
-            if self.end.is_none() {
+            if self.saved.is_none() {
                 self.length = file.stream_position()?;
             }
         }

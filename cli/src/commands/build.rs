@@ -41,7 +41,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         read: inputs.read.clone(),
         ..inputs
     });
-    let rule = inputs.rule(options.key.rule())?;
+    let rule = Inputs::rule(&[&inputs], options.key.rule())?;
     let key_name = rule.name();
     let (set, limit, unknown) = sizing::of_build(options, &key_name, &inputs.found)?;
     let mut tally = Tally::new(&set, limit, "lines", "key", options.quiet);

@@ -18,7 +18,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let CheckOptions { reading, select, .. } = options;
     let own = options.state.as_deref().map(files::of_filter);
     let inputs = Inputs::check(&reading.named(), own.as_slice().as_flattened(), true)?;
-    let rule = inputs.rule(options.key.rule())?;
+    let rule = Inputs::rule(&[&inputs], options.key.rule())?;
     if !select.any && !select.total {
         inputs.check_kind()?;
     }

@@ -177,11 +177,14 @@ impl Run {
             inputs.found.retain(|input| !replace::is_part(&input.path));
         }
         if let What::Key(rule, _) = &mut self.what {
-            *rule = inputs.rule(rule.clone())?;
+            *rule = Inputs::rule(&[&inputs], rule.clone())?;
             (self.key_name, self.description) = (rule.name(), rule.name());
         }
         if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
             inputs.check_kind()?;
+        }
+        if self.reading.on_error == OnError::Fail {
+            inputs.check_first_table(self.what.of_rows(), self.print.wish)?;
         }
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
@@ -401,15 +404,15 @@ impl Run {
             keep.checkpoints = Some(Mutex::new(checkpoints));
         }
         let (input, output, dupes) = start.as_ref().map_or((0, 0, 0), |at| (at.input, at.output, at.dupes));
-        let ends = start.as_ref().map_or((None, None), |at| (at.output_end.as_deref(), at.dupes_end.as_deref()));
+        let tables = start.as_ref().map_or((None, None), |at| (at.output_table.as_ref(), at.dupes_table.as_ref()));
         tally.resume(start.as_ref().and_then(|start| start.room));
         // Before anything is cut off the first.
         dropped.iter().try_for_each(|target| target.check_length(dupes))?;
         let (kept, replacement) = match kept {
-            Kept::Opened(target) => (target.begin(output, ends.0)?, None),
+            Kept::Opened(target) => (target.begin(output, tables.0)?, None),
             Kept::Replaced(replaced) => replaced.begin().map(|(replacement, output)| (output, Some(replacement)))?,
         };
-        let dropped = dropped.map(|target| target.begin(dupes, ends.1)).transpose()?;
+        let dropped = dropped.map(|target| target.begin(dupes, tables.1)).transpose()?;
         Ok(Begun { seen, tally, sinks: vec![Sink::new(input, Some(kept), dropped)], keep, start, replacement })
     }
 

@@ -17,6 +17,7 @@ use crate::report;
 use crate::seen::sizing::New;
 use crate::seen::tally::Tally;
 use crate::seen::{Seen, exact};
+use crate::table::Wish;
 use crate::values::OnError;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -35,22 +36,19 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     // Who compares a new file with the directory that it is in does not mean the file itself.
     let own: Vec<PathBuf> = new.found.iter().map(|input| input.path.clone()).collect();
     let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
-    let rule = old.rule(options.key.rule())?;
-    let rule = if old.found.is_empty() { new.rule(rule)? } else { rule };
-    if new.rule(options.key.rule())?.name() != rule.name() {
-        let name = |inputs: &Inputs| inputs.found[0].origin.name().to_owned();
-        let (lines, table) = if old.kinds().1.is_none() { (name(&old), name(&new)) } else { (name(&new), name(&old)) };
-        return Err(Error::WholeKinds { lines, table });
-    }
+    let rule = Inputs::rule(&[&old, &new], options.key.rule())?;
     if !select.any && !select.total {
         new.check_kind()?;
     }
+    let second = options.exact.then(|| exact::second_hasher(size.seed()));
+    let (key_name, what) = (&rule.name(), What::Key(rule, second));
+    old.check_first_table(what.of_rows(), Wish::default())?;
+    new.check_first_table(what.of_rows(), options.output.of_rows())?;
     let list = reading.list().map(Origin::of);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
     let open = || Target::open(options.output.file(), options.output.of_lines(&new), origins(), []);
     let target = if select.any { None } else { Some(open()?) };
 
-    let key_name = &rule.name();
     let (set, limit) = New { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.of_inputs(
         &old.found,
         reading,
@@ -58,9 +56,7 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     )?;
     let tally = Tally::new(&set, limit, "lines", "key", select.quiet);
     let seen = Seen::new(set);
-    let (seen, second) =
-        if options.exact { (seen.with_exact()?, Some(exact::second_hasher(size.seed()))) } else { (seen, None) };
-    let what = What::Key(rule, second);
+    let seen = if options.exact { seen.with_exact()? } else { seen };
     let format = options.key.format(reading.end());
     let (nulls, wish) = (options.key.nulls.treated(), options.output.of_rows());
     let wakes = wakes::receive(None, None)?;

@@ -12,6 +12,7 @@ use crate::files::{self, name, whole};
 use crate::input::inputs::Input;
 use crate::seen::KeySet;
 use crate::seen::tally::Counts;
+use crate::table::Saved;
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use serde::{Deserialize, Serialize};
@@ -37,11 +38,11 @@ pub struct Checkpoint {
     pub output: u64,
     /// The length of the file of repeats.
     pub dupes: u64,
-    /// What ends the output and the file of repeats, if they are tables.
+    /// The output and the file of repeats, if they are tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_end: Option<String>,
+    pub output_table: Option<Saved>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dupes_end: Option<String>,
+    pub dupes_table: Option<Saved>,
     /// New keys that still fit, where the filter is limited.
     pub room: Option<u64>,
     /// Inputs that are left out so far, or the rest of which is. Older files do not tell.
@@ -62,9 +63,9 @@ pub struct Mark {
     pub lines: u64,
     /// The length of the output.
     pub output: u64,
-    /// What ends the output, if it is a table.
+    /// The output, if it is a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<String>,
+    pub table: Option<Saved>,
     /// Whether that is all of it.
     pub whole: bool,
     /// What was counted.

@@ -6,6 +6,7 @@ use crate::engine::folder::OutputPath;
 use crate::engine::lane::Lane;
 use crate::error::Error;
 use crate::files::name;
+use crate::table::GroupCounts;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
@@ -34,6 +35,9 @@ pub struct Summary<'a> {
     /// Of documents.
     #[serde(flatten)]
     text: Option<TextSummary>,
+    /// Row groups of tables.
+    #[serde(flatten)]
+    groups: Option<GroupSummary>,
     /// Why the rest of the input is left out.
     fault: Option<String>,
 }
@@ -47,6 +51,20 @@ struct TextSummary {
     text_bytes: u64,
     removed_bytes: u64,
     expected_wrongly_removed: f64,
+}
+
+/// What became of the row groups of an input.
+#[derive(Serialize)]
+struct GroupSummary {
+    groups: u64,
+    groups_copied: u64,
+    groups_written: u64,
+}
+
+impl GroupSummary {
+    fn new(GroupCounts { read, copied, written }: GroupCounts) -> Self {
+        Self { groups: read, groups_copied: copied, groups_written: written }
+    }
 }
 
 impl TextSummary {
@@ -80,6 +98,7 @@ impl<'a> Summary<'a> {
             input_bytes: lane.size.unwrap_or(0),
             output_bytes: mark.output,
             text: documents.then(|| TextSummary::new(&mark.counts.units)),
+            groups: mark.table.as_ref().map(|table| GroupSummary::new(table.groups)),
             fault: mark.broken.clone(),
         }
     }

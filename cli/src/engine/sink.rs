@@ -10,7 +10,7 @@ use crate::input::lines::{Before, Lines};
 use crate::output::{Inlet, Output, Piece, Target, locked};
 use crate::replace::{Replaced, Replacement};
 use crate::seen::tally::Counts;
-use crate::table::Wish;
+use crate::table::{Saved, Wish};
 use crate::turns::Turns;
 use std::fs;
 use std::mem;
@@ -70,9 +70,9 @@ enum Step {
 /// The output of one input.
 pub struct Own {
     pub path: OutputPath,
-    /// Its length at the start, and the end of a table that it is.
+    /// Its length at the start, and what it was if it is a table.
     length: u64,
-    end: Option<String>,
+    table: Option<Saved>,
     /// Relaxed, as below: the checkpoint that reads them waits for the threads.
     whole: AtomicBool,
     /// Whether it has its name.
@@ -90,8 +90,8 @@ impl Sink {
 
     /// For the lines of the lane of this number, from where the output was at `mark`.
     pub fn of_lane(lane: usize, path: OutputPath, mark: &Mark) -> Self {
-        let (length, end) = (mark.output, mark.end.clone());
-        let own = Own { path, length, end, whole: AtomicBool::new(mark.whole), named: AtomicBool::new(false) };
+        let (length, table) = (mark.output, mark.table.clone());
+        let own = Own { path, length, table, whole: AtomicBool::new(mark.whole), named: AtomicBool::new(false) };
         let headed = AtomicBool::new(mark.output > 0);
         Self { turns: Turns::new((lane, 0)), kept: OnceLock::new(), dropped: None, headed, of: Of::Own(own) }
     }
@@ -223,12 +223,11 @@ impl Sink {
         (self.kept.get().map_or(start, Output::length), self.dropped.as_ref().map_or(0, Output::length))
     }
 
-    /// What a run that goes on needs of these, if they are tables.
-    pub fn ends_of_tables(&self) -> Result<(Option<String>, Option<String>), Error> {
-        let end = |output: &Output| output.end_of_table();
-        let start = self.own().filter(|own| !own.is_whole()).and_then(|own| own.end.clone());
-        let kept = self.kept.get().filter(|_| !self.own().is_some_and(Own::is_whole));
-        Ok((kept.map_or(Ok(start), end)?, self.dropped.as_ref().map_or(Ok(None), end)?))
+    /// The output and that for what is not wanted, if they are tables.
+    pub fn tables(&self) -> Result<(Option<Saved>, Option<Saved>), Error> {
+        let start = self.own().and_then(|own| own.table.clone());
+        let dropped = self.dropped.as_ref().map_or(Ok(None), Output::table)?;
+        Ok((self.kept.get().map_or(Ok(start), Output::table)?, dropped))
     }
 
     /// Writes what is left for outputs that have the lines of all inputs.
@@ -259,7 +258,7 @@ impl Own {
         let OutputPath { part, compression, .. } = &self.path;
         let folder = files::folder(part);
         fs::create_dir_all(folder).map_err(|source| Error::Create { output: files::name(folder), source })?;
-        Target::of_own(part, *compression, self.length > 0)?.begin(self.length, self.end.as_deref())
+        Target::of_own(part, *compression, self.length > 0)?.begin(self.length, self.table.as_ref())
     }
 
     pub fn is_whole(&self) -> bool {

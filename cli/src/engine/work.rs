@@ -655,16 +655,16 @@ impl Work {
             let position = &locked(&lane.gathered).position;
             (position.offset, position.lines)
         });
-        let ((output, dupes), (output_end, dupes_end), shards) = match &self.keep.folder {
+        let ((output, dupes), (output_table, dupes_table), shards) = match &self.keep.folder {
             Some(_) => {
                 let marks = self.lanes.iter().zip(&self.sinks).map(|(lane, sink)| mark(lane, sink));
                 ((0, 0), (None, None), marks.collect::<Result<_, Error>>()?)
             }
-            None => (self.sinks[0].lengths(), self.sinks[0].ends_of_tables()?, Vec::new()),
+            None => (self.sinks[0].lengths(), self.sinks[0].tables()?, Vec::new()),
         };
         let tally = locked(&self.tally);
         let (room, left_out) = (tally.room(), tally.counts.left_out);
-        let at = Checkpoint { input, offset, lines, output, dupes, output_end, dupes_end, ..Checkpoint::default() };
+        let at = Checkpoint { input, offset, lines, output, dupes, output_table, dupes_table, ..Checkpoint::default() };
         Ok(Checkpoint { room, left_out, shards, ..at })
     }
 }
@@ -676,7 +676,7 @@ fn mark(lane: &Lane, sink: &Sink) -> Result<Mark, Error> {
         offset: gathered.position.offset,
         lines: gathered.position.lines,
         output: sink.lengths().0,
-        end: sink.ends_of_tables()?.0,
+        table: sink.tables()?.0,
         whole: sink.own().is_some_and(Own::is_whole),
         counts: gathered.counts.clone(),
         broken: gathered.broken.clone(),

@@ -6,6 +6,7 @@ use crate::input::decode::{self, Coding, Source};
 use crate::input::find::{self, Found, Named};
 use crate::input::foreign;
 use crate::key::{KeyRule, Part};
+use crate::table::{TableReader, Wanted, Wish};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -99,14 +100,21 @@ impl Inputs {
         }
     }
 
-    /// The rule for keys of these inputs: that of whole rows, if they are tables and whole lines were asked for.
-    pub fn rule(&self, rule: KeyRule) -> Result<KeyRule, Error> {
+    /// Refuses what the first table has not, before an output is emptied. That of others is told when their turn comes.
+    pub fn check_first_table(&self, wanted: Wanted<'_>, wish: Wish) -> Result<(), Error> {
+        let Some(table) = self.kinds().1 else { return Ok(()) };
+        let checked = table.again().and_then(|table| TableReader::open(table, 0, wanted)).and_then(|_| wish.check());
+        checked.map_err(|source| Error::Open { input: table.origin.name().to_owned(), source })
+    }
+
+    /// The rule for keys of all these: that of whole rows, if they are tables and whole lines were asked for.
+    pub fn rule(all: &[&Self], rule: KeyRule) -> Result<KeyRule, Error> {
         let name = |input: &Input| input.origin.name().to_owned();
-        match (&rule.part, self.kinds()) {
-            (Part::Line, (Some(lines), Some(table))) => {
-                Err(Error::WholeKinds { lines: name(lines), table: name(table) })
-            }
-            (Part::Line, (None, Some(_))) => Ok(KeyRule { part: Part::Row, ..rule }),
+        let lines = all.iter().find_map(|inputs| inputs.kinds().0);
+        let table = all.iter().find_map(|inputs| inputs.kinds().1);
+        match (&rule.part, lines, table) {
+            (Part::Line, Some(lines), Some(table)) => Err(Error::WholeKinds { lines: name(lines), table: name(table) }),
+            (Part::Line, None, Some(_)) => Ok(KeyRule { part: Part::Row, ..rule }),
             _ => Ok(rule),
         }
     }

@@ -4,6 +4,7 @@
 
 use crate::table::file::{Table, failure, start};
 use crate::table::selected::Added;
+use crate::table::{GroupCounts, Saved};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
@@ -39,6 +40,8 @@ pub struct Form {
 pub struct Group {
     pub table: Arc<Table>,
     pub form: Form,
+    /// Whether it is one of its table, which may have none.
+    pub is_one: bool,
     pub contents: Contents,
 }
 
@@ -57,6 +60,7 @@ pub struct Assembly {
     groups: Vec<RowGroupMetaData>,
     index: Index,
     length: u64,
+    counts: GroupCounts,
 }
 
 /// The page indexes of an output.
@@ -144,6 +148,12 @@ impl Assembly {
         if self.length == 0 {
             out.write_all(MAGIC)?;
             self.length = MAGIC.len() as u64;
+        }
+        self.counts.read += u64::from(group.is_one);
+        match &group.contents {
+            Contents::Copied(_) => self.counts.copied += 1,
+            Contents::Encoded(..) => self.counts.written += 1,
+            Contents::Nothing => {}
         }
         match &group.contents {
             Contents::Nothing => Ok(()),
@@ -253,15 +263,19 @@ impl Assembly {
         Ok(sealed.into())
     }
 
-    /// What a later run needs to go on with it.
-    pub fn save(&self) -> Result<Option<String>> {
+    /// The table so far, if it is one.
+    pub fn save(&self) -> Result<Option<Saved>> {
+        if self.length == 0 {
+            return Ok(None);
+        }
         let sealed = self.form.as_ref().map(|form| self.sealed(form)).transpose()?;
-        Ok(sealed.map(|sealed| STANDARD_NO_PAD.encode(sealed)))
+        let footer = sealed.map_or_else(String::new, |sealed| STANDARD_NO_PAD.encode(sealed));
+        Ok(Some(Saved { footer, groups: self.counts }))
     }
 
     /// Goes on with an output that has so many bytes.
-    pub fn resumed(saved: &str, length: u64) -> Result<Self> {
-        let sealed: Bytes = STANDARD_NO_PAD.decode(saved).map_err(io::Error::other)?.into();
+    pub fn resumed(saved: &Saved, length: u64) -> Result<Self> {
+        let sealed: Bytes = STANDARD_NO_PAD.decode(&saved.footer).map_err(io::Error::other)?.into();
         let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = reader.parse_and_finish(&sealed)?;
         let file = metadata.file_metadata();
@@ -290,7 +304,7 @@ impl Assembly {
             Ok(group.clone().into_builder().set_column_metadata(columns).build()?)
         };
         let groups = metadata.row_groups().iter().map(group).collect::<Result<_>>()?;
-        Ok(Self { form: Some(form), groups, index, length })
+        Ok(Self { form: Some(form), groups, index, length, counts: saved.groups })
     }
 }
 

@@ -33,7 +33,8 @@ pub fn group(selected: &Selected) -> io::Result<Group> {
     let table = &rows.table;
     let form = Form::of(table, added.as_ref())?;
     let kept = wanted.iter().filter(|wanted| **wanted).count();
-    let nothing = || Group { table: table.clone(), form: form.clone(), contents: Contents::Nothing };
+    let is_one = rows.group.is_some();
+    let nothing = || Group { table: table.clone(), form: form.clone(), is_one, contents: Contents::Nothing };
     let Some(group) = rows.group.filter(|_| kept > 0) else { return Ok(nothing()) };
     let metadata = table.metadata().row_group(group);
     let changes =
@@ -45,7 +46,7 @@ pub fn group(selected: &Selected) -> io::Result<Group> {
     } else {
         encode(selected, group, kept, &form)?
     };
-    Ok(Group { table: table.clone(), form, contents })
+    Ok(Group { table: table.clone(), form, is_one, contents })
 }
 
 fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Result<Contents> {
@@ -275,7 +276,7 @@ fn same(codec: CompressionCodec) -> Compression {
 }
 
 /// The codec that is asked for.
-fn asked(asked: Asked) -> io::Result<Compression> {
+pub fn asked(asked: Asked) -> io::Result<Compression> {
     let refused = |_| io::Error::other(format!("Parquet has no compression {asked}; choose another with --compress"));
     Ok(match asked.coding {
         Coding::Plain => Compression::UNCOMPRESSED,

@@ -11,6 +11,7 @@
 //! ```
 
 use crate::key::json::Pointer;
+use serde::{Deserialize, Serialize};
 
 /// What is read of a row.
 #[derive(Clone, Copy)]
@@ -23,6 +24,24 @@ pub enum Wanted<'a> {
     Text(&'a Pointer),
     /// Fields, which lines alone have.
     Field,
+}
+
+/// A table so far.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Saved {
+    /// What a run needs that goes on with it. Empty if it is whole.
+    pub footer: String,
+    pub groups: GroupCounts,
+}
+
+/// What became of row groups.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct GroupCounts {
+    /// Those of the inputs.
+    pub read: u64,
+    /// Those that were copied as they are, and those that were written anew.
+    pub copied: u64,
+    pub written: u64,
 }
 
 #[cfg(feature = "parquet")]

@@ -4,7 +4,7 @@ use crate::encode::Compression;
 use crate::error::Error;
 use crate::input::inputs::Input;
 use crate::key::Values;
-use crate::table::Wanted;
+use crate::table::{Saved, Wanted};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -23,6 +23,12 @@ pub enum Added {
 pub struct Wish {
     pub compression: Option<Compression>,
     pub filter: bool,
+}
+
+impl Wish {
+    pub fn check(self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[derive(Default)]
@@ -101,11 +107,11 @@ impl Assembly {
         Ok(())
     }
 
-    pub fn save(&self) -> io::Result<Option<String>> {
+    pub fn save(&self) -> io::Result<Option<Saved>> {
         Ok(None)
     }
 
-    pub fn resumed(_: &str, _: u64) -> io::Result<Self> {
+    pub fn resumed(_: &Saved, _: u64) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -32,6 +32,13 @@ pub struct Wish {
     pub filter: bool,
 }
 
+impl Wish {
+    /// Refuses what no table can be.
+    pub fn check(self) -> std::io::Result<()> {
+        self.compression.map_or(Ok(()), |asked| encode::asked(asked).map(drop))
+    }
+}
+
 impl Selected {
     /// Makes a row group of them, or none. A group that stays as it is is copied.
     pub fn encode(&self) -> Result<Group, Error> {

@@ -272,3 +272,107 @@ macro_rules! float {
 
 float!(f32);
 float!(f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::json::Pointer;
+    use crate::key::{KeyRule, Part, Scratch};
+    use arrow_array::*;
+    use arrow_schema::Field;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    fn rule(names: &[&str]) -> KeyRule {
+        let part = Part::Json(names.iter().map(|name| Pointer::of_names([*name])).collect());
+        KeyRule { part, crlf: false, trim: false, url: false, ignore_case: false, nulls: true }
+    }
+
+    fn of_row(columns: &[ArrayRef], row: usize, rule: &KeyRule) -> Vec<u8> {
+        rule.key_of(&Row { columns, row }, &mut Scratch::default()).unwrap().to_vec()
+    }
+
+    fn of_line(line: &str, rule: &KeyRule) -> Vec<u8> {
+        rule.key(line.as_bytes(), &mut Scratch::default()).unwrap().to_vec()
+    }
+
+    fn array(array: impl Array + 'static) -> ArrayRef {
+        Arc::new(array)
+    }
+
+    /// What one row has as a value is what a line of JSON has for it, so one filter serves both.
+    #[test]
+    fn values_are_those_of_lines_of_json() {
+        let micros = |zone: Option<&str>| {
+            let array = TimestampMicrosecondArray::from(vec![1_700_000_000_120_000]);
+            array.with_timezone_opt(zone)
+        };
+        let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1), None, Some(-3)])]);
+        let field = |name: &str, kind| Arc::new(Field::new(name, kind, true));
+        let inner = StructArray::from(vec![
+            (field("z", DataType::Utf8), array(StringArray::from(vec!["q\"\n"]))),
+            (field("a", DataType::Float64), array(Float64Array::from(vec![2.0]))),
+        ]);
+        for (array, json) in [
+            (array(StringArray::from(vec!["a\tb"])), r#""a\tb""#),
+            (array(StringViewArray::from(vec!["äöü"])), r#""äöü""#),
+            (array(BinaryArray::from(vec![&b"abc"[..]])), r#""abc""#),
+            (array(Int8Array::from(vec![-7])), "-7"),
+            (array(UInt64Array::from(vec![u64::MAX])), "18446744073709551615"),
+            (array(BooleanArray::from(vec![true])), "true"),
+            (array(Float64Array::from(vec![0.1])), "0.1"),
+            (array(Float64Array::from(vec![-0.0])), "0.0"),
+            (array(Float32Array::from(vec![0.1])), "0.1"),
+            (array(Float64Array::from(vec![1e300])), "1e+300"),
+            (array(Decimal128Array::from(vec![12500]).with_precision_and_scale(10, 3).unwrap()), "12.5"),
+            (array(Decimal128Array::from(vec![-5]).with_precision_and_scale(10, 3).unwrap()), "-0.005"),
+            (array(Decimal128Array::from(vec![7000]).with_precision_and_scale(10, 3).unwrap()), "7"),
+            (array(Decimal128Array::from(vec![7]).with_precision_and_scale(10, -2).unwrap()), "700"),
+            (array(Date32Array::from(vec![20_780])), r#""2026-11-23""#),
+            (array(micros(None)), r#""2023-11-14T22:13:20.120""#),
+            (array(micros(Some("Europe/Berlin"))), r#""2023-11-14T22:13:20.120Z""#),
+            (array(TimestampMillisecondArray::from(vec![1_700_000_000_120])), r#""2023-11-14T22:13:20.120""#),
+            (array(Time64MicrosecondArray::from(vec![3_600_000_001])), r#""01:00:00.000001""#),
+            (array(NullArray::new(1)), "null"),
+            (array(list), "[1, null, -3]"),
+            (array(inner), r#"{"a": 2.0, "z": "q\"\n"}"#),
+        ] {
+            let line = format!(r#"{{"x": {json}}}"#);
+            assert_eq!(of_row(&[array], 0, &rule(&["x"])), of_line(&line, &rule(&["x"])), "{json}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_taken_for_a_number_that_is_none() {
+        let floats = array(Float64Array::from(vec![f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY]));
+        let keys: Vec<_> = (0..4).map(|row| of_row(&[floats.clone()], row, &rule(&["x"]))).collect();
+        assert_eq!(
+            (&keys[0], &keys[0][1..], &keys[2][1..], &keys[3][1..]),
+            (&keys[1], &b"NaN"[..], &b"Infinity"[..], &b"-Infinity"[..])
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn rows_of_several_columns_are_lines_of_several_values(
+            texts in prop::collection::vec(prop::option::of("[a\"\\\\\n]{0,3}"), 1..20),
+            numbers in prop::collection::vec(prop::option::of(any::<i64>()), 20),
+        ) {
+            let numbers = &numbers[..texts.len()];
+            let columns = [array(StringViewArray::from_iter(texts.iter())), array(Int64Array::from(numbers.to_vec()))];
+            let rule = rule(&["t", "n"]);
+            for (row, (text, number)) in texts.iter().zip(numbers).enumerate() {
+                let line = serde_json::json!({ "n": number, "t": text }).to_string();
+                prop_assert_eq!(of_row(&columns, row, &rule), of_line(&line, &rule));
+            }
+        }
+
+        /// Decimals are equal where their numbers are, whatever their scales are.
+        #[test]
+        fn equal_decimals_are_one_key(digits in -10_000i128..10_000, zeros in 0..4u32, scale in -2..4i8) {
+            let decimal = |digits: i128, scale| array(Decimal128Array::from(vec![digits]).with_precision_and_scale(38, scale).unwrap());
+            let more = decimal(digits * 10i128.pow(zeros), scale + zeros as i8);
+            prop_assert_eq!(of_row(&[decimal(digits, scale)], 0, &rule(&["x"])), of_row(&[more], 0, &rule(&["x"])));
+        }
+    }
+}

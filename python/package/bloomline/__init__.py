@@ -12,6 +12,7 @@ from bloomline._bloomline import (
     ScalableBloomFilter,
     __version__,
 )
+from bloomline._files import dedup
 
 __all__ = [
     "AtomicBloomFilter",
@@ -24,4 +25,5 @@ __all__ = [
     "RotatingBloomFilter",
     "ScalableBloomFilter",
     "__version__",
+    "dedup",
 ]

@@ -1,0 +1,76 @@
+"""Duplicates in files: the command `bloomline dedup`, called from Python."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+Path = str | os.PathLike[str]
+
+
+def dedup(
+    inputs: Path | Sequence[Path],
+    on: str | Sequence[str] | None = None,
+    *,
+    output: Path | None = None,
+    output_dir: Path | None = None,
+    in_place: bool = False,
+    n: int | None = None,
+    p: float | None = None,
+    state: Path | None = None,
+    nulls: Literal["equal", "keep", "skip", "fail"] = "equal",
+    options: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Write the rows of files whose key was not seen before, and return what was counted.
+
+    The work is that of the command ``bloomline dedup``, in a process of its own: no row comes into Python. Inputs are files of
+    Parquet, lines of JSON or plain lines, or folders of these.
+
+    Args:
+        inputs: Files and folders, read in this order.
+        on: The columns of the key, with dots into structs; without them the whole row or line is the key.
+        output: The file for what stays. Give this, `output_dir` or `in_place`.
+        output_dir: A folder that gets a file for each input.
+        in_place: Each input is replaced by what stays of it.
+        n: Distinct keys to plan for; by default the rows of the inputs.
+        p: The rate at which a row is dropped by mistake; by default 1e-6.
+        state: A filter that remembers the keys for the next call.
+        nulls: What becomes of rows whose key has a null.
+        options: More options of the command, such as ``["--exact", "--in-order"]``.
+
+    Returns:
+        The figures of ``--stats=json``, such as ``lines``, ``unique`` and ``dropped``.
+
+    Raises:
+        ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given.
+        RuntimeError: If the command fails. The message is the command's.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "in.jsonl").write_text('{"url": "a"}\\n{"url": "b"}\\n{"url": "a"}\\n')
+    >>> bloomline.dedup(folder / "in.jsonl", on="url", output=folder / "out.jsonl")["dropped"]
+    1
+    """
+    if (output is not None) + (output_dir is not None) + in_place != 1:
+        raise ValueError("give one of output, output_dir and in_place")
+    given = {"-n": n, "-p": p, "-s": state, "-o": output, "--output-dir": output_dir, "--nulls": nulls}
+    command = [sys.executable, "-m", "bloomline", "dedup", "--stats=json", *options]
+    for name, value in given.items():
+        command += [] if value is None else [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+    command += ["--in-place"] if in_place else []
+    for column in [on] if isinstance(on, str) else on or ():
+        names = (name.replace("~", "~0").replace("/", "~1") for name in column.split("."))
+        command += ["--json-pointer", "".join(f"/{name}" for name in names)]
+    paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs
+    command += ["--", *(os.fspath(path) for path in paths)]
+    told = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="surrogateescape")
+    *lines, last = told.stderr.splitlines() or [""]
+    if told.returncode > 1 or told.returncode < 0:
+        raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {told.returncode}")
+    for line in lines:
+        warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
+    figures: dict[str, Any] = json.loads(last)
+    return figures
