@@ -1,5 +1,6 @@
 //! `bloomline build`: a filter of lines, in a file.
 
+use crate::commands::kinds;
 use crate::commands::pass::Pass;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
@@ -41,7 +42,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         read: inputs.read.clone(),
         ..inputs
     });
-    let rule = Inputs::rule(&[&inputs], options.key.rule())?;
+    let rule = kinds::rule(&[&inputs], options.key.rule())?;
     let key_name = rule.name();
     let (set, limit, unknown) = sizing::of_build(options, &key_name, &inputs.found)?;
     let mut tally = Tally::new(&set, limit, "lines", "key", options.quiet);

@@ -1,5 +1,6 @@
 //! `bloomline check`: the lines that are in a filter, as grep would print them.
 
+use crate::commands::kinds;
 use crate::commands::pass::{self, Pass};
 use crate::error::Error;
 use crate::files::{self, Origin};
@@ -18,9 +19,9 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let CheckOptions { reading, select, .. } = options;
     let own = options.state.as_deref().map(files::of_filter);
     let inputs = Inputs::check(&reading.named(), own.as_slice().as_flattened(), true)?;
-    let rule = Inputs::rule(&[&inputs], options.key.rule())?;
+    let rule = kinds::rule(&[&inputs], options.key.rule())?;
     if !select.any && !select.total {
-        inputs.check_kind()?;
+        kinds::check_one(&inputs)?;
     }
     let filter = filter(options, &rule.name())?;
     let excess = filter.made_for().filter(|_| !select.quiet).and_then(|(keys, _)| filter.excess(keys));

@@ -3,6 +3,7 @@
 pub mod build;
 pub mod check;
 pub mod info;
+pub mod kinds;
 pub mod manual;
 pub mod merge;
 pub mod pass;

@@ -1,5 +1,6 @@
 //! `bloomline dedup` and `bloomline corpus`: what the inputs have goes through a set, and what is new to it to the outputs.
 
+use crate::commands::kinds;
 use crate::commands::pass::Pass;
 use crate::documents::exact::ExactUnits;
 use crate::encode::Compression;
@@ -177,14 +178,14 @@ impl Run {
             inputs.found.retain(|input| !replace::is_part(&input.path));
         }
         if let What::Key(rule, _) = &mut self.what {
-            *rule = Inputs::rule(&[&inputs], rule.clone())?;
+            *rule = kinds::rule(&[&inputs], rule.clone())?;
             (self.key_name, self.description) = (rule.name(), rule.name());
         }
         if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
-            inputs.check_kind()?;
+            kinds::check_one(&inputs)?;
         }
         if self.reading.on_error == OnError::Fail {
-            inputs.check_first_table(self.what.of_rows(), self.print.wish)?;
+            kinds::check_first_table(&inputs, self.what.of_rows(), self.print.wish)?;
         }
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;

@@ -2,6 +2,7 @@
 //!
 //! A first pass puts the lines of OLD into a set in memory, as `build` does. A second one looks those of NEW up, as `check` does.
 
+use crate::commands::kinds;
 use crate::commands::pass::{self, Pass};
 use crate::engine::wakes;
 use crate::error::Error;
@@ -36,14 +37,14 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     // Who compares a new file with the directory that it is in does not mean the file itself.
     let own: Vec<PathBuf> = new.found.iter().map(|input| input.path.clone()).collect();
     let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
-    let rule = Inputs::rule(&[&old, &new], options.key.rule())?;
+    let rule = kinds::rule(&[&old, &new], options.key.rule())?;
     if !select.any && !select.total {
-        new.check_kind()?;
+        kinds::check_one(&new)?;
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), What::Key(rule, second));
-    old.check_first_table(what.of_rows(), Wish::default())?;
-    new.check_first_table(what.of_rows(), options.output.of_rows())?;
+    kinds::check_first_table(&old, what.of_rows(), Wish::default())?;
+    kinds::check_first_table(&new, what.of_rows(), options.output.of_rows())?;
     let list = reading.list().map(Origin::of);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
     let open = || Target::open(options.output.file(), options.output.of_lines(&new), origins(), []);

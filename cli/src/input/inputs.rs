@@ -5,8 +5,6 @@ use crate::files::{self, Origin};
 use crate::input::decode::{self, Coding, Source};
 use crate::input::find::{self, Found, Named};
 use crate::input::foreign;
-use crate::key::{KeyRule, Part};
-use crate::table::{TableReader, Wanted, Wish};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -89,34 +87,6 @@ impl Inputs {
     /// The first of them that has lines, and the first that is a table.
     pub fn kinds(&self) -> (Option<&Input>, Option<&Input>) {
         (self.found.iter().find(|input| !input.is_table), self.found.iter().find(|input| input.is_table))
-    }
-
-    /// Refuses lines and rows in one output.
-    pub fn check_kind(&self) -> Result<(), Error> {
-        let name = |input: &Input| input.origin.name().to_owned();
-        match self.kinds() {
-            (Some(lines), Some(table)) => Err(Error::Kinds { lines: name(lines), table: name(table) }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses what the first table has not, before an output is emptied. That of others is told when their turn comes.
-    pub fn check_first_table(&self, wanted: Wanted<'_>, wish: Wish) -> Result<(), Error> {
-        let Some(table) = self.kinds().1 else { return Ok(()) };
-        let checked = table.again().and_then(|table| TableReader::open(table, 0, wanted)).and_then(|_| wish.check());
-        checked.map_err(|source| Error::Open { input: table.origin.name().to_owned(), source })
-    }
-
-    /// The rule for keys of all these: that of whole rows, if they are tables and whole lines were asked for.
-    pub fn rule(all: &[&Self], rule: KeyRule) -> Result<KeyRule, Error> {
-        let name = |input: &Input| input.origin.name().to_owned();
-        let lines = all.iter().find_map(|inputs| inputs.kinds().0);
-        let table = all.iter().find_map(|inputs| inputs.kinds().1);
-        match (&rule.part, lines, table) {
-            (Part::Line, Some(lines), Some(table)) => Err(Error::WholeKinds { lines: name(lines), table: name(table) }),
-            (Part::Line, None, Some(_)) => Ok(KeyRule { part: Part::Row, ..rule }),
-            _ => Ok(rule),
-        }
     }
 
     /// These inputs, and the same once more, to be read after them. What can be read only once is copied meanwhile, as it comes.

@@ -19,19 +19,20 @@ const FIRST: usize = 3;
 
 /// What the commands share that compare files.
 const IN_SETS: &str =
-    "total any quiet field delimiter csv json_pointer normalize trim ignore_case expected_keys fpr exact output stats";
+    "total any quiet field delimiter csv column normalize trim ignore_case expected_keys fpr exact output stats";
 
 const HELPS: &[Help] = &[
     Help {
         command: "dedup",
-        short: "field delimiter csv json_pointer ignore_case expected_keys fpr exact output output_dir count state \
+        short: "field delimiter csv column ignore_case expected_keys fpr exact output output_dir count state \
             header stats quiet",
         examples: &[
             "bloomline dedup urls.txt > distinct.txt",
             "bloomline dedup --normalize url --stats crawl-*.gz -o distinct.zst",
             "bloomline dedup -s seen.bloom today.txt -o new.txt    # after a crash, add --resume",
             "bloomline dedup --csv --header -f url pages-*.csv > distinct.csv",
-            "bloomline dedup --json-pointer /text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl",
+            "bloomline dedup --column text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl",
+            "bloomline dedup --column url,day --output-dir clean data/*.parquet",
             "bloomline dedup --output-dir clean --glob '*.gz' --compress zstd crawl/",
             "bloomline dedup -c --field 1 access.log | sort -rn | head",
             "bloomline dedup all.txt new.txt -o all.txt",
@@ -40,7 +41,7 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "corpus",
-        short: "json_pointer by ngram threshold drop_document near like expected_keys fpr output output_dir annotate \
+        short: "column by ngram threshold drop_document near like expected_keys fpr output output_dir annotate \
             state stats quiet",
         examples: &[
             "bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz",
@@ -55,7 +56,7 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "build",
-        short: "field delimiter csv json_pointer normalize trim ignore_case expected_keys fpr output append \
+        short: "field delimiter csv column normalize trim ignore_case expected_keys fpr output append \
             no_shrink threads stats quiet",
         examples: &[
             "bloomline build -p 0.001 -o seen.bloom monday.txt",
@@ -66,7 +67,7 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "check",
-        short: "state invert total any quiet field delimiter csv json_pointer normalize trim ignore_case glob \
+        short: "state invert total any quiet field delimiter csv column normalize trim ignore_case glob \
             threads redis",
         examples: &[
             "bloomline check -s seen.bloom urls.txt > seen.txt",

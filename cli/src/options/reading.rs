@@ -185,11 +185,10 @@ pub struct KeyOptions {
     #[arg(long, value_name = "POINTER")]
     pub json_pointer: Vec<Pointer>,
 
-    /// Use these columns of Parquet files as the key: url or url,day or page.url.
+    /// Use these columns of Parquet, or members of lines of JSON, as the key: url or url,day.
     ///
-    /// Several columns make one key in this order. A dot leads into a struct. A folder such as day=2026-11-01 gives a column, too. In
-    /// lines of JSON, the same values are the key: --column page.url is --json-pointer /page/url, and reads the same states. Without
-    /// this option the key of a row is all of it.
+    /// Several make one key in this order. page.url is a member of a struct, and in lines of JSON it is --json-pointer /page/url. A
+    /// folder such as day=2026-11-01 gives its files a column, too. Without a key option the key of a row is all of it.
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["json_pointer", "field", "csv", "delimiter"])]
     pub column: Vec<String>,
 

@@ -1,0 +1,36 @@
+//! Inputs of two kinds: files of lines, and tables, which have rows.
+
+use crate::error::Error;
+use crate::input::inputs::{Input, Inputs};
+use crate::key::{KeyRule, Part};
+use crate::table::{TableReader, Wanted, Wish};
+
+/// Refuses lines and rows in one output.
+pub fn check_one(inputs: &Inputs) -> Result<(), Error> {
+    match inputs.kinds() {
+        (Some(lines), Some(table)) => Err(Error::Kinds { lines: name(lines), table: name(table) }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what the first table has not, before an output is emptied. That of others is told when their turn comes.
+pub fn check_first_table(inputs: &Inputs, wanted: Wanted<'_>, wish: Wish) -> Result<(), Error> {
+    let Some(table) = inputs.kinds().1 else { return Ok(()) };
+    let checked = table.again().and_then(|table| TableReader::open(table, 0, wanted)).and_then(|_| wish.check());
+    checked.map_err(|source| Error::Open { input: name(table), source })
+}
+
+/// The rule for keys of all these: that of whole rows, if they are tables and whole lines were asked for.
+pub fn rule(all: &[&Inputs], rule: KeyRule) -> Result<KeyRule, Error> {
+    let lines = all.iter().find_map(|inputs| inputs.kinds().0);
+    let table = all.iter().find_map(|inputs| inputs.kinds().1);
+    match (&rule.part, lines, table) {
+        (Part::Line, Some(lines), Some(table)) => Err(Error::WholeKinds { lines: name(lines), table: name(table) }),
+        (Part::Line, None, Some(_)) => Ok(KeyRule { part: Part::Row, ..rule }),
+        _ => Ok(rule),
+    }
+}
+
+fn name(input: &Input) -> String {
+    input.origin.name().to_owned()
+}
