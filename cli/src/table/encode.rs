@@ -14,7 +14,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{BrotliLevel, Compression, CompressionCodec, Encoding, GzipLevel, PageType, Type, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use std::io;
@@ -23,6 +23,9 @@ use std::sync::Arc;
 
 /// The level of zstd, which no file tells.
 const ZSTD_LEVEL: i32 = 3;
+
+/// A dictionary with its indices takes at most this share of the values alone.
+const MOST: f64 = 0.9;
 
 /// The rate of the Bloom filters in a file.
 const FILTER_FPR: f64 = 0.01;
@@ -217,12 +220,7 @@ fn properties(
         let path = column.column_path().clone();
         let pages = pages(column);
         let data = || pages.iter().filter(|page| page.page_type != PageType::DICTIONARY_PAGE);
-        let is_dictionary =
-            |encoding: Encoding| matches!(encoding, Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY);
-        let by_dictionary: i32 = data().filter(|page| is_dictionary(page.encoding)).map(|page| page.count).sum();
-        let others: i32 = data().filter(|page| !is_dictionary(page.encoding)).map(|page| page.count).sum();
-        // Where most values were too many for a dictionary, they are again.
-        let dictionary = column.dictionary_page_offset().is_some_and(|place| place > 0) && by_dictionary >= others;
+        let dictionary = is_worth(column, data());
         let known = |encoding: &Encoding| {
             matches!(
                 encoding,
@@ -259,6 +257,27 @@ fn properties(
         }
     }
     Ok(properties.build())
+}
+
+/// Whether a column has a dictionary that is worth its time. Where most values were too many for one, they are again. One with nearly all
+/// values in it takes as many bytes as these, for writers try one by default.
+fn is_worth<'a>(column: &ColumnChunkMetaData, pages: impl Iterator<Item = &'a PageEncodingStats>) -> bool {
+    let (by_dictionary, others) = pages.fold((0, 0), |(dictionary, others), page| match page.encoding {
+        Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => (dictionary + page.count, others),
+        _ => (dictionary, others + page.count),
+    });
+    let nulls = column.statistics().and_then(|statistics| statistics.null_count_opt()).unwrap_or(0);
+    let values = column.num_values() - nulls as i64;
+    let plain = match column.column_type() {
+        Type::INT32 | Type::FLOAT => Some(4 * values),
+        Type::INT64 | Type::DOUBLE => Some(8 * values),
+        Type::FIXED_LEN_BYTE_ARRAY => Some(i64::from(column.column_descr().type_length()) * values),
+        // A length stands before each.
+        Type::BYTE_ARRAY => column.unencoded_byte_array_data_bytes().map(|bytes| bytes + 4 * values),
+        Type::BOOLEAN | Type::INT96 => None,
+    };
+    let saves = plain.is_none_or(|plain| (column.uncompressed_size() as f64) < MOST * plain as f64);
+    column.dictionary_page_offset().is_some_and(|place| place > 0) && by_dictionary >= others && saves
 }
 
 /// A codec at the level that is usual.
