@@ -205,13 +205,14 @@ impl Positioned {
         Ok(())
     }
 
-    /// Copies bytes of the file.
+    /// Copies bytes of the file. A failure to read them is told as that of an input.
     pub fn copy(&self, start: u64, length: u64, out: &mut impl io::Write) -> io::Result<()> {
         let mut buffer = vec![0; BUFFER.min(length as usize)];
         let (mut at, end) = (start, start + length);
         while at < end {
             let some = buffer.len().min((end - at) as usize);
-            self.file.read_exact_at(&mut buffer[..some], at)?;
+            let read = self.file.read_exact_at(&mut buffer[..some], at);
+            read.map_err(|source| io::Error::other(format!("an input cannot be read at byte {at}: {source}")))?;
             out.write_all(&buffer[..some])?;
             at += some as u64;
             self.read.fetch_add(some as u64, Relaxed);

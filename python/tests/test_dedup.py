@@ -1,0 +1,71 @@
+"""`bloomline.dedup`: the command, called from Python."""
+
+import doctest
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+import bloomline
+from bloomline import _files
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+ROWS: list[dict[str, Any]] = [
+    {"page": {"url": url}, "day": day, "a/b": number}
+    for number, (url, day) in enumerate([("x", 1), ("y", 1), ("x", 1), ("x", 2), (None, 1), (None, 1)])
+]
+
+
+@pytest.fixture
+def table(tmp_path: pathlib.Path) -> pathlib.Path:
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "in.parquet", row_group_size=2)
+    return tmp_path / "in.parquet"
+
+
+def numbers(path: pathlib.Path) -> list[int]:
+    return [row["a/b"] for row in pq.read_table(path).to_pylist()]
+
+
+def test_docstring() -> None:
+    assert doctest.testmod(_files, extraglobs={"bloomline": bloomline}) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("on", "kept"),
+    [("page.url", [0, 1, 4]), (["page.url", "day"], [0, 1, 3, 4]), ("a/b", [0, 1, 2, 3, 4, 5]), (None, [0, 1, 2, 3, 4, 5])],
+)
+def test_columns_decide(on: str | list[str] | None, kept: list[int], table: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    figures = bloomline.dedup(table, on=on, output=tmp_path / "out.parquet")
+    assert (figures["lines"], figures["unique"], numbers(tmp_path / "out.parquet")) == (6, len(kept), kept)
+
+
+def test_lines_of_json_and_tables_share_a_state(table: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    lines = tmp_path / "in.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in [*ROWS, {"page": {"url": "z"}}]))
+    state, out = tmp_path / "seen.bloom", tmp_path / "out"
+    assert bloomline.dedup([str(table)], on="page.url", output_dir=out, state=state, n=100, p=0.001)["new"] == 3
+    assert bloomline.dedup(lines, on="page.url", output_dir=out, state=state)["new"] == 1
+    assert numbers(out / "in.parquet") == [0, 1, 4]
+    assert (out / "in.jsonl").read_text() == '{"page": {"url": "z"}}\n'
+
+
+def test_nulls_and_places(table: pathlib.Path) -> None:
+    with pytest.warns(UserWarning, match="rows|lines without a key: 2"):
+        bloomline.dedup(table, on="page.url", nulls="keep", in_place=True, options=["-j", "1"])
+    assert numbers(table) == [0, 1, 4, 5]
+    with pytest.raises(RuntimeError, match="row 3.* null"):
+        bloomline.dedup(table, on="page.url", nulls="fail", in_place=True)
+    assert numbers(table) == [0, 1, 4, 5]
+
+
+def test_what_is_wrong_is_told(table: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(RuntimeError, match='no column "none"'):
+        bloomline.dedup(table, on="none", output=tmp_path / "out.parquet")
+    with pytest.raises(RuntimeError, match="missing"):
+        bloomline.dedup(tmp_path / "missing", output=tmp_path / "out.parquet")
+    for places in ({}, {"output": "a", "in_place": True}):
+        with pytest.raises(ValueError, match="one of output"):
+            bloomline.dedup(table, **places)  # type: ignore[arg-type]
