@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Times peers of `bloomline dedup --column` on Parquet files: pyarrow, which copies only, DuckDB and Polars. Whole commands read from
-# the page cache and write to memory. They take turns, so that a noisy machine is noisy for all; medians are printed. `ratio` is
-# CPU seconds over those of the first command.
+# Times `bloomline dedup --column` beside a plain copy by the same crates, pyarrow, which copies only, DuckDB and Polars. Whole
+# commands read from the page cache and write to memory. They take turns, so that a noisy machine is noisy for all; medians are
+# printed. `ratio` is CPU seconds over those of the plain copy. All compress with zstd's level 3, but for those that say another.
 #
 #   python3 -m venv venv && venv/bin/pip install duckdb numpy polars pyarrow
 #   apt-get install time
@@ -12,12 +12,14 @@ data=$(realpath -m "${1:?usage: benches/parquet.sh FOLDER [ROUNDS]}")
 rounds=${2:-3}
 python=$(realpath -s "${PYTHON:-$(command -v python3)}")
 cd "$(dirname "$0")/.."
+cargo build --quiet --release -p bloomline-cli --features parquet --bins --examples
+target=$(realpath "${CARGO_TARGET_DIR:-target}")/release
 peers="$python $(realpath benches/parquet.py)"
 work=$(mktemp -d /dev/shm/parquet.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 $peers data "$data"
 cd "$work"
-export LC_ALL=C
+export LC_ALL=C PATH=$target:$target/examples:$PATH
 
 # Runs the commands in turns: pairs, a name and its command, each of which writes `out`, a folder if $1 is one.
 turns() {
@@ -44,12 +46,19 @@ turns() {
     echo
 }
 
+dedup="bloomline dedup -q --column url"
 for from in "$data"/{few,many,groups,wide}.parquet; do
-    turns "$from" "pyarrow, copy, level 1" "$peers pyarrow 1 out $from" "pyarrow, copy, level 3" "$peers pyarrow 3 out $from" \
+    turns "$from" "plain copy" "parquet_copy out $from" \
+        "bloomline, 1 thread" "$dedup -j 1 -o out $from" "bloomline, 2 threads" "$dedup -j 2 -o out $from" \
+        "bloomline, 1 thread, level 1" "$dedup -j 1 --compress zstd:1 -o out $from" \
+        "pyarrow, copy, level 1" "$peers pyarrow 1 out $from" "pyarrow, copy" "$peers pyarrow 3 out $from" \
         "duckdb, 1 thread" "$peers duckdb 1 out $from" "duckdb, 2 threads" "$peers duckdb 2 out $from" \
         "polars" "$peers polars out $from"
 done
 from=$data/shards
-turns "$from" "pyarrow, copy, level 1" "$peers pyarrow 1 out $from/*" "pyarrow, copy, level 3" "$peers pyarrow 3 out $from/*" \
+turns "$from" "plain copy" "parquet_copy out $from/*" "plain copy, 2 processes" "sh -c 'ls $from/* | xargs -n 1 -P 2 parquet_copy out'" \
+    "bloomline, 1 thread" "$dedup -j 1 --output-dir out $from/*" "bloomline, 2 threads" "$dedup -j 2 --output-dir out $from/*" \
+    "bloomline, 2 threads, 1 file" "$dedup -j 2 -o out/a.parquet $from/*" \
+    "pyarrow, copy, level 1" "$peers pyarrow 1 out $from/*" "pyarrow, copy" "$peers pyarrow 3 out $from/*" \
     "duckdb, 1 thread" "$peers duckdb 1 out/a.parquet $from/*" "duckdb, 2 threads" "$peers duckdb 2 out/a.parquet $from/*" \
     "polars" "$peers polars out/a.parquet $from/*"
