@@ -42,7 +42,7 @@ def dedup(
         options: More options of the command, such as ``["--exact", "--in-order"]``.
 
     Returns:
-        The figures of ``--stats=json``, such as ``lines``, ``unique`` and ``dropped``.
+        The figures of ``--stats=json``, such as ``lines``, ``unique`` and ``dropped``; rows count as lines.
 
     Raises:
         ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given.
