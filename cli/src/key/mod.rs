@@ -250,11 +250,11 @@ impl KeyRule {
     pub fn key_of<'a>(&self, values: &'a impl Values, scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
         let Scratch { json, form, whole, .. } = scratch;
         if let (1, Part::Json(_)) = (values.count(), &self.part) {
-            return self.found(values.value(0, json), form, || "".to_owned());
+            return self.found(values.value(0, json), form, String::new);
         }
         whole.clear();
         for part in 0..values.count() {
-            push_part(whole, self.found(values.value(part, json), form, || String::new())?);
+            push_part(whole, self.found(values.value(part, json), form, String::new)?);
         }
         Ok(whole)
     }

@@ -22,7 +22,7 @@ pub struct Columns {
 }
 
 enum Part {
-    /// A column of those that are read, and the members of structs on the way.
+    /// A column of the table, or of those that are read, and the members of structs on the way.
     Column(usize, Vec<String>),
     /// What the path of the file tells.
     Constant(Option<String>),
@@ -38,36 +38,38 @@ impl Columns {
             let leaves = (0..schema.num_columns()).collect();
             return Ok(Self { mask: ProjectionMask::all(), leaves, parts, whole: (0..roots).map(Some).collect() });
         };
-        // The leaves of each part, its column, and the members on the way.
-        let mut found: Vec<Result<(Vec<usize>, usize, Vec<String>), Option<String>>> = Vec::new();
+        let (mut leaves, mut parts) = (Vec::new(), Vec::new());
         for pointer in pointers {
             let literal = [pointer.tokens().join(".")];
-            let leaves = |path: &[String]| -> Vec<usize> {
+            let beneath = |path: &[String]| -> Vec<usize> {
                 let columns = schema.columns().iter().enumerate();
                 columns.filter(|(_, column)| column.path().parts().starts_with(path)).map(|(leaf, _)| leaf).collect()
             };
-            let by_name = leaves(&literal);
-            let (path, leaves) =
-                if by_name.is_empty() { (pointer.tokens(), leaves(pointer.tokens())) } else { (&literal[..], by_name) };
-            let Some(&first) = leaves.first() else {
+            let by_name = beneath(&literal);
+            let (path, own) = if by_name.is_empty() {
+                (pointer.tokens(), beneath(pointer.tokens()))
+            } else {
+                (&literal[..], by_name)
+            };
+            let Some((&first, (_, members))) = own.first().zip(path.split_first()) else {
                 let partition = match pointer.tokens() {
                     [name] => table.partitions.iter().rfind(|(partition, _)| partition == name),
                     _ => None,
                 };
                 let (_, value) = partition.ok_or_else(|| unknown(table, pointer))?;
-                found.push(Err(value.clone()));
+                parts.push(Part::Constant(value.clone()));
                 continue;
             };
             let root = schema.get_column_root_idx(first);
-            if leaves.iter().any(|&leaf| schema.get_column_root_idx(leaf) != root) {
+            if own.iter().any(|&leaf| schema.get_column_root_idx(leaf) != root) {
                 return Err(io::Error::other(format!("it has several columns {:?}; rename them", literal[0])));
             }
-            through_structs(table.arrow.schema().field(root), &path[1..]).ok_or_else(|| {
+            through_structs(table.arrow.schema().field(root), members).ok_or_else(|| {
                 io::Error::other(format!("the column {:?} is in a list; give the column of the list", literal[0]))
             })?;
-            found.push(Ok((leaves, root, path[1..].to_vec())));
+            parts.push(Part::Column(root, members.to_vec()));
+            leaves.extend(own);
         }
-        let mut leaves: Vec<usize> = found.iter().flatten().flat_map(|(leaves, ..)| leaves.iter().copied()).collect();
         leaves.sort_unstable();
         leaves.dedup();
         let mut read: Vec<usize> = leaves.iter().map(|&leaf| schema.get_column_root_idx(leaf)).collect();
@@ -79,10 +81,12 @@ impl Columns {
                 .all(|leaf| leaves.contains(&leaf))
         };
         let whole = (0..roots).map(|root| index(root).filter(|_| is_whole(root))).collect();
-        let parts = found.into_iter().map(|part| match part {
-            Ok((_, root, members)) => Part::Column(index(root).expect("it is read"), members),
-            Err(value) => Part::Constant(value),
-        });
+        // Of the columns that are read.
+        let read_as = |part| match part {
+            Part::Column(root, members) => Part::Column(index(root).expect("it is read"), members),
+            constant => constant,
+        };
+        let parts = parts.into_iter().map(read_as);
         let (mask, parts) = (ProjectionMask::leaves(schema, leaves.iter().copied()), parts.collect());
         Ok(Self { mask, leaves, parts, whole })
     }
@@ -147,7 +151,7 @@ fn unknown(table: &Table, pointer: &Pointer) -> io::Error {
 
 /// The same schema with texts and binaries as views, which are not copied while they are read.
 pub fn views(schema: &SchemaRef) -> SchemaRef {
-    let fields: Fields = schema.fields().iter().map(|field| viewed(field)).collect();
+    let fields: Fields = schema.fields().iter().map(viewed).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 

@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn nothing_is_taken_for_a_number_that_is_none() {
         let floats = array(Float64Array::from(vec![f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY]));
-        let keys: Vec<_> = (0..4).map(|row| of_row(&[floats.clone()], row, &rule(&["x"]))).collect();
+        let keys: Vec<_> = (0..4).map(|row| of_row(std::slice::from_ref(&floats), row, &rule(&["x"]))).collect();
         assert_eq!(
             (&keys[0], &keys[0][1..], &keys[2][1..], &keys[3][1..]),
             (&keys[1], &b"NaN"[..], &b"Infinity"[..], &b"-Infinity"[..])
