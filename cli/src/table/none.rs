@@ -32,7 +32,7 @@ impl Wish {
 }
 
 #[derive(Default)]
-pub struct Assembly;
+pub struct Assembly {}
 
 impl TableReader {
     pub fn open(_: Input, _: u64, _: Wanted<'_>) -> io::Result<Self> {
