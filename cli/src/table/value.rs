@@ -131,7 +131,7 @@ fn push(array: &dyn Array, row: usize, out: &mut String) {
     if let Some(bytes) = bytes(array, row) {
         return match std::str::from_utf8(bytes) {
             Ok(text) => push_text(text, out),
-            Err(_) => push_hex(bytes, out),
+            Err(_) => push_bytes(bytes, out),
         };
     }
     match array.data_type() {
@@ -204,11 +204,12 @@ fn push_text(text: &str, out: &mut String) {
     out.push_str(&serde_json::to_string(text).expect("a text is JSON"));
 }
 
-/// A binary that is no text, between quotes.
-fn push_hex(bytes: &[u8], out: &mut String) {
-    out.push('"');
-    bytes.iter().for_each(|byte| write!(out, "{byte:02x}").expect("memory takes all"));
-    out.push('"');
+/// A binary that is no text, as an array of numbers: another binary may be any text.
+fn push_bytes(bytes: &[u8], out: &mut String) {
+    for (i, byte) in bytes.iter().enumerate() {
+        write!(out, "{}{byte}", if i == 0 { '[' } else { ',' }).expect("memory takes all");
+    }
+    out.push(']');
 }
 
 /// The digits of a decimal with this scale, without zeros behind the point: equal numbers are one key.
