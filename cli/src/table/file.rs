@@ -105,6 +105,9 @@ impl Table {
             }
             for column in group.columns() {
                 let path = || column.column_path().string();
+                if column.crypto_metadata().is_some() {
+                    return damaged(i, path(), "the column is encrypted; decrypt the file first");
+                }
                 if column.file_path().is_some() {
                     return damaged(i, path(), "its bytes are in another file; write the table to one file first");
                 }
