@@ -12,7 +12,9 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
-use parquet::basic::{BrotliLevel, Compression, CompressionCodec, Encoding, GzipLevel, PageType, Type, ZstdLevel};
+use parquet::basic::{
+    BrotliLevel, Compression, CompressionCodec, ConvertedType, Encoding, GzipLevel, PageType, Type, ZstdLevel,
+};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
@@ -60,6 +62,9 @@ fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Re
     for column in metadata.columns() {
         let refused = match (column.column_type(), column.compression_codec()) {
             (Type::INT96, _) => "its values are of the old type INT96, which is not written; make timestamps of them",
+            _ if column.column_descr().converted_type() == ConvertedType::INTERVAL => {
+                "its values are intervals, which are written without their months; make texts or numbers of them"
+            }
             (_, CompressionCodec::LZO) if wish.compression.is_none() => {
                 "it is compressed by LZO, which is not written; give --compress"
             }
