@@ -4,7 +4,7 @@ use crate::input::inputs::Input;
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{KeyValue, PageIndexPolicy, ParquetMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, KeyValue, PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
 use std::fs::File;
@@ -70,7 +70,8 @@ impl Table {
         let footer = |error: ParquetError| io::Error::other(format!("its footer is damaged: {}", short(&error)));
         let arrow = ArrowReaderMetadata::load(&bytes, options()).map_err(footer)?;
         let viewed = options().with_schema(views(arrow.schema()));
-        let arrow = ArrowReaderMetadata::try_new(arrow.metadata().clone(), viewed).map_err(footer)?;
+        let metadata = without_absent_dictionaries(arrow.metadata()).map_err(footer)?;
+        let arrow = ArrowReaderMetadata::try_new(metadata, viewed).map_err(footer)?;
         let table = Self { name, bytes, arrow, partitions };
         table.check_groups()?;
         Ok(table)
@@ -122,10 +123,28 @@ impl Table {
     }
 }
 
-/// Where the bytes of a column of a row group start. Old writers give a place of 0 to a dictionary that is not there.
-pub fn start(column: &parquet::file::metadata::ColumnChunkMetaData) -> i64 {
+/// Old writers give a place of 0 to a dictionary that is not there, and the library would read it.
+fn without_absent_dictionaries(metadata: &Arc<ParquetMetaData>) -> Result<Arc<ParquetMetaData>> {
+    let is_absent = |column: &ColumnChunkMetaData| column.dictionary_page_offset().is_some_and(|place| place <= 0);
+    if !metadata.row_groups().iter().flat_map(RowGroupMetaData::columns).any(is_absent) {
+        return Ok(metadata.clone());
+    }
+    let mut sound = metadata.as_ref().clone().into_builder();
+    for group in sound.take_row_groups() {
+        let columns = group.columns().iter().map(|column| match is_absent(column) {
+            true => column.clone().into_builder().set_dictionary_page_offset(None).build(),
+            false => Ok(column.clone()),
+        });
+        let columns = columns.collect::<Result<_>>()?;
+        sound = sound.add_row_group(group.into_builder().set_column_metadata(columns).build()?);
+    }
+    Ok(sound.build().into())
+}
+
+/// Where the bytes of a column of a row group start.
+pub fn start(column: &ColumnChunkMetaData) -> i64 {
     let data = column.data_page_offset();
-    column.dictionary_page_offset().filter(|&dictionary| 0 < dictionary && dictionary < data).unwrap_or(data)
+    column.dictionary_page_offset().filter(|&dictionary| dictionary < data).unwrap_or(data)
 }
 
 /// The rows of a file, and the bytes of the texts of a column, or of all columns.
