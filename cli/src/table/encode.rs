@@ -206,7 +206,7 @@ fn properties(
     let index = table.metadata().page_index_for_row_group(number);
     let columns = || group.columns().iter().enumerate();
     let pages = |column: &ColumnChunkMetaData| column.page_encoding_stats().cloned().unwrap_or_default();
-    let second = columns().any(|(_, column)| pages(column).iter().any(|page| page.page_type == PageType::DATA_PAGE_V2));
+    let second = columns().any(|(_, column)| table.has_second_pages(column));
     let version = if second { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 };
     // What is cut out of texts may change their order.
     let sorted = group.sorting_columns().filter(|sorted| {

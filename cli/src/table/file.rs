@@ -27,6 +27,9 @@ const LONGEST_FOOTER: u64 = 1 << 30;
 /// The length of a footer, and the magic after it.
 const END: usize = 8;
 
+/// What the header of a data page of the second version begins with: its type, in Thrift's compact protocol.
+const SECOND_PAGE: [u8; 2] = [0x15, 0x06];
+
 /// Bytes that are read at once where pages follow one another.
 const BUFFER: usize = 1 << 16;
 
@@ -92,6 +95,13 @@ impl Table {
     /// The rows of a row group.
     pub fn rows(&self, group: usize) -> usize {
         self.metadata().row_group(group).num_rows() as usize
+    }
+
+    /// Whether a column of a row group has pages of the second version. Footers do not tell: some writers call them the first.
+    pub fn has_second_pages(&self, column: &ColumnChunkMetaData) -> bool {
+        let mut start = [0; SECOND_PAGE.len()];
+        let read = self.bytes.file.read_exact_at(&mut start, column.data_page_offset() as u64);
+        read.is_ok() && start == SECOND_PAGE
     }
 
     /// Refuses a footer that tells of bytes which are not there.
