@@ -141,8 +141,9 @@ impl Assembly {
     pub fn append(&mut self, group: &Group, out: &mut impl Write) -> Result<()> {
         let form = self.form.get_or_insert_with(|| group.form.clone());
         if let Some(column) = form.difference(&group.form) {
+            let name = &group.table.name;
             return Err(io::Error::other(format!(
-                "the column {column:?} is another one than in the inputs before it; give --output-dir, or inputs of one schema"
+                "the column {column:?} of {name} is another one than in the inputs before it; give --output-dir, or inputs of one schema"
             )));
         }
         if self.length == 0 {

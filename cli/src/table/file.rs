@@ -196,6 +196,9 @@ pub fn failure(error: ParquetError) -> io::Error {
     }
 }
 
+/// What the library puts before a message, once or several times.
+const PREFIXES: [&str; 3] = ["External: ", "Parquet argument error: ", "Parquet error: "];
+
 /// What the library says, on one line and without its own prefixes.
 pub fn short(error: &ParquetError) -> String {
     let text = match error {
@@ -203,6 +206,10 @@ pub fn short(error: &ParquetError) -> String {
         ParquetError::ArrowError(text) => text.clone(),
         other => other.to_string(),
     };
+    let mut text = text.as_str();
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)) {
+        text = rest;
+    }
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -86,12 +86,7 @@ impl TableReader {
         let (group, start) = (self.next, std::mem::take(&mut self.done));
         self.next += 1;
         let range = start..self.table.rows(group);
-        let batches = if self.columns.are_read() {
-            let read = || read(&self.table, group, self.columns.mask.clone(), start);
-            in_place(Place { group: Some(group), column: None }, read)?
-        } else {
-            Vec::new()
-        };
+        let batches = if self.columns.are_read() { self.read(group, start)? } else { Vec::new() };
         let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
         if self.columns.are_read() && read != range.len() {
             let place = Place { group: Some(group), column: None };
@@ -105,6 +100,20 @@ impl TableReader {
             columns.iter().try_for_each(|column| value::check(column.data_type(), self.texts))?;
         }
         Ok(Some(self.rows(Some(group), range, batches)))
+    }
+
+    /// Decodes the columns of a row group, from a row on. Where that fails, one column after another tells which one it is.
+    fn read(&self, group: usize, from: usize) -> io::Result<Vec<RecordBatch>> {
+        let all = || read(&self.table, group, self.columns.mask.clone(), from);
+        in_place(Place { group: Some(group), column: None }, all).map_err(|error| {
+            let schema = self.table.schema();
+            let alone = |&leaf: &usize| {
+                let path = schema.column(leaf).path().string();
+                let place = Place { group: Some(group), column: Some(&path) };
+                in_place(place, || read(&self.table, group, ProjectionMask::leaves(schema, [leaf]), from)).err()
+            };
+            self.columns.leaves.iter().find_map(alone).unwrap_or(error)
+        })
     }
 
     fn rows(&self, group: Option<usize>, range: Range<usize>, batches: Vec<RecordBatch>) -> Rows {
