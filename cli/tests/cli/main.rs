@@ -18,6 +18,8 @@ mod like;
 mod lines;
 mod options;
 mod outputs;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod plan;
 mod purpose;
 mod reference;

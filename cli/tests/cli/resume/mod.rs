@@ -1,6 +1,6 @@
 //! `bloomline dedup --resume`: no line is lost, and a resumed run ends as if nothing had happened.
 
-mod job;
+pub mod job;
 mod kills;
 
 use crate::common::{Bench, blocks, failed, fed, refused, tells, text};

@@ -1,0 +1,276 @@
+//! Files of Parquet while the command is killed, and on disks that are full.
+
+use crate::common::{Bench, failed, tells, text};
+use crate::resume::job::Random;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A row: its key, another value of the same key, and where it was written first.
+type Row = (String, i64, String);
+
+/// So many rows of a file, whose keys repeat within and across files.
+fn rows(random: &mut Random, file: &str, count: u64) -> Vec<Row> {
+    let row = |i| {
+        let number = random.below(9_000);
+        (format!("https://example.org/{number}/{}", "path/".repeat(number as usize % 9)), number as i64, format!("{file}:{i}"))
+    };
+    (0..count).map(row).collect()
+}
+
+/// A file of Parquet with row groups of so many rows.
+pub fn table(rows: &[Row], group: usize, compression: Compression) -> Vec<u8> {
+    let texts = |text: fn(&Row) -> &str| Arc::new(StringArray::from_iter_values(rows.iter().map(text))) as ArrayRef;
+    let numbers = Arc::new(Int64Array::from_iter_values(rows.iter().map(|(_, number, _)| *number))) as ArrayRef;
+    let columns = [("from", texts(|row| &row.2)), ("number", numbers), ("url", texts(|row| &row.0))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let properties =
+        WriterProperties::builder().set_compression(compression).set_max_row_group_row_count(Some(group)).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// The rows of a file of Parquet, with the value of the column `bloomline` if there is one.
+#[track_caller]
+fn read_with_marks(bytes: Vec<u8>) -> Vec<(Row, Option<String>)> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).unwrap().build().unwrap();
+    let mut rows = Vec::new();
+    for batch in reader {
+        let batch = batch.unwrap();
+        let texts = |name: &str| batch.column_by_name(name).map(|texts| texts.as_string::<i32>().clone());
+        let (urls, froms, marks) = (texts("url").unwrap(), texts("from").unwrap(), texts("bloomline"));
+        let numbers = batch.column_by_name("number").unwrap().as_primitive::<Int64Type>();
+        assert_eq!(urls.null_count() + froms.null_count() + numbers.null_count(), 0);
+        rows.extend((0..batch.num_rows()).map(|row| {
+            let values = (urls.value(row).to_owned(), numbers.value(row), froms.value(row).to_owned());
+            (values, marks.as_ref().map(|marks| marks.value(row).to_owned()))
+        }));
+    }
+    rows
+}
+
+#[track_caller]
+fn read(bytes: Vec<u8>) -> Vec<Row> {
+    read_with_marks(bytes).into_iter().map(|(row, _)| row).collect()
+}
+
+fn lines(rows: &[Row]) -> Vec<u8> {
+    let line = |(url, number, from): &Row| format!("{{\"url\":\"{url}\",\"number\":{number},\"from\":\"{from}\"}}\n");
+    rows.iter().map(line).collect::<String>().into_bytes()
+}
+
+/// The rows of a file of either kind, which must be whole.
+#[track_caller]
+fn contents(name: &str, bytes: Vec<u8>) -> Vec<Row> {
+    if name.ends_with(".parquet") {
+        return read(bytes);
+    }
+    let row = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let text = |name: &str| line[name].as_str().unwrap().to_owned();
+        (text("url"), line["number"].as_i64().unwrap(), text("from"))
+    };
+    text(&bytes).lines().map(row).collect()
+}
+
+/// The rows whose keys come for the first time, and the others.
+fn model(rows: impl IntoIterator<Item = Row>) -> (Vec<Row>, Vec<Row>) {
+    let mut seen = HashSet::new();
+    rows.into_iter().partition(|(url, ..)| seen.insert(url.clone()))
+}
+
+/// What is killed, and what it must leave.
+struct Job {
+    bench: Bench,
+    options: &'static str,
+    inputs: Vec<(&'static str, Vec<Row>)>,
+}
+
+const ONE_OUTPUT: &str = "-o out.parquet --dupes dupes.parquet";
+const MARKED: &str = "-o out.parquet --annotate";
+const FOLDER: &str = "--output-dir out";
+const IN_ORDER: &str = "--output-dir out --in-order";
+
+impl Job {
+    fn new(options: &'static str) -> Self {
+        let mut random = Random(options.len() as u64);
+        let names = match options {
+            FOLDER | IN_ORDER => &["a.parquet", "b.jsonl", "c.parquet", "d.parquet", "e.jsonl"][..],
+            _ => &["a.parquet", "b.parquet", "c.parquet"],
+        };
+        let bench = Bench::new(&[]);
+        let mut inputs = Vec::new();
+        for (i, &name) in names.iter().enumerate() {
+            let mut rows = rows(&mut random, name, 4000);
+            if i == 2 {
+                // Row groups of which nothing stays, and, at the end, all.
+                let repeats: Vec<Row> = inputs.first().map(|(_, rows): &(_, Vec<Row>)| rows[..1000].to_vec()).unwrap();
+                rows.splice(..1000, repeats);
+                rows.extend((0..500).map(|i| (format!("own {i}"), i, format!("{name}:own {i}"))));
+            }
+            let compression = [Compression::SNAPPY, Compression::UNCOMPRESSED, Compression::LZ4_RAW][i % 3];
+            let bytes = if name.ends_with("l") { lines(&rows) } else { table(&rows, 70 + 30 * i, compression) };
+            bench.write(name, &bytes);
+            inputs.push((name, rows));
+        }
+        Self { bench, options, inputs }
+    }
+
+    fn command(&self, more: &str) -> Command {
+        let mut command = self.bench.command("dedup -q --column url -n 20000 -p 1e-9 -s state --checkpoint 1ms");
+        command.args(self.options.split(' ')).args(more.split_whitespace());
+        command.args(self.inputs.iter().map(|(name, _)| name));
+        command
+    }
+
+    /// As before the first run.
+    fn clear(&self) {
+        for entry in fs::read_dir(self.bench.0.path()).unwrap().map(Result::unwrap) {
+            match entry.file_name().to_str().unwrap() {
+                "out" => fs::remove_dir_all(entry.path()).unwrap(),
+                name if self.inputs.iter().any(|(input, _)| *input == name) => {}
+                _ => fs::remove_file(entry.path()).unwrap(),
+            }
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        let printed = self.bench.path("out").exists()
+            || self.bench.path("out.parquet").metadata().is_ok_and(|output| output.len() > 0);
+        printed && self.bench.path("state").exists() && !self.bench.path("state.resume").exists()
+    }
+
+    /// The files of the folder of outputs that have their names.
+    fn named(&self) -> BTreeMap<String, Vec<u8>> {
+        let Ok(entries) = fs::read_dir(self.bench.path("out")) else { return BTreeMap::new() };
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = names.filter(|name| !name.ends_with(".part"));
+        names.map(|name| (name.clone(), self.bench.read(&format!("out/{name}")))).collect()
+    }
+
+    /// What a run left before its end: files with their names are whole, and stay.
+    fn check_named(&self, before: &mut BTreeMap<String, Vec<u8>>) {
+        let named = self.named();
+        for (name, bytes) in &*before {
+            assert!(named.get(name) == Some(bytes), "{name} changed after it had its name");
+        }
+        for (name, bytes) in &named {
+            contents(name, bytes.clone());
+        }
+        *before = named;
+    }
+
+    fn check(&self) {
+        let all = || self.inputs.iter().flat_map(|(_, rows)| rows.iter().cloned());
+        let (first, repeats) = model(all());
+        match self.options {
+            ONE_OUTPUT => {
+                assert!(read(self.bench.read("out.parquet")) == first, "out.parquet");
+                assert!(read(self.bench.read("dupes.parquet")) == repeats, "dupes.parquet");
+            }
+            MARKED => {
+                let mut seen = HashSet::new();
+                let mut mark = |row: &Row| if seen.insert(row.0.clone()) { "new" } else { "dup" }.to_owned();
+                let expected: Vec<_> = all().map(|row| (row.clone(), Some(mark(&row)))).collect();
+                assert!(read_with_marks(self.bench.read("out.parquet")) == expected, "out.parquet");
+            }
+            _ => {
+                let named = self.named();
+                let names = |name: &str| name.to_owned();
+                assert_eq!(fs::read_dir(self.bench.path("out")).unwrap().count(), self.inputs.len());
+                let mut kept = Vec::new();
+                for (name, rows) in &self.inputs {
+                    let left = contents(name, named[&names(name)].clone());
+                    let mut own = rows.iter();
+                    assert!(left.iter().all(|row| own.any(|other| other == row)), "{name} has other rows, or another order");
+                    kept.extend(left);
+                }
+                if self.options == IN_ORDER {
+                    assert!(kept == first, "other rows than the first");
+                }
+                let keys = |rows: &[Row]| rows.iter().map(|row| row.0.clone()).collect::<BTreeSet<_>>();
+                assert!(kept.len() == first.len() && keys(&kept) == keys(&first), "each key once");
+            }
+        }
+    }
+}
+
+/// Ends a process after a while: `KILL`, or `TERM` and what comes of that.
+fn end(mut child: Child, after: Duration, terminate: bool) -> Output {
+    thread::sleep(after);
+    if terminate {
+        let pid = child.id().to_string();
+        // It fails if the command has ended.
+        Command::new("kill").args(["-TERM", &pid]).stderr(Stdio::null()).status().unwrap();
+    } else {
+        child.kill().unwrap();
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// Ends each job again and again at any moment, and resumes it to its end.
+fn resume_after_kills(tries: u64) {
+    let mut random = Random(0x000B_1012);
+    let (mut killed, mut ended, mut continued) = (0, 0, 0);
+    let jobs = [ONE_OUTPUT, MARKED, FOLDER, IN_ORDER].map(Job::new);
+    for job in &jobs {
+        job.clear();
+        let started = Instant::now();
+        let output = job.command("").output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let duration = started.elapsed();
+        job.check();
+        let mut left = tries / jobs.len() as u64;
+        while left > 0 {
+            job.clear();
+            let (mut resume, mut named) = ("", BTreeMap::new());
+            while left > 0 && !job.is_whole() {
+                left -= 1;
+                let (terminate, threads) = (random.below(3) == 0, random.one_of(&["-j 1", "-j 2", "-j 4"]));
+                continued += u64::from(job.bench.path("state").exists());
+                let child = job.command(&format!("{threads} {resume}")).spawn().unwrap();
+                let output = end(child, random.moment(duration), terminate);
+                match (output.status.code(), output.status.signal()) {
+                    (Some(0), _) => {}
+                    (Some(143), _) => ended += 1,
+                    (None, Some(9 | 15)) => killed += 1,
+                    _ => panic!("{} {resume}: {} {}", job.options, output.status, text(&output.stderr)),
+                }
+                job.check_named(&mut named);
+                resume = "--resume";
+            }
+            if !job.is_whole() {
+                let output = job.command("--resume").output().unwrap();
+                assert!(output.status.success(), "{}: {}", job.options, text(&output.stderr));
+            }
+            job.check_named(&mut named);
+            job.check();
+        }
+    }
+    eprintln!("{tries} tries, {killed} killed, {ended} ended by a signal, {continued} went on with a state");
+    assert!(2 * (killed + ended) >= tries && 4 * continued >= tries, "{killed} {ended} {continued}");
+}
+
+#[test]
+fn each_key_comes_once_after_12_kills() {
+    resume_after_kills(12);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn each_key_comes_once_after_200_kills() {
+    resume_after_kills(200);
+}
