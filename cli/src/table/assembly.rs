@@ -17,7 +17,6 @@ use parquet::file::metadata::{
 };
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
-use parquet::file::reader::ChunkReader;
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 use std::any::Any;
 use std::io::{self, Result, Write};
@@ -47,8 +46,8 @@ pub struct Group {
 
 pub enum Contents {
     Nothing,
-    /// The one of the table with this number.
-    Copied(usize),
+    /// The one of the table with this number, and the Bloom filters of its columns.
+    Copied(usize, Vec<Option<Sbbf>>),
     /// The only one of a file in memory.
     Encoded(Bytes, ParquetMetaData),
 }
@@ -152,30 +151,31 @@ impl Assembly {
         }
         self.counts.read += u64::from(group.is_one);
         match &group.contents {
-            Contents::Copied(_) => self.counts.copied += 1,
+            Contents::Copied(..) => self.counts.copied += 1,
             Contents::Encoded(..) => self.counts.written += 1,
             Contents::Nothing => {}
         }
         match &group.contents {
             Contents::Nothing => Ok(()),
-            Contents::Copied(number) => {
-                let bytes = &group.table.bytes;
-                let copy = |start, length, out: &mut _| bytes.copy(start, length, out);
-                self.add(group.table.metadata(), *number, bytes, copy, out)
+            Contents::Copied(number, filters) => {
+                let copy = |start, length, out: &mut _| group.table.bytes.copy(start, length, out);
+                self.add(group.table.metadata(), *number, filters, copy, out)
             }
             Contents::Encoded(bytes, metadata) => {
                 let copy =
                     |start, length, out: &mut _| Write::write_all(out, &bytes[start as usize..][..length as usize]);
-                self.add(metadata, 0, bytes, copy, out)
+                let columns = metadata.row_group(0).columns().iter();
+                let filters = columns.map(|column| Sbbf::read_from_column_chunk(column, bytes));
+                self.add(metadata, 0, &filters.collect::<parquet::errors::Result<Vec<_>>>()?, copy, out)
             }
         }
     }
 
-    fn add<W: Write, R: ChunkReader>(
+    fn add<W: Write>(
         &mut self,
         metadata: &ParquetMetaData,
         number: usize,
-        bytes: &R,
+        filters: &[Option<Sbbf>],
         copy: impl Fn(u64, u64, &mut W) -> Result<()>,
         out: &mut W,
     ) -> Result<()> {
@@ -206,8 +206,8 @@ impl Assembly {
             offset_indexes.push(index.offset_index(i).map(|index| shifted(index, moved)));
             self.length += length as u64;
         }
-        for (column, old) in columns.iter_mut().zip(group.columns()) {
-            let Some(filter) = Sbbf::read_from_column_chunk(old, bytes)? else { continue };
+        for (column, filter) in columns.iter_mut().zip(filters) {
+            let Some(filter) = filter else { continue };
             let mut written = Vec::new();
             filter.write(&mut written)?;
             out.write_all(&written)?;

@@ -14,7 +14,7 @@ const NAMES: usize = 30;
 /// Which columns of a table are read, and what of them is a part of a key.
 pub struct Columns {
     pub mask: ProjectionMask,
-    /// The leaves that are read.
+    /// The leaves that keys are made of.
     pub leaves: Vec<usize>,
     parts: Vec<Part>,
     /// For each column of the table, which one of those that are read it is, if all of it is read.
@@ -72,13 +72,18 @@ impl Columns {
         }
         leaves.sort_unstable();
         leaves.dedup();
-        let mut read: Vec<usize> = leaves.iter().map(|&leaf| schema.get_column_root_idx(leaf)).collect();
+        // Where keys have no column of the file, the smallest one tells how many rows there are.
+        let groups = table.metadata().row_groups();
+        let size = |leaf: &usize| groups.iter().map(|group| group.column(*leaf).compressed_size()).sum::<i64>();
+        let counted = if leaves.is_empty() { (0..schema.num_columns()).min_by_key(size) } else { None };
+        let decoded: Vec<usize> = leaves.iter().copied().chain(counted).collect();
+        let mut read: Vec<usize> = decoded.iter().map(|&leaf| schema.get_column_root_idx(leaf)).collect();
         read.dedup();
         let index = |root: usize| read.iter().position(|&other| other == root);
         let is_whole = |root: usize| {
             (0..schema.num_columns())
                 .filter(|&leaf| schema.get_column_root_idx(leaf) == root)
-                .all(|leaf| leaves.contains(&leaf))
+                .all(|leaf| decoded.contains(&leaf))
         };
         let whole = (0..roots).map(|root| index(root).filter(|_| is_whole(root))).collect();
         // Of the columns that are read.
@@ -87,7 +92,7 @@ impl Columns {
             constant => constant,
         };
         let parts = parts.into_iter().map(read_as);
-        let (mask, parts) = (ProjectionMask::leaves(schema, leaves.iter().copied()), parts.collect());
+        let (mask, parts) = (ProjectionMask::leaves(schema, decoded), parts.collect());
         Ok(Self { mask, leaves, parts, whole })
     }
 
@@ -97,19 +102,13 @@ impl Columns {
         self.whole.iter().position(|read| *read == Some(*column)).filter(|_| members.is_empty())
     }
 
-    /// Whether a column of the file is read for them.
-    pub fn are_read(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Column(..)))
-    }
-
-    /// The parts of the keys of so many rows that were read.
-    pub fn of_batch(&self, batch: Option<&RecordBatch>, rows: usize) -> Vec<ArrayRef> {
+    /// The parts of the keys of rows that were read.
+    pub fn of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
         let part = |part: &Part| match part {
             Part::Constant(value) => {
-                Arc::new(StringViewArray::from_iter((0..rows).map(|_| value.as_deref()))) as ArrayRef
+                Arc::new(StringViewArray::from_iter((0..batch.num_rows()).map(|_| value.as_deref()))) as ArrayRef
             }
             Part::Column(column, members) => {
-                let batch = batch.expect("columns are read");
                 members.iter().fold(batch.column(*column).clone(), |array, member| inside(&array, member))
             }
         };

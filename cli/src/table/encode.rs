@@ -3,8 +3,9 @@
 use crate::encode::Compression as Asked;
 use crate::input::decode::Coding;
 use crate::table::assembly::{Contents, Form, Group};
-use crate::table::file::Place;
-use crate::table::rows::{in_place, reader};
+use crate::table::damage::{Place, in_place};
+use crate::table::file::Table;
+use crate::table::rows::{more, reader};
 use crate::table::selected::{Added, Selected};
 use crate::table::value;
 use arrow_array::{Array, ArrayRef, BooleanArray, StringArray, StringViewArray};
@@ -15,6 +16,7 @@ use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory
 use parquet::basic::{
     BrotliLevel, Compression, CompressionCodec, ConvertedType, Encoding, GzipLevel, PageType, Type, ZstdLevel,
 };
+use parquet::bloom_filter::Sbbf;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats, RowGroupMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
@@ -47,7 +49,7 @@ pub fn group(selected: &Selected) -> io::Result<Group> {
     let is_filtered = || rows.columns.leaves.iter().all(|&leaf| metadata.column(leaf).bloom_filter_offset().is_some());
     let stays = kept == table.rows(group) && !changes && added.is_none() && wish.compression.is_none();
     let contents = if stays && (!wish.filter || is_filtered()) {
-        Contents::Copied(group)
+        Contents::Copied(group, filters(table, group)?)
     } else {
         encode(selected, group, kept, &form)?
     };
@@ -128,7 +130,6 @@ fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Re
                         let batch = batch?;
                         let mask = wanted.get(done..done + batch.num_rows()).map(<[bool]>::to_vec);
                         done += batch.num_rows();
-                        let more = || ParquetError::General("it has more rows than its footer tells of".to_owned());
                         write(batch.column(0), &BooleanArray::from(mask.ok_or_else(more)?))?;
                     }
                     if done != wanted.len() {
@@ -143,6 +144,16 @@ fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Re
     row_group.close().map_err(whole)?;
     let metadata = writer.finish().map_err(whole)?;
     Ok(Contents::Encoded(mem::take(writer.inner_mut()).into(), metadata))
+}
+
+/// The Bloom filters of a row group that is copied.
+fn filters(table: &Table, group: usize) -> io::Result<Vec<Option<Sbbf>>> {
+    let filter = |column: &ColumnChunkMetaData| {
+        let name = column.column_path().string();
+        let place = Place { group: Some(group), column: Some(&name) };
+        in_place(place, || Sbbf::read_from_column_chunk(column, &table.bytes))
+    };
+    table.metadata().row_group(group).columns().iter().map(filter).collect()
 }
 
 /// Cuts marks into those of batches with so many rows.

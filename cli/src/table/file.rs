@@ -1,14 +1,18 @@
 //! A file of Parquet that is read: its footer, and its bytes by position.
 
 use crate::input::inputs::Input;
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ColumnChunkMetaData, KeyValue, PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, KeyValue, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path};
@@ -16,6 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::table::columns::views;
+use crate::table::damage::{Place, caught, has_room, no_room, short};
+use crate::table::thrift::{check_schema, is_offset_index};
 
 /// What a file begins and ends with, and what one begins with whose footer is encrypted.
 const MAGIC: &[u8] = b"PAR1";
@@ -23,6 +29,9 @@ const ENCRYPTED: &[u8] = b"PARE";
 
 /// A footer that takes more would not be one that somebody wrote on purpose.
 const LONGEST_FOOTER: u64 = 1 << 30;
+
+/// Bytes of memory for a byte of a footer, at most.
+const FOOTER_MEMORY: u64 = 40;
 
 /// The length of a footer, and the magic after it.
 const END: usize = 8;
@@ -64,20 +73,14 @@ impl Table {
         let name: Arc<str> = input.origin.name().into();
         let partitions = partitions(&input.path);
         let bytes = Positioned::of(input)?;
-        bytes.check_ends()?;
-        let options = || {
-            // What it says of Arrow's types is no part of the file. Nothing is lost without it, for the file's own types stay.
-            let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_encoding_stats_as_mask(false);
-            options.with_page_index_policy(PageIndexPolicy::Optional)
-        };
-        let footer = |error: ParquetError| io::Error::other(format!("its footer is damaged: {}", short(&error)));
-        let arrow = ArrowReaderMetadata::load(&bytes, options()).map_err(footer)?;
-        let viewed = options().with_schema(views(arrow.schema()));
-        let metadata = without_absent_dictionaries(arrow.metadata()).map_err(footer)?;
-        let arrow = ArrowReaderMetadata::try_new(metadata, viewed).map_err(footer)?;
-        let table = Self { name, bytes, arrow, partitions };
-        table.check_groups()?;
-        Ok(table)
+        let (metadata, schema) = footer(&bytes)?;
+        let arrow = in_footer(|| {
+            let mut reader = ParquetMetaDataReader::new_with_metadata(metadata);
+            reader = reader.with_page_index_policy(PageIndexPolicy::Optional);
+            reader.read_page_indexes(&bytes)?;
+            ArrowReaderMetadata::try_new(reader.finish()?.into(), options().with_schema(views(&schema)))
+        })?;
+        Ok(Self { name, bytes, arrow, partitions })
     }
 
     pub fn metadata(&self) -> &Arc<ParquetMetaData> {
@@ -103,34 +106,38 @@ impl Table {
         let read = self.bytes.file.read_exact_at(&mut start, column.data_page_offset() as u64);
         read.is_ok() && start == SECOND_PAGE
     }
+}
 
-    /// Refuses a footer that tells of bytes which are not there.
-    fn check_groups(&self) -> io::Result<()> {
-        let damaged = |group: usize, column: String, what: &str| {
-            let place = Place { group: Some(group), column: Some(&column) };
-            Err(io::Error::other(format!("{place}: {what}")))
-        };
-        for (i, group) in self.metadata().row_groups().iter().enumerate() {
-            if group.num_rows() < 0 || group.num_columns() != self.schema().num_columns() {
-                return Err(io::Error::other(format!("row group {i}: its footer is damaged")));
-            }
-            for column in group.columns() {
-                let path = || column.column_path().string();
-                if column.crypto_metadata().is_some() {
-                    return damaged(i, path(), "the column is encrypted; decrypt the file first");
-                }
-                if column.file_path().is_some() {
-                    return damaged(i, path(), "its bytes are in another file; write the table to one file first");
-                }
-                let (start, length) = (start(column), column.compressed_size());
-                let end = start.checked_add(length).filter(|_| start >= 0 && length >= 0);
-                if end.is_none_or(|end| end as u64 > self.bytes.length) {
-                    return damaged(i, path(), "its bytes are beyond the end of the file, which is cut or damaged");
-                }
-            }
-        }
-        Ok(())
+/// How footers are read.
+fn options() -> ArrowReaderOptions {
+    // What they say of Arrow's types is no part of the file. Nothing is lost without it, for the file's own types stay.
+    ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_encoding_stats_as_mask(false)
+}
+
+/// The footer of a file, without the indexes of its pages, and the types of its columns.
+fn footer(bytes: &Positioned) -> io::Result<(ParquetMetaData, SchemaRef)> {
+    let (start, length) = bytes.check_ends()?;
+    let memory = length * FOOTER_MEMORY;
+    if !has_room(memory) {
+        return Err(io::Error::other(short(&no_room("its footer", memory))));
     }
+    let footer = bytes.get_bytes(start, length as usize)?;
+    check_schema(&footer).map_err(io::Error::other)?;
+    let (metadata, schema) = in_footer(|| {
+        let arrow = ArrowReaderMetadata::load(bytes, options())?;
+        Ok((without_absent_dictionaries(arrow.metadata())?, arrow.schema().clone()))
+    })?;
+    let metadata = Arc::unwrap_or_clone(metadata);
+    bytes.check_groups(&metadata)?;
+    Ok((metadata, schema))
+}
+
+/// Does what a damaged footer may make fail.
+fn in_footer<T>(work: impl FnOnce() -> Result<T>) -> io::Result<T> {
+    caught(work).map_err(|why| {
+        let why = why.map_or(String::new(), |why| format!(": {why}"));
+        io::Error::other(format!("its footer is damaged{why}"))
+    })
 }
 
 /// Old writers give a place of 0 to a dictionary that is not there, and the library would read it.
@@ -160,32 +167,17 @@ pub fn start(column: &ColumnChunkMetaData) -> i64 {
 /// The rows of a file, and the bytes of the texts of a column, or of all columns.
 pub fn measure(file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)> {
     let bytes = Positioned::new(file.try_clone()?, Arc::default())?;
-    bytes.check_ends()?;
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let arrow = ArrowReaderMetadata::load(&bytes, options).map_err(io::Error::other)?;
-    let mut sizes = (0, 0);
-    for group in arrow.metadata().row_groups() {
-        sizes.0 += group.num_rows().max(0) as u64;
+    let (metadata, _) = footer(&bytes)?;
+    let mut sizes = (0u64, 0u64);
+    for group in metadata.row_groups() {
+        // A row has a value in each column, be it a null. So one number alone that is wrong does no harm.
+        let values = group.columns().iter().map(|chunk| chunk.num_values()).max().unwrap_or(0);
+        sizes.0 = sizes.0.saturating_add(group.num_rows().min(values).max(0) as u64);
         let columns = group.columns().iter();
         let wanted = columns.filter(|chunk| column.is_none_or(|path| chunk.column_path().parts() == path));
-        sizes.1 += wanted.map(|chunk| chunk.uncompressed_size().max(0) as u64).sum::<u64>();
+        sizes.1 = wanted.map(|chunk| chunk.uncompressed_size().max(0) as u64).fold(sizes.1, u64::saturating_add);
     }
     Ok(sizes)
-}
-
-/// Where in a file something is wrong.
-pub struct Place<'a> {
-    pub group: Option<usize>,
-    pub column: Option<&'a str>,
-}
-
-impl std::fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(group) = self.group {
-            write!(f, "row group {group}")?;
-        }
-        self.column.map_or(Ok(()), |column| write!(f, ", column {column:?}"))
-    }
 }
 
 /// The failure of a write, as the system told it.
@@ -194,23 +186,6 @@ pub fn failure(error: ParquetError) -> io::Error {
         ParquetError::External(source) => source.downcast().map_or_else(io::Error::other, |source| *source),
         error => io::Error::other(error),
     }
-}
-
-/// What the library puts before a message, once or several times.
-const PREFIXES: [&str; 3] = ["External: ", "Parquet argument error: ", "Parquet error: "];
-
-/// What the library says, on one line and without its own prefixes.
-pub fn short(error: &ParquetError) -> String {
-    let text = match error {
-        ParquetError::General(text) | ParquetError::NYI(text) | ParquetError::EOF(text) => text.clone(),
-        ParquetError::ArrowError(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let mut text = text.as_str();
-    while let Some(rest) = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)) {
-        text = rest;
-    }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Positioned {
@@ -224,8 +199,8 @@ impl Positioned {
         Ok(Self { file: Arc::new(file), length, read })
     }
 
-    /// Refuses what is cut or encrypted, and a footer that has no place.
-    fn check_ends(&self) -> io::Result<()> {
+    /// Refuses what is cut or encrypted, and a footer that has no place. Returns where it starts, and its length.
+    fn check_ends(&self) -> io::Result<(u64, u64)> {
         let cut = || io::Error::other("the file is cut: it begins as Parquet and has no end of it");
         let mut end = [0; END];
         let at = self.length.checked_sub(END as u64).filter(|&at| at >= MAGIC.len() as u64).ok_or_else(cut)?;
@@ -241,7 +216,59 @@ impl Positioned {
         if length > at.min(LONGEST_FOOTER) {
             return Err(io::Error::other(format!("its footer is damaged: it would take {length} bytes of {at}")));
         }
-        Ok(())
+        Ok((at - length, length))
+    }
+
+    /// Refuses a footer that tells of bytes which are not there.
+    fn check_groups(&self, metadata: &ParquetMetaData) -> io::Result<()> {
+        let damaged = |group: usize, column: String, what: &str| {
+            let place = Place { group: Some(group), column: Some(&column) };
+            Err(io::Error::other(format!("{place}: {what}")))
+        };
+        let columns = metadata.file_metadata().schema_descr().num_columns();
+        let range = |start: Option<i64>, length: Option<i64>| {
+            let (start, length) = (u64::try_from(start?).ok()?, u64::try_from(length?).ok()?);
+            start.checked_add(length).filter(|&end| end <= self.length).map(|end| start..end)
+        };
+        let mut indexes = Vec::new();
+        for (i, group) in metadata.row_groups().iter().enumerate() {
+            // Rows without columns would be as many as the footer says.
+            let is_empty = columns == 0 && group.num_rows() > 0;
+            if group.num_rows() < 0 || group.num_columns() != columns || is_empty {
+                return Err(io::Error::other(format!("row group {i}: its footer is damaged")));
+            }
+            for column in group.columns() {
+                let path = || column.column_path().string();
+                if column.crypto_metadata().is_some() {
+                    return damaged(i, path(), "the column is encrypted; decrypt the file first");
+                }
+                if column.file_path().is_some() {
+                    return damaged(i, path(), "its bytes are in another file; write the table to one file first");
+                }
+                if range(Some(start(column)), Some(column.compressed_size())).is_none() {
+                    return damaged(i, path(), "its bytes are beyond the end of the file, which is cut or damaged");
+                }
+                if let Some(at) = column.offset_index_offset() {
+                    let Some(range) = range(Some(at), column.offset_index_length().map(i64::from)) else {
+                        return damaged(i, path(), "the index of its pages is beyond the end of the file");
+                    };
+                    indexes.push(range);
+                }
+            }
+        }
+        self.check_offset_indexes(&indexes)
+    }
+
+    /// Refuses indexes of pages that tell of more pages than they have bytes. They are next to one another.
+    fn check_offset_indexes(&self, indexes: &[Range<u64>]) -> io::Result<()> {
+        let start = indexes.iter().map(|index| index.start).min().unwrap_or(0);
+        let end = indexes.iter().map(|index| index.end).max().unwrap_or(0);
+        let bytes = self.get_bytes(start, (end - start) as usize)?;
+        let own = |index: &Range<u64>| &bytes[(index.start - start) as usize..(index.end - start) as usize];
+        if indexes.iter().all(|index| index.is_empty() || is_offset_index(own(index))) {
+            return Ok(());
+        }
+        Err(io::Error::other("an index of its pages is damaged"))
     }
 
     /// Copies bytes of the file. A failure to read them is told as that of an input.

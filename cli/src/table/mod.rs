@@ -1,7 +1,10 @@
 //! Tables: files of Parquet, whose row groups take the place of chunks of lines.
 //!
 //! ```text
+//! damage     what a damaged file makes fail, and where
+//! thrift     what footers and headers tell of sizes, before they are believed
 //! file       the footer, and bytes by position
+//! pages      the pages of a row group
 //! columns    which columns are read, and what of them is a part of a key
 //! value      what a value is as a part of a key
 //! rows       the rows of a row group, with these columns
@@ -49,15 +52,21 @@ mod assembly;
 #[cfg(feature = "parquet")]
 mod columns;
 #[cfg(feature = "parquet")]
+mod damage;
+#[cfg(feature = "parquet")]
 mod encode;
 #[cfg(feature = "parquet")]
 mod file;
 #[cfg(not(feature = "parquet"))]
 mod none;
 #[cfg(feature = "parquet")]
+mod pages;
+#[cfg(feature = "parquet")]
 mod rows;
 #[cfg(feature = "parquet")]
 mod selected;
+#[cfg(feature = "parquet")]
+mod thrift;
 #[cfg(feature = "parquet")]
 mod value;
 

@@ -4,19 +4,24 @@ use crate::input::inputs::Input;
 use crate::key::json::Pointer;
 use crate::table::Wanted;
 use crate::table::columns::Columns;
-use crate::table::file::{Place, Table, short};
+use crate::table::damage::{Place, has_room, in_place};
+use crate::table::file::Table;
+use crate::table::pages::Pages;
 use crate::table::selected::{Added, Selected, Wish};
 use crate::table::value::{self, Row};
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::errors::{ParquetError, Result};
 use std::io;
 use std::ops::Range;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 /// Rows that are decoded together.
 pub const BATCH: usize = 8192;
+
+/// Bytes of memory that are left while rows are read.
+const MARGIN: u64 = 16 << 20;
 
 /// Reads the row groups of a table, one after another.
 pub struct TableReader {
@@ -86,9 +91,9 @@ impl TableReader {
         let (group, start) = (self.next, std::mem::take(&mut self.done));
         self.next += 1;
         let range = start..self.table.rows(group);
-        let batches = if self.columns.are_read() { self.read(group, start)? } else { Vec::new() };
+        let batches = self.read(group, start)?;
         let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        if self.columns.are_read() && read != range.len() {
+        if read != range.len() {
             let place = Place { group: Some(group), column: None };
             return Err(io::Error::other(format!(
                 "{place}: {read} rows are there, and its footer tells of {}",
@@ -96,7 +101,7 @@ impl TableReader {
             )));
         }
         if let Some(first) = batches.first() {
-            let columns = self.columns.of_batch(Some(first), first.num_rows());
+            let columns = self.columns.of_batch(first);
             columns.iter().try_for_each(|column| value::check(column.data_type(), self.texts))?;
         }
         Ok(Some(self.rows(Some(group), range, batches)))
@@ -122,26 +127,31 @@ impl TableReader {
 }
 
 /// Decodes columns of a row group, from a row on.
-fn read(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> parquet::errors::Result<Vec<RecordBatch>> {
-    Ok(reader(table, group, mask, from)?.collect::<Result<_, _>>()?)
+fn read(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Result<Vec<RecordBatch>> {
+    let (mut batches, mut left) = (Vec::new(), table.rows(group) - from);
+    for batch in reader(table, group, mask, from)? {
+        let batch: RecordBatch = batch?;
+        left = left.checked_sub(batch.num_rows()).ok_or_else(more)?;
+        batches.push(batch);
+        if !has_room(MARGIN) {
+            let message = "there is no memory for its rows; write smaller row groups";
+            return Err(ParquetError::General(message.to_owned()));
+        }
+    }
+    Ok(batches)
+}
+
+/// The failure of a row group with more rows than are told.
+pub fn more() -> ParquetError {
+    ParquetError::General("it has more rows than its footer tells of".to_owned())
 }
 
 /// Reads columns of a row group batch by batch, from a row on.
-pub fn reader(
-    table: &Table,
-    group: usize,
-    mask: ProjectionMask,
-    from: usize,
-) -> parquet::errors::Result<ParquetRecordBatchReader> {
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(table.bytes.clone(), table.arrow.clone());
-    builder.with_row_groups(vec![group]).with_projection(mask).with_offset(from).with_batch_size(BATCH).build()
-}
-
-/// Does what a damaged file may make fail, and tells where that was. The library's own checks may panic.
-pub fn in_place<T>(place: Place<'_>, work: impl FnOnce() -> parquet::errors::Result<T>) -> io::Result<T> {
-    let done = panic::catch_unwind(AssertUnwindSafe(work));
-    let failed = |what: &str| io::Error::other(format!("{place}: {what}"));
-    done.map_err(|_| failed("it is damaged"))?.map_err(|error| failed(&short(&error)))
+pub fn reader(table: &Table, group: usize, mask: ProjectionMask, from: usize) -> Result<ParquetRecordBatchReader> {
+    let levels = parquet_to_arrow_field_levels(table.schema(), mask, Some(table.arrow.schema().fields()))?;
+    let after = || RowSelection::from(vec![RowSelector::skip(from), RowSelector::select(table.rows(group) - from)]);
+    let selection = (from > 0).then(after);
+    ParquetRecordBatchReader::try_new_with_row_groups(&levels, &Pages { table, group }, BATCH, selection)
 }
 
 impl Rows {
@@ -163,12 +173,7 @@ impl Rows {
 
     /// Calls `key` with the parts of the keys of each batch, and the number of its rows.
     fn each_batch(&self, mut key: impl FnMut(&[ArrayRef], usize)) {
-        if !self.columns.are_read() {
-            return key(&self.columns.of_batch(None, self.count()), self.count());
-        }
-        self.batches
-            .iter()
-            .for_each(|batch| key(&self.columns.of_batch(Some(batch), batch.num_rows()), batch.num_rows()));
+        self.batches.iter().for_each(|batch| key(&self.columns.of_batch(batch), batch.num_rows()));
     }
 
     /// Calls `found` with the values of each row, in order.

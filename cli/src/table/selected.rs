@@ -3,8 +3,10 @@
 use crate::encode::Compression;
 use crate::error::Error;
 use crate::table::assembly::Group;
+use crate::table::damage::quietly;
 use crate::table::encode;
 use crate::table::rows::Rows;
+use std::io;
 use std::sync::Arc;
 
 /// Rows of a row group, some of which are written.
@@ -34,7 +36,7 @@ pub struct Wish {
 
 impl Wish {
     /// Refuses what no table can be.
-    pub fn check(self) -> std::io::Result<()> {
+    pub fn check(self) -> io::Result<()> {
         self.compression.map_or(Ok(()), |asked| encode::asked(asked).map(drop))
     }
 }
@@ -43,6 +45,7 @@ impl Selected {
     /// Makes a row group of them, or none. A group that stays as it is is copied.
     pub fn encode(&self) -> Result<Group, Error> {
         let failed = |source| Error::Rows { input: self.rows.table.name.to_string(), source };
-        encode::group(self).map_err(failed)
+        let damaged = || Err(io::Error::other(format!("row group {}: it is damaged", self.rows.group.unwrap_or(0))));
+        quietly(|| encode::group(self)).unwrap_or_else(damaged).map_err(failed)
     }
 }

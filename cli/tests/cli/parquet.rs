@@ -25,7 +25,11 @@ type Row = (String, i64, String);
 fn rows(random: &mut Random, file: &str, count: u64) -> Vec<Row> {
     let row = |i| {
         let number = random.below(9_000);
-        (format!("https://example.org/{number}/{}", "path/".repeat(number as usize % 9)), number as i64, format!("{file}:{i}"))
+        (
+            format!("https://example.org/{number}/{}", "path/".repeat(number as usize % 9)),
+            number as i64,
+            format!("{file}:{i}"),
+        )
     };
     (0..count).map(row).collect()
 }
@@ -195,7 +199,10 @@ impl Job {
                 for (name, rows) in &self.inputs {
                     let left = contents(name, named[&names(name)].clone());
                     let mut own = rows.iter();
-                    assert!(left.iter().all(|row| own.any(|other| other == row)), "{name} has other rows, or another order");
+                    assert!(
+                        left.iter().all(|row| own.any(|other| other == row)),
+                        "{name} has other rows, or another order"
+                    );
                     kept.extend(left);
                 }
                 if self.options == IN_ORDER {

@@ -1,0 +1,104 @@
+//! What a damaged file may make fail, told in one line with its place.
+//!
+//! A file may tell of anything. Memory that cannot be had ends the process, so it is asked for before the library takes it.
+
+use parquet::errors::{ParquetError, Result};
+use std::cell::Cell;
+use std::fmt;
+use std::hint::black_box;
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+/// Where in a file something is wrong.
+pub struct Place<'a> {
+    pub group: Option<usize>,
+    pub column: Option<&'a str>,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(group) = self.group {
+            write!(f, "row group {group}")?;
+        }
+        self.column.map_or(Ok(()), |column| write!(f, ", column {column:?}"))
+    }
+}
+
+thread_local! {
+    /// Whether a panic of this thread is told by who catches it.
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does what a damaged file may make panic: the library checks some of what it reads by assertions. None if it did.
+pub fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+    static SILENCED: Once = Once::new();
+    SILENCED.call_once(|| {
+        let told = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !CAUGHT.get() {
+                told(panic)
+            }
+        }));
+    });
+    let outer = CAUGHT.replace(true);
+    let done = panic::catch_unwind(AssertUnwindSafe(work)).ok();
+    CAUGHT.set(outer);
+    done
+}
+
+/// Does what a damaged file may make fail. There may be no reason to tell.
+pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> std::result::Result<T, Option<String>> {
+    quietly(work).ok_or(None)?.map_err(|error| Some(short(&error)))
+}
+
+/// Does what a damaged file may make fail, and tells where that was.
+pub fn in_place<T>(place: Place<'_>, work: impl FnOnce() -> Result<T>) -> io::Result<T> {
+    caught(work).map_err(|why| {
+        let why = why.unwrap_or_else(|| "it is damaged".to_owned());
+        io::Error::other(format!("{place}: {why}"))
+    })
+}
+
+/// What the library says, on one line and without its own prefixes.
+pub fn short(error: &ParquetError) -> String {
+    let text = match error {
+        ParquetError::General(text) | ParquetError::NYI(text) | ParquetError::EOF(text) => text.clone(),
+        ParquetError::ArrowError(text) => text.clone(),
+        ParquetError::External(source) => source.to_string(),
+        other => other.to_string(),
+    };
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether so many bytes of memory can be had at once.
+pub fn has_room(bytes: u64) -> bool {
+    let mut room: Vec<u8> = Vec::new();
+    // Else the compiler leaves out what nobody uses.
+    usize::try_from(bytes).is_ok_and(|bytes| black_box(&mut room).try_reserve_exact(bytes).is_ok())
+}
+
+/// The failure of a file that takes more memory than there is.
+pub fn no_room(what: &str, bytes: u64) -> ParquetError {
+    ParquetError::General(format!("{what} would take {bytes} bytes of memory, which cannot be had"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_and_failures_are_told_with_their_place() {
+        let place = || Place { group: Some(3), column: Some("a") };
+        let failed = |work: fn() -> Result<()>| in_place(place(), work).unwrap_err().to_string();
+        assert_eq!(failed(|| panic!("of the library")), "row group 3, column \"a\": it is damaged");
+        assert_eq!(failed(|| Err(ParquetError::EOF("a\n  b".into()))), "row group 3, column \"a\": a b");
+        assert!(!CAUGHT.get());
+    }
+
+    #[test]
+    fn memory_that_cannot_be_had_is_told() {
+        assert!(has_room(0) && has_room(1 << 20));
+        assert!(!has_room(u64::MAX) && !has_room(1 << 62));
+    }
+}

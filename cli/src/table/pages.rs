@@ -1,0 +1,226 @@
+//! The pages of a row group. What their headers tell is checked before memory is taken for it.
+
+use crate::table::damage::{has_room, no_room};
+use crate::table::file::{From, Positioned, Table};
+use crate::table::thrift::{deltas, page_sizes};
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::RowGroups;
+use parquet::basic::{CompressionCodec, Encoding};
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use std::io::{self, BufRead, BufReader, Read};
+use std::iter;
+use std::sync::Arc;
+
+/// Bytes that a value of a page takes: a view of a text, and two levels with those that are copied of them.
+const VALUE: u64 = 24;
+
+/// A row group that is read.
+pub struct Pages<'a> {
+    pub table: &'a Table,
+    pub group: usize,
+}
+
+impl RowGroups for Pages<'_> {
+    fn num_rows(&self) -> usize {
+        self.table.rows(self.group)
+    }
+
+    fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>> {
+        let column = self.table.metadata().row_group(self.group).column(leaf);
+        let bytes = Headers { bytes: self.table.bytes.clone(), codec: column.compression_codec() };
+        let levels = column.column_descr();
+        let levels = [levels.max_rep_level(), levels.max_def_level()];
+        // Pages follow one another, so what an index tells of their places is not asked.
+        let pages = SerializedPageReader::new(Arc::new(bytes), column, self.num_rows(), None)?;
+        Ok(Box::new(Chunk(Some(Box::new(Checked { pages, levels })))))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(iter::once(self.metadata().row_group(self.group)))
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        self.table.metadata()
+    }
+}
+
+/// The only column chunk.
+struct Chunk(Option<Box<dyn PageReader>>);
+
+impl Iterator for Chunk {
+    type Item = Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.take().map(Ok)
+    }
+}
+
+impl PageIterator for Chunk {}
+
+/// Pages that are checked before they are decoded.
+struct Checked {
+    pages: SerializedPageReader<Headers>,
+    /// The most that their levels are.
+    levels: [i16; 2],
+}
+
+impl Checked {
+    fn check(&self, page: Option<Page>) -> Result<Option<Page>> {
+        match &page {
+            // No value takes less than a byte.
+            Some(Page::DictionaryPage { buf, num_values, .. }) if *num_values as usize > buf.len() => {
+                return Err(damaged(format!("a dictionary tells of {num_values} values in {} bytes", buf.len())));
+            }
+            Some(Page::DataPage { buf, num_values, encoding, rep_level_encoding, def_level_encoding, .. }) => {
+                let encodings = [rep_level_encoding, def_level_encoding];
+                let values = || {
+                    let levels = self.levels.iter().zip(encodings);
+                    levels.filter(|(most, _)| **most > 0).try_fold(&buf[..], |bytes, (&most, encoding)| {
+                        let length = match encoding {
+                            Encoding::RLE => {
+                                bytes.first_chunk().map(|length| 4 + u32::from_le_bytes(*length) as usize)?
+                            }
+                            _ => (*num_values as usize * (16 - most.leading_zeros() as usize)).div_ceil(8),
+                        };
+                        bytes.get(length..)
+                    })
+                };
+                check_values(values, *encoding, *num_values)?;
+            }
+            Some(Page::DataPageV2 { buf, num_values, encoding, def_levels_byte_len, rep_levels_byte_len, .. }) => {
+                let values = || buf.get(*def_levels_byte_len as usize + *rep_levels_byte_len as usize..);
+                check_values(values, *encoding, *num_values)?;
+            }
+            _ => {}
+        }
+        Ok(page)
+    }
+}
+
+/// Refuses more values, or lengths of texts, than there is memory for.
+fn check_values<'a>(bytes: impl FnOnce() -> Option<&'a [u8]>, encoding: Encoding, values: u32) -> Result<()> {
+    let memory = u64::from(values) * VALUE;
+    if !has_room(memory) {
+        return Err(no_room(&format!("a page of {values} values"), memory));
+    }
+    let twice = encoding == Encoding::DELTA_BYTE_ARRAY;
+    if !twice && encoding != Encoding::DELTA_LENGTH_BYTE_ARRAY {
+        return Ok(());
+    }
+    let cut = || damaged("a page of texts is cut".to_owned());
+    let mut bytes = bytes().ok_or_else(cut)?;
+    for whole in if twice { &[true, false][..] } else { &[false] } {
+        // Nulls have no length.
+        if bytes.is_empty() {
+            break;
+        }
+        let (count, rest) = deltas(bytes, *whole).ok_or_else(cut)?;
+        if count > values.into() {
+            return Err(damaged(format!("a page of {values} values tells of {count} lengths")));
+        }
+        bytes = rest;
+    }
+    Ok(())
+}
+
+fn damaged(what: String) -> ParquetError {
+    ParquetError::General(format!("it is damaged: {what}"))
+}
+
+impl Iterator for Checked {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Checked {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        self.check(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+
+    fn supports_deferred_dictionary(&self) -> bool {
+        self.pages.supports_deferred_dictionary()
+    }
+
+    fn take_deferred_dictionary(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.take_deferred_dictionary()?;
+        self.check(page)
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool> {
+        self.pages.at_record_boundary()
+    }
+}
+
+/// The bytes of a file, where what is read and not got is the header of a page.
+struct Headers {
+    bytes: Positioned,
+    codec: CompressionCodec,
+}
+
+impl Length for Headers {
+    fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+}
+
+impl ChunkReader for Headers {
+    type T = Header;
+
+    fn get_read(&self, start: u64) -> Result<Header> {
+        Ok(Header { bytes: self.bytes.get_read(start)?, codec: Some(self.codec) })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        self.bytes.get_bytes(start, length)
+    }
+}
+
+/// The header of a page. It is looked at when the first byte is read: before that, nobody knows whether there is one.
+struct Header {
+    bytes: BufReader<From>,
+    codec: Option<CompressionCodec>,
+}
+
+impl Read for Header {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(codec) = self.codec.take() {
+            check_header(self.bytes.fill_buf()?, codec)?;
+        }
+        self.bytes.read(buffer)
+    }
+}
+
+/// Refuses a page that no bytes of its compressed length become, or for which there is no memory.
+fn check_header(header: &[u8], codec: CompressionCodec) -> io::Result<()> {
+    // The most bytes that one becomes, by the formats.
+    let most = match codec {
+        CompressionCodec::SNAPPY => 22,
+        CompressionCodec::LZ4 | CompressionCodec::LZ4_RAW => 256,
+        CompressionCodec::GZIP => 1040,
+        CompressionCodec::UNCOMPRESSED => return Ok(()),
+        _ => u64::MAX,
+    };
+    let (size, compressed) = page_sizes(header).ok_or_else(|| io::Error::other("the header of a page is damaged"))?;
+    if size > compressed.saturating_mul(most).saturating_add(64) {
+        let message = format!("the header of a page is damaged: it makes {size} bytes of {compressed}");
+        return Err(io::Error::other(message));
+    }
+    // Some need a buffer beside.
+    if !has_room(2 * size) { Err(io::Error::other(no_room("a page", 2 * size).to_string())) } else { Ok(()) }
+}

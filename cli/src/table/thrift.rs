@@ -1,0 +1,266 @@
+//! The bytes of Thrift's compact protocol, as far as they are looked at before the library believes them.
+
+/// The kinds of fields.
+const NUMBERS: std::ops::RangeInclusive<u8> = 4..=6;
+const NUMBER: u8 = 5;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
+
+/// The most levels of values that are passed over.
+const DEEPEST: usize = 32;
+
+/// The most levels of a schema. The library, and what is done with its types, goes down by calls.
+const DEEPEST_SCHEMA: usize = 100;
+
+/// What is left of bytes. All of its methods give none where the bytes are none of the protocol.
+pub struct Thrift<'a>(pub &'a [u8]);
+
+impl<'a> Thrift<'a> {
+    pub fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    /// A number without a sign.
+    pub fn varint(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// A number with a sign.
+    pub fn number(&mut self) -> Option<i64> {
+        self.varint().map(|number| (number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+
+    /// The next field of a struct after the one with the id `last`: its id, which takes that place, and its kind. The kind 0 is the end.
+    fn field(&mut self, last: &mut i64) -> Option<u8> {
+        let byte = self.byte()?;
+        let (step, kind) = (byte >> 4, byte & 0xF);
+        match step {
+            _ if kind == 0 => {}
+            0 => *last = self.number()?,
+            step => *last = last.checked_add(step.into())?,
+        }
+        Some(kind)
+    }
+
+    /// The start of a list: how many values it has, and their kind.
+    fn list(&mut self) -> Option<(u64, u8)> {
+        let byte = self.byte()?;
+        let size = if byte >> 4 == 0xF { self.varint()? } else { u64::from(byte >> 4) };
+        Some((size, byte & 0xF))
+    }
+
+    /// Passes over a value, that of a field or of a list.
+    fn skip(&mut self, kind: u8, in_list: bool, depth: usize) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        match kind {
+            1 | 2 if !in_list => {}
+            1..=3 => _ = self.byte()?,
+            _ if NUMBERS.contains(&kind) => _ = self.varint()?,
+            7 => _ = self.take(8)?,
+            8 => {
+                let length = self.varint()?;
+                self.take(usize::try_from(length).ok()?)?;
+            }
+            LIST | 10 => {
+                let (size, kind) = self.list()?;
+                (0..size).try_for_each(|_| self.skip(kind, true, depth))?;
+            }
+            11 => {
+                let size = self.varint()?;
+                let kinds = if size == 0 { 0 } else { self.byte()? };
+                (0..size).try_for_each(|_| {
+                    self.skip(kinds >> 4, true, depth)?;
+                    self.skip(kinds & 0xF, true, depth)
+                })?;
+            }
+            STRUCT => {
+                let mut id = 0;
+                loop {
+                    match self.field(&mut id)? {
+                        0 => break,
+                        kind => self.skip(kind, false, depth)?,
+                    }
+                }
+            }
+            13 => _ = self.take(16)?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The fields of a struct of the first level, up to its end or to where `found` has enough. That gets the id and the kind of each,
+    /// and tells whether it read the value.
+    fn fields(&mut self, mut found: impl FnMut(&mut Self, i64, u8) -> Option<Found>) -> Option<()> {
+        let mut id = 0;
+        loop {
+            let kind = self.field(&mut id)?;
+            if kind == 0 {
+                return Some(());
+            }
+            match found(self, id, kind)? {
+                Found::Read => {}
+                Found::Other => self.skip(kind, false, DEEPEST)?,
+                Found::Enough => return Some(()),
+            }
+        }
+    }
+}
+
+enum Found {
+    Read,
+    Other,
+    Enough,
+}
+
+/// Refuses a footer whose schema has too many levels, or is not whole.
+pub fn check_schema(footer: &[u8]) -> Result<(), String> {
+    let mut deepest = 0;
+    let whole = Thrift(footer).fields(|footer, id, kind| {
+        if (id, kind) != (2, LIST) {
+            return Some(Found::Other);
+        }
+        let (mut left, _) = footer.list()?;
+        // For each level the columns that are to come.
+        let mut levels: Vec<u64> = Vec::new();
+        while left > 0 {
+            left -= 1;
+            let mut children = 0;
+            footer.fields(|column, id, kind| {
+                if (id, kind) != (5, NUMBER) {
+                    return Some(Found::Other);
+                }
+                children = u64::try_from(column.number()?).ok()?;
+                Some(Found::Read)
+            })?;
+            (children <= left).then_some(())?;
+            if let Some(level) = levels.last_mut() {
+                *level -= 1;
+            }
+            levels.push(children);
+            deepest = deepest.max(levels.len());
+            while levels.last() == Some(&0) {
+                levels.pop();
+            }
+        }
+        Some(Found::Enough)
+    });
+    match whole {
+        None => Err("its footer is damaged: the schema is cut".to_owned()),
+        Some(()) if deepest > DEEPEST_SCHEMA => {
+            Err(format!("its schema has {deepest} levels of columns; {DEEPEST_SCHEMA} are the most"))
+        }
+        Some(()) => Ok(()),
+    }
+}
+
+/// Bytes of a page, and what they take in the file, from its header.
+pub fn page_sizes(header: &[u8]) -> Option<(u64, u64)> {
+    let (mut header, mut id) = (Thrift(header), 0);
+    let mut field = |wanted| {
+        let kind = header.field(&mut id)?;
+        if (id, kind) == (wanted, NUMBER) { header.number() } else { None }
+    };
+    field(1)?;
+    Some((u64::try_from(field(2)?).ok()?, u64::try_from(field(3)?).ok()?))
+}
+
+/// Whether an offset index tells of no more pages than it has bytes.
+pub fn is_offset_index(bytes: &[u8]) -> bool {
+    let (mut index, mut id) = (Thrift(bytes), 0);
+    let kind = index.field(&mut id);
+    (kind, id) == (Some(LIST), 1) && index.list().is_some_and(|(size, _)| size <= bytes.len() as u64)
+}
+
+/// How many numbers a run of deltas has, and what comes after it if `whole`.
+pub fn deltas(bytes: &[u8], whole: bool) -> Option<(u64, &[u8])> {
+    let mut bytes = Thrift(bytes);
+    let (block, parts, count) = (bytes.varint()?, bytes.varint()?, bytes.varint()?);
+    bytes.number()?;
+    let each = usize::try_from(block.checked_div(parts)?).ok()?;
+    let mut left = count.saturating_sub(1);
+    while whole && left > 0 && each > 0 {
+        bytes.number()?;
+        for &width in bytes.take(usize::try_from(parts).ok()?)? {
+            if left > 0 {
+                bytes.take(each.checked_mul(width.into())? / 8)?;
+                left = left.saturating_sub(each as u64);
+            }
+        }
+    }
+    Some((count, bytes.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A column of a schema with a name of one letter, in whose place another field may come first.
+    fn column(children: u8) -> Vec<u8> {
+        // An i32 of the id 3, a binary of the id 4, and an i32 of the id 5.
+        vec![0x35, 0, 0x18, 1, b'a', 0x15, 2 * children, 0]
+    }
+
+    /// A footer with a schema, before which its version is.
+    fn footer(columns: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0x15, 2, 0x19, 0xFC];
+        let mut count = columns.len();
+        while count > 0x7F {
+            bytes.push(count as u8 | 0x80);
+            count >>= 7;
+        }
+        bytes.push(count as u8);
+        bytes.extend(columns.iter().flat_map(|&children| column(children)));
+        bytes
+    }
+
+    #[test]
+    fn schemas_are_whole_and_not_too_deep() {
+        for (columns, said) in [
+            (vec![0], ""),
+            (vec![2, 0, 0], ""),
+            (vec![2, 1, 0, 1, 0], ""),
+            (vec![3, 0, 0], "cut"),
+            (vec![1, 60], "cut"),
+            ([vec![1; 99], vec![0]].concat(), ""),
+            ([vec![1; 100], vec![0]].concat(), "101 levels"),
+            ([vec![1; 100_000], vec![0]].concat(), "100001 levels"),
+        ] {
+            let checked = check_schema(&footer(&columns)).err().unwrap_or_default();
+            assert!(checked.contains(said) && checked.is_empty() == said.is_empty(), "{checked}");
+        }
+        let whole = footer(&[2, 1, 0, 0]);
+        assert!((0..whole.len()).all(|length| check_schema(&whole[..length]).is_err()));
+        // Before the schema, a map and a list of a struct that is empty.
+        let unknown = [&[0x1B, 1, 0x85, 4, 1, b'x', 0x09, 2, 0x1C, 0, 0x09, 4][..], &footer(&[1, 0])[3..]].concat();
+        check_schema(&unknown).unwrap();
+    }
+
+    #[test]
+    fn sizes_and_counts_are_those_of_the_bytes() {
+        assert_eq!(page_sizes(&[0x15, 0, 0x15, 0xC8, 1, 0x15, 6, 0]), Some((100, 3)));
+        assert_eq!(page_sizes(&[0x15, 0, 0x15, 1, 0x15, 6]), None);
+        assert_eq!(page_sizes(&[0x15, 0, 0x25, 2, 0x15, 6]), None);
+        assert!(is_offset_index(&[0x19, 0x1C, 0]) && is_offset_index(&[0x19, 0xFC, 5, 0, 0, 0]));
+        assert!(!is_offset_index(&[0x19, 0xFC, 0x7F, 0, 0]) && !is_offset_index(&[0x29, 0x1C, 0]));
+        // 128 in 4 parts; one number, and then 34 of which the last part has two.
+        assert_eq!(deltas(&[0x80, 1, 4, 1, 8, 7], true), Some((1, &[7][..])));
+        let many = [&[0x80, 1, 4, 34, 8, 0, 1, 2, 9, 9][..], &[1; 4], &[2; 8], &[7]].concat();
+        assert_eq!(deltas(&many, true), Some((34, &[7][..])));
+        assert_eq!(deltas(&many[..12], true), None);
+        assert_eq!(deltas(&[0x80, 1, 0, 1, 8], true), None);
+    }
+}
