@@ -49,6 +49,8 @@ pub struct Output {
     compression: Compression,
     /// Standard output, whose reader may leave.
     standard: bool,
+    /// Where it is, if it is a regular file.
+    path: Option<PathBuf>,
     gathered: Mutex<Gathered>,
     /// Relaxed, for it only bounds the memory, and locks guard what is counted.
     under_way: AtomicUsize,
@@ -78,6 +80,8 @@ struct Writer {
     table: Assembly,
     /// A table before its end was written, if a run may go on with it. Then the length is that before the end.
     saved: Option<Saved>,
+    /// Whether it is a table with its end.
+    is_table: bool,
 }
 
 /// What is to be encoded.
@@ -255,10 +259,11 @@ impl Target {
             name,
             compression: self.compression,
             standard: self.path.is_none(),
+            path: self.path.clone().filter(|_| regular),
             gathered: Mutex::new(Gathered { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
             under_way: AtomicUsize::new(0),
             pieces: Turns::new((0, 0)),
-            writer: Mutex::new(Writer { file, length, table, saved: None }),
+            writer: Mutex::new(Writer { file, length, table, saved: None, is_table: false }),
         })
     }
 }
@@ -402,9 +407,19 @@ impl Output {
             self.put(piece, encoder, sync)?;
         }
         let ended = self.end_stream(gathered, end);
-        let ended = ended.and_then(|()| if end { locked(&self.writer).end_table() } else { Ok(()) });
-        let ended = ended.and_then(|()| locked(&self.writer).flush(sync));
+        let writer = &mut *locked(&self.writer);
+        let is_table = end && writer.table.is_begun();
+        let ended = ended.and_then(|()| if end { writer.end_table() } else { Ok(()) });
+        let ended = ended.and_then(|()| writer.flush(sync)).inspect(|()| writer.is_table |= is_table);
         ended.map_err(|source| self.failed(source))
+    }
+
+    /// Removes a file that should be a table and has no end, as one has it that could not be written.
+    pub fn remove_cut_table(&self) {
+        if let Some(path) = self.path.as_ref().filter(|_| !locked(&self.writer).is_table) {
+            // The file itself, should a link lead to it. What cannot be removed is told to be cut by whoever reads it.
+            let _ = path.canonicalize().and_then(fs::remove_file);
+        }
     }
 
     /// Writes a text and a newline, and all that was taken in.

@@ -25,6 +25,7 @@ pub struct Lane {
     /// Bytes of the input as it stands in the file, if it is a regular one.
     pub size: Option<u64>,
     pub is_compressed: bool,
+    pub is_table: bool,
     reader: Mutex<Reader>,
     /// Bytes of a chunk without long lines, and of what ends a last line.
     chunk_size: usize,
@@ -115,9 +116,9 @@ impl Lane {
     /// From where it was when this much of it was gathered; `next` is the lane after it.
     pub fn new(number: usize, next: usize, input: Input, gathered: Gathered, cut: Cut) -> Self {
         let (path, size, is_compressed) = (input.path.clone(), input.size, input.is_compressed());
+        let is_table = input.is_table;
         let offset = gathered.position.offset;
         let open = || {
-            let is_table = input.is_table;
             if is_table { Source::Closed(input, offset) } else { Source::Chunks(Chunks::new(input, offset, cut)) }
         };
         let source = (!gathered.ended).then(open);
@@ -127,6 +128,7 @@ impl Lane {
             input: path,
             size,
             is_compressed,
+            is_table,
             read: AtomicBool::new(source.is_none()),
             reader: Mutex::new(Reader { source, next: 0, rule: None }),
             chunk_size: cut.size + 2,

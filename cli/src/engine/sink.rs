@@ -197,6 +197,13 @@ impl Sink {
         }
     }
 
+    /// Leaves an output of its own out, if it is not begun; whether it did.
+    pub fn leave_out(&self) -> bool {
+        let Some(own) = self.own().filter(|_| self.kept.get().is_none()) else { return false };
+        own.whole.store(true, Relaxed);
+        true
+    }
+
     /// Whether the lines of all inputs go there.
     fn has_all(&self) -> bool {
         matches!(self.of, Of::All)
@@ -238,6 +245,13 @@ impl Sink {
     /// Prints a number in the place of lines.
     pub fn write_number(&self, number: u64) -> Result<(), Error> {
         self.kept.get().map_or(Ok(()), |kept| kept.write_line(number.to_string()))
+    }
+
+    /// Removes outputs for the rows of all inputs that are no whole tables.
+    pub fn remove_cut_tables(&self) {
+        if self.has_all() {
+            self.outputs().for_each(Output::remove_cut_table);
+        }
     }
 
     /// Removes an output of its own that is not whole.

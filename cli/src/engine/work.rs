@@ -241,6 +241,11 @@ impl Work {
         if self.keep.state.is_none() && !matches!(done, Ok(None)) {
             self.sinks.iter().for_each(Sink::abandon);
         }
+        // A table that is cut is of no use but to a run that goes on with it.
+        let goes_on = self.keep.state.is_some() && !matches!(done, Ok(None));
+        if !goes_on && !self.task.print.total && self.lanes.iter().any(|lane| lane.is_table) {
+            self.sinks.iter().for_each(Sink::remove_cut_tables);
+        }
         done
     }
 
@@ -573,6 +578,10 @@ impl Work {
         }
         gathered.ended = true;
         self.whole.fetch_add(1, Relaxed);
+        // Of a table that has no rows which can be read, not even the columns may be known.
+        if lane.is_table && gathered.broken.is_some() && sink.leave_out() {
+            return Ok((Vec::new(), None));
+        }
         sink.spare(gathered.broken.is_some(), &gathered.counts, self.task.keeps_faults());
         self.keep.begin(sink)?;
         if self.lanes.get(lane.next).is_some_and(|next| next.size.is_none()) {

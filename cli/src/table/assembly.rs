@@ -49,7 +49,7 @@ pub enum Contents {
     /// The one of the table with this number, and the Bloom filters of its columns.
     Copied(usize, Vec<Option<Sbbf>>),
     /// The only one of a file in memory.
-    Encoded(Bytes, ParquetMetaData),
+    Encoded(Bytes, Box<ParquetMetaData>),
 }
 
 /// An output so far.

@@ -25,6 +25,9 @@ impl fmt::Display for Place<'_> {
     }
 }
 
+/// What the library says before a reason, once for each of its layers.
+const PREFIXES: [&str; 4] = ["Parquet error: ", "Parquet argument error: ", "EOF: ", "External: "];
+
 thread_local! {
     /// Whether a panic of this thread is told by who catches it.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
@@ -68,7 +71,11 @@ pub fn short(error: &ParquetError) -> String {
         ParquetError::External(source) => source.to_string(),
         other => other.to_string(),
     };
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)) {
+        text = rest.to_owned();
+    }
+    text
 }
 
 /// Whether so many bytes of memory can be had at once.
@@ -93,6 +100,8 @@ mod tests {
         let failed = |work: fn() -> Result<()>| in_place(place(), work).unwrap_err().to_string();
         assert_eq!(failed(|| panic!("of the library")), "row group 3, column \"a\": it is damaged");
         assert_eq!(failed(|| Err(ParquetError::EOF("a\n  b".into()))), "row group 3, column \"a\": a b");
+        let told = || Err(ParquetError::ArrowError("Parquet argument error: Parquet error: why".into()));
+        assert_eq!(failed(told), "row group 3, column \"a\": why");
         assert!(!CAUGHT.get());
     }
 

@@ -143,7 +143,7 @@ fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Re
     }
     row_group.close().map_err(whole)?;
     let metadata = writer.finish().map_err(whole)?;
-    Ok(Contents::Encoded(mem::take(writer.inner_mut()).into(), metadata))
+    Ok(Contents::Encoded(mem::take(writer.inner_mut()).into(), metadata.into()))
 }
 
 /// The Bloom filters of a row group that is copied.

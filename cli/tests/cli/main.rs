@@ -20,6 +20,8 @@ mod options;
 mod outputs;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+mod parquet_damage;
 mod plan;
 mod purpose;
 mod reference;

@@ -11,7 +11,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -280,4 +280,225 @@ fn each_key_comes_once_after_12_kills() {
 #[ignore = "takes minutes"]
 fn each_key_comes_once_after_200_kills() {
     resume_after_kills(200);
+}
+
+/// Runs until one is ended by SIGTERM after its first rows, and before its last.
+fn terminated(bench: &Bench, line: &str, has_begun: impl Fn() -> bool) -> Output {
+    for _ in 0..50 {
+        let child = bench.command(line).spawn().unwrap();
+        let started = Instant::now();
+        while !has_begun() && started.elapsed() < Duration::from_secs(20) {
+            thread::yield_now();
+        }
+        let output = end(child, Duration::from_millis(1), true);
+        if output.status.code() == Some(143) {
+            return output;
+        }
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        fs::remove_file(bench.path("out")).ok();
+    }
+    panic!("each run was faster than its signal");
+}
+
+#[test]
+fn an_output_has_its_end_when_a_run_is_ended() {
+    let rows = rows(&mut Random(7), "in", 20_000);
+    let bench = Bench::new(&[("in", &table(&rows, 50, Compression::UNCOMPRESSED))]);
+    let (first, _) = model(rows);
+    let has_begun = || bench.path("out").metadata().is_ok_and(|output| output.len() > 0);
+    terminated(&bench, "dedup -q -j 2 --column url -p 1e-9 -o out in", has_begun);
+    let left = read(bench.read("out"));
+    assert!(!left.is_empty() && left.len() < first.len() && left == first[..left.len()], "{}", left.len());
+    // A folder has no part of it.
+    fs::remove_file(bench.path("out")).unwrap();
+    let has_begun = || bench.path("out/in.part").metadata().is_ok_and(|output| output.len() > 0);
+    terminated(&bench, "dedup -q -j 2 --column url -p 1e-9 --force --output-dir out in", has_begun);
+    assert_eq!(fs::read_dir(bench.path("out")).unwrap().count(), 0);
+}
+
+/// At any moment a name has the old file or all of the new one.
+fn kill_in_place(tries: u64) {
+    let names = ["a", "b", "c", "d"];
+    let mut random = Random(5);
+    let files: Vec<_> = names.iter().map(|name| (*name, rows(&mut random, name, 3000))).collect();
+    let old: Vec<Vec<u8>> = files.iter().map(|(_, rows)| table(rows, 100, Compression::SNAPPY)).collect();
+    let all = || files.iter().flat_map(|(_, rows)| rows.iter().cloned());
+    let first = model(all()).0;
+    let in_place: Vec<Vec<Row>> =
+        files.iter().map(|(name, _)| first.iter().filter(|row| row.2.starts_with(*name)).cloned().collect()).collect();
+    for one in [true, false] {
+        let bench = Bench::new(&[]);
+        let reset = || names.iter().zip(&old).for_each(|(name, old)| bench.write(name, old));
+        let line = if one {
+            "dedup --column url -q -j 2 -p 1e-9 -o b"
+        } else {
+            "dedup --column url -q -j 2 -p 1e-9 --in-place"
+        };
+        let run = || bench.command(line).args(names).spawn().unwrap();
+        let new = |i: usize| match one {
+            true if i == 1 => &first,
+            true => &files[i].1,
+            false => &in_place[i],
+        };
+        reset();
+        let started = Instant::now();
+        assert!(run().wait().unwrap().success());
+        let (duration, mut killed, mut between) = (started.elapsed(), 0, 0);
+        for _ in 0..tries / 2 {
+            reset();
+            let output = end(run(), random.moment(duration), random.below(4) == 0);
+            killed += u64::from(!output.status.success());
+            let found: Vec<Vec<u8>> = names.iter().map(|name| bench.read(name)).collect();
+            for (i, name) in names.iter().enumerate().filter(|(i, _)| found[*i] != old[*i]) {
+                assert!(read(found[i].clone()) == *new(i), "{name} is neither the old nor the new file");
+            }
+            let keys = |rows: &mut dyn Iterator<Item = Row>| rows.map(|row| row.0).collect::<HashSet<_>>();
+            let left = keys(&mut found.iter().flat_map(|bytes| read(bytes.clone())));
+            assert!(left == keys(&mut all()), "a key is in no file");
+            between += u64::from(found != old && found.iter().zip(&old).any(|(found, old)| found == old));
+            assert!(run().wait().unwrap().success());
+            let parts = fs::read_dir(bench.0.path()).unwrap().count();
+            assert_eq!(parts, names.len(), "a part is left");
+        }
+        eprintln!("{line}: {} tries, {killed} killed, {between} between two files", tries / 2);
+        assert!(killed * 4 >= tries / 2, "{killed}");
+    }
+}
+
+#[test]
+fn files_are_replaced_whole_or_not_at_all() {
+    kill_in_place(8);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn files_are_replaced_whole_or_not_at_all_by_200_kills() {
+    kill_in_place(200);
+}
+
+fn names(bench: &Bench, folder: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(bench.path(folder)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Removes a state.
+fn forget(bench: &Bench) {
+    for name in ["state", "state.resume"] {
+        fs::remove_file(bench.path(name)).ok();
+    }
+}
+
+/// Those that are whole are there, and what is there is whole.
+#[test]
+fn what_cannot_be_read_has_no_output() {
+    let (good, bad) = (rows(&mut Random(1), "good", 1000), rows(&mut Random(2), "bad", 1000));
+    let bytes = table(&bad, 100, Compression::UNCOMPRESSED);
+    let mut footer = bytes.clone();
+    let end = footer.len() - 8;
+    let length = u32::from_le_bytes(footer[end..end + 4].try_into().unwrap()) as usize;
+    footer[end - length..end].fill(0xFF);
+    // The header of a page of the third row group.
+    let mut group = bytes.clone();
+    let place = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes.clone())).unwrap();
+    let place = place.metadata().row_group(2).column(2).data_page_offset() as usize;
+    group[place..place + 20].fill(0xFF);
+    let bench = Bench::new(&[]);
+    for (name, bytes, left) in
+        [("footer", &footer, None), ("cut", &bytes[..5000].to_vec(), None), ("group", &group, Some(200))]
+    {
+        fs::create_dir(bench.path("in")).unwrap();
+        bench.write("in/a", &table(&good, 100, Compression::SNAPPY));
+        bench.write("in/b", bytes);
+        for (options, state) in [("", false), (" --in-order", false), (" -s state", true)] {
+            let line = format!("dedup -j 2 -n 10000 --column url{options} --output-dir out in");
+            let message = failed(&bench.run(&line));
+            tells(&message, &["cannot read \"in/b\""]);
+            assert!(name != "group" || message.contains("row group 2"), "{message}");
+            // A run may go on with a state.
+            assert!(state || names(&bench, "out").iter().all(|name| name == "a"), "{name}{options}");
+            fs::remove_dir_all(bench.path("out")).unwrap();
+            forget(&bench);
+
+            let output = bench.run(&format!("{line} --on-error skip --manifest m"));
+            assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+            tells(&text(&output.stderr), &["cannot read \"in/b\"", "continued without the rest of it"]);
+            let expected: &[&str] = if left.is_some() { &["a", "b"] } else { &["a"] };
+            assert_eq!(
+                names(&bench, "out"),
+                expected.iter().map(|name| (*name).to_owned()).collect(),
+                "{name}{options}"
+            );
+            assert!(!read(bench.read("out/a")).is_empty());
+            assert!(text(&bench.read("m")).lines().count() == 2);
+            if let Some(left) = left {
+                assert!(read(bench.read("out/b")).len() <= left);
+            }
+            // A run that goes on has nothing to do.
+            if state {
+                assert!(!bench.path("state.resume").exists());
+            }
+            fs::remove_dir_all(bench.path("out")).unwrap();
+            forget(&bench);
+        }
+        // One output has what came before, with its end, or is not there.
+        failed(&bench.run("dedup -n 10000 --column url -o o in/b"));
+        assert_eq!(bench.path("o").exists(), left.is_some());
+        if left.is_some() {
+            read(bench.read("o"));
+        }
+        bench.run("dedup -n 10000 --column url --on-error skip -o o in/b");
+        assert_eq!(bench.path("o").exists(), left.is_some());
+        fs::remove_file(bench.path("o")).ok();
+        failed(&bench.run("dedup -n 10000 --column url -o o in/a in/b"));
+        assert!(read(bench.read("o")).len() > 500);
+        fs::remove_file(bench.path("o")).unwrap();
+        fs::remove_dir_all(bench.path("in")).unwrap();
+    }
+}
+
+/// Where the outputs find no room.
+#[test]
+fn a_full_disk_leaves_no_part() {
+    let many = rows(&mut Random(11), "a", 8000);
+    let bytes = table(&many, 500, Compression::UNCOMPRESSED);
+    let small = table(&many[..10], 10, Compression::UNCOMPRESSED);
+    for (line, file) in [
+        ("dedup --column url -o out a b", "out"),
+        ("dedup --column url -o new --dupes out b a", "new"),
+        ("dedup --column url --output-dir out b a", "out/a.part"),
+        ("dedup --column url --output-dir out --compress zstd:1 b a", "out/a.part"),
+        ("dedup --column url --in-place b a", "a"),
+        ("dedup --column url -o a a b", "a"),
+        ("corpus --column from --by document -o out a", "out"),
+    ] {
+        for state in ["", " -s state"] {
+            if !state.is_empty() && (line.contains("-o a") || line.contains("place")) {
+                continue;
+            }
+            let bench = Bench::new(&[("a", &bytes), ("b", &small)]);
+            // In blocks of 512 bytes; the signal that comes with the limit is ignored.
+            let limit = if line.contains("zstd") { 60 } else { 200 };
+            let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" {line} -n 10000 -p 0.01{state}");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).current_dir(bench.0.path());
+            let output = shell.stdin(Stdio::null()).output().unwrap();
+            tells(&failed(&output), &["cannot write to ", &format!("{file:?}"), "File too large"]);
+            assert!(bench.read("a") == bytes && bench.read("b") == small, "{line}");
+            let mut left = names(&bench, ".");
+            if left.remove("out") && bench.path("out").is_dir() {
+                // The small one may be whole. A run may go on with the state.
+                let outputs = names(&bench, "out");
+                assert!(
+                    outputs.iter().all(|name| name == "b" || !state.is_empty() && name.ends_with(".part")),
+                    "{line}"
+                );
+            } else {
+                assert!(!bench.path("out").exists() || !state.is_empty(), "{line}{state}");
+            }
+            left.retain(|name| !name.starts_with("state"));
+            assert!(left.remove("a") && left.remove("b"));
+            assert!(!left.remove("new") || !state.is_empty(), "{line}");
+            assert!(left.is_empty(), "{line}: {left:?}");
+        }
+    }
 }
