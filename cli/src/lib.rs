@@ -39,6 +39,9 @@ use error::{Error, FAILED, SUCCESS};
 use options::{Cli, Command};
 use std::ffi::OsString;
 
+#[cfg(feature = "parquet")]
+pub use table::hash_rows;
+
 /// Runs the command line `args`, of which the first is the program, and returns the exit code.
 ///
 /// It is for the main thread of a process that does nothing else. It takes over SIGINT, SIGTERM and SIGHUP. The first asks a

@@ -10,7 +10,7 @@ use arrow_array::types::{
     ByteArrayType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, make_array};
+use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, RecordBatch, make_array};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::{ArrowError, DataType, Field};
 use bloomline::{Key, KeyHasher};
@@ -58,6 +58,36 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         return Ok(false);
     }
     Ok(true)
+}
+
+/// The batches of a frame or a table, checked as a whole: whoever reads them may trust them.
+pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
+    let py = rows.py();
+    let Some(export) = rows.getattr_opt("__arrow_c_stream__")? else {
+        return Err(PyTypeError::new_err("rows are those of a frame or a table: pandas, Polars, pyarrow, DuckDB"));
+    };
+    let mut stream = stream(&if is_of("pandas", rows)? { export_pandas(rows, &export)? } else { export.call0()? })?;
+    detach(py, |_| {
+        let schema = stream_schema(&mut stream)?;
+        let field = import(|| Field::try_from(&schema))?;
+        let kind = field.data_type();
+        if !matches!(kind, DataType::Struct(_)) {
+            return Err(PyTypeError::new_err(format!(
+                "rows are those of a frame or a table, and this is one array of {kind}"
+            )));
+        }
+        let mut batches = Vec::new();
+        while let Some(array) = next_array(&mut stream)? {
+            let array = import_array(array, kind)?;
+            import(|| array.to_data().validate_full())?;
+            let rows = array.as_struct();
+            if rows.null_count() > 0 {
+                return Err(refused("rows are null as a whole"));
+            }
+            batches.push(rows.into());
+        }
+        Ok(batches)
+    })
 }
 
 /// Whether an object's class is of this package, or made from one that is.

@@ -6,6 +6,7 @@ use crate::key;
 use crate::keys::{self, Numpy};
 use crate::lock::{Thread, detach};
 use crate::portion::PORTION;
+use crate::rows::{self, Nulls};
 use crate::set::{Set, with};
 use crate::signals::{self, Signals};
 use bloomline::KeyHasher;
@@ -160,6 +161,46 @@ impl Filter {
             Ok(())
         });
         asked?;
+        numpy.array(&found)
+    }
+
+    /// Add the rows of a frame or a table. Returns an array of bool, True for each row whose key is new.
+    ///
+    /// A row has the key that the command makes of it, so a filter that `bloomline build --column` made of a file knows it, and a
+    /// line of JSON with its values has the same. Values are of any type: dates, decimals, floats (-0.0 is 0.0, and all that is
+    /// no number is equal), lists and structs. nulls says what becomes of rows with a null in a column: "equal" takes nulls for
+    /// equal to each other, "keep" answers True for all such rows, "skip" False, and "fail" is a ValueError before any is added.
+    ///
+    /// >>> import pandas as pd
+    /// >>> from bloomline import BloomFilter
+    /// >>> seen = BloomFilter(1000, 0.0001)
+    /// >>> frame = pd.DataFrame({"url": ["a", "b", "a", None], "day": [1, 1, 1, 2]})
+    /// >>> seen.add_rows(frame[["url"]])
+    /// array([ True,  True, False,  True])
+    #[pyo3(signature = (rows, /, *, nulls = "equal"))]
+    fn add_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = Numpy::import(rows.py())?;
+        let add = |thread: Thread<'_>, hashes: &[u64], new: &mut [bool]| self.set.add_many(thread, hashes, new);
+        numpy.array(&rows::answers(&self.hasher, rows, Nulls::of(nulls)?, add)?)
+    }
+
+    /// Look the rows of a frame or a table up. Returns an array of bool, True for each row whose key was seen; see add_rows. With
+    /// nulls "keep" the answer for rows with a null is True, and with "skip" False.
+    ///
+    /// >>> import pandas as pd
+    /// >>> from bloomline import BloomFilter
+    /// >>> seen = BloomFilter(1000, 0.0001)
+    /// >>> frame = pd.DataFrame({"url": ["a", "b"]})
+    /// >>> _ = seen.add_rows(frame[:1])
+    /// >>> seen.contains_rows(frame)
+    /// array([ True, False])
+    #[pyo3(signature = (rows, /, *, nulls = "equal"))]
+    fn contains_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = Numpy::import(rows.py())?;
+        let found = rows::answers(&self.hasher, rows, Nulls::of(nulls)?, |thread, hashes, found| {
+            with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
+            Ok(())
+        })?;
         numpy.array(&found)
     }
 

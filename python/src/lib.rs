@@ -5,6 +5,7 @@
 //! key.rs     one object of Python, hashed as Rust hashes the same key
 //! portion.rs how many keys are hashed and looked up together
 //! keys.rs    many keys, in portions: from an array of Arrow (arrow.rs), a buffer (buffer.rs), or any iterable
+//! rows.rs    rows of frames and tables as keys
 //! signals.rs Ctrl-C where the GIL is free
 //! lock.rs    who may use a filter: a lock, and when none is needed
 //! set.rs     the library's types behind one
@@ -27,6 +28,7 @@ mod keys;
 mod lock;
 mod portion;
 mod redis;
+mod rows;
 mod set;
 mod signals;
 mod types;

@@ -68,4 +68,4 @@ def test_what_is_wrong_is_told(table: pathlib.Path, tmp_path: pathlib.Path) -> N
         bloomline.dedup(tmp_path / "missing", output=tmp_path / "out.parquet")
     for places in ({}, {"output": "a", "in_place": True}):
         with pytest.raises(ValueError, match="one of output"):
-            bloomline.dedup(table, **places)  # type: ignore[arg-type]
+            bloomline.dedup(table, **places)  # type: ignore[call-overload]

@@ -78,4 +78,5 @@ pub use {
     file::measure,
     rows::{Rows, TableReader},
     selected::{Added, Selected, Wish},
+    value::hash_rows,
 };

@@ -1,11 +1,12 @@
 //! The values of arrays, as keys tell them: like the values of lines of JSON.
 
-use crate::key::{Value, Values};
+use crate::key::{KeyRule, Part, Scratch, Value, Values};
 use arrow_array::cast::AsArray;
 use arrow_array::temporal_conversions::{as_date, as_datetime, as_time};
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
+use bloomline::KeyHasher;
 use std::fmt::{Debug, Write};
 use std::io;
 
@@ -30,6 +31,9 @@ fn value<'a>(array: &'a dyn Array, row: usize, json: &'a mut String) -> Value<'a
     if array.is_null(row) {
         return Value::Null;
     }
+    if let Some((values, entry)) = entry(array, row) {
+        return value(values, entry, json);
+    }
     if let Some(bytes) = bytes(array, row) {
         return Value::Text(bytes);
     }
@@ -41,6 +45,27 @@ fn value<'a>(array: &'a dyn Array, row: usize, json: &'a mut String) -> Value<'a
             Value::Json(json)
         }
     }
+}
+
+/// The values of a dictionary, and which one of them a row has.
+fn entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {
+    let dictionary = array.as_any_dictionary_opt()?;
+    macro_rules! key {
+        ($kind:ty) => {
+            dictionary.keys().as_primitive::<$kind>().value(row) as usize
+        };
+    }
+    let key = match dictionary.keys().data_type() {
+        DataType::Int8 => key!(Int8Type),
+        DataType::Int16 => key!(Int16Type),
+        DataType::Int32 => key!(Int32Type),
+        DataType::Int64 => key!(Int64Type),
+        DataType::UInt8 => key!(UInt8Type),
+        DataType::UInt16 => key!(UInt16Type),
+        DataType::UInt32 => key!(UInt32Type),
+        _ => key!(UInt64Type),
+    };
+    Some((&**dictionary.values(), key))
 }
 
 /// The bytes of a text or a binary.
@@ -57,6 +82,45 @@ pub fn bytes(array: &dyn Array, row: usize) -> Option<&[u8]> {
     })
 }
 
+/// Calls `found` with the hash of the key of each row, in order, or without one where the key has a null and these are no keys.
+///
+/// The key is the one that the command makes of a row with these values in the columns that are asked for, and of a line of JSON that has
+/// them: see "Keys of rows" in docs/FORMAT.md. So filters serve both. Time and memory are those of the values.
+///
+/// # Errors
+/// If a column has a type whose values are no keys: intervals, unions and run-end encoded ones.
+///
+/// # Panics
+/// If the columns have different lengths, or an array breaks its own rules.
+///
+/// ```
+/// use arrow_array::{ArrayRef, StringArray};
+/// use bloomline::KeyHasher;
+/// use std::sync::Arc;
+///
+/// let urls: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
+/// let (hasher, mut hashes) = (KeyHasher::new(0), Vec::new());
+/// bloomline_cli::hash_rows(&[urls], &hasher, false, |hash| hashes.push(hash))?;
+/// assert_eq!(hashes, [Some(hasher.bytes(b"a")), None]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn hash_rows(
+    columns: &[ArrayRef],
+    hasher: &KeyHasher,
+    nulls: bool,
+    mut found: impl FnMut(Option<u64>),
+) -> io::Result<()> {
+    columns.iter().try_for_each(|column| check(column.data_type(), false))?;
+    let rows = columns.first().map_or(0, |column| column.len());
+    assert!(columns.iter().all(|column| column.len() == rows), "columns have as many rows as the first");
+    let part = Part::Json(Vec::new());
+    let rule = KeyRule { part, crlf: false, trim: false, url: false, ignore_case: false, nulls };
+    let mut scratch = Scratch::default();
+    // Nulls are the only fault that there can be.
+    (0..rows).for_each(|row| found(rule.key_of(&Row { columns, row }, &mut scratch).ok().map(|key| hasher.bytes(key))));
+    Ok(())
+}
+
 /// Refuses a type whose values are no keys, or no texts if these are asked for.
 pub fn check(kind: &DataType, texts: bool) -> io::Result<()> {
     match kind {
@@ -64,13 +128,14 @@ pub fn check(kind: &DataType, texts: bool) -> io::Result<()> {
         _ if texts => Err(io::Error::other(format!(
             "the column has values of the type {kind} and no texts; choose another column"
         ))),
-        DataType::Interval(_) | DataType::Dictionary(..) | DataType::Union(..) | DataType::RunEndEncoded(..) => {
+        DataType::Interval(_) | DataType::Union(..) | DataType::RunEndEncoded(..) => {
             Err(io::Error::other(format!("values of the type {kind} cannot be keys; choose another column")))
         }
         DataType::List(inner)
         | DataType::LargeList(inner)
         | DataType::FixedSizeList(inner, _)
         | DataType::Map(inner, _) => check(inner.data_type(), false),
+        DataType::Dictionary(_, values) => check(values, false),
         DataType::Struct(fields) => fields.iter().try_for_each(|field| check(field.data_type(), false)),
         _ => Ok(()),
     }
@@ -127,6 +192,9 @@ fn push(array: &dyn Array, row: usize, out: &mut String) {
     }
     if array.is_null(row) {
         return out.push_str("null");
+    }
+    if let Some((values, entry)) = entry(array, row) {
+        return push(values, entry, out);
     }
     if let Some(bytes) = bytes(array, row) {
         return match std::str::from_utf8(bytes) {
@@ -278,7 +346,6 @@ float!(f64);
 mod tests {
     use super::*;
     use crate::key::json::Pointer;
-    use crate::key::{KeyRule, Part, Scratch};
     use arrow_array::*;
     use arrow_schema::Field;
     use proptest::prelude::*;
@@ -335,6 +402,7 @@ mod tests {
             (array(TimestampMillisecondArray::from(vec![1_700_000_000_120])), r#""2023-11-14T22:13:20.120""#),
             (array(Time64MicrosecondArray::from(vec![3_600_000_001])), r#""01:00:00.000001""#),
             (array(NullArray::new(1)), "null"),
+            (array(["b"].into_iter().collect::<DictionaryArray<Int8Type>>()), r#""b""#),
             (array(list), "[1, null, -3]"),
             (array(inner), r#"{"a": 2.0, "z": "q\"\n"}"#),
         ] {

@@ -1,4 +1,4 @@
-"""Duplicates in files: the command `bloomline dedup`, called from Python."""
+"""Duplicates in files, by the command `bloomline dedup`, and in frames."""
 
 import json
 import os
@@ -6,11 +6,17 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
+
+from bloomline import _frames
+from bloomline._bloomline import Filter
 
 Path = str | os.PathLike[str]
+Nulls = Literal["equal", "keep", "skip", "fail"]
+Frame = TypeVar("Frame")
 
 
+@overload
 def dedup(
     inputs: Path | Sequence[Path],
     on: str | Sequence[str] | None = None,
@@ -21,16 +27,44 @@ def dedup(
     n: int | None = None,
     p: float | None = None,
     state: Path | None = None,
-    nulls: Literal["equal", "keep", "skip", "fail"] = "equal",
+    nulls: Nulls = "equal",
     options: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Write the rows of files whose key was not seen before, and return what was counted.
+) -> dict[str, Any]: ...
+@overload
+def dedup(
+    inputs: Frame,
+    on: str | Sequence[str] | None = None,
+    *,
+    n: int | None = None,
+    p: float | None = None,
+    nulls: Nulls = "equal",
+    seen: Filter | None = None,
+) -> Frame: ...
 
-    The work is that of the command ``bloomline dedup``, in a process of its own: no row comes into Python. Inputs are files of
-    Parquet, lines of JSON or plain lines, or folders of these.
+def dedup(
+    inputs: Any,
+    on: str | Sequence[str] | None = None,
+    *,
+    output: Path | None = None,
+    output_dir: Path | None = None,
+    in_place: bool = False,
+    n: int | None = None,
+    p: float | None = None,
+    state: Path | None = None,
+    nulls: Nulls = "equal",
+    options: Sequence[str] = (),
+    seen: Filter | None = None,
+) -> Any:
+    """Keep the first row of each key: of a frame, which is returned, or of files, into others.
+
+    Of a frame (pandas, Polars, also a lazy one, or pyarrow) the rows whose key is new are returned, in their order. The filter `seen`
+    remembers the keys for the next call; without it each call begins anew.
+
+    With files the work is that of the command ``bloomline dedup``, in a process of its own: no row comes into Python. Inputs are files
+    of Parquet, lines of JSON or plain lines, or folders of these. What was counted is returned.
 
     Args:
-        inputs: Files and folders, read in this order.
+        inputs: A frame, or files and folders, read in this order.
         on: The columns of the key, with dots into structs; without them the whole row or line is the key.
         output: The file for what stays. Give this, `output_dir` or `in_place`.
         output_dir: A folder that gets a file for each input.
@@ -40,12 +74,14 @@ def dedup(
         state: A filter that remembers the keys for the next call.
         nulls: What becomes of rows whose key has a null.
         options: More options of the command, such as ``["--exact", "--in-order"]``.
+        seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one.
 
     Returns:
-        The figures of ``--stats=json``, such as ``lines``, ``unique`` and ``dropped``; rows count as lines.
+        The frame of the rows that stay, or of files the figures of ``--stats=json``, such as ``lines``, ``unique`` and ``dropped``;
+        rows count as lines.
 
     Raises:
-        ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given.
+        ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame.
         RuntimeError: If the command fails. The message is the command's.
 
     >>> import pathlib, tempfile
@@ -54,8 +90,13 @@ def dedup(
     >>> bloomline.dedup(folder / "in.jsonl", on="url", output=folder / "out.jsonl")["dropped"]
     1
     """
-    if (output is not None) + (output_dir is not None) + in_place != 1:
-        raise ValueError("give one of output, output_dir and in_place")
+    places = (output is not None) + (output_dir is not None) + in_place
+    if _frames.is_frame(inputs):
+        if places or state is not None or options:
+            raise ValueError("a frame is returned and not written: give it with on, n, p, nulls and seen alone")
+        return _frames.dedup(inputs, on, n, p, nulls, seen)
+    if places != 1 or seen is not None:
+        raise ValueError("give one of output, output_dir and in_place, and a state in the place of seen")
     given = {"-n": n, "-p": p, "-s": state, "-o": output, "--output-dir": output_dir, "--nulls": nulls}
     command = [sys.executable, "-m", "bloomline", "dedup", "--stats=json", *options]
     for name, value in given.items():

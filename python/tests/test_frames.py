@@ -1,0 +1,152 @@
+"""Frames whose rows are keys: pandas, Polars, pyarrow."""
+
+import datetime
+import decimal
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bloomline
+from bloomline import BloomFilter
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+EPOCH = datetime.datetime(2026, 11, 23)
+FEW = st.integers(-3, 3)
+# Values of each type, with many repeats.
+VALUES: dict[Any, st.SearchStrategy[Any]] = {
+    pa.string(): st.sampled_from(["", "a", "1", "null", "ä"]),
+    pa.large_string(): st.sampled_from(["", "a\n", '"']),
+    pa.string_view(): st.sampled_from(["", "a", "a string that is longer than a view"]),
+    pa.dictionary(pa.int8(), pa.string()): st.sampled_from(["a", "b"]),
+    pa.binary(): st.sampled_from([b"", b"a", b"\xff1"]),
+    pa.bool_(): st.booleans(),
+    pa.int8(): FEW,
+    pa.int64(): st.sampled_from([0, 1, -(2**63), 2**63 - 1]),
+    pa.uint64(): st.sampled_from([0, 1, 2**64 - 1]),
+    pa.float64(): st.sampled_from([0.0, -0.0, 1.0, 0.1, float("nan"), float("inf")]),
+    pa.float32(): st.sampled_from([0.0, -0.0, 0.5, float("nan")]),
+    pa.date32(): FEW.map(lambda days: (EPOCH + datetime.timedelta(days)).date()),
+    pa.timestamp("us"): FEW.map(lambda hours: EPOCH + datetime.timedelta(hours=hours)),
+    pa.timestamp("ms", "UTC"): FEW.map(lambda n: (EPOCH + datetime.timedelta(milliseconds=n)).replace(tzinfo=datetime.UTC)),
+    pa.duration("us"): FEW.map(lambda seconds: datetime.timedelta(seconds=seconds)),
+    pa.time64("us"): FEW.map(lambda n: datetime.time(abs(n), microsecond=abs(n))),
+    pa.decimal128(10, 2): FEW.map(lambda n: decimal.Decimal(n).scaleb(-2)),
+    pa.list_(pa.int32()): st.lists(st.sampled_from([None, 0, 1]), max_size=2),
+    pa.struct([("a", pa.int32()), ("b", pa.string())]): st.fixed_dictionaries({"a": FEW, "b": st.sampled_from(["x", None])}),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Any:
+    kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3))
+    rows = draw(st.integers(0, 30))
+    columns = [draw(st.lists(st.none() | VALUES[kind], min_size=rows, max_size=rows)) for kind in kinds]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    return pa.table([*arrays, pa.array(range(rows))], names=[*(f"c{i}" for i in range(len(kinds))), "row"])
+
+
+def plain(value: Any) -> Any:
+    """What is equal for values that are equal."""
+    if isinstance(value, float):
+        return "nan" if value != value else value + 0.0
+    if isinstance(value, dict):
+        return tuple((key, plain(member)) for key, member in sorted(value.items()))
+    return ("list", *map(plain, value)) if isinstance(value, list) else value
+
+
+def first_rows(table: Any, nulls: str) -> list[int]:
+    """The rows that stay, by a set of Python's."""
+    seen, kept = set(), []
+    for row in table.to_pylist():
+        number = row.pop("row")
+        if nulls != "equal" and None in row.values():
+            kept += [number] if nulls == "keep" else []
+        elif (key := tuple(map(plain, row.values()))) not in seen:
+            seen.add(key)
+            kept.append(number)
+    return kept
+
+
+@settings(max_examples=150, deadline=None)
+@given(tables(), st.sampled_from(["equal", "keep", "skip"]))
+def test_rows_are_those_of_a_set(table: Any, nulls: Any) -> None:
+    on = table.column_names[:-1]
+    expected = first_rows(table, nulls)
+    new = BloomFilter(1000, 1e-6).add_rows(table.select(on), nulls=nulls)
+    assert [row for row, is_new in enumerate(new) if is_new] == expected
+    # pyarrow and Polars do not filter or read all columns of views.
+    if pa.string_view() not in table.schema.types:
+        kept = bloomline.dedup(table, on, nulls=nulls, n=1000)
+        assert kept.schema == table.schema and kept["row"].to_pylist() == expected
+        frame = pl.from_arrow(table)
+        assert bloomline.dedup(frame, on, nulls=nulls, n=1000)["row"].to_list() == expected
+        assert bloomline.dedup(frame.lazy(), on, nulls=nulls, n=1000).collect()["row"].to_list() == expected
+        pandas = table.to_pandas(types_mapper=pd.ArrowDtype)
+        assert bloomline.dedup(pandas, on, nulls=nulls, n=1000)["row"].tolist() == expected
+
+
+def test_a_frame_stays_of_its_kind() -> None:
+    frame = pd.DataFrame({"url": ["a", "b", "a"], "day": [1, 2, 3]}, index=[7, 8, 9])
+    pd.testing.assert_frame_equal(bloomline.dedup(frame, on="url"), frame.drop_duplicates("url"))
+    table = pl.DataFrame({"url": ["a", "b", "a"], "day": [1, 2, 3]})
+    assert bloomline.dedup(table, on=["url"]).equals(table[:2])
+    assert bloomline.dedup(table).equals(table)
+    assert bloomline.dedup(table[:0]).equals(table[:0])
+    batch = pa.record_batch({"url": ["a", "a"]})
+    assert bloomline.dedup(batch) == batch[:1]
+
+
+def test_a_lazy_frame_has_a_filter_each_time() -> None:
+    lazy = bloomline.dedup(pl.LazyFrame({"url": ["a", "b", "a"]}), on="url")
+    assert lazy.collect().equals(lazy.collect()) and len(lazy.collect()) == 2
+
+
+def test_a_filter_that_stays() -> None:
+    seen = BloomFilter(1000, 1e-6)
+    months = [pd.DataFrame({"url": urls}) for urls in (["a", "b"], ["b", "c", "c"])]
+    assert [bloomline.dedup(month, seen=seen)["url"].tolist() for month in months] == [["a", "b"], ["c"]]
+    assert seen.contains_rows(pl.DataFrame({"x": ["c", "d", None]}), nulls="keep").tolist() == [True, False, True]
+
+
+def test_the_command_knows_the_rows(tmp_path: pathlib.Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"url": "a", "day": datetime.date(2026, 11, 23), "n": 1.5},
+        {"url": "b", "day": None, "n": -0.0},
+    ]
+    seen = BloomFilter(1000, 1e-6)
+    seen.add_rows(pl.DataFrame(rows))
+    seen.save(tmp_path / "seen.bloom")
+    more = [*rows, {"url": "c", "day": None, "n": 0.0}]
+    lines = [json.dumps(row | {"n": row["n"] + 0.0}, default=str) for row in more]
+    told = subprocess.run(
+        [sys.executable, "-m", "bloomline", "check", "-v", "-s", tmp_path / "seen.bloom", "--column", "url,day,n"],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+    )
+    assert (told.stdout, told.stderr) == (lines[2] + "\n", "")
+
+
+def test_what_is_wrong_is_told() -> None:
+    frame = pl.DataFrame({"url": ["a", None]})
+    seen = BloomFilter(1000, 1e-6)
+    with pytest.raises(ValueError, match="row 1: .*null"):
+        seen.add_rows(frame, nulls="fail")
+    assert not seen
+    with pytest.raises(ValueError, match="'equal'"):
+        seen.add_rows(frame, nulls="none")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="frame or a table"):
+        seen.add_rows([1, 2])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="one array"):
+        seen.add_rows(pl.Series([1, 2]))
+    with pytest.raises(ValueError, match="returned"):
+        bloomline.dedup(frame, output="x")
