@@ -47,6 +47,7 @@ errors! {
     Rows { input: String, source: io::Error } => "cannot read {input}: {source}; nothing more is written, so leave this file out";
     Kinds { lines: String, table: String } => "cannot write the lines of {lines} and the rows of {table} to one output; give --output-dir, or run the command for each kind";
     WholeKinds { lines: String, table: String } => "a line of {lines} and a row of {table} are never equal as a whole; name the key with --column";
+    OfLines { option: &'static str, table: String } => "{option} is for lines, and {table} is Parquet, which has rows; leave it out";
     Header { fault: Fault } => "{fault}";
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
 

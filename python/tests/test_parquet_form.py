@@ -403,3 +403,12 @@ def test_a_bloom_filter_is_added_on_request(tmp_path: pathlib.Path) -> None:
             assert all(may[group] for group, (start, end) in enumerate(itertools.pairwise(bounds)) if value in values[start:end])
     assert sum(not any(may_have(output, "id", value)) for value in range(1000, 1100)) > 80
     assert not any(chunk.has_bloom_filter for group in read.groups for chunk in group.chunks[2:])
+
+
+def test_statistics_of_floats_are_read(tmp_path: pathlib.Path) -> None:
+    """They are in the order that all readers know, whether a row group is copied or written anew."""
+    table = pa.table({"k": ["a", "b", "c", "c"], "f": [1.5, -2.0, 0.25, 7.0]})
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=2)
+    bloomline(tmp_path, "dedup", "--column", "k", "in.parquet", "-o", "out.parquet")
+    groups = [pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(i).column(1).statistics for i in range(2)]
+    assert [(group.min, group.max) for group in groups] == [(-2.0, 1.5), (0.25, 0.25)]

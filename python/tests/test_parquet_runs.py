@@ -400,3 +400,10 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path: pathlib.Path) -> None:
     found = [pq.read_table(tmp_path / f"out/{number}.parquet")["id"].to_pylist() for number in range(4)]
     expected = [ids[number] for number in stay([(value,) for value in ids])]
     assert [value for file in found for value in file] == expected
+
+
+@pytest.mark.parametrize("option", ["--zero-terminated", "--header", "--skip-blank", "--crlf"])
+def test_what_is_said_of_lines_is_refused(option: str, tmp_path: pathlib.Path) -> None:
+    pq.write_table(pa.table({"k": ["a"]}), tmp_path / "in.parquet")
+    assert f"{option} is for lines" in refused(tmp_path, "dedup", option, "in.parquet", "-o", "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()

@@ -43,6 +43,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         ..inputs
     });
     let rule = kinds::rule(&[&inputs], options.key.rule())?;
+    kinds::check_format(&[&inputs], options.key.format(reading.end()), Some(&rule))?;
     let key_name = rule.name();
     let (set, limit, unknown) = sizing::of_build(options, &key_name, &inputs.found)?;
     let mut tally = Tally::new(&set, limit, "lines", "key", options.quiet);

@@ -20,6 +20,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let own = options.state.as_deref().map(files::of_filter);
     let inputs = Inputs::check(&reading.named(), own.as_slice().as_flattened(), true)?;
     let rule = kinds::rule(&[&inputs], options.key.rule())?;
+    kinds::check_format(&[&inputs], options.key.format(reading.end()), Some(&rule))?;
     if !select.any && !select.total {
         kinds::check_one(&inputs)?;
     }

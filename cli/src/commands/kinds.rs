@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::input::inputs::{Input, Inputs};
+use crate::input::split::LineFormat;
 use crate::key::{KeyRule, Part};
 use crate::table::{TableReader, Wanted, Wish};
 
@@ -10,6 +11,22 @@ pub fn check_one(inputs: &Inputs) -> Result<(), Error> {
     match inputs.kinds() {
         (Some(lines), Some(table)) => Err(Error::Kinds { lines: name(lines), table: name(table) }),
         _ => Ok(()),
+    }
+}
+
+/// Refuses what is said of lines where there are none.
+pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>) -> Result<(), Error> {
+    let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else { return Ok(()) };
+    let has_lines = all.iter().any(|inputs| inputs.kinds().0.is_some());
+    let given = [
+        (format.end == 0, "--zero-terminated"),
+        (format.header, "--header"),
+        (format.skip_blank, "--skip-blank"),
+        (rule.is_some_and(|rule| rule.crlf), "--crlf"),
+    ];
+    match given.iter().find(|(given, _)| *given && !has_lines) {
+        Some((_, option)) => Err(Error::OfLines { option, table: name(table) }),
+        None => Ok(()),
     }
 }
 

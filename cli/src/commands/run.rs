@@ -177,6 +177,7 @@ impl Run {
             // What a killed run left.
             inputs.found.retain(|input| !replace::is_part(&input.path));
         }
+        kinds::check_format(&[&inputs], self.format, self.what.rule())?;
         if let What::Key(rule, _) = &mut self.what {
             *rule = kinds::rule(&[&inputs], rule.clone())?;
             (self.key_name, self.description) = (rule.name(), rule.name());

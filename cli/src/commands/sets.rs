@@ -38,6 +38,7 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     let own: Vec<PathBuf> = new.found.iter().map(|input| input.path.clone()).collect();
     let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = kinds::rule(&[&old, &new], options.key.rule())?;
+    kinds::check_format(&[&old, &new], options.key.format(reading.end()), Some(&rule))?;
     if !select.any && !select.total {
         kinds::check_one(&new)?;
     }

@@ -111,6 +111,11 @@ pub enum What {
 }
 
 impl What {
+    /// What the key is, if it is one.
+    pub fn rule(&self) -> Option<&KeyRule> {
+        if let Self::Key(rule, _) = self { Some(rule) } else { None }
+    }
+
     /// What is read of the rows of a table for it.
     pub fn of_rows(&self) -> Wanted<'_> {
         match self {
@@ -314,7 +319,8 @@ impl Lines {
 
     /// The first line that passed without a key that it should have, and why it has none.
     pub fn first_fault(&self) -> Option<(usize, &Fault)> {
-        self.faults().next().filter(|(line, _)| *line < self.passed)
+        // What becomes of nulls was chosen.
+        self.faults().find(|(_, fault)| **fault != Fault::Null).filter(|(line, _)| *line < self.passed)
     }
 
     /// The fault of the line at which the marks end, if it is for that.

@@ -24,6 +24,16 @@ use std::sync::Arc;
 
 const MAGIC: &[u8] = b"PAR1";
 
+/// The order of a column that its type defines, in Thrift's compact protocol: a union whose first field is a struct without fields. The
+/// orders are the last field of a footer.
+const ORDER: [u8; 3] = [0x1C, 0, 0];
+
+/// What it begins with if it is the total order of IEEE 754: the second field.
+const TOTAL_ORDER: u8 = 0x2C;
+
+/// What follows the last field of a footer: the end of the struct, its length, and the magic.
+const FOOTER_END: usize = 9;
+
 /// Where Arrow keeps the types that it had.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
@@ -253,7 +263,10 @@ impl Assembly {
             groups.push(group.clone().into_builder().set_column_metadata(columns).build()?);
         }
         out.write_all(&sealed[..end])?;
-        ParquetMetaDataWriter::new(out, &form.footer(groups, None)).finish().map_err(failure)
+        let mut footer = Vec::new();
+        ParquetMetaDataWriter::new(&mut footer, &form.footer(groups, None)).finish().map_err(failure)?;
+        order_floats(&mut footer, form.schema.num_columns());
+        out.write_all(&footer)
     }
 
     /// Its row groups and their indexes, as a file without any bytes of them.
@@ -306,6 +319,18 @@ impl Assembly {
         };
         let groups = metadata.row_groups().iter().map(group).collect::<Result<_>>()?;
         Ok(Self { form: Some(form), groups, index, length, counts: saved.groups })
+    }
+}
+
+/// The library says of floats that their statistics are in the total order of IEEE 754. Readers that do not know it do without them. They
+/// are right in the order that the type defines as well, as those of copied columns are: no NaN counts, and -0.0 is below 0.0.
+fn order_floats(footer: &mut [u8], columns: usize) {
+    let Some(end) = footer.len().checked_sub(FOOTER_END) else { return };
+    let Some(start) = end.checked_sub(ORDER.len() * columns) else { return };
+    let (orders, _) = footer[start..end].as_chunks_mut::<3>();
+    // What else stands there is none of this.
+    if orders.iter().all(|order| order[0] & 0x0F == ORDER[0] & 0x0F && order[1..] == ORDER[1..]) {
+        orders.iter_mut().filter(|order| order[0] == TOTAL_ORDER).for_each(|order| *order = ORDER);
     }
 }
 
