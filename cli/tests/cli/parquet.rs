@@ -238,7 +238,7 @@ fn resume_after_kills(tries: u64) {
         let started = Instant::now();
         let output = job.command("").output().unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
-        let duration = started.elapsed();
+        let mut duration = started.elapsed();
         job.check();
         let mut left = tries / jobs.len() as u64;
         while left > 0 {
@@ -251,7 +251,8 @@ fn resume_after_kills(tries: u64) {
                 let child = job.command(&format!("{threads} {resume}")).spawn().unwrap();
                 let output = end(child, random.moment(duration), terminate);
                 match (output.status.code(), output.status.signal()) {
-                    (Some(0), _) => {}
+                    // The first run may have been a slow one.
+                    (Some(0), _) => duration = duration.mul_f64(0.9),
                     (Some(143), _) => ended += 1,
                     (None, Some(9 | 15)) => killed += 1,
                     _ => panic!("{} {resume}: {} {}", job.options, output.status, text(&output.stderr)),
@@ -268,7 +269,7 @@ fn resume_after_kills(tries: u64) {
         }
     }
     eprintln!("{tries} tries, {killed} killed, {ended} ended by a signal, {continued} went on with a state");
-    assert!(2 * (killed + ended) >= tries && 4 * continued >= tries, "{killed} {ended} {continued}");
+    assert!(3 * (killed + ended) >= tries && 4 * continued >= tries, "{killed} {ended} {continued}");
 }
 
 #[test]
@@ -343,11 +344,15 @@ fn kill_in_place(tries: u64) {
         reset();
         let started = Instant::now();
         assert!(run().wait().unwrap().success());
-        let (duration, mut killed, mut between) = (started.elapsed(), 0, 0);
+        let (mut duration, mut killed, mut between) = (started.elapsed(), 0, 0);
         for _ in 0..tries / 2 {
             reset();
             let output = end(run(), random.moment(duration), random.below(4) == 0);
-            killed += u64::from(!output.status.success());
+            if output.status.success() {
+                duration = duration.mul_f64(0.9);
+            } else {
+                killed += 1;
+            }
             let found: Vec<Vec<u8>> = names.iter().map(|name| bench.read(name)).collect();
             for (i, name) in names.iter().enumerate().filter(|(i, _)| found[*i] != old[*i]) {
                 assert!(read(found[i].clone()) == *new(i), "{name} is neither the old nor the new file");
