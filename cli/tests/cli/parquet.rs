@@ -348,10 +348,11 @@ fn kill_in_place(tries: u64) {
         for _ in 0..tries / 2 {
             reset();
             let output = end(run(), random.moment(duration), random.below(4) == 0);
+            // So that about two of three runs are met, at any moment.
             if output.status.success() {
                 duration = duration.mul_f64(0.9);
             } else {
-                killed += 1;
+                (duration, killed) = (duration.mul_f64(1.05), killed + 1);
             }
             let found: Vec<Vec<u8>> = names.iter().map(|name| bench.read(name)).collect();
             for (i, name) in names.iter().enumerate().filter(|(i, _)| found[*i] != old[*i]) {
