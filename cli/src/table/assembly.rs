@@ -20,6 +20,7 @@ use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 use std::any::Any;
 use std::io::{self, Result, Write};
+use std::mem;
 use std::sync::Arc;
 
 const MAGIC: &[u8] = b"PAR1";
@@ -143,6 +144,14 @@ impl Form {
             FileMetaData::new(self.version, rows, created_by, self.key_values.clone(), self.schema.clone(), None);
         ParquetMetaDataBuilder::new(file).set_row_groups(groups).set_page_index(index).build()
     }
+
+    /// Row groups and their indexes, as a file without any bytes of them.
+    fn sealed(&self, groups: Vec<RowGroupMetaData>, index: Index) -> Result<Bytes> {
+        let mut sealed = Vec::new();
+        let metadata = self.footer(groups, Some(Arc::new(index)));
+        ParquetMetaDataWriter::new(&mut sealed, &metadata).finish()?;
+        Ok(sealed.into())
+    }
 }
 
 impl Assembly {
@@ -245,7 +254,8 @@ impl Assembly {
     /// The end of the file. Nothing is added after it.
     pub fn finish(&mut self, out: &mut impl Write) -> Result<()> {
         let Some(form) = self.form.take() else { return Ok(()) };
-        let sealed = self.sealed(&form)?;
+        // An output may be kept until the end of a run, which has many.
+        let sealed = form.sealed(mem::take(&mut self.groups), mem::take(&mut self.index))?;
         // There, indexes have the places that they would have at the start of a file. They come after the groups.
         let index = |place: i64| place + self.length as i64;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&sealed)?;
@@ -269,20 +279,13 @@ impl Assembly {
         out.write_all(&footer)
     }
 
-    /// Its row groups and their indexes, as a file without any bytes of them.
-    fn sealed(&self, form: &Form) -> Result<Bytes> {
-        let mut sealed = Vec::new();
-        let metadata = form.footer(self.groups.clone(), Some(Arc::new(self.index.clone())));
-        ParquetMetaDataWriter::new(&mut sealed, &metadata).finish()?;
-        Ok(sealed.into())
-    }
-
     /// The table so far, if it is one.
     pub fn save(&self) -> Result<Option<Saved>> {
         if self.length == 0 {
             return Ok(None);
         }
-        let sealed = self.form.as_ref().map(|form| self.sealed(form)).transpose()?;
+        let sealed = |form: &Form| form.sealed(self.groups.clone(), self.index.clone());
+        let sealed = self.form.as_ref().map(sealed).transpose()?;
         let footer = sealed.map_or_else(String::new, |sealed| STANDARD_NO_PAD.encode(sealed));
         Ok(Some(Saved { footer, groups: self.counts }))
     }
