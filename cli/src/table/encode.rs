@@ -169,15 +169,9 @@ fn masks(wanted: &[bool], rows: impl Iterator<Item = usize>) -> Vec<BooleanArray
 
 /// Texts, some of which are replaced.
 fn with_texts(array: &ArrayRef, texts: &[&Option<String>]) -> ArrayRef {
-    let old = |row: usize| {
-        let bytes = if array.is_null(row) { None } else { value::bytes(&**array, row) };
-        bytes.map(|bytes| std::str::from_utf8(bytes).map_err(|_| bytes))
-    };
     let is_text = array.data_type() == &DataType::Utf8View;
-    let changed = texts.iter().enumerate().map(|(row, text)| match text {
-        Some(text) => Some(text.as_bytes()),
-        None => old(row).map(|old| old.map_or_else(|bytes| bytes, str::as_bytes)),
-    });
+    let old = |row: usize| if array.is_null(row) { None } else { value::bytes(&**array, row) };
+    let changed = texts.iter().enumerate().map(|(row, text)| text.as_deref().map(str::as_bytes).or_else(|| old(row)));
     if is_text {
         // All of it was UTF-8, and is.
         let texts = changed.map(|text| text.map(|text| std::str::from_utf8(text).unwrap_or_default()));
