@@ -96,6 +96,7 @@ errors! {
     OtherCoding { output: String, ending: &'static str, asked: String } => "cannot write to {output} with --compress {asked}: its name ends as that of a .{ending} file does; choose another name, or leave out --compress";
     Terminal { output: String } => "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
     TableTerminal { output: String } => "cannot write Parquet to {output}: it is a terminal; name a file with -o";
+    TableBehind { output: String } => "cannot write Parquet to {output}: something is in it already, and Parquet needs a file of its own; name one with -o";
     Worker => "a thread that reads and writes has ended";
     Create { output: String, source: io::Error } => "cannot open {output} for writing: {source}";
     Write { output: String, source: io::Error } => "cannot write to {output}: {source}";

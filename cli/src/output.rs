@@ -93,7 +93,7 @@ pub enum Load {
 /// What is to be written.
 enum Encoded {
     Bytes(Vec<u8>),
-    Group(Group),
+    Group(Box<Group>),
 }
 
 /// A piece of the output with its number, to be compressed and written in its turn; `None` is the end.
@@ -343,7 +343,7 @@ impl Output {
             Load::Bytes(bytes) => {
                 encoder.encode(self.compression, &bytes).map(Encoded::Bytes).map_err(|source| self.failed(source))
             }
-            Load::Rows(rows) => rows.encode().map(Encoded::Group),
+            Load::Rows(rows) => rows.encode().map(|group| Encoded::Group(group.into())),
         };
         self.pieces.put((0, number), (0, number + 1), piece.map(encode).transpose()?);
         let mut whole = false;
@@ -355,8 +355,8 @@ impl Output {
             let written = match (&piece, file) {
                 (Some(Encoded::Bytes(bytes)), Some(file)) => file.write_all(bytes),
                 (Some(Encoded::Group(group)), Some(file)) => {
-                    if file.get_ref().file.is_terminal() {
-                        return Err(Error::TableTerminal { output: self.name.clone() });
+                    if !table.is_begun() {
+                        self.check_table(file.get_ref())?;
                     }
                     table.append(group, file)
                 }
@@ -370,6 +370,15 @@ impl Output {
             }
         }
         Ok(whole)
+    }
+
+    /// Refuses a place where no table can begin: the first byte of the file is the first of it.
+    fn check_table(&self, Watched { file, regular, .. }: &Watched) -> Result<(), Error> {
+        if file.is_terminal() {
+            return Err(Error::TableTerminal { output: self.name.clone() });
+        }
+        let length = if *regular { file.metadata().map_err(|source| self.failed(source))?.len() } else { 0 };
+        if length > 0 { Err(Error::TableBehind { output: self.name.clone() }) } else { Ok(()) }
     }
 
     /// Pieces that are being compressed, or wait for their turn.
