@@ -50,6 +50,7 @@ errors! {
     OfLines { option: &'static str, table: String } => "{option} is for lines, and {table} is Parquet, which has rows; leave it out";
     Header { fault: Fault } => "{fault}";
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
+    NullKey { line: String } => "the key has a null in {line}; choose with --nulls how to go on";
 
     NeverFull { max_fpr: f64 } => "--max-fpr {max_fpr} tells when a filter is full, and a filter that grows never is: it keeps the rate of -p; leave out --max-fpr, or fix the size by --when-full warn, and by -n for a pipe";
     MaxFprBelow { max_fpr: f64, fpr: f64 } => "--max-fpr {max_fpr} is below the rate of -p, {fpr}: the filter would be full before the lines are in that it is made for; give -p {max_fpr} or a lower rate";

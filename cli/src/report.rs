@@ -85,8 +85,8 @@ fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, exact
 }
 
 /// The figures of a comparison: of the lines that went into the set, and of those that were looked up. What is `wanted` is in it, or is
-/// not. Lines without a key may be selected too, as so many are `kept`.
-pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, kept: u64) -> Figures {
+/// not. Lines without a key may be selected too.
+pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool) -> Figures {
     let (mut figures, counts) = (Figures::default(), &tally.counts);
     figures.both("lines of OLD", old.lines, "old_lines", old.lines);
     figures.both("distinct", old.unique, "old_distinct", old.unique);
@@ -99,8 +99,8 @@ pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, kept: u64
         figures.both("hashes on disk", readable_size(exact.disk_bytes() as usize), "disk_bytes", exact.disk_bytes());
     } else {
         // Of the lines that are not in OLD, these are what the rate leaves.
-        let selected = counts.unique - kept;
-        let absent = if wanted { counts.dropped() + kept } else { selected } as f64;
+        let selected = counts.unique - counts.kept;
+        let absent = if wanted { counts.dropped() + counts.kept } else { selected } as f64;
         let rate = seen.set.current_fpr();
         let wrong = absent * rate / (1.0 - rate);
         let label = if wanted { "wrongly selected" } else { "wrongly left out" };

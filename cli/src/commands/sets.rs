@@ -75,8 +75,7 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     let (work, stop) = pass.select(new, seen, wanted, select, output)?;
     if let Some(format) = options.stats {
         let (seen, tally) = (work.seen.look(), locked(&work.tally));
-        let kept = if reading.on_error == OnError::Keep { tally.counts.faults } else { 0 };
-        let mut figures = report::of_sets(&seen, &of_old, &tally, wanted, kept);
+        let mut figures = report::of_sets(&seen, &of_old, &tally, wanted);
         report::add_state_and_speed(&mut figures, &seen.set, &tally, None, None, started.elapsed())?;
         print(&figures.format(format));
     }

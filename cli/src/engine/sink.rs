@@ -138,9 +138,9 @@ impl Sink {
     }
 
     /// Lets an input stay as it is whose lines would take its place, if its rest is `broken`, or if all of them stay.
-    pub fn spare(&self, broken: bool, counts: &Counts, faults_stay: bool) {
+    pub fn spare(&self, broken: bool, counts: &Counts) {
         let Of::Place(Place { anew, step }) = &self.of else { return };
-        let left_out = counts.blank + if faults_stay { 0 } else { counts.faults };
+        let left_out = counts.blank + counts.faults - counts.kept;
         let dropped = counts.dropped() + left_out + counts.units.shortened;
         if broken || dropped == 0 && !anew {
             *locked(step) = Step::Done;

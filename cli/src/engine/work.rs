@@ -23,7 +23,8 @@ use crate::engine::sink::{Own, Print, Sink};
 use crate::engine::wakes::Wake;
 use crate::error::{Error, Stop};
 use crate::files::Origin;
-use crate::input::lines::{Hashing, Lines, What};
+use crate::input::lines::{AsideCounts, Hashing, Lines, What};
+use crate::key::Fault;
 use crate::output::{Output, Piece, locked};
 use crate::progress::Progress;
 use crate::seen::repeats::Repeats;
@@ -57,13 +58,6 @@ pub struct Task {
     pub print: Print,
     /// Chunks of compressed inputs that may wait for the inputs before them.
     pub ahead: usize,
-}
-
-impl Task {
-    /// Whether lines without a key stay.
-    fn keeps_faults(&self) -> bool {
-        self.on_error == OnError::Keep || self.hashing.nulls == OnError::Keep
-    }
 }
 
 /// What is done with the key of a line.
@@ -457,8 +451,7 @@ impl Work {
                 };
                 claimed.units = lines.decide(rule, *on_error, &mut set, exact.as_deref_mut(), fpr)?;
                 claimed.inserted = set.inserted;
-                let faults = if *on_error == OnError::Keep { lines.count_asides().0 } else { 0 };
-                claimed.unique = (lines.marked(true) - faults) as u64;
+                claimed.unique = (lines.marked(true) - lines.count_asides(*on_error).kept) as u64;
             }
             (What::Key(..), Act::Find | Act::FindOne) => {
                 let find = |hashes: &[u64], fingerprints: &[u128], found: &mut [bool]| {
@@ -524,10 +517,11 @@ impl Work {
         self.keep.begin(sink)?;
         let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
         let passed = lines.passed();
-        let (faults, blank) = lines.count_asides();
+        let AsideCounts { faults, kept, blank } = lines.count_asides(self.task.on_error);
         let counts = Counts {
             lines: (passed - unknown) as u64,
             faults: faults as u64,
+            kept: kept as u64,
             blank: blank as u64,
             inserted,
             unique,
@@ -546,7 +540,10 @@ impl Work {
                 keys: planned,
                 fpr,
             }),
-            None => lines.take_fault().map(|fault| Error::NoKey { what: tally.wanted, line: line(&lines), fault }),
+            None => lines.take_fault().map(|fault| match fault {
+                Fault::Null => Error::NullKey { line: line(&lines) },
+                fault => Error::NoKey { what: tally.wanted, line: line(&lines), fault },
+            }),
         };
         let enough = (self.task.act == Act::FindOne && unique > 0).then_some(Stop::Enough);
         gathered.position.advance(&lines, passed);
@@ -582,7 +579,7 @@ impl Work {
         if lane.is_table && gathered.broken.is_some() && sink.leave_out() {
             return Ok((Vec::new(), None));
         }
-        sink.spare(gathered.broken.is_some(), &gathered.counts, self.task.keeps_faults());
+        sink.spare(gathered.broken.is_some(), &gathered.counts);
         self.keep.begin(sink)?;
         if self.lanes.get(lane.next).is_some_and(|next| next.size.is_none()) {
             // Whoever waits for a pipe sees what came before it.
@@ -605,8 +602,7 @@ impl Work {
         if self.task.print.total {
             let counts = &locked(&self.tally).counts;
             let count = if self.task.print.wanted { counts.unique } else { counts.dropped() };
-            let faults = if self.task.keeps_faults() { counts.faults } else { 0 };
-            self.sinks.iter().try_for_each(|sink| sink.write_number(count + faults))?;
+            self.sinks.iter().try_for_each(|sink| sink.write_number(count + counts.kept))?;
         }
         let encoder = &mut Encoder::default();
         self.sinks.iter().try_for_each(|sink| sink.finish(encoder))?;

@@ -75,6 +75,16 @@ impl Aside {
     }
 }
 
+/// How many lines have no key.
+#[derive(Default)]
+pub struct AsideCounts {
+    /// Those that should have one, and those of them that stay.
+    pub faults: usize,
+    pub kept: usize,
+    /// Those that are left out, for they are blank.
+    pub blank: usize,
+}
+
 /// The column of what is told of each row.
 const NOTE: &str = "bloomline";
 
@@ -310,11 +320,16 @@ impl Lines {
         self.asides.iter().filter_map(|(line, why)| Some((*line, why.fault()?)))
     }
 
-    /// How many of the lines that passed have no key and should have one, and how many are blank and left out.
-    pub fn count_asides(&self) -> (usize, usize) {
-        let passed = self.asides.partition_point(|(line, _)| *line < self.passed);
-        let faults = self.faults().take_while(|(line, _)| *line < self.passed).count();
-        (faults, passed - faults)
+    /// How many of the lines that passed have no key, where bad input is treated so.
+    pub fn count_asides(&self, on_error: OnError) -> AsideCounts {
+        let mut counts = AsideCounts::default();
+        for (_, aside) in self.asides.iter().take_while(|(line, _)| *line < self.passed) {
+            let treated = aside.treated(on_error);
+            counts.blank += usize::from(treated.is_none());
+            counts.faults += usize::from(treated.is_some());
+            counts.kept += usize::from(treated == Some(OnError::Keep));
+        }
+        counts
     }
 
     /// The first line that passed without a key that it should have, and why it has none.

@@ -414,7 +414,7 @@ impl fmt::Display for Fault {
             Self::Quote => f.write_str("a quoted field does not end; if quotes are text here, leave out --csv"),
             Self::Utf8(error) => write!(f, "not UTF-8: {error}"),
             Self::Json(unreadable) => unreadable.fmt(f),
-            Self::Null => f.write_str("the key has a null; --nulls says what becomes of that"),
+            Self::Null => f.write_str("the key has a null"),
             Self::NoValue { pointer } => write!(f, "there is no value at {pointer:?}"),
             Self::NoString { pointer } if pointer.is_empty() => f.write_str("the value is no string, and so no URL"),
             Self::NoString { pointer } => write!(f, "the value at {pointer:?} is no string, and so no URL"),

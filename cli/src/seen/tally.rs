@@ -166,6 +166,9 @@ pub struct Counts {
     pub lines: u64,
     /// Lines without a key.
     pub faults: u64,
+    /// Those of them that stay.
+    #[serde(default)]
+    pub kept: u64,
     /// Lines of white space that are left out.
     #[serde(default)]
     pub blank: u64,
@@ -185,9 +188,10 @@ pub struct Counts {
 impl Counts {
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
-        let Self { lines, faults, blank, inserted, unique, bytes, left_out, units } = other;
+        let Self { lines, faults, kept, blank, inserted, unique, bytes, left_out, units } = other;
         self.lines += lines;
         self.faults += faults;
+        self.kept += kept;
         self.blank += blank;
         self.inserted += inserted;
         self.unique += unique;

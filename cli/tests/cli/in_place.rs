@@ -120,6 +120,24 @@ fn files_stay_what_they_are() {
     has_only(&bench, &["a", "b.gz", "c", "empty", "gone", "link"]);
 }
 
+/// Nulls and other faults are treated each in its way.
+#[test]
+fn nulls_and_lines_without_a_key_are_told_apart() {
+    let (null, fault, x) = ("{\"a\":null}\n", "{\"b\":1}\n", "{\"a\":1}\n");
+    for (options, stays) in [
+        ("--nulls keep --on-error skip", [null, x].concat()),
+        ("--nulls skip --on-error keep", [fault, x].concat()),
+        ("--nulls keep --on-error keep", [null, fault, x].concat()),
+        ("--nulls skip --on-error skip", x.to_owned()),
+    ] {
+        let bench = Bench::new(&[("in", [null, fault, x].concat().as_bytes())]);
+        let total = bench.clean(&format!("dedup -q --total --column a {options} in"));
+        assert_eq!(total, format!("{}\n", stays.lines().count()), "{options}");
+        bench.clean(&format!("dedup -q --in-place --column a {options} in"));
+        assert_eq!(text(&bench.read("in")), stays, "{options}");
+    }
+}
+
 #[test]
 fn directories_are_deduplicated_in_place() {
     let bench = Bench::new(&[("extra", b"d\ne\n")]);
