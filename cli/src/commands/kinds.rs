@@ -5,6 +5,7 @@ use crate::input::inputs::{Input, Inputs};
 use crate::input::split::LineFormat;
 use crate::key::{KeyRule, Part};
 use crate::table::{TableReader, Wanted, Wish};
+use crate::values::OnError;
 
 /// Refuses lines and rows in one output.
 pub fn check_one(inputs: &Inputs) -> Result<(), Error> {
@@ -30,10 +31,12 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>)
     }
 }
 
-/// Refuses what the first table has not, before an output is emptied. That of others is told when their turn comes.
-pub fn check_first_table(inputs: &Inputs, wanted: Wanted<'_>, wish: Wish) -> Result<(), Error> {
+/// Refuses what no table can be, and what the first table has not, before an output is emptied. That of others is told when their turn
+/// comes, and that of all if they may be left out.
+pub fn check_first_table(inputs: &Inputs, wanted: Wanted<'_>, wish: Wish, on_error: OnError) -> Result<(), Error> {
     let Some(table) = inputs.kinds().1 else { return Ok(()) };
-    let checked = table.again().and_then(|table| TableReader::open(table, 0, wanted)).and_then(|_| wish.check());
+    let open = || table.again().and_then(|table| TableReader::open(table, 0, wanted)).map(drop);
+    let checked = wish.check().and_then(|()| if on_error == OnError::Fail { open() } else { Ok(()) });
     checked.map_err(|source| Error::Open { input: name(table), source })
 }
 

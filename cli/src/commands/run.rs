@@ -185,9 +185,7 @@ impl Run {
         if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
             kinds::check_one(&inputs)?;
         }
-        if self.reading.on_error == OnError::Fail {
-            kinds::check_first_table(&inputs, self.what.of_rows(), self.print.wish)?;
-        }
+        kinds::check_first_table(&inputs, self.what.of_rows(), self.print.wish, self.reading.on_error)?;
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
         let Begun { mut seen, mut tally, sinks, keep, start, replacement } = self.begin(&inputs)?;

@@ -44,8 +44,8 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), What::Key(rule, second));
-    kinds::check_first_table(&old, what.of_rows(), Wish::default())?;
-    kinds::check_first_table(&new, what.of_rows(), options.output.of_rows())?;
+    kinds::check_first_table(&old, what.of_rows(), Wish::default(), reading.on_error)?;
+    kinds::check_first_table(&new, what.of_rows(), options.output.of_rows(), reading.on_error)?;
     let list = reading.list().map(Origin::of);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
     let open = || Target::open(options.output.file(), options.output.of_lines(&new), origins(), []);

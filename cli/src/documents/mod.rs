@@ -58,6 +58,9 @@ pub type Edit = (Range<usize>, String);
 /// Bytes of a short paragraph.
 const PARAGRAPH: u64 = 100;
 
+/// A text for each row, or none.
+pub type Column = Vec<Option<String>>;
+
 /// The member that notes are.
 const MEMBER: &str = "bloomline";
 
@@ -372,18 +375,14 @@ impl Documents {
 
     /// Of documents that are texts by themselves: what is left of each that is cut, or a note for each. There are `count` rows, and those
     /// `aside` are no documents.
-    pub fn rewritten(
-        &self,
-        aside: impl Iterator<Item = usize>,
-        count: usize,
-    ) -> (Option<Vec<Option<String>>>, Option<Vec<String>>) {
+    pub fn rewritten(&self, aside: impl Iterator<Item = usize>, count: usize) -> (Option<Column>, Option<Column>) {
         let mut aside = aside.peekable();
         let mut documents = self.located.iter();
         let mut next = |row: usize| if aside.next_if_eq(&row).is_some() { None } else { documents.next() };
         let mut edits = self.edits.iter().peekable();
         if self.annotated {
-            let mut note = |row| next(row).and_then(|_| edits.next()).map_or("", |(_, note)| &note[MEMBER.len() + 4..]);
-            return (None, Some((0..count).map(|row| note(row).to_owned()).collect()));
+            let note = |row| next(row).and_then(|_| edits.next()).map(|(_, note)| note[MEMBER.len() + 4..].to_owned());
+            return (None, Some((0..count).map(note).collect()));
         }
         if self.edits.is_empty() {
             return (None, None);

@@ -407,7 +407,7 @@ impl Lines {
         let added = match before {
             Before::Nothing => None,
             Before::Mark => {
-                let text = |mark: &Option<bool>| if *mark == Some(true) { "new" } else { "dup" }.to_owned();
+                let text = |mark: &Option<bool>| mark.map(|new| if new { "new" } else { "dup" }.to_owned());
                 Some(Added::Texts(NOTE, self.marks.iter().map(text).collect()))
             }
             Before::Count => {

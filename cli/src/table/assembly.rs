@@ -116,7 +116,8 @@ impl Form {
                 .with_logical_type(Some(LogicalType::String)),
             Added::Numbers(..) => Type::primitive_type_builder(field.name(), Physical::INT64),
         };
-        let column: TypePtr = column.with_repetition(Repetition::REQUIRED).build()?.into();
+        let repetition = if field.is_nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let column: TypePtr = column.with_repetition(repetition).build()?.into();
         let root = file.schema();
         if root.get_fields().iter().any(|field| field.name() == column.name()) {
             let name = column.name();

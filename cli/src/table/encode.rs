@@ -93,8 +93,10 @@ fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Re
         [] => Vec::new(),
         batches => masks(wanted, batches.iter().map(|batch| batch.num_rows())),
     };
+    let mut leaves = vec![0; schema.root_schema().get_fields().len()];
+    (0..schema.num_columns()).for_each(|leaf| leaves[schema.get_column_root_idx(leaf)] += 1);
     for (root, field) in fields.iter().enumerate() {
-        let leaves = (0..schema.num_columns()).filter(|&leaf| schema.get_column_root_idx(leaf) == root).count().max(1);
+        let leaves = leaves.get(root).copied().unwrap_or(1);
         let mut writers: Vec<ArrowColumnWriter> = writers.by_ref().take(leaves).collect();
         let place = Place { group: Some(group), column: Some(field.name()) };
         in_place(place, || {
@@ -183,14 +185,14 @@ fn with_texts(array: &ArrayRef, texts: &[&Option<String>]) -> ArrayRef {
 impl Added {
     pub fn field(&self) -> Field {
         match self {
-            Self::Texts(name, _) => Field::new(*name, DataType::Utf8, false),
+            Self::Texts(name, _) => Field::new(*name, DataType::Utf8, true),
             Self::Numbers(name, _) => Field::new(*name, DataType::Int64, false),
         }
     }
 
     fn array(&self) -> ArrayRef {
         match self {
-            Self::Texts(_, texts) => Arc::new(StringArray::from_iter_values(texts)),
+            Self::Texts(_, texts) => Arc::new(StringArray::from_iter(texts)),
             Self::Numbers(_, numbers) => {
                 let numbers = numbers.iter().map(|&number| number as i64);
                 Arc::new(arrow_array::Int64Array::from_iter_values(numbers))

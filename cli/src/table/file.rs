@@ -168,13 +168,17 @@ pub fn start(column: &ColumnChunkMetaData) -> i64 {
 pub fn measure(file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)> {
     let bytes = Positioned::new(file.try_clone()?, Arc::default())?;
     let (metadata, _) = footer(&bytes)?;
+    let literal = column.map(|path| [path.join(".")]);
+    let is_wanted = |path: &[String]| {
+        column.is_none_or(|column| path == column) || literal.as_ref().is_some_and(|name| path == name)
+    };
     let mut sizes = (0u64, 0u64);
     for group in metadata.row_groups() {
         // A row has a value in each column, be it a null. So one number alone that is wrong does no harm.
         let values = group.columns().iter().map(|chunk| chunk.num_values()).max().unwrap_or(0);
         sizes.0 = sizes.0.saturating_add(group.num_rows().min(values).max(0) as u64);
         let columns = group.columns().iter();
-        let wanted = columns.filter(|chunk| column.is_none_or(|path| chunk.column_path().parts() == path));
+        let wanted = columns.filter(|chunk| is_wanted(chunk.column_path().parts()));
         sizes.1 = wanted.map(|chunk| chunk.uncompressed_size().max(0) as u64).fold(sizes.1, u64::saturating_add);
     }
     Ok(sizes)

@@ -15,7 +15,7 @@ pub enum Selected {}
 pub enum Group {}
 
 pub enum Added {
-    Texts(&'static str, Vec<String>),
+    Texts(&'static str, Vec<Option<String>>),
     Numbers(&'static str, Vec<u64>),
 }
 

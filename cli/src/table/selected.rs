@@ -20,9 +20,9 @@ pub struct Selected {
     pub wish: Wish,
 }
 
-/// A column that is added, with a value for each row.
+/// A column that is added, with a value for each row, or none.
 pub enum Added {
-    Texts(&'static str, Vec<String>),
+    Texts(&'static str, Vec<Option<String>>),
     Numbers(&'static str, Vec<u64>),
 }
 
