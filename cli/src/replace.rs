@@ -89,9 +89,10 @@ impl Replaced {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
-        let target = Target::of_part(&part, name.clone(), compression)?;
+        // Before it is there, for a signal may come at once.
         leftovers::own_part(&part);
         let replacement = Replacement { path, name, state, part, old };
+        let target = Target::of_part(&replacement.part, replacement.name.clone(), compression)?;
         replacement.check()?;
         Ok((replacement, target.begin(0, None)?))
     }
