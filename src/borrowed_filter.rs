@@ -11,7 +11,7 @@ use crate::storage::Blocks;
 use std::fmt;
 use std::io;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A [`BloomFilter`] to read from, in memory that is not its own: a slice, a section of another file that is mapped, or a
@@ -183,6 +183,22 @@ impl<'a> BorrowedBloomFilter<'a> {
         let params = self.filter.0.params;
         let filled = params.size().share(&WORDS4, self.trailer.ones);
         fpr::keys_from_zeros(filled, fpr::touched(params.units, params.probes))
+    }
+
+    /// The path that was given to [`BloomFilter::map`], so that another process can map the file as well. None for other bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{BloomFilter, BorrowedBloomFilter};
+    /// let seen: BloomFilter = (0..1000u32).collect();
+    /// let mut file = vec![0; seen.file_bytes() + 63];
+    /// let start = file.as_ptr().align_offset(64);
+    /// seen.write_to_slice(&mut file[start..])?;
+    /// assert!(BorrowedBloomFilter::new(&file[start..])?.path().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 }
 

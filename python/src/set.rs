@@ -9,12 +9,12 @@ use bloomline::{
     AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, Filter, RotatingBloomFilter,
     ScalableBloomFilter,
 };
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::cmp::Ordering;
 use std::hint::black_box;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) enum Set {
     Plain(Lock<BloomFilter>),
@@ -177,6 +177,10 @@ impl Set {
             (Self::Atomic(left), Self::Atomic(right)) => Some(equal(detached, left, right)),
             (Self::Scalable(left), Self::Scalable(right)) => Some(equal(detached, left, right)),
             (Self::AtomicScalable(left), Self::AtomicScalable(right)) => Some(equal(detached, left, right)),
+            (Self::Plain(plain), Self::Mapped(mapped)) | (Self::Mapped(mapped), Self::Plain(plain)) => {
+                Some(*plain.read(detached) == **mapped.read(detached))
+            }
+            (Self::Mapped(left), Self::Mapped(right)) => Some(**left.read(detached) == **right.read(detached)),
             _ => None,
         }
     }
@@ -218,10 +222,15 @@ impl Set {
                     },
                 )
             }
+            (Self::Plain(left), Self::Mapped(right)) => {
+                let (mut left, right) = (left.write(detached), right.read(detached));
+                if intersect { left.intersect(right) } else { left.union(right) }
+            }
             _ => {
                 let other = other.name();
-                return Err(self
-                    .lacks(&format!("does not merge with {other}: two BloomFilters do, and two AtomicBloomFilters")));
+                return Err(self.lacks(&format!(
+                    "does not merge with {other}: a BloomFilter does with one or with a mapped one, and two AtomicBloomFilters do"
+                )));
             }
         }
         .map_err(error::merge)
@@ -252,6 +261,43 @@ impl Set {
             else Self::Mapped(_) => return Err(self.lacks("has no bytes: its file has, so open its path elsewhere")),
         );
         Ok(bytes.0)
+    }
+
+    /// The path of a mapped filter's file.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Mapped(filter) => std::path::absolute(filter.0.path()?).ok(),
+            _ => None,
+        }
+    }
+
+    /// The bytes of some blocks, the same on every machine.
+    pub(crate) fn blocks(&self, detached: Detached, first: usize, count: usize) -> PyResult<Vec<u8>> {
+        let Self::Plain(lock) = self else { return Err(self.lacks("gives no blocks")) };
+        let (filter, mut bytes) = (lock.read(detached), Bytes(Vec::new()));
+        for block in first..first.saturating_add(count).min(filter.block_count()) {
+            bytes.write_all(filter.block_words(block).map(u64::to_le_bytes).as_flattened())?;
+        }
+        Ok(bytes.0)
+    }
+
+    /// Adds the bits of blocks that another filter of the same form gave.
+    pub(crate) fn unite_blocks(&self, detached: Detached, first: usize, bytes: &[u8]) -> PyResult<()> {
+        let Self::Plain(lock) = self else { return Err(self.lacks("takes no blocks")) };
+        let mut filter = lock.write(detached);
+        let (blocks, rest) = bytes.as_chunks::<64>();
+        if !rest.is_empty() || first.checked_add(blocks.len()).is_none_or(|end| end > filter.block_count()) {
+            let (have, want) = (filter.block_count(), bytes.len());
+            return Err(PyValueError::new_err(format!("{want} bytes from block {first} on: there are {have} blocks")));
+        }
+        for (block, bytes) in (first..).zip(blocks) {
+            let mut words = filter.block_words(block);
+            for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+                *word |= u64::from_le_bytes(*bytes);
+            }
+            filter.set_block_words(block, words);
+        }
+        Ok(())
     }
 
     /// The rate with so many keys in, or with those that the filter is made for.

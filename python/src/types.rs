@@ -146,6 +146,19 @@ class! {
             let map = || unsafe { bloomline::BloomFilter::map(&path) };
             object(py, Set::Mapped(Unlocked(py.detach(map).map_err(error::file)?)))
         }
+
+        // Filters that travel in pieces, for Python's part of this package.
+
+        fn _blocks<'py>(slf: &Bound<'py, Self>, first: usize, count: usize) -> PyResult<Bound<'py, PyBytes>> {
+            let filter = slf.as_super().get();
+            let blocks = detach(slf.py(), |detached| filter.set.blocks(detached, first, count))?;
+            Ok(PyBytes::new(slf.py(), &blocks))
+        }
+
+        fn _unite_blocks(slf: &Bound<'_, Self>, first: usize, blocks: &[u8]) -> PyResult<()> {
+            let filter = slf.as_super().get();
+            detach(slf.py(), |detached| filter.set.unite_blocks(detached, first, blocks))
+        }
     }
 }
 
@@ -257,5 +270,10 @@ impl MappedBloomFilter {
         let py = slf.py();
         let filter = slf.as_super().get();
         py.detach(|| filter.set.verify())
+    }
+
+    /// It travels as the path of its file, which has to be there on the other side.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Option<PathBuf>,))> {
+        Ok((slf.py().get_type::<BloomFilter>().getattr("map")?, (slf.as_super().get().set.path(),)))
     }
 }

@@ -79,7 +79,7 @@ def test_they_come_back(make: Any, tmp_path: pathlib.Path) -> None:
         assert loaded == filter or make not in COPIED
 
 
-def test_a_mapped_filter_is_for_reading(tmp_path: pathlib.Path) -> None:
+def test_a_mapped_filter_is_for_reading(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "seen.bloom"
     seen = BloomFilter(1000, 1e-6)
     seen.update(["a", "b"])
@@ -96,11 +96,19 @@ def test_a_mapped_filter_is_for_reading(tmp_path: pathlib.Path) -> None:
         mapped.clear,
         mapped.copy,
         lambda: mapped.save(path),
-        lambda: pickle.dumps(mapped),
-        lambda: seen | mapped,  # type: ignore[operator]
+        lambda: mapped | seen,
     ):
         with pytest.raises(TypeError, match="MappedBloomFilter"):
             ask()
+    other = BloomFilter(1000, 1e-6)
+    other.update(["c"])
+    united = other | mapped
+    assert type(united) is BloomFilter and all(key in united for key in "abc") and united & mapped == seen == mapped != other
+    # It travels as its path.
+    monkeypatch.chdir(tmp_path)
+    travelling = pickle.dumps(BloomFilter.map("seen.bloom"))
+    monkeypatch.chdir("/")
+    assert len(travelling) < 1000 and pickle.loads(travelling) == mapped
     # The old file stays as it is for those who mapped it.
     seen.add("c")
     seen.save(path)

@@ -1,0 +1,815 @@
+"""Frames of Spark: rows without duplicates, filters of their keys, and rows that a filter has not seen.
+
+It needs PySpark 3.5 or 4 and pyarrow, and this package on every executor. Keys are those of `Filter.add_rows`: a filter that is built here
+answers the command and Rust, and theirs answer here.
+
+A filter that takes keys belongs to one attempt of one task. So a task that is retried, a speculative one and a second action on a frame
+never meet keys of their own.
+"""
+
+import atexit
+import contextlib
+import functools
+import math
+import os
+import pathlib
+import shutil
+import tempfile
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark import SparkFiles, TaskContext
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas import functions as pandas_functions
+
+from bloomline._bloomline import BloomFilter, Filter, MappedBloomFilter, RedisBloomFilter, ScalableBloomFilter
+
+__all__ = ["Figures", "StreamingDedup", "build", "contains", "drop_duplicates", "drop_seen"]
+
+Nulls = Literal["equal", "keep", "skip", "fail"]
+On = str | Sequence[str] | None
+Seen = Filter | str | os.PathLike[str]
+
+# From PySpark 4.1 on a column can be computed from Arrow's arrays, so the other columns stay in the JVM.
+_arrow_udf: Any = getattr(F, "arrow_udf", None)
+_pandas_udf: Any = pandas_functions.pandas_udf
+
+# The column of the key, where rows go through Python as a whole.
+_KEY = "__bloomline_key"
+
+# A larger filter goes to the executors as a file, and is mapped there once for all workers of a machine.
+_BROADCAST = 100_000_000
+
+# Keys of a frame of which nobody knows how many there are, to begin with.
+_FIRST = 1_000_000
+
+# Filters are merged in pieces of so many blocks (16 MiB). The JVM hands over so many of them at a time.
+_PIECE = 1 << 18
+_PIECES = 8
+
+# Types whose values are keys: those that Spark compares by value.
+_SIMPLE = {
+    "BinaryType", "BooleanType", "ByteType", "CharType", "DateType", "DayTimeIntervalType", "DecimalType", "DoubleType", "FloatType",
+    "IntegerType", "LongType", "NullType", "ShortType", "StringType", "TimeType", "TimestampNTZType", "TimestampType", "VarcharType",
+}  # fmt: skip
+
+
+class Figures:
+    """What `drop_duplicates` counted, once an action has run.
+
+    A partition counts once, as it was computed last: retries and second actions change nothing. Spark Connect has no such counters.
+
+    Args:
+        session: The session of the frame.
+
+    >>> figures = Figures(session)
+    >>> frame = session.createDataFrame([("a",), ("b",), ("a",)], ["url"])
+    >>> drop_duplicates(frame, "url", figures=figures).count()
+    2
+    >>> figures.rows, figures.kept, figures.expected_lost < 1e-5
+    (3, 2, True)
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._partitions: Accumulator[dict[int, tuple[int, int, float]]] = session.sparkContext.accumulator({}, _Latest())
+
+    @property
+    def rows(self) -> int:
+        """Rows that were read."""
+        return sum(rows for rows, _, _ in self._partitions.value.values())
+
+    @property
+    def kept(self) -> int:
+        """Rows that stayed."""
+        return sum(kept for _, kept, _ in self._partitions.value.values())
+
+    @property
+    def expected_lost(self) -> float:
+        """The number of rows to expect that a false positive removed, from the rate of the filters at each row that stayed."""
+        return sum(lost for _, _, lost in self._partitions.value.values())
+
+    def _tell(self, partition: int, rows: int, kept: int, lost: float) -> None:
+        self._partitions.add({partition: (rows, kept, lost)})
+
+
+class _Latest(AccumulatorParam[dict[int, tuple[int, int, float]]]):
+    """Counts by partition, of which the last ones stay."""
+
+    def zero(self, value: dict[int, tuple[int, int, float]]) -> dict[int, tuple[int, int, float]]:
+        return {}
+
+    def addInPlace(
+        self, value1: dict[int, tuple[int, int, float]], value2: dict[int, tuple[int, int, float]]
+    ) -> dict[int, tuple[int, int, float]]:
+        value1.update(value2)
+        return value1
+
+
+def drop_duplicates(
+    df: DataFrame,
+    on: On = None,
+    n: int | None = None,
+    p: float = 1e-6,
+    *,
+    nulls: Nulls = "equal",
+    strategy: Literal["repartition", "prefix"] = "repartition",
+    partitions: int | None = None,
+    path: str | os.PathLike[str] | None = None,
+    figures: Figures | None = None,
+) -> DataFrame:
+    """The frame with one row of each key.
+
+    As with Spark's own `dropDuplicates`, which one of them stays is not fixed. A row is lost by mistake at the rate p at most.
+
+    "repartition" brings rows of equal keys together by a shuffle, and each task has a filter for its own keys. "prefix" needs no shuffle:
+    a first job, which runs at once, makes a filter of each partition, and a partition keeps what none before it has. It needs the same
+    partitions in both passes, as files have and cached frames, and on the disk twice the size of a filter of n keys for each partition.
+
+    Args:
+        df: The frame.
+        on: The columns of the key, with dots into structs; without them all columns.
+        n: Distinct keys to plan for. "repartition" needs no number: a filter grows.
+        p: The rate at which a row is lost by mistake.
+        nulls: What becomes of rows whose key has a null: they are equal to each other, all are kept, all are skipped, or the job fails.
+        strategy: "repartition" or "prefix".
+        partitions: Of "repartition": their number; by default Spark's `spark.sql.shuffle.partitions`.
+        path: Of "prefix": a folder that the driver and all executors see. Remove it when the result was written.
+        figures: Gets what was counted and how many rows are expected to be lost.
+
+    Raises:
+        TypeError: If a column has a type that Spark does not compare by value, or texts with a collation.
+        ValueError: If n or path is missing for "prefix", or the disk has no room.
+
+    >>> frame = session.createDataFrame([("a", 1), ("b", 2), ("a", 3)], ["url", "day"])
+    >>> sorted(row.url for row in drop_duplicates(frame, on="url").collect())
+    ['a', 'b']
+    """
+    frame, names = _named(df, on)
+    columns = _columns(frame, names)
+    make: Callable[[], _Task]
+    if strategy == "repartition":
+        if partitions is None:
+            partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+        # Keys fall into partitions at random: six standard deviations more than the mean. A filter grows if more come.
+        mean = (_FIRST if n is None else n) / partitions
+        make = functools.partial(_Claims, math.ceil(mean + 6 * math.sqrt(mean)), p, nulls, figures)
+        frame = frame.repartition(partitions, *columns)
+    elif strategy == "prefix":
+        if n is None or path is None:
+            raise ValueError("the strategy prefix needs n, the distinct keys, and path, a folder that the driver and executors see")
+        folder = _prefixes(frame.select(_key(columns).alias(_KEY)), n, p, nulls, pathlib.Path(path))
+        make = functools.partial(_Prefixed, str(folder), nulls, figures)
+    else:
+        raise ValueError(f"the strategy {strategy!r} is none of 'repartition' and 'prefix'")
+    kept = _rows_that(frame, columns, make)
+    return kept if frame is df else kept.toDF(*df.columns)
+
+
+def build(
+    df: DataFrame,
+    on: On,
+    n: int,
+    p: float = 1e-3,
+    *,
+    path: str | os.PathLike[str] | None = None,
+    nulls: Nulls = "equal",
+    seed: int | None = None,
+) -> BloomFilter | MappedBloomFilter:
+    """A filter with the keys of all rows: bit by bit the one that a single machine makes.
+
+    Each core of the cluster makes one filter. They are merged in pieces of 16 MiB by the executors, and the driver holds the result and
+    one piece.
+
+    Args:
+        df: The frame.
+        on: The columns of the key, with dots into structs; None for all.
+        n: Distinct keys to plan for. A warning tells of many more.
+        p: The false-positive rate with n keys.
+        path: A file for the filter. It is mapped then, and does not stay in memory.
+        nulls: What becomes of rows whose key has a null: "equal", "skip" or "fail".
+        seed: The seed of the hash.
+
+    Raises:
+        TypeError: As `drop_duplicates`.
+
+    >>> frame = session.createDataFrame([("a",), ("b",)], ["url"])
+    >>> seen = build(frame, "url", n=1000)
+    >>> "a" in seen, "c" in seen
+    (True, False)
+    """
+    if nulls == "keep":
+        raise ValueError("nulls: a filter keeps no rows; give 'equal', 'skip' or 'fail'")
+    frame, names = _named(df, on)
+    session = frame.sparkSession
+    keys = frame.select(_key(_columns(frame, names)).alias(_KEY))
+    seen = BloomFilter(n, p, seed=seed)
+    pieces = math.ceil(seen.memory_bytes / (64 * _PIECE))
+    made = keys.coalesce(_cores(session)).mapInArrow(functools.partial(_pieces, n, p, nulls, seed), "piece long, blocks binary")
+    with _conf(session, "spark.sql.execution.arrow.maxRecordsPerBatch", str(_PIECES)):
+        merged = made.repartition(min(pieces, 4 * _cores(session)), "piece").mapInArrow(_merged, made.schema)
+        for piece, blocks in merged.toLocalIterator():
+            seen._unite_blocks(piece * _PIECE, bytes(blocks))
+    _warn_if_full(seen, n, p)
+    if path is None:
+        return seen
+    seen.save(path)
+    del seen
+    return BloomFilter.map(path)
+
+
+def contains(seen: Seen, *columns: str | Column, nulls: Nulls = "equal") -> Column:
+    """Whether a filter has the key of a row: a column of booleans, for `filter`, `withColumn` and conditions of joins.
+
+    The filter is taken as it is at the time of the call. Up to 100 MB it goes to the executors as a broadcast. A larger one, and a file,
+    is sent as a file, and all Python workers of a machine share its memory. `local:/path` is not sent: every machine has that file.
+
+    Before PySpark 4.1 the columns come through pandas, which does not hand over all values as they are. Those are refused by the tasks:
+    floats, numbers with nulls, timestamps, arrays and structs. `drop_seen` takes all types in every version.
+
+    Args:
+        seen: A filter, or the path of its file, which stays as it is while the column is used.
+        columns: The columns of the key, as the filter was built with.
+        nulls: With "keep" the answer for a row with a null in its key is true, with "skip" it is false.
+
+    >>> from bloomline import BloomFilter
+    >>> seen = BloomFilter(1000, 1e-6)
+    >>> seen.update(["a"])
+    >>> frame = session.createDataFrame([("a",), ("b",)], ["url"])
+    >>> frame.filter(contains(seen, "url")).count()
+    1
+    """
+    return _contains(_shared(seen), [F.col(column) if isinstance(column, str) else column for column in columns], nulls)
+
+
+def drop_seen(df: DataFrame, seen: Seen, on: On = None, *, nulls: Nulls = "equal") -> DataFrame:
+    """The rows whose key is not in a filter: what last month, a test set or a block list has not. Without a shuffle.
+
+    Args:
+        df: The frame.
+        seen: A filter, or the path of its file, as `contains` takes it. A new row is dropped by mistake at its false-positive rate.
+        on: The columns of the key, with dots into structs; None for all.
+        nulls: What becomes of rows whose key has a null: they are looked up, kept, skipped, or the job fails.
+
+    Raises:
+        TypeError: As `drop_duplicates`.
+
+    >>> from bloomline import BloomFilter
+    >>> seen = BloomFilter(1000, 1e-6)
+    >>> seen.update(["a"])
+    >>> frame = session.createDataFrame([("a",), ("b",)], ["url"])
+    >>> drop_seen(frame, seen, on="url").collect()
+    [Row(url='b')]
+    """
+    return _drop_seen(df, _shared(seen), on, nulls)
+
+
+class StreamingDedup:
+    """Rows of a stream whose key no earlier batch had, for `foreachBatch`. A batch that is replayed gives the same rows.
+
+    Before the rows of a batch are given out, its keys are saved in a file of this batch; the rows are those that the file of the batch
+    before does not have. The files of the last two batches stay.
+
+    Args:
+        path: A folder of the driver for the files, which outlives it, as the checkpoint of the stream does. The driver sends each file to
+            the executors. With `local:/path`, a folder that all machines see, they map it there.
+        on: The columns of the key, with dots into structs; None for all.
+        n: Distinct keys of the whole stream to plan for. A warning tells of many more.
+        p: The rate at which a row is lost by mistake.
+        nulls: As `drop_duplicates`.
+        partitions: As `drop_duplicates`.
+
+    >>> import tempfile
+    >>> dedup = StreamingDedup(tempfile.mkdtemp(), on="url", n=1000)
+    >>> first = session.createDataFrame([("a",), ("b",), ("a",)], ["url"])
+    >>> sorted(row.url for row in dedup.batch(first, 0).collect())
+    ['a', 'b']
+    >>> dedup.batch(session.createDataFrame([("b",), ("c",)], ["url"]), 1).collect()
+    [Row(url='c')]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        on: On = None,
+        n: int = 100_000_000,
+        p: float = 1e-6,
+        *,
+        nulls: Nulls = "equal",
+        partitions: int | None = None,
+    ) -> None:
+        self._is_local = os.fspath(path).startswith("local:")
+        self._folder = pathlib.Path(os.fspath(path).removeprefix("local:")).absolute()
+        self._on, self._n, self._p, self._nulls, self._partitions = on, n, p, nulls, partitions
+        self._cached: list[DataFrame] = []
+
+    def batch(self, df: DataFrame, batch_id: int) -> DataFrame:
+        """The rows of a batch that are new. They are cached until the next batch, for their keys are saved before.
+
+        Write them in a way that replaces what the same batch wrote before, such as a folder of its own with the mode "overwrite": Spark
+        runs a batch again if it ended before it was whole.
+        """
+        for cached in self._cached:
+            cached.unpersist()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        states = {int(file.stem): file for file in self._folder.glob("*.bloom")}
+        before = max((batch for batch in states if batch < batch_id), default=None)
+        if before is None:
+            if states:
+                found = ", ".join(map(str, sorted(states)))
+                raise ValueError(f"batch {batch_id} comes before those whose keys are saved in {self._folder}: {found}")
+            new = df
+        else:
+            new = _drop_seen(df, self._state(df.sparkSession, states[before]), self._on, self._sought)
+        new = drop_duplicates(new, self._on, p=self._p, nulls=self._nulls, partitions=self._partitions).persist()
+        self._cached = [new]
+        seen = BloomFilter(self._n, self._p) if before is None else BloomFilter.load(states[before])
+        seen |= build(new, self._on, self._n, self._p, nulls="skip" if self._nulls == "keep" else self._nulls)
+        _warn_if_full(seen, self._n, self._p)
+        seen.save(self._folder / f"{batch_id}.bloom")
+        for batch, file in states.items():
+            if batch not in (before, batch_id):
+                file.unlink(missing_ok=True)
+        return new
+
+    @property
+    def _sought(self) -> Nulls:
+        """Nulls that are skipped or fail do so after."""
+        return "keep" if self._nulls != "equal" else "equal"
+
+    def _state(self, session: SparkSession, file: pathlib.Path) -> "_Source":
+        if self._is_local or _is_on_one_machine(session):
+            return _File(str(file))
+        return _broadcast(session, BloomFilter.load(file))
+
+
+# Keys
+
+
+def _named(df: DataFrame, on: On) -> tuple[DataFrame, list[str]]:
+    """The names of the columns of the key. A frame in which columns share a name gets other names, if all are asked for."""
+    if on is not None:
+        return df, [on] if isinstance(on, str) else list(on)
+    if len(set(map(str.casefold, df.columns))) < len(df.columns):
+        df = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
+    return df, ["`" + name.replace("`", "``") + "`" for name in df.columns]
+
+
+def _columns(df: DataFrame, names: list[str]) -> list[Column]:
+    if not names:
+        raise ValueError("on names no column: a key has one or more")
+    columns = [F.col(name) for name in names]
+    for name, field in zip(names, df.select(*columns).schema.fields, strict=True):
+        _check(field.dataType, name)
+    return columns
+
+
+def _check(kind: T.DataType, name: str) -> None:
+    """Refuses types that Spark does not compare by value."""
+    if isinstance(kind, T.StructType):
+        for field in kind.fields:
+            _check(field.dataType, f"{name}.{field.name}")
+    elif isinstance(kind, T.ArrayType):
+        _check(kind.elementType, name)
+    elif isinstance(kind, T.UserDefinedType):
+        _check(kind.sqlType(), name)
+    elif type(kind).__name__ not in _SIMPLE:
+        raise TypeError(f"column {name}: values of the type {kind.simpleString()} are no keys; choose or compute another column")
+    elif getattr(kind, "collation", None) not in (None, "UTF8_BINARY"):
+        raise TypeError(
+            f"column {name}: texts that are compared by {kind.simpleString()} are no keys; cast them to string, or take collation_key of them"
+        )
+
+
+def _key(columns: list[Column]) -> Column:
+    """The columns in one. Their names are no part of the key."""
+    return F.struct(*(column.alias(str(i)) for i, column in enumerate(columns)))
+
+
+def _rows(keys: Any) -> pa.RecordBatch:
+    """The columns of the key again."""
+    return pa.RecordBatch.from_struct_array(keys)
+
+
+# Tasks
+
+
+class _Task(Protocol):
+    """What one attempt of a task does with its rows."""
+
+    def new(self, keys: pa.RecordBatch) -> Any:
+        """Which rows stay, as an array of bool."""
+
+    def end(self) -> None:
+        """Is called after the last rows."""
+
+
+def _rows_that(df: DataFrame, columns: list[Column], make: Callable[[], _Task]) -> DataFrame:
+    """The rows that stay by a task of which `make` makes one for each attempt."""
+    if _arrow_udf is not None:
+
+        def ask(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
+            task = make()
+            for keys in arrays:
+                yield pa.array(task.new(_rows(keys)))
+            task.end()
+
+        # Else Spark might ask twice, or about rows that a later filter leaves.
+        new = _arrow_udf(ask, "boolean").asNondeterministic()
+        return df.filter(new(_key(columns)))
+
+    def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = make()
+        for batch in batches:
+            *values, keys = batch.columns
+            names = batch.schema.names[:-1]
+            yield pa.RecordBatch.from_arrays(values, names=names).filter(pa.array(task.new(_rows(keys))))
+        task.end()
+
+    return df.select("*", _key(columns).alias(_KEY)).mapInArrow(keep, df.schema)
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    assert context is not None, "tasks alone ask"
+    return context.partitionId()
+
+
+class _Claims:
+    """Keeps rows whose key is the first in its partition."""
+
+    def __init__(self, n: int, p: float, nulls: Nulls, figures: Figures | None) -> None:
+        self.seen = ScalableBloomFilter(n, p, huge_pages=False)
+        self.nulls, self.figures = nulls, figures
+        self.rows, self.kept, self.lost = 0, 0, 0.0
+
+    def new(self, keys: pa.RecordBatch) -> Any:
+        new = self.seen.add_rows(keys, nulls=self.nulls)
+        kept = int(new.sum())
+        self.rows += len(new)
+        self.kept += kept
+        # At the rate after them, which is the highest of these rows.
+        self.lost += kept * self.seen.estimated_fpr()
+        return new
+
+    def end(self) -> None:
+        if self.figures is not None:
+            self.figures._tell(_partition(), self.rows, self.kept, self.lost)
+
+
+class _Prefixed:
+    """Keeps rows whose key is the first in its partition and in none before."""
+
+    def __init__(self, folder: str, nulls: Nulls, figures: Figures | None) -> None:
+        self.nulls, self.figures, self.partition = nulls, figures, _partition()
+        self.made = _open(_part(folder, self.partition))
+        self.seen: BloomFilter | None = None
+        self.before = _open(_before(folder, self.partition))
+        self.rows, self.kept, self.lost = 0, 0, 0.0
+
+    def new(self, keys: pa.RecordBatch) -> Any:
+        if self.seen is None:
+            self.seen = self.like()
+        new = self.seen.add_rows(keys, nulls=self.nulls)
+        if self.before is not None:
+            new &= ~self.before.contains_rows(keys, nulls="skip" if self.nulls == "keep" else self.nulls)
+        self.rows += len(new)
+        self.kept += int(new.sum())
+        return new
+
+    def like(self) -> BloomFilter:
+        """An empty filter of the same form as that of the first pass."""
+        if self.made is None:
+            raise self.changed()
+        n, p, seed = self.made.expected_keys, self.made.false_positive_rate, self.made.seed
+        return BloomFilter(n, p, seed=seed, huge_pages=False)
+
+    def changed(self) -> Exception:
+        return RuntimeError(
+            f"partition {self.partition} has other keys than in the first pass. The strategy prefix needs the same partitions: persist the"
+            " frame before, write the result before it is coalesced or united with others, or take the strategy repartition"
+        )
+
+    def end(self) -> None:
+        if (self.seen is None) != (self.made is None) or self.seen != self.made:
+            raise self.changed()
+        if self.figures is not None and self.seen is not None:
+            rate = self.seen.current_fpr() + (0.0 if self.before is None else self.before.current_fpr())
+            self.figures._tell(self.partition, self.rows, self.kept, self.kept * rate)
+
+
+class _Unseen:
+    """Keeps rows whose key a filter does not have."""
+
+    def __init__(self, source: "_Source", nulls: Nulls) -> None:
+        self.seen, self.nulls = source.filter(), nulls
+
+    def new(self, keys: pa.RecordBatch) -> Any:
+        return ~self.seen.contains_rows(keys, nulls=_INVERTED[self.nulls])
+
+    def end(self) -> None:
+        pass
+
+
+# What is kept was not found, and what is skipped was.
+_INVERTED: dict[Nulls, Nulls] = {"equal": "equal", "keep": "skip", "skip": "keep", "fail": "fail"}
+
+
+# The first pass of the strategy prefix
+
+
+def _part(folder: str, partition: int) -> str:
+    return f"{folder}/part-{partition}.bloom"
+
+
+def _before(folder: str, partition: int) -> str:
+    return f"{folder}/before-{partition}.bloom"
+
+
+def _prefixes(keys: DataFrame, n: int, p: float, nulls: Nulls, path: pathlib.Path) -> pathlib.Path:
+    """Makes a filter of each partition, and of all that come before it."""
+    folder = path.absolute() / uuid.uuid4().hex
+    folder.mkdir(parents=True)
+    if nulls == "keep":
+        nulls = "skip"
+    try:
+        saved = keys.mapInArrow(functools.partial(_save_part, n, p, nulls, str(folder)), "partition int").collect()
+        partitions = sorted(partition for (partition,) in saved)
+        seen = BloomFilter(n, p)
+        need, room = len(partitions) * seen.memory_bytes, shutil.disk_usage(folder).free
+        if need > room:
+            raise _no_room(folder, need, room)
+        for i, partition in enumerate(partitions):
+            if i > 0:
+                seen.save(_before(str(folder), partition))
+            seen |= BloomFilter.map(_part(str(folder), partition))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
+
+
+def _no_room(folder: str | pathlib.Path, need: int, room: int) -> ValueError:
+    return ValueError(
+        f"the filters of the strategy prefix need {need / 1e9:.1f} GB in {folder}, where {room / 1e9:.1f} GB are free: give another path,"
+        " have fewer partitions (df.coalesce), or take the strategy repartition"
+    )
+
+
+def _save_part(n: int, p: float, nulls: Nulls, folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    seen = BloomFilter(n, p, huge_pages=False)
+    rows = 0
+    for batch in batches:
+        seen.add_rows(_rows(batch.column(0)), nulls=nulls)
+        rows += batch.num_rows
+    if rows == 0:
+        return
+    room = shutil.disk_usage(folder).free
+    if 2 * seen.memory_bytes > room:
+        raise _no_room(folder, 2 * seen.memory_bytes, room)
+    seen.save(_part(folder, _partition()))
+    yield pa.record_batch({"partition": pa.array([_partition()], pa.int32())})
+
+
+# Merging
+
+
+def _cores(session: SparkSession) -> int:
+    with contextlib.suppress(Exception):
+        return max(session.sparkContext.defaultParallelism, 1)
+    # Of Spark Connect, which does not tell.
+    return 16
+
+
+def _pieces(
+    n: int, p: float, nulls: Nulls, seed: int | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The filter of a task, piece by piece. Those without keys are left out."""
+    seen = BloomFilter(n, p, seed=seed)
+    rows = 0
+    for batch in batches:
+        seen.add_rows(_rows(batch.column(0)), nulls=nulls)
+        rows += batch.num_rows
+    if rows == 0:
+        return
+    for piece in range(math.ceil(seen.memory_bytes / (64 * _PIECE))):
+        blocks = seen._blocks(piece * _PIECE, _PIECE)
+        yield pa.record_batch({"piece": pa.array([piece], pa.int64()), "blocks": pa.array([blocks], pa.binary())})
+
+
+def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pieces that several tasks made, each as one."""
+    merged: dict[int, Any] = {}
+    for batch in batches:
+        for piece, blocks in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+            buffer = blocks.as_buffer()
+            words = pa.Array.from_buffers(pa.uint64(), buffer.size // 8, [None, buffer])
+            united = merged.get(piece)
+            merged[piece] = words if united is None else pa.compute.bit_wise_or(united, words)
+    for piece, words in merged.items():
+        blocks = words.buffers()[1].slice(words.offset * 8, len(words) * 8).to_pybytes()
+        yield pa.record_batch({"piece": pa.array([piece], pa.int64()), "blocks": pa.array([blocks], pa.binary())})
+
+
+@contextlib.contextmanager
+def _conf(session: SparkSession, name: str, value: str) -> Iterator[None]:
+    """Sets an option for what is planned meanwhile."""
+    old = session.conf.get(name, None)
+    session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        if old is None:
+            session.conf.unset(name)
+        else:
+            session.conf.set(name, old)
+
+
+def _warn_if_full(seen: BloomFilter, n: int, p: float) -> None:
+    rate = seen.current_fpr()
+    # What chance makes of n keys is far below.
+    if rate > 1.5 * p:
+        keys = seen.estimated_keys()
+        warnings.warn(f"the filter is made for {n} keys and has about {keys:.3g}: its false-positive rate is {rate:.2g}", stacklevel=3)
+
+
+# Filters on their way to the executors
+
+
+class _Source(Protocol):
+    """Where a worker gets a filter from, to read it."""
+
+    def filter(self) -> Filter: ...
+
+
+class _File:
+    """A file that every machine has under this path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def filter(self) -> Filter:
+        seen = _open(self.path)
+        if seen is None:
+            raise FileNotFoundError(f"no filter {self.path!r} on this machine")
+        return seen
+
+
+class _SentFile:
+    """A file that Spark brings to each machine."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def filter(self) -> Filter:
+        return _File(SparkFiles.get(self.name)).filter()
+
+
+class _Broadcast:
+    """Bytes that Spark brings to each machine. A worker reads them once."""
+
+    def __init__(self, broadcast: Any) -> None:
+        self.broadcast = broadcast
+
+    def filter(self) -> Filter:
+        seen: Filter = self.broadcast.value
+        return seen
+
+
+def _open(path: str) -> Filter | None:
+    """Maps a file, or loads one that can't be mapped. None if there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return _opened(path, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+@functools.lru_cache(maxsize=16)
+def _opened(path: str, *version: int) -> Filter:
+    """Workers serve many tasks. They only read this filter, so it may outlive each of them."""
+    try:
+        return BloomFilter.map(path)
+    except ValueError as error:
+        try:
+            return ScalableBloomFilter.load(path)
+        except ValueError:
+            raise error from None
+
+
+def _is_on_one_machine(session: SparkSession) -> bool:
+    try:
+        master = session.sparkContext.master or ""
+    except Exception:
+        return False
+    return master == "local" or master.startswith("local[")
+
+
+def _shared(seen: Seen) -> _Source:
+    """Makes a filter known to all executors."""
+    if isinstance(seen, RedisBloomFilter):
+        raise TypeError("a RedisBloomFilter is asked over the network by each task, again when one is retried: give its download()")
+    session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    if not isinstance(seen, Filter):
+        path = os.fspath(seen)
+        return _File(path.removeprefix("local:")) if path.startswith("local:") else _sent(session, path)
+    if isinstance(seen, MappedBloomFilter):
+        return _sent(session, seen.__reduce__()[1][0])
+    if seen.memory_bytes <= _BROADCAST and _has_context(session):
+        return _broadcast(session, seen.copy())
+    file = os.path.join(_folder(), f"{uuid.uuid4().hex}.bloom")
+    seen.save(file)
+    return _sent(session, file)
+
+
+def _has_context(session: SparkSession) -> bool:
+    return hasattr(session, "_jsparkSession")
+
+
+def _broadcast(session: SparkSession, seen: Filter) -> _Broadcast:
+    return _Broadcast(session.sparkContext.broadcast(seen))
+
+
+def _sent(session: SparkSession, path: str) -> _Source:
+    """Sends a file under a name of its own, for Spark takes each name once."""
+    path = os.path.abspath(path)
+    # Before a task fails over it.
+    seen = _open(path)
+    if seen is None:
+        raise FileNotFoundError(f"there is no file {path!r}")
+    if _is_on_one_machine(session):
+        return _File(path)
+    name = f"{uuid.uuid4().hex}.bloom"
+    link = os.path.join(_folder(), name)
+    os.symlink(path, link)
+    if _has_context(session):
+        session.sparkContext.addFile(link)
+    else:
+        session.addArtifact(link, file=True)
+    return _SentFile(name)
+
+
+@functools.cache
+def _folder() -> str:
+    """Files that executors fetch as long as the driver lives."""
+    folder = tempfile.mkdtemp(prefix="bloomline-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _drop_seen(df: DataFrame, source: _Source, on: On, nulls: Nulls) -> DataFrame:
+    frame, names = _named(df, on)
+    columns = _columns(frame, names)
+    if _arrow_udf is not None:
+        kept = frame.filter(~_contains(source, columns, _INVERTED[nulls]))
+    else:
+        kept = _rows_that(frame, columns, functools.partial(_Unseen, source, nulls))
+    return kept if frame is df else kept.toDF(*df.columns)
+
+
+def _contains(source: _Source, columns: list[Column], nulls: Nulls) -> Column:
+    if _arrow_udf is not None:
+
+        def contains_key(keys: pa.Array) -> pa.Array:
+            return pa.array(source.filter().contains_rows(_rows(keys), nulls=nulls))
+
+        column: Column = _arrow_udf(contains_key, "boolean")(_key(columns))
+        return column
+
+    import pandas as pd  # type: ignore[import-untyped]
+
+    def contains_values(*series: pd.Series) -> pd.Series:
+        keys = pa.record_batch(list(map(_unchanged, series)), names=list(map(str, range(len(series)))))
+        return pd.Series(source.filter().contains_rows(keys, nulls=nulls))
+
+    column = _pandas_udf(contains_values, "boolean")(*columns)
+    return column
+
+
+def _unchanged(series: Any) -> Any:
+    """The values of a series, if pandas has handed them over as they were."""
+    array = None
+    if series.dtype.kind in "Obiu":
+        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):
+            array = pa.array(series, from_pandas=True)
+    kinds = pa.types
+    if array is None or not (
+        kinds.is_integer(array.type)
+        or kinds.is_boolean(array.type)
+        or kinds.is_string(array.type)
+        or kinds.is_large_string(array.type)
+        or kinds.is_binary(array.type)
+        or kinds.is_decimal(array.type)
+        or kinds.is_date(array.type)
+        or kinds.is_null(array.type)
+    ):
+        raise TypeError(
+            f"pandas changes values such as these of the type {series.dtype}. PySpark 4.1 hands them over as they are; before it, take"
+            " drop_seen, or cast the column to a string or a decimal"
+        )
+    return array
