@@ -42,17 +42,18 @@ pub(crate) fn answers(
 ) -> PyResult<Vec<bool>> {
     let batches = record_batches(rows)?;
     detach(rows.py(), |detached| {
-        let (mut hashes, mut at, mut row) = (Vec::new(), Vec::new(), 0);
+        let (mut hashes, mut without, mut row) = (Vec::new(), Vec::new(), 0);
         for batch in &batches {
             let hashed = hash_rows(batch.columns(), hasher, nulls == Nulls::Equal, |hash| {
-                hashes.extend(hash);
-                at.extend(hash.map(|_| row));
+                match hash {
+                    Some(hash) => hashes.push(hash),
+                    None => without.push(row),
+                }
                 row += 1;
             });
             hashed.map_err(|refused| PyTypeError::new_err(refused.to_string()))?;
         }
-        if nulls == Nulls::Fail && hashes.len() < row {
-            let first = (0..row).zip(&at).find(|(row, at)| row != *at).map_or(at.len(), |(row, _)| row);
+        if let (Nulls::Fail, Some(first)) = (nulls, without.first()) {
             return Err(PyValueError::new_err(format!(
                 "row {first}: its key has a null; say with nulls what becomes of it"
             )));
@@ -65,11 +66,14 @@ pub(crate) fn answers(
             ask(detached.into(), hashes, asked)?;
             signals.handle()?;
         }
-        if hashes.len() == row {
+        if without.is_empty() {
             return Ok(asked);
         }
-        let mut answers = vec![nulls == Nulls::Keep; row];
-        at.iter().zip(asked).for_each(|(&row, answer)| answers[row] = answer);
-        Ok(answers)
+        let (mut without, mut asked) = (without.into_iter().peekable(), asked.into_iter());
+        let answer = |row| match without.next_if_eq(&row) {
+            Some(_) => nulls == Nulls::Keep,
+            None => asked.next().unwrap_or_default(),
+        };
+        Ok((0..row).map(answer).collect())
     })
 }

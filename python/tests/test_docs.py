@@ -1,6 +1,7 @@
 """The examples of the docstrings and of the pages run, and the types are right."""
 
 import doctest
+import importlib.util
 import inspect
 import pathlib
 import subprocess
@@ -59,10 +60,18 @@ def test_examples(example: pathlib.Path) -> None:
     subprocess.run([sys.executable, example], check=True, capture_output=True)
 
 
+@pytest.mark.parametrize("package", ["dask", "datasets", "ray"])
+def test_recipes(package: str, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip(package)
+    recipe = HERE / f"recipes/with_{package}.py"
+    subprocess.run([sys.executable, recipe], cwd=tmp_path, check=True, capture_output=True)
+
+
 def test_types(tmp_path: pathlib.Path) -> None:
     for arguments in (
         ["mypy", "--strict", HERE / "examples"],
         ["mypy", "--strict", HERE / "package/bloomline/scrapy.py"],
+        *([["mypy", "--strict", HERE / "package/bloomline/spark.py"]] if importlib.util.find_spec("pyspark") else []),
         ["mypy.stubtest", "bloomline", "--allowlist", HERE / "stubtest-allow.txt"],
     ):
         subprocess.run([sys.executable, "-m", *arguments], cwd=tmp_path, check=True)

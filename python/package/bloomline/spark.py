@@ -345,6 +345,8 @@ class StreamingDedup:
     def _state(self, session: SparkSession, file: pathlib.Path) -> "_Source":
         if self._is_local or _is_on_one_machine(session):
             return _File(str(file))
+        if not _has_context(session):
+            return _sent(session, str(file))
         return _broadcast(session, BloomFilter.load(file))
 
 
