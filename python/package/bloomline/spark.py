@@ -49,9 +49,11 @@ _BROADCAST = 100_000_000
 # Keys of a frame of which nobody knows how many there are, to begin with.
 _FIRST = 1_000_000
 
-# Filters are merged in pieces of so many blocks (16 MiB). The JVM hands over so many of them at a time.
-_PIECE = 1 << 18
-_PIECES = 8
+# Filters are merged in pieces of so many blocks (128 KiB). The JVM hands over so many rows at a time, and so many pieces.
+_PIECE = 1 << 11
+_ROWS = 1000
+# Bytes that are merged by a task.
+_MERGED = 4_000_000
 
 # Types whose values are keys: those that Spark compares by value.
 _SIMPLE = {
@@ -63,7 +65,8 @@ _SIMPLE = {
 class Figures:
     """What `drop_duplicates` counted, once an action has run.
 
-    A partition counts once, as it was computed last: retries and second actions change nothing. Spark Connect has no such counters.
+    Of one frame. A partition counts once, as it was computed last: retries and second actions change nothing. Spark Connect has no such
+    counters.
 
     Args:
         session: The session of the frame.
@@ -155,7 +158,9 @@ def drop_duplicates(
     make: Callable[[], _Task]
     if strategy == "repartition":
         if partitions is None:
-            partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+            setting = str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+            # Some platforms have "auto" there.
+            partitions = int(setting) if setting.isdigit() else 200
         # Keys fall into partitions at random: six standard deviations more than the mean. A filter grows if more come.
         mean = (_FIRST if n is None else n) / partitions
         make = functools.partial(_Claims, math.ceil(mean + 6 * math.sqrt(mean)), p, nulls, figures)
@@ -180,11 +185,12 @@ def build(
     path: str | os.PathLike[str] | None = None,
     nulls: Nulls = "equal",
     seed: int | None = None,
+    partitions: int | None = None,
 ) -> BloomFilter | MappedBloomFilter:
     """A filter with the keys of all rows: bit by bit the one that a single machine makes.
 
-    Each core of the cluster makes one filter. They are merged in pieces of 16 MiB by the executors, and the driver holds the result and
-    one piece.
+    Each core of the cluster makes a filter of the whole size. They are merged in pieces of 128 KiB by the executors, and the driver holds the result
+    and some pieces.
 
     Args:
         df: The frame.
@@ -194,6 +200,7 @@ def build(
         path: A file for the filter. It is mapped then, and does not stay in memory.
         nulls: What becomes of rows whose key has a null: "equal", "skip" or "fail".
         seed: The seed of the hash.
+        partitions: How many filters are made at most. Fewer than the cores take less memory, and more time.
 
     Raises:
         TypeError: As `drop_duplicates`.
@@ -209,11 +216,11 @@ def build(
     session = frame.sparkSession
     keys = frame.select(_key(_columns(frame, names)).alias(_KEY))
     seen = BloomFilter(n, p, seed=seed)
-    pieces = math.ceil(seen.memory_bytes / (64 * _PIECE))
-    made = keys.coalesce(_cores(session)).mapInArrow(functools.partial(_pieces, n, p, nulls, seed), "piece long, blocks binary")
-    with _conf(session, "spark.sql.execution.arrow.maxRecordsPerBatch", str(_PIECES)):
-        merged = made.repartition(min(pieces, 4 * _cores(session)), "piece").mapInArrow(_merged, made.schema)
-        for piece, blocks in merged.toLocalIterator():
+    made = keys.coalesce(partitions or _cores(session)).mapInArrow(functools.partial(_pieces, n, p, nulls, seed), "piece long, blocks binary")
+    with _conf(session, "spark.sql.execution.arrow.maxRecordsPerBatch", str(_ROWS)):
+        # The driver takes one partition at a time, as a whole.
+        merged = made.repartition(math.ceil(seen.memory_bytes / _MERGED), "piece").mapInArrow(_merged, made.schema)
+        for piece, blocks in merged.toLocalIterator(prefetchPartitions=True):
             seen._unite_blocks(piece * _PIECE, bytes(blocks))
     _warn_if_full(seen, n, p)
     if path is None:
@@ -306,7 +313,8 @@ class StreamingDedup:
         self._is_local = os.fspath(path).startswith("local:")
         self._folder = pathlib.Path(os.fspath(path).removeprefix("local:")).absolute()
         self._on, self._n, self._p, self._nulls, self._partitions = on, n, p, nulls, partitions
-        self._cached: list[DataFrame] = []
+        # What the batch before needs no longer.
+        self._done: list[Callable[[], object]] = []
 
     def batch(self, df: DataFrame, batch_id: int) -> DataFrame:
         """The rows of a batch that are new. They are cached until the next batch, for their keys are saved before.
@@ -314,20 +322,24 @@ class StreamingDedup:
         Write them in a way that replaces what the same batch wrote before, such as a folder of its own with the mode "overwrite": Spark
         runs a batch again if it ended before it was whole.
         """
-        for cached in self._cached:
-            cached.unpersist()
+        for done in self._done:
+            done()
+        self._done.clear()
         self._folder.mkdir(parents=True, exist_ok=True)
         states = {int(file.stem): file for file in self._folder.glob("*.bloom")}
         before = max((batch for batch in states if batch < batch_id), default=None)
         if before is None:
-            if states:
+            if max(states, default=batch_id) > batch_id:
                 found = ", ".join(map(str, sorted(states)))
-                raise ValueError(f"batch {batch_id} comes before those whose keys are saved in {self._folder}: {found}")
+                raise ValueError(
+                    f"batch {batch_id} is older than those whose keys are in {self._folder}: {found}. Remove the folder with the"
+                    " checkpoint of the stream, or go on with both"
+                )
             new = df
         else:
             new = _drop_seen(df, self._state(df.sparkSession, states[before]), self._on, self._sought)
         new = drop_duplicates(new, self._on, p=self._p, nulls=self._nulls, partitions=self._partitions).persist()
-        self._cached = [new]
+        self._done.append(new.unpersist)
         seen = BloomFilter(self._n, self._p) if before is None else BloomFilter.load(states[before])
         seen |= build(new, self._on, self._n, self._p, nulls="skip" if self._nulls == "keep" else self._nulls)
         _warn_if_full(seen, self._n, self._p)
@@ -347,7 +359,9 @@ class StreamingDedup:
             return _File(str(file))
         if not _has_context(session):
             return _sent(session, str(file))
-        return _broadcast(session, BloomFilter.load(file))
+        source = _broadcast(session, BloomFilter.load(file))
+        self._done.append(source.broadcast.destroy)
+        return source
 
 
 # Keys
@@ -723,7 +737,7 @@ def _shared(seen: Seen) -> _Source:
     if isinstance(seen, MappedBloomFilter):
         return _sent(session, seen.__reduce__()[1][0])
     if seen.memory_bytes <= _BROADCAST and _has_context(session):
-        return _broadcast(session, seen.copy())
+        return _broadcast(session, seen)
     file = os.path.join(_folder(), f"{uuid.uuid4().hex}.bloom")
     seen.save(file)
     return _sent(session, file)
