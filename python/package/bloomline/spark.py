@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark import SparkFiles, TaskContext
+from pyspark import SparkFiles
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -42,6 +42,8 @@ _pandas_udf: Any = pandas_functions.pandas_udf
 
 # The column of the key, where rows go through Python as a whole.
 _KEY = "__bloomline_key"
+# The column of the number of the partition.
+_PARTITION = "__bloomline_partition"
 
 # A larger filter goes to the executors as a file, and is mapped there once for all workers of a machine.
 _BROADCAST = 100_000_000
@@ -168,7 +170,7 @@ def drop_duplicates(
     elif strategy == "prefix":
         if n is None or path is None:
             raise ValueError("the strategy prefix needs n, the distinct keys, and path, a folder that the driver and executors see")
-        folder = _prefixes(frame.select(_key(columns).alias(_KEY)), n, p, nulls, pathlib.Path(path))
+        folder = _prefixes(frame.select(_key([*columns, F.spark_partition_id()]).alias(_KEY)), n, p, nulls, pathlib.Path(path))
         make = functools.partial(_Prefixed, str(folder), nulls, figures)
     else:
         raise ValueError(f"the strategy {strategy!r} is none of 'repartition' and 'prefix'")
@@ -409,16 +411,27 @@ def _key(columns: list[Column]) -> Column:
 
 def _rows(keys: Any) -> pa.RecordBatch:
     """The columns of the key again."""
-    return pa.RecordBatch.from_struct_array(keys)
+    rows = pa.RecordBatch.from_struct_array(keys)
+    if len(rows) == 0 or any(pa.types.is_nested(column.type) for column in rows.columns):
+        # Spark writes no offsets for arrays without values, and Arrow wants one. A copy has it.
+        rows = rows.take(pa.array(range(len(rows)), pa.int64()))
+    return rows
+
+
+def _rows_and_partition(keys: Any) -> tuple[pa.RecordBatch, int]:
+    """The columns of the key, and the number of the partition that all of these rows are in."""
+    *columns, partitions = keys.flatten()
+    rows = pa.StructArray.from_arrays(columns, names=list(map(str, range(len(columns)))))
+    return _rows(rows), partitions[0].as_py()
 
 
 # Tasks
 
 
 class _Task(Protocol):
-    """What one attempt of a task does with its rows."""
+    """What one attempt of a task does with the rows of a partition."""
 
-    def new(self, keys: pa.RecordBatch) -> Any:
+    def new(self, keys: pa.RecordBatch, partition: int) -> Any:
         """Which rows stay, as an array of bool."""
 
     def end(self) -> None:
@@ -426,34 +439,39 @@ class _Task(Protocol):
 
 
 def _rows_that(df: DataFrame, columns: list[Column], make: Callable[[], _Task]) -> DataFrame:
-    """The rows that stay by a task of which `make` makes one for each attempt."""
+    """The rows that stay by a task of which `make` makes one for each attempt.
+
+    The number of the partition comes with the rows, computed where the partition is: a task that has several of them after a `coalesce`, or
+    other ones in a `union`, has another number.
+    """
+    names = df.columns
     if _arrow_udf is not None:
 
         def ask(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
             task = make()
             for keys in arrays:
-                yield pa.array(task.new(_rows(keys)))
+                yield pa.array(task.new(*_rows_and_partition(keys)))
             task.end()
 
         # Else Spark might ask twice, or about rows that a later filter leaves.
         new = _arrow_udf(ask, "boolean").asNondeterministic()
-        return df.filter(new(_key(columns)))
+        numbered = df.select("*", F.spark_partition_id().alias(_PARTITION))
+        return numbered.filter(new(_key([*columns, F.col(_PARTITION)]))).drop(_PARTITION)
 
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = make()
         for batch in batches:
             *values, keys = batch.columns
-            names = batch.schema.names[:-1]
-            yield pa.RecordBatch.from_arrays(values, names=names).filter(pa.array(task.new(_rows(keys))))
+            stay = pa.array(task.new(*_rows_and_partition(keys)))
+            yield pa.RecordBatch.from_arrays(values, names=batch.schema.names[:-1]).filter(stay)
         task.end()
 
-    return df.select("*", _key(columns).alias(_KEY)).mapInArrow(keep, df.schema)
-
-
-def _partition() -> int:
-    context = TaskContext.get()
-    assert context is not None, "tasks alone ask"
-    return context.partitionId()
+    # PySpark's `mapInArrow` finds columns by their names, so each gets one that is easy to find.
+    numbers = [f"c{i}" for i in range(len(names))]
+    fields = zip(numbers, df.schema.fields, strict=True)
+    schema = T.StructType([T.StructField(number, field.dataType, field.nullable, field.metadata) for number, field in fields])
+    keyed = df.select("*", _key([*columns, F.spark_partition_id()]).alias(_KEY)).toDF(*numbers, _KEY)
+    return keyed.mapInArrow(keep, schema).toDF(*names)
 
 
 class _Claims:
@@ -462,11 +480,13 @@ class _Claims:
     def __init__(self, n: int, p: float, nulls: Nulls, figures: Figures | None) -> None:
         self.seen = ScalableBloomFilter(n, p, huge_pages=False)
         self.nulls, self.figures = nulls, figures
+        self.partition: int | None = None
         self.rows, self.kept, self.lost = 0, 0, 0.0
 
-    def new(self, keys: pa.RecordBatch) -> Any:
+    def new(self, keys: pa.RecordBatch, partition: int) -> Any:
         new = self.seen.add_rows(keys, nulls=self.nulls)
         kept = int(new.sum())
+        self.partition = partition
         self.rows += len(new)
         self.kept += kept
         # At the rate after them, which is the highest of these rows.
@@ -474,23 +494,30 @@ class _Claims:
         return new
 
     def end(self) -> None:
-        if self.figures is not None:
-            self.figures._tell(_partition(), self.rows, self.kept, self.lost)
+        if self.figures is not None and self.partition is not None:
+            self.figures._tell(self.partition, self.rows, self.kept, self.lost)
 
 
 class _Prefixed:
     """Keeps rows whose key is the first in its partition and in none before."""
 
     def __init__(self, folder: str, nulls: Nulls, figures: Figures | None) -> None:
-        self.nulls, self.figures, self.partition = nulls, figures, _partition()
-        self.made = _open(_part(folder, self.partition))
-        self.seen: BloomFilter | None = None
-        self.before = _open(_before(folder, self.partition))
-        self.rows, self.kept, self.lost = 0, 0, 0.0
+        self.folder, self.nulls, self.figures = folder, nulls, figures
+        self.partition: int | None = None
+        self.rows, self.kept = 0, 0
 
-    def new(self, keys: pa.RecordBatch) -> Any:
-        if self.seen is None:
-            self.seen = self.like()
+    def begin(self, partition: int) -> None:
+        self.partition = partition
+        made, self.before = _open(_part(self.folder, partition)), _open(_before(self.folder, partition))
+        if made is None:
+            raise self.changed()
+        self.made = made
+        # Of the same form as that of the first pass, to be compared with it.
+        self.seen = BloomFilter(made.expected_keys, made.false_positive_rate, seed=made.seed, huge_pages=False)
+
+    def new(self, keys: pa.RecordBatch, partition: int) -> Any:
+        if self.partition is None:
+            self.begin(partition)
         new = self.seen.add_rows(keys, nulls=self.nulls)
         if self.before is not None:
             new &= ~self.before.contains_rows(keys, nulls="skip" if self.nulls == "keep" else self.nulls)
@@ -498,23 +525,18 @@ class _Prefixed:
         self.kept += int(new.sum())
         return new
 
-    def like(self) -> BloomFilter:
-        """An empty filter of the same form as that of the first pass."""
-        if self.made is None:
-            raise self.changed()
-        n, p, seed = self.made.expected_keys, self.made.false_positive_rate, self.made.seed
-        return BloomFilter(n, p, seed=seed, huge_pages=False)
-
     def changed(self) -> Exception:
         return RuntimeError(
             f"partition {self.partition} has other keys than in the first pass. The strategy prefix needs the same partitions: persist the"
-            " frame before, write the result before it is coalesced or united with others, or take the strategy repartition"
+            " frame before, or take the strategy repartition"
         )
 
     def end(self) -> None:
-        if (self.seen is None) != (self.made is None) or self.seen != self.made:
+        if self.partition is None:
+            return
+        if self.seen != self.made:
             raise self.changed()
-        if self.figures is not None and self.seen is not None:
+        if self.figures is not None:
             rate = self.seen.current_fpr() + (0.0 if self.before is None else self.before.current_fpr())
             self.figures._tell(self.partition, self.rows, self.kept, self.kept * rate)
 
@@ -525,7 +547,7 @@ class _Unseen:
     def __init__(self, source: "_Source", nulls: Nulls) -> None:
         self.seen, self.nulls = source.filter(), nulls
 
-    def new(self, keys: pa.RecordBatch) -> Any:
+    def new(self, keys: pa.RecordBatch, partition: int) -> Any:
         return ~self.seen.contains_rows(keys, nulls=_INVERTED[self.nulls])
 
     def end(self) -> None:
@@ -578,18 +600,17 @@ def _no_room(folder: str | pathlib.Path, need: int, room: int) -> ValueError:
 
 
 def _save_part(n: int, p: float, nulls: Nulls, folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    seen = BloomFilter(n, p, huge_pages=False)
-    rows = 0
+    seen, partition = BloomFilter(n, p, huge_pages=False), None
     for batch in batches:
-        seen.add_rows(_rows(batch.column(0)), nulls=nulls)
-        rows += batch.num_rows
-    if rows == 0:
+        rows, partition = _rows_and_partition(batch.column(0))
+        seen.add_rows(rows, nulls=nulls)
+    if partition is None:
         return
     room = shutil.disk_usage(folder).free
     if 2 * seen.memory_bytes > room:
         raise _no_room(folder, 2 * seen.memory_bytes, room)
-    seen.save(_part(folder, _partition()))
-    yield pa.record_batch({"partition": pa.array([_partition()], pa.int32())})
+    seen.save(_part(folder, partition))
+    yield pa.record_batch({"partition": pa.array([partition], pa.int32())})
 
 
 # Merging
@@ -762,7 +783,11 @@ def _sent(session: SparkSession, path: str) -> _Source:
         return _File(path)
     name = f"{uuid.uuid4().hex}.bloom"
     link = os.path.join(_folder(), name)
-    os.symlink(path, link)
+    # Not a symbolic one, in whose place Spark sends the file under its own name.
+    try:
+        os.link(path, link)
+    except OSError:
+        shutil.copy(path, link)
     if _has_context(session):
         session.sparkContext.addFile(link)
     else:
@@ -810,7 +835,9 @@ def _contains(source: _Source, columns: list[Column], nulls: Nulls) -> Column:
 def _unchanged(series: Any) -> Any:
     """The values of a series, if pandas has handed them over as they were."""
     array = None
-    if series.dtype.kind in "Obiu":
+    # A struct is a frame, which has no type.
+    kind = getattr(series, "dtype", None)
+    if kind is not None and kind.kind in "Obiu":
         with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):
             array = pa.array(series, from_pandas=True)
     kinds = pa.types
@@ -825,7 +852,7 @@ def _unchanged(series: Any) -> Any:
         or kinds.is_null(array.type)
     ):
         raise TypeError(
-            f"pandas changes values such as these of the type {series.dtype}. PySpark 4.1 hands them over as they are; before it, take"
+            f"pandas changes values such as these of the type {kind or 'struct'}. PySpark 4.1 hands them over as they are; before it, take"
             " drop_seen, or cast the column to a string or a decimal"
         )
     return array

@@ -1,0 +1,664 @@
+"""`bloomline.spark` beside Spark's own results, while tasks, executors and drivers fail."""
+
+import collections
+import datetime
+import decimal
+import doctest
+import functools
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import spark_session
+from bloomline import (
+    AtomicBloomFilter,
+    AtomicScalableBloomFilter,
+    BloomFilter,
+    RedisBloomFilter,
+    RotatingBloomFilter,
+    ScalableBloomFilter,
+)
+from conftest import Server
+
+if reason := spark_session.missing():
+    assert os.environ.get("BLOOMLINE_REQUIRE_SPARK") != "1", reason
+    pytest.skip(reason, allow_module_level=True)
+
+bs: Any = pytest.importorskip("bloomline.spark")
+F: Any = pytest.importorskip("pyspark.sql.functions")
+pa: Any = pytest.importorskip("pyarrow")
+pq: Any = pytest.importorskip("pyarrow.parquet")
+# What an action raises if a task fails.
+PySparkException: Any = pytest.importorskip("pyspark.errors").PySparkException
+
+FOLDER = pathlib.Path(__file__).parent
+HAS_ARROW_UDF = hasattr(F, "arrow_udf")
+long = pytest.mark.skipif(os.environ.get("BLOOMLINE_LONG_TESTS") != "1", reason="takes long: set BLOOMLINE_LONG_TESTS=1")
+large = pytest.mark.skipif(os.environ.get("BLOOMLINE_LARGE_TESTS") != "1", reason="takes 8 GB: set BLOOMLINE_LARGE_TESTS=1")
+
+FEW = st.integers(-2, 2)
+DAY = datetime.datetime(2026, 11, 23, 7, 5)
+TEXT = st.sampled_from(["", "a", "A", "null", "ä", '"', "1"])
+DOUBLE = st.sampled_from([0.0, -0.0, 0.1, 1.0, math.nan, -math.inf])
+MOMENT = FEW.map(lambda n: DAY + datetime.timedelta(milliseconds=n))
+# Values of each type, with many repeats.
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "string": TEXT,
+    "binary": st.sampled_from([b"", b"a", b"\xff1"]),
+    "boolean": st.booleans(),
+    "tinyint": FEW,
+    "smallint": FEW,
+    "int": FEW,
+    "bigint": st.sampled_from([0, 1, -(2**63), 2**63 - 1]),
+    "float": st.sampled_from([0.0, -0.0, 0.5, math.nan]),
+    "double": DOUBLE,
+    "decimal(10,2)": FEW.map(lambda n: decimal.Decimal(n).scaleb(-2)),
+    "decimal(38,0)": st.sampled_from([0, 1, 10**37]).map(decimal.Decimal),
+    "date": FEW.map(lambda n: (DAY + datetime.timedelta(n)).date()) | st.just(datetime.date(1, 1, 1)),
+    "timestamp": MOMENT,
+    "timestamp_ntz": MOMENT,
+    "interval day to second": FEW.map(lambda n: datetime.timedelta(n, microseconds=n)),
+    "interval hour": FEW.map(lambda n: datetime.timedelta(hours=n)),
+    "void": st.none(),
+    "array<int>": st.lists(st.none() | st.sampled_from([0, 1]), max_size=2),
+    "array<double>": st.lists(st.none() | DOUBLE, max_size=1),
+    "array<array<string>>": st.lists(st.none() | st.lists(TEXT, max_size=1), max_size=2),
+    "struct<b:int,a:string>": st.tuples(st.none() | FEW, st.none() | st.sampled_from(["", "x"])),
+    "struct<a:struct<a:double,`b.c`:date>,l:array<timestamp>>": st.tuples(
+        st.none() | st.tuples(DOUBLE, st.none() | st.just(DAY.date())), st.none() | st.lists(MOMENT, max_size=1)
+    ),
+    "array<struct<a:binary,b:decimal(5,1)>>": st.lists(
+        st.none() | st.tuples(st.sampled_from([b"", b"\xff"]), st.none() | FEW.map(decimal.Decimal)), max_size=2
+    ),
+    "struct<>": st.just(()),
+}
+if HAS_ARROW_UDF:
+    VALUES["time(6)"] = FEW.map(lambda n: datetime.time(7, microsecond=abs(n)))
+# Names that have to be quoted, or are much alike.
+NAMES = ["a", "b c", "x.y", "tick`", "ä", "a.b.c", "1", "*", "select", "__key", "-", "a`.`b"]
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    # A task has three attempts.
+    session = spark_session.start("local[2,3]")
+    yield session
+    session.stop()
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> tuple[str, list[tuple[Any, ...]], list[list[str]]]:
+    """The schema of a frame, its rows, and some lists of columns."""
+    kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=6, max_size=len(NAMES)))
+    names = NAMES[: len(kinds)]
+    values = [st.none() | VALUES[kind] for kind in kinds]
+    rows = draw(st.lists(st.tuples(*values), max_size=40))
+    schema = ", ".join(f"{quoted(name)} {kind}" for name, kind in zip(names, kinds, strict=True)) + ", row int"
+    on = draw(st.lists(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True), min_size=6, max_size=6))
+    return schema, [(*row, i) for i, row in enumerate(rows)], on
+
+
+def all_of(parts: list[Any]) -> list[tuple[Any, ...]]:
+    """The rows of several frames in one job, each with the number of its frame."""
+    numbered = [part.withColumn("part", F.lit(i)) for i, part in enumerate(parts)]
+    return [tuple(row) for row in functools.reduce(lambda a, b: a.union(b), numbered).collect()]
+
+
+def groups(df: Any, on: list[str]) -> Any:
+    """The rows of each key, as Spark compares keys."""
+    return df.groupBy(*map(quoted, on)).agg(F.collect_list("row").alias("rows")).select("rows")
+
+
+def arrow(df: Any) -> Any:
+    """The frame as a table, with columns of text where there are no rows to tell."""
+    batches = df._collect_as_arrow()
+    if not batches:
+        return pa.table({name: pa.array([], pa.string()) for name in df.columns})
+    # PySpark's arrays may lack the offset of no values, which Arrow's specification asks for.
+    table = pa.Table.from_batches(batches)
+    return table.take(pa.array(range(table.num_rows)))
+
+
+def without_nulls(df: Any, on: list[str]) -> Any:
+    return df.filter(functools.reduce(lambda a, b: a & b, (F.col(quoted(name)).isNotNull() for name in on)))
+
+
+def test_page_and_docstrings(spark: Any, tmp_path: pathlib.Path) -> None:
+    page = pathlib.Path(__file__).parents[2] / "docs/SPARK.md"
+    found = [doctest.DocTestParser().get_doctest(page.read_text(), {"folder": tmp_path}, "page", None, 0)]
+    found += doctest.DocTestFinder().find(bs, globs=vars(bs))
+    runner = doctest.DocTestRunner()
+    for test in found:
+        test.globs["session"] = spark
+        runner.run(test)
+    results = runner.summarize()
+    assert results.failed == 0 and results.attempted > 30
+
+
+@settings(max_examples=6, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+@given(frames(), st.data())
+def test_rows_are_those_of_spark(spark: Any, tmp_path_factory: Any, frame: Any, data: st.DataObject) -> None:
+    schema, rows, on = frame
+    df = spark.createDataFrame(rows, schema).coalesce(data.draw(st.integers(1, 2))).persist()
+    path = tmp_path_factory.mktemp("prefix")
+    ours, theirs, counted = [], [], []
+    for keys in on:
+        nulls = data.draw(st.sampled_from(["equal", "equal", "keep", "skip"]))
+        options = data.draw(st.sampled_from([{}, {"n": 100}, {"partitions": 1}, {"n": 9}, {"strategy": "prefix", "n": 100, "path": path}]))
+        kept = bs.drop_duplicates(df, [quoted(name) for name in keys], p=1e-9, nulls=nulls, **options)
+        assert kept.schema == df.schema
+        ours.append(kept.select("row"))
+        whole = df if nulls == "equal" else without_nulls(df, keys)
+        expected = groups(whole, keys)
+        if nulls == "keep":
+            expected = expected.union(df.join(whole.select("row"), "row", "left_anti").select(F.array("row")))
+        theirs.append(expected)
+        if nulls == "equal":
+            counted.append((len(ours) - 1, df.dropDuplicates(keys).select("row")))
+    found, groups_of = collections.defaultdict(list), collections.defaultdict(list)
+    for row, part in all_of(ours):
+        found[part].append(row)
+    for members, part in all_of(theirs):
+        groups_of[part].append(set(members))
+    for part, keys in enumerate(on):
+        assert len(found[part]) == len(groups_of[part]), keys
+        assert all(len(members.intersection(found[part])) == 1 for members in groups_of[part]), keys
+    if counted:
+        theirs_own = collections.Counter(part for _, part in all_of([df for _, df in counted]))
+        assert [theirs_own[i] for i in range(len(counted))] == [len(found[part]) for part, _ in counted]
+    df.unpersist()
+
+
+@settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+@given(frames(), st.integers(1, 5))
+def test_filters_are_those_of_one_machine(spark: Any, tmp_path_factory: Any, frame: Any, partitions: int) -> None:
+    schema, rows, on = frame
+    folder = tmp_path_factory.mktemp("build")
+    df = spark.createDataFrame(rows, schema).repartition(partitions).persist()
+    old, new = df.filter("row % 2 = 0"), df.filter("row % 2 = 1")
+    table = arrow(df)
+    ours, theirs, asked = [], [], []
+    for number, keys in enumerate(on[:4]):
+        names = [quoted(name) for name in keys]
+        seen = bs.build(df, names, n=100, p=1e-3, seed=number)
+        expected = BloomFilter(100, 1e-3, seed=number)
+        expected.add_rows(table.select(keys))
+        assert seen == expected and bytes(seen) == bytes(expected), keys
+        seen = bs.build(old, names, n=100, p=1e-9, path=folder / f"{number}.bloom")
+        ours.append(bs.drop_seen(new, seen, names).select("row"))
+        if HAS_ARROW_UDF:
+            asked.append(new.filter(~bs.contains(seen, *names)).select("row"))
+        left = new.select("row", *(F.col(name).alias(f"l{i}") for i, name in enumerate(names)))
+        right = old.select(*(F.col(name).alias(f"r{i}") for i, name in enumerate(names)))
+        same = functools.reduce(lambda a, b: a & b, (F.col(f"l{i}").eqNullSafe(F.col(f"r{i}")) for i in range(len(names))))
+        theirs.append(left.join(right, same, "left_anti").select("row"))
+    expected_rows = sorted(all_of(theirs))
+    assert sorted(all_of(ours)) == expected_rows
+    if HAS_ARROW_UDF:
+        assert sorted(all_of(asked)) == expected_rows
+    df.unpersist()
+
+
+def pages(spark: Any, rows: int, keys: int, partitions: int = 4) -> Any:
+    """A key, and the number of a row. The first row of each key has the least number."""
+    return spark.range(rows, numPartitions=partitions).select(F.concat(F.lit("k"), F.col("id") % keys).alias("key"), "id")
+
+
+SHAPES: dict[str, Callable[[Any], Any]] = {
+    "many": lambda spark: pages(spark, 3000, 1000),
+    "one key": lambda spark: pages(spark, 1000, 1),
+    "skew": lambda spark: pages(spark, 3000, 300).withColumn("key", F.expr("if(id % 10 = 0, key, 'same')")),
+    "no rows": lambda spark: pages(spark, 10, 10).filter("id < 0"),
+    "no partitions": lambda spark: spark.createDataFrame(spark.sparkContext.emptyRDD(), "key string, id long"),
+    "empty partitions": lambda spark: pages(spark, 40, 30, 8).filter("id between 12 and 18 or id > 38"),
+    "after a shuffle": lambda spark: pages(spark, 500, 100).join(pages(spark, 50, 200).select("key"), "key").persist(),
+    "more keys than planned": lambda spark: pages(spark, 20_000, 15_000),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes_and_second_actions(spark: Any, tmp_path: pathlib.Path, shape: str) -> None:
+    df = SHAPES[shape](spark)
+    rows = df.count()
+    keys = {row.key for row in df.select("key").distinct().collect()}
+    every: list[dict[str, Any]] = [{}, {"n": 3000, "partitions": 5}, {"n": 20_000, "strategy": "prefix", "path": tmp_path}]
+    for options in every:
+        figures = bs.Figures(spark)
+        kept = bs.drop_duplicates(df, "key", p=1e-9, figures=figures, **options)
+        for again in (kept, kept, kept.persist(), kept):
+            found = [row.key for row in again.collect()]
+            assert len(found) == len(keys) and set(found) == keys, options
+            assert (figures.rows, figures.kept) == (rows, len(keys)), options
+            assert 0 <= figures.expected_lost < 1e-4
+        kept.unpersist()
+    built = bs.build(df, "key", n=20_000, p=1e-9)
+    assert all(built.contains_rows(pa.table({"key": pa.array(sorted(keys), pa.string())})))
+    assert abs(built.estimated_keys() - len(keys)) <= max(1, 0.01 * len(keys))
+    df.unpersist()
+
+
+def test_what_comes_after_is_no_part_of_it(spark: Any) -> None:
+    """In one partition the first row of each key stays. A filter or a limit that was moved before would keep others."""
+    df = pages(spark, 400, 100, 1)
+    for options in [{"partitions": 1}, {"partitions": 3, "n": 100}]:
+        kept = bs.drop_duplicates(df, "key", **options)
+        assert sorted(row.id for row in kept.collect()) == list(range(100))
+        asks = [
+            kept.filter("id >= 100"),
+            kept.filter("id < 100"),
+            kept.filter("key = 'k7'"),
+            kept.select("id"),
+            kept.select(F.lit(1)),
+            kept.join(df.filter("id >= 300").select("key", F.col("id").alias("other")), "key"),
+            kept.join(df.filter("id >= 390").select("id"), "id"),
+            kept.join(df.filter("id >= 390").select("key"), "key", "left_semi"),
+            kept.union(kept),
+            kept.join(kept.withColumnRenamed("id", "same"), "key").filter("id = same"),
+            kept.withColumn("late", F.col("id") > 50).filter("late"),
+            kept.repartition(7),
+            kept.groupBy("key").count().filter("count > 1"),
+            kept.orderBy("id").limit(20),
+        ]
+        counts = {part: count for count, part in all_of([ask.agg(F.count(F.lit(1))) for ask in asks])}
+        assert [counts[i] for i in range(len(asks))] == [0, 100, 1, 100, 100, 100, 0, 10, 200, 100, 49, 100, 0, 20]
+    same_first = df.filter("key = 'k1'").union(df)
+    assert len({row.key for row in bs.drop_duplicates(same_first, "key", partitions=1).limit(30).collect()}) == 30
+
+
+def test_figures_of_fewer_tasks_than_partitions(spark: Any) -> None:
+    figures = bs.Figures(spark)
+    assert bs.drop_duplicates(pages(spark, 3000, 1000), "key", figures=figures).coalesce(1).count() == 1000
+    assert (figures.rows, figures.kept) == (3000, 1000)
+
+
+def test_attempts_that_fail(spark: Any, tmp_path: pathlib.Path) -> None:
+    df = pages(spark, 6000, 2000)
+    for number, options in enumerate([{}, {"n": 2000, "strategy": "prefix", "path": tmp_path / "prefix"}]):
+        figures, seen = bs.Figures(spark), tmp_path / f"after-{number}"
+        before = spark_session.at_first(df, tmp_path / f"before-{number}", "raise")
+        kept = spark_session.at_first(bs.drop_duplicates(before, "key", figures=figures, **options), seen, "raise")
+        assert {row.key for row in kept.collect()} == {f"k{i}" for i in range(2000)}
+        assert kept.count() == 2000
+        assert (figures.rows, figures.kept) == (6000, 2000)
+        assert len(list(seen.glob("first-*"))) >= 3, "no task failed"
+    built = bs.build(spark_session.at_first(df, tmp_path / "build", "raise"), "key", n=2000)
+    assert built == bs.build(df.repartition(7), "key", n=2000)
+
+
+@pytest.mark.parametrize("strategy", ["repartition", "prefix"])
+def test_lost_rows_are_as_expected(spark: Any, tmp_path: pathlib.Path, strategy: str) -> None:
+    keys, p = 400_000, 0.01
+    df = pages(spark, 500_000, keys, 2)
+    figures = bs.Figures(spark)
+    path = tmp_path if strategy == "prefix" else None
+    kept = bs.drop_duplicates(df, "key", n=keys, p=p, strategy=strategy, path=path, partitions=2, figures=figures)
+    lost = keys - kept.count()
+    assert lost <= 2 * p * 500_000 and figures.kept == keys - lost and figures.rows == 500_000
+    # Each key is lost at its own rate: the variance is at most the expected number.
+    assert lost <= figures.expected_lost + 5 * math.sqrt(figures.expected_lost), (lost, figures.expected_lost)
+    # The rate is that after a batch of 10,000 rows, which is up to twice the rate within it.
+    assert lost >= figures.expected_lost / 2 - 5 * math.sqrt(figures.expected_lost), (lost, figures.expected_lost)
+
+
+def test_prefix_asks_for_the_same_partitions(spark: Any, tmp_path: pathlib.Path) -> None:
+    df = pages(spark, 400, 100)
+    keep = functools.partial(bs.drop_duplicates, on="key", n=100, strategy="prefix", path=tmp_path)
+    kept = keep(df)
+    # All partitions have the same keys here.
+    few = pages(spark, 400, 100).withColumn("key", F.expr("concat(spark_partition_id() > 1, id % 10)"))
+    for other, rows in [
+        (kept.coalesce(2), 100),
+        (keep(few).coalesce(1), 20),
+        (df.union(kept), 500),
+        (kept.union(kept), 200),
+    ]:
+        assert other.count() == rows
+
+    def others(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            keys = pa.array([os.urandom(4).hex() for _ in range(batch.num_rows)])
+            yield pa.record_batch([keys, batch.column("id")], names=["key", "id"])
+
+    with pytest.raises(Exception, match="first pass"):
+        keep(df.mapInArrow(others, df.schema)).count()
+    assert kept.repartition(2).count() == 100
+
+
+def test_prefix_needs_room(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = functools.partial(bs.drop_duplicates, pages(spark, 400, 100), "key", strategy="prefix")
+    incomplete: list[dict[str, Any]] = [{}, {"n": 100}, {"path": tmp_path}]
+    for missing in incomplete:
+        with pytest.raises(ValueError, match="n, .* and path"):
+            keep(**missing)
+    monkeypatch.setattr(bs.shutil, "disk_usage", lambda _: types.SimpleNamespace(free=1000))
+    with pytest.raises(ValueError, match="0.0 GB are free"):
+        keep(n=100_000, path=tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+CLASSES: list[Callable[[], Any]] = [
+    lambda: BloomFilter(1000, 1e-6),
+    lambda: AtomicBloomFilter(1000, 1e-6),
+    lambda: ScalableBloomFilter(1, 1e-6),
+    lambda: AtomicScalableBloomFilter(10, 1e-6),
+    lambda: RotatingBloomFilter(1000, 1e-6),
+]
+
+
+def test_columns_of_answers(spark: Any, tmp_path: pathlib.Path) -> None:
+    df = spark.createDataFrame([("a", 1), ("b", 2), ("c", 3), (None, 4)], "url string, row long").repartition(2)
+    other = df.filter("url is not null").select(F.col("url").alias("link"))
+    for number, make in enumerate(CLASSES):
+        seen = make()
+        seen.add_rows(pa.table({"url": ["a", "c"]}))
+        path = tmp_path / f"{number}.bloom"
+        seen.save(path)
+        sources = [seen, str(path), f"local:{path}"] if number % 2 else [seen, path]
+        if isinstance(seen, RotatingBloomFilter):
+            sources = [seen]
+        for source in sources:
+            known = bs.contains(source, "url")
+            both = df.withColumn("known", known).withColumn("never", bs.contains(source, F.upper("url")))
+            found = all_of(
+                [
+                    both.filter("known and not never").select("row"),
+                    df.filter(known & ~bs.contains(source, F.lit("b"))).select("row"),
+                    df.join(other, (F.col("url") == F.col("link")) & bs.contains(source, "link")).select("row"),
+                    bs.drop_seen(df, source, "url").select("row"),
+                ]
+            )
+            assert sorted(found) == [(1, 0), (1, 1), (1, 2), (2, 3), (3, 0), (3, 1), (3, 2), (4, 3)], source
+    seen = BloomFilter.load(tmp_path / "0.bloom")
+    assert bs.drop_seen(df, BloomFilter.map(tmp_path / "0.bloom"), "url").count() == 2
+    seen.clear()
+    known = bs.contains(seen, "url")
+    seen.add_rows(df.toPandas()[["url"]])
+    # The filter is taken as it was.
+    assert df.filter(known).count() == 0
+    nulls = {"equal": [False], "keep": [True], "skip": [False]}
+    empty = BloomFilter(1000, 1e-6)
+    for option, expected in nulls.items():
+        assert [row[0] for row in df.filter("row = 4").select(bs.contains(empty, "url", nulls=option)).collect()] == expected
+        assert bs.drop_seen(df, empty, "url", nulls=option).count() == (3 if option == "skip" else 4)
+    for fail in (df.select(bs.contains(empty, "url", nulls="fail")), bs.drop_seen(df, empty, "url", nulls="fail")):
+        with pytest.raises(Exception, match="null"):
+            fail.collect()
+
+
+@pytest.mark.skipif(HAS_ARROW_UDF, reason="Arrow's arrays hand over all types")
+@pytest.mark.parametrize("kind", [kind for kind in VALUES if kind != "struct<>"])
+@settings(max_examples=2, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_pandas_answers_right_or_not_at_all(spark: Any, kind: str, data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.none() | VALUES[kind], min_size=20, max_size=20))
+    df = spark.createDataFrame([(value, row) for row, value in enumerate(values)], f"key {kind}, row int").coalesce(1)
+    table = arrow(df).select(["key"])
+    seen = BloomFilter(100, 1e-9)
+    seen.add_rows(table[:10])
+    try:
+        answers = df.select(bs.contains(seen, "key")).collect()
+    except PySparkException as error:
+        assert "TypeError: pandas changes" in str(error), str(error)[-500:]
+        return
+    assert [answer for (answer,) in answers] == seen.contains_rows(table).tolist()
+
+
+def test_a_file_of_a_filter_that_is_too_large_to_broadcast(spark: Any, tmp_path: pathlib.Path) -> None:
+    seen = BloomFilter(memory=120_000_000, probes=16)
+    seen.add_many([f"k{i}" for i in range(1000)])
+    df = pages(spark, 4000, 2000)
+    assert bs.drop_seen(df, seen, "key").count() == 2000
+
+
+@large
+def test_a_filter_of_more_than_2_gb(spark: Any, tmp_path: pathlib.Path) -> None:
+    df = pages(spark, 400_000, 200_000)
+    seen = bs.build(df.filter("id < 100000"), "key", n=500_000_000, p=1e-8, path=tmp_path / "large.bloom")
+    assert seen.memory_bytes > 2**31
+    expected = BloomFilter(500_000_000, 1e-8)
+    expected.add_many([f"k{i}" for i in range(100_000)])
+    assert seen == expected
+    del expected
+    assert bs.drop_seen(df, seen, "key").count() == 200_000
+    assert df.filter(bs.contains(tmp_path / "large.bloom", "key")).count() == 200_000
+    held = BloomFilter.load(tmp_path / "large.bloom")
+    assert df.filter(bs.contains(held, "key")).count() == 200_000
+
+
+def command(*arguments: Any) -> str:
+    told = subprocess.run([sys.executable, "-m", "bloomline", *map(str, arguments)], capture_output=True, text=True)
+    assert told.stderr == "" and told.returncode <= 1, told.stderr
+    return told.stdout
+
+
+def test_the_command_knows_the_keys(spark: Any, tmp_path: pathlib.Path) -> None:
+    rows = [(f"u{i}" if i % 7 else None, (i % 5 - 2.5, DAY + datetime.timedelta(hours=i % 3)), [None, i % 3], i) for i in range(100)]
+    df = spark.createDataFrame(rows, "url string, page struct<rate:double,at:timestamp>, tags array<int>, row int").repartition(3)
+    df.coalesce(1).write.parquet(str(tmp_path / "parquet"))
+    (parquet,) = (tmp_path / "parquet").glob("*.parquet")
+    for number, (on, pointers) in enumerate(
+        [(["url", "page.rate", "page.at", "tags"], None), (["url"], ["/url"]), (["url", "tags"], ["/url", "/tags"]), (["row"], ["/row"])]
+    ):
+        state = tmp_path / f"{number}.bloom"
+        bs.build(df.filter("row < 20"), on, n=1000, p=1e-9, path=state)
+        old = {tuple(map(str, row)) for row in df.filter("row < 20").select(*on).collect()}
+        expected = sum(tuple(map(str, row)) not in old for row in df.select(*on).collect())
+        assert 0 < expected < 100
+        assert int(command("check", "-v", "--total", "-s", state, "--column", ",".join(on), parquet)) == expected
+        if pointers:
+            lines = tmp_path / f"{number}.jsonl"
+            lines.write_text("".join(json.dumps({"url": url, "tags": tags, "row": row}) + "\n" for url, _, tags, row in rows))
+            pointed = [argument for pointer in pointers for argument in ("--json-pointer", pointer)]
+            assert int(command("check", "-v", "--total", "-s", state, *pointed, lines)) == expected
+            made = tmp_path / f"{number}-command.bloom"
+            command("build", "-n", 1000, "-p", 1e-9, *pointed, "-o", made, lines)
+            assert bs.drop_seen(df, made, on).count() == 0
+
+
+def test_names(spark: Any) -> None:
+    twice = spark.createDataFrame([(1, 1), (1, 1), (1, 2)], ["a", "a"])
+    assert sorted(map(tuple, bs.drop_duplicates(twice).collect())) == [(1, 1), (1, 2)]
+    assert bs.drop_duplicates(twice).columns == ["a", "a"]
+    seen = bs.build(twice.limit(2), None, n=10, p=1e-9)
+    assert list(map(tuple, bs.drop_seen(twice, seen).collect())) == [(1, 2)]
+    others_twice = spark.createDataFrame([(1, 1, 2), (1, 3, 4)], ["key", "a", "a"])
+    assert [tuple(row) for row in bs.drop_duplicates(others_twice.coalesce(1), "key", partitions=1).collect()] == [(1, 1, 2)]
+    deep = spark.createDataFrame([((1, (2, 3)),), ((1, (2, 4)),), ((2, None),), (None,)], "a struct<`b.c`:int,d:struct<e:int,f:int>>")
+    for on, expected in [("a.`b.c`", 3), ("a.d.e", 2), (["a.d", "a.`b.c`"], 4), ("A.D.F", 3), (["a"], 4), (("a.d.e", "a.d.e"), 2)]:
+        assert bs.drop_duplicates(deep, on).count() == expected, on
+    with pytest.raises(Exception, match="none|UNRESOLVED"):
+        bs.drop_duplicates(deep, "none")
+    with pytest.raises(ValueError, match="on"):
+        bs.drop_duplicates(deep, [])
+
+
+def test_texts_that_are_no_utf8(spark: Any) -> None:
+    df = spark.sql("SELECT CAST(x AS string) key FROM VALUES (X'FF'), (X'FE'), (X'FF'), (X'61') AS t(x)")
+    try:
+        found = bs.drop_duplicates(df, "key").count()
+    except Exception as error:
+        assert "UTF-8" in str(error) or "utf-8" in str(error), str(error)[-500:]
+    else:
+        assert found == df.dropDuplicates().count()
+
+
+def test_far_dates(spark: Any) -> None:
+    df = spark.sql(
+        "SELECT date_from_unix_date(d) d, timestamp_micros(d * 1000000000L * s) t"
+        " FROM VALUES (-2000000), (-719529), (0), (2932897), (9000000) AS a(d) CROSS JOIN VALUES (1), (2) AS b(s)"
+    )
+    for on in ("d", "t"):
+        assert bs.drop_duplicates(df, on, p=1e-9).count() == df.dropDuplicates([on]).count()
+
+
+REFUSED = {
+    "map<string,int>": "SELECT map('a', 1) key",
+    "map within": "SELECT struct(array(map('a', 1)) AS a) key",
+    "interval of months": "SELECT interval '1' month key",
+    # PySpark 3.5 does not know these types.
+    **({"calendar interval": "SELECT make_interval(1, 2, 3) key"} if HAS_ARROW_UDF else {}),
+    **({"variant": "SELECT parse_json('1') key"} if HAS_ARROW_UDF else {}),
+    **({"collation": "SELECT 'a' COLLATE UTF8_LCASE key"} if HAS_ARROW_UDF else {}),
+    **({"collation within": "SELECT array(struct('a' COLLATE UNICODE_CI AS a)) key"} if HAS_ARROW_UDF else {}),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_types_that_are_no_keys(spark: Any, tmp_path: pathlib.Path, what: str) -> None:
+    df = spark.sql(REFUSED[what])
+    seen = BloomFilter(10, 0.01)
+    asks: list[Callable[[], Any]] = [
+        lambda: bs.drop_duplicates(df),
+        lambda: bs.drop_duplicates(df, "key", n=10, strategy="prefix", path=tmp_path),
+        lambda: bs.build(df, "key", n=10),
+        lambda: bs.drop_seen(df, seen, "key"),
+        lambda: bs.StreamingDedup(tmp_path, "key", n=10).batch(df, 0),
+    ]
+    for ask in asks:
+        with pytest.raises(TypeError, match="no keys"):
+            ask()
+    # The types do not matter for other columns.
+    if "interval" not in what:
+        assert bs.drop_duplicates(df.withColumn("id", F.lit(1)), "id").count() == 1
+
+
+def test_a_filter_on_a_server_is_refused(spark: Any, redis: Server) -> None:
+    seen: Any = RedisBloomFilter(redis.url, "seen", 100, 0.01)
+    df = pages(spark, 10, 10)
+    asks: list[Callable[[], Any]] = [lambda: bs.contains(seen, "key"), lambda: bs.drop_seen(df, seen, "key")]
+    for ask in asks:
+        with pytest.raises(TypeError, match="RedisBloomFilter"):
+            ask()
+    assert seen.stats().fill_ratio == 0
+
+
+@pytest.mark.parametrize("ask", ["drop_duplicates", "drop_seen", "batch"])
+def test_nulls_that_fail(spark: Any, tmp_path: pathlib.Path, ask: str) -> None:
+    df = spark.createDataFrame([("a",), (None,)], "key string")
+    with pytest.raises(Exception, match="null"):
+        if ask == "batch":
+            bs.StreamingDedup(tmp_path, "key", n=10, nulls="fail").batch(df, 0).count()
+        elif ask == "drop_seen":
+            bs.drop_seen(df, BloomFilter(10, 0.01), "key", nulls="fail").count()
+        else:
+            bs.drop_duplicates(df, "key", nulls="fail").count()
+    assert not list(tmp_path.glob("*.bloom"))
+    with pytest.raises(ValueError, match="keep"):
+        bs.build(df, "key", n=10, nulls="keep")
+    assert bs.build(df, "key", n=10, nulls="skip") == bs.build(df.dropna(), "key", n=10)
+
+
+class Crash(Exception):
+    """Ends a batch where a driver might."""
+
+
+# Each batch of the stream is ended at each of these once.
+POINTS = ["before", "unsaved", "saved", "written"]
+
+
+def write_batches(folder: pathlib.Path, batches: int) -> set[str]:
+    """Files, of which each is a batch: 30 keys of its own, and 30 of the two before, each twice."""
+    folder.mkdir()
+    keys: set[str] = set()
+    for batch in range(batches):
+        found = [f"k{i}" for i in range(30 * batch, 30 * batch + 90)] * 2
+        pq.write_table(pa.table({"key": found, "batch": [batch] * len(found)}), folder / f"{batch}.parquet")
+        os.utime(folder / f"{batch}.parquet", (1_000_000 + batch, 1_000_000 + batch))
+        keys.update(found)
+    return keys
+
+
+def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time a stream is begun anew from its checkpoint, with a filter of its own."""
+    keys = write_batches(tmp_path / "in", 3)
+    crashed: set[tuple[int, str]] = set()
+
+    def run() -> None:
+        dedup = bs.StreamingDedup(tmp_path / "states", "key", n=1000, p=1e-9)
+
+        def each(df: Any, batch: int) -> None:
+            def crash(point: str) -> None:
+                if (batch, point) not in crashed:
+                    crashed.add((batch, point))
+                    raise Crash(point)
+
+            def no_filter(*_: Any, **__: Any) -> None:
+                raise Crash("unsaved")
+
+            crash("before")
+            with monkeypatch.context() as patched:
+                if (batch, "unsaved") not in crashed:
+                    crashed.add((batch, "unsaved"))
+                    # The keys of the batch go into a filter that is saved after.
+                    patched.setattr(bs, "_warn_if_full", no_filter)
+                new = dedup.batch(df, batch)
+            assert len(list((tmp_path / "states").iterdir())) == min(batch + 1, 2)
+            crash("saved")
+            new.write.mode("overwrite").parquet(str(tmp_path / f"out/batch={batch}"))
+            crash("written")
+
+        stream = spark.readStream.schema("key string, batch long").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+        query = stream.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    while len(crashed) < 3 * len(POINTS):
+        before = len(crashed)
+        with pytest.raises(Exception, match="Crash"):
+            run()
+        assert len(crashed) == before + 1
+    run()
+    run()
+    found = [row.key for row in spark.read.parquet(str(tmp_path / "out")).collect()]
+    assert len(found) == len(set(found)) and set(found) == keys
+    assert sorted(file.name for file in (tmp_path / "states").iterdir()) == ["1.bloom", "2.bloom"]
+
+
+def test_batches_that_are_replayed(spark: Any, tmp_path: pathlib.Path) -> None:
+    """Of a first batch with another number than 0, with nulls, and with batches that are empty."""
+    rows = [("a", 1), ("a", 2), (None, 3), (None, 4)]
+    for nulls, first, second in [("equal", 2, 0), ("keep", 3, 2), ("skip", 1, 0)]:
+        df = spark.createDataFrame(rows, "key string, row int")
+        folder = tmp_path / nulls
+        make = functools.partial(bs.StreamingDedup, folder, "key", n=100, p=1e-9, nulls=nulls)
+        steps = [(7, df, first), (7, df, first), (8, df.filter("row < 0"), 0), (9, df, second), (9, df, second)]
+        for batch, rows_of, count in steps:
+            assert make().batch(rows_of, batch).count() == count, (nulls, batch)
+    with pytest.raises(ValueError, match="batch 3"):
+        make().batch(df, 3)
+
+
+def run_program(mode: str, folder: pathlib.Path, *arguments: Any, code: int = 0) -> Any:
+    program = [sys.executable, str(FOLDER / "spark_programs.py"), mode, str(folder), *map(str, arguments)]
+    told = subprocess.run(program, capture_output=True, text=True, timeout=400)
+    assert told.returncode == code, (told.returncode, told.stdout[-2000:], told.stderr[-4000:])
+    return told
+
+
+@long
+def test_a_driver_that_is_killed(spark: Any, tmp_path: pathlib.Path) -> None:
+    keys = write_batches(tmp_path / "in", 4)
+    for batch, point in [(0, "saved"), (1, "before"), (1, "unsaved"), (2, "written"), (3, "writing"), (3, "saved")]:
+        run_program("stream", tmp_path, batch, point, code=-9)
+    run_program("stream", tmp_path, -1, "none")
+    found = [row.key for row in spark.read.parquet(str(tmp_path / "out")).collect()]
+    assert len(found) == len(set(found)) and set(found) == keys
+    assert sorted(file.name for file in (tmp_path / "states").iterdir()) == ["2.bloom", "3.bloom"]
+
+
+@long
+def test_executors_that_are_killed(tmp_path: pathlib.Path) -> None:
+    run_program("cluster", tmp_path)
