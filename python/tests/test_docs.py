@@ -72,6 +72,6 @@ def test_types(tmp_path: pathlib.Path) -> None:
         ["mypy", "--strict", HERE / "examples"],
         ["mypy", "--strict", HERE / "package/bloomline/scrapy.py"],
         *([["mypy", "--strict", HERE / "package/bloomline/spark.py"]] if importlib.util.find_spec("pyspark") else []),
-        ["mypy.stubtest", "bloomline", "--allowlist", HERE / "stubtest-allow.txt"],
+        ["mypy.stubtest", "bloomline._bloomline", "--allowlist", HERE / "stubtest-allow.txt"],
     ):
         subprocess.run([sys.executable, "-m", *arguments], cwd=tmp_path, check=True)
