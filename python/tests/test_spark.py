@@ -202,8 +202,10 @@ def test_filters_are_those_of_one_machine(spark: Any, tmp_path_factory: Any, fra
         ours.append(bs.drop_seen(new, seen, names).select("row"))
         if HAS_ARROW_UDF:
             asked.append(new.filter(~bs.contains(seen, *names)).select("row"))
-        left = new.select("row", *(F.col(name).alias(f"l{i}") for i, name in enumerate(names)))
-        right = old.select(*(F.col(name).alias(f"r{i}") for i, name in enumerate(names)))
+        # A join of Spark takes no two nulls of the type void for equal, as its groups do.
+        values = [F.col(name).cast("int") if kind == "void" else F.col(name) for name, (_, kind) in zip(names, df.select(*names).dtypes)]
+        left = new.select("row", *(value.alias(f"l{i}") for i, value in enumerate(values)))
+        right = old.select(*(value.alias(f"r{i}") for i, value in enumerate(values)))
         same = functools.reduce(lambda a, b: a & b, (F.col(f"l{i}").eqNullSafe(F.col(f"r{i}")) for i in range(len(names))))
         theirs.append(left.join(right, same, "left_anti").select("row"))
     expected_rows = sorted(all_of(theirs))
