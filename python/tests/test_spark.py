@@ -538,6 +538,14 @@ def test_types_that_are_no_keys(spark: Any, tmp_path: pathlib.Path, what: str) -
         assert bs.drop_duplicates(df.withColumn("id", F.lit(1)), "id").count() == 1
 
 
+def test_a_stream_is_refused(spark: Any) -> None:
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(TypeError, match="StreamingDedup"):
+        bs.drop_duplicates(stream, "value")
+    # Each row by itself has an answer.
+    assert bs.drop_seen(stream, BloomFilter(10, 0.01), "value").isStreaming
+
+
 def test_a_filter_on_a_server_is_refused(spark: Any, redis: Server) -> None:
     seen: Any = RedisBloomFilter(redis.url, "seen", 100, 0.01)
     df = pages(spark, 10, 10)

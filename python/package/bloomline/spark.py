@@ -155,6 +155,8 @@ def drop_duplicates(
     >>> sorted(row.url for row in drop_duplicates(frame, on="url").collect())
     ['a', 'b']
     """
+    if df.isStreaming:
+        raise TypeError("this frame is a stream: within its foreachBatch, StreamingDedup.batch takes one batch after another")
     frame, names = _named(df, on)
     columns = _columns(frame, names)
     make: Callable[[], _Task]
@@ -191,8 +193,8 @@ def build(
 ) -> BloomFilter | MappedBloomFilter:
     """A filter with the keys of all rows: bit by bit the one that a single machine makes.
 
-    Each core of the cluster makes a filter of the whole size. They are merged in pieces of 128 KiB by the executors, and the driver holds the result
-    and some pieces.
+    Each core of the cluster makes a filter of the whole size. They are merged in pieces of 128 KiB by the executors, and the driver adds them
+    up. The heap of the driver's JVM has to be more than twice as large as the filter.
 
     Args:
         df: The frame.
