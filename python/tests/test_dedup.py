@@ -46,7 +46,7 @@ def test_lines_of_json_and_tables_share_a_state(table: pathlib.Path, tmp_path: p
     lines = tmp_path / "in.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in [*ROWS, {"page": {"url": "z"}}]))
     state, out = tmp_path / "seen.bloom", tmp_path / "out"
-    assert bloomline.dedup([str(table)], on="page.url", output_dir=out, state=state, n=100, p=0.001)["unique"] == 3
+    assert bloomline.dedup([str(table)], on="page.url", output_dir=out, state=state, n=100, p=0.001, options=["-j", "1"])["unique"] == 3
     assert bloomline.dedup(lines, on="page.url", output_dir=out, state=state)["unique"] == 1
     assert numbers(out / "in.parquet") == [0, 1, 4]
     assert (out / "in.jsonl").read_text() == '{"page": {"url": "z"}}\n'

@@ -55,10 +55,12 @@ def dedup(
     options: Sequence[str] = (),
     seen: Filter | None = None,
 ) -> Any:
-    """Keep the first row of each key: of a frame, which is returned, or of files, into others.
+    """Keep one row of each key: of a frame, which is returned, or of files, into others.
 
     Of a frame (pandas, Polars, also a lazy one, or pyarrow) the rows whose key is new are returned, in their order. The filter `seen`
     remembers the keys for the next call; without it each call begins anew.
+
+    Of files any one of the equal rows stays; with the option ``--in-order`` the first.
 
     With files the work is that of the command ``bloomline dedup``, in a process of its own: no row comes into Python. Inputs are files
     of Parquet, lines of JSON or plain lines, or folders of these. What was counted is returned.
