@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Times `bloomline.spark` beside what Spark has for the same rows.
 
-    pip install bloomline numpy pyarrow pyspark     # and Java 17
-    benches/spark.py FOLDER                         # makes 8 GB of data there once, and needs as much again for shuffles
+    pip install './python[spark]' numpy     # and Java 17
+    benches/spark.py FOLDER                         # makes 4 GB of data there once, and takes up to 12 for filters
     benches/spark.py FOLDER --rows 2_500_000 --only repartition,dropDuplicates --rounds 3
 
 A row has a key of 60 bytes like a URL, and a payload of 80 bytes of which LZ4 makes half. 84 % of the rows have a key of their own.
@@ -14,7 +14,7 @@ take turns. What was measured is added to FOLDER/ROWS/results.jsonl, and medians
 CPU seconds are those of /proc/PID/stat (utime, stime, and cutime and cstime for the children that ended), less those before the
 measured action: of the JVM, of the Python workers (all processes below the JVM), and of the driver. The peak is the sum of the
 resident memory of the JVM and the workers, taken each 0.2 seconds; a page that two workers map counts twice. The driver's peak is its
-VmHWM, less its resident memory before. Shuffled bytes are those that the status store of Spark has as written. Rows are counted
+VmHWM, less its resident memory before the action. Shuffled bytes are those that the status store of Spark has as written. Rows are counted
 by a second action in a side's first round.
 """
 
@@ -171,22 +171,24 @@ def jvm_ask(data):
 
 
 class Side:
-    def __init__(self, make, exact, base=None, file=None):
-        self.make, self.exact, self.base, self.file = make, exact, base, file
+    """What it does, which of the facts its rows are, beside which sides it stands, and the file that it needs and who makes it."""
+
+    def __init__(self, make, exact=None, bases=(), file=None):
+        self.make, self.exact, self.bases, self.file = make, exact, bases, file
 
 
 SIDES = {
-    "read": Side(read, None),
-    "shuffle": Side(shuffle, None),
+    "read": Side(read),
+    "shuffle": Side(shuffle),
     "dropDuplicates": Side(drop_duplicates, "distinct"),
-    "repartition": Side(repartition, "distinct", "dropDuplicates"),
-    "prefix": Side(prefix, "distinct", "dropDuplicates"),
+    "repartition": Side(repartition, "distinct", ["dropDuplicates"]),
+    "prefix": Side(prefix, "distinct", ["dropDuplicates"]),
     "anti-join": Side(anti_join, "unseen"),
-    "broadcast": Side(anti_join_broadcast, "unseen", "anti-join"),
-    "build": Side(build, None),
-    "drop_seen": Side(drop_seen, "unseen", "broadcast", ("seen.bloom", build)),
-    "jvm-build": Side(jvm_build, None, "build"),
-    "jvm-ask": Side(jvm_ask, "unseen", "broadcast", ("seen.jvm", jvm_build)),
+    "broadcast": Side(anti_join_broadcast, "unseen", ["anti-join"]),
+    "build": Side(build),
+    "drop_seen": Side(drop_seen, "unseen", ["anti-join", "broadcast"], ("seen.bloom", build)),
+    "jvm-build": Side(jvm_build, None, ["build"]),
+    "jvm-ask": Side(jvm_ask, "unseen", ["anti-join", "broadcast"], ("seen.jvm", jvm_build)),
 }
 
 
@@ -202,7 +204,7 @@ class Data:
         self.scratch = folder / "scratch"
 
 
-def run_side(side, folder, warm, is_counted):
+def run_side(side, folder, warm, conf, is_counted):
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -214,7 +216,7 @@ def run_side(side, folder, warm, is_counted):
         "spark.ui.enabled": "false",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.shuffle.partitions": str(max(8, json.loads(data.read_text())["rows"] // 312_500)),
-        **dict(option.split("=", 1) for option in os.environ.get("SPARK_OPTIONS", "").split()),
+        **dict(option.split("=", 1) for option in conf),
     }
     builder = SparkSession.builder.master("local[2]")
     for name, value in options.items():
@@ -295,6 +297,7 @@ def status(pid, field):
 
 def measure(name, arguments, is_counted):
     command = [sys.executable, __file__, arguments.folder, "--rows", str(arguments.rows), "--side", name]
+    command += [f"--conf={option}" for option in arguments.conf]
     with subprocess.Popen(
         command + ["--count"] * is_counted, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr, text=True
     ) as child:
@@ -310,15 +313,17 @@ def measure(name, arguments, is_counted):
         while not select.select([child.stdout], [], [], 0.2)[0]:
             peak = max(peak, Usage(driver, jvm).memory)
         if not child.stdout.readline():
+            print(f"{name}: exit status {child.wait()}", file=sys.stderr)
             return None
         wall, after = time.monotonic() - start, Usage(driver, jvm)
         result = {
             "side": name,
+            "conf": arguments.conf,
             "wall": wall,
             "load": os.getloadavg()[0],
             "peak": peak,
             "driver_peak": status(driver, "VmHWM") - resident,
-            **{f"cpu_{part}": getattr(after, part) - getattr(before, part) for part in ("jvm", "workers", "driver")},
+            **{f"cpu_{part}": max(0.0, getattr(after, part) - getattr(before, part)) for part in ("jvm", "workers", "driver")},
         }
         print(file=child.stdin, flush=True)
         rest = child.stdout.readline()
@@ -332,8 +337,9 @@ def cpu(result):
     return result["cpu_jvm"] + result["cpu_workers"] + result["cpu_driver"]
 
 
-def show(folder):
+def show(folder, conf):
     results = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    results = [result for result in results if result["conf"] == conf]
     facts = json.loads((folder / "facts.json").read_text())
     print(facts)
     of = lambda name: [result for result in results if result["side"] == name]
@@ -348,8 +354,10 @@ def show(folder):
         middle = lambda value: statistics.median(map(value, runs))
         kept = [result["kept"] for result in runs if "kept" in result]
         lost = f"{kept[0]:>10}{facts[side.exact] - kept[0]:>7}" if kept else " " * 17
-        ratios = [cpu(own) / cpu(other) for own, other in zip(runs, of(side.base))] if side.base else []
-        against = f"  {statistics.median(ratios):.2f} {side.base}" if ratios else ""
+        against = ""
+        for base in side.bases:
+            ratios = [cpu(own) / cpu(other) for own, other in zip(runs, of(base))]
+            against += f"  {statistics.median(ratios):.2f} {base}" if ratios else ""
         print(
             f"{name:16}{middle(cpu):8.1f}{middle(lambda r: r['cpu_jvm']):8.1f}{middle(lambda r: r['cpu_workers']):8.1f}"
             f"{middle(lambda r: r['cpu_driver']):7.1f}{middle(lambda r: r['wall']):8.1f}{middle(lambda r: r['shuffle']) / 1e6:11.0f}"
@@ -363,12 +371,13 @@ def main():
     parser.add_argument("--rows", type=int, default=50_000_000)
     parser.add_argument("--only", metavar="NAMES", default=",".join(SIDES), help="of these, with commas: " + ", ".join(SIDES))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--conf", action="append", default=[], metavar="OPTION=VALUE", help="for Spark, as spark.driver.memory=12g")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     parser.add_argument("--count", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     folder, warm = (Path(arguments.folder, str(rows)).absolute() for rows in (arguments.rows, WARM))
     if arguments.side:
-        return run_side(SIDES[arguments.side], folder, warm, arguments.count)
+        return run_side(SIDES[arguments.side], folder, warm, arguments.conf, arguments.count)
     make_data(warm, WARM)
     make_data(folder, arguments.rows)
     for i in range(arguments.rounds):
@@ -380,7 +389,7 @@ def main():
             print(json.dumps(result), file=sys.stderr, flush=True)
             with (folder / "results.jsonl").open("a") as file:
                 print(json.dumps(result), file=file)
-    show(folder)
+    show(folder, arguments.conf)
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def without_nulls(df: Any, on: list[str]) -> Any:
 
 def test_page_and_docstrings(spark: Any, tmp_path: pathlib.Path) -> None:
     page = pathlib.Path(__file__).parents[2] / "docs/SPARK.md"
-    found = [doctest.DocTestParser().get_doctest(page.read_text(), {"folder": tmp_path}, "page", None, 0)]
+    found = [doctest.DocTestParser().get_doctest(page.read_text(), {"folder": tmp_path, "BloomFilter": BloomFilter, "F": F}, "page", None, 0)]
     found += doctest.DocTestFinder().find(bs, globs=vars(bs))
     runner = doctest.DocTestRunner()
     for test in found:
@@ -649,6 +649,27 @@ def test_batches_that_are_replayed(spark: Any, tmp_path: pathlib.Path) -> None:
             assert make().batch(rows_of, batch).count() == count, (nulls, batch)
     with pytest.raises(ValueError, match="batch 3"):
         make().batch(df, 3)
+
+
+def test_states_of_a_stream(spark: Any, tmp_path: pathlib.Path) -> None:
+    """What is not a batch's is left alone. Other keys are told, and so is another process."""
+    df = pages(spark, 10, 10)
+    make = functools.partial(bs.StreamingDedup, tmp_path)
+    (tmp_path / "mine.bloom").write_text("of somebody else")
+    for batch in range(3):
+        assert make("key", n=100).batch(df, batch).count() == (0 if batch else 10)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["1.bloom", "2.bloom", "mine.bloom"]
+    for other, told in [
+        (make("key", n=101), "n = 100, and this is 101"),
+        (make("key", n=100, p=1e-3), "p = 1e-06, and this is 0.001"),
+        (make(["key", "id"], n=100), "on = 'key', and this is 'key, id'"),
+        (make(n=100), "on = 'key', and this is ''"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            other.batch(df, 3)
+    program = f"from bloomline import spark; spark._hold(__import__('pathlib').Path({str(tmp_path)!r}))"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert told.returncode == 1 and "another process has the stream" in told.stderr, told.stderr
 
 
 def run_program(mode: str, folder: pathlib.Path, *arguments: Any, code: int = 0) -> Any:

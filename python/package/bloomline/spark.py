@@ -194,7 +194,7 @@ def build(
     """A filter with the keys of all rows: bit by bit the one that a single machine makes.
 
     Each core of the cluster makes a filter of the whole size. They are merged in pieces of 128 KiB by the executors, and the driver adds them
-    up. The heap of the driver's JVM has to be more than twice as large as the filter.
+    up. It holds one filter.
 
     Args:
         df: The frame.
@@ -222,9 +222,10 @@ def build(
     seen = BloomFilter(n, p, seed=seed)
     made = keys.coalesce(partitions or _cores(session)).mapInArrow(functools.partial(_pieces, n, p, nulls, seed), "piece long, blocks binary")
     with _conf(session, "spark.sql.execution.arrow.maxRecordsPerBatch", str(_ROWS)):
-        # The driver takes one partition at a time, as a whole.
         merged = made.repartition(math.ceil(seen.memory_bytes / _MERGED), "piece").mapInArrow(_merged, made.schema)
-        for piece, blocks in merged.toLocalIterator(prefetchPartitions=True):
+        # The driver takes one partition at a time, as a whole. Not as a query, for whose duration Spark's scheduler keeps what its jobs gave.
+        taken: Any = merged.rdd if _has_context(session) else merged
+        for piece, blocks in taken.toLocalIterator(prefetchPartitions=True):
             seen._unite_blocks(piece * _PIECE, bytes(blocks))
     _warn_if_full(seen, n, p)
     if path is None:
@@ -317,6 +318,9 @@ class StreamingDedup:
         self._is_local = os.fspath(path).startswith("local:")
         self._folder = pathlib.Path(os.fspath(path).removeprefix("local:")).absolute()
         self._on, self._n, self._p, self._nulls, self._partitions = on, n, p, nulls, partitions
+        # Each state says its columns, as far as a filter's note has room.
+        columns = ", ".join([on] if isinstance(on, str) else on) if on else ""
+        self._name = "".join(filter(str.isprintable, columns))[:250]
         # What the batch before needs no longer.
         self._done: list[Callable[[], object]] = []
 
@@ -330,7 +334,8 @@ class StreamingDedup:
             done()
         self._done.clear()
         self._folder.mkdir(parents=True, exist_ok=True)
-        states = {int(file.stem): file for file in self._folder.glob("*.bloom")}
+        _hold(self._folder)
+        states = {int(file.stem): file for file in self._folder.glob("*.bloom") if file.stem.isdecimal()}
         before = max((batch for batch in states if batch < batch_id), default=None)
         if before is None:
             if max(states, default=batch_id) > batch_id:
@@ -339,12 +344,14 @@ class StreamingDedup:
                     f"batch {batch_id} is older than those whose keys are in {self._folder}: {found}. Remove the folder with the"
                     " checkpoint of the stream, or go on with both"
                 )
+            seen = BloomFilter(self._n, self._p, key_name=self._name or None)
             new = df
         else:
+            seen = BloomFilter.load(states[before])
+            self._check(seen)
             new = _drop_seen(df, self._state(df.sparkSession, states[before]), self._on, self._sought)
         new = drop_duplicates(new, self._on, p=self._p, nulls=self._nulls, partitions=self._partitions).persist()
         self._done.append(new.unpersist)
-        seen = BloomFilter(self._n, self._p) if before is None else BloomFilter.load(states[before])
         seen |= build(new, self._on, self._n, self._p, nulls="skip" if self._nulls == "keep" else self._nulls)
         _warn_if_full(seen, self._n, self._p)
         seen.save(self._folder / f"{batch_id}.bloom")
@@ -352,6 +359,18 @@ class StreamingDedup:
             if batch not in (before, batch_id):
                 file.unlink(missing_ok=True)
         return new
+
+    def _check(self, seen: BloomFilter) -> None:
+        for what, made, given in [
+            ("n", seen.expected_keys, self._n),
+            ("p", seen.false_positive_rate, self._p),
+            ("on", seen.key_name, self._name),
+        ]:
+            if made != given:
+                raise ValueError(
+                    f"the keys in {self._folder} were saved with {what} = {made!r}, and this is {given!r}. Give the same, or begin anew with"
+                    " another folder and another checkpoint"
+                )
 
     @property
     def _sought(self) -> Nulls:
@@ -366,6 +385,25 @@ class StreamingDedup:
         source = _broadcast(session, BloomFilter.load(file))
         self._done.append(source.broadcast.destroy)
         return source
+
+
+@functools.cache
+def _hold(folder: pathlib.Path) -> int | None:
+    """Keeps other processes out of a folder as long as this one lives, where the system and the disk have locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(held)
+        raise RuntimeError(f"another process has the stream with the states in {folder}: end it, or give another folder") from None
+    except OSError:
+        os.close(held)
+        return None
+    return held
 
 
 # Keys
