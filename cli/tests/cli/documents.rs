@@ -427,9 +427,9 @@ fn resumed_after_an_end() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn resumed_after_hundreds_of_ends() {
-    interrupt(80, killed);
-    interrupt(40, signalled);
+fn resumed_after_60_ends() {
+    interrupt(40, killed);
+    interrupt(20, signalled);
 }
 
 #[test]

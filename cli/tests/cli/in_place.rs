@@ -391,8 +391,8 @@ fn nothing_is_lost_by_a_kill() {
 
 #[test]
 #[ignore = "takes a minute"]
-fn nothing_is_lost_by_200_kills() {
-    kill_in_place(200);
+fn nothing_is_lost_by_100_kills() {
+    kill_in_place(100);
 }
 
 /// Each file keeps its header, and of equal records the one that is asked for.

@@ -279,8 +279,8 @@ fn each_key_comes_once_after_12_kills() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn each_key_comes_once_after_200_kills() {
-    resume_after_kills(200);
+fn each_key_comes_once_after_100_kills() {
+    resume_after_kills(100);
 }
 
 /// Runs until one is ended by SIGTERM after its first rows, and before its last.
@@ -378,8 +378,8 @@ fn files_are_replaced_whole_or_not_at_all() {
 
 #[test]
 #[ignore = "takes a minute"]
-fn files_are_replaced_whole_or_not_at_all_by_200_kills() {
-    kill_in_place(200);
+fn files_are_replaced_whole_or_not_at_all_by_100_kills() {
+    kill_in_place(100);
 }
 
 fn names(bench: &Bench, folder: &str) -> BTreeSet<String> {

@@ -456,11 +456,11 @@ fn resumed_after_a_full_disk() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn resumed_after_240_ends() {
+fn resumed_after_120_ends() {
     for options in ["", IN_ORDER, LONG] {
-        interrupt(40, options, killed);
-        interrupt(20, options, signalled);
-        interrupt(20, options, limited);
+        interrupt(20, options, killed);
+        interrupt(10, options, signalled);
+        interrupt(10, options, limited);
     }
 }
 
