@@ -66,7 +66,8 @@ pub(crate) fn redis(error: RedisFilterError) -> PyErr {
         | RedisFilterError::ReadOnly { .. }
         | RedisFilterError::Refused { .. }
         | RedisFilterError::Gone { .. }
-        | RedisFilterError::Replaced { .. } => PyOSError::new_err(text),
+        | RedisFilterError::Replaced { .. }
+        | RedisFilterError::LeftOver { .. } => PyOSError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

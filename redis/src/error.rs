@@ -63,6 +63,14 @@ pub enum RedisFilterError {
         /// The name.
         name: String,
     },
+    /// The filter is the one that this client opened, and one of its keys is not: it was left of an earlier filter of this
+    /// name, or a client of that wrote it after its removal.
+    LeftOver {
+        /// The name.
+        name: String,
+        /// The key on the server.
+        key: String,
+    },
     /// The filter of this name has another seed. Which one is not said, for a seed may be a secret:
     /// [`seed`](crate::RedisBloomFilter::seed) tells.
     Seed {
@@ -168,6 +176,7 @@ messages! { RedisFilterError {
     Self::Gone { name, key } => "the filter {name:?} is gone or lost a part, and its keys count as new again: {key:?} was deleted, evicted or lost by the server; mend that (maxmemory-policy noeviction, appendonly yes), and start again",
     Self::Replaced { name, key } => "the filter {name:?} is not the one that was opened: it was deleted and made anew, as {key:?} shows; end the clients of the old one, and start again",
     Self::Remains { name } => "the server has keys of a filter {name:?} and not its description, which was evicted or lost: end its clients and remove what is left (--reset, RedisBloomFilter::remove), or choose another name",
+    Self::LeftOver { name, key } => "the key {key:?} is of an earlier filter {name:?}, and would hide keys of this one: end the clients of the earlier one and make the filter anew (--reset, RedisBloomFilter::remove), or choose another name",
     Self::Seed { name } => "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with which it was created, or choose another name",
     Self::Differs { name, field, ours, theirs } => "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the expected keys and rate with which it was created, or choose another name",
     Self::NotBloomline { key } => "the key {key:?} holds something that is not a bloomline filter: choose another name",
@@ -175,7 +184,7 @@ messages! { RedisFilterError {
     Self::OlderVersion { name, found, oldest } => "the filter {name:?} has format version {found}, from before the first release, and this build reads from version {oldest} on: delete it and insert its keys again",
     Self::OtherHash { name } => "the keys of the filter {name:?} were hashed with another hash function than this build's: use the build that created it",
     Self::Merge(error) => "{error}",
-    Self::Denied { node, message } => "{node} denies access: {message}; give a user and a password in the URL, with the right to PING, GET, SET, GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, and to SELECT for a database",
+    Self::Denied { node, message } => "{node} denies access: {message}; give a user and a password in the URL (%40 for @, and so on), with the right to PING, GET, SET, GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, and to SELECT for a database",
     Self::OutOfMemory { node } => "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict keys, which would lose the filter",
     Self::ReadOnly { node } => "{node} is a read-only replica: give the address of its primary",
     Self::Refused { node, message } => "{node} failed: {message}",

@@ -283,8 +283,8 @@ methods! {
     /// for the shards that they used meanwhile. Takes one round trip, with a command for each shard.
     ///
     /// # Errors
-    /// [`RedisFilterError`]: [`Gone`](RedisFilterError::Gone) or [`Replaced`](RedisFilterError::Replaced). All later
-    /// calls that ask a server fail with the same error then.
+    /// [`RedisFilterError`]: [`Gone`](RedisFilterError::Gone), [`Replaced`](RedisFilterError::Replaced) or
+    /// [`LeftOver`](RedisFilterError::LeftOver). All later calls that ask a server fail with the same error then.
     pub async fn check(&mut self) -> Result<(), RedisFilterError> {
         self.0.check().await
     }

@@ -178,7 +178,7 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(crate) async fn check(&mut self) -> Result<()> {
-        self.watch.look_at_all(&mut self.nodes).await
+        self.watch.look_at_all(&mut self.nodes, false).await
     }
 
     pub(crate) async fn evicts(&mut self) -> Option<String> {
@@ -203,8 +203,8 @@ impl<T: Transport> SharedFilter<T> {
             ones += count.cast_unsigned();
             stored_bytes += length.cast_unsigned().min(self.shards.bytes(shard) as u64);
         }
-        // A filter that is lost looks empty.
-        self.check().await?;
+        // A filter that is lost looks empty. What another filter left does not.
+        self.watch.look_at_all(&mut self.nodes, true).await?;
         Ok(RedisFilterStats::new(self.shards.plan, ones, stored_bytes))
     }
 

@@ -107,6 +107,10 @@ impl Tokio {
             // Primaries accept it too.
             cmd("READONLY").exec_async(&mut connection).await?;
         }
-        Ok(connection)
+        // Without the password the server would hang up in the middle of the claims, and leave them in doubt.
+        match cmd("PING").exec_async(&mut connection).await {
+            Err(error) if error.is_io_error() || error.code() == Some("NOAUTH") => Err(error),
+            _ => Ok(connection),
+        }
     }
 }

@@ -66,7 +66,9 @@ impl Watch {
         self.check()?;
         let lacking: BTreeSet<usize> = used.iter().copied().filter(|&shard| !self.knows(shard)).collect();
         if !lacking.is_empty() {
-            // The mark tells that the shard is this filter's, and not that its description is there.
+            // The mark of a filter that is gone would be in the way of the next one.
+            self.look_again(nodes).await?;
+            // Nor does a mark tell that the description is still there.
             self.looked = None;
         }
         for some in Vec::from_iter(lacking).chunks(GROWING) {
@@ -78,7 +80,12 @@ impl Watch {
                 let Some(&Value::Int(mark @ 1..)) = mark else {
                     return Err(self.shards.keys[shard].refused("it cannot mark a shard"));
                 };
-                self.compare(shard, mark.cast_unsigned())?;
+                if let Err(error) = self.compare(shard, mark.cast_unsigned()) {
+                    // If the description tells nothing else.
+                    self.wrong = None;
+                    self.used = BTreeSet::from([shard]);
+                    return self.look_again(nodes).await.and(Err(error));
+                }
             }
         }
         Ok(())
@@ -101,11 +108,11 @@ impl Watch {
         }
     }
 
-    /// Looks at the description and all shards of which a mark is known.
-    pub(crate) async fn look_at_all<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+    /// Looks at the description and all shards of which a mark is known, or at `every` one.
+    pub(crate) async fn look_at_all<T: Transport>(&mut self, nodes: &mut Nodes<T>, every: bool) -> Result<()> {
         self.check()?;
-        let known: Vec<usize> = (0..self.marks.len()).filter(|&shard| self.knows(shard)).collect();
-        self.used.extend(known);
+        let looked_at: Vec<usize> = (0..self.marks.len()).filter(|&shard| every || self.knows(shard)).collect();
+        self.used.extend(looked_at);
         self.look_again(nodes).await
     }
 
@@ -149,6 +156,10 @@ impl Watch {
         for (&(shard, known), mark) in look.shards.iter().zip(marks) {
             let bytes = if let Value::BulkString(bytes) = mark { &bytes[..] } else { &[] };
             let mark = bytes.try_into().map_or(0, u64::from_be_bytes);
+            if same && !known && mark != 0 && !meta::is_of(mark, self.made) {
+                let key = self.shards.keys[shard].name.clone();
+                return self.fail(|name, key| RedisFilterError::LeftOver { name, key }, key);
+            }
             // Where a shard had no mark yet, another thread may have set one meanwhile.
             if known || mark != 0 {
                 self.compare(shard, mark)?;

@@ -85,6 +85,8 @@ impl Wire {
             }
             match name {
                 "AUTH" => return Err((ErrorKind::AuthenticationFailed, "Password authentication failed").into()),
+                // It would hang up in the middle of the claims, and leave them in doubt.
+                "PING" if error.code() == "NOAUTH" => return Err(RedisError::from(error)),
                 // It is there: what it refuses, it will refuse again where it matters.
                 "PING" => {}
                 _ => return Err(RedisError::from(error)),

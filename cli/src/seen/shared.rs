@@ -55,8 +55,12 @@ impl<'a> Address<'a> {
             opened => opened?,
         };
         if !yes {
-            let keys = filter.stats()?.estimated_keys;
-            confirm(&format!("Remove the filter {:?} with about {keys:.0} keys from the server? [y/N] ", self.name))?;
+            let keys = match filter.stats() {
+                // Its removal is what helps.
+                Err(RedisFilterError::LeftOver { .. }) => "keys of two filters".to_owned(),
+                stats => format!("about {:.0} keys", stats?.estimated_keys),
+            };
+            confirm(&format!("Remove the filter {:?} with {keys} from the server? [y/N] ", self.name))?;
         }
         Ok(filter.delete()?)
     }
@@ -160,7 +164,11 @@ impl Shared {
     /// by now is no failure. Returns whether it answered.
     pub fn check(&self) -> Result<bool, Error> {
         match self.filter().check() {
-            Err(error @ (RedisFilterError::Gone { .. } | RedisFilterError::Replaced { .. })) => Err(error.into()),
+            Err(
+                error @ (RedisFilterError::Gone { .. }
+                | RedisFilterError::Replaced { .. }
+                | RedisFilterError::LeftOver { .. }),
+            ) => Err(error.into()),
             checked => Ok(checked.is_ok()),
         }
     }

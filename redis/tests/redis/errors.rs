@@ -1,14 +1,17 @@
 //! What servers refuse, and how the caller is told.
 
 use crate::harness::tests;
-use crate::servers::{Cluster, Server};
+use crate::servers::{Cluster, Server, command};
 use crate::{Tally, create, failed, roomy, small};
 use bloomline_redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
 tests! {
     passwords_and_rights_are_asked_for,
+    a_password_that_is_asked_for_later_leaves_nothing_in_doubt,
     a_user_needs_no_more_than_the_rights_that_the_guide_lists,
     filters_are_told_apart,
     a_full_server_takes_the_rest_later,
@@ -49,6 +52,34 @@ fn passwords_and_rights_are_asked_for() {
     for (user, command) in [("outsider", "'cluster"), ("writer", "'get'")] {
         let error = failed(open(&format!("redis://{user}:hush@{host}"), "f"), &["with the right to PING"]);
         assert!(matches!(&error, Denied { node, message } if *node == host && message.contains(command)), "{error:?}");
+    }
+}
+
+/// A server without it reads no long command, and hangs up.
+fn a_password_that_is_asked_for_later_leaves_nothing_in_doubt() {
+    // So few that no read comes before the claims.
+    let (keys, mut new) = ((2..202u64).collect::<Vec<_>>(), [true; 200]);
+    for is_blocking in [true, false] {
+        let server = Server::start("");
+        let mut filter = create(&server.address(), "f", &small());
+        let runtime = crate::tasks::runtime();
+        let mut other = runtime.block_on(AsyncRedisBloomFilter::open(&server.address(), "f")).unwrap();
+        assert_eq!(filter.insert(&0), Ok(true));
+        assert_eq!(runtime.block_on(other.insert(&1)), Ok(true));
+        let mut operator = server.client().unwrap();
+        for line in ["CONFIG SET requirepass hush", "CLIENT KILL TYPE normal SKIPME yes"] {
+            command(line).query::<redis::Value>(&mut operator).unwrap();
+        }
+        // The client looks whether an idle connection is still there.
+        thread::sleep(Duration::from_millis(1100));
+        let (inserted, uncertain) = if is_blocking {
+            (filter.insert_batch(&keys, &mut new), filter.uncertain())
+        } else {
+            (runtime.block_on(other.insert_batch(&keys, &mut new)), other.uncertain())
+        };
+        let error = failed(inserted, &["give a user and a password"]);
+        assert!(matches!(&error, Denied { message, .. } if message.contains("NOAUTH")), "{error:?}");
+        assert!((uncertain, new) == (0, [false; 200]), "{uncertain}");
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::harness::tests;
 use crate::servers::{Cluster, Server};
 use crate::{create, failed, roomy, small};
-use bloomline_redis::RedisFilterError::{Gone, Remains, Replaced};
+use bloomline_redis::RedisFilterError::{Gone, LeftOver, Remains, Replaced};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +17,8 @@ tests! {
     a_filter_without_its_description_is_not_denied,
     no_filter_is_written_over_what_another_left,
     a_filter_that_was_made_anew_is_another,
+    an_old_client_leaves_no_mark,
+    what_an_old_client_left_is_told,
     a_server_that_came_back_empty_is_told_at_once,
     an_emptied_node_of_a_cluster_is_missed,
     filters_without_marks_stay_open_to_all,
@@ -58,6 +60,10 @@ fn gone(part: &str) -> RedisFilterError {
 
 fn replaced(part: &str) -> RedisFilterError {
     Replaced { name: "f".to_owned(), key: format!("cbf:{{f:{part}}}") }
+}
+
+fn left_over(part: &str) -> RedisFilterError {
+    LeftOver { name: "f".to_owned(), key: format!("cbf:{{f:{part}}}") }
 }
 
 fn a_client_of_an_emptied_server_stops() {
@@ -155,8 +161,47 @@ fn no_filter_is_written_over_what_another_left() {
     let mut other = create(&server.address(), "f", &roomy().memory(41 << 20));
     let mut new = [true; 100];
     let error = other.insert_batch(&(0..100u64).collect::<Vec<_>>(), &mut new).unwrap_err();
-    assert!(error == replaced("1") || error == replaced("2"), "{error}");
+    assert!(error == left_over("1") || error == left_over("2"), "{error}");
     assert_eq!(new, [false; 100]);
+}
+
+/// It has used no shard since the filter was removed, so it meets those of the next one or none.
+fn an_old_client_leaves_no_mark() {
+    let server = Server::start("");
+    for is_made_anew in [false, true] {
+        let mut old = create(&server.address(), "f", &roomy());
+        RedisBloomFilter::remove(&server.address(), "f").unwrap();
+        let fresh = is_made_anew.then(|| create(&server.address(), "f", &roomy()));
+        let error = old.insert_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]).unwrap_err();
+        assert_eq!(error, if is_made_anew { replaced("meta") } else { gone("meta") });
+        assert_eq!(server.tell::<u64>("DBSIZE"), u64::from(is_made_anew), "a shard was marked");
+        drop(fresh);
+        assert_eq!(client(&server).check(), Ok(()));
+        RedisBloomFilter::remove(&server.address(), "f").unwrap();
+    }
+}
+
+/// The mark of a filter that was removed, as if its client had written it in the very moment.
+fn what_an_old_client_left_is_told() {
+    let server = Server::start("");
+    client(&server);
+    server.tell::<()>("RENAME cbf:{f:1} kept");
+    RedisBloomFilter::remove(&server.address(), "f").unwrap();
+    let mut fresh = create(&server.address(), "f", &roomy());
+    // In the first shard.
+    assert_eq!(fresh.insert_hashes(&[0], &mut [false]), Ok(1));
+    assert!(fresh.stats().is_ok());
+    server.tell::<()>("RENAME kept cbf:{f:1}");
+    let mut other = RedisBloomFilter::open(&server.address(), "f").unwrap();
+    assert_eq!(failed(other.stats(), &["end the clients of the earlier one", "--reset"]), left_over("1"));
+    let error = until_failure(&mut fresh);
+    assert_eq!(error, left_over("1"));
+    let mut reader = RedisBloomFilter::open(&server.address(), "f").unwrap();
+    thread::sleep(PERIOD);
+    assert_eq!(reader.contains_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]), Err(left_over("1")));
+    // What the message says helps.
+    assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
+    assert_eq!(client(&server).check(), Ok(()));
 }
 
 fn a_filter_that_was_made_anew_is_another() {
