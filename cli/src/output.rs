@@ -386,6 +386,11 @@ impl Output {
         self.under_way.load(Relaxed)
     }
 
+    /// Writes all that was taken in. No thread may be at work on it.
+    pub fn write_out(&self, encoder: &mut Encoder) -> Result<(), Error> {
+        self.write_all(encoder, false, false)
+    }
+
     /// Writes all that was taken in and syncs a file, so that it can be read up to here whatever happens next. No thread may be at work
     /// on it.
     pub fn settle(&self, encoder: &mut Encoder) -> Result<(), Error> {

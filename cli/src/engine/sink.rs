@@ -219,6 +219,11 @@ impl Sink {
         self.outputs().map(Output::under_way).sum()
     }
 
+    /// Writes all that was gathered. No thread may be at work on it.
+    pub fn write_out(&self, encoder: &mut Encoder) -> Result<(), Error> {
+        self.outputs().try_for_each(|output| output.write_out(encoder))
+    }
+
     /// Writes and syncs all that was gathered. No thread may be at work on it.
     pub fn settle(&self, encoder: &mut Encoder) -> Result<(), Error> {
         self.outputs().try_for_each(|output| output.settle(encoder))

@@ -422,7 +422,9 @@ impl Work {
         // No other process prints these lines. So they leave before others are claimed, and while this thread has the turn.
         let lines = if chunk.end.is_none() { chunk.lines.marked(true) } else { 0 };
         let unprinted = |source| Stop::Failed(Error::Unprinted { lines, source: Box::new(source) });
-        let gathered = self.gather(chunk, encoder);
+        let sink = self.sink(chunk.at.0);
+        // What is compressed leaves as well: a run that is killed loses the lines of one chunk.
+        let gathered = self.gather(chunk, encoder).and_then(|()| Ok(sink.write_out(encoder)?));
         let mut settled = locked(&self.settled);
         let settled = match settled.elapsed() < SETTLING {
             true => Ok(()),

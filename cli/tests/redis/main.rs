@@ -21,7 +21,7 @@ use proxy::Proxy;
 use serde_json::Value;
 use servers::{Cluster, Server, eventually};
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,6 +35,7 @@ tests! {
     a_shared_set_is_checked_and_told_about,
     a_set_is_removed_after_a_question,
     lines_that_are_claimed_are_not_lost_without_a_word,
+    a_run_that_is_killed_loses_one_chunk,
     a_filter_beyond_its_plan_warns,
     a_set_that_is_lost_ends_its_clients,
     a_run_that_is_done_tells_what_it_counted,
@@ -285,6 +286,56 @@ fn lines_that_are_claimed_are_not_lost_without_a_word() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(common::failed(&output).contains("new lines are in the shared filter and were not printed"), "{output:?}");
+}
+
+/// The lines that can be read of a file that ends anywhere.
+fn legible(bytes: &[u8], ending: &str) -> Vec<u8> {
+    let mut lines = Vec::new();
+    // What comes before the error stays.
+    _ = match ending {
+        ".gz" => flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut lines),
+        ".zst" => zstd::Decoder::new(bytes).and_then(|mut decoder| decoder.read_to_end(&mut lines)),
+        _ => (&mut &*bytes).read_to_end(&mut lines),
+    };
+    lines.truncate(lines.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+    lines
+}
+
+/// Of an output of each kind, whatever it is compressed with.
+fn a_run_that_is_killed_loses_one_chunk() {
+    const CHUNK: usize = 8192;
+    let server = Server::start("");
+    let input = common::numbers(0..100_000);
+    for (ending, options) in [("", ""), (".gz", ""), (".zst", ""), (".zst", " --compress zstd:3:long=27")] {
+        let bench = Bench::new(&[("in", &input)]);
+        let mut printed = HashSet::new();
+        let mut killed = 0;
+        let mut run = |i: u64| {
+            let line = format!(
+                "dedup --redis {} --name set {SIZE} --chunk-size {CHUNK} --no-mirror{options} -o out{i}{ending} in",
+                server.url()
+            );
+            let mut child = bench.command(&line).stderr(Stdio::piped()).spawn().unwrap();
+            if i > 0 {
+                thread::sleep(Duration::from_millis(60 * i));
+                child.kill().unwrap();
+            }
+            let output = child.wait_with_output().unwrap();
+            assert!(i > 0 || output.status.success(), "{}", common::text(&output.stderr));
+            killed += u64::from(!output.status.success());
+            // A run that was killed early has made no file.
+            let out = std::fs::read(bench.path(&format!("out{i}{ending}"))).unwrap_or_default();
+            printed.extend(legible(&out, ending).split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec));
+        };
+        (1..6).for_each(&mut run);
+        run(0);
+        assert!(killed >= 3, "{killed}");
+        let lost: usize =
+            input.split_inclusive(|&byte| byte == b'\n').filter(|line| !printed.contains(*line)).map(<[u8]>::len).sum();
+        eprintln!("{ending}{options}: {killed} killed, {lost} bytes lost");
+        assert!(lost <= killed as usize * (CHUNK + 100), "{ending}{options}: {killed} killed, {lost} bytes lost");
+        server.tell::<()>("FLUSHALL");
+    }
 }
 
 fn a_filter_beyond_its_plan_warns() {
