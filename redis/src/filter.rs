@@ -50,8 +50,9 @@ pub struct RedisBloomFilter(SharedFilter<Blocking>);
 
 /// [`RedisBloomFilter`] for programs on tokio: the same methods, to be awaited. Its clones share connections.
 ///
-/// If a call is dropped before it ends, by a time-out or in `select!`, keys that it has claimed are lost, since nobody
-/// is told of them. Let calls end: the time-outs of [`RedisServer`] end them. Connections belong to the runtime that
+/// If a call is dropped before it ends, by a time-out or in `select!`, nobody is told which keys it has claimed. They count
+/// as [`uncertain`](Self::uncertain), and this client tells that they are new when it inserts them again. Without that
+/// they are lost, so let calls end: the time-outs of [`RedisServer`] end them. Connections belong to the runtime that
 /// opened them, so open the filter again in another runtime. The response time-out of [`RedisServer`] is for all
 /// answers to a portion of 4096 keys together.
 ///
@@ -146,7 +147,7 @@ methods! {
         /// How many keys this client reported as new although another client may have reported them too, because
         /// answers were lost. See "Answers that are lost".
         pub fn uncertain(&self) -> u64 {
-            self.0.uncertain
+            self.0.uncertain()
         }
 
         /// How many keys this client reported as new although too few replicas had them in time: a failover would forget them.

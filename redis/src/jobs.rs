@@ -47,6 +47,11 @@ impl<'a> Asked<'a> {
         self.probes.iter().map(|(_, probes)| probes.shard).collect()
     }
 
+    /// The hashes that are left to ask for.
+    pub(crate) fn hashes(&self) -> impl Iterator<Item = u64> {
+        self.probes.iter().map(|(i, _)| self.hashes[*i])
+    }
+
     /// How many hashes are left to ask for.
     pub(crate) fn len(&self) -> usize {
         self.probes.len()

@@ -12,6 +12,7 @@ use crate::topology::Node;
 use crate::watch::Watch;
 use bloomline::{AtomicBloomFilter, BloomFilter, BuildError, Builder, KeyHasher, MergeError, Plan};
 use redis::{Cmd, Value};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::{array, fmt};
 
@@ -33,6 +34,10 @@ pub(crate) struct SharedFilter<T> {
     mirror: Option<Arc<AtomicBloomFilter>>,
     pub(crate) uncertain: u64,
     pub(crate) unconfirmed: u64,
+    /// The hashes that the call under way has claimed or may have. Those of a call that was dropped are left here.
+    unanswered: Vec<u64>,
+    /// Hashes that a dropped call may have claimed. Whoever inserts them through this client next is told that they are new.
+    given_back: HashSet<u64>,
     repeats: Repeats,
     watch: Watch,
     nodes: Nodes<T>,
@@ -72,7 +77,19 @@ impl<T: Transport> SharedFilter<T> {
         let Described { plan, hasher, made } = found;
         let shards = Arc::new(Shards::new(name, plan));
         let watch = Watch::new(&shards, &line, made);
-        Ok(Self { shards, hasher, mirror: None, uncertain: 0, unconfirmed: 0, repeats: Repeats::new(), watch, nodes })
+        Ok(Self::with(nodes, shards, hasher, None, watch))
+    }
+
+    /// A client that has claimed nothing.
+    fn with(
+        nodes: Nodes<T>,
+        shards: Arc<Shards>,
+        hasher: KeyHasher,
+        mirror: Option<Arc<AtomicBloomFilter>>,
+        watch: Watch,
+    ) -> Self {
+        let (unanswered, given_back, repeats) = (Vec::new(), HashSet::new(), Repeats::new());
+        Self { shards, hasher, mirror, uncertain: 0, unconfirmed: 0, unanswered, given_back, repeats, watch, nodes }
     }
 
     /// Removes whatever the servers have of a filter. Returns whether they had anything.
@@ -93,8 +110,7 @@ impl<T: Transport> SharedFilter<T> {
     /// The same filter for another client. They share the mirror.
     fn with_nodes(&self, nodes: Nodes<T>) -> Self {
         let Self { shards, hasher, mirror, watch, .. } = self;
-        let (shards, hasher, mirror, watch) = (Arc::clone(shards), hasher.clone(), mirror.clone(), watch.another());
-        Self { shards, hasher, mirror, uncertain: 0, unconfirmed: 0, repeats: Repeats::new(), watch, nodes }
+        Self::with(nodes, Arc::clone(shards), hasher.clone(), mirror.clone(), watch.another())
     }
 
     /// The same filter for another client with connections of its own.
@@ -139,11 +155,25 @@ impl<T: Transport> SharedFilter<T> {
         self.contains_hashes(&hashes, found).await
     }
 
+    /// The claims that are in doubt, those of a call that was dropped included.
+    pub(crate) fn uncertain(&self) -> u64 {
+        self.uncertain + self.unanswered.len() as u64
+    }
+
     pub(crate) async fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize> {
         check_lengths(hashes.len(), new.len());
         // After an error, the portions that were not sent are not claimed.
         new.fill(false);
-        let Self { shards, mirror, repeats, watch, nodes, .. } = self;
+        // The call before was dropped if it left any.
+        self.uncertain = self.uncertain();
+        self.given_back.extend(self.unanswered.drain(..));
+        let inserted = self.claim(hashes, new).await;
+        self.unanswered.clear();
+        inserted
+    }
+
+    async fn claim(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize> {
+        let Self { shards, mirror, unanswered, given_back, repeats, watch, nodes, .. } = self;
         for (hashes, new) in hashes.chunks(ROUND_TRIP).zip(new.chunks_mut(ROUND_TRIP)) {
             let mut seen = vec![false; hashes.len()];
             let mut asked = Asked::new(shards, mirror.as_deref(), hashes, &mut seen).without_equals();
@@ -157,9 +187,16 @@ impl<T: Transport> SharedFilter<T> {
             let mut job = Claims::new(asked, new);
             let used = job.asked.used();
             watch.mark(nodes, &used).await?;
+            let answered = unanswered.len();
+            unanswered.extend(job.asked.hashes());
             let result = watch.run(nodes, &mut job, &used).await;
             self.uncertain += job.uncertain;
             self.unconfirmed += job.unconfirmed;
+            unanswered.truncate(answered);
+            if !given_back.is_empty() {
+                hashes.iter().zip(&mut *new).for_each(|(hash, new)| *new |= given_back.remove(hash));
+            }
+            unanswered.extend(hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| hash));
             result?;
             repeats.take(keys, new.iter().filter(|new| **new).count());
         }

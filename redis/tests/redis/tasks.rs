@@ -21,6 +21,7 @@ tests! {
     #[ignore = "takes a minute"] no_key_is_lost_where_connections_break_for_long,
     a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt,
     a_claim_without_an_answer_is_reported,
+    a_call_that_is_dropped_gives_its_keys_back,
 }
 
 pub fn runtime() -> Runtime {
@@ -218,5 +219,37 @@ fn a_claim_without_an_answer_is_reported() {
         server.await_answer();
         assert_eq!(filter.insert_batch(&[1, 2, 3], &mut new).await, Ok(1));
         assert_eq!(new, [false, false, true]);
+    });
+}
+
+/// Its claims are on the way, and the server carries them out later.
+fn a_call_that_is_dropped_gives_its_keys_back() {
+    let server = Server::start("");
+    let keys: Vec<u64> = (0..10_000).collect();
+    let (mut new, mut found) = (vec![false; keys.len()], vec![false; keys.len()]);
+    runtime().block_on(async {
+        for (name, has_mirror) in [("f", false), ("g", true)] {
+            let filter = AsyncRedisBloomFilter::create(&server.address(), name, &roomy()).await.unwrap();
+            let mut filter = if has_mirror { filter.with_mirror().unwrap() } else { filter };
+            // All shards get their marks, and one key is seen before.
+            assert_eq!(filter.insert_batch(&[0, 10_001, 10_002, 10_003, 10_004, 10_005], &mut new[..6]).await, Ok(6));
+            server.tell::<()>("CLIENT PAUSE 500 WRITE");
+            let call = filter.insert_batch(&keys, &mut new);
+            assert!(tokio::time::timeout(Duration::from_millis(250), call).await.is_err());
+            let uncertain = filter.uncertain();
+            assert!((4095..=4096).contains(&uncertain), "{uncertain}");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let mut other = AsyncRedisBloomFilter::open(&server.address(), name).await.unwrap();
+            assert_eq!(
+                other.contains_batch(&keys[..4096], &mut found[..4096]).await,
+                Ok(4096),
+                "no claim was on its way"
+            );
+            let expected: Vec<bool> = keys.iter().map(|&key| key > 0 || uncertain == 4096).collect();
+            filter.insert_batch(&keys, &mut new).await.unwrap();
+            assert_eq!(new, expected);
+            assert_eq!(filter.uncertain(), uncertain);
+            assert_eq!(filter.insert_batch(&keys, &mut new).await, Ok(0));
+        }
     });
 }
