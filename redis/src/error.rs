@@ -1,7 +1,7 @@
 //! Why a call to a shared filter fails. Each message names what was found and says what to do.
 
 use bloomline::{BuildError, MergeError};
-use std::fmt;
+use std::fmt::{self, Write};
 use std::time::Duration;
 
 /// Why a filter on a server cannot be reached, opened or written to.
@@ -153,11 +153,25 @@ pub enum RedisFilterError {
     },
 }
 
+/// Writes what a server said without the characters that steer a terminal.
+struct Plain<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Plain<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut write = |character: char| match character.is_control() {
+            true => write!(self.0, "{}", character.escape_default()),
+            false => self.0.write_char(character),
+        };
+        text.chars().try_for_each(&mut write)
+    }
+}
+
 /// What an error says: a line for each of its kinds, and how a value in it is written if not as it is.
 macro_rules! messages {
     ($Error:ident { $($kind:pat => $message:literal $(; $name:ident = $written:expr)?,)* }) => {
         impl fmt::Display for $Error {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let f = &mut Plain(f);
                 match self {
                     $($kind => write!(f, $message $(, $name = $written)?),)*
                 }
@@ -210,5 +224,18 @@ impl From<BuildError> for RedisFilterError {
 impl From<MergeError> for RedisFilterError {
     fn from(error: MergeError) -> Self {
         Self::Merge(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_server_says_steers_a_terminal() {
+        let message = "-ERR \u{1b}]0;title\u{7}\r\n\u{9b}2J kräne".to_owned();
+        let error = RedisFilterError::Refused { node: "host\u{1b}[31m:1".to_owned(), message };
+        let expected = "host\\u{1b}[31m:1 failed: -ERR \\u{1b}]0;title\\u{7}\\r\\n\\u{9b}2J kräne";
+        assert_eq!(error.to_string(), expected);
     }
 }

@@ -383,7 +383,7 @@ fn evicting(node: &Node, answer: &Value) -> Option<String> {
     let Value::BulkString(info) = answer else { return None };
     let info = String::from_utf8_lossy(info);
     let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"))?.trim();
-    policy.starts_with("allkeys-").then(|| format!("{node} has maxmemory-policy {policy}"))
+    policy.starts_with("allkeys-").then(|| format!("{node} has maxmemory-policy {}", policy.escape_debug()))
 }
 
 /// How full a filter on a server is.

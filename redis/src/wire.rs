@@ -23,6 +23,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Bytes to read at once, at least.
 const READ: usize = 1 << 16;
 
+/// Bytes of an answer, at most. The longest that is asked for is a mebibyte of blocks.
+const ANSWER: usize = 1 << 26;
+
 /// A socket, or TLS over one.
 trait Stream: Read + Write + Send + Sync {}
 
@@ -153,6 +156,9 @@ impl Came {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
+        if self.end > ANSWER {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer is longer than any that was asked for"));
+        }
         // An answer that is long is read in ever longer pieces.
         let wanted = (2 * self.end).max(READ);
         if self.buffer.len() < wanted {
@@ -233,4 +239,21 @@ fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream
         }
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_an_end_does_not_fill_the_memory() {
+        let mut came = Came::default();
+        let error = loop {
+            match came.read(&mut io::repeat(b'*')) {
+                Ok(read) => assert!(read > 0 && came.bytes().len() <= 4 * ANSWER, "{}", came.bytes().len()),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
 }
