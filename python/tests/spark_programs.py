@@ -1,6 +1,7 @@
 """Programs of Spark with processes of their own, some of which are killed.
 
     spark_programs.py cluster FOLDER
+    spark_programs.py hosts FOLDER
     spark_programs.py stream FOLDER BATCH POINT
 """
 
@@ -65,6 +66,36 @@ def cluster(folder: pathlib.Path) -> None:
     assert_each_key_once(spark_session.at_first(new.batch(df, 1), folder / "stream", "wait").union(df.filter("id < 15000")))
 
 
+def hosts(folder: pathlib.Path) -> None:
+    """Spark runs copies of slow tasks on another host. Both attempts end, or the first is killed."""
+    session = spark_session.start_hosts(folder)
+    df = frame(session)
+    marks: list[pathlib.Path] = []
+
+    def copied(rows: Any, what: str) -> Any:
+        marks.append(folder / f"{len(marks)}-{what}")
+        return spark_session.at_first(rows, marks[-1], what, once=True)
+
+    expected = BloomFilter(KEYS, 1e-3)
+    expected.add_many([f"k{i}" for i in range(KEYS)])
+    half = BloomFilter(KEYS, 1e-9)
+    half.add_many([f"k{i}" for i in range(KEYS // 2)])
+    half.save(folder / "half.bloom")
+    for what in ("twice", "late"):
+        for name, chosen in strategies(folder / what).items():
+            figures = bs.Figures(session)
+            kept = bs.drop_duplicates(copied(df, what), "key", p=1e-9, figures=figures, **chosen)
+            assert_each_key_once(copied(kept, what))
+            assert (figures.rows, figures.kept) == (60_000, KEYS), (what, name, figures.rows, figures.kept)
+        assert bs.build(copied(df, what), "key", n=KEYS) == expected, what
+        found = copied(bs.drop_seen(df, folder / "half.bloom", "key"), what).collect()
+        assert sorted(row.id for row in found) == [i for i in range(60_000) if i % KEYS >= KEYS // 2], what
+    for mark in marks:
+        assert (mark / "copied").exists() and not (mark / "alive").exists(), mark
+    for ip in ("10.0.0.1", "10.0.0.2"):
+        assert len(list((folder / ip).glob("app-*/*/*.bloom"))) == 2, f"{ip} did not get the files"
+
+
 def stream(folder: pathlib.Path, at: int, point: str) -> None:
     """A stream whose driver and JVM are killed at a point of a batch."""
     # The JVM belongs to the group of this process, and is killed with it, as when a machine stops.
@@ -102,4 +133,4 @@ if __name__ == "__main__":
     if mode == "stream":
         stream(pathlib.Path(place), int(rest[0]), rest[1])
     else:
-        cluster(pathlib.Path(place))
+        {"cluster": cluster, "hosts": hosts}[mode](pathlib.Path(place))

@@ -12,7 +12,7 @@ import pathlib
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -672,8 +672,8 @@ def test_states_of_a_stream(spark: Any, tmp_path: pathlib.Path) -> None:
     assert told.returncode == 1 and "another process has the stream" in told.stderr, told.stderr
 
 
-def run_program(mode: str, folder: pathlib.Path, *arguments: Any, code: int = 0) -> Any:
-    program = [sys.executable, str(FOLDER / "spark_programs.py"), mode, str(folder), *map(str, arguments)]
+def run_program(mode: str, folder: pathlib.Path, *arguments: Any, code: int = 0, within: Sequence[str] = ()) -> Any:
+    program = [*within, sys.executable, str(FOLDER / "spark_programs.py"), mode, str(folder), *map(str, arguments)]
     told = subprocess.run(program, capture_output=True, text=True, timeout=400)
     assert told.returncode == code, (told.returncode, told.stdout[-2000:], told.stderr[-4000:])
     return told
@@ -693,3 +693,12 @@ def test_a_driver_that_is_killed(spark: Any, tmp_path: pathlib.Path) -> None:
 @long
 def test_executors_that_are_killed(tmp_path: pathlib.Path) -> None:
     run_program("cluster", tmp_path)
+
+
+@long
+def test_slow_tasks_that_are_copied(tmp_path: pathlib.Path) -> None:
+    try:
+        subprocess.run([*spark_session.ALONE, "ip", "link"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no networks of its own: {error}")
+    run_program("hosts", tmp_path, within=spark_session.ALONE)
