@@ -14,7 +14,7 @@ use parking_lot::{Mutex, ReentrantMutex};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, mem, process};
@@ -38,7 +38,8 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 /// seconds: connect_timeout for a connection, response_timeout for an answer, and patience for how long a call tries again
 /// while no answer comes. mirror=True keeps a copy in this process, as large as the filter, and asks the server only for
 /// keys that the copy lacks. read_from_replicas=True lets a cluster's replicas answer "in", a little late.
-/// certificate_authority is the path of a file (PEM) with the certificates to trust in the place of the system's. With
+/// certificate_authority is the path of a file (PEM) with the certificates to trust in the place of the system's, and
+/// client_certificate and client_key are those of files with what a server wants to see of this client. With
 /// wait_for_replicas a key is new once so many replicas of its server have it, and after a second anyway: a replica that takes
 /// over has not forgotten it.
 ///
@@ -186,7 +187,7 @@ impl RedisBloomFilter {
     #[pyo3(signature = (
         url, name, expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None,
         mirror = false, connect_timeout = 5.0, response_timeout = 10.0, patience = 30.0, read_from_replicas = false,
-        certificate_authority = None, wait_for_replicas = 0
+        certificate_authority = None, client_certificate = None, client_key = None, wait_for_replicas = 0
     ))]
     #[expect(clippy::too_many_arguments, reason = "one for each that Python may name")]
     fn new(
@@ -204,6 +205,8 @@ impl RedisBloomFilter {
         patience: f64,
         read_from_replicas: bool,
         certificate_authority: Option<PathBuf>,
+        client_certificate: Option<PathBuf>,
+        client_key: Option<PathBuf>,
         wait_for_replicas: u32,
     ) -> PyResult<Self> {
         let mut server = RedisServer::new(url)
@@ -215,9 +218,16 @@ impl RedisBloomFilter {
         if read_from_replicas {
             server = server.read_from_replicas();
         }
+        let read = |path: &Path| fs::read(path).map_err(|error| error::io(&error, Some(path)));
         if let Some(path) = certificate_authority {
-            let pem = fs::read(&path).map_err(|error| error::io(&error, Some(&path)))?;
-            server = server.certificate_authority(&pem).map_err(error::redis)?;
+            server = server.certificate_authority(&read(&path)?).map_err(error::redis)?;
+        }
+        match (client_certificate, client_key) {
+            (Some(certificate), Some(key)) => {
+                server = server.client_certificate(&read(&certificate)?, &read(&key)?).map_err(error::redis)?;
+            }
+            (None, None) => {}
+            _ => return Err(PyValueError::new_err("client_certificate and client_key go together: give both")),
         }
         let watch = Arc::<Mutex<Watch>>::default();
         let server = server.end_if({

@@ -323,16 +323,21 @@ def test_certificate_authorities(redis: Server, tmp_path: pathlib.Path) -> None:
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))
         port = any_port.getsockname()[1]
-    redis.arguments += ["--tls-port", str(port), "--tls-auth-clients", "no", *map(str, files)]
+    redis.arguments += ["--tls-port", str(port), *map(str, files)]
     redis.start()
     url = f"rediss://127.0.0.1:{port}"
     for path in ours / "cert.pem", str(ours / "cert.pem"):
-        seen = RedisBloomFilter(url, "f", 1000, 0.001, certificate_authority=path)
+        shown = {"client_certificate": path, "client_key": ours / "key.pem"}
+        seen = RedisBloomFilter(url, "f", 1000, 0.001, certificate_authority=path, **shown)
         seen.update(range(100))
         assert all(key in seen for key in range(100))
     for path in others / "cert.pem", None:
         with pytest.raises(ConnectionError, match="certificate"):
             RedisBloomFilter(url, "f", certificate_authority=path, patience=0.2)
+    with pytest.raises(ConnectionError, match="ertificate"):
+        RedisBloomFilter(url, "f", certificate_authority=ours / "cert.pem", patience=0.2)
+    with pytest.raises(ValueError, match="go together"):
+        RedisBloomFilter(url, "f", client_certificate=ours / "cert.pem")
     with pytest.raises(FileNotFoundError) as raised:
         RedisBloomFilter(url, "f", certificate_authority=tmp_path / "none.pem")
     assert raised.value.filename == str(tmp_path / "none.pem")

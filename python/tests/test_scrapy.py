@@ -344,6 +344,11 @@ def test_addresses() -> None:
             "rediss://:p%40%3A%2F@h:6379/0",
             {"response_timeout": 3.0, "certificate_authority": "ca.pem"},
         ),
+        (
+            {"REDIS_URL": "rediss://h", "REDIS_PARAMS": {"ssl_certfile": "c.pem", "ssl_keyfile": "k.pem"}},
+            "rediss://h",
+            {"client_certificate": "c.pem", "client_key": "k.pem"},
+        ),
         ({"REDIS_PARAMS": {"username": "u", "password": "p"}}, "redis://u:p@localhost:6379/0", {}),
     ):
         assert _address(Settings(settings)) == (url, options)

@@ -30,7 +30,7 @@ pub enum RedisFilterError {
         /// What is wrong with the address.
         reason: String,
     },
-    /// The certificates of an authority are not valid.
+    /// The certificates of an authority or of the client are not valid, or the key is not.
     Certificate {
         /// What is wrong with them.
         reason: String,
@@ -184,7 +184,7 @@ messages! { RedisFilterError {
     Self::Build(error) => "{error}",
     Self::Name { name } => "the name {name:?} is not valid: give 1 to 200 bytes without braces and control characters",
     Self::Url { reason } => "the address of the server is not valid: {reason}; give redis://HOST:PORT or rediss://USER:PASSWORD@HOST:PORT",
-    Self::Certificate { reason } => "the certificates of the authority are not valid: {reason}; give text that begins with -----BEGIN CERTIFICATE-----",
+    Self::Certificate { reason } => "the certificates are not valid: {reason}; give the text of PEM files, such as one that begins with -----BEGIN CERTIFICATE-----",
     Self::Ended => "the call was told to end before all keys were answered: insert the batch again",
     Self::NotFound { name } => "the server has no filter {name:?}: create it with expected keys and a false-positive rate",
     Self::Gone { name, key } => "the filter {name:?} is gone or lost a part, and its keys count as new again: {key:?} was deleted, evicted or lost by the server; mend that (maxmemory-policy noeviction, appendonly yes), and start again",

@@ -2,9 +2,11 @@
 
 use crate::error::RedisFilterError;
 use crate::topology::Node;
-use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates};
-use rustls::pki_types::CertificateDer;
+use redis::{
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates,
+};
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -36,8 +38,17 @@ pub struct RedisServer {
     pub(crate) ending: Ending,
     /// Who certifies the server, as text (PEM), if not those whom the system trusts.
     authority: Option<Arc<[u8]>>,
+    /// What this client shows to the server.
+    identity: Option<Identity>,
     /// What the connections of a thread that blocks begin with. Reading the certificates of the system takes some time.
     tls: Arc<OnceLock<Arc<ClientConfig>>>,
+}
+
+/// A certificate and its key, as text (PEM).
+#[derive(Clone)]
+struct Identity {
+    certificate: Arc<[u8]>,
+    key: Arc<[u8]>,
 }
 
 /// That replicas have a claim before it is believed.
@@ -69,7 +80,8 @@ impl RedisServer {
     /// For a cluster, give the URLs of some nodes that are likely to run, separated by commas. They tell the client
     /// about the other nodes. User, password and encryption of the first URL are used for all nodes.
     ///
-    /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). For `rediss://` rustls
+    /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). A server may want
+    /// [one of yours](Self::client_certificate). For `rediss://` rustls
     /// needs a provider of cryptography. If the process has not chosen one, this call chooses `ring` for it. Nothing is sent
     /// yet.
     ///
@@ -95,6 +107,7 @@ impl RedisServer {
             wait: (0, Duration::ZERO),
             ending: Ending::default(),
             authority: None,
+            identity: None,
             tls: Arc::default(),
         })
     }
@@ -136,14 +149,46 @@ impl RedisServer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn certificate_authority(mut self, pem: &[u8]) -> Result<Self, RedisFilterError> {
-        let roots = roots_in(pem).map_err(|reason| RedisFilterError::Certificate { reason })?;
-        if !self.seeds.iter().all(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
-            let reason = "an authority is for rediss:// alone, and nothing else is encrypted".to_owned();
-            return Err(RedisFilterError::Url { reason });
-        }
+        roots_in(pem).map_err(|reason| RedisFilterError::Certificate { reason })?;
+        self.check_encrypted()?;
         self.authority = Some(pem.into());
-        self.tls = Arc::new(OnceLock::from(trusting(roots)));
+        self.tls = Arc::default();
         Ok(self)
+    }
+
+    /// Shows the server a certificate, for one that lets only those in whom an authority certifies (`tls-auth-clients yes`, the
+    /// default of servers with TLS). `certificate` and `key` are text, as in the files that `redis-cli` takes with `--cert` and
+    /// `--key`.
+    ///
+    /// # Errors
+    /// [`RedisFilterError::Certificate`] if one of the two is not valid, or the key is not that of the certificate.
+    /// [`RedisFilterError::Url`] if the connection is not encrypted.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use bloomline_redis::RedisServer;
+    ///
+    /// let (certificate, key) = (std::fs::read("crawler.pem")?, std::fs::read("crawler.key")?);
+    /// let server = RedisServer::new("rediss://cache.internal:6380")?.client_certificate(&certificate, &key)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn client_certificate(mut self, certificate: &[u8], key: &[u8]) -> Result<Self, RedisFilterError> {
+        self.check_encrypted()?;
+        let identity = Identity { certificate: certificate.into(), key: key.into() };
+        configure(RootCertStore::empty(), Some(&identity))
+            .map_err(|reason| RedisFilterError::Certificate { reason })?;
+        self.identity = Some(identity);
+        self.tls = Arc::default();
+        Ok(self)
+    }
+
+    /// Certificates are of no use elsewhere.
+    fn check_encrypted(&self) -> Result<(), RedisFilterError> {
+        if self.seeds.iter().all(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
+            return Ok(());
+        }
+        let reason = "certificates are for rediss:// alone, and nothing else is encrypted".to_owned();
+        Err(RedisFilterError::Url { reason })
     }
 
     /// Ends calls soon after the flag is set, such as by a signal: after a second, no answer is waited for, and they fail
@@ -228,30 +273,51 @@ impl RedisServer {
             (*host, *port) = (node.host().to_owned(), node.port());
         }
         let info = seed.clone().set_addr(addr);
-        match (&self.authority, seed.addr()) {
-            (Some(authority), ConnectionAddr::TcpTls { .. }) => {
-                let certificates = TlsCertificates { client_tls: None, root_cert: Some(authority.to_vec()) };
-                Client::build_with_tls(info, certificates)
-            }
-            _ => Client::open(info),
+        let Self { authority, identity, .. } = self;
+        if authority.is_none() && identity.is_none() {
+            return Client::open(info);
         }
+        let client_tls = identity.as_ref().map(|Identity { certificate, key }| ClientTlsConfig {
+            client_cert: certificate.to_vec(),
+            client_key: key.to_vec(),
+        });
+        Client::build_with_tls(
+            info,
+            TlsCertificates { client_tls, root_cert: authority.as_deref().map(<[u8]>::to_vec) },
+        )
     }
 
     /// How a connection that blocks is encrypted.
     pub(crate) fn tls(&self) -> Arc<ClientConfig> {
-        let trusting_the_system = || {
-            let mut roots = RootCertStore::empty();
-            // As browsers do: those that make sense are enough.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            trusting(roots)
+        let config = || {
+            let roots = self
+                .authority
+                .as_deref()
+                .map_or_else(roots_of_system, |pem| roots_in(pem).expect("it was read before"));
+            configure(roots, self.identity.as_ref()).expect("it was read before")
         };
-        Arc::clone(self.tls.get_or_init(trusting_the_system))
+        Arc::clone(self.tls.get_or_init(config))
     }
 }
 
 /// TLS with servers that these certify.
-fn trusting(roots: RootCertStore) -> Arc<ClientConfig> {
-    Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
+fn configure(roots: RootCertStore, identity: Option<&Identity>) -> Result<Arc<ClientConfig>, String> {
+    let builder = ClientConfig::builder().with_root_certificates(roots);
+    let Some(Identity { certificate, key }) = identity else { return Ok(Arc::new(builder.with_no_client_auth())) };
+    let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| error.to_string())?;
+    if chain.is_empty() {
+        return Err("there is none".to_owned());
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the key: {error}"))?;
+    builder.with_client_auth_cert(chain, key).map(Arc::new).map_err(|error| error.to_string())
+}
+
+fn roots_of_system() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    // As browsers do: those that make sense are enough.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
 }
 
 /// The certificates in a text.

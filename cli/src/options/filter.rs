@@ -100,6 +100,16 @@ pub struct SharedOptions {
     /// It is for servers of rediss://. FILE has PEM certificates of authorities. By default those count that the system trusts.
     #[arg(long, value_name = "FILE", requires = "redis")]
     pub redis_ca: Option<PathBuf>,
+
+    /// Show the server the certificate in this file.
+    ///
+    /// It is for servers of rediss:// that let only certified clients in, as they do by default. FILE has PEM certificates.
+    #[arg(long, value_name = "FILE", requires_all = ["redis", "redis_key"])]
+    pub redis_cert: Option<PathBuf>,
+
+    /// The key of --redis-cert, in a file
+    #[arg(long, value_name = "FILE", requires_all = ["redis", "redis_cert"])]
+    pub redis_key: Option<PathBuf>,
 }
 
 /// More about it, for those who write to it.

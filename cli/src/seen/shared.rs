@@ -9,6 +9,7 @@ use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -30,9 +31,12 @@ impl<'a> Address<'a> {
         };
         let file = url.strip_prefix('@').map(read).transpose()?;
         let mut server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?.end_when(signals::flag());
-        if let Some(path) = &options.redis_ca {
-            let authority = fs::read(path).map_err(|source| Error::Open { input: files::name(path), source })?;
-            server = server.certificate_authority(&authority)?;
+        let read = |path: &Path| fs::read(path).map_err(|source| Error::Open { input: files::name(path), source });
+        if let Some(authority) = &options.redis_ca {
+            server = server.certificate_authority(&read(authority)?)?;
+        }
+        if let (Some(certificate), Some(key)) = (&options.redis_cert, &options.redis_key) {
+            server = server.client_certificate(&read(certificate)?, &read(key)?)?;
         }
         Ok(Some(Self { server, name }))
     }

@@ -542,12 +542,17 @@ fn a_private_authority_is_trusted() {
     openssl.args(line.split(' ').filter(|word| !word.is_empty())).current_dir(bench.0.path());
     assert!(openssl.output().unwrap().status.success());
     let [key, cert] = ["key.pem", "cert.pem"].map(|name| bench.path(name).display().to_string());
-    let files = format!("--tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert} --tls-auth-clients no");
+    let files = format!("--tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert}");
     let server = Server::launch(&format!("--port 0 --tls-port PORT {files}"));
     eventually("it listens", || std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
     let run = run.replace("127.0.0.1:1", &format!("127.0.0.1:{}", server.port));
     assert!(bench.refused(&run).contains("certificate"));
-    assert_eq!(bench.clean(&format!("{run} --redis-ca cert.pem")), "line\n");
+    let refused = bench.refused(&format!("{run} --redis-ca cert.pem"));
+    assert!(refused.contains("ertificate"), "{refused}");
+    let refused = bench.refused(&format!("{run} --redis-ca cert.pem --redis-cert cert.pem"));
+    assert!(refused.contains("--redis-key"), "{refused}");
+    let certified = "--redis-ca cert.pem --redis-cert cert.pem --redis-key key.pem";
+    assert_eq!(bench.clean(&format!("{run} {certified}")), "line\n");
 }
 
 /// Each makes the filter from the same numbers, and one of the two gets each line.

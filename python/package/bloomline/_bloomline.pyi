@@ -199,6 +199,8 @@ class RedisBloomFilter:
         patience: float = 30.0,
         read_from_replicas: bool = False,
         certificate_authority: _Path | None = None,
+        client_certificate: _Path | None = None,
+        client_key: _Path | None = None,
         wait_for_replicas: int = 0,
     ) -> Self: ...
     @property

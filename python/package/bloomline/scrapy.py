@@ -343,8 +343,8 @@ def _address(settings: "BaseSettings") -> tuple[str, dict[str, Any]]:
     params |= {name: value for name in ("url", "host", "port", "db") if (value := settings.get(f"REDIS_{name.upper()}"))}
     times = {"response_timeout": "socket_timeout", "connect_timeout": "socket_connect_timeout"}
     options: dict[str, Any] = {ours: float(params[theirs]) for ours, theirs in times.items() if params.get(theirs)}
-    if params.get("ssl_ca_certs"):
-        options["certificate_authority"] = params["ssl_ca_certs"]
+    files = {"certificate_authority": "ssl_ca_certs", "client_certificate": "ssl_certfile", "client_key": "ssl_keyfile"}
+    options |= {ours: params[theirs] for ours, theirs in files.items() if params.get(theirs)}
     if params.get("url"):
         return params["url"], options
     scheme = "rediss" if params.get("ssl") else "redis"

@@ -11,6 +11,7 @@ use std::{env, fs};
 
 tests! {
     servers_are_trusted_by_their_certificates,
+    a_server_may_want_a_certificate,
 }
 
 /// Names the server to the processes that the test starts: the certificates that one trusts are told by its
@@ -106,4 +107,40 @@ fn servers_are_trusted_by_their_certificates() {
         let told = String::from_utf8_lossy(&output.stdout);
         assert!(told.contains(&format!("trusted: {expected}\n")), "{told}{}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+/// As servers do by default.
+fn a_server_may_want_a_certificate() {
+    needed(program(&["openssl"], "version"), "openssl");
+    let folder = tempfile::tempdir().unwrap();
+    let [ours, others] = ["ours", "others"].map(|name| folder.path().join(name));
+    certify(&ours);
+    certify(&others);
+    let read = |folder: &Path| ["cert.pem", "key.pem"].map(|name| fs::read(folder.join(name)).unwrap());
+    let [[cert, key], [other_cert, other_key]] = [read(&ours), read(&others)];
+    let [cert_file, key_file] = ["cert.pem", "key.pem"].map(|name| ours.join(name).display().to_string());
+    let files = format!("--tls-cert-file {cert_file} --tls-key-file {key_file} --tls-ca-cert-file {cert_file}");
+    let server = Server::launch(&format!("--port 0 --tls-port PORT {files}"));
+    crate::servers::eventually("it listens", || std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
+    let url = format!("rediss://127.0.0.1:{}", server.port);
+    let address = RedisServer::new(&url).unwrap().patience(Duration::from_secs(1));
+    let address = address.certificate_authority(&cert).unwrap();
+    let runtime = crate::tasks::runtime();
+    let mut open = |address: &RedisServer| {
+        let filter = RedisBloomFilter::create(address, "f", &small()).and_then(|mut filter| filter.insert(&1));
+        let insert = async { AsyncRedisBloomFilter::create(address, "f", &small()).await?.insert(&2).await };
+        [filter, runtime.block_on(insert)]
+    };
+    assert_eq!(open(&address.clone().client_certificate(&cert, &key).unwrap()), [Ok(true), Ok(true)]);
+    for wary in [address.clone(), address.clone().client_certificate(&other_cert, &other_key).unwrap()] {
+        for result in open(&wary) {
+            assert!(matches!(result, Err(RedisFilterError::Unreachable { .. })), "{result:?}");
+        }
+    }
+    for (cert, key) in [(&cert, &other_key), (&cert, &cert), (&key, &key), (&Vec::new(), &key), (&cert, &Vec::new())] {
+        let error = address.clone().client_certificate(cert, key).unwrap_err();
+        assert!(matches!(error, RedisFilterError::Certificate { .. }), "{error:?}");
+    }
+    let error = RedisServer::new("redis://127.0.0.1:1").unwrap().client_certificate(&cert, &key).unwrap_err();
+    assert!(matches!(error, RedisFilterError::Url { .. }), "{error:?}");
 }
