@@ -126,7 +126,7 @@ fn a_server_may_want_a_certificate() {
     let address = RedisServer::new(&url).unwrap().patience(Duration::from_secs(1));
     let address = address.certificate_authority(&cert).unwrap();
     let runtime = crate::tasks::runtime();
-    let mut open = |address: &RedisServer| {
+    let open = |address: &RedisServer| {
         let filter = RedisBloomFilter::create(address, "f", &small()).and_then(|mut filter| filter.insert(&1));
         let insert = async { AsyncRedisBloomFilter::create(address, "f", &small()).await?.insert(&2).await };
         [filter, runtime.block_on(insert)]
