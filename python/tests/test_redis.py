@@ -109,9 +109,11 @@ def test_errors_of_the_server(redis: Server) -> None:
         seen.add("a")
     with pytest.raises(ConnectionError, match="no answer from 127.0.0.1"):
         RedisBloomFilter(redis.url, "f")
-    # It comes back empty, and the filter goes on.
+    # It comes back empty: that is told, and a filter that is made anew goes on.
     redis.start()
-    assert seen.add("a")
+    with pytest.raises(OSError, match="gone or lost a part"):
+        seen.add("a")
+    assert RedisBloomFilter(redis.url, "f", 1000, 0.001).add("a")
 
 
 def test_claims_outlive_an_error(redis: Server) -> None:
