@@ -2,7 +2,7 @@
 
 use crate::harness::tests;
 use crate::proxy::Proxy;
-use crate::servers::{Cluster, Server};
+use crate::servers::{Cluster, LONG, Server};
 use crate::{Tally, failed, roomy, small};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisFilterError, RedisServer};
 use std::sync::Arc;
@@ -240,9 +240,12 @@ fn a_call_that_is_dropped_gives_its_keys_back() {
             assert!((4095..=4096).contains(&uncertain), "{uncertain}");
             server.tell::<()>("CLIENT UNPAUSE");
             let mut other = AsyncRedisBloomFilter::open(&server.address(), name).await.unwrap();
-            while other.contains_batch(&keys[..4096], &mut found[..4096]).await != Ok(4096) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            let arrived = async {
+                while other.contains_batch(&keys[..4096], &mut found[..4096]).await != Ok(4096) {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(LONG, arrived).await.expect("no claim was on its way");
             let expected: Vec<bool> = keys.iter().map(|&key| key > 0 || uncertain == 4096).collect();
             filter.insert_batch(&keys, &mut new).await.unwrap();
             assert_eq!(new, expected);
