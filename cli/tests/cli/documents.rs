@@ -427,9 +427,9 @@ fn resumed_after_an_end() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn resumed_after_60_ends() {
-    interrupt(40, killed);
-    interrupt(20, signalled);
+fn resumed_after_30_ends() {
+    interrupt(20, killed);
+    interrupt(10, signalled);
 }
 
 #[test]

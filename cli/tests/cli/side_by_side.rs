@@ -456,11 +456,11 @@ fn resumed_after_a_full_disk() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn resumed_after_120_ends() {
+fn resumed_after_60_ends() {
     for options in ["", IN_ORDER, LONG] {
-        interrupt(20, options, killed);
-        interrupt(10, options, signalled);
-        interrupt(10, options, limited);
+        interrupt(10, options, killed);
+        interrupt(5, options, signalled);
+        interrupt(5, options, limited);
     }
 }
 

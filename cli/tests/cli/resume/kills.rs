@@ -240,8 +240,8 @@ fn a_resumed_run_ends_as_if_it_had_not_been_killed() {
 
 #[test]
 #[ignore = "takes a minute"]
-fn a_resumed_run_ends_as_if_it_had_not_been_killed_120_times() {
-    resume_after_kills(120);
+fn a_resumed_run_ends_as_if_it_had_not_been_killed_60_times() {
+    resume_after_kills(60);
 }
 
 #[test]
@@ -251,8 +251,8 @@ fn a_resumed_run_ends_as_if_no_signal_had_come() {
 
 #[test]
 #[ignore = "takes a minute"]
-fn a_resumed_run_ends_as_if_no_signal_had_come_100_times() {
-    resume_after_signals(100);
+fn a_resumed_run_ends_as_if_no_signal_had_come_50_times() {
+    resume_after_signals(50);
 }
 
 #[test]
@@ -262,6 +262,6 @@ fn a_run_after_a_killed_one_loses_no_line() {
 
 #[test]
 #[ignore = "takes a minute"]
-fn a_run_after_a_killed_one_loses_no_line_102_times() {
-    run_again_after_kills(102);
+fn a_run_after_a_killed_one_loses_no_line_42_times() {
+    run_again_after_kills(42);
 }
