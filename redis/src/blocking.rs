@@ -74,6 +74,10 @@ impl Transport for Blocking {
         thread::sleep(wait);
     }
 
+    fn forget(&mut self, node: &Node) {
+        self.open.remove(node);
+    }
+
     fn abandon(&mut self) {
         self.open.clear();
     }

@@ -48,6 +48,8 @@ pub(crate) struct Exchange<'a, J> {
     job: &'a mut J,
     patience: Duration,
     replicas: bool,
+    /// What was found was no replica: if it says that it is one, another server takes over.
+    primary: bool,
     /// Which replicas are to have what it does.
     confirmation: Option<Confirmation>,
     /// Commands without an answer.
@@ -66,7 +68,6 @@ pub(crate) struct Exchange<'a, J> {
 /// What a round has shown.
 #[derive(Default)]
 struct Round {
-    cluster: bool,
     answered: bool,
     /// The slots may have moved.
     refresh: bool,
@@ -129,7 +130,7 @@ pub(crate) enum Next {
 }
 
 impl<'a, J: Job> Exchange<'a, J> {
-    pub(crate) fn new(job: &'a mut J, server: &RedisServer) -> Self {
+    pub(crate) fn new(job: &'a mut J, server: &RedisServer, primary: bool) -> Self {
         let RedisServer { patience, replicas, .. } = *server;
         let open = (0..job.len()).map(|command| Open { command, doubted: false, ask: None }).collect();
         Self {
@@ -137,6 +138,7 @@ impl<'a, J: Job> Exchange<'a, J> {
             job,
             patience,
             replicas,
+            primary,
             open,
             heard: Instant::now(),
             silent: 0,
@@ -148,7 +150,7 @@ impl<'a, J: Job> Exchange<'a, J> {
 
     /// The commands without an answer, by node.
     pub(crate) fn parcels<S: Sink>(&mut self, topology: &Topology) -> Vec<Parcel<S>> {
-        self.round = Round { cluster: matches!(topology, Topology::Cluster(_)), ..Round::default() };
+        self.round = Round::default();
         let mut opens = mem::take(&mut self.open);
         // In their order, so that of equal keys the first is claimed.
         opens.sort_by_key(|open| open.command);
@@ -283,7 +285,7 @@ impl<'a, J: Job> Exchange<'a, J> {
                 self.round.refresh = true;
             }
             // It was the primary a moment ago.
-            (Some(ReadOnly), _) if self.round.cluster => {
+            (Some(ReadOnly), _) if self.primary => {
                 self.round.wait = true;
                 self.round.refresh = true;
             }
@@ -506,7 +508,7 @@ mod tests {
     #[test]
     fn commands_go_to_their_nodes_and_answers_to_their_commands() {
         let mut job = Counting::new(&[0, 100, 1, 101]);
-        let mut exchange = Exchange::new(&mut job, &server());
+        let mut exchange = Exchange::new(&mut job, &server(), true);
         let parcels = send(&mut exchange, &cluster());
         assert_eq!(ports(&parcels), [1, 2]);
         let mut next = 10;
@@ -521,7 +523,7 @@ mod tests {
     #[test]
     fn what_may_have_been_carried_out_unheard_is_doubted() {
         let mut job = Counting::new(&[0, 0, 100]);
-        let mut exchange = Exchange::new(&mut job, &server());
+        let mut exchange = Exchange::new(&mut job, &server(), true);
         let mut parcels = send(&mut exchange, &cluster()).into_iter();
         let first = Outcome { answers: vec![Value::Int(1)], failure: broken(true) };
         exchange.take(parcels.next().unwrap(), first);
@@ -541,7 +543,7 @@ mod tests {
         // Both commands are answered, and `WAIT` with this.
         for (wait, unconfirmed) in [(2, &[][..]), (3, &[]), (1, &[0]), (0, &[0])] {
             let mut job = Counting::new(&[0, 1]);
-            let mut exchange = Exchange::new(&mut job, &confirming());
+            let mut exchange = Exchange::new(&mut job, &confirming(), true);
             let parcel = send(&mut exchange, &cluster()).remove(0);
             assert!(parcel.answers == 3 && parcel.commands.0.ends_with(b"*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$2\r\n50\r\n"));
             exchange.take(parcel, answers(&[7, 8, wait]));
@@ -562,7 +564,7 @@ mod tests {
         let busy = with(server_error("BUSY Redis is busy running a script"));
         for outcome in [lost, unblocked, replica, loading, busy] {
             let mut job = Counting::new(&[0, 1]);
-            let mut exchange = Exchange::new(&mut job, &confirming());
+            let mut exchange = Exchange::new(&mut job, &confirming(), true);
             let parcel = send(&mut exchange, &cluster()).remove(0);
             exchange.take(parcel, outcome);
             assert!(matches!(exchange.next(), Ok(Next::Again { refresh: true, .. })));
@@ -578,7 +580,7 @@ mod tests {
     #[test]
     fn a_user_without_the_right_to_wait_learns_it() {
         let mut job = Counting::new(&[0, 1]);
-        let mut exchange = Exchange::new(&mut job, &confirming());
+        let mut exchange = Exchange::new(&mut job, &confirming(), true);
         let parcel = send(&mut exchange, &cluster()).remove(0);
         let answers = vec![Value::Int(7), Value::Int(8), server_error("NOPERM this user has no permissions")];
         exchange.take(parcel, Outcome { answers, failure: None });
@@ -589,7 +591,7 @@ mod tests {
     #[test]
     fn refusals_are_not_doubted_and_redirections_followed() {
         let mut job = Counting::new(&[0, 1]);
-        let mut exchange = Exchange::new(&mut job, &server());
+        let mut exchange = Exchange::new(&mut job, &server(), true);
         let parcel = send(&mut exchange, &cluster()).remove(0);
         let refusals = vec![server_error("ASK 0 n:7"), server_error("MOVED 1 n:2")];
         exchange.take(parcel, Outcome { answers: refusals, failure: None });
@@ -607,7 +609,7 @@ mod tests {
     #[test]
     fn a_replica_is_asked_once_and_then_the_primary() {
         let mut job = Counting::new(&[0]);
-        let mut exchange = Exchange::new(&mut job, &server().read_from_replicas());
+        let mut exchange = Exchange::new(&mut job, &server().read_from_replicas(), true);
         let mut parcels = send(&mut exchange, &cluster());
         assert_eq!(ports(&parcels), [11]);
         exchange.take(parcels.remove(0), Outcome { answers: vec![], failure: broken(true) });
@@ -623,7 +625,7 @@ mod tests {
             ("READONLY You can't write", &one, RedisFilterError::ReadOnly { node: "n:1".into() }),
         ] {
             let mut job = Counting::new(&[0, 0]);
-            let mut exchange = Exchange::new(&mut job, &server());
+            let mut exchange = Exchange::new(&mut job, &server(), false);
             let parcel = send(&mut exchange, topology).remove(0);
             exchange.take(parcel, Outcome { answers: vec![Value::Int(1), server_error(line)], failure: None });
             assert_eq!(exchange.next(), Err(expected));
@@ -636,7 +638,7 @@ mod tests {
             ("WRONGTYPE kind", "NotBloomline { key: \"cbf:{f:0}\" }"),
         ] {
             let mut job = Counting::new(&[0]);
-            let mut exchange = Exchange::new(&mut job, &server());
+            let mut exchange = Exchange::new(&mut job, &server(), true);
             let parcel = send(&mut exchange, &one).remove(0);
             exchange.take(parcel, Outcome { answers: vec![server_error(line)], failure: None });
             assert!(format!("{:?}", exchange.next().unwrap_err()).starts_with(name));
@@ -646,7 +648,7 @@ mod tests {
     #[test]
     fn an_answer_that_makes_no_sense_leaves_its_command_in_doubt() {
         let mut job = Counting::new(&[0, 0, 0]);
-        let mut exchange = Exchange::new(&mut job, &server());
+        let mut exchange = Exchange::new(&mut job, &server(), true);
         let parcel = send(&mut exchange, &cluster()).remove(0);
         let answers = vec![Value::Int(1), Value::Nil, server_error("LOADING")];
         exchange.take(parcel, Outcome { answers, failure: None });
@@ -658,7 +660,7 @@ mod tests {
     #[test]
     fn waits_are_bounded_and_end() {
         let mut job = Counting::new(&[0, 5000]);
-        let mut exchange = Exchange::new(&mut job, &server().patience(Duration::from_millis(100)));
+        let mut exchange = Exchange::new(&mut job, &server().patience(Duration::from_millis(100)), true);
         let started = Instant::now();
         let mut waits = Vec::new();
         let error = loop {

@@ -42,6 +42,7 @@ mod meta;
 mod nodes;
 mod packed;
 mod repeats;
+mod sentinel;
 mod server;
 mod shards;
 mod shared;

@@ -3,6 +3,7 @@
 use crate::error::RedisFilterError;
 use crate::exchange::{Exchange, Job, Next, Outcome, Parcel, unanswered};
 use crate::packed::Sink;
+use crate::sentinel::Sentinels;
 use crate::server::RedisServer;
 use crate::topology::{Node, Topology};
 use redis::{Cmd, RedisResult, Value, cmd};
@@ -27,6 +28,9 @@ pub(crate) trait Transport: Sized {
 
     async fn sleep(wait: Duration);
 
+    /// The next command for this node goes over a connection of its own.
+    fn forget(&mut self, node: &Node);
+
     /// A job failed. Connections over which answers could still come must not be used for the next job.
     fn abandon(&mut self) {}
 }
@@ -39,39 +43,34 @@ const BUSY_WAIT: Duration = Duration::from_millis(100);
 pub(crate) struct Nodes<T> {
     server: RedisServer,
     topology: Topology,
+    /// Whether what was found is no replica. If it says that it is one later, another has taken over.
+    primary: bool,
     /// How often the nodes were asked for the topology.
     refreshes: usize,
     transport: T,
 }
 
 impl<T: Transport> Nodes<T> {
-    /// Asks the given nodes for the topology, one after the other, until one answers.
+    /// Asks the given nodes for the topology, or the primary that the given Sentinels name, one after the other, until one answers.
     pub(crate) async fn connect(server: &RedisServer) -> Result<Self, RedisFilterError> {
-        let mut last = None;
-        for node in server.seeds() {
-            let mut transport = T::new(server, false);
-            match ask_patiently(&mut transport, server, &node).await {
-                Ok(topology) => {
-                    let nodes = Self { server: server.clone(), topology, refreshes: 0, transport };
-                    // If the node is a replica, its connection does not allow queries yet.
-                    return Ok(if server.replicas { nodes.another() } else { nodes });
-                }
-                Err(error) => last = Some(error),
-            }
-        }
-        Err(last.expect("a server has at least one address"))
+        let mut transport = T::new(server, false);
+        let (topology, primary) = find(&mut transport, server, server.seeds().collect(), server.patience).await?;
+        let nodes = Self { server: server.clone(), topology, primary, refreshes: 0, transport };
+        // If the node is a replica, its connection does not allow queries yet.
+        Ok(if server.replicas { nodes.another() } else { nodes })
     }
 
     /// The same nodes, with connections of its own.
     pub(crate) fn another(&self) -> Self {
         let readonly = self.server.replicas && matches!(self.topology, Topology::Cluster(_));
         let transport = T::new(&self.server, readonly);
-        Self { server: self.server.clone(), topology: self.topology.clone(), refreshes: 0, transport }
+        let Self { server, topology, primary, .. } = self;
+        Self { server: server.clone(), topology: topology.clone(), primary: *primary, refreshes: 0, transport }
     }
 
     /// Runs a job until every command has its answer, whatever breaks meanwhile. Returns whether nothing did.
     pub(crate) async fn run(&mut self, job: &mut impl Job) -> Result<bool, RedisFilterError> {
-        let mut exchange = Exchange::new(job, &self.server);
+        let mut exchange = Exchange::new(job, &self.server, self.primary);
         let mut smooth = true;
         loop {
             if self.server.ending.is_over() {
@@ -107,15 +106,55 @@ impl<T: Transport> Nodes<T> {
         answers
     }
 
-    /// Asks the nodes for the topology, until one answers. If none does, the topology stays as it was.
+    /// Asks for the topology again. If nobody answers, it stays as it was.
     async fn refresh(&mut self) {
-        for node in self.topology.to_ask(self.server.seeds(), &mut self.refreshes) {
-            if let Ok(topology @ Topology::Cluster(_)) = ask_topology(&mut self.transport, &node).await {
-                self.topology = topology;
-                return;
+        let Self { server, topology, refreshes, transport, .. } = self;
+        *refreshes += 1;
+        if let Topology::One(node) = topology {
+            // Its name may lead to another server meanwhile, which a connection would hide.
+            transport.forget(node);
+        }
+        let nodes = topology.to_ask(server.seeds(), *refreshes);
+        if let Ok((found, true)) = find(transport, server, nodes, Duration::ZERO).await {
+            // A node that has left its cluster serves no part of the filter.
+            if matches!((&*topology, &found), (Topology::One(_), _) | (_, Topology::Cluster(_))) {
+                *topology = found;
             }
         }
     }
+}
+
+/// Asks nodes for the topology, or Sentinels for the primary and that for it, until one answers. Tells whether it is no replica.
+/// Where another server may be the primary, one that is a replica is passed over.
+async fn find<T: Transport>(
+    transport: &mut T,
+    server: &RedisServer,
+    nodes: Vec<Node>,
+    patience: Duration,
+) -> Result<(Topology, bool), RedisFilterError> {
+    let (mut met, mut last) = (Vec::new(), None);
+    for node in nodes {
+        let node = match &server.sentinels {
+            None => Ok(node),
+            Some(sentinels) => ask_sentinel(transport, sentinels, &node).await,
+        };
+        let found = match node {
+            Ok(node) if met.contains(&node) => continue,
+            Ok(node) => {
+                met.push(node.clone());
+                ask_patiently(transport, server, &node, patience).await
+            }
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok((Topology::One(node), false)) if server.has_others() => {
+                last = Some(RedisFilterError::ReadOnly { node: node.to_string() });
+            }
+            Ok(found) => return Ok(found),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.expect("there is at least one address, and it failed"))
 }
 
 /// Waits for a server that answers that it is busy with a script.
@@ -123,20 +162,54 @@ async fn ask_patiently<T: Transport>(
     transport: &mut T,
     server: &RedisServer,
     node: &Node,
-) -> Result<Topology, RedisFilterError> {
+    patience: Duration,
+) -> Result<(Topology, bool), RedisFilterError> {
     let started = Instant::now();
     loop {
         let topology = ask_topology(transport, node).await;
         let busy = matches!(&topology, Err(RedisFilterError::Refused { message, .. }) if message.contains("BUSY"));
-        if !busy || started.elapsed() >= server.patience || server.ending.is_over() {
+        if !busy || started.elapsed() >= patience || server.ending.is_over() {
             return topology;
         }
         T::sleep(BUSY_WAIT).await;
     }
 }
 
-async fn ask_topology(transport: &mut impl Transport, node: &Node) -> Result<Topology, RedisFilterError> {
+async fn ask_topology(transport: &mut impl Transport, node: &Node) -> Result<(Topology, bool), RedisFilterError> {
     let asked = Instant::now();
-    let answer = transport.ask(node, cmd("CLUSTER").arg("SLOTS")).await;
-    Topology::parse(answer.map_err(|error| unanswered(node, asked, &error))?, node)
+    let failed = |error| unanswered(node, asked, &error);
+    let slots = transport.ask(node, cmd("CLUSTER").arg("SLOTS")).await.map_err(failed)?;
+    let topology = Topology::parse(slots, node)?;
+    let primary = match topology {
+        Topology::Cluster(_) => true,
+        // Every user may send it, unlike `ROLE`. A server that does not know it is taken for a primary.
+        Topology::One(_) => !says_replica(&transport.ask(node, &cmd("HELLO")).await.map_err(failed)?),
+    };
+    Ok((topology, primary))
+}
+
+/// The primary that a Sentinel names.
+async fn ask_sentinel(
+    transport: &mut impl Transport,
+    sentinels: &Sentinels,
+    node: &Node,
+) -> Result<Node, RedisFilterError> {
+    let asked = Instant::now();
+    let answer = transport.ask(node, &sentinels.question()).await.map_err(|error| unanswered(node, asked, &error))?;
+    sentinels.primary(answer).map_err(|message| RedisFilterError::Refused { node: node.to_string(), message })
+}
+
+/// Whether an answer to `HELLO` is that of a replica. It is a map or, with the older protocol, a list of names and values.
+fn says_replica(answer: &Value) -> bool {
+    let is = |value: &Value, text: &str| match value {
+        Value::BulkString(value) => value == text.as_bytes(),
+        Value::SimpleString(value) => value == text,
+        _ => false,
+    };
+    let replica = |name: &Value, value: &Value| is(name, "role") && (is(value, "replica") || is(value, "slave"));
+    match answer {
+        Value::Map(pairs) => pairs.iter().any(|(name, value)| replica(name, value)),
+        Value::Array(list) => list.chunks_exact(2).any(|pair| replica(&pair[0], &pair[1])),
+        _ => false,
+    }
 }

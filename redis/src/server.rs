@@ -1,6 +1,7 @@
 //! `RedisServer`: how to reach a server or a cluster.
 
 use crate::error::RedisFilterError;
+use crate::sentinel::Sentinels;
 use crate::topology::Node;
 use redis::{
     Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates,
@@ -28,7 +29,10 @@ use std::time::{Duration, Instant};
 /// ```
 #[derive(Clone)]
 pub struct RedisServer {
+    /// The addresses that were given or, with Sentinels, that of a primary whose host and port are replaced.
     seeds: Vec<ConnectionInfo>,
+    /// Who knows which server is the primary.
+    pub(crate) sentinels: Option<Arc<Sentinels>>,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) patience: Duration,
@@ -80,6 +84,15 @@ impl RedisServer {
     /// For a cluster, give the URLs of some nodes that are likely to run, separated by commas. They tell the client
     /// about the other nodes. User, password and encryption of the first URL are used for all nodes.
     ///
+    /// For a primary with replicas, give the URLs of all of them. The one that says that it is the primary is used. When it fails
+    /// or becomes a replica, all are asked again, for as long as [`patience`](Self::patience) lasts.
+    ///
+    /// Where Sentinels decide which one is the primary, name them and it:
+    /// `redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/NAME/DATABASE`, or `rediss+sentinel://` if all connections are
+    /// encrypted. The hosts are those of Sentinels, and the port is 26379 if not given. The login, which may be left out as the
+    /// database may, is for the primary. Sentinels that want one too get that of `?sentinel_user=USER&sentinel_password=PASSWORD`
+    /// at the end. A failover takes as long as their `down-after-milliseconds` and some seconds, so `patience` must be longer.
+    ///
     /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). A server may want
     /// [one of yours](Self::client_certificate). For `rediss://` rustls
     /// needs a provider of cryptography. If the process has not chosen one, this call chooses `ring` for it. Nothing is sent
@@ -93,13 +106,20 @@ impl RedisServer {
             let info = url.trim().into_connection_info();
             info.map_err(|error| RedisFilterError::Url { reason: error.to_string() })
         };
-        let seeds = urls.split(',').map(parse).collect::<Result<Vec<_>, _>>()?;
+        let (seeds, sentinels) = match Sentinels::parse(urls.trim()) {
+            Some(parsed) => {
+                let (sentinels, primary) = parsed.map_err(|reason| RedisFilterError::Url { reason })?;
+                (vec![primary], Some(Arc::new(sentinels)))
+            }
+            None => (urls.split(',').map(parse).collect::<Result<Vec<_>, _>>()?, None),
+        };
         if seeds.iter().any(|seed| matches!(seed.addr(), ConnectionAddr::TcpTls { .. })) {
             // Fails if the process has chosen one, which then stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         Ok(Self {
             seeds,
+            sentinels,
             connect_timeout: Duration::from_secs(5),
             response_timeout: Duration::from_secs(10),
             patience: Duration::from_secs(30),
@@ -255,19 +275,20 @@ impl RedisServer {
         (replicas > 0).then_some(Confirmation { replicas, timeout })
     }
 
-    /// The nodes that the URLs name.
+    /// The nodes that the URLs name: servers, or the Sentinels that know which one to ask.
     pub(crate) fn seeds(&self) -> impl Iterator<Item = Node> {
-        self.seeds.iter().map(|seed| match seed.addr() {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Node::new(host, *port),
-            ConnectionAddr::Unix(path) => Node::new(&path.to_string_lossy(), 0),
-            // A kind of address that later versions of the client crate may add.
-            other => Node::new(&other.to_string(), 0),
-        })
+        self.sentinels.as_ref().map_or(&self.seeds, |sentinels| &sentinels.addresses).iter().map(node)
+    }
+
+    /// Whether another server than the first that answers may be the primary.
+    pub(crate) fn has_others(&self) -> bool {
+        self.sentinels.is_some() || self.seeds.len() > 1
     }
 
     /// A client for a node.
     pub(crate) fn client(&self, node: &Node) -> RedisResult<Client> {
-        let seed = &self.seeds[0];
+        let mut sentinels = self.sentinels.iter().flat_map(|sentinels| &sentinels.addresses);
+        let seed = sentinels.find(|info| self::node(info) == *node).unwrap_or(&self.seeds[0]);
         let mut addr = seed.addr().clone();
         if let ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } = &mut addr {
             (*host, *port) = (node.host().to_owned(), node.port());
@@ -297,6 +318,16 @@ impl RedisServer {
             configure(roots, self.identity.as_ref()).expect("it was read before")
         };
         Arc::clone(self.tls.get_or_init(config))
+    }
+}
+
+/// The server at an address.
+fn node(info: &ConnectionInfo) -> Node {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Node::new(host, *port),
+        ConnectionAddr::Unix(path) => Node::new(&path.to_string_lossy(), 0),
+        // A kind of address that later versions of the client crate may add.
+        other => Node::new(&other.to_string(), 0),
     }
 }
 

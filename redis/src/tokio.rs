@@ -74,6 +74,10 @@ impl Transport for Tokio {
     async fn sleep(wait: Duration) {
         tokio::time::sleep(wait).await;
     }
+
+    fn forget(&mut self, node: &Node) {
+        self.open().remove(node);
+    }
 }
 
 impl Tokio {

@@ -89,14 +89,18 @@ impl Topology {
     }
 
     /// The nodes to ask for the topology. Another one is first each time, since a node that is cut off from the others
-    /// gives an old answer. None if there is only one server.
-    pub(crate) fn to_ask(&self, seeds: impl Iterator<Item = Node>, turns: &mut usize) -> Vec<Node> {
-        let Self::Cluster(ranges) = self else { return Vec::new() };
-        let known = ranges.iter().flat_map(|range| iter::once(&range.primary).chain(&range.replicas));
-        let mut nodes = distinct(known.cloned().chain(seeds));
-        let first = *turns % nodes.len().max(1);
+    /// gives an old answer.
+    pub(crate) fn to_ask(&self, seeds: impl Iterator<Item = Node>, turn: usize) -> Vec<Node> {
+        let known: Vec<&Node> = match self {
+            // Whoever takes its place is at one of the addresses that were given.
+            Self::One(_) => Vec::new(),
+            Self::Cluster(ranges) => {
+                ranges.iter().flat_map(|range| iter::once(&range.primary).chain(&range.replicas)).collect()
+            }
+        };
+        let mut nodes = distinct(known.into_iter().cloned().chain(seeds));
+        let first = turn % nodes.len().max(1);
         nodes.rotate_left(first);
-        *turns += 1;
         nodes
     }
 }
@@ -177,14 +181,12 @@ mod tests {
         assert_eq!(topology.node(100, Some(5)), Some(&Node::new("asked", 7003)));
         assert_eq!(topology.node(200, None), None);
         // All are asked for the topology, and a seed that is not among them.
-        let (mut turns, seeds) = (0, [asked.clone(), Node::new("c", 7002)]);
-        let mut order =
-            || topology.to_ask(seeds.iter().cloned(), &mut turns).iter().map(Node::port).collect::<Vec<_>>();
-        assert_eq!([order(), order()], [[7000, 7001, 7002, 7003, 1], [7001, 7002, 7003, 1, 7000]]);
-        turns = 6;
-        assert_eq!(topology.to_ask([].into_iter(), &mut turns)[0].port(), 7002);
-        assert_eq!(Topology::Cluster(Vec::new()).to_ask([].into_iter(), &mut turns), []);
-        assert_eq!(Topology::One(asked.clone()).to_ask(seeds.into_iter(), &mut turns), []);
+        let seeds = [asked.clone(), Node::new("c", 7002)];
+        let order = |turn| topology.to_ask(seeds.iter().cloned(), turn).iter().map(Node::port).collect::<Vec<_>>();
+        assert_eq!([order(0), order(1)], [[7000, 7001, 7002, 7003, 1], [7001, 7002, 7003, 1, 7000]]);
+        assert_eq!(topology.to_ask([].into_iter(), 6)[0].port(), 7002);
+        assert_eq!(Topology::Cluster(Vec::new()).to_ask([].into_iter(), 1), []);
+        assert_eq!(Topology::One(Node::new("d", 1)).to_ask(seeds.iter().cloned(), 2), seeds);
         for nonsense in [Value::Nil, Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 1, vec![])])] {
             let message = "its answer to CLUSTER SLOTS makes no sense".into();
             let refused = RedisFilterError::Refused { node: "asked:1".into(), message };

@@ -87,7 +87,8 @@ pub struct SharedOptions {
     /// Share the filter through this Redis or Valkey server or cluster.
     ///
     /// All processes that name the filter there share it. URL is redis://HOST:PORT, rediss://USER:PASSWORD@HOST:PORT for TLS,
-    /// several of them separated by commas for the nodes of a cluster, or @FILE to read it from a file.
+    /// several of them separated by commas for the nodes of a cluster or for a primary with its replicas,
+    /// redis+sentinel://HOST:PORT,HOST:PORT/NAME for the primary that Sentinels know by this name, or @FILE to read it from a file.
     #[arg(long, value_name = "URL", requires = "name")]
     pub redis: Option<String>,
 

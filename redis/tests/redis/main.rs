@@ -8,6 +8,7 @@ mod blocking;
 mod client;
 mod clusters;
 mod errors;
+mod failover;
 mod harness;
 mod lost;
 mod proxy;
@@ -24,8 +25,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 
 fn main() -> ExitCode {
-    let modules =
-        [blocking::tests, client::tests, clusters::tests, errors::tests, lost::tests, tasks::tests, tls::tests];
+    let modules = [
+        blocking::tests,
+        client::tests,
+        clusters::tests,
+        errors::tests,
+        failover::tests,
+        lost::tests,
+        tasks::tests,
+        tls::tests,
+    ];
     harness::run(modules.iter().flat_map(|tests| tests()).collect())
 }
 
@@ -46,6 +55,7 @@ fn small() -> Size {
 struct Tally {
     /// How often each key, a number, was said to be new.
     claims: Vec<AtomicU32>,
+    /// Those that clients own up to, for answers or replicas that did not come.
     uncertain: AtomicU64,
     /// Inserts that were answered.
     progress: AtomicU64,
@@ -81,7 +91,7 @@ impl Tally {
             filter.insert_batch(&keys, &mut new).unwrap();
             self.count(&keys, &new);
         }
-        self.uncertain.fetch_add(filter.uncertain(), Ordering::Relaxed);
+        self.uncertain.fetch_add(filter.uncertain() + filter.unconfirmed(), Ordering::Relaxed);
     }
 
     /// Inserts all keys by several clients at once, while something happens.

@@ -3,7 +3,7 @@
 use bloomline_redis::RedisServer;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub struct Proxy {
 }
 
 struct State {
-    target: u16,
+    target: AtomicU16,
     /// Whether connections break; those that are open too.
     breaking: AtomicBool,
     /// Whether bytes come one by one.
@@ -53,6 +53,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (breaking, dribbling, ended, cuts) = Default::default();
+        let target = AtomicU16::new(target);
         let state = Arc::new(State { target, breaking, dribbling, ended, cuts, random: Mutex::new(Random::new(seed)) });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
@@ -61,7 +62,7 @@ impl Proxy {
                     return;
                 }
                 // A server that is gone refuses: so does its proxy, as well as it can.
-                if let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target)) {
+                if let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target.load(Ordering::Relaxed))) {
                     shared.forward(client, server);
                 }
             }
@@ -75,6 +76,11 @@ impl Proxy {
 
     pub fn address(&self) -> RedisServer {
         RedisServer::new(&self.url()).unwrap()
+    }
+
+    /// From here on connections lead to another server. Those that are open stay.
+    pub fn lead_to(&self, target: u16) {
+        self.state.target.store(target, Ordering::Relaxed);
     }
 
     /// From here on connections break.

@@ -109,6 +109,22 @@ impl Server {
         Self { arguments, folder, port, child }
     }
 
+    /// Starts a Sentinel for a primary, which it calls `main`.
+    pub fn sentinel(primary: &Server, options: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let watched = format!("sentinel monitor main 127.0.0.1 {} 2", primary.port);
+        let times = "sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 10000";
+        let lines = format!("port {port}\nbind 127.0.0.1\n{watched}\n{times}\n{options}\n");
+        // It writes there what it finds out.
+        fs::write(folder.path().join("sentinel.conf"), lines).unwrap();
+        let arguments = ["sentinel.conf", "--sentinel"].map(str::to_owned).to_vec();
+        let child = spawn(&arguments, folder.path());
+        let server = Self { arguments, folder, port, child };
+        server.await_answer();
+        server
+    }
+
     pub fn await_answer(&self) {
         let started = Instant::now();
         loop {
@@ -157,6 +173,12 @@ impl Server {
         self.figure(&format!("cmdstat_{command}:calls"))
     }
 
+    /// Until it has what its primary has.
+    pub fn await_copy(&self) {
+        let follows = || self.tell::<String>("INFO replication").contains("master_link_status:up");
+        eventually("a replica follows", follows);
+    }
+
     /// Ends it as a crash does.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -187,6 +209,14 @@ fn spawn(arguments: &[String], folder: &Path) -> Child {
     let mut command = Command::new(redis_server());
     command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
     command.spawn().unwrap()
+}
+
+/// A primary with a replica.
+pub fn primary_and_replica(options: &str) -> [Server; 2] {
+    let primary = Server::start(options);
+    let replica = Server::start(&format!("{options} --replicaof 127.0.0.1 {}", primary.port));
+    replica.await_copy();
+    [primary, replica]
 }
 
 /// A cluster that ends with the test.
@@ -221,11 +251,7 @@ impl Cluster {
             node.tell::<()>(&format!("CLUSTER REPLICATE {}", cluster.id(i - primaries)));
         }
         cluster.await_up();
-        for node in &cluster.nodes[primaries..] {
-            eventually("a replica follows", || {
-                node.tell::<String>("INFO replication").contains("master_link_status:up")
-            });
-        }
+        cluster.nodes[primaries..].iter().for_each(Server::await_copy);
         cluster
     }
 
