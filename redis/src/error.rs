@@ -88,6 +88,11 @@ pub enum RedisFilterError {
         /// The value that the filter has.
         theirs: u64,
     },
+    /// The filter grows or forgets: it has no single size, and is not copied.
+    Stages {
+        /// The name.
+        name: String,
+    },
     /// The server's key for the filter holds something that this crate did not write.
     NotBloomline {
         /// The key on the server.
@@ -193,12 +198,13 @@ messages! { RedisFilterError {
     Self::LeftOver { name, key } => "the key {key:?} is of an earlier filter {name:?}, and would hide keys of this one: end the clients of the earlier one and make the filter anew (--reset, RedisBloomFilter::remove), or choose another name",
     Self::Seed { name } => "the filter {name:?} has another seed than the one asked for: open it as it is, give the seed with which it was created, or choose another name",
     Self::Differs { name, field, ours, theirs } => "the filter {name:?} has {field} {theirs}, but {ours} was asked for: open it as it is, give the expected keys and rate with which it was created, or choose another name",
+    Self::Stages { name } => "the filter {name:?} grows or forgets, and only filters of one size are copied: save the servers' own files (BGSAVE)",
     Self::NotBloomline { key } => "the key {key:?} holds something that is not a bloomline filter: choose another name",
     Self::NewerVersion { name, found, newest } => "the filter {name:?} has format version {found}, but this build reads {newest} at most: update it",
     Self::OlderVersion { name, found, oldest } => "the filter {name:?} has format version {found}, from before the first release, and this build reads from version {oldest} on: delete it and insert its keys again",
     Self::OtherHash { name } => "the keys of the filter {name:?} were hashed with another hash function than this build's: use the build that created it",
     Self::Merge(error) => "{error}",
-    Self::Denied { node, message } => "{node} denies access: {message}; give a user and a password in the URL (%40 for @, and so on), with the right to PING, GET, SET, GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, and to SELECT for a database",
+    Self::Denied { node, message } => "{node} denies access: {message}; give a user and a password in the URL (%40 for @, and so on), with the right to PING, GET, SET, GETRANGE, SETRANGE, BITFIELD, BITCOUNT, BITOP, STRLEN, EXPIRE, UNLINK, WAIT, CLUSTER|SLOTS, ASKING and READONLY, to SELECT for a database, and to HGETALL, HSETNX, HEXISTS, HDEL, EXPIREAT and TIME for a filter that grows or forgets",
     Self::OutOfMemory { node } => "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict keys, which would lose the filter",
     Self::ReadOnly { node } => "{node} is a read-only replica: give the address of its primary",
     Self::Refused { node, message } => "{node} failed: {message}",

@@ -2,6 +2,8 @@
 
 use crate::blocking::{Blocking, block_on};
 use crate::error::RedisFilterError;
+use crate::kinds::Stages;
+use crate::meta::Described;
 use crate::server::RedisServer;
 use crate::shared::{RedisFilterStats, SharedFilter};
 #[cfg(feature = "tokio")]
@@ -126,12 +128,12 @@ methods! {
 
         /// The name on the server.
         pub fn name(&self) -> &str {
-            &self.0.shards.name
+            self.0.name()
         }
 
-        /// The size, and the false-positive rates to expect.
+        /// The size, and the false-positive rates to expect: of [`Stages`], those of the one that takes keys.
         pub fn plan(&self) -> Plan {
-            self.0.shards.plan
+            self.0.plan()
         }
 
         /// The seed of the hash.
@@ -171,7 +173,20 @@ methods! {
         name: &str,
         size: &Builder<BloomFilter>,
     ) -> Result<Self, RedisFilterError> {
-        SharedFilter::open(server, name, Some(size)).await.map(Self)
+        SharedFilter::open(server, name, Some(Described::new(size)?)).await.map(Self)
+    }
+
+    /// Creates a filter that grows with its keys, or that forgets them in time: see [`Stages`]. If the name has a filter that is made
+    /// so, with the same seed, opens that one. Any number of clients may do so at the same time.
+    ///
+    /// All methods but [`download`](Self::download) and [`upload`](Self::upload) do what they do with a filter of one size. An
+    /// insert takes a round trip more for each stage but the last, for the keys that the later ones do not have, and a query for
+    /// each stage. The user needs the rights to `HGETALL`, `HSETNX`, `HEXISTS`, `HDEL`, `EXPIREAT` and `TIME` too.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub async fn create_stages(server: &RedisServer, name: &str, stages: &Stages) -> Result<Self, RedisFilterError> {
+        SharedFilter::open(server, name, Some(Described::staged(*stages)?)).await.map(Self)
     }
 
     /// Opens the filter of this name, whatever its size and seed.
@@ -263,7 +278,8 @@ methods! {
     /// copy. Takes a round trip for each mebibyte.
     ///
     /// # Errors
-    /// [`RedisFilterError`], which may hold [`BuildError::OutOfMemory`].
+    /// [`RedisFilterError`], which may hold [`BuildError::OutOfMemory`]. [`Stages`](RedisFilterError::Stages) if it is not of one
+    /// size.
     pub async fn download(&mut self) -> Result<BloomFilter, RedisFilterError> {
         self.0.download().await
     }

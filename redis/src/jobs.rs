@@ -5,7 +5,8 @@ use crate::packed::Sink;
 use crate::shards::{Key, Probes, Shards};
 use bloomline::AtomicBloomFilter;
 use redis::{Cmd, Value};
-use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The hashes that the server is asked for: those that the mirror lacks.
 pub(crate) struct Asked<'a> {
@@ -18,19 +19,15 @@ pub(crate) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// Sets `answers` to whether the mirror has the hash.
+    /// Those of the hashes that are `open`, by their indices.
     pub(crate) fn new(
         shards: &'a Shards,
         mirror: Option<&'a AtomicBloomFilter>,
         hashes: &'a [u64],
+        open: &[usize],
         answers: &'a mut [bool],
     ) -> Self {
-        match mirror {
-            Some(mirror) => _ = mirror.contains_hashes(hashes, answers),
-            None => answers.fill(false),
-        }
-        let lacking = hashes.iter().zip(&*answers).enumerate().filter(|(_, (_, seen))| !**seen);
-        let probes = lacking.map(|(i, (&hash, _))| (i, shards.probes(hash))).collect();
+        let probes = open.iter().map(|&i| (i, shards.probes(hashes[i]))).collect();
         Self { shards, mirror, hashes, answers, probes }
     }
 
@@ -47,21 +44,9 @@ impl<'a> Asked<'a> {
         self.probes.iter().map(|(_, probes)| probes.shard).collect()
     }
 
-    /// The hashes that are left to ask for.
-    pub(crate) fn hashes(&self) -> impl Iterator<Item = u64> {
-        self.probes.iter().map(|(i, _)| self.hashes[*i])
-    }
-
-    /// How many hashes are left to ask for.
-    pub(crate) fn len(&self) -> usize {
-        self.probes.len()
-    }
-
-    /// Leaves out all but the first of equal hashes: no other can be new.
-    pub(crate) fn without_equals(mut self) -> Self {
-        let mut met = HashSet::with_capacity(self.probes.len());
-        self.probes.retain(|(i, _)| met.insert(self.hashes[*i]));
-        self
+    /// The hashes that are claimed so far.
+    pub(crate) fn claimed(&self) -> impl Iterator<Item = u64> {
+        self.hashes.iter().zip(&*self.answers).filter(|(_, answer)| **answer).map(|(hash, _)| *hash)
     }
 
     /// Tells the mirror that the server has the hash.
@@ -75,19 +60,53 @@ impl<'a> Asked<'a> {
 /// Inserts hashes. The answers say which are new.
 pub(crate) struct Claims<'a> {
     pub(crate) asked: Asked<'a>,
+    /// The marks of the shards, if they are sealed one day.
+    marks: Option<Arc<[AtomicU64]>>,
+    /// Indices of hashes whose claims do not count: they set bits in a shard that was sealed, or that is another by now.
+    pub(crate) late: Vec<usize>,
+    /// Whether a shard is another by now.
+    pub(crate) strange: bool,
     /// How many claims are in doubt.
     pub(crate) uncertain: u64,
     /// How many claims too few replicas have.
     pub(crate) unconfirmed: u64,
 }
 
+/// What the answer to a claim says.
+#[derive(PartialEq)]
+enum Claimed {
+    New,
+    Seen,
+    /// It has set bits after the seal.
+    Late,
+    /// The shard is not the one that was marked.
+    Strange,
+}
+
 impl<'a> Claims<'a> {
-    /// Claims what was asked for and not found. The answers go to `new`, which is `false` all over: nothing is claimed before it
-    /// is answered.
-    pub(crate) fn new(asked: Asked<'a>, new: &'a mut [bool]) -> Self {
-        let Asked { shards, mirror, hashes, answers: found, mut probes } = asked;
-        probes.retain(|(i, _)| !found[*i]);
-        Self { asked: Asked { shards, mirror, hashes, answers: new, probes }, uncertain: 0, unconfirmed: 0 }
+    /// The answers are `false` all over: nothing is claimed before it is answered.
+    pub(crate) fn new(asked: Asked<'a>, marks: Arc<[AtomicU64]>) -> Self {
+        let marks = asked.shards.are_sealed().then_some(marks);
+        Self { asked, marks, late: Vec::new(), strange: false, uncertain: 0, unconfirmed: 0 }
+    }
+
+    fn read(&self, i: usize, answer: &Value) -> Option<Claimed> {
+        let Value::Array(parts) = answer else { return None };
+        let probes = &self.asked.probes[i].1;
+        let Some(marks) = &self.marks else {
+            return Some(if probes.were_lacking(parts)? { Claimed::New } else { Claimed::Seen });
+        };
+        let (Value::Int(end), bits) = parts.split_last()? else { return None };
+        let lacking = probes.were_lacking(bits)?;
+        // Relaxed: each is set once, and was before the claim was sent.
+        let known = marks[probes.shard].load(Ordering::Relaxed);
+        Some(match lacking {
+            // The highest bit is the seal.
+            _ if end.cast_unsigned() & (u64::MAX >> 1) != known => Claimed::Strange,
+            false => Claimed::Seen,
+            true if *end < 0 => Claimed::Late,
+            true => Claimed::New,
+        })
     }
 
     /// Reports a key as new that this very call may have claimed, since nobody else will be told so.
@@ -107,14 +126,19 @@ impl Job for Claims<'_> {
     }
 
     fn write(&self, i: usize, sink: &mut impl Sink) {
-        self.asked.probes[i].1.claim(self.asked.key(i), sink);
+        self.asked.probes[i].1.claim(self.asked.key(i), self.marks.is_some(), sink);
     }
 
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
-        let lacking = self.asked.probes[i].1.were_lacking(&answer)?;
-        self.asked.answer(i, lacking);
-        if !lacking && doubted {
-            self.doubt(i);
+        match self.read(i, &answer)? {
+            claimed @ (Claimed::Late | Claimed::Strange) => {
+                self.strange |= claimed == Claimed::Strange;
+                self.late.push(self.asked.probes[i].0);
+                return Some(());
+            }
+            Claimed::New => self.asked.answer(i, true),
+            Claimed::Seen if doubted => self.doubt(i),
+            Claimed::Seen => {}
         }
         self.asked.remember(i);
         Some(())
@@ -124,9 +148,9 @@ impl Job for Claims<'_> {
         true
     }
 
-    /// Somebody acts on a key that was seen, whatever becomes of its bits.
+    /// Somebody acts on a key that was seen, whatever becomes of its bits. One that is late is claimed elsewhere.
     fn holds(&self, i: usize, answer: &Value) -> bool {
-        self.asked.probes[i].1.were_lacking(answer) != Some(true)
+        self.read(i, answer) != Some(Claimed::New)
     }
 
     fn unconfirmed(&mut self, _: usize) {

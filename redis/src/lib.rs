@@ -38,10 +38,14 @@ mod error;
 mod exchange;
 mod filter;
 mod jobs;
+mod kinds;
 mod meta;
+#[cfg(test)]
+mod models;
 mod nodes;
 mod packed;
 mod repeats;
+mod row;
 mod sentinel;
 mod server;
 mod shards;
@@ -56,6 +60,7 @@ pub use error::RedisFilterError;
 #[cfg(feature = "tokio")]
 pub use filter::AsyncRedisBloomFilter;
 pub use filter::RedisBloomFilter;
+pub use kinds::Stages;
 pub use server::RedisServer;
 pub use shared::RedisFilterStats;
 

@@ -1,14 +1,20 @@
-//! The description of a filter on its server: one line of text, written once.
+//! The description of a filter on its server: one line of text, written once. Those that grow or forget have one more for each
+//! stage.
 
 use crate::error::RedisFilterError;
+use crate::kinds::{Kind, Stages};
 use crate::shards::{BLOCK_BYTES, SHARD_BYTES, check_size};
-use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
+use bloomline::{BloomFilter, BuildError, Builder, KeyHasher, Plan};
 use redis::Value;
 use std::hash::{BuildHasher, RandomState};
 use std::process;
+use std::str::FromStr;
 use std::time::SystemTime;
 
 const VERSION: u64 = 2;
+
+/// That of filters that have stages.
+const STAGED: u64 = 3;
 
 /// `made` is below 2 to the power of this. 0 is that of a line without it.
 const MADE_BITS: u32 = 30;
@@ -29,7 +35,7 @@ pub(crate) fn new_mark(made: u64) -> u64 {
     (1 << MADE_BITS | made) << 32 | unique() >> 32
 }
 
-/// Whether a mark is of the filter with this `made`.
+/// Whether a mark is of the filter or the stage with this `made`.
 pub(crate) fn is_of(mark: u64, made: u64) -> bool {
     mark >> 32 == 1 << MADE_BITS | made
 }
@@ -42,9 +48,9 @@ pub(crate) fn is_marked(length: &Value, end: &Value) -> bool {
     length % BLOCK_BYTES as i64 == 8 && mark >> 62 == 1
 }
 
-/// A filter: its size, its hasher, and `made`.
+/// A filter: its kind, its hasher, and `made`.
 pub(crate) struct Described {
-    pub(crate) plan: Plan,
+    pub(crate) kind: Kind,
     pub(crate) hasher: KeyHasher,
     pub(crate) made: u64,
 }
@@ -54,52 +60,135 @@ impl Described {
     pub(crate) fn new(size: &Builder<BloomFilter>) -> Result<Self, RedisFilterError> {
         let plan = size.plan()?;
         check_size(plan)?;
-        Ok(Self { plan, hasher: size.hasher(), made: new_made() })
+        Ok(Self { kind: Kind::Fixed(plan), hasher: size.hasher(), made: new_made() })
+    }
+
+    /// A filter that is made of stages.
+    pub(crate) fn staged(stages: Stages) -> Result<Self, RedisFilterError> {
+        stages.stage(0)?;
+        Ok(Self { kind: Kind::Staged(stages), hasher: stages.hasher(), made: new_made() })
     }
 }
 
 /// The line that describes a filter.
 pub(crate) fn encode(filter: &Described) -> String {
-    let Described { plan, hasher, made } = filter;
-    let (blocks, probes, seed, golden) = (plan.block_count(), plan.probes(), hasher.seed(), hasher.golden());
+    let Described { kind, hasher, made } = filter;
+    let (seed, golden) = (hasher.seed(), hasher.golden());
+    let (version, size) = match kind {
+        Kind::Fixed(plan) => (VERSION, format!("blocks={} probes={}", plan.block_count(), plan.probes())),
+        Kind::Staged(Stages { keys, rate, window, generations, .. }) => {
+            (STAGED, format!("keys={keys} rate={rate} window={window} generations={generations}"))
+        }
+    };
     format!(
-        "bloomline version={VERSION} layout=words4 blocks={blocks} probes={probes} seed={seed} golden={golden} shard={SHARD_BYTES} made={made}"
+        "bloomline version={version} layout=words4 {size} seed={seed} golden={golden} shard={SHARD_BYTES} made={made}"
     )
+}
+
+/// The fields of a line.
+struct Fields<'a> {
+    line: &'a str,
+    /// The key on the server.
+    key: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    fn of(line: &'a [u8], begins: &str, key: &'a str) -> Result<Self, RedisFilterError> {
+        let line = str::from_utf8(line).ok().and_then(|line| line.strip_prefix(begins));
+        let fields = line.map(|line| Self { line, key });
+        fields.ok_or_else(|| RedisFilterError::NotBloomline { key: key.to_owned() })
+    }
+
+    fn foreign(&self) -> RedisFilterError {
+        RedisFilterError::NotBloomline { key: self.key.to_owned() }
+    }
+
+    fn find(&self, field: &str) -> Option<&'a str> {
+        self.line.split(' ').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('='))
+    }
+
+    fn text(&self, field: &str) -> Result<&'a str, RedisFilterError> {
+        self.find(field).ok_or_else(|| self.foreign())
+    }
+
+    fn number<N: FromStr>(&self, field: &str) -> Result<N, RedisFilterError> {
+        self.text(field)?.parse().map_err(|_| self.foreign())
+    }
+
+    /// The number that a filter or a stage has of its own.
+    fn made(&self) -> Result<u64, RedisFilterError> {
+        let made = if self.find("made").is_some() { self.number("made")? } else { 0 };
+        if made >> MADE_BITS == 0 { Ok(made) } else { Err(self.foreign()) }
+    }
+
+    /// The geometry of blocks and probes.
+    fn plan(&self) -> Result<Plan, RedisFilterError> {
+        let (blocks, probes) = (self.number::<usize>("blocks")?, self.number("probes")?);
+        let memory = blocks.checked_mul(BLOCK_BYTES).ok_or_else(|| self.foreign())?;
+        let plan = size(memory, probes, 0).plan().map_err(|_| self.foreign())?;
+        check_size(plan)?;
+        Ok(plan)
+    }
 }
 
 /// The filter that a line describes.
 pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Described, RedisFilterError> {
-    let foreign = || RedisFilterError::NotBloomline { key: key.to_owned() };
-    let line = str::from_utf8(line).map_err(|_| foreign())?;
-    let fields = line.strip_prefix("bloomline ").ok_or_else(foreign)?;
-    let find = |field: &str| fields.split(' ').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('='));
-    let text = |field: &str| find(field).ok_or_else(foreign);
-    let number = |field| text(field)?.parse::<u64>().map_err(|_| foreign());
+    let fields = Fields::of(line, "bloomline ", key)?;
     // First, so that the line of a newer version is not taken for something else.
-    let found = number("version")?;
-    if found > VERSION {
-        return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: VERSION });
+    let found = fields.number("version")?;
+    if found > STAGED {
+        return Err(RedisFilterError::NewerVersion { name: name.to_owned(), found, newest: STAGED });
     }
     if found < VERSION {
         return Err(RedisFilterError::OlderVersion { name: name.to_owned(), found, oldest: VERSION });
     }
-    let (blocks, probes, seed) = (number("blocks")?, number("probes")?, number("seed")?);
-    if text("layout")? != "words4" || number("shard")? != SHARD_BYTES as u64 {
-        return Err(foreign());
+    if fields.text("layout")? != "words4" || fields.number::<usize>("shard")? != SHARD_BYTES {
+        return Err(fields.foreign());
     }
-    let hasher = KeyHasher::new(seed);
-    if number("golden")? != hasher.golden() {
+    let hasher = KeyHasher::new(fields.number("seed")?);
+    if fields.number::<u64>("golden")? != hasher.golden() {
         return Err(RedisFilterError::OtherHash { name: name.to_owned() });
     }
-    let memory = usize::try_from(blocks).ok().and_then(|blocks| blocks.checked_mul(BLOCK_BYTES));
-    let size = memory.zip(probes.try_into().ok()).map(|(memory, probes)| size(memory, probes, seed).plan());
-    let plan = size.and_then(Result::ok).ok_or_else(foreign)?;
-    let made = if find("made").is_some() { number("made")? } else { 0 };
-    if made >> MADE_BITS != 0 {
-        return Err(foreign());
-    }
-    check_size(plan)?;
-    Ok(Described { plan, hasher, made })
+    let kind = if found == VERSION {
+        Kind::Fixed(fields.plan()?)
+    } else {
+        let stages = Stages {
+            keys: fields.number("keys")?,
+            rate: fields.number("rate")?,
+            window: fields.number("window")?,
+            generations: fields.number("generations")?,
+            seed: hasher.seed(),
+        };
+        if (stages.window == 0) != (stages.generations == 0) || stages.stage(0).is_err() {
+            return Err(fields.foreign());
+        }
+        Kind::Staged(stages)
+    };
+    Ok(Described { kind, hasher, made: fields.made()? })
+}
+
+/// A stage, as its line describes it.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage {
+    pub(crate) plan: Plan,
+    /// How many keys it takes.
+    pub(crate) keys: u64,
+    pub(crate) made: u64,
+    /// When it was opened, in seconds of Unix time by the clock of a server. 0 if time changes nothing.
+    pub(crate) opened: u64,
+}
+
+/// The line of a stage.
+pub(crate) fn encode_stage(stage: &Stage) -> String {
+    let Stage { plan, keys, made, opened } = stage;
+    format!("blocks={} probes={} keys={keys} made={made} opened={opened}", plan.block_count(), plan.probes())
+}
+
+/// The stage that a line describes.
+pub(crate) fn decode_stage(key: &str, line: &[u8]) -> Result<Stage, RedisFilterError> {
+    let fields = Fields::of(line, "", key)?;
+    let (keys, opened) = (fields.number("keys")?, fields.number("opened")?);
+    Ok(Stage { plan: fields.plan()?, keys, made: fields.made()?, opened })
 }
 
 /// The local filter that has the same bits.
@@ -107,11 +196,14 @@ pub(crate) fn size(memory: usize, probes: u32, seed: u64) -> Builder<BloomFilter
     BloomFilter::builder().memory(memory).probes(probes).seed(seed)
 }
 
+/// A local filter that has the same bits, empty.
+pub(crate) fn local(plan: Plan, seed: u64) -> Result<BloomFilter, BuildError> {
+    size(plan.memory_bytes(), plan.probes(), seed).build()
+}
+
 /// Refuses a filter that is not the one that was asked for.
 pub(crate) fn check_same(name: &str, ours: &Described, theirs: &Described) -> Result<(), RedisFilterError> {
-    let fields =
-        |filter: &Described| [("blocks", filter.plan.block_count() as u64), ("probes", filter.plan.probes().into())];
-    let pairs = fields(ours).into_iter().zip(fields(theirs));
+    let pairs = ours.kind.fields().into_iter().zip(theirs.kind.fields());
     match pairs.map(|((field, ours), (_, theirs))| (field, ours, theirs)).find(|(_, ours, theirs)| ours != theirs) {
         None if ours.hasher.seed() != theirs.hasher.seed() => Err(RedisFilterError::Seed { name: name.to_owned() }),
         None => Ok(()),
@@ -122,7 +214,6 @@ pub(crate) fn check_same(name: &str, ours: &Described, theirs: &Described) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bloomline::BuildError;
 
     fn filter(seed: u64) -> Described {
         Described { made: 9, ..Described::new(&size(64_000, 8, seed)).unwrap() }
@@ -166,8 +257,8 @@ mod tests {
         }
         let huge = decode(&line.replace("blocks=1000", "blocks=1000000000000000"));
         assert!(matches!(huge, RedisFilterError::Build(BuildError::TooLarge { .. })), "{huge}");
-        let newer = RedisFilterError::NewerVersion { name: "n".into(), found: 3, newest: 2 };
-        assert_eq!(decode(&line.replace("version=2", "version=3 more=x")), newer);
+        let newer = RedisFilterError::NewerVersion { name: "n".into(), found: 4, newest: 3 };
+        assert_eq!(decode(&line.replace("version=2", "version=4 more=x")), newer);
         let older = RedisFilterError::OlderVersion { name: "n".into(), found: 1, oldest: 2 };
         assert_eq!(decode(&line.replace("version=2", "version=1")), older);
         let other = line.replace(&format!("golden={golden}"), &format!("golden={}", golden ^ 1));

@@ -2,6 +2,9 @@
 //!
 //! The blocks lie one after another in string values, the shards, of [`SHARD_BYTES`] each. As in a file, their words
 //! are little-endian. The server counts the bits of a string from the highest bit of the first byte.
+//!
+//! A shard has a mark of 8 bytes: behind the blocks, or before them if it belongs to a stage, which is sealed one day. A seal
+//! would give a string without keys its whole length otherwise.
 
 use crate::error::RedisFilterError;
 use crate::packed::Sink;
@@ -40,12 +43,19 @@ pub(crate) struct Key {
     pub(crate) slot: u16,
 }
 
+/// Bytes of a mark.
+const MARK: usize = 8;
+
 /// The name of a filter, its size and the keys of its shards.
 pub(crate) struct Shards {
     pub(crate) name: String,
     pub(crate) plan: Plan,
     /// The key of each shard.
     pub(crate) keys: Vec<Key>,
+    /// The bytes before the first block of each shard.
+    lead: usize,
+    /// When the server forgets them, in seconds of Unix time.
+    until: Option<u64>,
 }
 
 /// The probes of a key: bits of one block of a shard.
@@ -59,9 +69,14 @@ pub(crate) struct Probes {
 
 impl Shards {
     pub(crate) fn new(name: &str, plan: Plan) -> Self {
-        let shards = plan.block_count().div_ceil(SHARD_BLOCKS);
-        let keys = (0..shards).map(|shard| Key::new(name, shard)).collect();
-        Self { name: name.to_owned(), plan, keys }
+        let keys = (0..count(plan)).map(|shard| Key::new(name, shard)).collect();
+        Self { name: name.to_owned(), plan, keys, lead: 0, until: None }
+    }
+
+    /// Those of a stage.
+    pub(crate) fn of_stage(name: &str, stage: u64, plan: Plan, until: Option<u64>) -> Self {
+        let keys = (0..count(plan)).map(|shard| Key::new(name, format_args!("{stage}.{shard}"))).collect();
+        Self { name: name.to_owned(), plan, keys, lead: MARK, until }
     }
 
     /// The key of a copy of a shard, in the same slot.
@@ -78,39 +93,83 @@ impl Shards {
 
     /// The blocks of a shard in pieces for a command each, and the byte of the shard at which each begins.
     pub(crate) fn pieces(&self, shard: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
-        let blocks = self.blocks(shard);
+        let (blocks, lead) = (self.blocks(shard), self.lead);
         blocks
             .clone()
             .step_by(PIECE)
-            .map(move |start| ((start - blocks.start) * BLOCK_BYTES, start..blocks.end.min(start + PIECE)))
+            .map(move |start| (lead + (start - blocks.start) * BLOCK_BYTES, start..blocks.end.min(start + PIECE)))
+    }
+
+    /// The command that counts the bits of a shard, or of so many of its blocks from one of them on.
+    pub(crate) fn count_ones(&self, shard: usize, blocks: Range<usize>) -> (u16, Cmd) {
+        let key = &self.keys[shard];
+        let [first, end] = [blocks.start, blocks.end].map(|block| self.lead + block * BLOCK_BYTES);
+        (key.slot, key.command("BITCOUNT").arg(first).arg(end - 1).take())
     }
 
     /// The probes of a hash.
     pub(crate) fn probes(&self, hash: u64) -> Probes {
         let block = self.plan.block(hash);
-        let (shard, offset) = (block / SHARD_BLOCKS, block % SHARD_BLOCKS * BLOCK_BYTES);
+        let (shard, offset) = (block / SHARD_BLOCKS, self.lead + block % SHARD_BLOCKS * BLOCK_BYTES);
         Probes { shard, offset, mask: self.plan.mask(hash) }
     }
 
-    /// The bytes of the blocks of a shard. Its mark follows them.
+    /// The bytes of the blocks of a shard.
     pub(crate) fn bytes(&self, shard: usize) -> usize {
         self.blocks(shard).len() * BLOCK_BYTES
+    }
+
+    /// The byte of a shard at which its mark begins.
+    fn mark_at(&self, shard: usize) -> usize {
+        if self.lead == 0 { self.bytes(shard) } else { 0 }
     }
 
     /// The command that gives a shard its whole length, and this mark if it has none. Two marks make more than 63 bits, so
     /// of two that are added, the second fails. The answer is whatever came of that, and then the mark that is there.
     pub(crate) fn mark(&self, shard: usize, mark: u64) -> (u16, Cmd) {
-        let (key, bit) = (&self.keys[shard], 8 * self.bytes(shard) + 1);
+        self.mark_and(shard, mark, |command| {
+            // The highest bit of the mark is a seal's, and 0 is added to it.
+            let last = 8 * (self.lead + self.bytes(shard)) - 1;
+            if self.lead > 0 {
+                command.arg("INCRBY").arg("u1").arg(last).arg(0);
+            }
+        })
+    }
+
+    /// The command that seals a shard, which gets this mark if it has none. The answer ends in the mark that is there.
+    pub(crate) fn seal(&self, shard: usize, mark: u64) -> (u16, Cmd) {
+        self.mark_and(shard, mark, |command| _ = command.arg("SET").arg("u1").arg(8 * self.mark_at(shard)).arg(1))
+    }
+
+    fn mark_and(&self, shard: usize, mark: u64, also: impl FnOnce(&mut Cmd)) -> (u16, Cmd) {
+        let (key, bit) = (&self.keys[shard], 8 * self.mark_at(shard) + 1);
         let mut command = key.command("BITFIELD");
         command.arg("OVERFLOW").arg("FAIL").arg("INCRBY").arg("u63").arg(bit).arg(mark);
+        also(&mut command);
         (key.slot, command.arg("GET").arg("u63").arg(bit).take())
+    }
+
+    /// The command that lets the server forget a shard in time, if it is to.
+    pub(crate) fn expire(&self, shard: usize) -> Option<(u16, Cmd)> {
+        let key = &self.keys[shard];
+        self.until.map(|until| (key.slot, key.command("EXPIREAT").arg(until).take()))
     }
 
     /// The command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.
     pub(crate) fn read_mark(&self, shard: usize) -> (u16, Cmd) {
-        let (key, start) = (&self.keys[shard], self.bytes(shard));
-        (key.slot, key.command("GETRANGE").arg(start).arg(start + 7).take())
+        let (key, start) = (&self.keys[shard], self.mark_at(shard));
+        (key.slot, key.command("GETRANGE").arg(start).arg(start + MARK - 1).take())
     }
+
+    /// Whether shards are sealed one day, so that claims look.
+    pub(crate) fn are_sealed(&self) -> bool {
+        self.lead > 0
+    }
+}
+
+/// The number of shards.
+fn count(plan: Plan) -> usize {
+    plan.block_count().div_ceil(SHARD_BLOCKS)
 }
 
 impl Key {
@@ -146,9 +205,10 @@ pub(crate) fn check_name(name: &str) -> Result<(), RedisFilterError> {
 }
 
 impl Probes {
-    /// Writes the command that sets all bits of the key at once. Its answer has what each bit was.
-    pub(crate) fn claim(&self, key: &Key, sink: &mut impl Sink) {
-        sink.begin(2 + 4 * self.count());
+    /// Writes the command that sets all bits of the key at once. Its answer has what each bit was and, if the shard may be
+    /// `sealed`, its seal and its mark.
+    pub(crate) fn claim(&self, key: &Key, sealed: bool, sink: &mut impl Sink) {
+        sink.begin(2 + 4 * self.count() + if sealed { 3 } else { 0 });
         sink.argument(b"BITFIELD");
         sink.argument(key.name.as_bytes());
         for bit in self.bits() {
@@ -156,6 +216,9 @@ impl Probes {
             sink.argument(b"u1");
             sink.number(bit);
             sink.argument(b"1");
+        }
+        if sealed {
+            [&b"GET"[..], b"i64", b"0"].iter().for_each(|argument| sink.argument(argument));
         }
     }
 
@@ -169,9 +232,8 @@ impl Probes {
     }
 
     /// Whether the answer to a claim says that a bit was 0. `None` if it is not the answer to a claim.
-    pub(crate) fn were_lacking(&self, answer: &Value) -> Option<bool> {
-        let Value::Array(bits) = answer else { return None };
-        let mut lacking = false;
+    pub(crate) fn were_lacking(&self, answer: &[Value]) -> Option<bool> {
+        let (bits, mut lacking) = (answer, false);
         for bit in bits {
             match bit {
                 Value::Int(0) => lacking = true,
@@ -273,7 +335,7 @@ mod tests {
                     string[bit / 8] |= 1 << (7 - bit % 8);
                     Value::Int(old.into())
                 }).collect();
-                prop_assert_eq!(probes.were_lacking(&Value::Array(old)), Some(filter.insert_hash(hash)));
+                prop_assert_eq!(probes.were_lacking(&old), Some(filter.insert_hash(hash)));
                 prop_assert!(probes.are_in(&string[probes.offset..probes.offset + 64]));
             }
             let bytes: Vec<u8> = (0..blocks).flat_map(|block| filter.block_words(block)).flat_map(u64::to_le_bytes).collect();
@@ -309,11 +371,11 @@ mod tests {
     #[test]
     fn answers_that_make_no_sense_are_told() {
         let probes = shards(1, 4).probes(1);
-        let ints = |ints: &[i64]| Value::Array(ints.iter().copied().map(Value::Int).collect());
+        let ints = |ints: &[i64]| ints.iter().copied().map(Value::Int).collect::<Vec<_>>();
         assert_eq!(probes.were_lacking(&ints(&[1, 1, 1, 1])), Some(false));
         assert_eq!(probes.were_lacking(&ints(&[1, 1, 0, 1])), Some(true));
         assert_eq!(probes.were_lacking(&ints(&[1, 1, 1])), None);
         assert_eq!(probes.were_lacking(&ints(&[1, 1, 2, 1])), None);
-        assert_eq!(probes.were_lacking(&Value::Nil), None);
+        assert_eq!(probes.were_lacking(&[Value::Nil]), None);
     }
 }

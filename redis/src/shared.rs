@@ -3,14 +3,16 @@
 
 use crate::error::RedisFilterError;
 use crate::jobs::{Asked, Claims, Commands, Queries};
+use crate::kinds::Kind;
 use crate::meta::{self, Described};
 use crate::nodes::{Nodes, Transport};
 use crate::repeats::Repeats;
+use crate::row::{self, Part, Row};
 use crate::server::RedisServer;
 use crate::shards::{BLOCK_BYTES, Key, META, Shards, check_name, word_of};
 use crate::topology::Node;
-use crate::watch::Watch;
-use bloomline::{AtomicBloomFilter, BloomFilter, BuildError, Builder, KeyHasher, MergeError, Plan};
+use crate::watch::Beside;
+use bloomline::{BloomFilter, BuildError, KeyHasher, MergeError, Plan};
 use redis::{Cmd, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,9 +31,8 @@ const REMOVED: usize = 1024;
 type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
 
 pub(crate) struct SharedFilter<T> {
-    pub(crate) shards: Arc<Shards>,
     pub(crate) hasher: KeyHasher,
-    mirror: Option<Arc<AtomicBloomFilter>>,
+    row: Row,
     pub(crate) uncertain: u64,
     pub(crate) unconfirmed: u64,
     /// The hashes that the call under way has claimed or may have. Those of a call that was dropped are left here.
@@ -39,14 +40,12 @@ pub(crate) struct SharedFilter<T> {
     /// Hashes that a dropped call may have claimed. Whoever inserts them through this client next is told that they are new.
     given_back: HashSet<u64>,
     repeats: Repeats,
-    watch: Watch,
     nodes: Nodes<T>,
 }
 
 impl<T: Transport> SharedFilter<T> {
-    /// Opens a filter. If there is none and `size` is given, creates it.
-    pub(crate) async fn open(server: &RedisServer, name: &str, size: Option<&Builder<BloomFilter>>) -> Result<Self> {
-        let wanted = size.map(Described::new).transpose()?;
+    /// Opens a filter. If there is none and one is `wanted`, creates it.
+    pub(crate) async fn open(server: &RedisServer, name: &str, wanted: Option<Described>) -> Result<Self> {
         check_name(name)?;
         let mut nodes = Nodes::connect(server).await?;
         let key = Key::new(name, META);
@@ -74,22 +73,14 @@ impl<T: Transport> SharedFilter<T> {
         if let Some(wanted) = wanted {
             meta::check_same(name, &wanted, &found)?;
         }
-        let Described { plan, hasher, made } = found;
-        let shards = Arc::new(Shards::new(name, plan));
-        let watch = Watch::new(&shards, &line, made);
-        Ok(Self::with(nodes, shards, hasher, None, watch))
+        let row = Row::open(&mut nodes, name, &found, &line).await?;
+        Ok(Self::with(nodes, row, found.hasher))
     }
 
     /// A client that has claimed nothing.
-    fn with(
-        nodes: Nodes<T>,
-        shards: Arc<Shards>,
-        hasher: KeyHasher,
-        mirror: Option<Arc<AtomicBloomFilter>>,
-        watch: Watch,
-    ) -> Self {
+    fn with(nodes: Nodes<T>, row: Row, hasher: KeyHasher) -> Self {
         let (unanswered, given_back, repeats) = (Vec::new(), HashSet::new(), Repeats::new());
-        Self { shards, hasher, mirror, uncertain: 0, unconfirmed: 0, unanswered, given_back, repeats, watch, nodes }
+        Self { hasher, row, uncertain: 0, unconfirmed: 0, unanswered, given_back, repeats, nodes }
     }
 
     /// Removes whatever the servers have of a filter. Returns whether they had anything.
@@ -98,19 +89,16 @@ impl<T: Transport> SharedFilter<T> {
         let mut nodes = Nodes::<T>::connect(server).await?;
         let key = Key::new(name, META);
         // The shards that the description tells of, if there is one that can be read.
-        let shards = match read(&mut nodes, &key, None).await {
-            Ok(Value::BulkString(line)) => {
-                meta::decode(name, &key.name, &line).map_or(0, |filter| Shards::new(name, filter.plan).keys.len())
-            }
-            _ => 0,
+        let kind = match read(&mut nodes, &key, None).await {
+            Ok(Value::BulkString(line)) => meta::decode(name, &key.name, &line).ok().map(|filter| filter.kind),
+            _ => None,
         };
-        remove(&mut nodes, name, shards).await
+        remove(&mut nodes, name, kind).await
     }
 
     /// The same filter for another client. They share the mirror.
     fn with_nodes(&self, nodes: Nodes<T>) -> Self {
-        let Self { shards, hasher, mirror, watch, .. } = self;
-        Self::with(nodes, Arc::clone(shards), hasher.clone(), mirror.clone(), watch.another())
+        Self::with(nodes, self.row.another(), self.hasher.clone())
     }
 
     /// The same filter for another client with connections of its own.
@@ -119,14 +107,24 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(crate) fn with_mirror(mut self) -> Result<Self, BuildError> {
-        self.mirror = Some(Arc::new(self.local()?.into()));
+        self.row = self.row.with_mirror()?;
         Ok(self)
     }
 
-    /// A local filter that has the same bits, empty.
-    fn local(&self) -> Result<BloomFilter, BuildError> {
-        let plan = self.shards.plan;
-        meta::size(plan.memory_bytes(), plan.probes(), self.hasher.seed()).build()
+    pub(crate) fn name(&self) -> &str {
+        &self.row.name
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        self.row.plan()
+    }
+
+    /// The blocks of a filter of a fixed size.
+    fn fixed(&self) -> Result<Arc<Shards>> {
+        match self.row.kind {
+            Kind::Fixed(_) => Ok(Arc::clone(&self.row.parts[0].shards)),
+            Kind::Staged(_) => Err(RedisFilterError::Stages { name: self.name().to_owned() }),
+        }
     }
 
     pub(crate) async fn insert<K: bloomline::Key + ?Sized>(&mut self, key: &K) -> Result<bool> {
@@ -173,49 +171,172 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     async fn claim(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize> {
-        let Self { shards, mirror, unanswered, given_back, repeats, watch, nodes, .. } = self;
+        self.row.keep_up(&mut self.nodes).await?;
         for (hashes, new) in hashes.chunks(ROUND_TRIP).zip(new.chunks_mut(ROUND_TRIP)) {
             let mut seen = vec![false; hashes.len()];
-            let mut asked = Asked::new(shards, mirror.as_deref(), hashes, &mut seen).without_equals();
-            let keys = asked.len();
-            if repeats.are_worth_a_read(keys) {
-                let used = asked.used();
-                let mut job = Queries { asked, replicas: false };
-                watch.run(nodes, &mut job, &used).await?;
-                asked = job.asked;
+            self.row.ask_mirrors(hashes, &mut seen);
+            // Of equal hashes, no other than the first can be new.
+            let mut met = HashSet::with_capacity(hashes.len());
+            let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !seen[i] && met.insert(hashes[i])).collect();
+            let (keys, answered) = (open.len(), self.unanswered.len());
+            let mut late = false;
+            let claimed = self.claim_portion(hashes, &mut open, &mut late, &mut seen, new).await;
+            if claimed.is_err() && late {
+                // They have set bits in a stage that counts no more, and nobody else will be told that these keys are new.
+                for i in open.into_iter().filter(|&i| !seen[i]) {
+                    self.uncertain += u64::from(!new[i]);
+                    new[i] = true;
+                }
             }
-            let mut job = Claims::new(asked, new);
-            let used = job.asked.used();
-            watch.mark(nodes, &used).await?;
-            let answered = unanswered.len();
-            unanswered.extend(job.asked.hashes());
-            let result = watch.run(nodes, &mut job, &used).await;
-            self.uncertain += job.uncertain;
-            self.unconfirmed += job.unconfirmed;
-            unanswered.truncate(answered);
-            if !given_back.is_empty() {
-                hashes.iter().zip(&mut *new).for_each(|(hash, new)| *new |= given_back.remove(hash));
+            self.unanswered.truncate(answered);
+            if !self.given_back.is_empty() {
+                hashes.iter().zip(&mut *new).for_each(|(hash, new)| *new |= self.given_back.remove(hash));
             }
-            unanswered.extend(hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| hash));
-            result?;
-            repeats.take(keys, new.iter().filter(|new| **new).count());
+            self.unanswered.extend(hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| hash));
+            claimed?;
+            let claimed = new.iter().filter(|new| **new).count();
+            self.repeats.take(keys, claimed);
+            // If it fails, the next claims find what is to be done.
+            _ = self.row.take(&mut self.nodes, claimed).await;
         }
         Ok(new.iter().filter(|new| **new).count())
     }
 
+    /// Claims the hashes that are `open`. After an error these are left, and if they are `late`, they have set bits.
+    async fn claim_portion(
+        &mut self,
+        hashes: &[u64],
+        open: &mut Vec<usize>,
+        late: &mut bool,
+        seen: &mut [bool],
+        new: &mut [bool],
+    ) -> Result<()> {
+        let answered = self.unanswered.len();
+        // Up to this stage, all was asked.
+        let mut asked = None;
+        while !open.is_empty() {
+            let number = self.row.last().number;
+            // What is in a stage that takes no more keys was claimed there.
+            let mut stages = self.row.after(asked);
+            if !self.repeats.are_worth_a_read(open.len()) {
+                stages.pop();
+            }
+            self.ask(stages, hashes, open, seen, false, &mut Commands::new([])).await?;
+            asked = Some(number);
+            let Self { row, unanswered, nodes, .. } = self;
+            let part = row.last();
+            if part.number != number || open.is_empty() {
+                continue;
+            }
+            let (shards, mirror) = (Arc::clone(&part.shards), part.mirror.clone());
+            let mut job = Claims::new(Asked::new(&shards, mirror.as_deref(), hashes, open, new), part.watch.marks());
+            let used = job.asked.used();
+            let marked = part.watch.mark(nodes, &used).await;
+            row.unless_forgotten(nodes, number, marked).await?;
+            let part = row.last();
+            if part.number != number {
+                continue;
+            }
+            unanswered.truncate(answered);
+            unanswered.extend(job.asked.claimed().chain(open.iter().map(|&i| hashes[i])));
+            let result = part.watch.run(nodes, &mut job, &used).await;
+            let Claims { late: mut again, strange, uncertain, unconfirmed, .. } = job;
+            self.uncertain += uncertain;
+            self.unconfirmed += unconfirmed;
+            if row.is_outdated() {
+                again = open.clone();
+                again.iter().for_each(|&i| new[i] = false);
+            }
+            let done = again.is_empty();
+            if !done {
+                (*open, *late) = (again, true);
+            }
+            row.unless_forgotten(nodes, number, result).await?;
+            if done {
+                return Ok(());
+            }
+            if strange && let Some(part) = row.find(number) {
+                let looked = part.watch.look_again(nodes).await;
+                row.unless_forgotten(nodes, number, looked).await?;
+                if row.find(number).is_some() {
+                    let (name, key) = (row.name.to_string(), shards.keys[used[0]].name.clone());
+                    return Err(RedisFilterError::Gone { name, key });
+                }
+            }
+            row.advance(nodes, number).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks stages for the hashes that are `open`, the newest first, and takes those from them that are found. `more` goes with the
+    /// first.
+    async fn ask(
+        &mut self,
+        stages: Vec<u64>,
+        hashes: &[u64],
+        open: &mut Vec<usize>,
+        found: &mut [bool],
+        replicas: bool,
+        more: &mut Commands,
+    ) -> Result<()> {
+        let Self { row, nodes, .. } = self;
+        let (mut first, mut nothing) = (Some(more), Commands::new([]));
+        for number in stages.into_iter().rev() {
+            let Some(part) = row.find(number).filter(|_| !open.is_empty()) else { continue };
+            let (shards, mirror) = (Arc::clone(&part.shards), part.mirror.clone());
+            let asked = Asked::new(&shards, mirror.as_deref(), hashes, open, found);
+            let used = asked.used();
+            let questions = first.take().unwrap_or(&mut nothing);
+            let mut job = Beside { job: &mut Queries { asked, replicas }, questions };
+            let result = part.watch.run(nodes, &mut job, &used).await;
+            row.unless_forgotten(nodes, number, result).await?;
+            open.retain(|&i| !found[i]);
+        }
+        Ok(())
+    }
+
     pub(crate) async fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize> {
         check_lengths(hashes.len(), found.len());
-        let Self { shards, mirror, watch, nodes, .. } = self;
+        self.row.keep_up(&mut self.nodes).await?;
         for (hashes, found) in hashes.chunks(ROUND_TRIP).zip(found.chunks_mut(ROUND_TRIP)) {
-            let asked = Asked::new(shards, mirror.as_deref(), hashes, found);
-            let used = asked.used();
-            watch.run(nodes, &mut Queries { asked, replicas: true }, &used).await?;
+            self.row.ask_mirrors(hashes, found);
+            let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !found[i]).collect();
+            let mut asked = None;
+            while !open.is_empty() {
+                let (stages, last) = (self.row.after(asked), self.row.last().number);
+                let mut more = self.row.ask_for_more();
+                self.ask(stages, hashes, &mut open, found, true, &mut more).await?;
+                if more.answers.first() == Some(&Value::Int(1)) {
+                    self.row.load(&mut self.nodes).await?;
+                }
+                // What was inserted before the call is in these stages, unless there is another.
+                if self.row.last().number == last {
+                    break;
+                }
+                asked = Some(last);
+            }
         }
         Ok(found.iter().filter(|found| **found).count())
     }
 
+    /// Opens another stage, as if the last one were full.
+    #[cfg(test)]
+    pub(crate) async fn grow(&mut self) -> Result<()> {
+        let number = self.row.last().number;
+        self.row.advance(&mut self.nodes, number).await
+    }
+
     pub(crate) async fn check(&mut self) -> Result<()> {
-        self.watch.look_at_all(&mut self.nodes, false).await
+        let Self { row, nodes, .. } = self;
+        if let Kind::Staged(_) = row.kind {
+            row.load(nodes).await?;
+        }
+        for number in row.after(None) {
+            let Some(part) = row.find(number) else { continue };
+            let looked = part.watch.look_at_all(nodes, false).await;
+            row.unless_forgotten(nodes, number, looked).await?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn evicts(&mut self) -> Option<String> {
@@ -224,32 +345,27 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(crate) async fn stats(&mut self) -> Result<RedisFilterStats> {
-        self.watch.check()?;
-        // The blocks, without the mark.
-        let about = |(shard, key): (usize, &Key)| {
-            let count = key.command("BITCOUNT").arg(0).arg(self.shards.bytes(shard) - 1).take();
-            [count, key.command("STRLEN")].map(|command| (key.slot, command))
-        };
-        let mut job = Commands::new(self.shards.keys.iter().enumerate().flat_map(about));
-        self.nodes.run(&mut job).await?;
-        let (mut ones, mut stored_bytes) = (0, 0);
-        for (shard, figures) in job.answers.chunks(2).enumerate() {
-            let [Value::Int(count @ 0..), Value::Int(length @ 0..)] = figures else {
-                return Err(self.shards.keys[shard].refused("it cannot count bits"));
-            };
-            ones += count.cast_unsigned();
-            stored_bytes += length.cast_unsigned().min(self.shards.bytes(shard) as u64);
+        let Self { row, nodes, .. } = self;
+        if let Kind::Staged(_) = row.kind {
+            row.load(nodes).await?;
         }
-        // A filter that is lost looks empty. What another filter left does not.
-        self.watch.look_at_all(&mut self.nodes, true).await?;
-        Ok(RedisFilterStats::new(self.shards.plan, ones, stored_bytes))
+        let mut stats = Vec::new();
+        for number in row.after(None) {
+            let Some(part) = row.find(number) else { continue };
+            let counted = count(part, nodes).await;
+            let result = counted.as_ref().map(drop).map_err(Clone::clone);
+            row.unless_forgotten(nodes, number, result).await?;
+            stats.extend(counted);
+        }
+        Ok(RedisFilterStats::of(&stats))
     }
 
     pub(crate) async fn download(&mut self) -> Result<BloomFilter> {
-        self.watch.check()?;
-        let mut filter = self.local()?;
-        for (shard, key) in self.shards.keys.iter().enumerate() {
-            for (offset, blocks) in self.shards.pieces(shard) {
+        let shards = self.fixed()?;
+        self.row.last().watch.check()?;
+        let mut filter = meta::local(shards.plan, self.hasher.seed())?;
+        for (shard, key) in shards.keys.iter().enumerate() {
+            for (offset, blocks) in shards.pieces(shard) {
                 let length = blocks.len() * BLOCK_BYTES;
                 let command = key.command("GETRANGE").arg(offset).arg(offset + length - 1).take();
                 let bytes = match run(&mut self.nodes, key, command).await? {
@@ -269,7 +385,9 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(crate) async fn upload(&mut self, filter: &BloomFilter) -> Result<()> {
-        let Self { shards, hasher, watch, nodes, .. } = self;
+        let shards = self.fixed()?;
+        let Self { row, hasher, nodes, .. } = self;
+        let watch = &mut row.last().watch;
         check_same(shards.plan, hasher, filter)?;
         let unique = meta::unique();
         for (shard, key) in shards.keys.iter().enumerate() {
@@ -298,17 +416,17 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(crate) async fn delete(mut self) -> Result<()> {
-        remove(&mut self.nodes, &self.shards.name, self.shards.keys.len()).await.map(drop)
+        remove(&mut self.nodes, &self.row.name, Some(self.row.kind)).await.map(drop)
     }
 
     /// Writes the filter as the public type of this name.
     pub(crate) fn fmt(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.shards.plan;
+        let plan = self.plan();
         f.debug_struct(name)
-            .field("name", &self.shards.name)
+            .field("name", &self.name())
             .field("block_count", &plan.block_count())
             .field("probes", &plan.probes())
-            .field("mirror", &self.mirror.is_some())
+            .field("mirror", &self.row.mirrored)
             .field("uncertain", &self.uncertain)
             .field("unconfirmed", &self.unconfirmed)
             .finish_non_exhaustive()
@@ -355,10 +473,23 @@ async fn run<T: Transport>(nodes: &mut Nodes<T>, key: &Key, command: Cmd) -> Res
     Ok(job.answers.remove(0))
 }
 
-/// Removes shards, at least so many and as long as there are more, and then the description: a filter of which only a
-/// part was removed can still be opened and deleted. Returns whether there was anything.
-async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, least: usize) -> Result<bool> {
+/// Removes a filter, of this kind if that is known: its stages and their list, and its shards, as long as there are more. The
+/// description is the last: a filter of which only a part was removed can still be opened and deleted. Returns whether there was
+/// anything.
+async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind: Option<Kind>) -> Result<bool> {
     let (mut next, mut found) = (0, false);
+    let least = match kind {
+        Some(Kind::Fixed(plan)) => Shards::new(name, plan).keys.len(),
+        _ => {
+            let stages = match row::keys_of(nodes, name).await {
+                // Whoever has no right to ask for stages has made none.
+                Err(RedisFilterError::Denied { .. }) => Vec::new(),
+                stages => stages?,
+            };
+            found = unlink(nodes, stages).await?;
+            0
+        }
+    };
     loop {
         let keys = (next..next + REMOVED).map(|shard| Key::new(name, shard));
         next += REMOVED;
@@ -386,10 +517,37 @@ fn evicting(node: &Node, answer: &Value) -> Option<String> {
     policy.starts_with("allkeys-").then(|| format!("{node} has maxmemory-policy {}", policy.escape_debug()))
 }
 
+/// How full a stage is.
+async fn count<T: Transport>(part: &mut Part, nodes: &mut Nodes<T>) -> Result<(Plan, u64, u64)> {
+    part.watch.check()?;
+    let shards = Arc::clone(&part.shards);
+    // The blocks, without the mark.
+    let about = |(shard, key): (usize, &Key)| {
+        [shards.count_ones(shard, 0..shards.blocks(shard).len()), (key.slot, key.command("STRLEN"))]
+    };
+    let mut job = Commands::new(shards.keys.iter().enumerate().flat_map(about));
+    nodes.run(&mut job).await?;
+    let (mut ones, mut stored_bytes) = (0, 0);
+    for (shard, figures) in job.answers.chunks(2).enumerate() {
+        let [Value::Int(count @ 0..), Value::Int(length @ 0..)] = figures else {
+            return Err(shards.keys[shard].refused("it cannot count bits"));
+        };
+        ones += count.cast_unsigned();
+        stored_bytes += length.cast_unsigned().min(shards.bytes(shard) as u64);
+    }
+    // A filter that is lost looks empty. What another filter left does not.
+    part.watch.look_at_all(nodes, true).await?;
+    Ok((shards.plan, ones, stored_bytes))
+}
+
 /// How full a filter on a server is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RedisFilterStats {
+    /// How many stages there are: 1, unless the filter is one of [`Stages`](crate::Stages).
+    pub stages: usize,
+    /// The bytes of all blocks of the filter.
+    pub memory_bytes: u64,
     /// The share of bits that are set, 0 to 1.
     pub fill_ratio: f64,
     /// The number of distinct keys that were inserted, estimated from the share of bits. It is infinite if all bits are
@@ -402,11 +560,19 @@ pub struct RedisFilterStats {
 }
 
 impl RedisFilterStats {
-    /// From the number of bits that are set.
-    fn new(plan: Plan, ones: u64, stored_bytes: u64) -> Self {
-        let fill_ratio = ones as f64 / (plan.memory_bytes() as f64 * 8.0);
-        let estimated_keys = plan.estimated_keys(fill_ratio);
-        let expected_fpr = if estimated_keys.is_finite() { plan.expected_fpr(estimated_keys as u64) } else { 1.0 };
-        Self { fill_ratio, estimated_keys, expected_fpr, stored_bytes }
+    /// Of stages, from the number of bits that are set in each and the bytes that are stored.
+    fn of(stages: &[(Plan, u64, u64)]) -> Self {
+        let (mut all, mut ones) = (Self { stages: stages.len(), ..Self::default() }, 0);
+        for &(plan, some, stored_bytes) in stages {
+            let keys = plan.estimated_keys(some as f64 / (plan.memory_bytes() as f64 * 8.0));
+            let rate = if keys.is_finite() { plan.expected_fpr(keys as u64) } else { 1.0 };
+            ones += some;
+            all.memory_bytes += plan.memory_bytes() as u64;
+            all.estimated_keys += keys;
+            all.expected_fpr += rate * (1.0 - all.expected_fpr);
+            all.stored_bytes += stored_bytes;
+        }
+        all.fill_ratio = ones as f64 / (all.memory_bytes as f64 * 8.0);
+        all
     }
 }

@@ -23,6 +23,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How many shards get their length in one job. Each keeps a server busy for some 10 ms.
 const GROWING: usize = 16;
 
+/// How many shards are sealed in one job.
+const SEALED: usize = 1024;
+
 type Result<T> = std::result::Result<T, RedisFilterError>;
 
 #[derive(Clone)]
@@ -50,9 +53,9 @@ impl Watch {
         Self { shards, key, line, made, marks, used: BTreeSet::new(), looked: Some(Instant::now()), wrong: None }
     }
 
-    /// For another client of the same filter.
-    pub(crate) fn another(&self) -> Self {
-        Self { used: BTreeSet::new(), looked: None, wrong: None, ..self.clone() }
+    /// For another client of the same filter, which has `looked` at it or has not.
+    pub(crate) fn another(&self, looked: Option<Instant>) -> Self {
+        Self { used: BTreeSet::new(), looked, wrong: None, ..self.clone() }
     }
 
     /// Fails if a look has found the filter to be gone or another.
@@ -72,21 +75,11 @@ impl Watch {
             self.looked = None;
         }
         for some in Vec::from_iter(lacking).chunks(GROWING) {
-            let commands = some.iter().map(|&shard| self.shards.mark(shard, meta::new_mark(self.made)));
-            let mut marking = Commands::new(commands).for_replicas();
+            let marks = some.iter().map(|&shard| self.shards.mark(shard, meta::new_mark(self.made)));
+            let expiries = some.iter().filter_map(|&shard| self.shards.expire(shard));
+            let mut marking = Commands::new(marks.chain(expiries)).for_replicas();
             nodes.run(&mut marking).await?;
-            for (&shard, answer) in some.iter().zip(&marking.answers) {
-                let mark = if let Value::Array(parts) = answer { parts.last() } else { None };
-                let Some(&Value::Int(mark @ 1..)) = mark else {
-                    return Err(self.shards.keys[shard].refused("it cannot mark a shard"));
-                };
-                if let Err(error) = self.compare(shard, mark.cast_unsigned()) {
-                    // If the description tells nothing else.
-                    self.wrong = None;
-                    self.used = BTreeSet::from([shard]);
-                    return self.look_again(nodes).await.and(Err(error));
-                }
-            }
+            self.take_marks(nodes, some, &marking.answers).await?;
         }
         Ok(())
     }
@@ -100,7 +93,7 @@ impl Watch {
     ) -> Result<()> {
         self.check()?;
         let mut look = self.look(used);
-        if nodes.run(&mut Watched { job, look: &mut look }).await.inspect_err(|_| self.doubt())? {
+        if nodes.run(&mut Beside { job, questions: &mut look.commands }).await.inspect_err(|_| self.doubt())? {
             self.judge(&look)
         } else {
             // Commands were sent again, perhaps to a server that came back without the filter.
@@ -116,7 +109,8 @@ impl Watch {
         self.look_again(nodes).await
     }
 
-    async fn look_again<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+    /// Looks at once.
+    pub(crate) async fn look_again<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
         let mut look = self.look_now();
         nodes.run(&mut look.commands).await.inspect_err(|_| self.doubt())?;
         self.judge(&look)
@@ -137,6 +131,47 @@ impl Watch {
         self.marks[shard].load(Ordering::Relaxed) != 0
     }
 
+    /// The marks that the shards had, where they are known.
+    pub(crate) fn marks(&self) -> Arc<[AtomicU64]> {
+        Arc::clone(&self.marks)
+    }
+
+    /// Seals all shards: no claim in them counts from here on. Takes the marks that they have.
+    pub(crate) async fn seal<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+        self.check()?;
+        let all: Vec<usize> = (0..self.marks.len()).collect();
+        for some in all.chunks(SEALED) {
+            let seals = some.iter().map(|&shard| self.shards.seal(shard, meta::new_mark(self.made)));
+            let expiries = some.iter().filter_map(|&shard| self.shards.expire(shard));
+            let mut sealing = Commands::new(seals.chain(expiries)).for_replicas();
+            nodes.run(&mut sealing).await?;
+            self.take_marks(nodes, some, &sealing.answers).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the marks in which answers end.
+    async fn take_marks<T: Transport>(
+        &mut self,
+        nodes: &mut Nodes<T>,
+        shards: &[usize],
+        answers: &[Value],
+    ) -> Result<()> {
+        for (&shard, answer) in shards.iter().zip(answers) {
+            let mark = if let Value::Array(parts) = answer { parts.last() } else { None };
+            let Some(&Value::Int(mark @ 1..)) = mark else {
+                return Err(self.shards.keys[shard].refused("it cannot mark a shard"));
+            };
+            if let Err(error) = self.compare(shard, mark.cast_unsigned()) {
+                // If the description tells nothing else.
+                self.wrong = None;
+                self.used = BTreeSet::from([shard]);
+                return self.look_again(nodes).await.and(Err(error));
+            }
+        }
+        Ok(())
+    }
+
     /// A look at the description and all shards that were used since the last look.
     fn look_now(&self) -> Look {
         let looked_at: Vec<(usize, bool)> = self.used.iter().map(|&shard| (shard, self.knows(shard))).collect();
@@ -155,7 +190,8 @@ impl Watch {
         }
         for (&(shard, known), mark) in look.shards.iter().zip(marks) {
             let bytes = if let Value::BulkString(bytes) = mark { &bytes[..] } else { &[] };
-            let mark = bytes.try_into().map_or(0, u64::from_be_bytes);
+            // The highest bit is a seal.
+            let mark = bytes.try_into().map_or(0, u64::from_be_bytes) & (u64::MAX >> 1);
             if same && !known && mark != 0 && !meta::is_of(mark, self.made) {
                 let key = self.shards.keys[shard].name.clone();
                 return self.fail(|name, key| RedisFilterError::LeftOver { name, key }, key);
@@ -207,53 +243,53 @@ struct Look {
     commands: Commands,
 }
 
-/// A job and then a look. A node gets the commands of the job first, so the look sees what they met.
-struct Watched<'a, J> {
-    job: &'a mut J,
-    look: &'a mut Look,
+/// A job and then questions. A node gets the commands of the job first, so a look sees what they met.
+pub(crate) struct Beside<'a, J> {
+    pub(crate) job: &'a mut J,
+    pub(crate) questions: &'a mut Commands,
 }
 
-impl<J: Job> Watched<'_, J> {
-    /// The number of a command of the look.
-    fn of_look(&self, i: usize) -> Option<usize> {
+impl<J: Job> Beside<'_, J> {
+    /// The number of a question.
+    fn of_questions(&self, i: usize) -> Option<usize> {
         i.checked_sub(self.job.len())
     }
 }
 
-impl<J: Job> Job for Watched<'_, J> {
+impl<J: Job> Job for Beside<'_, J> {
     fn len(&self) -> usize {
-        self.job.len() + self.look.commands.len()
+        self.job.len() + self.questions.len()
     }
 
     fn slot(&self, i: usize) -> u16 {
-        self.of_look(i).map_or_else(|| self.job.slot(i), |i| self.look.commands.slot(i))
+        self.of_questions(i).map_or_else(|| self.job.slot(i), |i| self.questions.slot(i))
     }
 
     fn write(&self, i: usize, sink: &mut impl Sink) {
-        match self.of_look(i) {
+        match self.of_questions(i) {
             None => self.job.write(i, sink),
-            Some(i) => self.look.commands.write(i, sink),
+            Some(i) => self.questions.write(i, sink),
         }
     }
 
     /// A replica may lack what the client has seen at another node.
     fn may_ask_replica(&self, i: usize) -> bool {
-        self.of_look(i).is_none() && self.job.may_ask_replica(i)
+        self.of_questions(i).is_none() && self.job.may_ask_replica(i)
     }
 
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
-        match self.of_look(i) {
+        match self.of_questions(i) {
             None => self.job.take(i, answer, doubted),
-            Some(i) => self.look.commands.take(i, answer, doubted),
+            Some(i) => self.questions.take(i, answer, doubted),
         }
     }
 
     fn wants_replicas(&self, i: usize) -> bool {
-        self.of_look(i).is_none() && self.job.wants_replicas(i)
+        self.of_questions(i).is_none() && self.job.wants_replicas(i)
     }
 
     fn holds(&self, i: usize, answer: &Value) -> bool {
-        self.of_look(i).is_some() || self.job.holds(i, answer)
+        self.of_questions(i).is_some() || self.job.holds(i, answer)
     }
 
     fn unconfirmed(&mut self, i: usize) {
@@ -261,7 +297,7 @@ impl<J: Job> Job for Watched<'_, J> {
     }
 
     fn abandon(&mut self, i: usize, doubted: bool) {
-        if self.of_look(i).is_none() {
+        if self.of_questions(i).is_none() {
             self.job.abandon(i, doubted);
         }
     }
@@ -277,7 +313,7 @@ mod tests {
         let shards = Arc::new(Shards::new("f", meta::size(64, 8, 0).plan().unwrap()));
         let (line, made) = (&b"line"[..], meta::new_made());
         let mut first = Watch::new(&shards, line, made);
-        let mut second = first.another();
+        let mut second = first.another(None);
         let answers = |mark: u64| {
             let mark = if mark == 0 { Vec::new() } else { mark.to_be_bytes().to_vec() };
             vec![Value::BulkString(mark), Value::BulkString(line.to_vec())]

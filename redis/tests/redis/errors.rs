@@ -88,7 +88,7 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
 const ALL: [&str; 7] = ["shared.rs", "shards.rs", "jobs.rs", "nodes.rs", "exchange.rs", "wire.rs", "watch.rs"];
 
 /// The rights that docs/GUIDE.md lists.
-fn rights() -> String {
+pub fn rights() -> String {
     let guide = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/GUIDE.md")).unwrap();
     let line = guide.lines().find_map(|line| line.strip_prefix("ACL SETUSER crawler on >secret "));
     line.expect("the guide has the line").to_owned()

@@ -15,6 +15,7 @@ mod proxy;
 #[path = "../../../tests/python/mod.rs"]
 mod python;
 mod servers;
+mod stages;
 mod tasks;
 mod tls;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         errors::tests,
         failover::tests,
         lost::tests,
+        stages::tests,
         tasks::tests,
         tls::tests,
     ];

@@ -289,7 +289,7 @@ impl Cluster {
         let slot: u16 = self.nodes[0].tell(&format!("CLUSTER KEYSLOT {key}"));
         let holds = |node: &Server| {
             let answer =
-                node.client().and_then(|mut connection| command(&format!("STRLEN {key}")).query(&mut connection));
+                node.client().and_then(|mut connection| command(&format!("EXISTS {key}")).query(&mut connection));
             answer.is_ok_and(|_: u64| true)
         };
         (slot, self.nodes[..self.primaries].iter().position(holds).expect("a node serves it"))

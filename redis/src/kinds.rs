@@ -1,0 +1,170 @@
+//! What a filter on a server is made for: one size, or stages that follow each other.
+
+use crate::shards::SHARD_BYTES;
+use bloomline::{BloomFilter, BuildError, KeyHasher, Plan};
+use std::time::Duration;
+
+/// The rate of a stage is this share of that of the stage before, and the first has what is left to 1 of the whole: the sum is
+/// the rate. It is that of [`ScalableBloomFilter`](bloomline::ScalableBloomFilter).
+const TIGHTENING: f64 = 0.875;
+
+/// Generations of a window besides the one that takes keys, if not given.
+const GENERATIONS: u32 = 4;
+
+/// How long a generation may take keys after its time, in seconds: clients look at the clock once a second.
+const LAG: u64 = 2;
+
+/// A filter of one size, or stages.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Fixed(Plan),
+    Staged(Stages),
+}
+
+/// A filter on a server that grows as keys come, or that forgets them in time: for
+/// [`RedisBloomFilter::create_stages`](crate::RedisBloomFilter::create_stages).
+///
+/// It is a row of filters, the *stages*. A key is new if no stage has it, and goes to the last one. When that is full, or its time is
+/// over, some client seals it and opens the next, and all others follow. A key is claimed by one client, also while that happens.
+///
+/// - **It grows** ([`growing`](Self::growing)): each stage takes twice as many keys as the one before, at 7/8 of its rate, as in a
+///   [`ScalableBloomFilter`](bloomline::ScalableBloomFilter), and all of them stay below the rate asked for.
+/// - **It forgets** ([`window`](Self::window)): a generation takes the keys of a part of the window, and is asked for the whole window
+///   after that. The servers' clock counts. A key is remembered for the window at least, and for a generation's time and some
+///   seconds more at most. What nobody uses any more, the servers forget a generation's time later, and the description stays.
+///
+/// # Examples
+/// ```no_run
+/// use bloomline_redis::{RedisBloomFilter, RedisServer, Stages};
+/// use std::time::Duration;
+///
+/// let server = RedisServer::new("redis://127.0.0.1:6379")?;
+/// let mut seen = RedisBloomFilter::create_stages(&server, "crawl", &Stages::growing(0.001))?;
+/// seen.insert("https://example.org/")?;
+///
+/// let month = Duration::from_secs(30 * 86_400);
+/// let pages = Stages::window(month, 100_000_000, 0.001); // keys in 30 days, at most
+/// let mut visited = RedisBloomFilter::create_stages(&server, "month", &pages)?;
+/// if visited.insert("https://example.org/")? {
+///     println!("a page to visit, or to visit again");
+/// }
+/// # Ok::<(), bloomline_redis::RedisFilterError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stages {
+    /// The keys of the first stage, or of a window.
+    pub(crate) keys: u64,
+    /// The rate of all stages together.
+    pub(crate) rate: f64,
+    /// How long keys are remembered, in seconds. 0 if the filter grows.
+    pub(crate) window: u64,
+    /// Generations that are asked besides the one that takes keys. 0 if the filter grows.
+    pub(crate) generations: u32,
+    pub(crate) seed: u64,
+}
+
+impl Stages {
+    /// A filter that grows, whose false-positive rate stays below `rate`, between 0 and 1. The first stage is for as many keys as 16 MiB
+    /// hold, which is some ten million at 0.001, if [`first_stage`](Self::first_stage) says nothing else.
+    pub fn growing(rate: f64) -> Self {
+        let first = BloomFilter::builder().memory(SHARD_BYTES).probes(8).plan().expect("a valid size");
+        let keys = first.capacity(rate * (1.0 - TIGHTENING)).max(1);
+        Self { keys, rate, window: 0, generations: 0, seed: 0 }
+    }
+
+    /// A filter that forgets what came before the window, and takes up to so many keys within it. If more come, its rate rises
+    /// above `rate`, and the window stays.
+    ///
+    /// The time is rounded up to whole seconds for each [generation](Self::generations).
+    pub fn window(window: Duration, keys: u64, rate: f64) -> Self {
+        let seconds = window.as_secs() + u64::from(window.subsec_nanos() > 0);
+        Self { keys, rate, window: seconds.max(1), generations: GENERATIONS, seed: 0 }
+    }
+
+    /// The keys of the first stage of a filter that grows. Too small a guess costs stages, one for each doubling, and too large a
+    /// guess memory. A filter that forgets has no first stage, and stays as it is.
+    pub fn first_stage(mut self, keys: u64) -> Self {
+        if self.window == 0 {
+            self.keys = keys;
+        }
+        self
+    }
+
+    /// Into how many generations the window is cut, at least 1; 4 if not given. With more of them less is remembered beyond the
+    /// window, and each key costs a read more. A filter that grows has none, and stays as it is.
+    pub fn generations(mut self, generations: u32) -> Self {
+        if self.window > 0 {
+            self.generations = generations.max(1);
+        }
+        self
+    }
+
+    /// The seed of the hash; 0 if not given.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    pub(crate) fn hasher(&self) -> KeyHasher {
+        KeyHasher::new(self.seed)
+    }
+
+    /// The size of a stage, and its keys.
+    pub(crate) fn stage(&self, number: u64) -> Result<(Plan, u64), BuildError> {
+        let (keys, rate) = if self.window == 0 {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            let keys = 1u64.checked_shl(number).map_or(u64::MAX, |factor| self.keys.saturating_mul(factor));
+            (keys, self.rate * (1.0 - TIGHTENING) * TIGHTENING.powi(number.try_into().unwrap_or(i32::MAX)))
+        } else {
+            // 1 - (1 - rate of one)^(those that are asked) is the rate of all.
+            let rate = -(f64::ln_1p(-self.rate) / (f64::from(self.generations) + 1.0)).exp_m1();
+            (self.keys.div_ceil(self.generations.into()), rate)
+        };
+        // A rate of 1 and more would be one below 1 here, and be taken.
+        let rate = if self.rate > 0.0 && self.rate < 1.0 { rate } else { self.rate };
+        let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).plan()?;
+        crate::shards::check_size(plan)?;
+        Ok((plan, keys))
+    }
+
+    /// So many times that a generation takes keys after it was opened; `None` if time changes nothing.
+    fn after(&self, opened: u64, periods: u64) -> Option<u64> {
+        // There are no generations if it grows.
+        let generations = u64::from(self.generations);
+        (generations > 0).then(|| opened.saturating_add(self.window.div_ceil(generations).saturating_mul(periods)))
+    }
+
+    /// Whether a stage that was opened then takes no more keys at this time, however many it has.
+    pub(crate) fn is_over(&self, opened: u64, time: u64) -> bool {
+        self.after(opened, 1).is_some_and(|end| time >= end)
+    }
+
+    /// Whether a stage that was opened then is asked at this time.
+    pub(crate) fn is_asked(&self, opened: u64, time: u64) -> bool {
+        self.after(opened, u64::from(self.generations) + 1).is_none_or(|end| time < end.saturating_add(LAG))
+    }
+
+    /// When the servers forget a stage that was opened then, if they do.
+    pub(crate) fn until(&self, opened: u64) -> Option<u64> {
+        self.after(opened, u64::from(self.generations) + 2).map(|end| end.saturating_add(LAG))
+    }
+}
+
+impl Kind {
+    /// What two filters of one name must have in common.
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 5] {
+        let (stages, window, generations, plan) = match self {
+            Self::Fixed(plan) => (0, 0, 0, Some(*plan)),
+            Self::Staged(stages) => {
+                (1, stages.window, stages.generations.into(), stages.stage(0).ok().map(|(plan, _)| plan))
+            }
+        };
+        [
+            ("stages", stages),
+            ("window in seconds", window),
+            ("generations", generations),
+            ("blocks", plan.map_or(0, |plan| plan.block_count() as u64)),
+            ("probes", plan.map_or(0, |plan| plan.probes().into())),
+        ]
+    }
+}

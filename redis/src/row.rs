@@ -1,0 +1,380 @@
+//! `Row`: the stages of a filter, as this client knows them. A filter of a fixed size is its only stage.
+//!
+//! The last stage takes keys. Whoever finds that it is full, or that its time is over, seals all its shards and adds the line of the
+//! next to a hash on the server, which only the first of several can do. A claim tells whether its shard was sealed, and then
+//! does not count. So no claim counts in a stage once there is another one after it, and whoever knows the later one sees, in the
+//! earlier, all that ever will count there. docs/DESIGN.md has the argument, and `models.rs` tries it.
+
+use crate::error::RedisFilterError;
+use crate::jobs::Commands;
+use crate::kinds::{Kind, Stages};
+use crate::meta::{self, Stage};
+use crate::nodes::{Nodes, Transport};
+use crate::shards::{Key, Shards};
+use crate::watch::Watch;
+use bloomline::{AtomicBloomFilter, BuildError, Plan};
+use redis::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The part of a filter that lists its stages.
+const STAGES: &str = "stages";
+
+/// How long a client that is in use goes without a look at the stages, if time changes them.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// How many keys a client claims before it looks how full the stage is, at most.
+const CLAIMED: u64 = 1024;
+
+/// Blocks that are counted for that: of 50,000 keys or so, which tell the number of all to half a hundredth.
+const SAMPLE: usize = 1024;
+
+type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
+
+/// A stage.
+pub(crate) struct Part {
+    pub(crate) number: u64,
+    pub(crate) shards: Arc<Shards>,
+    pub(crate) mirror: Option<Arc<AtomicBloomFilter>>,
+    pub(crate) watch: Watch,
+    stage: Stage,
+}
+
+/// What the clients of a process share of a stage.
+struct Common {
+    made: u64,
+    shards: Arc<Shards>,
+    mirror: Option<Arc<AtomicBloomFilter>>,
+    watch: Watch,
+}
+
+pub(crate) struct Row {
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: Kind,
+    seed: u64,
+    /// The description.
+    line: Arc<[u8]>,
+    /// What lists the stages on the server.
+    key: Key,
+    /// The oldest first; at least one.
+    pub(crate) parts: Vec<Part>,
+    common: Arc<Mutex<BTreeMap<u64, Common>>>,
+    pub(crate) mirrored: bool,
+    /// When the stages were last read, and the server's time then.
+    loaded: Instant,
+    time: u64,
+    /// Keys that were claimed since the last look at how full the stage is.
+    claimed: u64,
+}
+
+impl Row {
+    /// The stages of a filter. If it has none yet, opens the first.
+    pub(crate) async fn open<T: Transport>(
+        nodes: &mut Nodes<T>,
+        name: &str,
+        described: &meta::Described,
+        line: &[u8],
+    ) -> Result<Self> {
+        let mut row = Self {
+            name: name.into(),
+            kind: described.kind,
+            seed: described.hasher.seed(),
+            line: line.into(),
+            key: Key::new(name, STAGES),
+            parts: Vec::new(),
+            common: Arc::default(),
+            mirrored: false,
+            loaded: Instant::now(),
+            time: 0,
+            claimed: 0,
+        };
+        match row.kind {
+            Kind::Fixed(plan) => {
+                let stage = Stage { plan, keys: u64::MAX, made: described.made, opened: 0 };
+                let part = row.part(0, stage, Shards::new(name, plan));
+                row.parts.push(part);
+            }
+            Kind::Staged(stages) => {
+                row.load(nodes).await?;
+                if row.parts.is_empty() {
+                    row.begin(nodes, stages, 0).await?;
+                }
+            }
+        }
+        Ok(row)
+    }
+
+    /// The same for another client of the process.
+    pub(crate) fn another(&self) -> Self {
+        let part = |part: &Part| Part {
+            number: part.number,
+            shards: Arc::clone(&part.shards),
+            mirror: part.mirror.clone(),
+            watch: part.watch.another(None),
+            stage: part.stage,
+        };
+        Self {
+            name: Arc::clone(&self.name),
+            line: Arc::clone(&self.line),
+            key: self.key.clone(),
+            parts: self.parts.iter().map(part).collect(),
+            common: Arc::clone(&self.common),
+            ..*self
+        }
+    }
+
+    pub(crate) fn with_mirror(mut self) -> Result<Self, BuildError> {
+        self.mirrored = true;
+        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        for part in &mut self.parts {
+            part.mirror = Some(Arc::new(meta::local(part.shards.plan, self.seed)?.into()));
+            common.get_mut(&part.number).expect("each part has one").mirror = part.mirror.clone();
+        }
+        drop(common);
+        Ok(self)
+    }
+
+    /// The stage that takes keys.
+    pub(crate) fn last(&mut self) -> &mut Part {
+        self.parts.last_mut().expect("a filter has a stage")
+    }
+
+    /// The size of the stage that takes keys.
+    pub(crate) fn plan(&self) -> Plan {
+        self.parts.last().expect("a filter has a stage").shards.plan
+    }
+
+    fn staged(&self) -> Option<Stages> {
+        if let Kind::Staged(stages) = self.kind { Some(stages) } else { None }
+    }
+
+    /// The question whether there is a stage after the last one, if there may be.
+    pub(crate) fn ask_for_more(&mut self) -> Commands {
+        let next = self.last().number + 1;
+        let question = |_| (self.key.slot, self.key.command("HEXISTS").arg(next).take());
+        Commands::new(self.staged().map(question))
+    }
+
+    /// Reads the stages if time may have changed them.
+    pub(crate) async fn keep_up<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+        if self.staged().is_none_or(|stages| stages.until(0).is_none()) || self.loaded.elapsed() < PERIOD {
+            return Ok(());
+        }
+        self.load(nodes).await?;
+        self.end_in_time(nodes).await
+    }
+
+    async fn end_in_time<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+        let (time, last) = (self.time, self.last());
+        let (number, opened) = (last.number, last.stage.opened);
+        if self.staged().is_some_and(|stages| stages.is_over(opened, time)) {
+            self.advance(nodes, number).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether stages may be gone that were there when they were last read: the process did not run for long.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let window = self.staged().map_or(0, |stages| stages.window);
+        window > 0 && self.loaded.elapsed() >= Duration::from_secs(window)
+    }
+
+    /// Takes that so many keys were claimed. Opens the next stage if the last one is full.
+    pub(crate) async fn take<T: Transport>(&mut self, nodes: &mut Nodes<T>, new: usize) -> Result<()> {
+        if self.staged().is_none_or(|stages| stages.window > 0) {
+            return Ok(());
+        }
+        self.claimed += new as u64;
+        let Part { number, shards, stage, .. } = self.last();
+        let (number, shards, keys) = (*number, Arc::clone(shards), stage.keys);
+        if self.claimed < CLAIMED.min(keys / 16 + 1) {
+            return Ok(());
+        }
+        self.claimed = 0;
+        let chance = meta::unique() as usize;
+        let shard = chance % shards.keys.len();
+        let blocks = shards.blocks(shard).len();
+        let start = chance / shards.keys.len() % blocks.saturating_sub(SAMPLE).max(1);
+        let sample = start..blocks.min(start + SAMPLE);
+        let bits = 512.0 * sample.len() as f64;
+        let mut job = Commands::new([shards.count_ones(shard, sample)]);
+        nodes.run(&mut job).await?;
+        let Value::Int(ones) = job.answers[0] else { return Err(self.key.refused("it cannot count bits")) };
+        if shards.plan.estimated_keys(ones as f64 / bits) >= keys as f64 {
+            self.advance(nodes, number).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the stages. The error of a stage that is not asked any more is none.
+    pub(crate) async fn load<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
+        let mut job = Commands::new(self.read());
+        nodes.run(&mut job).await?;
+        self.adopt(&job.answers)
+    }
+
+    /// The commands that read the stages.
+    fn read(&self) -> [(u16, redis::Cmd); 2] {
+        [self.key.command("HGETALL"), redis::cmd("TIME")].map(|command| (self.key.slot, command))
+    }
+
+    /// Seals the stage of this number, and opens the next, unless somebody has.
+    pub(crate) async fn advance<T: Transport>(&mut self, nodes: &mut Nodes<T>, from: u64) -> Result<()> {
+        self.load(nodes).await?;
+        let (time, stages) = (self.time, self.staged());
+        let (Some(stages), last) = (stages, self.last()) else { return Ok(()) };
+        if last.number > from {
+            return Ok(());
+        }
+        // Of one that the servers have forgotten there is nothing to seal.
+        if stages.until(last.stage.opened).is_none_or(|until| time < until) {
+            last.watch.seal(nodes).await?;
+        }
+        self.begin(nodes, stages, from + 1).await
+    }
+
+    /// Opens a stage, unless somebody has, and removes those that are not asked any more.
+    async fn begin<T: Transport>(&mut self, nodes: &mut Nodes<T>, stages: Stages, number: u64) -> Result<()> {
+        let (plan, keys) = stages.stage(number)?;
+        let opened = if stages.window > 0 { self.time } else { 0 };
+        let line = meta::encode_stage(&Stage { plan, keys, made: meta::new_made(), opened });
+        let open = self.key.command("HSETNX").arg(number).arg(line).take();
+        let expire = stages.until(opened).map(|until| self.key.command("EXPIREAT").arg(until).take());
+        let opening = [open].into_iter().chain(expire).map(|command| (self.key.slot, command));
+        let mut job = Commands::new(opening.chain(self.read())).for_replicas();
+        nodes.run(&mut job).await?;
+        let answers = job.answers.split_off(job.answers.len() - 2);
+        let gone: Vec<(u64, Stage)> = stages_of(&self.key, &answers[0])?
+            .into_iter()
+            .filter(|(other, stage)| *other < number && !stages.is_asked(stage.opened, self.time))
+            .collect();
+        self.adopt(&answers)?;
+        // If it fails, the servers forget them in time.
+        let field = |(number, _): &(u64, Stage)| (self.key.slot, self.key.command("HDEL").arg(*number).take());
+        let shards =
+            gone.iter().flat_map(|(number, stage)| Shards::of_stage(&self.name, *number, stage.plan, None).keys);
+        let removal: Vec<_> = shards.map(|key| (key.slot, key.command("UNLINK"))).collect();
+        nodes.run(&mut Commands::new(removal.into_iter().chain(gone.iter().map(field)))).await.map(drop)
+    }
+
+    /// Takes the stages that were read.
+    fn adopt(&mut self, answers: &[Value]) -> Result<()> {
+        let Some(stages) = self.staged() else { return Ok(()) };
+        let [list, time] = answers else { return Err(self.key.refused("its answer makes no sense")) };
+        let time = match time {
+            Value::Array(parts) => parts.first().and_then(|seconds| redis::from_redis_value_ref(seconds).ok()),
+            _ => None,
+        };
+        let Some(time) = time else { return Err(self.key.refused("it does not tell the time")) };
+        let mut found = stages_of(&self.key, list)?;
+        let newest = found.keys().next_back().copied();
+        // A stage that was opened is there as long as it takes keys.
+        let lost = |part: &Part| {
+            newest < Some(part.number) && stages.until(part.stage.opened).is_none_or(|until| time < until)
+        };
+        if self.parts.last().is_some_and(lost) {
+            return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
+        }
+        (self.time, self.loaded) = (time, Instant::now());
+        found.retain(|number, stage| Some(*number) == newest || stages.is_asked(stage.opened, time));
+        if found.is_empty() {
+            return Ok(());
+        }
+        // The servers have forgotten these.
+        self.parts.retain(|part| stages.until(part.stage.opened).is_none_or(|until| time < until));
+        if let Some(part) =
+            self.parts.iter().find(|part| found.get(&part.number).is_some_and(|stage| stage.made != part.stage.made))
+        {
+            let name = self.name.to_string();
+            return Err(RedisFilterError::Replaced { name, key: part.shards.keys[0].name.clone() });
+        }
+        self.parts.retain(|part| found.contains_key(&part.number));
+        let known = self.parts.last().map(|part| part.number);
+        for (number, stage) in found.into_iter().filter(|(number, _)| known.is_none_or(|known| *number > known)) {
+            let shards = Shards::of_stage(&self.name, number, stage.plan, stages.until(stage.opened));
+            let part = self.part(number, stage, shards);
+            self.parts.push(part);
+        }
+        let first = self.parts[0].number;
+        self.common.lock().unwrap_or_else(PoisonError::into_inner).retain(|number, _| *number >= first);
+        Ok(())
+    }
+
+    /// A stage, of which other clients of the process have the same mirror and marks.
+    fn part(&self, number: u64, stage: Stage, shards: Shards) -> Part {
+        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        // After all stages were forgotten, they are counted from 0 again.
+        if common.get(&number).is_some_and(|common| common.made != stage.made) {
+            common.remove(&number);
+        }
+        let Common { shards, mirror, watch, .. } = common.entry(number).or_insert_with(|| {
+            let shards = Arc::new(shards);
+            // Without one, the server is asked.
+            let mirror = self.mirrored.then(|| meta::local(stage.plan, self.seed).ok()).flatten();
+            let watch = Watch::new(&shards, &self.line, stage.made);
+            Common { made: stage.made, shards, mirror: mirror.map(|mirror| Arc::new(mirror.into())), watch }
+        });
+        Part {
+            number,
+            shards: Arc::clone(shards),
+            mirror: mirror.clone(),
+            watch: watch.another(Some(Instant::now())),
+            stage,
+        }
+    }
+
+    /// Sets the answers to whether a mirror has the hashes.
+    pub(crate) fn ask_mirrors(&self, hashes: &[u64], found: &mut [bool]) {
+        found.fill(false);
+        let mut answers = vec![false; if self.mirrored { hashes.len() } else { 0 }];
+        for mirror in self.parts.iter().filter_map(|part| part.mirror.as_deref()) {
+            mirror.contains_hashes(hashes, &mut answers);
+            found.iter_mut().zip(&answers).for_each(|(found, answer)| *found |= answer);
+        }
+    }
+
+    /// The number of each stage, the oldest first, from the one after this on.
+    pub(crate) fn after(&self, number: Option<u64>) -> Vec<u64> {
+        self.parts.iter().map(|part| part.number).filter(|part| Some(*part) > number).collect()
+    }
+
+    /// The stage of this number, if it is still asked.
+    pub(crate) fn find(&mut self, number: u64) -> Option<&mut Part> {
+        self.parts.iter_mut().find(|part| part.number == number)
+    }
+
+    /// The error, unless it is that of a stage which is not asked any more.
+    pub(crate) async fn unless_forgotten<T: Transport>(
+        &mut self,
+        nodes: &mut Nodes<T>,
+        number: u64,
+        result: Result<()>,
+    ) -> Result<()> {
+        let Err(error @ RedisFilterError::Gone { .. }) = result else { return result };
+        self.load(nodes).await?;
+        if self.find(number).is_some() { Err(error) } else { Ok(()) }
+    }
+}
+
+/// The keys of the stages that are listed under a name, and of their list.
+pub(crate) async fn keys_of<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>> {
+    let list = Key::new(name, STAGES);
+    let mut job = Commands::new([(list.slot, list.command("HGETALL"))]);
+    nodes.run(&mut job).await?;
+    let stages = stages_of(&list, &job.answers[0])?;
+    let shards = |(number, stage): (u64, Stage)| Shards::of_stage(name, number, stage.plan, None).keys;
+    Ok(stages.into_iter().flat_map(shards).chain([list]).collect())
+}
+
+/// The stages that an answer lists.
+fn stages_of(list: &Key, answer: &Value) -> Result<BTreeMap<u64, Stage>> {
+    let refused = || list.refused("its answer makes no sense");
+    let Value::Array(fields) = answer else { return Err(refused()) };
+    let read = |pair: &[Value]| {
+        let [Value::BulkString(field), Value::BulkString(line)] = pair else { return Err(refused()) };
+        let number = str::from_utf8(field).ok().and_then(|field| field.parse().ok()).ok_or_else(refused)?;
+        Ok((number, meta::decode_stage(&list.name, line)?))
+    };
+    fields.chunks(2).map(read).collect()
+}

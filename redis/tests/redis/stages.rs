@@ -1,0 +1,383 @@
+//! Filters that grow, and filters that forget.
+
+use crate::harness::tests;
+use crate::proxy::Proxy;
+use crate::servers::{Cluster, Server, eventually};
+use crate::{Tally, failed, small};
+use bloomline_redis::RedisFilterError::{Denied, Differs, Gone, Seed, Stages as NotOne};
+use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisServer, Stages};
+use std::thread;
+use std::time::{Duration, Instant};
+
+tests! {
+    it_grows_and_keeps_its_rate,
+    clients_claim_each_key_once_while_it_grows,
+    clients_of_a_cluster_claim_each_key_once_while_it_grows,
+    no_key_is_lost_where_connections_break_while_it_grows,
+    no_key_is_lost_where_a_node_crashes_while_it_grows,
+    whoever_comes_ends_what_another_began,
+    tasks_grow_it_too,
+    it_forgets_in_time,
+    clients_claim_each_key_once_while_generations_pass,
+    servers_forget_what_nobody_uses,
+    a_client_that_stood_still_follows,
+    nothing_is_left_of_it,
+    it_is_told_from_others,
+    rights_of_stages_are_few,
+    lost_stages_are_missed,
+}
+
+/// A filter that grows from a few keys on, without false positives in any run.
+fn tiny() -> Stages {
+    Stages::growing(1e-9).first_stage(1000).seed(3)
+}
+
+fn create(server: &RedisServer, name: &str, stages: &Stages) -> RedisBloomFilter {
+    RedisBloomFilter::create_stages(server, name, stages).unwrap()
+}
+
+fn stages_of(filter: &mut RedisBloomFilter) -> usize {
+    filter.stats().unwrap().stages
+}
+
+#[track_caller]
+fn assert_all_found(filter: &mut RedisBloomFilter, tally: &Tally) {
+    let keys: Vec<u64> = (0..tally.keys()).collect();
+    assert_eq!(filter.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
+    assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0));
+}
+
+fn it_grows_and_keeps_its_rate() {
+    let server = Server::start("");
+    let rate = 0.02;
+    for mirrored in [false, true] {
+        let name = ["plain", "mirrored"][usize::from(mirrored)];
+        let mut filter = create(&server.address(), name, &Stages::growing(rate).first_stage(5000));
+        if mirrored {
+            filter = filter.with_mirror().unwrap();
+        }
+        // Of 1000 keys at a time: 5000 + 10,000 + 20,000 + 40,000 fill four stages.
+        let mut claimed = 0;
+        for start in (0..75_000u64).step_by(1000) {
+            let keys: Vec<u64> = (start..start + 1000).collect();
+            claimed += filter.insert_batch(&keys, &mut [false; 1000]).unwrap();
+        }
+        let stats = filter.stats().unwrap();
+        assert!((4..=5).contains(&stats.stages), "{stats:?}");
+        assert!((stats.estimated_keys / claimed as f64 - 1.0).abs() < 0.03, "{stats:?} {claimed}");
+        assert!(stats.expected_fpr < rate && stats.memory_bytes > filter.plan().memory_bytes() as u64, "{stats:?}");
+        // Keys that nobody inserted. Five deviations.
+        let others: Vec<u64> = (1 << 40..(1 << 40) + 50_000).collect();
+        let found = filter.contains_batch(&others, &mut vec![false; others.len()]).unwrap() as f64;
+        let (mean, deviation) = (50_000.0 * stats.expected_fpr, (50_000.0 * stats.expected_fpr).sqrt());
+        assert!((found - mean).abs() < 5.0 * deviation + 0.1 * mean && found < 50_000.0 * rate, "{found} of {mean}");
+        let keys: Vec<u64> = (0..75_000).collect();
+        let mut later = RedisBloomFilter::open(&server.address(), name).unwrap();
+        for filter in [&mut filter, &mut later] {
+            assert_eq!(filter.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
+        }
+    }
+}
+
+/// Each from a process of its own.
+fn insert_by(address: &RedisServer, stages: &Stages, tally: &Tally, clients: u64, meanwhile: impl FnOnce()) {
+    thread::scope(|scope| {
+        for client in 0..clients {
+            let mut filter = create(address, "f", stages);
+            scope.spawn(move || tally.insert_all(&mut filter, client, 200));
+        }
+        meanwhile();
+    });
+}
+
+fn clients_claim_each_key_once_while_it_grows() {
+    let server = Server::start("");
+    let tally = Tally::new(40_000);
+    insert_by(&server.address(), &tiny(), &tally, 4, || {});
+    tally.assert_once_each();
+    let mut filter = create(&server.address(), "f", &tiny());
+    assert!(stages_of(&mut filter) >= 5);
+    assert_all_found(&mut filter, &tally);
+    // Of the threads of one process, too, with a mirror.
+    let tally = Tally::new(40_000);
+    let filter = create(&server.address(), "g", &tiny()).with_mirror().unwrap();
+    tally.insert_by(&filter, 4, 200, || {});
+    tally.assert_once_each();
+    assert_all_found(&mut filter.another(), &tally);
+}
+
+fn clients_of_a_cluster_claim_each_key_once_while_it_grows() {
+    let cluster = Cluster::start(3, false);
+    let tally = Tally::new(40_000);
+    insert_by(&cluster.address(), &tiny(), &tally, 3, || {
+        for (share, key) in [(20, "cbf:{f:stages}"), (50, "cbf:{f:1.0}")] {
+            tally.await_share(3, share);
+            let (slot, node) = cluster.home(key);
+            cluster.migrate(slot, node, (node + 1) % 3);
+        }
+    });
+    tally.assert_once_each();
+    assert_all_found(&mut create(&cluster.address(), "f", &tiny()), &tally);
+}
+
+fn no_key_is_lost_where_connections_break_while_it_grows() {
+    let server = Server::start("");
+    let proxy = Proxy::start(server.port, 11);
+    proxy.break_connections();
+    let tally = Tally::new(40_000);
+    insert_by(&proxy.address(), &tiny(), &tally, 4, || {});
+    assert!(proxy.cuts() > 10, "{}", proxy.cuts());
+    tally.assert_none_lost();
+    assert_all_found(&mut create(&server.address(), "f", &tiny()), &tally);
+}
+
+fn no_key_is_lost_where_a_node_crashes_while_it_grows() {
+    let mut cluster = Cluster::start(3, false);
+    let tally = Tally::new(40_000);
+    let address = cluster.address();
+    insert_by(&address, &tiny(), &tally, 3, || {
+        for (share, victim) in [(20, 0), (40, 1), (60, 2)] {
+            tally.await_share(3, share);
+            cluster.nodes[victim].kill();
+            cluster.nodes[victim].relaunch();
+        }
+    });
+    tally.assert_none_lost();
+    cluster.await_up();
+    assert_all_found(&mut create(&address, "f", &tiny()), &tally);
+}
+
+/// A client that grows the filter dies after its first steps.
+fn whoever_comes_ends_what_another_began() {
+    let server = Server::start("");
+    let (mut first, mut second) = (create(&server.address(), "f", &tiny()), create(&server.address(), "f", &tiny()));
+    assert_eq!(first.insert(&1), Ok(true));
+    assert_eq!(second.insert(&1), Ok(false));
+    server.tell::<u64>("SETBIT cbf:{f:0.0} 0 1");
+    // Each finds the seal; one of them opens the next stage.
+    assert_eq!((first.insert(&2), second.insert(&2)), (Ok(true), Ok(false)));
+    assert_eq!((second.insert(&1), second.insert(&3), first.insert(&3)), (Ok(false), Ok(true), Ok(false)));
+    assert_eq!((stages_of(&mut first), first.uncertain()), (2, 0));
+    // And if it has opened the stage, others find it, those that only ask, too.
+    let mut reader = create(&server.address(), "f", &tiny());
+    assert_eq!(reader.contains(&4), Ok(false));
+    server.tell::<u64>("SETBIT cbf:{f:1.0} 0 1");
+    assert_eq!(first.insert(&4), Ok(true));
+    assert_eq!((reader.contains(&4), second.insert(&4)), (Ok(true), Ok(false)));
+    assert_eq!(stages_of(&mut reader), 3);
+}
+
+fn tasks_grow_it_too() {
+    let server = Server::start("");
+    let runtime = crate::tasks::runtime();
+    let keys: Vec<u64> = (0..20_000).collect();
+    let claimed = runtime.block_on(async {
+        let filter = AsyncRedisBloomFilter::create_stages(&server.address(), "f", &tiny()).await.unwrap();
+        let tasks = [(); 3].map(|()| {
+            let (mut filter, keys) = (filter.clone(), keys.clone());
+            tokio::spawn(async move {
+                let mut claimed = 0;
+                for keys in keys.chunks(300) {
+                    claimed += filter.insert_batch(keys, &mut vec![false; keys.len()]).await.unwrap();
+                }
+                claimed
+            })
+        });
+        let mut claimed = 0;
+        for task in tasks {
+            claimed += task.await.unwrap();
+        }
+        claimed
+    });
+    assert_eq!(claimed, keys.len());
+    assert!(stages_of(&mut create(&server.address(), "f", &tiny())) >= 4);
+}
+
+/// Remembers a key for so many seconds, in two generations.
+fn window(seconds: u64) -> Stages {
+    Stages::window(Duration::from_secs(seconds), 100_000, 1e-9).generations(2)
+}
+
+fn it_forgets_in_time() {
+    let server = Server::start("");
+    let (mut filter, mut reader) =
+        (create(&server.address(), "f", &window(4)), create(&server.address(), "f", &window(4)));
+    let started = Instant::now();
+    assert_eq!(filter.insert(&0), Ok(true));
+    let mut seen = Vec::new();
+    for key in 1u64.. {
+        assert_eq!(filter.insert(&key), Ok(true));
+        // It is not renewed by those who ask, nor by those who insert it again.
+        if !reader.contains(&0).unwrap() {
+            break;
+        }
+        seen.push(started.elapsed());
+        // Any more than that is longer than promised.
+        assert!(started.elapsed() < Duration::from_secs(4 + 2 + 4), "it never forgets");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let last = seen.last().expect("it was seen");
+    assert!(*last >= Duration::from_secs(4), "{last:?}");
+    assert_eq!(filter.insert(&0), Ok(true));
+    assert_eq!(filter.insert(&0), Ok(false));
+    // What was forgotten takes no memory: four generations of one shard, their list and the description.
+    assert!(stages_of(&mut filter) <= 4);
+    assert!(server.tell::<u64>("DBSIZE") <= 6, "{:?}", server.tell::<Vec<String>>("KEYS *"));
+}
+
+/// Whatever second they pass in. Each key is inserted by all clients within less than the window.
+fn clients_claim_each_key_once_while_generations_pass() {
+    let server = Server::start("");
+    let stages = Stages::window(Duration::from_secs(30), 1_000_000, 1e-9).generations(30);
+    let tally = Tally::new(400_000);
+    let started = Instant::now();
+    thread::scope(|scope| {
+        for client in 0..3 {
+            let (mut filter, tally) = (create(&server.address(), "f", &stages), &tally);
+            scope.spawn(move || {
+                for keys in tally.batches(client, 500).iter().take_while(|_| started.elapsed() < Duration::from_secs(8))
+                {
+                    let mut new = vec![false; keys.len()];
+                    filter.insert_batch(keys, &mut new).unwrap();
+                    tally.count(keys, &new);
+                }
+                assert_eq!(filter.uncertain(), 0);
+            });
+        }
+    });
+    let claims = tally.claims.iter().map(|claims| claims.load(std::sync::atomic::Ordering::Relaxed));
+    let (most, all) = claims.fold((0, 0), |(most, all), claims| (most.max(claims), all + claims));
+    assert!(most == 1 && all > 1000, "{most} {all}");
+    assert!(stages_of(&mut create(&server.address(), "f", &stages)) >= 3);
+}
+
+fn servers_forget_what_nobody_uses() {
+    let server = Server::start("");
+    let mut filter = create(&server.address(), "f", &window(2));
+    assert_eq!(filter.insert(&1), Ok(true));
+    eventually("the description is left", || server.tell::<Vec<String>>("KEYS *") == ["cbf:{f:meta}"]);
+    // Both begin again.
+    let mut other = RedisBloomFilter::open(&server.address(), "f").unwrap();
+    assert_eq!((filter.insert(&1), other.insert(&1)), (Ok(true), Ok(false)));
+    assert_eq!((filter.uncertain(), other.uncertain()), (0, 0));
+}
+
+/// A process that is stopped knows stages that are gone by now.
+fn a_client_that_stood_still_follows() {
+    let server = Server::start("");
+    let (mut filter, mut still) =
+        (create(&server.address(), "f", &window(2)), create(&server.address(), "f", &window(2)));
+    assert_eq!((filter.insert(&1), still.insert(&1)), (Ok(true), Ok(false)));
+    let started = Instant::now();
+    let mut key = 100u64;
+    while started.elapsed() < Duration::from_secs(5) {
+        assert_eq!(filter.insert(&key), Ok(true));
+        key += 1;
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(filter.insert(&2), Ok(true));
+    assert_eq!((still.insert(&2), still.contains(&2), still.insert(&3)), (Ok(false), Ok(true), Ok(true)));
+    assert_eq!((filter.insert(&3), filter.check(), still.check()), (Ok(false), Ok(()), Ok(())));
+}
+
+fn nothing_is_left_of_it() {
+    let server = Server::start("");
+    for by_name in [false, true] {
+        let mut filter = create(&server.address(), "f", &tiny());
+        let keys: Vec<u64> = (0..5000).collect();
+        filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
+        filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
+        assert!(server.tell::<u64>("DBSIZE") >= 3);
+        if by_name {
+            // Whatever became of its description.
+            server.tell::<u64>("DEL cbf:{f:meta}");
+            assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
+        } else {
+            filter.delete().unwrap();
+        }
+        assert_eq!(server.tell::<Vec<String>>("KEYS *"), Vec::<String>::new());
+    }
+}
+
+fn it_is_told_from_others() {
+    let server = Server::start("");
+    let address = server.address();
+    let mut grows = create(&address, "grows", &tiny());
+    create(&address, "forgets", &window(60));
+    crate::create(&address, "fixed", &small());
+    let differs = |name: &str, stages: Stages, field: &'static str, ours: u64, theirs: u64| {
+        let error = failed(RedisBloomFilter::create_stages(&address, name, &stages), &[]);
+        assert_eq!(error, Differs { name: name.to_owned(), field, ours, theirs });
+    };
+    differs("fixed", tiny(), "stages", 1, 0);
+    differs("grows", window(60), "window in seconds", 60, 0);
+    differs("forgets", window(61), "window in seconds", 61, 60);
+    differs("forgets", window(60).generations(3), "generations", 3, 2);
+    let blocks = RedisBloomFilter::open(&address, "grows").unwrap().plan().block_count() as u64;
+    let other = Stages::growing(1e-9).first_stage(2000).seed(3);
+    let error = failed(RedisBloomFilter::create_stages(&address, "grows", &other), &[]);
+    assert!(matches!(error, Differs { field: "blocks", theirs, .. } if theirs == blocks), "{error:?}");
+    let error = failed(RedisBloomFilter::create(&address, "grows", &small()), &[]);
+    assert!(matches!(error, Differs { field: "stages", ours: 0, theirs: 1, .. }), "{error:?}");
+    let error = failed(RedisBloomFilter::create_stages(&address, "grows", &tiny().seed(4)), &[]);
+    assert_eq!(error, Seed { name: "grows".into() });
+    // There is no single filter to copy.
+    assert_eq!(failed(grows.download(), &["grows or forgets"]), NotOne { name: "grows".into() });
+    assert_eq!(failed(grows.upload(&small().build().unwrap()), &[]), NotOne { name: "grows".into() });
+    for stages in [Stages::growing(0.0), Stages::growing(1.0), Stages::growing(f64::NAN), tiny().first_stage(0)] {
+        failed(RedisBloomFilter::create_stages(&address, "none", &stages), &[]);
+    }
+    assert!(server.tell::<Vec<String>>("KEYS *none*").is_empty());
+}
+
+fn rights_of_stages_are_few() {
+    let server = Server::start("");
+    let rights = crate::errors::rights();
+    let more = "+hgetall +hsetnx +hexists +hdel +expireat +time";
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/GUIDE.md")).unwrap();
+    assert!(guide.contains(more), "the guide names them");
+    server.tell::<()>(&format!("ACL SETUSER crawler on >secret {rights} {more}"));
+    server.tell::<()>(&format!("ACL SETUSER other on >secret {rights}"));
+    let address = |user: &str| RedisServer::new(&format!("redis://{user}:secret@127.0.0.1:{}", server.port)).unwrap();
+    let mut filter = create(&address("crawler"), "f", &tiny());
+    let keys: Vec<u64> = (0..5000).collect();
+    assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(5000));
+    assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0));
+    assert!(stages_of(&mut filter) >= 2);
+    let mut forgets = create(&address("crawler"), "g", &window(2));
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(4) {
+        forgets.insert(&1).unwrap();
+        thread::sleep(Duration::from_millis(200));
+    }
+    let denied = failed(RedisBloomFilter::open(&address("other"), "f"), &["HGETALL"]);
+    assert!(matches!(denied, Denied { .. }), "{denied:?}");
+    // Others need none of these.
+    crate::create(&address("other"), "h", &small()).delete().unwrap();
+    filter.delete().unwrap();
+}
+
+fn lost_stages_are_missed() {
+    let server = Server::start("");
+    let keys: Vec<u64> = (0..5000).collect();
+    let grown = |name: &str| {
+        let mut filter = create(&server.address(), name, &tiny());
+        for _ in 0..2 {
+            filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
+        }
+        filter
+    };
+    let mut filter = grown("f");
+    server.tell::<u64>("DEL cbf:{f:0.0}");
+    let gone = failed(filter.check(), &["cbf:{f:0.0}"]);
+    assert!(matches!(gone, Gone { .. }), "{gone:?}");
+    let mut filter = grown("g");
+    server.tell::<u64>("DEL cbf:{g:stages}");
+    let gone = failed(filter.check(), &["cbf:{g:stages}"]);
+    assert!(matches!(gone, Gone { .. }), "{gone:?}");
+    let mut filter = grown("h");
+    server.tell::<()>("FLUSHALL");
+    thread::sleep(Duration::from_millis(1100));
+    let gone = failed(filter.insert(&1_000_000), &[]);
+    assert!(matches!(gone, Gone { .. }), "{gone:?}");
+}
