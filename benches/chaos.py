@@ -89,7 +89,7 @@ class Crowd:
     def line(self, i):
         return f"https://example.org/{i}\n"
 
-    def run(self, i, size=SIZE, more=()):
+    def run(self, i, size=SIZE):
         source = self.folder / f"in{i}"
         if not source.exists():
             start = self.lines // PROCESSES * (i % PROCESSES)
@@ -97,8 +97,11 @@ class Crowd:
         output = self.folder / f"out{len(self.outputs)}"
         self.outputs.append(output)
         command = [arguments.bloomline, "dedup", "--redis", self.url, "--name", "set", *size, "--no-mirror", "--stats=json",
-                   "--chunk-size", "16384", *self.options, *more, str(source)]
+                   "--chunk-size", "16384", *self.options, str(source)]
         return i, subprocess.Popen(command, stdout=open(output, "wb"), stderr=subprocess.PIPE, text=True)
+
+    def delete(self):
+        subprocess.run([arguments.bloomline, "redis", "delete", "--redis", self.url, "--name", "set"], check=True)
 
     def finish(self, again=True, size=SIZE):
         """Waits for the end of all, and starts those that failed again."""
@@ -232,18 +235,18 @@ def newcomer(server, crowd):
     crowd.running.append(crowd.run(PROCESSES, OTHER))
 
 
-@one("`--reset` with another `-n` beneath the others", size=OTHER)
-def reset(server, crowd):
-    crowd.running.append(crowd.run(PROCESSES, OTHER, ["--reset", "--yes"]))
+@one("`bloomline redis delete`, and a newcomer with another `-n`", size=OTHER)
+def delete(server, crowd):
+    crowd.delete()
+    crowd.running.append(crowd.run(PROCESSES, OTHER))
 
 
-@one("the server evicts the description; all begin again with `--reset`")
+@one("the server evicts the description; all begin again after `bloomline redis delete`")
 def evict(server, crowd):
     server.tell("DEL cbf:{set:meta}")
     crowd.finish(again=False)
-    crowd.running.append(crowd.run(0, more=["--reset", "--yes"]))
-    until(lambda: server.tell("EXISTS cbf:{set:meta}") == "1")
-    crowd.running += [crowd.run(i) for i in range(1, PROCESSES)]
+    crowd.delete()
+    crowd.running += [crowd.run(i) for i in range(PROCESSES)]
 
 
 @one("the server evicts a shard")

@@ -118,8 +118,8 @@ errors! {
     SharedOfRate => "-p alone does not size a shared filter; give -n too to create one, or neither to use an existing one";
     Unprinted { lines: usize, source: Box<Error> } => "{source}; up to {lines} new lines are in the shared filter and were not printed";
     UnprintedAtEnd => "ended before all was printed: lines that are in the shared filter may be missing in the output, and no run will print them";
-    NotReset => "the filter was not removed, and nothing was done";
-    NoTerminal { source: io::Error } => "cannot ask before --reset, because there is no terminal: {source}; give --yes if you are sure";
+    NothingToDelete { name: String } => "the server has no filter {name:?}, and nothing was removed; bloomline redis list tells which there are";
+    UploadGrown { filter: PathBuf } => "cannot upload {filter:?}: it grew, and a filter on a server has a fixed size; build it with -n and --when-full warn, or insert its lines by dedup --redis";
 }
 
 impl std::error::Error for Error {}

@@ -34,7 +34,7 @@ mod values;
 
 use clap::error::ErrorKind;
 use commands::run::Run;
-use commands::{build, check, info, manual, merge, plan, sets};
+use commands::{build, check, info, manual, merge, plan, redis, sets};
 use error::{Error, FAILED, SUCCESS};
 use options::{Cli, Command};
 use std::ffi::OsString;
@@ -87,6 +87,7 @@ fn run_command(command: Command) -> Result<u8, Error> {
         Command::Info(options) => info::run(&options),
         Command::Merge(options) => merge::run(&options),
         Command::Plan(options) => plan::run(&options),
+        Command::Redis(options) => redis::run(&options),
         Command::Completions(options) => manual::completions(&options),
         Command::Manual(options) => manual::manual(&options),
     }

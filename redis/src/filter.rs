@@ -3,6 +3,7 @@
 use crate::blocking::{Blocking, block_on};
 use crate::error::RedisFilterError;
 use crate::kinds::Stages;
+use crate::listing::{self, RedisServerStats};
 use crate::meta::Described;
 use crate::server::RedisServer;
 use crate::shared::{RedisFilterStats, SharedFilter};
@@ -313,6 +314,12 @@ methods! {
         self.0.evicts().await
     }
 
+    /// How the servers that keep the filter are: what room they have, and whether they evict. Those that do not answer, or give the
+    /// user no right to `INFO`, are left out.
+    pub async fn servers(&mut self) -> Vec<RedisServerStats> {
+        self.0.servers().await
+    }
+
     /// Removes the filter from the servers. End all other clients first. Within a second of use they stop with
     /// [`Gone`](RedisFilterError::Gone), and until then they insert into a filter that is gone.
     ///
@@ -334,6 +341,27 @@ impl RedisBloomFilter {
         block_on(SharedFilter::<Blocking>::remove(server, name))
     }
 
+    /// The names of the filters on a server or cluster, in their order, also of those that have lost their description or a part. What
+    /// is made, removed or moved meanwhile may be missing. Asks each primary for all its keys, a thousand at a time. The user needs
+    /// the right to `SCAN`.
+    ///
+    /// # Errors
+    /// [`RedisFilterError`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use bloomline_redis::{RedisBloomFilter, RedisServer};
+    ///
+    /// let server = RedisServer::new("redis://127.0.0.1:6379")?;
+    /// for name in RedisBloomFilter::list(&server)? {
+    ///     println!("{name}: {:?}", RedisBloomFilter::open(&server, &name)?.stats()?);
+    /// }
+    /// # Ok::<(), bloomline_redis::RedisFilterError>(())
+    /// ```
+    pub fn list(server: &RedisServer) -> Result<Vec<String>, RedisFilterError> {
+        block_on(listing::names::<Blocking>(server))
+    }
+
     /// The same filter for another thread. It has connections of its own, which it opens when it is used, shares the
     /// mirror, and starts to count [`uncertain`](Self::uncertain) at 0.
     pub fn another(&self) -> Self {
@@ -349,6 +377,14 @@ impl AsyncRedisBloomFilter {
     /// [`RedisFilterError`].
     pub async fn remove(server: &RedisServer, name: &str) -> Result<bool, RedisFilterError> {
         SharedFilter::<Tokio>::remove(server, name).await
+    }
+
+    /// [`RedisBloomFilter::list`].
+    ///
+    /// # Errors
+    /// [`RedisFilterError`].
+    pub async fn list(server: &RedisServer) -> Result<Vec<String>, RedisFilterError> {
+        listing::names::<Tokio>(server).await
     }
 }
 

@@ -31,7 +31,7 @@
 // Further down, `wire` is a connection that blocks, for which `packed` writes commands and `answers` reads answers. `repeats`
 // tells whether blocks are read before they are claimed. `shards` knows where a block is on a server, `meta` describes a filter
 // to its server, `watch` tells whether it is still the same filter, `server` has the addresses, and `topology` knows which node
-// serves a slot.
+// serves a slot. `listing` finds the filters of servers.
 mod answers;
 mod blocking;
 mod error;
@@ -39,6 +39,7 @@ mod exchange;
 mod filter;
 mod jobs;
 mod kinds;
+mod listing;
 mod meta;
 #[cfg(test)]
 mod models;
@@ -61,6 +62,7 @@ pub use error::RedisFilterError;
 pub use filter::AsyncRedisBloomFilter;
 pub use filter::RedisBloomFilter;
 pub use kinds::Stages;
+pub use listing::RedisServerStats;
 pub use server::RedisServer;
 pub use shared::RedisFilterStats;
 

@@ -5,7 +5,7 @@ use crate::exchange::{Exchange, Job, Next, Outcome, Parcel, unanswered};
 use crate::packed::Sink;
 use crate::sentinel::Sentinels;
 use crate::server::RedisServer;
-use crate::topology::{Node, Topology};
+use crate::topology::{Node, Topology, refusal};
 use redis::{Cmd, RedisResult, Value, cmd};
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,20 @@ impl<T: Transport> Nodes<T> {
                     }
                 }
             }
+        }
+    }
+
+    /// The nodes that take keys.
+    pub(crate) fn primaries(&self) -> Vec<Node> {
+        self.topology.primaries()
+    }
+
+    /// Asks a node once.
+    pub(crate) async fn ask(&mut self, node: &Node, command: &Cmd) -> Result<Value, RedisFilterError> {
+        let asked = Instant::now();
+        match self.transport.ask(node, command).await {
+            Ok(Value::ServerError(error)) => Err(refusal(node, &error)),
+            answer => answer.map_err(|error| unanswered(node, asked, &error)),
         }
     }
 

@@ -10,16 +10,13 @@ use crate::jobs::Commands;
 use crate::kinds::{Kind, Stages};
 use crate::meta::{self, Stage};
 use crate::nodes::{Nodes, Transport};
-use crate::shards::{Key, Shards};
+use crate::shards::{Key, STAGES, Shards};
 use crate::watch::Watch;
 use bloomline::{AtomicBloomFilter, BuildError, Plan};
 use redis::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// The part of a filter that lists its stages.
-const STAGES: &str = "stages";
 
 /// How long a client that is in use goes without a look at the stages, if time changes them.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -30,6 +30,9 @@ pub(crate) const KEY_PREFIX: &str = "cbf:";
 /// The part of a filter that describes it.
 pub(crate) const META: &str = "meta";
 
+/// The part of a filter that lists its stages, if it has any.
+pub(crate) const STAGES: &str = "stages";
+
 /// The most shards of a filter: 16 TiB. A client keeps the names of all of them.
 const MAX_SHARDS: usize = 1 << 20;
 

@@ -4,6 +4,7 @@
 use crate::error::RedisFilterError;
 use crate::jobs::{Asked, Claims, Commands, Queries};
 use crate::kinds::Kind;
+use crate::listing::RedisServerStats;
 use crate::meta::{self, Described};
 use crate::nodes::{Nodes, Transport};
 use crate::repeats::Repeats;
@@ -342,6 +343,11 @@ impl<T: Transport> SharedFilter<T> {
     pub(crate) async fn evicts(&mut self) -> Option<String> {
         let answers = self.nodes.ask_each(redis::cmd("INFO").arg("memory")).await;
         answers.into_iter().find_map(|(node, answer)| evicting(&node, &answer))
+    }
+
+    pub(crate) async fn servers(&mut self) -> Vec<RedisServerStats> {
+        let answers = self.nodes.ask_each(redis::cmd("INFO").arg("all")).await;
+        answers.iter().filter_map(|(node, answer)| RedisServerStats::of(node, answer)).collect()
     }
 
     pub(crate) async fn stats(&mut self) -> Result<RedisFilterStats> {

@@ -7,7 +7,6 @@ use crate::options::InfoOptions;
 use crate::output::Output;
 use crate::seen::KeySet;
 use crate::seen::local::Local;
-use crate::seen::shared::{Address, Shared};
 use bloomline::{BloomFilter, Plan};
 use serde_json::json;
 
@@ -18,25 +17,17 @@ const RATES: [(f64, &str); 4] =
 /// Runs the command.
 pub fn run(options: &InfoOptions) -> Result<u8, Error> {
     let mut figures = Figures::default();
-    let (set, origin) = if let Some(address) = Address::of(&options.shared)? {
-        let mut shared = Shared::open(&address)?;
-        shared.refresh()?;
-        figures.both("name", address.name, "name", address.name);
-        (KeySet::Shared(shared.into()), None)
-    } else {
-        let path = options.filter.as_deref().expect("it is required");
-        figures.field("file", path.to_string_lossy().into_owned());
-        // Loading verifies the checksums.
-        (KeySet::Local(Local::load(path)?), Some(Origin::of(path)))
-    };
-    describe(&mut figures, &set);
-    let output = Output::create(None, &origin)?;
+    let path = &options.filter;
+    figures.field("file", path.to_string_lossy().into_owned());
+    // Loading verifies the checksums.
+    describe(&mut figures, &KeySet::Local(Local::load(path)?));
+    let output = Output::create(None, &[Origin::of(path)])?;
     output.write_line(if options.json { figures.json() } else { figures.text() })?;
     Ok(SUCCESS)
 }
 
 /// Adds what there is to know about a set.
-fn describe(figures: &mut Figures, set: &KeySet) {
+pub fn describe(figures: &mut Figures, set: &KeySet) {
     let (memory, keys, fill, rate) = (set.memory_bytes(), set.keys(), set.fill_ratio(), set.current_fpr());
     let seed = set.hasher().seed();
     let stages: Vec<&BloomFilter> = set.stages().collect();

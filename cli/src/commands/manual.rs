@@ -26,11 +26,16 @@ pub fn manual(options: &ManualOptions) -> Result<u8, Error> {
         fs::create_dir_all(folder)?;
         let mut command = Cli::described().disable_help_subcommand(true);
         command.build();
-        command.get_subcommands().try_for_each(|command| write_page(command, folder))?;
-        write_page(&command, folder)
+        write_pages(&command, folder)
     };
     pages().map_err(|source| Error::Create { output: name(folder), source })?;
     Ok(SUCCESS)
+}
+
+/// Writes the pages of a command and of those below it.
+fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
+    command.get_subcommands().try_for_each(|command| write_pages(command, folder))?;
+    write_page(command, folder)
 }
 
 /// Writes the page of a command. Examples and exit codes have lines that stay as they are, to be copied.

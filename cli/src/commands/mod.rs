@@ -8,5 +8,6 @@ pub mod manual;
 pub mod merge;
 pub mod pass;
 pub mod plan;
+pub mod redis;
 pub mod run;
 pub mod sets;

@@ -107,7 +107,7 @@ impl Run {
             nulls: key.nulls.treated(),
             keys: "lines",
             wanted: "key",
-            server: shared.redis.is_some().then_some((shared, writing)),
+            server: shared.server.redis.is_some().then_some((shared, writing)),
             frozen: None,
             exact,
             selection,

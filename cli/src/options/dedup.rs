@@ -215,7 +215,7 @@ impl DedupOptions {
 
     /// Refuses what cannot be counted.
     pub fn check(&self) -> Result<(), Error> {
-        let filters = [(self.run.state.is_some(), "--state"), (self.shared.redis.is_some(), "--redis")];
+        let filters = [(self.run.state.is_some(), "--state"), (self.shared.server.redis.is_some(), "--redis")];
         match (self.reads_twice(), filters.iter().find(|(given, _)| *given)) {
             (Some(option), Some((_, filter))) => {
                 let message = format!(

@@ -80,21 +80,17 @@ pub enum WhenFull {
     Grow,
 }
 
-/// Which filter on a server it is.
+/// How to reach a server.
 #[derive(Args)]
 #[command(next_help_heading = "Shared filter")]
-pub struct SharedOptions {
-    /// Share the filter through this Redis or Valkey server or cluster.
+pub struct ServerOptions {
+    /// The Redis or Valkey server or cluster that has the filter.
     ///
     /// All processes that name the filter there share it. URL is redis://HOST:PORT, rediss://USER:PASSWORD@HOST:PORT for TLS,
     /// several of them separated by commas for the nodes of a cluster or for a primary with its replicas,
     /// redis+sentinel://HOST:PORT,HOST:PORT/NAME for the primary that Sentinels know by this name, or @FILE to read it from a file.
-    #[arg(long, value_name = "URL", requires = "name")]
+    #[arg(long, value_name = "URL")]
     pub redis: Option<String>,
-
-    /// Name of the filter on the server
-    #[arg(long, value_name = "NAME", requires = "redis")]
-    pub name: Option<String>,
 
     /// Trust only servers that an authority in this file certifies.
     ///
@@ -113,21 +109,22 @@ pub struct SharedOptions {
     pub redis_key: Option<PathBuf>,
 }
 
+/// Which filter on a server it is.
+#[derive(Args)]
+#[command(next_help_heading = "Shared filter", mut_arg("redis", |arg| arg.requires("name")))]
+pub struct SharedOptions {
+    #[command(flatten)]
+    pub server: ServerOptions,
+
+    /// Name of the filter on the server
+    #[arg(long, value_name = "NAME", requires = "redis")]
+    pub name: Option<String>,
+}
+
 /// More about it, for those who write to it.
 #[derive(Args)]
 #[command(next_help_heading = "Shared filter")]
 pub struct SharedWriteOptions {
-    /// Remove the filter from the server first, after a question.
-    ///
-    /// The question is asked on the terminal. All processes lose the keys of the filter, so end the others before. They end by
-    /// themselves within a second; lines that they take until then may be lost to the new filter.
-    #[arg(long, requires = "expected_keys")]
-    pub reset: bool,
-
-    /// Do not ask before --reset
-    #[arg(long, requires = "reset")]
-    pub yes: bool,
-
     /// Ask the server about every line.
     ///
     /// Without this option the process remembers which bits the server has, unless the filter has more than 1 GiB, and does not ask

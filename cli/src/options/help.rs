@@ -96,7 +96,7 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "info",
-        short: "json redis name",
+        short: "json",
         examples: &["bloomline info seen.bloom", "bloomline info --json seen.bloom | jq .fpr"],
     },
     Help {
@@ -115,6 +115,18 @@ const HELPS: &[Help] = &[
             "bloomline plan -n 1000000000 --memory 4G",
             "bloomline plan --table",
             "bloomline plan -p 0.001 --memory 4G --json",
+        ],
+    },
+    Help {
+        command: "redis",
+        short: "",
+        examples: &[
+            "bloomline redis list --redis redis://10.0.0.1:6379",
+            "bloomline redis watch --redis redis://10.0.0.1:6379 --name urls",
+            "bloomline redis download --redis redis://10.0.0.1:6379 --name urls -o urls.bloom",
+            "bloomline redis upload --redis redis://10.0.0.1:6379 --name urls urls.bloom",
+            "bloomline redis info --redis @redis.url --name urls --json    # the file has the address",
+            "bloomline redis delete --redis redis://10.0.0.1:6379 --name urls",
         ],
     },
 ];

@@ -7,16 +7,21 @@ mod help;
 mod others;
 mod output;
 mod reading;
+mod redis;
 mod renamed;
 mod sets;
 
 pub use dedup::{DedupOptions, KeepWhich, RunOptions};
-pub use filter::{GrowthOptions, SharedOptions, SharedWriteOptions, SizeOptions, WhenFull};
+pub use filter::{GrowthOptions, ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions, WhenFull};
 pub use others::{
     BuildOptions, CheckOptions, CompletionsOptions, InfoOptions, ManualOptions, MergeOptions, PlanOptions,
 };
 pub use output::SelectOptions;
 pub use reading::ReadOptions;
+pub use redis::{
+    DeleteOptions, DownloadOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions, UploadOptions,
+    WatchOptions,
+};
 pub use sets::SetOptions;
 
 use crate::options::corpus::CorpusOptions;
@@ -162,6 +167,11 @@ pub enum Command {
     /// classic filter, whose bits lie all over the memory, stands beside it.
     #[command(after_long_help = CODES)]
     Plan(PlanOptions),
+    /// Look after the filters that are shared through a Redis or Valkey server.
+    ///
+    /// --redis, --name and what goes with them are those of `dedup` and `check`.
+    #[command(after_long_help = CODES)]
+    Redis(RedisOptions),
     /// Print a script that completes the command line in a shell.
     #[command(after_long_help = CODES)]
     Completions(CompletionsOptions),
@@ -170,7 +180,7 @@ pub enum Command {
     Manual(ManualOptions),
 }
 
-const CODES: &str = "\
+pub(crate) const CODES: &str = "\
 Exit codes:
   0      done
   2      an error

@@ -105,15 +105,11 @@ pub struct ManualOptions {
 pub struct InfoOptions {
     /// The filter's file
     #[arg(value_name = "FILTER")]
-    #[arg(required_unless_present = "redis", conflicts_with = "redis")]
-    pub filter: Option<PathBuf>,
+    pub filter: PathBuf,
 
     /// Print one JSON object on one line
     #[arg(long)]
     pub json: bool,
-
-    #[command(flatten)]
-    pub shared: SharedOptions,
 }
 
 /// Options of `bloomline merge`.

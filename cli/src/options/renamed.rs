@@ -18,6 +18,9 @@ const RENAMED: &[(&str, &str)] = &[
     ("--null", "the option is called -z, --zero-terminated"),
     ("-0", "the option is called -z, --zero-terminated"),
     ("-r", "a directory is read with all that is below it"),
+    ("--reset", "to remove a filter from its server, give bloomline redis delete"),
+    ("--yes", "bloomline redis delete removes a filter without a question"),
+    ("--redis", "a filter on a server is for dedup and check, and bloomline redis tells about it"),
     ("--recursive", "a directory is read with all that is below it"),
 ];
 

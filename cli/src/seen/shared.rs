@@ -1,21 +1,20 @@
-//! A filter on a server, which other processes use too: the only module that knows of Redis.
+//! A filter on a server, which other processes use too. Beside it only `commands/redis.rs` knows of Redis.
 
 use crate::error::Error;
 use crate::figures::readable;
 use crate::files;
-use crate::options::{SharedOptions, SharedWriteOptions};
+use crate::options::{ServerOptions, SharedOptions, SharedWriteOptions};
 use crate::signals;
-use bloomline::{BloomFilter, Builder, KeyHasher, Plan};
+use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Where a filter is: a server or cluster, and a name on it.
 pub struct Address<'a> {
-    server: RedisServer,
+    pub server: RedisServer,
     /// The name of the filter.
     pub name: &'a str,
 }
@@ -23,51 +22,33 @@ pub struct Address<'a> {
 impl<'a> Address<'a> {
     /// The address in the options, if they have one.
     pub fn of(options: &'a SharedOptions) -> Result<Option<Self>, Error> {
-        let Some((url, name)) = options.redis.as_deref().zip(options.name.as_deref()) else { return Ok(None) };
-        // Or a file that has it, so that a password need not be on the command line. Not read by the parser of the command
-        // line, whose errors repeat the text.
-        let read = |path: &str| {
-            fs::read_to_string(path).map_err(|source| Error::Open { input: files::name(path.as_ref()), source })
-        };
-        let file = url.strip_prefix('@').map(read).transpose()?;
-        let mut server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?.end_when(signals::flag());
-        let read = |path: &Path| fs::read(path).map_err(|source| Error::Open { input: files::name(path), source });
-        if let Some(authority) = &options.redis_ca {
-            server = server.certificate_authority(&read(authority)?)?;
-        }
-        if let (Some(certificate), Some(key)) = (&options.redis_cert, &options.redis_key) {
-            server = server.client_certificate(&read(certificate)?, &read(key)?)?;
-        }
-        Ok(Some(Self { server, name }))
+        Ok(server_of(&options.server)?.zip(options.name.as_deref()).map(|(server, name)| Self { server, name }))
     }
 
     /// Opens the filter that is there.
-    fn open(&self) -> Result<RedisBloomFilter, RedisFilterError> {
+    pub fn open(&self) -> Result<RedisBloomFilter, RedisFilterError> {
         RedisBloomFilter::open(&self.server, self.name)
     }
+}
 
-    /// Removes the filter, if there is one.
-    fn reset(&self, yes: bool) -> Result<(), Error> {
-        let mut filter = match self.open() {
-            Err(RedisFilterError::NotFound { .. }) => return Ok(()),
-            Err(RedisFilterError::Remains { .. }) => {
-                if !yes {
-                    confirm(&format!("Remove what the server has left of the filter {:?}? [y/N] ", self.name))?;
-                }
-                return Ok(RedisBloomFilter::remove(&self.server, self.name).map(drop)?);
-            }
-            opened => opened?,
-        };
-        if !yes {
-            let keys = match filter.stats() {
-                // Its removal is what helps.
-                Err(RedisFilterError::LeftOver { .. }) => "keys of two filters".to_owned(),
-                stats => format!("about {:.0} keys", stats?.estimated_keys),
-            };
-            confirm(&format!("Remove the filter {:?} with {keys} from the server? [y/N] ", self.name))?;
-        }
-        Ok(filter.delete()?)
+/// The server in the options, if they have one.
+pub fn server_of(options: &ServerOptions) -> Result<Option<RedisServer>, Error> {
+    let Some(url) = options.redis.as_deref() else { return Ok(None) };
+    // Or a file that has it, so that a password need not be on the command line. Not read by the parser of the command
+    // line, whose errors repeat the text.
+    let read = |path: &str| {
+        fs::read_to_string(path).map_err(|source| Error::Open { input: files::name(path.as_ref()), source })
+    };
+    let file = url.strip_prefix('@').map(read).transpose()?;
+    let mut server = RedisServer::new(file.as_deref().unwrap_or(url).trim())?.end_when(signals::flag());
+    let read = |path: &Path| fs::read(path).map_err(|source| Error::Open { input: files::name(path), source });
+    if let Some(authority) = &options.redis_ca {
+        server = server.certificate_authority(&read(authority)?)?;
     }
+    if let (Some(certificate), Some(key)) = (&options.redis_cert, &options.redis_key) {
+        server = server.client_certificate(&read(certificate)?, &read(key)?)?;
+    }
+    Ok(Some(server))
 }
 
 impl From<RedisFilterError> for Error {
@@ -112,11 +93,6 @@ impl Shared {
         let builder =
             |(keys, rate)| BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed.unwrap_or(0));
         let size = size.map(builder);
-        // Before anything is removed for it.
-        size.as_ref().map(Builder::plan).transpose()?;
-        if options.reset {
-            address.reset(options.yes)?;
-        }
         let server = address.server.clone().wait_for_replicas(options.redis_wait, CONFIRMATION);
         let filter = match &size {
             Some(size) => RedisBloomFilter::create(&server, address.name, size)?,
@@ -221,21 +197,5 @@ impl Shared {
     /// How many keys were reported as new that fewer replicas have than were asked for.
     pub fn unconfirmed(&self) -> u64 {
         self.filter().unconfirmed()
-    }
-}
-
-/// Asks on the terminal, since standard input may be the lines.
-fn confirm(question: &str) -> Result<(), Error> {
-    let ask = || {
-        let terminal = File::options().read(true).write(true).open("/dev/tty")?;
-        (&terminal).write_all(question.as_bytes())?;
-        let mut answer = String::new();
-        BufReader::new(terminal).read_line(&mut answer)?;
-        Ok::<_, std::io::Error>(answer)
-    };
-    match ask() {
-        Ok(answer) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
-        Ok(_) => Err(Error::NotReset),
-        Err(source) => Err(Error::NoTerminal { source }),
     }
 }

@@ -97,11 +97,13 @@ fn help_and_manual_tell_the_exit_codes() {
         ("info", &[]),
         ("merge", &[]),
         ("plan", &[]),
+        ("redis list", &[]),
+        ("redis watch", &[]),
         ("completions", &[]),
         ("manual", &[]),
     ] {
         let help = bench.clean(&format!("{command} --help"));
-        let page = text(&bench.read(&format!("pages/bloomline-{command}.1"))).replace('\\', "");
+        let page = text(&bench.read(&format!("pages/bloomline-{}.1", command.replace(' ', "-")))).replace('\\', "");
         for code in all.iter().chain(codes) {
             tells(&help, &["Exit codes:", code]);
             tells(&page, &["EXIT CODES", code.trim()]);
@@ -147,6 +149,8 @@ fn options_with_other_names_are_told() {
         ("dedup -t , a", "--delimiter"),
         ("dedup -u a", "--unique"),
         ("dedup -r .", "directory"),
+        ("dedup --reset a", "bloomline redis delete"),
+        ("info --redis redis://localhost --name f", "bloomline redis"),
     ] {
         tells(&bench.refused(line), &[advice]);
     }

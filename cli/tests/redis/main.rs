@@ -4,6 +4,7 @@
 mod common;
 #[path = "../../../redis/tests/redis/harness.rs"]
 mod harness;
+mod operate;
 #[allow(dead_code)] // those tests use the rest
 #[path = "../../../redis/tests/redis/proxy.rs"]
 mod proxy;
@@ -33,7 +34,6 @@ tests! {
     each_line_is_printed_once_while_a_slot_moves,
     what_was_claimed_before_an_error_is_printed,
     a_shared_set_is_checked_and_told_about,
-    a_set_is_removed_after_a_question,
     lines_that_are_claimed_are_not_lost_without_a_word,
     a_run_that_is_killed_loses_one_chunk,
     a_filter_beyond_its_plan_warns,
@@ -54,7 +54,7 @@ const LINES: u32 = 40_000;
 const SIZE: &str = "-n 5000000 -p 1e-9";
 
 fn main() -> ExitCode {
-    harness::run(tests())
+    harness::run([tests(), operate::tests()].into_iter().flatten().collect())
 }
 
 /// Processes that read all lines, each from elsewhere on and with repeats.
@@ -196,13 +196,13 @@ fn a_shared_set_is_checked_and_told_about() {
     assert_eq!(first.into_bytes(), common::numbers(0..1000));
     assert_eq!(bench.clean(&format!("check {set} --total more")), "1000\n");
     assert_eq!(bench.clean(&format!("check {set} -v more")).into_bytes(), common::numbers(1000..1500));
-    let info = bench.json(&format!("info {set} --json"));
+    let info = bench.json(&format!("redis info {set} --json"));
     assert_eq!((info["name"].as_str(), info["seed"].as_u64()), (Some("set"), Some(7)));
     let plan = bench.json("plan -n 10000 -p 1e-6 --json");
     assert_eq!(info["memory_bytes"], plan[0]["memory_bytes"], "{plan}");
     assert_eq!(info["stored_bytes"], info["memory_bytes"]);
     assert!((info["estimated_keys"].as_f64().unwrap() - 1000.0).abs() < 20.0, "{info}");
-    assert!(bench.clean(&format!("info {set}")).contains("keys"));
+    assert!(bench.clean(&format!("redis info {set}")).contains("keys"));
 
     assert!(
         bench.refused(&format!("dedup --redis redis://127.0.0.1:{} --name set in", server.port)).contains("password")
@@ -227,46 +227,6 @@ fn a_shared_set_is_checked_and_told_about() {
         assert!(!message.contains("hush"), "{message}");
     }
     assert!(bench.refused("dedup --redis redis://127.0.0.1:1 --name set in").contains("no answer from 127.0.0.1:1"));
-}
-
-fn a_set_is_removed_after_a_question() {
-    let server = Server::start("");
-    let bench = Bench::new(&[("in", &common::numbers(0..1000))]);
-    let set = format!("dedup --redis {} --name set -n 1000 -p 1e-6 in", server.url());
-    let all = String::from_utf8(common::numbers(0..1000)).unwrap();
-    assert_eq!(bench.clean(&set), all);
-    // Without a terminal there is nobody to ask.
-    let alone = Command::new("setsid")
-        .args(["--wait", env!("CARGO_BIN_EXE_bloomline")])
-        .args(set.split(' ').chain(["--reset"]))
-        .current_dir(bench.0.path())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(common::refused(alone).contains("--yes"));
-    let answer = |answer: &[u8]| {
-        let mut terminal = Command::new("script");
-        let line = format!("{} {set} --reset", env!("CARGO_BIN_EXE_bloomline"));
-        terminal.args(["-qec", &line, "/dev/null"]).current_dir(bench.0.path());
-        let output = common::fed(terminal, answer);
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
-    };
-    let (code, text) = answer(b"n\n");
-    assert!(
-        code == Some(2) && text.contains("keys from the server? [y/N]") && text.contains("nothing was done"),
-        "{text}"
-    );
-    assert_eq!(bench.clean(&set), "");
-    let (code, text) = answer(b"y\n");
-    assert!(code == Some(0) && text.trim_end().ends_with(all.lines().last().unwrap()), "{text}");
-    assert_eq!(bench.clean(&set), "");
-    assert_eq!(bench.clean(&format!("{set} --reset --yes")), all);
-    // One that is not there needs no question.
-    assert_eq!(bench.clean(&set.replace("--name set", "--name fresh --reset")), all);
-    // Nothing is removed for a run that cannot be.
-    assert!(bench.refused(&format!("{set} --reset --yes -o gone/out")).contains("gone/out"));
-    assert!(bench.refused(&format!("{} --reset --yes", set.replace("1e-6", "1e-30"))).contains("cannot be kept"));
-    assert_eq!(bench.clean(&set), "");
 }
 
 fn lines_that_are_claimed_are_not_lost_without_a_word() {
@@ -386,13 +346,14 @@ fn a_set_that_is_lost_ends_its_clients() {
         assert!((1..59_000).contains(&lines), "{command}: {lines}");
         if command != "FLUSHALL" {
             // Whatever is left is removed when that is asked for.
-            bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 --reset --yes in"));
+            assert_eq!(bench.clean(&format!("redis delete {set}")), "");
         }
         server.tell::<()>("FLUSHDB");
     }
     // A newcomer with another size does not mix with the old one.
     let output = slow_run(&bench, &run, || {
-        bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 --reset --yes in"));
+        bench.clean(&format!("redis delete {set}"));
+        bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 in"));
     });
     let message = common::failed(&output);
     assert!(message.contains("made anew"), "{message}");
@@ -441,9 +402,9 @@ fn info_does_not_deny_what_is_left_of_a_set() {
     let set = format!("--redis {} --name set", server.url());
     bench.clean(&format!("dedup {set} -n 1000 -p 1e-6 -o out in"));
     server.tell::<()>("DEL cbf:{set:meta}");
-    for line in [format!("info {set}"), format!("check {set} in"), format!("dedup {set} -n 9000 in")] {
+    for line in [format!("redis info {set}"), format!("check {set} in"), format!("dedup {set} -n 9000 in")] {
         let message = bench.refused(&line);
-        assert!(message.contains("evicted or lost") && message.contains("--reset"), "{message}");
+        assert!(message.contains("evicted or lost") && message.contains("bloomline redis delete"), "{message}");
     }
 }
 

@@ -144,7 +144,10 @@ fn a_filter_without_its_description_is_not_denied() {
     assert_eq!(failed(RedisBloomFilter::open(&server.address(), "f"), &["end its clients"]), remains);
     // Nobody writes a second filter over it.
     for size in [roomy(), small()] {
-        assert_eq!(failed(RedisBloomFilter::create(&server.address(), "f", &size), &["--reset"]), remains);
+        assert_eq!(
+            failed(RedisBloomFilter::create(&server.address(), "f", &size), &["bloomline redis delete"]),
+            remains
+        );
     }
     assert_eq!(server.tell::<u64>("DBSIZE"), 3);
     assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
@@ -193,7 +196,10 @@ fn what_an_old_client_left_is_told() {
     assert!(fresh.stats().is_ok());
     server.tell::<()>("RENAME kept cbf:{f:1}");
     let mut other = RedisBloomFilter::open(&server.address(), "f").unwrap();
-    assert_eq!(failed(other.stats(), &["end the clients of the earlier one", "--reset"]), left_over("1"));
+    assert_eq!(
+        failed(other.stats(), &["end the clients of the earlier one", "bloomline redis delete"]),
+        left_over("1")
+    );
     let error = until_failure(&mut fresh);
     assert_eq!(error, left_over("1"));
     let mut reader = RedisBloomFilter::open(&server.address(), "f").unwrap();

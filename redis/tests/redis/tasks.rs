@@ -93,6 +93,9 @@ fn it_answers_as_a_local_filter_and_has_its_bits() {
             let opened = AsyncRedisBloomFilter::open(&server.address(), "f").await.unwrap().with_mirror().unwrap();
             let told = format!("AsyncRedisBloomFilter {{ name: \"f\", block_count: {}, ", local.block_count());
             assert!(format!("{opened:?}").starts_with(&told), "{opened:?}");
+            assert_eq!(AsyncRedisBloomFilter::list(&server.address()).await, Ok(vec!["f".to_owned()]));
+            let servers = shared.servers().await;
+            assert!(servers.len() == 1 && servers[0].claims > 9000 && servers[0].max_bytes.is_none(), "{servers:?}");
             shared.delete().await.unwrap();
             assert_eq!(server.tell::<u64>("DBSIZE"), 0);
         }

@@ -1,0 +1,222 @@
+//! `bloomline redis`: the filters of servers, for those who look after them.
+
+use crate::commands::info;
+use crate::error::{Error, SUCCESS};
+use crate::figures::{Figures, readable, readable_count, readable_size, table};
+use crate::files::{self, Origin};
+use crate::lock::Lock;
+use crate::options::{
+    DeleteOptions, DownloadOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions, UploadOptions,
+    WatchOptions,
+};
+use crate::output::Output;
+use crate::seen::KeySet;
+use crate::seen::local::Local;
+use crate::seen::shared::{Address, Shared, server_of};
+use bloomline::BloomFilter;
+use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServerStats};
+use serde_json::{Value, json};
+use std::thread;
+use std::time::Instant;
+
+/// Runs the command.
+pub fn run(options: &RedisOptions) -> Result<u8, Error> {
+    match &options.command {
+        RedisCommand::List(options) => list(options),
+        RedisCommand::Info(options) => describe(options),
+        RedisCommand::Watch(options) => watch(options),
+        RedisCommand::Download(options) => download(options),
+        RedisCommand::Upload(options) => upload(options),
+        RedisCommand::Delete(options) => delete(options),
+    }
+    .map(|()| SUCCESS)
+}
+
+/// Whether an error is one of the filter, and not of the server or the user.
+fn is_of_filter(error: &RedisFilterError) -> bool {
+    use RedisFilterError::{Denied, Ended, OutOfMemory, Refused, Unreachable};
+    !matches!(error, Denied { .. } | Ended | OutOfMemory { .. } | Refused { .. } | Unreachable { .. })
+}
+
+fn list(options: &ListOptions) -> Result<(), Error> {
+    let server = server_of(&options.server)?.expect("it is required");
+    let (mut rows, mut objects) = (Vec::new(), Vec::new());
+    for name in RedisBloomFilter::list(&server)? {
+        match RedisBloomFilter::open(&server, &name).and_then(|mut filter| filter.stats()) {
+            Ok(stats) => {
+                let size = |bytes| readable_size(bytes as usize);
+                let mut row = vec![plain(&name), size(stats.memory_bytes), size(stats.stored_bytes)];
+                row.extend(figures(&stats));
+                rows.push(row);
+                let RedisFilterStats { memory_bytes, fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } =
+                    stats;
+                objects.push(json!({
+                    "name": name, "memory_bytes": memory_bytes, "stored_bytes": stored_bytes, "fill": fill_ratio,
+                    "estimated_keys": estimated_keys, "fpr": expected_fpr,
+                }));
+            }
+            // One that was lost or is of another version does not hide the others.
+            Err(error) if is_of_filter(&error) => {
+                rows.push(vec![plain(&name), error.to_string()]);
+                objects.push(json!({ "name": name, "error": error.to_string() }));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let output = Output::create(None, [])?;
+    if options.json {
+        return output.write_line(Value::from(objects).to_string());
+    }
+    // What is wrong with a filter takes the place of its figures, and has no width.
+    let (whole, broken): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.len() > 2);
+    let head = ["name", "size", "stored", "fill", "keys", "rate now"].map(str::to_owned).to_vec();
+    let mut lines = if whole.is_empty() { Vec::new() } else { vec![table(&[vec![head], whole].concat())] };
+    lines.extend(broken.iter().map(|row| row.join("  ")));
+    lines.iter().try_for_each(|line| output.write_line(line))
+}
+
+/// A name that does not steer a terminal, whoever gave it.
+fn plain(name: &str) -> String {
+    name.escape_debug().to_string()
+}
+
+/// The fill, the keys and the rate, for people.
+fn figures(stats: &RedisFilterStats) -> [String; 3] {
+    let keys = stats.estimated_keys;
+    let keys = if keys.is_finite() { format!("{keys:.0}") } else { "unknown".to_owned() };
+    [format!("{:.2} %", 100.0 * stats.fill_ratio), keys, readable(stats.expected_fpr)]
+}
+
+fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
+    let address = Address::of(&options.shared)?.expect("it is required");
+    let mut shared = Shared::open(&address)?;
+    shared.refresh()?;
+    let mut described = Figures::default();
+    described.both("name", address.name, "name", address.name);
+    info::describe(&mut described, &KeySet::Shared(shared.into()));
+    let output = Output::create(None, [])?;
+    output.write_line(if options.json { described.json() } else { described.text() })
+}
+
+fn download(options: &DownloadOptions) -> Result<(), Error> {
+    let address = Address::of(&options.shared)?.expect("it is required");
+    files::check_target(&options.output, &[])?;
+    let _lock = Lock::of(&options.output, false)?;
+    let filter = address.open()?.download()?;
+    Local::from(filter).save(&options.output)
+}
+
+fn upload(options: &UploadOptions) -> Result<(), Error> {
+    let address = Address::of(&options.shared)?.expect("it is required");
+    let path = &options.filter;
+    let local = Local::load(path)?;
+    let filter = local.fixed().ok_or_else(|| Error::UploadGrown { filter: path.clone() })?;
+    let size = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes()).seed(filter.seed());
+    Ok(RedisBloomFilter::create(&address.server, address.name, &size)?.upload(filter)?)
+}
+
+fn delete(options: &DeleteOptions) -> Result<(), Error> {
+    let address = Address::of(&options.shared)?.expect("it is required");
+    match RedisBloomFilter::remove(&address.server, address.name)? {
+        true => Ok(()),
+        false => Err(Error::NothingToDelete { name: address.name.to_owned() }),
+    }
+}
+
+/// What was seen of a filter and its servers, and when.
+struct Look {
+    at: Instant,
+    stats: RedisFilterStats,
+    servers: Vec<RedisServerStats>,
+}
+
+/// The figures of a line of `watch`.
+struct Change {
+    /// Of a second, since the line before.
+    keys: Option<f64>,
+    claims: Option<f64>,
+    used: u64,
+    max: Option<u64>,
+    /// Keys of any kind.
+    evicted: u64,
+}
+
+impl Look {
+    fn new(filter: &mut RedisBloomFilter) -> Result<Self, RedisFilterError> {
+        Ok(Self { at: Instant::now(), stats: filter.stats()?, servers: filter.servers() })
+    }
+
+    fn change(&self, before: Option<&Self>) -> Change {
+        let sum = |look: &Self, figure: fn(&RedisServerStats) -> u64| look.servers.iter().map(figure).sum::<u64>();
+        let seconds = before.map(|before| (self.at - before.at).as_secs_f64());
+        let claims = |look| sum(look, |server| server.claims);
+        // A server that was started anew counts from 0.
+        let more = before.map(|before| claims(self).saturating_sub(claims(before)) as f64);
+        let keys = before.map(|before| self.stats.estimated_keys - before.stats.estimated_keys);
+        let each = |count: Option<f64>| count.zip(seconds).map(|(count, seconds)| count / seconds);
+        Change {
+            keys: each(keys).filter(|keys| keys.is_finite()),
+            claims: each(more).filter(|_| !self.servers.is_empty()),
+            used: sum(self, |server| server.used_bytes),
+            max: self.servers.iter().map(|server| server.max_bytes).sum(),
+            evicted: sum(self, |server| server.evicted_keys),
+        }
+    }
+
+    fn json(&self, change: &Change) -> String {
+        let RedisFilterStats { fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } = self.stats;
+        let told = !self.servers.is_empty();
+        let nodes = self.servers.iter().map(|server| {
+            let RedisServerStats { node, used_bytes, max_bytes, evicted_keys, claims, .. } = server;
+            json!({
+                "node": node, "used_bytes": used_bytes, "max_bytes": max_bytes, "evicted_keys": evicted_keys,
+                "claims": claims,
+            })
+        });
+        json!({
+            "fill": fill_ratio, "estimated_keys": estimated_keys, "fpr": expected_fpr, "stored_bytes": stored_bytes,
+            "keys_per_second": change.keys, "claims_per_second": change.claims,
+            "used_bytes": told.then_some(change.used), "max_bytes": change.max.filter(|_| told),
+            "evicted_keys": told.then_some(change.evicted), "nodes": nodes.collect::<Vec<_>>(),
+        })
+        .to_string()
+    }
+
+    fn text(&self, change: &Change) -> String {
+        let [fill, keys, rate] = figures(&self.stats);
+        let each = |figure: Option<f64>| figure.map_or_else(|| "-".to_owned(), readable_count);
+        let used = match change.max {
+            _ if self.servers.is_empty() => "-".to_owned(),
+            Some(max) => format!("{} of {}", readable_size(change.used as usize), readable_size(max as usize)),
+            None => readable_size(change.used as usize),
+        };
+        let evicted = if self.servers.is_empty() { "-".to_owned() } else { change.evicted.to_string() };
+        let stored = readable_size(self.stats.stored_bytes as usize);
+        line(&[&fill, &keys, &each(change.keys), &rate, &stored, &each(change.claims), &used, &evicted])
+    }
+}
+
+/// Cells below each other, as wide as they usually are.
+fn line(cells: &[&str; 8]) -> String {
+    let widths = [8, 14, 8, 9, 11, 9, 26, 8];
+    cells.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}")).collect::<Vec<_>>().join(" ")
+}
+
+fn watch(options: &WatchOptions) -> Result<(), Error> {
+    let address = Address::of(&options.shared)?.expect("it is required");
+    let mut filter = address.open()?;
+    let output = Output::create(None, None::<&Origin>)?;
+    if !options.json {
+        let head = ["fill", "keys", "keys/s", "rate now", "stored", "claims/s", "memory of servers", "evicted"];
+        output.write_line(line(&head))?;
+    }
+    let mut before = None;
+    loop {
+        let look = Look::new(&mut filter)?;
+        let change = look.change(before.as_ref());
+        output.write_line(if options.json { look.json(&change) } else { look.text(&change) })?;
+        before = Some(look);
+        // A signal ends the process.
+        thread::sleep(options.every);
+    }
+}

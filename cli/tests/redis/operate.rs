@@ -1,0 +1,191 @@
+//! `bloomline redis`: the filters of a server, for those who look after them.
+
+use crate::common::{self, Bench};
+use crate::harness::tests;
+use crate::servers::{Cluster, Server, eventually};
+use crate::{LINES, SIZE, signal};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+tests! {
+    the_filters_of_a_server_are_listed,
+    the_filters_of_a_cluster_are_listed,
+    a_filter_is_removed,
+    a_filter_goes_to_a_file_and_back,
+    a_file_is_merged_into_a_filter_that_is_there,
+    a_filter_is_watched,
+    what_is_in_use_is_copied_whole,
+}
+
+/// A filter on a server with so many lines.
+fn fill(bench: &Bench, url: &str, name: &str, lines: u32) {
+    bench.write("lines", &common::numbers(0..lines));
+    bench.clean(&format!("dedup --redis {url} --name {name} -n 10000 -p 1e-6 --force -o out-{name} lines"));
+}
+
+fn the_filters_of_a_server_are_listed() {
+    let server = Server::start("");
+    let (bench, url) = (Bench::new(&[]), server.url());
+    assert_eq!(bench.clean(&format!("redis list --redis {url}")), "");
+    assert_eq!(bench.clean(&format!("redis list --redis {url} --json")), "[]\n");
+    fill(&bench, &url, "urls", 1000);
+    fill(&bench, &url, "hosts:2", 10);
+    fill(&bench, &url, "lost", 10);
+    server.tell::<()>("DEL cbf:{lost:meta}");
+    // What is no filter, and what would steer a terminal.
+    for key in ["cbf:x", "other", "cbf:{a\u{1b}[2J:meta}", "cbf:{urls:0}:upload:00"] {
+        server.tell::<()>(&format!("SET {key} x"));
+    }
+    server.tell::<()>("SET cbf:{\u{202e}sdrawkcab:meta} \u{1b}[2J");
+    let text = bench.clean(&format!("redis list --redis {url}"));
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("name ") && lines[1].starts_with("hosts:2 ") && lines[2].starts_with("urls "),
+        "{text}"
+    );
+    common::tells(lines[3], &["lost  ", "evicted or lost", "bloomline redis delete"]);
+    common::tells(lines[4], &["\\u{202e}sdrawkcab  ", "is not a bloomline filter"]);
+    assert!(lines.len() == 5 && !text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text:?}");
+    let all = bench.json(&format!("redis list --redis {url} --json"));
+    let urls = &all[2];
+    assert_eq!(urls["name"], "urls");
+    assert!((common::number(urls, "estimated_keys") - 1000.0).abs() < 20.0, "{urls}");
+    assert_eq!(all[1]["name"], "lost");
+    assert!(all[1]["error"].as_str().unwrap().contains("evicted or lost"));
+    // As much as the filter by itself tells.
+    let info = bench.json(&format!("redis info --redis {url} --name urls --json"));
+    for field in ["memory_bytes", "stored_bytes", "fill", "estimated_keys", "fpr"] {
+        assert_eq!(urls[field], info[field], "{field}");
+    }
+    common::tells(&bench.refused("redis list --redis redis://127.0.0.1:1"), &["no answer from 127.0.0.1:1"]);
+    common::tells(&bench.refused("redis list"), &["--redis"]);
+    common::tells(&bench.refused(&format!("redis info --redis {url}")), &["--name"]);
+    server.tell::<()>("ACL SETUSER reader on >hush ~* &* +@all -scan");
+    let url = url.replace("redis://", "redis://reader:hush@");
+    common::tells(&bench.refused(&format!("redis list --redis {url}")), &["denies access", "to SCAN"]);
+}
+
+fn the_filters_of_a_cluster_are_listed() {
+    let cluster = Cluster::start(3, false);
+    let (bench, url) = (Bench::new(&[]), cluster.url());
+    let names: Vec<String> = (0..8).map(|i| format!("set{i}")).collect();
+    names.iter().for_each(|name| fill(&bench, &url, name, 10));
+    let listed = bench.json(&format!("redis list --redis {url} --json"));
+    let listed: Vec<&str> = listed.as_array().unwrap().iter().map(|filter| filter["name"].as_str().unwrap()).collect();
+    assert_eq!(listed, names);
+    bench.clean(&format!("redis delete --redis {url} --name set3"));
+    assert!(!bench.clean(&format!("redis list --redis {url}")).contains("set3"));
+}
+
+fn a_filter_is_removed() {
+    let server = Server::start("");
+    let (bench, url) = (Bench::new(&[]), server.url());
+    fill(&bench, &url, "set", 100);
+    let delete = format!("redis delete --redis {url} --name set");
+    assert_eq!(bench.clean(&delete), "");
+    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+    common::tells(&bench.refused(&delete), &["no filter \"set\"", "nothing was removed"]);
+    // What is left of one, too.
+    fill(&bench, &url, "set", 100);
+    server.tell::<()>("DEL cbf:{set:meta}");
+    bench.clean(&delete);
+    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+}
+
+fn a_filter_goes_to_a_file_and_back() {
+    let [server, other] = [Server::start(""), Server::start("")];
+    let bench = Bench::new(&[]);
+    fill(&bench, &server.url(), "set", 1000);
+    let set = format!("--redis {} --name set", server.url());
+    bench.clean(&format!("redis download {set} -o copy.bloom"));
+    assert_eq!(bench.clean("check -s copy.bloom --total lines"), "1000\n");
+    // With another name, which is one way to rename it.
+    let moved = format!("--redis {} --name other", other.url());
+    bench.clean(&format!("redis upload {moved} copy.bloom"));
+    assert_eq!(bench.clean(&format!("dedup {moved} -n 10000 -p 1e-6 lines")), "");
+    let [ours, theirs] = [&set, &moved].map(|set| bench.json(&format!("redis info {set} --json"))["fill"].clone());
+    assert_eq!(ours, theirs);
+    common::tells(&bench.refused(&format!("redis download {set} -o missing/copy")), &["missing/copy"]);
+    common::tells(&bench.refused(&format!("redis download --redis {} --name no -o c", other.url())), &["no filter"]);
+    assert!(!bench.path("c").exists());
+    common::tells(&bench.refused(&format!("redis upload {moved} none")), &["\"none\""]);
+}
+
+fn a_file_is_merged_into_a_filter_that_is_there() {
+    let server = Server::start("");
+    let bench = Bench::new(&[("more", &common::numbers(1000..2000)), ("all", &common::numbers(0..2000))]);
+    fill(&bench, &server.url(), "set", 1000);
+    bench.clean("build -n 10000 -p 1e-6 --no-shrink -o more.bloom more");
+    let set = format!("--redis {} --name set", server.url());
+    bench.clean(&format!("redis upload {set} more.bloom"));
+    assert_eq!(bench.clean(&format!("dedup {set} all")), "");
+    bench.clean("build -n 20000 -p 1e-6 --no-shrink -o large.bloom more");
+    common::tells(&bench.refused(&format!("redis upload {set} large.bloom")), &["choose another name"]);
+    bench.clean("dedup -s grown.bloom more -o grown");
+    common::tells(&bench.refused(&format!("redis upload {set} grown.bloom")), &["grown.bloom", "fixed size"]);
+}
+
+fn a_filter_is_watched() {
+    let server = Server::start("--maxmemory 1gb --maxmemory-policy noeviction");
+    let bench = Bench::new(&[]);
+    fill(&bench, &server.url(), "set", 1000);
+    let set = format!("--redis {} --name set", server.url());
+    let start = |options: &str| {
+        let mut child =
+            bench.command(&format!("redis watch {set} --every 200ms{options}")).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        (child, lines)
+    };
+    let (mut child, mut lines) = start(" --json");
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap()).unwrap();
+    let first = next();
+    assert_eq!((&first["keys_per_second"], &first["claims_per_second"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (common::number(&first, "max_bytes"), common::number(&first, "evicted_keys")),
+        (f64::from(1 << 30), 0.0)
+    );
+    assert!(common::number(&first, "used_bytes") > 0.0, "{first}");
+    assert_eq!(first["nodes"][0]["node"], format!("127.0.0.1:{}", server.port));
+    bench.write("more", &common::numbers(1000..3000));
+    bench.clean(&format!("dedup {set} -o out-more more"));
+    let mut claims = 0.0;
+    let last = loop {
+        let line = next();
+        claims += common::number(&line, "claims_per_second");
+        if common::number(&line, "estimated_keys") > 2900.0 {
+            break line;
+        }
+    };
+    assert!(claims > 0.0 && common::number(&last, "fill") > common::number(&first, "fill"), "{last}");
+    assert!(common::number(&last, "fpr") > common::number(&first, "fpr"), "{last}");
+    signal(&child, "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let (mut child, mut lines) = start("");
+    common::tells(&lines.next().unwrap(), &["fill", "keys/s", "claims/s", "evicted"]);
+    common::tells(&lines.next().unwrap(), &[" %", " MiB of 1.00 GiB"]);
+    // It ends with its filter.
+    server.tell::<()>("FLUSHALL");
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+}
+
+/// A backup while lines come in, and a restore on a server that is empty.
+fn what_is_in_use_is_copied_whole() {
+    let server = Server::start("");
+    let bench = Bench::new(&[("in", &common::numbers(0..LINES))]);
+    let set = format!("--redis {} --name set", server.url());
+    let mut run = bench.command(&format!("dedup {set} {SIZE} --chunk-size 4096 -j 1 -o out in")).spawn().unwrap();
+    eventually("lines are printed", || std::fs::read(bench.path("out")).is_ok_and(|out| out.len() > 20_000));
+    let before = bench.read("out");
+    bench.clean(&format!("redis download {set} -o copy.bloom"));
+    assert!(run.wait().unwrap().success());
+    let lines = before.iter().filter(|&&byte| byte == b'\n').count();
+    bench.write("before", &before[..before.iter().rposition(|&byte| byte == b'\n').unwrap() + 1]);
+    assert_eq!(bench.clean("check -s copy.bloom --total before"), format!("{lines}\n"));
+    server.tell::<()>("FLUSHALL");
+    bench.clean(&format!("redis upload {set} copy.bloom"));
+    assert_eq!(bench.clean(&format!("dedup {set} {SIZE} before")), "");
+    // What came after the copy began is printed again at most, and nothing is lost.
+    let rest = bench.clean(&format!("dedup {set} {SIZE} in")).lines().count();
+    assert!(rest <= LINES as usize - lines, "{rest}");
+}

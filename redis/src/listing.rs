@@ -1,0 +1,128 @@
+//! What servers have: the names of filters, and how much room is left.
+
+use crate::error::RedisFilterError;
+use crate::nodes::{Nodes, Transport};
+use crate::server::RedisServer;
+use crate::shards::{KEY_PREFIX, META, STAGES, check_name};
+use crate::topology::Node;
+use redis::{Value, cmd};
+use std::collections::BTreeSet;
+
+/// Keys that a server looks at in one step.
+const STEP: usize = 1000;
+
+/// The names of all filters of which the servers have anything.
+pub(crate) async fn names<T: Transport>(server: &RedisServer) -> Result<Vec<String>, RedisFilterError> {
+    let mut nodes = Nodes::<T>::connect(server).await?;
+    let mut names = BTreeSet::new();
+    for node in nodes.primaries() {
+        let mut cursor = "0".to_owned();
+        loop {
+            let mut scan = cmd("SCAN");
+            scan.arg(&cursor).arg("MATCH").arg(format!("{KEY_PREFIX}{{*}}")).arg("COUNT").arg(STEP);
+            let nonsense = || RedisFilterError::Refused {
+                node: node.to_string(),
+                message: "its answer to SCAN makes no sense".to_owned(),
+            };
+            let (next, keys) = scanned(nodes.ask(&node, &scan).await?).ok_or_else(nonsense)?;
+            names.extend(keys.iter().filter_map(|key| name_of(key)));
+            if next == "0" {
+                break;
+            }
+            cursor = next;
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// Where to go on, and the keys that were found.
+fn scanned(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
+    let Value::Array(parts) = answer else { return None };
+    let [Value::BulkString(next), Value::Array(keys)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
+    let key = |key| if let Value::BulkString(key) = key { Some(key) } else { None };
+    Some((String::from_utf8(next).ok()?, keys.into_iter().map(key).collect::<Option<_>>()?))
+}
+
+/// The filter that a key is of: its description, the list of its stages, or a shard.
+fn name_of(key: &[u8]) -> Option<String> {
+    let tag = str::from_utf8(key).ok()?.strip_prefix(KEY_PREFIX)?.strip_prefix('{')?.strip_suffix('}')?;
+    let (name, part) = tag.rsplit_once(':')?;
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let (stage, shard) = part.split_once('.').unwrap_or(("0", part));
+    let is_part = [META, STAGES].contains(&part) || is_number(stage) && is_number(shard);
+    (is_part && check_name(name).is_ok()).then(|| name.to_owned())
+}
+
+/// How a server that keeps a part of a filter is. The figures are those of the whole server, whatever else it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RedisServerStats {
+    /// Its address.
+    pub node: String,
+    /// The bytes of memory that it uses.
+    pub used_bytes: u64,
+    /// The bytes of memory that it may use (`maxmemory`); `None` if it has no bound.
+    pub max_bytes: Option<u64>,
+    /// Keys of any kind that it removed since its start for want of memory.
+    pub evicted_keys: u64,
+    /// Claims that it carried out since its start, of all filters: its `BITFIELD` commands.
+    pub claims: u64,
+}
+
+impl RedisServerStats {
+    /// From the answer to `INFO`.
+    pub(crate) fn of(node: &Node, answer: &Value) -> Option<Self> {
+        let Value::BulkString(info) = answer else { return None };
+        let info = String::from_utf8_lossy(info);
+        let figure = |name: &str| {
+            let text = info.lines().find_map(|line| line.strip_prefix(name))?;
+            text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        };
+        Some(Self {
+            node: node.to_string(),
+            used_bytes: figure("used_memory:")?,
+            max_bytes: figure("maxmemory:").filter(|&bytes| bytes > 0),
+            evicted_keys: figure("evicted_keys:").unwrap_or(0),
+            claims: figure("cmdstat_bitfield:calls=").unwrap_or(0),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_filters_have() {
+        for (key, name) in [
+            ("cbf:{urls:meta}", Some("urls")),
+            ("cbf:{a:b:17}", Some("a:b")),
+            ("cbf:{a:stages}", Some("a")),
+            ("cbf:{a:12.0}", Some("a")),
+            ("cbf:{a:12.}", None),
+            ("cbf:{a:.0}", None),
+            ("cbf:{a:1.2.3}", None),
+            ("cbf:{kräne 7:0}", Some("kräne 7")),
+            ("cbf:{urls:}", None),
+            ("cbf:{urls:7x}", None),
+            ("cbf:{:meta}", None),
+            ("cbf:{meta}", None),
+            ("cbf:{urls:0}:upload:00000000000000ab", None),
+            ("cbf:{a\u{1b}[2J:meta}", None),
+            ("cbf:urls:meta", None),
+        ] {
+            assert_eq!(name_of(key.as_bytes()).as_deref(), name, "{key}");
+        }
+        assert_eq!(name_of(b"cbf:{\xff:meta}"), None);
+    }
+
+    #[test]
+    fn figures_are_found_where_they_are() {
+        let info =
+            b"# Memory\r\nused_memory:1000\r\nmaxmemory:0\r\nevicted_keys:3\r\ncmdstat_bitfield:calls=70,usec=9\r\n";
+        let stats = RedisServerStats::of(&Node::new("n", 1), &Value::BulkString(info.to_vec())).unwrap();
+        assert_eq!((&*stats.node, stats.used_bytes, stats.max_bytes), ("n:1", 1000, None));
+        assert_eq!((stats.evicted_keys, stats.claims), (3, 70));
+        assert_eq!(RedisServerStats::of(&Node::new("n", 1), &Value::Nil), None);
+    }
+}
