@@ -3,7 +3,10 @@
 use crate::bar;
 use crate::figures::readable_count;
 use crate::input::inputs::Input;
+use crate::messages::print;
+use crate::seen::meter::Meter;
 use crate::seen::tally::Tally;
+use crate::values::StatsFormat;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use std::env;
 use std::io::{self, IsTerminal};
@@ -28,6 +31,9 @@ pub struct Progress {
     before: u64,
     started: Instant,
     drawn: Instant,
+    /// Of a shared set, and how it is reported.
+    meter: Option<Arc<Meter>>,
+    format: Option<StatsFormat>,
 }
 
 impl Progress {
@@ -52,11 +58,17 @@ impl Progress {
         bar.iter().for_each(bar::begin);
         let now = Instant::now();
         let before = read.load(Relaxed);
-        Self { bar, files: inputs.len(), read, before, started: now, drawn: now }
+        Self { bar, files: inputs.len(), read, before, started: now, drawn: now, meter: None, format: None }
+    }
+
+    /// With what there is to tell of a shared set, if it is one.
+    pub fn of_shared(mut self, meter: Option<Arc<Meter>>, format: Option<StatsFormat>) -> Self {
+        (self.meter, self.format) = (meter, format);
+        self
     }
 
     /// Shows how far the work is, what else there is to tell, and how fast lines are read: as much as fits the terminal.
-    fn show(&mut self, lines: u64, more: impl FnOnce() -> Vec<String>) {
+    fn show(&mut self, lines: u64, more: impl FnOnce() -> Vec<String>, last: impl FnOnce() -> Vec<String>) {
         let Some(bar) = self.bar.as_ref().filter(|_| self.drawn.elapsed() >= PERIOD) else { return };
         self.drawn = Instant::now();
         let read = self.read.load(Relaxed) - self.before;
@@ -69,27 +81,32 @@ impl Progress {
         };
         parts.extend(more());
         parts.push(format!("{} lines/s", readable_count(lines as f64 / self.started.elapsed().as_secs_f64())));
+        parts.extend(last());
         parts.extend(bar.length().map(|bytes| format!("{} in all", HumanBytes(bytes))));
         let text = fitting(&parts, usize::from(bar::columns()).saturating_sub(BAR));
         bar::draw(read, text);
     }
 
-    /// Shows how many of several files are done, what was counted, and how full the set is; `stages` is the number of its filters, 0
-    /// if they are on a server, if somebody can tell.
+    /// Shows how many of several files are done, what was counted, and how full the set is; `stages` is the number of its filters, if
+    /// somebody can tell.
     pub fn show_tally(&mut self, tally: &Tally, stages: impl FnOnce() -> Option<usize>, files: usize) {
-        let all = self.files;
-        self.show(tally.counts.lines, || {
+        if let (Some(meter), Some(format)) = (&self.meter, self.format)
+            && let Some(figures) = meter.report(&tally.counts, self.started.elapsed())
+        {
+            print(&figures.format(format));
+        }
+        let (all, meter) = (self.files, self.meter.clone());
+        let more = || {
             let files = (all > 1).then(|| format!("{files} of {all} files"));
             let unique = format!("{} {}", readable_count(tally.counts.unique as f64), tally.found);
-            let full = match &tally.limit {
-                Some(limit) => Some(limit.full(&tally.counts)),
-                None => stages().map(|count| match count {
-                    0 => "shared".to_owned(),
-                    stages => format!("filter {stages}"),
-                }),
+            let full = match (&tally.limit, &meter) {
+                (Some(limit), _) => Some(limit.full(&tally.counts)),
+                (None, Some(meter)) => Some(meter.word()),
+                (None, None) => stages().map(|stages| format!("filter {stages}")),
             };
             [files, Some(unique), full].into_iter().flatten().collect()
-        });
+        };
+        self.show(tally.counts.lines, more, || meter.as_ref().map_or_else(Vec::new, |meter| meter.parts()));
     }
 
     /// Removes it from the screen.

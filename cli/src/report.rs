@@ -151,6 +151,7 @@ pub fn add_state_and_speed(
     if let Some(filter) = set.shared() {
         figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
         figures.field("unconfirmed", filter.unconfirmed());
+        figures.field("sent_again", filter.sent_again());
         let stored = filter.stored_bytes();
         figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
     }

@@ -42,7 +42,7 @@ mod _bloomline {
     #[pymodule_export]
     use crate::filter::Filter;
     #[pymodule_export]
-    use crate::redis::{RedisBloomFilter, RedisFilterStats};
+    use crate::redis::{RedisBloomFilter, RedisFilterMetrics, RedisFilterStats};
     #[pymodule_export]
     use crate::types::{
         AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, MappedBloomFilter, RotatingBloomFilter,

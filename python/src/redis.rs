@@ -9,7 +9,10 @@ use crate::set::Set;
 use crate::signals::{self, Signals};
 use crate::types::{self, given};
 use bloomline::KeyHasher;
-use bloomline_redis::{RedisBloomFilter as Client, RedisFilterError, RedisFilterStats as Figures, RedisServer};
+use bloomline_redis::{
+    RedisBloomFilter as Client, RedisFilterError, RedisFilterMetrics as Metrics, RedisFilterStats as Figures,
+    RedisServer,
+};
 use parking_lot::{Mutex, ReentrantMutex};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -325,6 +328,18 @@ impl RedisBloomFilter {
         Ok(RedisFilterStats { fill_ratio, estimated_keys, expected_fpr, stored_bytes })
     }
 
+    /// What this object has met in this process, and how long the servers took since the last call of this. Asks no server.
+    ///
+    /// >>> from bloomline import RedisBloomFilter
+    /// >>> seen = RedisBloomFilter("redis://127.0.0.1:6379", "met", 1_000_000, 0.001)
+    /// >>> seen.update(range(10_000))
+    /// >>> seen.metrics().batches, seen.metrics().batches
+    /// (3, 0)
+    /// >>> seen.delete()
+    fn metrics(&self, py: Python<'_>) -> PyResult<RedisFilterMetrics> {
+        self.with(py, |client| Ok(client.metrics())).map(RedisFilterMetrics::from)
+    }
+
     /// The filter as a BloomFilter of this process.
     ///
     /// >>> from bloomline import RedisBloomFilter
@@ -434,6 +449,45 @@ impl RedisFilterStats {
         format!(
             "RedisFilterStats(fill_ratio={fill_ratio:?}, estimated_keys={estimated_keys:?}, \
              expected_fpr={expected_fpr:?}, stored_bytes={stored_bytes})"
+        )
+    }
+}
+
+/// What a client of a filter on a server has met: RedisBloomFilter.metrics().
+#[pyclass(module = "bloomline", frozen, get_all)]
+pub(crate) struct RedisFilterMetrics {
+    /// Keys that were reported as new although another process may have been told so too.
+    uncertain: u64,
+    /// Keys that were reported as new although too few replicas had them in time.
+    unconfirmed: u64,
+    /// Commands that were sent again.
+    sent_again: u64,
+    /// The share of bits that were set at the last call of stats, or None.
+    fill_ratio: Option<f64>,
+    /// Portions of up to 4096 keys for which the servers were asked since the last call of metrics.
+    batches: u64,
+    /// The mean time that one of them took, in seconds, or None if there was none.
+    mean_batch_seconds: Option<f64>,
+    /// The longest time that one of them took, in seconds.
+    slowest_batch_seconds: f64,
+}
+
+impl From<Metrics> for RedisFilterMetrics {
+    fn from(metrics: Metrics) -> Self {
+        let Metrics { uncertain, unconfirmed, sent_again, fill_ratio, batches, slowest_batch, .. } = metrics;
+        let mean_batch_seconds = metrics.mean_batch_time().map(|time| time.as_secs_f64());
+        let slowest_batch_seconds = slowest_batch.as_secs_f64();
+        Self { uncertain, unconfirmed, sent_again, fill_ratio, batches, mean_batch_seconds, slowest_batch_seconds }
+    }
+}
+
+#[pymethods]
+impl RedisFilterMetrics {
+    fn __repr__(&self) -> String {
+        let Self { uncertain, unconfirmed, sent_again, batches, slowest_batch_seconds, .. } = self;
+        format!(
+            "RedisFilterMetrics(uncertain={uncertain}, unconfirmed={unconfirmed}, sent_again={sent_again}, batches={batches}, \
+             slowest_batch_seconds={slowest_batch_seconds:?})"
         )
     }
 }

@@ -42,6 +42,23 @@ def test_it_answers_as_a_local_filter_and_has_its_bits(redis: Server) -> None:
     assert "fill_ratio=0." in repr(stats) and "'f'" in repr(shared).replace('"', "'")
 
 
+def test_it_tells_what_it_has_met(redis: Server) -> None:
+    shared = RedisBloomFilter(redis.url, "f", 100_000, 0.001)
+    assert shared.metrics().mean_batch_seconds is None
+    shared.update(range(10_000))
+    metrics = shared.metrics()
+    assert (metrics.batches, metrics.sent_again, metrics.uncertain, metrics.unconfirmed) == (3, 0, 0, 0)
+    assert metrics.mean_batch_seconds and 0 < metrics.mean_batch_seconds <= metrics.slowest_batch_seconds
+    assert metrics.fill_ratio is None and "batches=3" in repr(metrics)
+    assert shared.metrics().batches == 0
+    fill = shared.stats().fill_ratio
+    assert shared.metrics().fill_ratio == fill
+    # The server loses the connection.
+    redis.tell("CLIENT KILL TYPE normal")
+    shared.update(range(10_000, 12_000))
+    assert shared.metrics().sent_again > 0
+
+
 def test_it_is_opened_by_others(redis: Server) -> None:
     first = RedisBloomFilter(redis.url, "f", 1000, 0.001, seed=9)
     first.add("a")

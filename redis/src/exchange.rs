@@ -104,6 +104,13 @@ pub(crate) struct Parcel<S> {
     confirmation: Option<Confirmation>,
 }
 
+impl<S> Parcel<S> {
+    /// The commands of the job in it.
+    pub(crate) fn len(&self) -> usize {
+        self.opens.len()
+    }
+}
+
 /// What came of a parcel.
 pub(crate) struct Outcome {
     /// The answers, in order, up to the failure.

@@ -5,6 +5,7 @@ use crate::error::RedisFilterError;
 use crate::kinds::Stages;
 use crate::listing::{self, RedisServerStats};
 use crate::meta::Described;
+use crate::metrics::RedisFilterMetrics;
 use crate::server::RedisServer;
 use crate::shared::{RedisFilterStats, SharedFilter};
 #[cfg(feature = "tokio")]
@@ -157,6 +158,12 @@ methods! {
         /// 0 without [`wait_for_replicas`](RedisServer::wait_for_replicas).
         pub fn unconfirmed(&self) -> u64 {
             self.0.unconfirmed
+        }
+
+        /// What this client has met since it was made, and how long the servers took since the last call of this. Asks no
+        /// server.
+        pub fn metrics(&mut self) -> RedisFilterMetrics {
+            self.0.metrics()
         }
     }
 

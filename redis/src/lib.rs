@@ -31,7 +31,8 @@
 // Further down, `wire` is a connection that blocks, for which `packed` writes commands and `answers` reads answers. `repeats`
 // tells whether blocks are read before they are claimed. `shards` knows where a block is on a server, `meta` describes a filter
 // to its server, `watch` tells whether it is still the same filter, `server` has the addresses, and `topology` knows which node
-// serves a slot. `listing` finds the filters of servers.
+// serves a slot. `listing` finds the filters of servers, and `metrics`
+// tells what a client has met.
 mod answers;
 mod blocking;
 mod error;
@@ -41,6 +42,7 @@ mod jobs;
 mod kinds;
 mod listing;
 mod meta;
+mod metrics;
 #[cfg(test)]
 mod models;
 mod nodes;
@@ -63,6 +65,7 @@ pub use filter::AsyncRedisBloomFilter;
 pub use filter::RedisBloomFilter;
 pub use kinds::Stages;
 pub use listing::RedisServerStats;
+pub use metrics::RedisFilterMetrics;
 pub use server::RedisServer;
 pub use shared::RedisFilterStats;
 

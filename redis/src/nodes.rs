@@ -47,6 +47,8 @@ pub(crate) struct Nodes<T> {
     primary: bool,
     /// How often the nodes were asked for the topology.
     refreshes: usize,
+    /// Commands that were sent again.
+    pub(crate) sent_again: u64,
     transport: T,
 }
 
@@ -55,7 +57,7 @@ impl<T: Transport> Nodes<T> {
     pub(crate) async fn connect(server: &RedisServer) -> Result<Self, RedisFilterError> {
         let mut transport = T::new(server, false);
         let (topology, primary) = find(&mut transport, server, server.seeds().collect(), server.patience).await?;
-        let nodes = Self { server: server.clone(), topology, primary, refreshes: 0, transport };
+        let nodes = Self { server: server.clone(), topology, primary, refreshes: 0, sent_again: 0, transport };
         // If the node is a replica, its connection does not allow queries yet.
         Ok(if server.replicas { nodes.another() } else { nodes })
     }
@@ -65,7 +67,14 @@ impl<T: Transport> Nodes<T> {
         let readonly = self.server.replicas && matches!(self.topology, Topology::Cluster(_));
         let transport = T::new(&self.server, readonly);
         let Self { server, topology, primary, .. } = self;
-        Self { server: server.clone(), topology: topology.clone(), primary: *primary, refreshes: 0, transport }
+        Self {
+            server: server.clone(),
+            topology: topology.clone(),
+            primary: *primary,
+            refreshes: 0,
+            sent_again: 0,
+            transport,
+        }
     }
 
     /// Runs a job until every command has its answer, whatever breaks meanwhile. Returns whether nothing did.
@@ -78,6 +87,9 @@ impl<T: Transport> Nodes<T> {
                 return Err(exchange.end());
             }
             let mut parcels = exchange.parcels(&self.topology);
+            if !smooth {
+                self.sent_again += parcels.iter().map(Parcel::len).sum::<usize>() as u64;
+            }
             let outcomes = self.transport.exchange(&mut parcels).await;
             for (parcel, outcome) in parcels.into_iter().zip(outcomes) {
                 exchange.take(parcel, outcome);

@@ -6,6 +6,7 @@ use crate::jobs::{Asked, Claims, Commands, Queries};
 use crate::kinds::Kind;
 use crate::listing::RedisServerStats;
 use crate::meta::{self, Described};
+use crate::metrics::RedisFilterMetrics;
 use crate::nodes::{Nodes, Transport};
 use crate::repeats::Repeats;
 use crate::row::{self, Part, Row};
@@ -17,6 +18,7 @@ use bloomline::{BloomFilter, BuildError, KeyHasher, MergeError, Plan};
 use redis::{Cmd, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant;
 use std::{array, fmt};
 
 /// Hashes that go to the servers together. Each is some 300 bytes on the way, and the servers keep the answers until
@@ -41,6 +43,7 @@ pub(crate) struct SharedFilter<T> {
     /// Hashes that a dropped call may have claimed. Whoever inserts them through this client next is told that they are new.
     given_back: HashSet<u64>,
     repeats: Repeats,
+    metrics: RedisFilterMetrics,
     nodes: Nodes<T>,
 }
 
@@ -79,9 +82,11 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     /// A client that has claimed nothing.
-    fn with(nodes: Nodes<T>, row: Row, hasher: KeyHasher) -> Self {
+    fn with(mut nodes: Nodes<T>, row: Row, hasher: KeyHasher) -> Self {
+        nodes.sent_again = 0;
         let (unanswered, given_back, repeats) = (Vec::new(), HashSet::new(), Repeats::new());
-        Self { hasher, row, uncertain: 0, unconfirmed: 0, unanswered, given_back, repeats, nodes }
+        let metrics = RedisFilterMetrics::default();
+        Self { hasher, row, uncertain: 0, unconfirmed: 0, unanswered, given_back, repeats, metrics, nodes }
     }
 
     /// Removes whatever the servers have of a filter. Returns whether they had anything.
@@ -159,6 +164,15 @@ impl<T: Transport> SharedFilter<T> {
         self.uncertain + self.unanswered.len() as u64
     }
 
+    pub(crate) fn metrics(&mut self) -> RedisFilterMetrics {
+        RedisFilterMetrics {
+            uncertain: self.uncertain(),
+            unconfirmed: self.unconfirmed,
+            sent_again: self.nodes.sent_again,
+            ..self.metrics.take()
+        }
+    }
+
     pub(crate) async fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize> {
         check_lengths(hashes.len(), new.len());
         // After an error, the portions that were not sent are not claimed.
@@ -179,7 +193,7 @@ impl<T: Transport> SharedFilter<T> {
             // Of equal hashes, no other than the first can be new.
             let mut met = HashSet::with_capacity(hashes.len());
             let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !seen[i] && met.insert(hashes[i])).collect();
-            let (keys, answered) = (open.len(), self.unanswered.len());
+            let (keys, answered, started) = (open.len(), self.unanswered.len(), Instant::now());
             let mut late = false;
             let claimed = self.claim_portion(hashes, &mut open, &mut late, &mut seen, new).await;
             if claimed.is_err() && late {
@@ -191,7 +205,14 @@ impl<T: Transport> SharedFilter<T> {
             }
             self.unanswered.truncate(answered);
             if !self.given_back.is_empty() {
-                hashes.iter().zip(&mut *new).for_each(|(hash, new)| *new |= self.given_back.remove(hash));
+                for (hash, new) in hashes.iter().zip(&mut *new) {
+                    let given = self.given_back.remove(hash);
+                    self.metrics.given_back += u64::from(given);
+                    *new |= given;
+                }
+            }
+            if keys > 0 {
+                self.metrics.took(started.elapsed());
             }
             self.unanswered.extend(hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| hash));
             claimed?;
@@ -302,7 +323,7 @@ impl<T: Transport> SharedFilter<T> {
         for (hashes, found) in hashes.chunks(ROUND_TRIP).zip(found.chunks_mut(ROUND_TRIP)) {
             self.row.ask_mirrors(hashes, found);
             let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !found[i]).collect();
-            let mut asked = None;
+            let (mut asked, asking, started) = (None, !open.is_empty(), Instant::now());
             while !open.is_empty() {
                 let (stages, last) = (self.row.after(asked), self.row.last().number);
                 let mut more = self.row.ask_for_more();
@@ -315,6 +336,9 @@ impl<T: Transport> SharedFilter<T> {
                     break;
                 }
                 asked = Some(last);
+            }
+            if asking {
+                self.metrics.took(started.elapsed());
             }
         }
         Ok(found.iter().filter(|found| **found).count())
@@ -363,7 +387,9 @@ impl<T: Transport> SharedFilter<T> {
             row.unless_forgotten(nodes, number, result).await?;
             stats.extend(counted);
         }
-        Ok(RedisFilterStats::of(&stats))
+        let stats = RedisFilterStats::of(&stats);
+        self.metrics.fill_ratio = Some(stats.fill_ratio);
+        Ok(stats)
     }
 
     pub(crate) async fn download(&mut self) -> Result<BloomFilter> {

@@ -58,6 +58,7 @@ impl Pass<'_> {
         inputs.left_out.iter().for_each(|why| tally.leave_out(why));
         let several = inputs.several;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), quiet, !total && !any || several);
+        let progress = progress.of_shared(seen.look().set.shared().map(|set| set.meter(None)), None);
         let (counts, printed) = if total { (output, None) } else { (None, output) };
         let act = (if any { Act::FindOne } else { Act::Find }, wanted);
         let (work, stop) = self.work(inputs, seen, tally, act, printed, progress)?;

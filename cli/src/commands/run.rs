@@ -44,7 +44,7 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What to do instead of losing the outputs of an interrupted run.
 const CONTINUE: &str = "continue that run with --resume, ";
@@ -80,6 +80,8 @@ pub struct Run {
     pub exact_units: bool,
     /// Keys to measure the rate with.
     pub sample: Option<u64>,
+    /// How often statistics are printed meanwhile.
+    pub stats_every: Option<Duration>,
     pub print: Print,
     /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
     pub dupes: Option<PathBuf>,
@@ -89,7 +91,20 @@ impl Run {
     /// Of lines.
     pub fn of_dedup(options: DedupOptions) -> Self {
         let selection = selection(&options);
-        let DedupOptions { reading, key, size, shared, writing, mut run, dupes, invert, total, verify, .. } = options;
+        let DedupOptions {
+            reading,
+            key,
+            size,
+            shared,
+            writing,
+            mut run,
+            dupes,
+            invert,
+            total,
+            verify,
+            stats_every,
+            ..
+        } = options;
         let before = match (options.annotate, options.count) {
             (true, _) => Before::Mark,
             (_, true) => Before::Count,
@@ -113,6 +128,7 @@ impl Run {
             selection,
             exact_units: false,
             sample: verify,
+            stats_every,
             print: Print { wanted: !invert, before, total, wish: run.output.of_rows() },
             dupes,
             reading,
@@ -138,6 +154,7 @@ impl Run {
             selection: None,
             exact_units: verify,
             sample: None,
+            stats_every: None,
             print: Print { wanted: true, before: Before::Nothing, total: false, wish: run.output.of_rows() },
             dupes: None,
             format: LineFormat::plain(reading.end()),
@@ -202,6 +219,7 @@ impl Run {
         let unsaved = self.options.state.clone().map(|state| Error::Unsaved { state });
         let undone = unsaved.or(seen.set.shared().map(|_| Error::UnprintedAtEnd));
         let wakes = wakes::receive(self.options.checkpoint_every(), undone)?;
+        let meter = seen.set.shared().map(|set| set.meter(self.stats_every));
         let (inputs, seen, tally) = match self.selection {
             None => (inputs, SharedSeen::new(seen), tally),
             Some(selection) => match self.count(selection, inputs, seen, tally, &wakes)? {
@@ -211,6 +229,7 @@ impl Run {
         };
         let to_stdout = self.options.prints_to_standard_output() && !self.print.total;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
+        let progress = progress.of_shared(meter, self.options.stats);
         let hasher = seen.look().set.hasher().clone();
         let task = Task {
             threads: self.reading.threads(),

@@ -202,6 +202,13 @@ pub struct DedupOptions {
     /// The keys are not in the filter. The rate is printed with the statistics.
     #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, allow_negative_numbers = true, help_heading = "Reporting")]
     pub verify: Option<u64>,
+
+    /// With --redis, print statistics at this interval too, such as 1m.
+    ///
+    /// They have the counts so far, how full the filter is, and how the servers do: what is uncertain, commands that were sent again, and
+    /// how long a batch took since the last time.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires_all = ["stats", "redis"], help_heading = "Reporting")]
+    pub stats_every: Option<Duration>,
 }
 
 impl DedupOptions {

@@ -5,6 +5,7 @@
 
 pub mod exact;
 pub mod local;
+pub mod meter;
 pub mod repeats;
 pub mod shared;
 pub mod sizing;

@@ -4,12 +4,13 @@ use crate::error::Error;
 use crate::figures::readable;
 use crate::files;
 use crate::options::{ServerOptions, SharedOptions, SharedWriteOptions};
+use crate::seen::meter::Meter;
 use crate::signals;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};
 use std::fs;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Where a filter is: a server or cluster, and a name on it.
@@ -74,6 +75,8 @@ pub struct Shared {
     planned: Option<f64>,
     /// How full it was when last asked, if it was.
     pub stats: Option<RedisFilterStats>,
+    /// How its servers do.
+    meter: Arc<Meter>,
 }
 
 impl Shared {
@@ -110,26 +113,44 @@ impl Shared {
 
     fn new(filter: RedisBloomFilter, planned: Option<f64>) -> Self {
         let (hasher, plan) = (filter.hasher().clone(), filter.plan());
-        Self { filter: Mutex::new(filter), hasher, plan, planned, stats: None }
+        Self { filter: Mutex::new(filter), hasher, plan, planned, stats: None, meter: Arc::default() }
     }
 
     fn filter(&self) -> MutexGuard<'_, RedisBloomFilter> {
         self.filter.lock().expect("no thread panics while it asks the server")
     }
 
+    /// Calls the servers, and takes note of how they do.
+    fn metered<T>(&self, call: impl FnOnce(&mut RedisBloomFilter) -> T) -> T {
+        let mut filter = self.filter();
+        self.meter.begin();
+        let answer = call(&mut filter);
+        self.meter.end(filter.metrics());
+        answer
+    }
+
+    /// Tells how its servers do. With an interval it asks them how full they are each time.
+    pub fn meter(&self, every: Option<Duration>) -> Arc<Meter> {
+        if let Some(every) = every {
+            self.meter.ask_every(every, self.filter().another());
+        }
+        Arc::clone(&self.meter)
+    }
+
     /// Inserts hashes. After an error `new` still tells which are claimed.
     pub fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
-        Ok(self.filter().insert_hashes(hashes, new)?)
+        Ok(self.metered(|filter| filter.insert_hashes(hashes, new))?)
     }
 
     /// Looks hashes up.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
-        Ok(self.filter().contains_hashes(hashes, found)?)
+        Ok(self.metered(|filter| filter.contains_hashes(hashes, found))?)
     }
 
     /// Asks the server how full the filter is: it counts all bits.
     pub fn refresh(&mut self) -> Result<(), Error> {
-        let stats = self.filter().stats()?;
+        let stats = self.metered(RedisBloomFilter::stats)?;
+        self.meter.set_fill(stats.fill_ratio);
         self.stats = Some(stats);
         Ok(())
     }
@@ -192,6 +213,11 @@ impl Shared {
     /// How many keys were reported as new that another process may have too.
     pub fn uncertain(&self) -> u64 {
         self.filter().uncertain()
+    }
+
+    /// How many commands were sent again.
+    pub fn sent_again(&self) -> u64 {
+        self.filter().metrics().sent_again
     }
 
     /// How many keys were reported as new that fewer replicas have than were asked for.

@@ -2,11 +2,13 @@
 
 use crate::common::{self, Bench};
 use crate::harness::tests;
+use crate::proxy::Proxy;
 use crate::servers::{Cluster, Server, eventually};
 use crate::{LINES, SIZE, signal};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::thread;
 
 tests! {
     the_filters_of_a_server_are_listed,
@@ -16,6 +18,8 @@ tests! {
     a_file_is_merged_into_a_filter_that_is_there,
     a_filter_is_watched,
     what_is_in_use_is_copied_whole,
+    a_run_tells_how_its_servers_do,
+    a_run_shows_how_its_servers_do,
 }
 
 /// A filter on a server with so many lines.
@@ -188,4 +192,94 @@ fn what_is_in_use_is_copied_whole() {
     // What came after the copy began is printed again at most, and nothing is lost.
     let rest = bench.clean(&format!("dedup {set} {SIZE} in")).lines().count();
     assert!(rest <= LINES as usize - lines, "{rest}");
+}
+
+fn a_run_tells_how_its_servers_do() {
+    let server = Server::start("");
+    let proxy = Proxy::start(server.port, 5);
+    let bench = Bench::new(&[]);
+    let line = format!("dedup --redis {} --name set {SIZE} --stats=json --stats-every 200ms -o out", proxy.url());
+    let mut child = bench.command(&line).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut next = || serde_json::from_str::<Value>(&said.next().unwrap()).unwrap();
+    input.write_all(&common::numbers(0..LINES)).unwrap();
+    let first = loop {
+        let figures = next();
+        assert_eq!(figures["running"], true);
+        if figures["batches"] != 0 {
+            break figures;
+        }
+    };
+    let [mean, slowest] = ["mean_batch_seconds", "slowest_batch_seconds"].map(|name| common::number(&first, name));
+    assert!(mean > 0.0 && mean <= slowest, "{first}");
+    assert_eq!((&first["uncertain"], &first["sent_again"]), (&Value::from(0), &Value::from(0)));
+    let last = loop {
+        let figures = next();
+        if figures["batches"] == 0 && common::number(&figures, "fill") > 0.0 {
+            break figures;
+        }
+    };
+    // Nothing came since the line before.
+    assert_eq!(last["mean_batch_seconds"], Value::Null);
+    proxy.break_connections();
+    for i in 1..40 {
+        input.write_all(&common::numbers(LINES * i..LINES * (i + 1))).unwrap();
+        let figures = next();
+        if figures["sent_again"] != 0 {
+            break;
+        }
+        assert!(i < 39, "{figures}");
+    }
+    drop(input);
+    let end: Vec<Value> = said.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+    let end = end.last().unwrap();
+    assert!(end["running"].is_null() && common::number(end, "sent_again") > 0.0, "{end}");
+    assert!(child.wait().unwrap().success());
+    common::tells(&bench.refused("dedup --stats --stats-every 1s in"), &["--redis"]);
+    let line = format!("dedup --redis {} --name set --stats-every 1s in", server.url());
+    common::tells(&bench.refused(&line), &["--stats"]);
+}
+
+fn a_run_shows_how_its_servers_do() {
+    let server = Server::start("");
+    let bench = Bench::new(&[]);
+    let fifo = bench.fifo("in");
+    let run = format!(
+        "stty rows 24 cols 200; exec {} dedup --redis {} --name set {SIZE} --stats --stats-every 100ms -o out in",
+        env!("CARGO_BIN_EXE_bloomline"),
+        server.url()
+    );
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &run, "/dev/null"]).current_dir(bench.0.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = terminal.spawn().unwrap();
+    let mut shown = child.stdout.take().unwrap();
+    let mut input = std::fs::File::options().write(true).open(fifo).unwrap();
+    let mut screen = Vec::new();
+    let mut see = |wanted: &str| {
+        let mut bytes = [0; 4096];
+        loop {
+            if String::from_utf8_lossy(&screen).contains(wanted) {
+                screen.clear();
+                return;
+            }
+            let read = shown.read(&mut bytes).unwrap();
+            assert!(read > 0, "{wanted} is not in {}", String::from_utf8_lossy(&screen));
+            screen.extend_from_slice(&bytes[..read]);
+        }
+    };
+    input.write_all(&common::numbers(0..LINES)).unwrap();
+    see("ms a batch");
+    see("% full");
+    // A server that does not answer is shown while it does not.
+    server.signal("STOP");
+    // The pipe may be full until the server goes on.
+    let more = thread::spawn(move || input.write_all(&common::numbers(LINES..2 * LINES)).unwrap());
+    see("waits ");
+    server.signal("CONT");
+    see("shared ");
+    more.join().unwrap();
+    let mut rest = Vec::new();
+    shown.read_to_end(&mut rest).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&rest));
 }

@@ -32,6 +32,7 @@ tests! {
     a_deleted_filter_leaves_nothing,
     a_script_that_runs_is_waited_for,
     a_server_with_too_many_clients_is_named_and_waited_for,
+    a_client_tells_what_it_has_met,
     a_call_ends_soon_when_it_is_told_to,
     a_call_ends_if_a_question_says_so_and_the_next_goes_on,
     an_answer_in_single_bytes_has_no_more_time_than_another,
@@ -501,6 +502,35 @@ fn a_server_with_too_many_clients_is_named_and_waited_for() {
         assert_eq!(waiting.join().unwrap(), Ok(1));
     });
     assert_eq!(other.uncertain(), 0);
+}
+
+fn a_client_tells_what_it_has_met() {
+    let server = Server::start("");
+    let proxy = Proxy::start(server.port, 3);
+    let mut filter = create(&proxy.address(), "f", &roomy());
+    let keys: Vec<u64> = (0..20_000).collect();
+    let mut new = vec![false; keys.len()];
+    filter.insert_batch(&keys, &mut new).unwrap();
+    let metrics = filter.metrics();
+    assert_eq!((metrics.batches, metrics.sent_again, metrics.given_back, metrics.fill_ratio), (5, 0, 0, None));
+    let mean = metrics.mean_batch_time().unwrap();
+    assert!(mean > Duration::ZERO && mean <= metrics.slowest_batch && metrics.slowest_batch < metrics.batch_time);
+    let calls = server.figure("total_commands_processed");
+    // Nothing is asked for, and what is counted from call to call begins anew.
+    let again = filter.metrics();
+    assert_eq!((again.batches, again.slowest_batch, again.mean_batch_time()), (0, Duration::ZERO, None));
+    assert_eq!(server.figure("total_commands_processed"), calls + 1);
+    let fill = filter.stats().unwrap().fill_ratio;
+    assert_eq!(filter.metrics().fill_ratio, Some(fill));
+    proxy.break_connections();
+    let keys: Vec<u64> = (20_000..60_000).collect();
+    let mut new = vec![false; keys.len()];
+    filter.insert_batch(&keys, &mut new).unwrap();
+    let metrics = filter.metrics();
+    assert!(proxy.cuts() > 0 && metrics.sent_again >= metrics.uncertain && metrics.sent_again > 0, "{metrics:?}");
+    assert_eq!((metrics.uncertain, metrics.unconfirmed), (filter.uncertain(), 0));
+    // Another client begins anew.
+    assert_eq!(filter.another().metrics(), Default::default());
 }
 
 fn a_call_ends_soon_when_it_is_told_to() {

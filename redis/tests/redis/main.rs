@@ -4,6 +4,7 @@
 //! Which keys are false positives depends on the order of inserts, so where clients race the filters are so large that
 //! one in 100,000 runs has any.
 
+mod backup;
 mod blocking;
 mod client;
 mod clusters;
@@ -27,6 +28,7 @@ use std::thread;
 
 fn main() -> ExitCode {
     let modules = [
+        backup::tests,
         blocking::tests,
         client::tests,
         clusters::tests,

@@ -253,6 +253,8 @@ fn a_call_that_is_dropped_gives_its_keys_back() {
             filter.insert_batch(&keys, &mut new).await.unwrap();
             assert_eq!(new, expected);
             assert_eq!(filter.uncertain(), uncertain);
+            let metrics = filter.metrics();
+            assert_eq!((metrics.uncertain, metrics.given_back), (uncertain, uncertain));
             assert_eq!(filter.insert_batch(&keys, &mut new).await, Ok(0));
         }
     });

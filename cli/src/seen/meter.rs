@@ -1,0 +1,134 @@
+//! How the servers of a shared set do, while a run goes on: told without waiting for a call that is under way.
+
+use crate::figures::{Figures, readable_count};
+use crate::output::locked;
+use crate::seen::tally::Counts;
+use bloomline_redis::{RedisBloomFilter, RedisFilterMetrics};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A call that takes longer is told of.
+const LONG: Duration = Duration::from_secs(1);
+
+/// What is known of a set and its servers.
+#[derive(Default)]
+pub struct Meter {
+    met: Mutex<Met>,
+    /// Whether a report is due. Relaxed: what it tells is behind the lock.
+    due: AtomicBool,
+}
+
+#[derive(Default)]
+struct Met {
+    /// At the end of the last call.
+    last: RedisFilterMetrics,
+    /// Since the last report.
+    batches: u64,
+    batch_time: Duration,
+    slowest_batch: Duration,
+    /// As the servers told.
+    fill: Option<f64>,
+    /// When the call under way began.
+    asked: Option<Instant>,
+}
+
+impl Meter {
+    /// A call begins.
+    pub fn begin(&self) {
+        locked(&self.met).asked = Some(Instant::now());
+    }
+
+    /// It ends, and this is what the client has met since the last one.
+    pub fn end(&self, metrics: RedisFilterMetrics) {
+        let mut met = locked(&self.met);
+        met.asked = None;
+        met.batches += metrics.batches;
+        met.batch_time += metrics.batch_time;
+        met.slowest_batch = met.slowest_batch.max(metrics.slowest_batch);
+        // A call that only met lines which are known took no time.
+        let last = if metrics.batches > 0 { metrics } else { met.last };
+        let RedisFilterMetrics { batches, batch_time, .. } = last;
+        met.last = metrics;
+        (met.last.batches, met.last.batch_time) = (batches, batch_time);
+    }
+
+    /// The servers told how full the set is.
+    pub fn set_fill(&self, fill: f64) {
+        locked(&self.met).fill = Some(fill);
+    }
+
+    /// Asks how full the set is each time so much time has passed, and has it reported. Another client does it, so that no line
+    /// waits. Ends with the process.
+    pub fn ask_every(self: &Arc<Self>, every: Duration, mut filter: RedisBloomFilter) {
+        let meter = Arc::downgrade(self);
+        let ask = move || {
+            loop {
+                thread::sleep(every);
+                // What fails is met by the run too.
+                let fill = filter.stats().ok().map(|stats| stats.fill_ratio);
+                let Some(meter) = meter.upgrade() else { return };
+                let mut met = locked(&meter.met);
+                met.fill = fill.or(met.fill);
+                meter.due.store(true, Relaxed);
+            }
+        };
+        // Without a thread there are no reports, and no line is lost.
+        _ = thread::Builder::new().spawn(ask);
+    }
+
+    /// The figures so far, if they are due.
+    pub fn report(&self, counts: &Counts, elapsed: Duration) -> Option<Figures> {
+        if !self.due.swap(false, Relaxed) {
+            return None;
+        }
+        let mut met = locked(&self.met);
+        let mut figures = Figures::default();
+        figures.field("running", true);
+        figures.both("lines read", counts.lines, "lines", counts.lines);
+        figures.both("unique", counts.unique, "unique", counts.unique);
+        figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
+        let fill = met.fill.map_or_else(|| "unknown".to_owned(), |fill| format!("{:.2} %", 100.0 * fill));
+        figures.both("fill", fill, "fill", met.fill);
+        let RedisFilterMetrics { uncertain, unconfirmed, given_back, sent_again, .. } = met.last;
+        figures.both("uncertain", uncertain, "uncertain", uncertain);
+        figures.unless_zero("unconfirmed", "unconfirmed", unconfirmed);
+        figures.unless_zero("given back", "given_back", given_back);
+        figures.both("sent again", sent_again, "sent_again", sent_again);
+        let mean = mean(met.batches, met.batch_time);
+        let text =
+            mean.map_or_else(|| "none".to_owned(), |mean| format!("{mean:.1?}, {:.1?} at most", met.slowest_batch));
+        figures.row("a batch", text);
+        figures.field("batches", met.batches);
+        figures.field("mean_batch_seconds", mean.map(|mean| mean.as_secs_f64()));
+        figures.field("slowest_batch_seconds", mean.map(|_| met.slowest_batch.as_secs_f64()));
+        figures.both("time", format!("{:.3} s", elapsed.as_secs_f64()), "seconds", elapsed.as_secs_f64());
+        (met.batches, met.batch_time, met.slowest_batch) = Default::default();
+        Some(figures)
+    }
+
+    /// The set in a word or two, for a line that shows how far the run is.
+    pub fn word(&self) -> String {
+        let met = locked(&self.met);
+        match (met.asked.map(|asked| asked.elapsed()), met.fill) {
+            (Some(waited), _) if waited >= LONG => format!("waits {} s", waited.as_secs()),
+            (_, Some(fill)) => format!("shared {:.1} % full", 100.0 * fill),
+            _ => "shared".to_owned(),
+        }
+    }
+
+    /// More about it, where there is room.
+    pub fn parts(&self) -> Vec<String> {
+        let met = locked(&self.met);
+        let RedisFilterMetrics { uncertain, unconfirmed, sent_again, batches, batch_time, .. } = met.last;
+        let count = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", readable_count(count as f64)));
+        let mean = mean(batches, batch_time).map(|mean| format!("{:.1} ms a batch", 1e3 * mean.as_secs_f64()));
+        let counts = [(uncertain, "uncertain"), (unconfirmed, "unconfirmed"), (sent_again, "sent again")];
+        mean.into_iter().chain(counts.into_iter().filter_map(|(figure, what)| count(figure, what))).collect()
+    }
+}
+
+fn mean(batches: u64, time: Duration) -> Option<Duration> {
+    (batches > 0).then(|| time.div_f64(batches as f64))
+}

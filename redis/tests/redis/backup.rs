@@ -1,0 +1,79 @@
+//! Copies of a filter that are made while clients use it, and put back.
+
+use crate::harness::tests;
+use crate::servers::{Cluster, Server, eventually};
+use crate::{Tally, create, roomy};
+use bloomline::BloomFilter;
+use bloomline_redis::{RedisBloomFilter, RedisServer};
+use std::sync::atomic::Ordering;
+use std::thread;
+
+tests! {
+    what_was_answered_before_a_backup_is_in_it,
+    what_was_answered_before_a_backup_of_a_cluster_is_in_it,
+    a_backup_is_merged_beneath_clients,
+}
+
+/// Clients that insert keys while the filter is copied. The keys that were answered before, and the copy.
+fn back_up(server: &RedisServer) -> (Vec<u64>, BloomFilter) {
+    let filter = create(server, "f", &roomy());
+    let tally = Tally::new(30_000);
+    let mut copied = None;
+    tally.insert_by(&filter, 4, 100, || {
+        tally.await_share(4, 30);
+        let answered = |key: &u64| tally.claims[*key as usize].load(Ordering::Relaxed) > 0;
+        let before: Vec<u64> = (0..tally.keys()).filter(answered).collect();
+        let copy = filter.another().download().unwrap();
+        // Others come meanwhile.
+        copied = Some((before, copy, tally.progress.load(Ordering::Relaxed)));
+    });
+    tally.assert_once_each();
+    let (before, copy, progress) = copied.unwrap();
+    assert!(before.len() > 5000 && progress < 4 * tally.keys(), "{} {progress}", before.len());
+    (before, copy)
+}
+
+/// Whoever comes after a restore is told that all of these keys are seen.
+fn assert_restored(server: &RedisServer, before: &[u64], copy: &BloomFilter) {
+    let size = BloomFilter::builder().memory(copy.memory_bytes()).probes(copy.probes()).seed(copy.seed());
+    create(server, "f", &size).upload(copy).unwrap();
+    let mut filter = RedisBloomFilter::open(server, "f").unwrap();
+    let mut new = vec![true; before.len()];
+    assert_eq!(filter.insert_batch(before, &mut new), Ok(0));
+    // The others are claimed again at most.
+    let all: Vec<u64> = (0..30_000).collect();
+    let mut new = vec![true; all.len()];
+    assert!(filter.insert_batch(&all, &mut new).unwrap() <= all.len() - before.len());
+}
+
+fn what_was_answered_before_a_backup_is_in_it() {
+    let server = Server::start("");
+    let (before, copy) = back_up(&server.address());
+    server.tell::<()>("FLUSHALL");
+    assert_restored(&server.address(), &before, &copy);
+}
+
+fn what_was_answered_before_a_backup_of_a_cluster_is_in_it() {
+    let cluster = Cluster::start(3, false);
+    let (before, copy) = back_up(&cluster.address());
+    cluster.nodes.iter().for_each(|node| node.tell::<()>("FLUSHALL"));
+    assert_restored(&cluster.address(), &before, &copy);
+}
+
+/// The clients go on with a filter that was made anew, and learn of the old keys.
+fn a_backup_is_merged_beneath_clients() {
+    let server = Server::start("");
+    let (before, copy) = back_up(&server.address());
+    server.tell::<()>("FLUSHALL");
+    let filter = create(&server.address(), "f", &roomy());
+    let tally = Tally::new(30_000);
+    thread::scope(|scope| {
+        let inserting = scope.spawn(|| tally.insert_by(&filter, 2, 100, || {}));
+        eventually("inserts are answered", || tally.progress.load(Ordering::Relaxed) > 1000);
+        filter.another().upload(&copy).unwrap();
+        inserting.join().unwrap();
+    });
+    let claims = tally.claims.iter().map(|claims| claims.load(Ordering::Relaxed));
+    assert_eq!((claims.max(), tally.uncertain()), (Some(1), 0));
+    assert_eq!(filter.another().contains_batch(&before, &mut vec![false; before.len()]), Ok(before.len()));
+}
