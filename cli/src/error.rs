@@ -114,8 +114,6 @@ errors! {
     Shorter { output: String, have: u64, want: u64 } => "cannot resume: {output} has {have} bytes, and had {want} at the checkpoint; to start over, remove the state";
 
     Shared { error: Box<dyn std::error::Error + Send + Sync> } => "{error}";
-    NoSharedFilter { name: String } => "the server has no filter {name:?}; give -n to create it, and -p for another rate than 1e-6";
-    SharedOfRate => "-p alone does not size a shared filter; give -n too to create one, or neither to use an existing one";
     Unprinted { lines: usize, source: Box<Error> } => "{source}; up to {lines} new lines are in the shared filter and were not printed";
     UnprintedAtEnd => "ended before all was printed: lines that are in the shared filter may be missing in the output, and no run will print them";
     NothingToDelete { name: String } => "the server has no filter {name:?}, and nothing was removed; bloomline redis list tells which there are";

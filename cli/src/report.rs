@@ -155,7 +155,7 @@ pub fn add_state_and_speed(
         let stored = filter.stored_bytes();
         figures.both("stored", readable_size(stored as usize), "stored_bytes", stored);
     }
-    let filters = set.stages().count();
+    let filters = set.filters();
     if filters > 1 || set.local().is_some_and(|set| set.growing().is_some()) {
         figures.both("filters", filters, "filters", filters);
     }
@@ -202,6 +202,8 @@ fn wrongly_dropped(set: &KeySet, tally: &Tally) -> f64 {
             };
             inserted * mean
         }
+        // It is below this rate at any time.
+        None if set.shared().is_some() => inserted * set.current_fpr(),
         Some(plan) => lost_by(plan, before, inserted, tally.counts.lines as f64),
         None => {
             // The filters one after another: each meets the rates of those before it, and its own that rises. Of the lines that those

@@ -138,6 +138,11 @@ methods! {
             self.0.plan()
         }
 
+        /// What it is made for, if it grows or forgets.
+        pub fn stages(&self) -> Option<Stages> {
+            self.0.stages()
+        }
+
         /// The seed of the hash.
         pub fn seed(&self) -> u64 {
             self.0.hasher.seed()

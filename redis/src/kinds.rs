@@ -105,6 +105,16 @@ impl Stages {
         self
     }
 
+    /// The false-positive rate of all stages together, at most as long as no more keys come than were told.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// For how long keys are remembered, if they are forgotten.
+    pub fn forgets_after(&self) -> Option<Duration> {
+        (self.window > 0).then(|| Duration::from_secs(self.window))
+    }
+
     pub(crate) fn hasher(&self) -> KeyHasher {
         KeyHasher::new(self.seed)
     }

@@ -142,7 +142,8 @@ impl Row {
         self.parts.last().expect("a filter has a stage").shards.plan
     }
 
-    fn staged(&self) -> Option<Stages> {
+    /// What it is made for, if it grows or forgets.
+    pub(crate) fn staged(&self) -> Option<Stages> {
         if let Kind::Staged(stages) = self.kind { Some(stages) } else { None }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::error::RedisFilterError;
 use crate::jobs::{Asked, Claims, Commands, Queries};
-use crate::kinds::Kind;
+use crate::kinds::{Kind, Stages};
 use crate::listing::RedisServerStats;
 use crate::meta::{self, Described};
 use crate::metrics::RedisFilterMetrics;
@@ -119,6 +119,10 @@ impl<T: Transport> SharedFilter<T> {
 
     pub(crate) fn name(&self) -> &str {
         &self.row.name
+    }
+
+    pub(crate) fn stages(&self) -> Option<Stages> {
+        self.row.staged()
     }
 
     pub(crate) fn plan(&self) -> Plan {

@@ -43,6 +43,8 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
     figures.both("blocks", blocks, "blocks", blocks);
     match set.plan() {
         Some(plan) => figures.both("probes (k)", plan.probes(), "probes", plan.probes()),
+        // Each filter has its own, and the server's are not listed.
+        None if set.shared().is_some() => {}
         None => {
             let probes: Vec<u32> = stages.iter().map(|filter| filter.probes()).collect();
             figures.both("probes (k)", format!("{probes:?}"), "probes", probes);
@@ -74,6 +76,15 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
             figures.both("rate at most", readable(most), "max_fpr", most);
         }
         None => set.plan().iter().for_each(|plan| capacities(figures, plan, keys)),
+    }
+    if let Some(stages) = set.shared().and_then(|set| set.stages) {
+        let most = stages.false_positive_rate();
+        figures.both("filters", set.filters(), "filters", set.filters());
+        figures.both("rate at most", readable(most), "max_fpr", most);
+        if let Some(window) = stages.forgets_after() {
+            let text = humantime::format_duration(window).to_string();
+            figures.both("forgets after", text, "forgets_after_seconds", window.as_secs());
+        }
     }
     if set.local().is_some() {
         figures.both("checksum", "right", "checksum", "right");

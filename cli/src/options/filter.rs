@@ -1,8 +1,9 @@
 //! Options of the commands that make a filter, or ask one on a server.
 
-use crate::values::{count, rate, seed, size};
+use crate::values::{count, duration, rate, seed, size};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Options of the commands that make a new filter.
 #[derive(Args)]
@@ -125,6 +126,12 @@ pub struct SharedOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Shared filter")]
 pub struct SharedWriteOptions {
+    /// Forget a line this long after it was printed, such as 30d.
+    ///
+    /// It is printed again then, or up to a quarter of the time later. -n is the number of lines in this time.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires_all = ["redis", "expected_keys"])]
+    pub forget_after: Option<Duration>,
+
     /// Ask the server about every line.
     ///
     /// Without this option the process remembers which bits the server has, unless the filter has more than 1 GiB, and does not ask

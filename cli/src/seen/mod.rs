@@ -90,6 +90,14 @@ impl KeySet {
         self.local().into_iter().flat_map(Local::stages)
     }
 
+    /// How many filters make it up, on a server those when it was last asked.
+    pub fn filters(&self) -> usize {
+        match self {
+            Self::Local(_) => self.stages().count(),
+            Self::Shared(set) => set.stats.map_or(1, |stats| stats.stages),
+        }
+    }
+
     /// The name of the keys; empty if there is none.
     pub fn key_name(&self) -> &str {
         self.local().map_or("", Local::key_name)
@@ -102,7 +110,7 @@ impl KeySet {
                 let builder = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes());
                 builder.plan().expect("a filter of this size is there")
             }),
-            Self::Shared(set) => Some(set.plan),
+            Self::Shared(set) => set.plan(),
         }
     }
 
@@ -193,7 +201,7 @@ impl KeySet {
     pub fn memory_bytes(&self) -> usize {
         match self {
             Self::Local(set) => set.stages().map(BloomFilter::memory_bytes).sum(),
-            Self::Shared(set) => set.plan.memory_bytes(),
+            Self::Shared(set) => set.memory_bytes(),
         }
     }
 
@@ -233,7 +241,7 @@ impl KeySet {
     pub fn expected_fpr(&self, keys: f64) -> f64 {
         match self {
             Self::Local(set) => set.expected_fpr(keys),
-            Self::Shared(set) => set.plan.expected_fpr(keys as u64),
+            Self::Shared(set) => set.expected_fpr(keys),
         }
     }
 

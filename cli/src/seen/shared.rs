@@ -3,11 +3,11 @@
 use crate::error::Error;
 use crate::figures::readable;
 use crate::files;
-use crate::options::{ServerOptions, SharedOptions, SharedWriteOptions};
+use crate::options::{ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::seen::meter::Meter;
 use crate::signals;
 use bloomline::{BloomFilter, KeyHasher, Plan};
-use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer};
+use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer, Stages};
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -69,8 +69,10 @@ pub struct Shared {
     filter: Mutex<RedisBloomFilter>,
     /// The hasher of the keys.
     pub hasher: KeyHasher,
-    /// The size, and the rates to expect.
-    pub plan: Plan,
+    /// The size of the filter, or of the first stage that it had.
+    size: Plan,
+    /// What it is made for, if it grows or forgets.
+    pub stages: Option<Stages>,
     /// The false-positive rate that it was made for, if that is known.
     planned: Option<f64>,
     /// How full it was when last asked, if it was.
@@ -85,35 +87,51 @@ impl Shared {
         Ok(Self::new(address.open()?, None))
     }
 
-    /// Opens the filter of a command that writes to it. With keys and a rate it is created with them where it is not there.
-    pub fn of_writer(
-        address: &Address,
-        options: &SharedWriteOptions,
-        size: Option<(u64, f64)>,
-        seed: Option<u64>,
-    ) -> Result<Self, Error> {
-        let rate = size.map(|(_, rate)| rate);
-        let builder =
-            |(keys, rate)| BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed.unwrap_or(0));
-        let size = size.map(builder);
+    /// Opens the filter of a command that writes to it, or creates it: with the number of keys for these, or else one that grows.
+    pub fn of_writer(address: &Address, options: &SharedWriteOptions, size: &SizeOptions) -> Result<Self, Error> {
+        let (name, rate, seed) = (address.name, size.fpr(), size.seed());
         let server = address.server.clone().wait_for_replicas(options.redis_wait, CONFIRMATION);
-        let filter = match &size {
-            Some(size) => RedisBloomFilter::create(&server, address.name, size)?,
-            None => match RedisBloomFilter::open(&server, address.name) {
-                Err(RedisFilterError::NotFound { name }) => return Err(Error::NoSharedFilter { name }),
-                opened => opened?,
+        let grows = || RedisBloomFilter::create_stages(&server, name, &Stages::growing(rate).seed(seed));
+        let (filter, planned) = match (size.expected_keys, options.forget_after) {
+            (Some(keys), Some(window)) => {
+                let stages = Stages::window(window, keys, rate).seed(seed);
+                (RedisBloomFilter::create_stages(&server, name, &stages)?, Some(rate))
+            }
+            (Some(keys), None) => {
+                let size = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).seed(seed);
+                (RedisBloomFilter::create(&server, name, &size)?, Some(rate))
+            }
+            (None, _) if size.fpr.is_some() => (grows()?, None),
+            (None, _) => match RedisBloomFilter::open(&server, name) {
+                Err(RedisFilterError::NotFound { .. }) => (grows()?, None),
+                opened => (opened?, None),
             },
         };
-        if seed.is_some_and(|seed| seed != filter.seed()) {
-            return Err(RedisFilterError::Seed { name: filter.name().to_owned() }.into());
+        if size.seed.is_some_and(|seed| seed != filter.seed()) {
+            return Err(RedisFilterError::Seed { name: name.to_owned() }.into());
         }
         let mirrored = !options.no_mirror && filter.plan().memory_bytes() <= MIRRORED;
-        Ok(Self::new(if mirrored { filter.with_mirror()? } else { filter }, rate))
+        Ok(Self::new(if mirrored { filter.with_mirror()? } else { filter }, planned))
     }
 
     fn new(filter: RedisBloomFilter, planned: Option<f64>) -> Self {
-        let (hasher, plan) = (filter.hasher().clone(), filter.plan());
-        Self { filter: Mutex::new(filter), hasher, plan, planned, stats: None, meter: Arc::default() }
+        let (hasher, size, stages) = (filter.hasher().clone(), filter.plan(), filter.stages());
+        Self { filter: Mutex::new(filter), hasher, size, stages, planned, stats: None, meter: Arc::default() }
+    }
+
+    /// The size and the rates to expect, if it stays as it is.
+    pub fn plan(&self) -> Option<Plan> {
+        self.stages.is_none().then_some(self.size)
+    }
+
+    /// The bytes of the bits: when last asked, if it was.
+    pub fn memory_bytes(&self) -> usize {
+        self.stats.map_or(self.size.memory_bytes(), |stats| stats.memory_bytes as usize)
+    }
+
+    /// The false-positive rate with so many keys. One that grows tells the rate that it stays below.
+    pub fn expected_fpr(&self, keys: f64) -> f64 {
+        self.stages.map_or_else(|| self.size.expected_fpr(keys as u64), |stages| stages.false_positive_rate())
     }
 
     fn filter(&self) -> MutexGuard<'_, RedisBloomFilter> {

@@ -213,19 +213,15 @@ impl Choice {
     }
 }
 
-/// The set on a server: with -n the one of this size, and without the one that is there. It is asked how full it is if `stats`.
+/// The set on a server: with -n the one of this size, and without the one that is there, or one that grows. It is asked how full it
+/// is if `stats`.
 pub fn of_server(
     options: &SizeOptions,
     writing: &SharedWriteOptions,
     stats: bool,
     address: &Address,
 ) -> Result<KeySet, Error> {
-    let SizeOptions { expected_keys, fpr, seed, .. } = *options;
-    if fpr.is_some() && expected_keys.is_none() {
-        return Err(Error::SharedOfRate);
-    }
-    let size = expected_keys.map(|keys| (keys, options.fpr()));
-    let mut shared = Shared::of_writer(address, writing, size, seed)?;
+    let mut shared = Shared::of_writer(address, writing, options)?;
     if stats {
         shared.refresh()?;
     }

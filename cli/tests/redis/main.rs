@@ -34,6 +34,8 @@ tests! {
     each_line_is_printed_once_while_a_slot_moves,
     what_was_claimed_before_an_error_is_printed,
     a_shared_set_is_checked_and_told_about,
+    a_set_grows_with_its_lines,
+    a_set_forgets_its_lines,
     lines_that_are_claimed_are_not_lost_without_a_word,
     a_run_that_is_killed_loses_one_chunk,
     a_filter_beyond_its_plan_warns,
@@ -210,11 +212,12 @@ fn a_shared_set_is_checked_and_told_about() {
     assert!(
         bench.refused(&format!("dedup --redis {} --name set in", url.replace("hush", "x"))).contains("denies access")
     );
-    assert!(bench.refused("dedup --redis @url --name other in").contains("give -n"));
     assert!(bench.refused("check --redis @url --name other in").contains("no filter \"other\""));
     assert!(bench.refused(&format!("dedup {set} -n 20000 in")).contains("choose another name"));
     assert!(bench.refused(&format!("dedup {set} --seed 8 in")).contains("another seed"));
-    assert!(bench.refused(&format!("dedup {set} -p 0.1 in")).contains("-n too"));
+    // Without -n, this is one that grows.
+    assert!(bench.refused(&format!("dedup {set} -p 0.1 in")).contains("has stages 0"));
+    assert!(bench.refused(&format!("dedup {set} --forget-after 1h in")).contains("--expected-keys"));
     assert!(bench.refused("dedup --redis @gone --name set in").contains("\"gone\""));
     assert!(bench.refused("dedup --redis @url in").contains("--name"));
     for other in
@@ -227,6 +230,62 @@ fn a_shared_set_is_checked_and_told_about() {
         assert!(!message.contains("hush"), "{message}");
     }
     assert!(bench.refused("dedup --redis redis://127.0.0.1:1 --name set in").contains("no answer from 127.0.0.1:1"));
+}
+
+/// Nobody says how many lines there are.
+fn a_set_grows_with_its_lines() {
+    let server = Server::start("");
+    let bench = Bench::new(&[("a", &common::numbers(0..300_000)), ("b", &common::numbers(100_000..400_000))]);
+    let set = format!("--redis {} --name set", server.url());
+    let spawn = |name: &str| {
+        let line = format!("dedup {set} -p 0.001 --stats=json -o out-{name} {name}");
+        bench.command(&line).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut kept = 0;
+    for child in ["a", "b"].map(spawn) {
+        let output = child.wait_with_output().unwrap();
+        let stats: Value = serde_json::from_slice(&output.stderr).unwrap();
+        assert_eq!(stats["uncertain"], 0);
+        kept += stats["unique"].as_u64().unwrap();
+    }
+    // Some are false positives.
+    assert!((399_000..=400_000).contains(&kept), "{kept}");
+    let info = bench.json(&format!("redis info {set} --json"));
+    assert_eq!((info["filters"].as_u64(), info["max_fpr"].as_f64()), (Some(1), Some(0.001)), "{info}");
+    assert!((common::number(&info, "estimated_keys") / kept as f64 - 1.0).abs() < 0.02, "{info}");
+    common::tells(&bench.clean(&format!("redis info {set}")), &["filters", "rate at most"]);
+    assert!(bench.clean(&format!("redis list --redis {}", server.url())).contains("set "));
+    // With the same rate or without one it is the same, and with another it is not.
+    assert_eq!(bench.clean(&format!("dedup {set} a")), "");
+    assert_eq!(bench.clean(&format!("check {set} --total b")), "300000\n");
+    assert!(bench.refused(&format!("dedup {set} -p 0.01 a")).contains("choose another name"));
+    assert!(bench.refused(&format!("redis download {set} -o copy.bloom")).contains("grows or forgets"));
+    // Lines are new at the default rate in a set of another name.
+    let other = bench.clean(&format!("dedup --redis {} --name other a", server.url()));
+    assert_eq!(other.into_bytes(), common::numbers(0..300_000));
+    for name in ["set", "other"] {
+        assert_eq!(bench.clean(&format!("redis delete --redis {} --name {name}", server.url())), "");
+    }
+    assert_eq!(server.tell::<u64>("DBSIZE"), 0);
+}
+
+fn a_set_forgets_its_lines() {
+    let server = Server::start("");
+    let bench = Bench::new(&[("in", &common::numbers(0..1000))]);
+    let set = format!("--redis {} --name set", server.url());
+    let line = format!("dedup {set} -n 10000 --forget-after 4s in");
+    assert_eq!(bench.clean(&line).into_bytes(), common::numbers(0..1000));
+    assert_eq!(bench.clean(&line), "");
+    let info = bench.json(&format!("redis info {set} --json"));
+    assert_eq!((info["forgets_after_seconds"].as_u64(), info["max_fpr"].as_f64()), (Some(4), Some(1e-6)), "{info}");
+    common::tells(&bench.clean(&format!("redis info {set}")), &["forgets after  4s"]);
+    let mut again = String::new();
+    eventually("lines are printed again", || {
+        again += &bench.clean(&line);
+        !again.is_empty()
+    });
+    assert_eq!(again.into_bytes(), common::numbers(0..1000));
+    assert!(bench.refused(&line.replace("4s", "5s")).contains("window in seconds 4"));
 }
 
 fn lines_that_are_claimed_are_not_lost_without_a_word() {
