@@ -11,11 +11,12 @@ use crate::types::{self, given};
 use bloomline::KeyHasher;
 use bloomline_redis::{
     RedisBloomFilter as Client, RedisFilterError, RedisFilterMetrics as Metrics, RedisFilterStats as Figures,
-    RedisServer,
+    RedisServer, Stages,
 };
 use parking_lot::{Mutex, ReentrantMutex};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +35,9 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 /// A BloomFilter on a Redis or Valkey server, or spread over a cluster, that any number of processes share.
 ///
 /// With a size it is created, or opened if the server has one of this name, size and seed. Without a size it is opened as
-/// it is. Give the size as for BloomFilter; the bits are the same too. The server needs no module.
+/// it is. Give the size as for BloomFilter; the bits are the same too. With false_positive_rate alone it grows as keys come, and its
+/// rate stays below that. With expected_keys and forget_after, it forgets a key so many seconds after it was new, or up to a quarter
+/// of that later, and is for the keys within that time. The server needs no module.
 ///
 /// url is redis://HOST:PORT, rediss:// for an encrypted connection, or unix://PATH. USER:PASSWORD@ may stand before the
 /// host and /DATABASE after the port. For a cluster, give the URLs of some of its nodes with commas between. Times are in
@@ -72,6 +75,7 @@ pub(crate) struct RedisBloomFilter {
     watch: Arc<Mutex<Watch>>,
     name: String,
     hasher: KeyHasher,
+    stages: Option<Stages>,
     memory_bytes: usize,
     probes: u32,
 }
@@ -189,7 +193,7 @@ impl RedisBloomFilter {
     #[new]
     #[pyo3(signature = (
         url, name, expected_keys = None, false_positive_rate = None, *, memory = None, probes = None, seed = None,
-        mirror = false, connect_timeout = 5.0, response_timeout = 10.0, patience = 30.0, read_from_replicas = false,
+        forget_after = None, mirror = false, connect_timeout = 5.0, response_timeout = 10.0, patience = 30.0, read_from_replicas = false,
         certificate_authority = None, client_certificate = None, client_key = None, wait_for_replicas = 0
     ))]
     #[expect(clippy::too_many_arguments, reason = "one for each that Python may name")]
@@ -202,6 +206,7 @@ impl RedisBloomFilter {
         memory: Option<usize>,
         probes: Option<u32>,
         seed: Option<u64>,
+        forget_after: Option<f64>,
         mirror: bool,
         connect_timeout: f64,
         response_timeout: f64,
@@ -240,13 +245,32 @@ impl RedisBloomFilter {
         let is_sized = expected_keys.is_some() || memory.is_some() || probes.is_some() || seed.is_some();
         let is_sized = is_sized || false_positive_rate.is_some();
         let size = given!(bloomline::BloomFilter::builder(), expected_keys false_positive_rate memory probes seed);
+        let is_fixed = memory.is_some() || probes.is_some();
+        let stages = match (expected_keys, false_positive_rate, forget_after) {
+            (Some(keys), Some(rate), Some(window)) if !is_fixed => {
+                Some(Stages::window(seconds("forget_after", window)?, keys, rate))
+            }
+            (_, _, Some(_)) => {
+                let message =
+                    "forget_after goes with expected_keys and false_positive_rate: give these, and no other size";
+                return Err(PyValueError::new_err(message));
+            }
+            (None, Some(rate), None) if !is_fixed => Some(Stages::growing(rate)),
+            _ => None,
+        };
+        let stages = stages.map(|stages| stages.seed(seed.unwrap_or(0)));
         let open = || {
-            let client = if is_sized { Client::create(&server, name, &size) } else { Client::open(&server, name) }?;
+            let client = match &stages {
+                Some(stages) => Client::create_stages(&server, name, stages),
+                None if is_sized => Client::create(&server, name, &size),
+                None => Client::open(&server, name),
+            }?;
             if mirror { Ok(client.with_mirror()?) } else { Ok(client) }
         };
         let client = py.detach(|| watched(&watch, open))?;
-        let plan = client.plan();
+        let (plan, stages) = (client.plan(), client.stages());
         Ok(Self {
+            stages,
             name: client.name().to_owned(),
             hasher: client.hasher().clone(),
             memory_bytes: plan.memory_bytes(),
@@ -324,8 +348,9 @@ impl RedisBloomFilter {
     /// True
     /// >>> seen.delete()
     fn stats(&self, py: Python<'_>) -> PyResult<RedisFilterStats> {
-        let Figures { fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } = self.with(py, Client::stats)?;
-        Ok(RedisFilterStats { fill_ratio, estimated_keys, expected_fpr, stored_bytes })
+        let Figures { stages, memory_bytes, fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } =
+            self.with(py, Client::stats)?;
+        Ok(RedisFilterStats { stages, memory_bytes, fill_ratio, estimated_keys, expected_fpr, stored_bytes })
     }
 
     /// What this object has met in this process, and how long the servers took since the last call of this. Asks no server.
@@ -406,13 +431,35 @@ impl RedisBloomFilter {
         self.hasher.seed()
     }
 
-    /// The size of the bits in bytes. The server allocates them as keys come in.
+    /// The arguments that make another one like it, as a dict: a size and a seed.
+    #[getter]
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let size = PyDict::new(py);
+        match &self.stages {
+            None => {
+                size.set_item("memory", self.memory_bytes)?;
+                size.set_item("probes", self.probes)?;
+            }
+            Some(stages) => {
+                size.set_item("false_positive_rate", stages.false_positive_rate())?;
+                if let Some(window) = stages.forgets_after() {
+                    size.set_item("expected_keys", stages.expected_keys())?;
+                    size.set_item("forget_after", window.as_secs_f64())?;
+                }
+            }
+        }
+        size.set_item("seed", self.hasher.seed())?;
+        Ok(size)
+    }
+
+    /// The size of the bits in bytes: of the first stage that was met, if it grows or forgets. The server allocates them as keys come
+    /// in.
     #[getter]
     fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// Bits that a key sets.
+    /// Bits that a key sets, in that stage.
     #[getter]
     fn probes(&self) -> u32 {
         self.probes
@@ -432,6 +479,10 @@ impl RedisBloomFilter {
 /// How full a filter on a server is: RedisBloomFilter.stats().
 #[pyclass(module = "bloomline", frozen, get_all)]
 pub(crate) struct RedisFilterStats {
+    /// How many stages there are: 1, unless the filter grows or forgets.
+    stages: usize,
+    /// The size of all bits in bytes.
+    memory_bytes: u64,
     /// The share of bits that are set, 0 to 1.
     fill_ratio: f64,
     /// The number of distinct keys, estimated from the share of bits. Infinite if all bits are set.
@@ -445,9 +496,9 @@ pub(crate) struct RedisFilterStats {
 #[pymethods]
 impl RedisFilterStats {
     fn __repr__(&self) -> String {
-        let Self { fill_ratio, estimated_keys, expected_fpr, stored_bytes } = self;
+        let Self { stages, memory_bytes, fill_ratio, estimated_keys, expected_fpr, stored_bytes } = self;
         format!(
-            "RedisFilterStats(fill_ratio={fill_ratio:?}, estimated_keys={estimated_keys:?}, \
+            "RedisFilterStats(stages={stages}, memory_bytes={memory_bytes}, fill_ratio={fill_ratio:?}, estimated_keys={estimated_keys:?}, \
              expected_fpr={expected_fpr:?}, stored_bytes={stored_bytes})"
         )
     }

@@ -59,6 +59,39 @@ def test_it_tells_what_it_has_met(redis: Server) -> None:
     assert shared.metrics().sent_again > 0
 
 
+def test_it_grows(redis: Server) -> None:
+    a, b = (RedisBloomFilter(redis.url, "f", false_positive_rate=1e-9, seed=4, mirror=mirror) for mirror in (True, False))
+    keys = np.arange(50_000)
+    assert (a.add_many(keys[:30_000]).sum(), b.add_many(keys).sum()) == (30_000, 20_000)
+    opened = RedisBloomFilter(redis.url, "f")
+    assert opened.contains_many(keys).all() and opened.size == {"false_positive_rate": 1e-9, "seed": 4}
+    stats = opened.stats()
+    assert stats.stages == 1 and stats.memory_bytes == opened.memory_bytes and stats.expected_fpr < 1e-9
+    # Its full stages are sealed; the next one is opened by whoever comes.
+    redis.tell("SETBIT cbf:{f:0.0} 0 1")
+    assert (opened.add(-1), b.add(-1), a.add(-2)) == (True, False, True)
+    stats = a.stats()
+    assert stats.stages == 2 and stats.memory_bytes > opened.memory_bytes and "stages=2" in repr(stats)
+    with pytest.raises(ValueError, match="grows or forgets"):
+        opened.download()
+    with pytest.raises(ValueError, match="has stages 1"):
+        RedisBloomFilter(redis.url, "f", 1000, 0.001)
+    assert RedisBloomFilter(redis.url, "fixed", 1000, 0.01, seed=4).size == {"memory": 1280, "probes": 8, "seed": 4}
+
+
+def test_it_forgets(redis: Server) -> None:
+    seen = RedisBloomFilter(redis.url, "f", 1000, 1e-6, forget_after=2)
+    size = {"expected_keys": 1000, "false_positive_rate": 1e-6, "forget_after": 2.0, "seed": 0}
+    assert seen.add("a") and not seen.add("a") and seen.size == size
+    again = RedisBloomFilter(redis.url, "f", **seen.size)
+    assert "a" in again
+    end = time.monotonic() + 30
+    while "a" in again:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert seen.add("a") and not again.add("a")
+
+
 def test_it_is_opened_by_others(redis: Server) -> None:
     first = RedisBloomFilter(redis.url, "f", 1000, 0.001, seed=9)
     first.add("a")
@@ -92,6 +125,10 @@ def test_wrong_arguments(redis: Server) -> None:
         ((redis.url, "f", 2000, 0.001), {}, "blocks"),
         ((redis.url, "f", 1000, 0.001), {"seed": 1}, "another seed"),
         ((redis.url, "f", 1000), {}, "false-positive rate"),
+        ((redis.url, "f", 1000), {"forget_after": 60}, "forget_after goes with"),
+        ((redis.url, "f", 1000, 0.1), {"forget_after": 60, "memory": 64}, "forget_after goes with"),
+        ((redis.url, "f", 1000, 0.1), {"forget_after": -60}, "forget_after is -60"),
+        ((redis.url, "f"), {"false_positive_rate": 0.1}, "has stages 0"),
         ((redis.url, "f", 1000, 2.0), {}, "rate"),
         ((redis.url, "f"), {"patience": -1.0}, "patience is -1"),
         ((redis.url, "f"), {"connect_timeout": float("nan")}, "connect_timeout"),

@@ -105,6 +105,11 @@ impl Stages {
         self
     }
 
+    /// The keys of the first stage, or those within a window.
+    pub fn expected_keys(&self) -> u64 {
+        self.keys
+    }
+
     /// The false-positive rate of all stages together, at most as long as no more keys come than were told.
     pub fn false_positive_rate(&self) -> f64 {
         self.rate
