@@ -4,7 +4,7 @@
     benches/chaos.py [--server valkey-server] [--lines 200000] [BLOOMLINE [SCENARIO...]]
 
 BLOOMLINE is the command (target/release/bloomline). It needs redis-server or valkey-server, starts its own, and takes
-three minutes. Each process reads all lines, each from elsewhere on. A process that fails is started again, for the lines
+ten minutes. Each process reads all lines, each from elsewhere on. A process that fails is started again, for the lines
 that are left. Lost: lines that no process printed. Twice: lines printed beyond the first time. Uncertain: what the
 processes said may come twice, and with --redis-wait what too few replicas had in time. Failed: how many ended with an error, and the first that one said.
 """
@@ -27,17 +27,19 @@ PROCESSES = 4
 
 
 class Server:
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, program=None):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             # A node of a cluster needs one 10,000 above, too.
             self.port = 10000 + free.getsockname()[1] % 10000
-        self.folder, self.options = folder / str(self.port), options
+        self.folder, self.options, self.program = folder / str(self.port), options, program or [arguments.server]
         self.folder.mkdir()
         self.start()
 
     def start(self):
-        line = [arguments.server, "--port", str(self.port), "--save", "", "--repl-diskless-sync-delay", "0", *self.options]
+        line = [*self.program, "--port", str(self.port), *self.options]
+        if "--sentinel" not in self.options:
+            line += ["--save", "", "--repl-diskless-sync-delay", "0"]
         log = open(self.folder / "log", "a")
         self.process = subprocess.Popen(line, cwd=self.folder, stdout=log, stderr=log)
         until(lambda: self.tell("PING") == "PONG")
@@ -81,10 +83,10 @@ def until(condition):
 class Crowd:
     """Processes that share the lines."""
 
-    def __init__(self, folder, url, options=(), times=1):
+    def __init__(self, folder, url, options=(), times=1, size=SIZE):
         self.folder, self.url, self.lines, self.options = folder, url, times * arguments.lines, options
         self.outputs, self.uncertain, self.unconfirmed, self.failures = [], 0, 0, []
-        self.running = [self.run(i) for i in range(PROCESSES)]
+        self.running = [self.run(i, size) for i in range(PROCESSES)]
 
     def line(self, i):
         return f"https://example.org/{i}\n"
@@ -96,7 +98,8 @@ class Crowd:
             source.write_text("".join(self.line((start + k) % self.lines) for k in range(self.lines)))
         output = self.folder / f"out{len(self.outputs)}"
         self.outputs.append(output)
-        command = [arguments.bloomline, "dedup", "--redis", self.url, "--name", "set", *size, "--no-mirror", "--stats=json",
+        bloomline = arguments.older if arguments.older and i % 2 else arguments.bloomline
+        command = [bloomline, "dedup", "--redis", self.url, "--name", "set", *size, "--no-mirror", "--stats=json",
                    "--chunk-size", "16384", *self.options, str(source)]
         return i, subprocess.Popen(command, stdout=open(output, "wb"), stderr=subprocess.PIPE, text=True)
 
@@ -129,7 +132,7 @@ class Crowd:
                 printed.update(lines)
         lost = sum(self.line(i) not in printed for i in range(self.lines))
         twice = sum(printed.values()) - len(printed)
-        told = f"{self.uncertain:,}" + (f" and {self.unconfirmed:,}" if self.options else "")
+        told = f"{self.uncertain:,}" + (f" and {self.unconfirmed:,}" if "--redis-wait" in self.options else "")
         failed = f"{len(self.failures)}: {self.failures[0][:70]}" if self.failures else "0"
         print(f"| {name} | {PROCESSES} | {self.lines:,} | {lost:,} | {twice:,} | {told} | {failed} |", flush=True)
 
@@ -143,16 +146,16 @@ class Crowd:
                 process.send_signal(name)
 
 
-def one(name, *options, again=True, size=SIZE):
-    """A scenario with one server."""
+def one(name, *options, again=True, begin=SIZE, size=None):
+    """A scenario with one server. Processes that are started again have another size, if one is given."""
     def wrap(disturb):
         def scenario(folder):
             server = Server(folder, *options)
-            crowd = Crowd(folder, server.url)
+            crowd = Crowd(folder, server.url, size=begin)
             try:
                 crowd.await_claims([server], 0.1)
                 disturb(server, crowd)
-                crowd.finish(again, size)
+                crowd.finish(again, size or begin)
                 crowd.row(name)
             finally:
                 crowd.signal(signal.SIGKILL)
@@ -282,6 +285,142 @@ def interrupt(server, crowd):
     server.process.send_signal(signal.SIGCONT)
 
 
+GROWS = "-p 1e-9".split()
+
+
+def grow(server):
+    """A stage is sealed before it is full. Whoever finds that opens the next."""
+    stages = int(server.tell("HLEN cbf:{set:stages}") or 0)
+    server.tell(f"SETBIT cbf:{{set:{max(stages, 1) - 1}.0}} 0 1")
+
+
+@one("a set that grows five times", begin=GROWS)
+def grows(server, crowd):
+    for share in range(2, 7):
+        grow(server)
+        crowd.await_claims([server], share / 10)
+
+
+@one("a set that grows, while all connections are cut, ten times", begin=GROWS)
+def grows_and_cuts(server, crowd):
+    for _ in range(10):
+        server.tell("CLIENT KILL TYPE normal")
+        grow(server)
+        time.sleep(0.15)
+
+
+@one("a set that grows, and two clients are killed and started again", begin=GROWS)
+def grows_and_kills(server, crowd):
+    grow(server)
+    for _, process in crowd.running[:2]:
+        process.kill()
+
+
+@one("a set that grows; the server is killed and comes back with its file", "--appendonly", "yes", "--appendfsync", "always",
+     begin=GROWS)
+def grows_and_crash(server, crowd):
+    for _ in range(3):
+        grow(server)
+        server.kill()
+        server.start()
+        time.sleep(0.5)
+
+
+@one("a set that grows; the server forgets a stage", begin=GROWS)
+def grows_and_evicts(server, crowd):
+    grow(server)
+    crowd.await_claims([server], 0.3)
+    server.tell("DEL cbf:{set:0.0}")
+
+
+FORGETS = [*SIZE, "--forget-after", "60s"]
+
+
+@one("a set that forgets; clients are stopped over the end of a generation", begin=FORGETS)
+def forgets_and_stops(server, crowd):
+    crowd.signal(signal.SIGSTOP)
+    time.sleep(16)
+    crowd.signal(signal.SIGCONT)
+
+
+@one("a set that forgets; the server halts over the end of a generation", begin=FORGETS)
+def forgets_and_halts(server, crowd):
+    server.process.send_signal(signal.SIGSTOP)
+    time.sleep(16)
+    server.process.send_signal(signal.SIGCONT)
+
+
+def sentinels(name, take_over, more=()):
+    def scenario(folder):
+        kept = ["--appendonly", "yes", "--appendfsync", "always"]
+        primary = Server(folder, *kept)
+        replica = Server(folder, *kept, "--replicaof", "127.0.0.1", str(primary.port))
+        watching = []
+        try:
+            until(lambda: "link_status:up" in replica.tell("INFO replication"))
+            for i in range(3):
+                file = folder / f"sentinel{i}"
+                file.write_text(f"sentinel monitor main 127.0.0.1 {primary.port} 2\n"
+                                "sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 10000\n")
+                watching.append(Server(folder, "--sentinel", program=[arguments.server, str(file)]))
+            until(lambda: all("slaves=1,sentinels=3" in server.tell("INFO sentinel") for server in watching))
+            url = "redis+sentinel://" + ",".join(f"127.0.0.1:{server.port}" for server in watching) + "/main"
+            crowd = Crowd(folder, url, more, times=3)
+            crowd.await_claims([primary], 0.1)
+            take_over(primary, replica)
+            crowd.finish()
+            crowd.row(name)
+        finally:
+            for server in [*watching, replica, primary]:
+                server.end()
+    SCENARIOS["sentinels_" + take_over.__name__ + "_with_wait" * bool(more)] = scenario
+
+
+def killed(primary, replica):
+    primary.kill()
+    until(lambda: "role:master" in replica.tell("INFO replication"))
+    primary.start()
+
+
+def cut_off(primary, replica):
+    replica.process.send_signal(signal.SIGSTOP)
+    primary.tell("CLIENT KILL TYPE replica")
+    time.sleep(0.3)
+    primary.kill()
+    replica.process.send_signal(signal.SIGCONT)
+    until(lambda: "role:master" in replica.tell("INFO replication"))
+    primary.start()
+
+
+sentinels("Sentinels: the primary dies", killed)
+sentinels("Sentinels: the primary dies, cut off from its replica before", cut_off)
+sentinels("the same with `--redis-wait 1`", cut_off, ["--redis-wait", "1"])
+
+
+def encrypted(folder):
+    line = ("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout key.pem -out cert.pem -subj /CN=bloomline "
+            "-addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=CA:FALSE")
+    subprocess.run(line.split(), cwd=folder, check=True, capture_output=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    files = [word for name in ("cert", "key", "ca-cert") for word in (f"--tls-{name}-file", folder / f"{name[-4:].strip('-')}.pem")]
+    server = Server(folder, "--tls-port", str(port), "--tls-auth-clients", "no", *map(str, files))
+    crowd = Crowd(folder, f"rediss://127.0.0.1:{port}", ["--redis-ca", str(folder / "cert.pem")])
+    try:
+        crowd.await_claims([server], 0.1)
+        cuts(server, crowd)
+        long_halt(server, crowd)
+        crowd.finish()
+        crowd.row("TLS: all connections are cut, ten times, and the server halts for 12 s")
+    finally:
+        crowd.signal(signal.SIGKILL)
+        server.end()
+
+
+SCENARIOS["encrypted"] = encrypted
+
+
 def cluster(name, take_over, more=(), times=1):
     def scenario(folder):
         options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
@@ -349,6 +488,7 @@ cluster("the same with `--redis-wait 1`", dead_masters, ["--redis-wait", "1"], t
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", default=shutil.which("redis-server") or shutil.which("valkey-server"))
+    parser.add_argument("--older", type=os.path.abspath, help="a command of an earlier version, for every other process")
     parser.add_argument("--lines", type=int, default=200_000)
     parser.add_argument("bloomline", nargs="?", default="target/release/bloomline")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO")
