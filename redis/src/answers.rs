@@ -4,27 +4,83 @@
 //! commands here, and begins an answer anew when more of it came. docs/DESIGN.md has what that gains.
 
 use redis::{ErrorKind, RedisError, RedisResult, Value, parse_redis_value};
+use std::io;
 
 /// Arrays within arrays, at most. The deepest answer here is that to `CLUSTER SLOTS`.
 const DEPTH: usize = 8;
 
+/// Values of an answer, at most: those of `CLUSTER SLOTS` where each slot is a range of its own, and more.
+const VALUES: usize = 1 << 20;
+
 /// Bytes of a line, at most. Those that are long are errors.
 const LINE: usize = 1 << 16;
 
+/// Bytes to read at once, at least.
+const READ: usize = 1 << 16;
+
+/// Bytes of an answer, at most. The longest that is asked for is a mebibyte of blocks.
+const ANSWER: usize = 1 << 26;
+
+/// Bytes that came and were not taken.
+#[derive(Default)]
+pub(crate) struct Came {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Came {
+    /// Takes the next answer, if it is there as a whole.
+    pub(crate) fn next(&mut self) -> RedisResult<Option<Value>> {
+        let found = first(&self.buffer[self.start..self.end])?;
+        Ok(found.map(|(answer, length)| {
+            self.start += length;
+            answer
+        }))
+    }
+
+    /// Where more of them go to.
+    pub(crate) fn space(&mut self) -> io::Result<&mut [u8]> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.end > ANSWER {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer is longer than any that was asked for"));
+        }
+        // An answer that is long is read in ever longer pieces.
+        let wanted = (2 * self.end).max(READ);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        Ok(&mut self.buffer[self.end..])
+    }
+
+    /// So many came.
+    pub(crate) fn filled(&mut self, count: usize) {
+        self.end += count;
+    }
+}
+
 /// The first answer in the bytes, and its length. `None` if it is not there as a whole.
-pub(crate) fn first(bytes: &[u8]) -> RedisResult<Option<(Value, usize)>> {
-    let mut rest = Rest { bytes, position: 0 };
+fn first(bytes: &[u8]) -> RedisResult<Option<(Value, usize)>> {
+    let mut rest = Rest { bytes, position: 0, values: 0 };
     Ok(rest.value(0)?.map(|value| (value, rest.position)))
 }
 
 struct Rest<'a> {
     bytes: &'a [u8],
     position: usize,
+    values: usize,
 }
 
 impl<'a> Rest<'a> {
     fn value(&mut self, depth: usize) -> RedisResult<Option<Value>> {
         let start = self.position;
+        // Each takes more memory than its bytes.
+        self.values += 1;
+        if self.values > VALUES {
+            return Err(nonsense());
+        }
         let Some(line) = self.line()? else { return Ok(None) };
         let (kind, text) = line.split_first().ok_or_else(nonsense)?;
         Ok(Some(match kind {
@@ -40,7 +96,7 @@ impl<'a> Rest<'a> {
                 None => Value::Nil,
                 Some(length) => {
                     // No more than there can be in the bytes, whatever the server says.
-                    let mut values = Vec::with_capacity(length.min((self.bytes.len() - self.position) / 3));
+                    let mut values = Vec::with_capacity(length.min((self.bytes.len() - self.position) / 3).min(VALUES));
                     for _ in 0..length {
                         let Some(value) = self.value(depth + 1)? else { return Ok(None) };
                         values.push(value);
@@ -149,6 +205,24 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_without_an_end_does_not_fill_the_memory() {
+        let mut came = Came::default();
+        let error = loop {
+            match came.space() {
+                Ok(space) => {
+                    space.fill(b'*');
+                    let read = space.len();
+                    assert!(read > 0);
+                    came.filled(read);
+                    assert!(came.buffer.len() <= 4 * ANSWER, "{}", came.buffer.len());
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
     fn nonsense_is_an_error() {
         let nested = b"*1\r\n".repeat(100_000);
         let endless = b"-".repeat(LINE);
@@ -157,6 +231,9 @@ mod tests {
         for bytes in lines.into_iter().chain([&nested[..], &endless]) {
             assert!(first(bytes).is_err(), "{:?}", &bytes[..bytes.len().min(20)]);
         }
+        let many = [b"*99999999\r\n".to_vec(), b":1\r\n".repeat(VALUES)].concat();
+        assert_eq!(first(&many[..many.len() / 2]).unwrap(), None);
+        assert!(first(&many).is_err());
         let huge = format!("*{}\r\n:1\r\n", i64::MAX);
         assert_eq!(first(huge.as_bytes()).unwrap(), None);
     }

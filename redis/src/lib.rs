@@ -28,7 +28,8 @@
 //
 // `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `Tokio` (tokio.rs).
 //
-// Further down, `wire` is a connection that blocks, for which `packed` writes commands and `answers` reads answers. `repeats`
+// Further down, `wire` is a connection that blocks, and `shared_wire` one that tasks share. For both, `greeting` has what they begin
+// with, `packed` writes commands and `answers` reads answers. `repeats`
 // tells whether blocks are read before they are claimed. `shards` knows where a block is on a server, `meta` describes a filter
 // to its server, `watch` tells whether it is still the same filter, `server` has the addresses, and `topology` knows which node
 // serves a slot. `listing` finds the filters of servers, and `metrics`
@@ -38,6 +39,7 @@ mod blocking;
 mod error;
 mod exchange;
 mod filter;
+mod greeting;
 mod jobs;
 mod kinds;
 mod listing;
@@ -53,6 +55,8 @@ mod sentinel;
 mod server;
 mod shards;
 mod shared;
+#[cfg(feature = "tokio")]
+mod shared_wire;
 #[cfg(feature = "tokio")]
 mod tokio;
 mod topology;

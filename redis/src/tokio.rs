@@ -2,15 +2,15 @@
 
 use crate::exchange::{Failure, IDLE, Outcome, Parcel};
 use crate::nodes::Transport;
+use crate::packed::Packed;
 use crate::server::RedisServer;
+use crate::shared_wire::SharedWire;
 use crate::topology::Node;
-use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisResult, Value, cmd};
+use redis::{Cmd, RedisResult, Value, cmd};
 use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use tokio::task::JoinSet;
 
 /// At most one connection to each node.
 #[derive(Clone)]
@@ -23,48 +23,41 @@ pub(crate) struct Tokio {
 
 #[derive(Clone)]
 struct Open {
-    connection: MultiplexedConnection,
+    connection: SharedWire,
     used: Instant,
 }
 
 impl Transport for Tokio {
-    type Sink = Pipeline;
+    type Sink = Packed;
 
     fn new(server: &RedisServer, readonly: bool) -> Self {
         Self { server: server.clone(), readonly, open: Arc::default() }
     }
 
-    async fn exchange(&mut self, parcels: &mut [Parcel<Pipeline>]) -> Vec<Outcome> {
-        // A task that the end of the runtime cancels leaves this outcome: its commands are in doubt.
-        let mut outcomes: Vec<_> = parcels.iter().map(|_| Outcome { answers: Vec::new(), failure: None }).collect();
-        let mut answering = JoinSet::new();
-        for (i, parcel) in parcels.iter_mut().enumerate() {
-            let (expected, pipeline) = (parcel.answers, mem::take(&mut parcel.commands));
-            match self.connection(&parcel.node).await {
-                Ok(mut connection) => {
-                    _ = answering.spawn(async move {
-                        // All answers or none: a failure leaves all commands in doubt.
-                        (i, connection.req_packed_commands(&pipeline, 0, expected).await)
-                    })
-                }
-                Err(error) => outcomes[i].failure = Some(Failure { error, sent: false }),
-            }
+    async fn exchange(&mut self, parcels: &mut [Parcel<Packed>]) -> Vec<Outcome> {
+        // All nodes get their commands before the first answer is awaited.
+        let mut sent = Vec::with_capacity(parcels.len());
+        for parcel in &mut *parcels {
+            let commands = mem::take(&mut parcel.commands);
+            let connection = self.connection(&parcel.node).await;
+            sent.push(connection.map(|connection| connection.send(commands.0, parcel.answers)));
         }
-        while let Some(answered) = answering.join_next().await {
-            match answered {
-                Ok((i, Ok(answers))) => outcomes[i].answers = answers,
-                Ok((i, Err(error))) => {
-                    self.open().remove(&parcels[i].node);
-                    outcomes[i].failure = Some(Failure { error, sent: true });
-                }
-                Err(_) => {}
+        let mut outcomes = Vec::with_capacity(parcels.len());
+        for (sent, parcel) in sent.into_iter().zip(&*parcels) {
+            let outcome = match sent {
+                Ok(answering) => answering.outcome().await,
+                Err(error) => Outcome { answers: Vec::new(), failure: Some(Failure { error, sent: false }) },
+            };
+            if outcome.failure.is_some() {
+                self.open().remove(&parcel.node);
             }
+            outcomes.push(outcome);
         }
         outcomes
     }
 
     async fn ask(&mut self, node: &Node, command: &Cmd) -> RedisResult<Value> {
-        let answer = async { self.connection(node).await?.req_packed_command(command).await }.await;
+        let answer = async { self.connection(node).await?.ask(command).await }.await;
         if answer.is_err() {
             self.open().remove(node);
         }
@@ -85,36 +78,15 @@ impl Tokio {
         self.open.lock().expect("no task panics while it holds the lock")
     }
 
-    async fn connection(&self, node: &Node) -> RedisResult<MultiplexedConnection> {
-        let open = self.open().get(node).cloned();
-        if let Some(Open { mut connection, used }) = open {
-            if used.elapsed() <= IDLE || connection.req_packed_command(&cmd("PING")).await.is_ok() {
-                return Ok(self.keep(node, connection));
-            }
-            self.open().remove(node);
-        }
-        Ok(self.keep(node, self.connect(node).await?))
-    }
-
-    fn keep(&self, node: &Node, connection: MultiplexedConnection) -> MultiplexedConnection {
+    async fn connection(&self, node: &Node) -> RedisResult<SharedWire> {
+        let open = self.open().get(node).cloned().filter(|open| !open.connection.is_closed());
+        let connection = match open {
+            Some(Open { connection, used }) if used.elapsed() <= IDLE => connection,
+            // It may have been closed since.
+            Some(Open { connection, .. }) if connection.ask(&cmd("PING")).await.is_ok() => connection,
+            _ => SharedWire::connect(&self.server, node, self.readonly).await?,
+        };
         self.open().insert(node.clone(), Open { connection: connection.clone(), used: Instant::now() });
-        connection
-    }
-
-    async fn connect(&self, node: &Node) -> RedisResult<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.server.connect_timeout))
-            .set_response_timeout(Some(self.server.response_timeout));
-        let client = self.server.client(node)?;
-        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-        if self.readonly {
-            // Primaries accept it too.
-            cmd("READONLY").exec_async(&mut connection).await?;
-        }
-        // Without the password the server would hang up in the middle of the claims, and leave them in doubt.
-        match cmd("PING").exec_async(&mut connection).await {
-            Err(error) if error.is_io_error() || error.code() == Some("NOAUTH") => Err(error),
-            _ => Ok(connection),
-        }
+        Ok(connection)
     }
 }

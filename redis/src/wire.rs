@@ -4,11 +4,12 @@
 //! answer. A socket with a time-out is interrupted by every signal, and when a process that was stopped goes on. Its
 //! time-out also begins anew with each byte.
 
-use crate::answers;
+use crate::answers::Came;
+use crate::greeting;
 use crate::packed::{Packed, Sink};
 use crate::server::{Ending, RedisServer};
 use crate::topology::Node;
-use redis::{Cmd, ConnectionAddr, ErrorKind, RedisError, RedisResult, Value, cmd};
+use redis::{Cmd, ConnectionAddr, ErrorKind, RedisError, RedisResult, Value};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, ErrorKind::TimedOut, Read, Write};
@@ -19,12 +20,6 @@ use std::time::{Duration, Instant};
 
 /// How long a system call waits. Then time is looked at, and whether the caller wants an end.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Bytes to read at once, at least.
-const READ: usize = 1 << 16;
-
-/// Bytes of an answer, at most. The longest that is asked for is a mebibyte of blocks.
-const ANSWER: usize = 1 << 26;
 
 /// A socket, or TLS over one.
 trait Stream: Read + Write + Send + Sync {}
@@ -65,35 +60,8 @@ impl Wire {
             other => return Err(invalid(&format!("no connection to {other} is possible"))),
         };
         let mut wire = Self { stream, came: Came::default(), ending: server.ending.clone(), timeout };
-        let settings = info.redis_settings();
-        let mut greeting = Vec::new();
-        if let Some(password) = settings.password() {
-            let mut auth = cmd("AUTH");
-            settings.username().into_iter().for_each(|user| _ = auth.arg(user));
-            greeting.push(("AUTH", auth.arg(password).take()));
-        }
-        if settings.db() != 0 {
-            greeting.push(("SELECT", cmd("SELECT").arg(settings.db()).take()));
-        }
-        if readonly {
-            // Primaries accept it too.
-            greeting.push(("READONLY", cmd("READONLY")));
-        }
-        // A server that has too many clients says so in the place of the first answer, and closes the connection.
-        greeting.push(("PING", cmd("PING")));
-        for (name, command) in greeting {
-            let Value::ServerError(error) = wire.ask(&command)? else { continue };
-            if error.details().is_some_and(|details| details.contains("max number of clients")) {
-                return Err(io::Error::other("it has as many clients as it takes (maxclients)").into());
-            }
-            match name {
-                "AUTH" => return Err((ErrorKind::AuthenticationFailed, "Password authentication failed").into()),
-                // It would hang up in the middle of the claims, and leave them in doubt.
-                "PING" if error.code() == "NOAUTH" => return Err(RedisError::from(error)),
-                // It is there: what it refuses, it will refuse again where it matters.
-                "PING" => {}
-                _ => return Err(RedisError::from(error)),
-            }
+        for (name, command) in greeting::commands(info, readonly) {
+            greeting::check(name, wire.ask(&command)?)?;
         }
         wire.timeout = server.response_timeout;
         Ok(wire)
@@ -127,46 +95,14 @@ impl Wire {
     pub(crate) fn receive(&mut self) -> RedisResult<Value> {
         let mut patient = Patient::new(&mut *self.stream, &self.ending, self.timeout);
         loop {
-            if let Some((answer, length)) = answers::first(self.came.bytes())? {
-                self.came.start += length;
+            if let Some(answer) = self.came.next()? {
                 return Ok(answer);
             }
-            if self.came.read(&mut patient)? == 0 {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            match patient.read(self.came.space()?)? {
+                0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                read => self.came.filled(read),
             }
         }
-    }
-}
-
-/// Bytes that came.
-#[derive(Default)]
-struct Came {
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-}
-
-impl Came {
-    fn bytes(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
-    }
-
-    /// Reads more of them.
-    fn read(&mut self, stream: &mut impl Read) -> io::Result<usize> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        if self.end > ANSWER {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer is longer than any that was asked for"));
-        }
-        // An answer that is long is read in ever longer pieces.
-        let wanted = (2 * self.end).max(READ);
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
-        }
-        let read = stream.read(&mut self.buffer[self.end..])?;
-        self.end += read;
-        Ok(read)
     }
 }
 
@@ -216,12 +152,12 @@ fn is_interruption(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | TimedOut)
 }
 
-fn timed_out(what: &str) -> io::Error {
+pub(crate) fn timed_out(what: &str) -> io::Error {
     io::Error::new(TimedOut, format!("{what} timed out"))
 }
 
 /// What is wrong with the address or the certificates: waiting does not mend it.
-fn invalid(error: &impl ToString) -> RedisError {
+pub(crate) fn invalid(error: &impl ToString) -> RedisError {
     (ErrorKind::InvalidClientConfig, "the connection is not possible", error.to_string()).into()
 }
 
@@ -239,21 +175,4 @@ fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream
         }
     }
     Err(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_without_an_end_does_not_fill_the_memory() {
-        let mut came = Came::default();
-        let error = loop {
-            match came.read(&mut io::repeat(b'*')) {
-                Ok(read) => assert!(read > 0 && came.bytes().len() <= 4 * ANSWER, "{}", came.bytes().len()),
-                Err(error) => break error,
-            }
-        };
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-    }
 }

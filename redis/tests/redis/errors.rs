@@ -6,6 +6,8 @@ use crate::{Tally, create, failed, roomy, small};
 use bloomline_redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ tests! {
     filters_are_told_apart,
     a_full_server_takes_the_rest_later,
     a_replica_takes_no_keys,
+    a_database_has_filters_of_its_own,
+    an_answer_without_an_end_is_refused,
 }
 
 /// Opens with both kinds of clients, which must say the same.
@@ -85,7 +89,7 @@ fn a_password_that_is_asked_for_later_leaves_nothing_in_doubt() {
 
 /// Where commands are made.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
-const ALL: [&str; 7] = ["shared.rs", "shards.rs", "jobs.rs", "nodes.rs", "exchange.rs", "wire.rs", "watch.rs"];
+const ALL: [&str; 7] = ["shared.rs", "shards.rs", "jobs.rs", "nodes.rs", "exchange.rs", "greeting.rs", "watch.rs"];
 
 /// The rights that docs/GUIDE.md lists.
 pub fn rights() -> String {
@@ -123,6 +127,54 @@ fn a_user_needs_no_more_than_the_rights_that_the_guide_lists() {
         let code: String = ALL.iter().map(|path| fs::read_to_string(format!("{SOURCES}/{path}")).unwrap()).collect();
         let words = right.to_uppercase().replace('|', "\").arg(\"");
         assert!(code.contains(&format!("\"{words}\"")), "{right}");
+    }
+}
+
+fn a_database_has_filters_of_its_own() {
+    let server = Server::start("");
+    for (database, keys) in [(3, 2), (0, 0)] {
+        // Both kinds of clients.
+        let url = format!("{}/{database}", server.url());
+        if keys > 0 {
+            assert_eq!(open(&url, "f").unwrap().insert(&1), Ok(true));
+            assert_eq!(open(&url, "f").unwrap().contains(&1), Ok(true));
+        }
+        let listed = RedisBloomFilter::list(&RedisServer::new(&url).unwrap()).unwrap();
+        assert_eq!(listed.len(), keys.min(1), "{database}");
+    }
+    let server = RedisServer::new(&format!("{}/99", server.url())).unwrap();
+    let other = crate::tasks::runtime().block_on(AsyncRedisBloomFilter::open(&server, "f")).map(drop);
+    for opened in [RedisBloomFilter::open(&server, "f").map(drop), other] {
+        failed(opened, &["DB index is out of range"]);
+    }
+}
+
+/// A server that sends for ever, in the place of an answer.
+fn an_answer_without_an_end_is_refused() {
+    for beginning in ["$99999999999\r\n", "*99999999999\r\n", "-"] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = RedisServer::new(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..2 {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let filler = if beginning.starts_with('*') { &b":1\r\n"[..] } else { b"abcd" };
+                    let filler = filler.repeat(1 << 14);
+                    let mut sent = stream.write_all(beginning.as_bytes());
+                    while sent.is_ok() {
+                        sent = stream.write_all(&filler);
+                    }
+                }
+            });
+            let blocking = RedisBloomFilter::open(&server, "f").map(drop);
+            let other = crate::tasks::runtime().block_on(AsyncRedisBloomFilter::open(&server, "f")).map(drop);
+            for opened in [blocking, other] {
+                let error = opened.unwrap_err().to_string();
+                let told =
+                    ["longer than any", "not one of a Redis server", "timed out"].map(|told| error.contains(told));
+                assert!(told.contains(&true), "{beginning:?}: {error}");
+            }
+        });
     }
 }
 

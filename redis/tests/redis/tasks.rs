@@ -22,6 +22,8 @@ tests! {
     a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt,
     a_claim_without_an_answer_is_reported,
     a_call_that_is_dropped_gives_its_keys_back,
+    an_answer_in_single_bytes_has_no_more_time_than_another,
+    a_server_with_too_many_clients_is_named_and_waited_for,
 }
 
 pub fn runtime() -> Runtime {
@@ -257,5 +259,52 @@ fn a_call_that_is_dropped_gives_its_keys_back() {
             assert_eq!((metrics.uncertain, metrics.given_back), (uncertain, uncertain));
             assert_eq!(filter.insert_batch(&keys, &mut new).await, Ok(0));
         }
+    });
+}
+
+fn an_answer_in_single_bytes_has_no_more_time_than_another() {
+    let server = Server::start("");
+    let proxy = Proxy::start(server.port, 1);
+    let short = Duration::from_millis(500);
+    let address = proxy.address().response_timeout(short).connect_timeout(short).patience(short);
+    runtime().block_on(async {
+        let mut filter = AsyncRedisBloomFilter::create(&address, "f", &small()).await.unwrap();
+        filter.insert(&0).await.unwrap();
+        proxy.dribble();
+        let started = Instant::now();
+        let error = failed(filter.insert_batch(&[1, 2], &mut [false; 2]).await, &["timed out"]);
+        assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    });
+}
+
+fn a_server_with_too_many_clients_is_named_and_waited_for() {
+    let server = Server::start("--maxclients 10");
+    let client = redis::Client::open(server.url()).unwrap();
+    runtime().block_on(async {
+        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &small()).await.unwrap();
+        filter.insert(&0).await.unwrap();
+        let mut all: Vec<_> = std::iter::from_fn(|| {
+            let mut connection = client.get_connection().ok()?;
+            redis::cmd("PING").exec(&mut connection).ok().map(|()| connection)
+        })
+        .collect();
+        assert!(!all.is_empty());
+        failed(AsyncRedisBloomFilter::open(&server.address(), "f").await, &["maxclients"]);
+        // Its own connection is closed, and the place of that taken.
+        redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes").exec(&mut all[0]).unwrap();
+        let mut others: Vec<_> = std::iter::from_fn(|| {
+            let mut connection = client.get_connection().ok()?;
+            redis::cmd("PING").exec(&mut connection).ok().map(|()| connection)
+        })
+        .collect();
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        let waiting = tokio::spawn(async move {
+            let inserted = filter.insert_batch(&[0, 1], &mut [false; 2]).await;
+            (inserted, filter.uncertain())
+        });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        others.clear();
+        assert_eq!(waiting.await.unwrap(), (Ok(1), 0));
     });
 }

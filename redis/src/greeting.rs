@@ -1,0 +1,41 @@
+//! What a connection begins with: the password, the database, and whether the server takes it.
+
+use redis::{Cmd, ConnectionInfo, ErrorKind, RedisError, RedisResult, Value, cmd};
+use std::io;
+
+/// The commands, each with its name.
+pub(crate) fn commands(info: &ConnectionInfo, readonly: bool) -> Vec<(&'static str, Cmd)> {
+    let settings = info.redis_settings();
+    let mut greeting = Vec::new();
+    if let Some(password) = settings.password() {
+        let mut auth = cmd("AUTH");
+        settings.username().into_iter().for_each(|user| _ = auth.arg(user));
+        greeting.push(("AUTH", auth.arg(password).take()));
+    }
+    if settings.db() != 0 {
+        greeting.push(("SELECT", cmd("SELECT").arg(settings.db()).take()));
+    }
+    if readonly {
+        // Primaries accept it too.
+        greeting.push(("READONLY", cmd("READONLY")));
+    }
+    // A server that has too many clients says so in the place of the first answer, and closes the connection.
+    greeting.push(("PING", cmd("PING")));
+    greeting
+}
+
+/// Whether the answer to a command lets the connection be used.
+pub(crate) fn check(name: &str, answer: Value) -> RedisResult<()> {
+    let Value::ServerError(error) = answer else { return Ok(()) };
+    if error.details().is_some_and(|details| details.contains("max number of clients")) {
+        return Err(io::Error::other("it has as many clients as it takes (maxclients)").into());
+    }
+    match name {
+        "AUTH" => Err((ErrorKind::AuthenticationFailed, "Password authentication failed").into()),
+        // It would hang up in the middle of the claims, and leave them in doubt.
+        "PING" if error.code() == "NOAUTH" => Err(RedisError::from(error)),
+        // It is there: what it refuses, it will refuse again where it matters.
+        "PING" => Ok(()),
+        _ => Err(RedisError::from(error)),
+    }
+}
