@@ -261,6 +261,12 @@ def test_two_spiders_share_a_server(site: Site, tmp_path: pathlib.Path, redis: S
     assert "response_received_count" not in Run(site, tmp_path, 2500, **shared).wait()
 
 
+@sites(3)
+def test_requests_that_no_replica_has(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+    stats = Run(site, tmp_path, **SHARED | {"REDIS_URL": redis.url, "BLOOMLINE_WAIT_FOR_REPLICAS": 1}).wait()
+    assert stats["response_received_count"] == stats["bloomline/unconfirmed"] == 3
+
+
 @sites(400)
 def test_the_scheduler_of_scrapy_redis(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     pytest.importorskip("scrapy_redis")

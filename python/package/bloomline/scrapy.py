@@ -201,6 +201,8 @@ class RedisDupeFilter(_DupeFilter):
     server has the set already.
     BLOOMLINE_MIRROR = False saves memory: the spider keeps no copy of the set, and asks the server for each request.
     BLOOMLINE_PATIENCE is how many seconds a request waits for a server that does not answer: 30 where it is silent.
+    BLOOMLINE_WAIT_FOR_REPLICAS is how many replicas of a server have a request before it is sent, or a second has passed: 0 where
+    it is silent. bloomline/unconfirmed counts those that were sent after the second.
 
     Each request that this spider has not seen takes a round trip, and the spider stands still meanwhile. If the answer is
     lost, the request is sent, although another spider may send it too: bloomline/uncertain counts these. If the server
@@ -221,6 +223,7 @@ class RedisDupeFilter(_DupeFilter):
         self._url, self._options = _address(settings)
         self._options["mirror"] = settings.getbool("BLOOMLINE_MIRROR", True)
         self._options["patience"] = settings.getfloat("BLOOMLINE_PATIENCE", 30.0)
+        self._options["wait_for_replicas"] = settings.getint("BLOOMLINE_WAIT_FOR_REPLICAS")
         keys = settings.getint("BLOOMLINE_EXPECTED_KEYS")
         size: dict[str, Any] = {"expected_keys": keys, "false_positive_rate": self._wanted_rate} if keys else {}
         try:
@@ -276,6 +279,7 @@ class RedisDupeFilter(_DupeFilter):
             "false_positive_rate": stats.expected_fpr,
             "fill_ratio": stats.fill_ratio,
             "uncertain": self._filter.uncertain,
+            "unconfirmed": self._filter.unconfirmed,
         }
 
 
