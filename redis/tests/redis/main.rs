@@ -19,6 +19,7 @@ mod servers;
 mod stages;
 mod tasks;
 mod tls;
+mod versions;
 
 use bloomline::BloomFilter;
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisServer};
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         stages::tests,
         tasks::tests,
         tls::tests,
+        versions::tests,
     ];
     harness::run(modules.iter().flat_map(|tests| tests()).collect())
 }
