@@ -301,13 +301,25 @@ def test_a_server_that_stays_away(site: Site, tmp_path: pathlib.Path, redis: Ser
 
 @sites(10)
 def test_a_set_without_a_size(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+    """It is the one that is there, or grows."""
     shared = SHARED | {"REDIS_URL": redis.url, "BLOOMLINE_EXPECTED_KEYS": None}
-    refused = Run(site, tmp_path, **shared)
+    refused = Run(site, tmp_path, **shared, BLOOMLINE_FORGET_AFTER=60)
     refused.wait()
-    assert "BLOOMLINE_EXPECTED_KEYS" in refused.log.read_text() and site.fetched == 0
-    RedisBloomFilter(redis.url, "links:dupefilter", 100, 1e-6)
-    Run(site, tmp_path, **shared).wait()
+    assert "needs BLOOMLINE_EXPECTED_KEYS" in refused.log.read_text() and site.fetched == 0
+    RedisBloomFilter(redis.url, "other", 100, 1e-6)
+    Run(site, tmp_path, **shared, SCHEDULER_DUPEFILTER_KEY="other").wait()
     site.check_once()
+    Run(site, tmp_path, **shared).wait()
+    grown = RedisBloomFilter(redis.url, "links:dupefilter")
+    assert grown.size == {"false_positive_rate": 1e-6, "seed": 0} and grown.stats().estimated_keys > 5
+
+
+@sites(10)
+def test_a_set_that_forgets(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+    Run(site, tmp_path, **SHARED, REDIS_URL=redis.url, BLOOMLINE_FORGET_AFTER=3600).wait()
+    site.check_once()
+    filter = RedisBloomFilter(redis.url, "links:dupefilter")
+    assert filter.size["forget_after"] == 3600 and filter.stats().estimated_keys > 5
 
 
 @sites(100)

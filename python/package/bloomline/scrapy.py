@@ -197,8 +197,10 @@ class RedisDupeFilter(_DupeFilter):
     REDIS_URL is the address of the server; or REDIS_HOST, REDIS_PORT, REDIS_DB and of REDIS_PARAMS host, port, db, username,
     password, ssl, ssl_ca_certs, socket_timeout and socket_connect_timeout.
     SCHEDULER_DUPEFILTER_KEY is the name of the set: "%(spider)s:dupefilter" where it is silent.
-    BLOOMLINE_EXPECTED_KEYS and BLOOMLINE_FALSE_POSITIVE_RATE size it. All spiders give the same ones, or none where the
-    server has the set already.
+    BLOOMLINE_EXPECTED_KEYS and BLOOMLINE_FALSE_POSITIVE_RATE size it, and all spiders give the same. Without a number of keys
+    the set grows, or is the one that the server has already.
+    BLOOMLINE_FORGET_AFTER is after how many seconds a request is sent again, or up to a quarter later, and
+    BLOOMLINE_EXPECTED_KEYS the number of requests in that time. Where it is silent, none is forgotten.
     BLOOMLINE_MIRROR = False saves memory: the spider keeps no copy of the set, and asks the server for each request.
     BLOOMLINE_PATIENCE is how many seconds a request waits for a server that does not answer: 30 where it is silent.
     BLOOMLINE_WAIT_FOR_REPLICAS is how many replicas of a server have a request before it is sent, or a second has passed: 0 where
@@ -224,14 +226,18 @@ class RedisDupeFilter(_DupeFilter):
         self._options["mirror"] = settings.getbool("BLOOMLINE_MIRROR", True)
         self._options["patience"] = settings.getfloat("BLOOMLINE_PATIENCE", 30.0)
         self._options["wait_for_replicas"] = settings.getint("BLOOMLINE_WAIT_FOR_REPLICAS")
-        keys = settings.getint("BLOOMLINE_EXPECTED_KEYS")
-        size: dict[str, Any] = {"expected_keys": keys, "false_positive_rate": self._wanted_rate} if keys else {}
+        keys, seconds = settings.getint("BLOOMLINE_EXPECTED_KEYS"), settings.getfloat("BLOOMLINE_FORGET_AFTER")
+        if seconds and not keys:
+            raise ValueError("BLOOMLINE_FORGET_AFTER needs BLOOMLINE_EXPECTED_KEYS: the requests in that time")
+        size: dict[str, Any] = {"false_positive_rate": self._wanted_rate}
+        if keys:
+            size |= {"expected_keys": keys, "forget_after": seconds or None}
         try:
-            self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
+            self._filter = RedisBloomFilter(self._url, self._name, **size if keys else {}, **self._options)
         except ValueError as error:
             if "no filter" not in str(error):
                 raise
-            raise ValueError(f"the server has no set {self._name!r}: give BLOOMLINE_EXPECTED_KEYS in the settings") from None
+            self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
         self._failed = False
 
     @classmethod
@@ -267,7 +273,7 @@ class RedisDupeFilter(_DupeFilter):
         """Forget all requests, those of other spiders too. The scheduler of scrapy-redis calls it."""
         self._look()
         old = self._filter
-        size: dict[str, Any] = {"memory": old.memory_bytes, "probes": old.probes, "seed": old.seed}
+        size: dict[str, Any] = old.size
         old.delete()
         self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
 
