@@ -105,7 +105,8 @@ fn the_bar_fits_and_is_removed() {
         let bar = terminal.see("-N");
         assert_eq!(bar.len(), 1, "{bar:?}");
         // Only as much as there is room for, and room for what the user types.
-        assert_eq!(bar[0].contains("unique"), columns == 80, "{bar:?}");
+        // At 40 that depends on how long the run is expected to take.
+        assert!(columns == 40 || bar[0].contains("unique") == (columns == 80), "{bar:?}");
         assert!(bar[0].chars().count() <= usize::from(columns) - 3, "{bar:?}");
         io::copy(&mut out, &mut io::sink()).unwrap();
         assert_eq!(terminal.ended(0), [""; 0]);
