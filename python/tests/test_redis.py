@@ -172,7 +172,7 @@ def test_errors_of_the_server(redis: Server) -> None:
 
 def test_claims_outlive_an_error(redis: Server) -> None:
     """Keys that were sent and not answered are reported as new, in the exception too."""
-    times = {"patience": 0.2, "response_timeout": 0.2, "connect_timeout": 0.2}
+    times = {"patience": 0.2, "response_timeout": 1.0, "connect_timeout": 1.0}
     seen, other = (RedisBloomFilter(redis.url, "f", 100_000, 0.001, **times) for _ in range(2))
     # Keys that are new, after which a claim is not preceded by a read.
     seen.update(f"seen {i}" for i in range(1000))
@@ -209,12 +209,12 @@ def test_threads_take_turns_without_the_gil(redis: Server) -> None:
     os.kill(redis.process.pid, signal.SIGSTOP)
     waiting = threading.Thread(target=seen.add, args=("a",))
     waiting.start()
-    started = time.monotonic()
     for _ in range(10):
         time.sleep(0.01)
+    # Else it would come here when that one has given up.
+    assert waiting.is_alive()
     os.kill(redis.process.pid, signal.SIGCONT)
     waiting.join()
-    assert time.monotonic() - started < 2.0
 
 
 def claim(url: str, start: int) -> list[int]:
@@ -289,20 +289,21 @@ def handles_in_time(server: Server, call: str, said: str, setup: str = "") -> No
     """Runs a call of a filter while the server hangs, and sends SIGINT after a second. The call prints what becomes of it."""
     code = f"""
 import os, signal, threading, time
+import numpy
 from bloomline import BloomFilter, RedisBloomFilter
 def openfilter():
     return RedisBloomFilter({server.url!r}, "f", 100_000, 0.001)
 seen = openfilter()
 seen.add("before")
 os.kill({server.process.pid}, signal.SIGSTOP)
+{setup}
 threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
 started = time.monotonic()
-{setup}
 try:
     {call}
 except KeyboardInterrupt as stopped:
     print("stopped", getattr(stopped, "new", None))
-print(time.monotonic() - started < 4.0)
+print(time.monotonic() - started < 8.0)
 os.kill({server.process.pid}, signal.SIGCONT)
 after = ("after", os.getpid())
 print("before" in seen, seen.add(after), seen.add(after))
@@ -329,7 +330,7 @@ def test_ctrl_c_while_a_server_hangs(redis: Server) -> None:
 
 
 def test_ctrl_c_while_another_thread_hangs(redis: Server) -> None:
-    waits = "threading.Thread(target=seen.add, args=('a',)).start(); time.sleep(0.1)"
+    waits = "threading.Thread(target=seen.add, args=('a',)).start(); time.sleep(0.5)"
     handles_in_time(redis, "seen.add('b')", "stopped False\n", waits)
 
 

@@ -96,8 +96,10 @@ fn a_killed_process_leaves_the_old_or_the_new_file() {
     child.kill().unwrap();
     child.wait().unwrap();
 
-    let mut seen = [0, 0];
-    for round in 0..ROUNDS {
+    let (mut seen, mut round) = ([0, 0], 0);
+    // Kills that do not fall into saves show nothing, and saves take longer while the machine has more to do.
+    while round < ROUNDS || left_behind(folder.path()) < 10 || seen.contains(&0) {
+        assert!(round < 10 * ROUNDS, "{} of {round} kills fell into a save, {seen:?}", left_behind(folder.path()));
         filters[0].save(&target).unwrap();
         let mut child = saving_process("", &target).spawn().unwrap();
         wait_for_saves(&mut child, 1);
@@ -107,10 +109,8 @@ fn a_killed_process_leaves_the_old_or_the_new_file() {
         let loaded = BloomFilter::load(&target).unwrap();
         let which = filters.iter().position(|filter| *filter == loaded);
         seen[which.expect("neither of the two filters")] += 1;
+        round += 1;
     }
-    // Else the kills did not fall into saves, and show nothing.
-    assert!(left_behind(folder.path()) >= 10, "{} of {ROUNDS} kills fell into a save", left_behind(folder.path()));
-    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
 
 /// Files are limited to 1 MiB, and the filter has 2. What the saving process says and ends with, and the files left behind.

@@ -279,16 +279,12 @@ fn a_large_filter_takes_no_memory_before_it_is_used() {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
     let before = resident_kib();
-    let start = std::time::Instant::now();
     let mut filter: BloomFilter = BloomFilter::builder().memory(4 << 30).probes(8).build().unwrap();
-    let took = start.elapsed();
     assert!(filter.insert("key") && filter.contains("key"));
     let atomic = AtomicBloomFilter::from(filter);
     assert!(atomic.contains("key"));
     // Room for the tests that run beside this one, far below the filter's 4,194,304 KiB.
     assert!(resident_kib() < before + 256 * 1024);
-    // Clearing it would take several tenths of a second.
-    assert!(took.as_millis() < 100, "{took:?}");
 }
 
 /// Threads insert the same keys at once; how many claimed each key, and the filter.

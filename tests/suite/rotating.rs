@@ -178,7 +178,8 @@ fn a_generation_that_is_young_is_not_rotated() {
     let hour = Duration::from_secs(3600);
     assert!(!filter.rotate_if_older_than(hour) && filter.rotations() == 0);
     assert!(filter.rotate_if_older_than(Duration::ZERO) && filter.rotations() == 1);
-    let age = Duration::from_millis(20);
+    // Longer than it takes until all threads have asked.
+    let age = Duration::from_secs(1);
     std::thread::sleep(age);
     // Of many that see the age at once, one rotates.
     let rotated = AtomicU32::new(0);

@@ -347,8 +347,10 @@ fn kill_in_place(tries: u64) {
     let started = Instant::now();
     assert!(run().wait().unwrap().success());
     let duration = started.elapsed();
-    let (mut killed, mut between) = (0, 0);
-    for this in 0..tries {
+    let (mut this, mut killed, mut between) = (0, 0, 0);
+    // Kills that miss what they are to hit show nothing.
+    while this < tries || 2 * killed < tries || 5 * between < tries {
+        assert!(this < 10 * tries, "{this} tries, {killed} killed, {between} between two files");
         reset();
         let mut child = run();
         if this % 2 == 0 {
@@ -379,9 +381,9 @@ fn kill_in_place(tries: u64) {
         assert!(run().wait().unwrap().success());
         assert!(names.iter().zip(&new).all(|(name, new)| decoded(&bench, name) == *new));
         has_only(&bench, &names);
+        this += 1;
     }
-    eprintln!("{tries} tries, {killed} killed, {between} between two files");
-    assert!(2 * killed >= tries && 5 * between >= tries, "{killed} {between}");
+    eprintln!("{this} tries, {killed} killed, {between} between two files");
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn a_signal_ends_a_run_whose_output_is_blocked() {
     // One who reads slowly gets all that was printed.
     let (live, reader) = begun("--state s -o pipe lines", "pipe");
     live.signal("TERM");
-    sleep(Duration::from_millis(500));
+    sleep(Duration::from_millis(200));
     let printed = 1 + reader.lines().count();
     assert_eq!(live.end(), (Some(143), vec![], String::new()));
     assert_eq!(bench.clean("dedup --total --state s lines"), format!("{}\n", 300_000 - printed));

@@ -146,7 +146,7 @@ fn replicas_answer_queries_if_asked() {
 
 fn replicas_are_waited_for_if_asked() {
     let primary = Server::start("");
-    let wait = Duration::from_millis(200);
+    let wait = Duration::from_secs(1);
     let mut filter = create(&primary.address().wait_for_replicas(1, wait), "f", &roomy());
     let keys: Vec<u64> = (0..3000).collect();
     let (alone, together) = keys.split_at(1000);

@@ -204,7 +204,7 @@ fn a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt() {
 
 fn a_claim_without_an_answer_is_reported() {
     let server = Server::start("");
-    let short = Duration::from_millis(200);
+    let short = Duration::from_millis(500);
     let address = server.address().connect_timeout(short).response_timeout(short).patience(3 * short);
     runtime().block_on(async {
         let mut filter = AsyncRedisBloomFilter::create(&address, "f", &small()).await.unwrap();
@@ -214,7 +214,7 @@ fn a_claim_without_an_answer_is_reported() {
         let started = Instant::now();
         let mut new = [false; 3];
         let error = failed(filter.insert_batch(&[1, 5, 2], &mut new).await, &["check that it runs"]);
-        assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
         let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error:?}") };
         assert!(node == format!("127.0.0.1:{}", server.port) && message.contains("timed out"), "{node}: {message}");
         assert!(waited >= 3 * short, "{waited:?}");

@@ -57,7 +57,7 @@ fn is_trusted(url: &str) -> bool {
         assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
         assert!(error.to_string().contains("certificate"), "{error}");
     }
-    assert!(started.elapsed() < Duration::from_secs(2));
+    assert!(started.elapsed() < Duration::from_secs(5));
     false
 }
 
