@@ -111,11 +111,15 @@ class Run:
             self.process.kill()
         return json.loads(self.statistics.read_text()) if self.statistics.exists() else None
 
-    def after(self, fetches: int, what: signal.Signals) -> Any:
-        """Sends a signal once it has fetched so many pages."""
-        while self.site.fetched < self.before + fetches:
+    def fetch(self, pages: int) -> None:
+        """Waits until it has fetched so many."""
+        while self.site.fetched < self.before + pages:
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.005)
+
+    def after(self, fetches: int, what: signal.Signals) -> Any:
+        """Sends a signal once it has fetched so many pages."""
+        self.fetch(fetches)
         self.process.send_signal(what)
         return self.wait()
 
@@ -235,8 +239,7 @@ def test_what_scrapys_own_filter_saw(site: Site, tmp_path: pathlib.Path) -> None
 def test_one_run_in_a_folder(site: Site, tmp_path: pathlib.Path) -> None:
     job = OURS | {"JOBDIR": str(tmp_path / "job")}
     first = Run(site, tmp_path, **job)
-    while site.fetched < 100:
-        time.sleep(0.01)
+    first.fetch(100)
     second = Run(site, tmp_path, **job)
     second.wait()
     assert "another run uses" in second.log.read_text()
@@ -286,10 +289,9 @@ def test_the_scheduler_of_scrapy_redis(site: Site, tmp_path: pathlib.Path, redis
 @sites(400)
 def test_a_server_that_stays_away(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_PATIENCE": 0.5}
-    times: dict[str, Any] = {"REDIS_PARAMS": {"port": redis.port, "socket_timeout": 0.5, "socket_connect_timeout": 0.5}}
+    times: dict[str, Any] = {"REDIS_PARAMS": {"port": redis.port, "socket_timeout": 2, "socket_connect_timeout": 2}}
     spider = Run(site, tmp_path, **job, **times)
-    while site.fetched < 100:
-        time.sleep(0.005)
+    spider.fetch(100)
     os.kill(redis.process.pid, signal.SIGSTOP)
     stats = spider.wait()
     os.kill(redis.process.pid, signal.SIGCONT)
