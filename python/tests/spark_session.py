@@ -13,6 +13,8 @@ from typing import Any
 CONF = {
     "spark.driver.memory": "1g",
     "spark.executor.memory": "1g",
+    # Most of the work is to compile queries that run once.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "3",

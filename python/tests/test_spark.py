@@ -44,6 +44,8 @@ PySparkException: Any = pytest.importorskip("pyspark.errors").PySparkException
 FOLDER = pathlib.Path(__file__).parent
 HAS_ARROW_UDF = hasattr(F, "arrow_udf")
 long = pytest.mark.skipif(os.environ.get("BLOOMLINE_LONG_TESTS") != "1", reason="takes long: set BLOOMLINE_LONG_TESTS=1")
+# The same with all versions of Spark, however rows come to Python.
+either_way = pytest.mark.either_way
 large = pytest.mark.skipif(os.environ.get("BLOOMLINE_LARGE_TESTS") != "1", reason="takes 8 GB: set BLOOMLINE_LARGE_TESTS=1")
 
 FEW = st.integers(-2, 2)
@@ -301,6 +303,7 @@ def test_attempts_that_fail(spark: Any, tmp_path: pathlib.Path) -> None:
     assert built == bs.build(df.repartition(7), "key", n=2000)
 
 
+@either_way
 @pytest.mark.parametrize("strategy", ["repartition", "prefix"])
 def test_lost_rows_are_as_expected(spark: Any, tmp_path: pathlib.Path, strategy: str) -> None:
     keys, p = 400_000, 0.01
@@ -340,6 +343,7 @@ def test_prefix_asks_for_the_same_partitions(spark: Any, tmp_path: pathlib.Path)
     assert kept.repartition(2).count() == 100
 
 
+@either_way
 def test_prefix_needs_room(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep = functools.partial(bs.drop_duplicates, pages(spark, 400, 100), "key", strategy="prefix")
     incomplete: list[dict[str, Any]] = [{}, {"n": 100}, {"path": tmp_path}]
@@ -419,6 +423,7 @@ def test_pandas_answers_right_or_not_at_all(spark: Any, kind: str, data: st.Data
     assert [answer for (answer,) in answers] == seen.contains_rows(table).tolist()
 
 
+@either_way
 def test_a_file_of_a_filter_that_is_too_large_to_broadcast(spark: Any, tmp_path: pathlib.Path) -> None:
     seen = BloomFilter(memory=120_000_000, probes=16)
     seen.add_many([f"k{i}" for i in range(1000)])
@@ -447,6 +452,7 @@ def command(*arguments: Any) -> str:
     return told.stdout
 
 
+@either_way
 def test_the_command_knows_the_keys(spark: Any, tmp_path: pathlib.Path) -> None:
     rows = [(f"u{i}" if i % 7 else None, (i % 5 - 2.5, DAY + datetime.timedelta(hours=i % 3)), [None, i % 3], i) for i in range(100)]
     df = spark.createDataFrame(rows, "url string, page struct<rate:double,at:timestamp>, tags array<int>, row int").repartition(3)
@@ -538,6 +544,7 @@ def test_types_that_are_no_keys(spark: Any, tmp_path: pathlib.Path, what: str) -
         assert bs.drop_duplicates(df.withColumn("id", F.lit(1)), "id").count() == 1
 
 
+@either_way
 def test_a_stream_is_refused(spark: Any) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(TypeError, match="StreamingDedup"):
@@ -546,6 +553,7 @@ def test_a_stream_is_refused(spark: Any) -> None:
     assert bs.drop_seen(stream, BloomFilter(10, 0.01), "value").isStreaming
 
 
+@either_way
 def test_a_filter_on_a_server_is_refused(spark: Any, redis: Server) -> None:
     seen: Any = RedisBloomFilter(redis.url, "seen", 100, 0.01)
     df = pages(spark, 10, 10)
@@ -592,6 +600,7 @@ def write_batches(folder: pathlib.Path, batches: int) -> set[str]:
     return keys
 
 
+@either_way
 def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time a stream is begun anew from its checkpoint, with a filter of its own."""
     keys = write_batches(tmp_path / "in", 3)
@@ -637,6 +646,7 @@ def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, mo
     assert sorted(file.name for file in (tmp_path / "states").iterdir()) == ["1.bloom", "2.bloom"]
 
 
+@either_way
 def test_batches_that_are_replayed(spark: Any, tmp_path: pathlib.Path) -> None:
     """Of a first batch with another number than 0, with nulls, and with batches that are empty."""
     rows = [("a", 1), ("a", 2), (None, 3), (None, 4)]
@@ -651,6 +661,7 @@ def test_batches_that_are_replayed(spark: Any, tmp_path: pathlib.Path) -> None:
         make().batch(df, 3)
 
 
+@either_way
 def test_states_of_a_stream(spark: Any, tmp_path: pathlib.Path) -> None:
     """What is not a batch's is left alone. Other keys are told, and so is another process."""
     df = pages(spark, 10, 10)
