@@ -64,8 +64,8 @@ pub(crate) struct Claims<'a> {
     marks: Option<Arc<[AtomicU64]>>,
     /// Indices of hashes whose claims do not count: they set bits in a shard that was sealed, or that is another by now.
     pub(crate) late: Vec<usize>,
-    /// Whether a shard is another by now.
-    pub(crate) strange: bool,
+    /// A shard that is another by now.
+    pub(crate) strange: Option<usize>,
     /// How many claims are in doubt.
     pub(crate) uncertain: u64,
     /// How many claims too few replicas have.
@@ -87,7 +87,7 @@ impl<'a> Claims<'a> {
     /// The answers are `false` all over: nothing is claimed before it is answered.
     pub(crate) fn new(asked: Asked<'a>, marks: Arc<[AtomicU64]>) -> Self {
         let marks = asked.shards.are_sealed().then_some(marks);
-        Self { asked, marks, late: Vec::new(), strange: false, uncertain: 0, unconfirmed: 0 }
+        Self { asked, marks, late: Vec::new(), strange: None, uncertain: 0, unconfirmed: 0 }
     }
 
     fn read(&self, i: usize, answer: &Value) -> Option<Claimed> {
@@ -132,7 +132,9 @@ impl Job for Claims<'_> {
     fn take(&mut self, i: usize, answer: Value, doubted: bool) -> Option<()> {
         match self.read(i, &answer)? {
             claimed @ (Claimed::Late | Claimed::Strange) => {
-                self.strange |= claimed == Claimed::Strange;
+                if claimed == Claimed::Strange {
+                    self.strange = Some(self.asked.probes[i].1.shard);
+                }
                 self.late.push(self.asked.probes[i].0);
                 return Some(());
             }

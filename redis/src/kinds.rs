@@ -11,6 +11,9 @@ const TIGHTENING: f64 = 0.875;
 /// Generations of a window besides the one that takes keys, if not given.
 const GENERATIONS: u32 = 4;
 
+/// More of them would cost each key more reads than anybody wants.
+pub(crate) const MOST_GENERATIONS: u32 = 64;
+
 /// How long a generation may take keys after its time, in seconds: clients look at the clock once a second.
 const LAG: u64 = 2;
 
@@ -65,7 +68,7 @@ pub struct Stages {
 
 impl Stages {
     /// A filter that grows, whose false-positive rate stays below `rate`, between 0 and 1. The first stage is for as many keys as 16 MiB
-    /// hold, which is some ten million at 0.001, if [`first_stage`](Self::first_stage) says nothing else.
+    /// hold, which is some seven million at 0.001, if [`first_stage`](Self::first_stage) says nothing else.
     pub fn growing(rate: f64) -> Self {
         let first = BloomFilter::builder().memory(SHARD_BYTES).probes(8).plan().expect("a valid size");
         let keys = first.capacity(rate * (1.0 - TIGHTENING)).max(1);
@@ -82,7 +85,8 @@ impl Stages {
     }
 
     /// The keys of the first stage of a filter that grows. Too small a guess costs stages, one for each doubling, and too large a
-    /// guess memory. A filter that forgets has no first stage, and stays as it is.
+    /// guess memory. Each client that inserts at the moment at which a stage gets full may add a sixteenth of its keys, or 4096, so
+    /// with many clients the stage should not be small. A filter that forgets has no first stage, and stays as it is.
     pub fn first_stage(mut self, keys: u64) -> Self {
         if self.window == 0 {
             self.keys = keys;
@@ -90,11 +94,11 @@ impl Stages {
         self
     }
 
-    /// Into how many generations the window is cut, at least 1; 4 if not given. With more of them less is remembered beyond the
+    /// Into how many generations the window is cut, from 1 to 64; 4 if not given. With more of them less is remembered beyond the
     /// window, and each key costs a read more. A filter that grows has none, and stays as it is.
     pub fn generations(mut self, generations: u32) -> Self {
         if self.window > 0 {
-            self.generations = generations.max(1);
+            self.generations = generations.clamp(1, MOST_GENERATIONS);
         }
         self
     }
@@ -129,7 +133,9 @@ impl Stages {
         let (keys, rate) = if self.window == 0 {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             let keys = 1u64.checked_shl(number).map_or(u64::MAX, |factor| self.keys.saturating_mul(factor));
-            (keys, self.rate * (1.0 - TIGHTENING) * TIGHTENING.powi(number.try_into().unwrap_or(i32::MAX)))
+            // Multiplications alone, so that it is the same number on every platform.
+            let rate = (0..number.min(u64::BITS)).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING);
+            (keys, rate)
         } else {
             // 1 - (1 - rate of one)^(those that are asked) is the rate of all.
             let rate = -(f64::ln_1p(-self.rate) / (f64::from(self.generations) + 1.0)).exp_m1();
@@ -140,6 +146,12 @@ impl Stages {
         let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).plan()?;
         crate::shards::check_size(plan)?;
         Ok((plan, keys))
+    }
+
+    /// Whether a stage may be one of these: no line makes a client take more memory than the filter needs. Another platform may round
+    /// a size in another way.
+    pub(crate) fn fits(&self, number: u64, plan: Plan) -> bool {
+        self.stage(number).is_ok_and(|(own, _)| plan.block_count() <= own.block_count() + own.block_count() / 8 + 1)
     }
 
     /// So many times that a generation takes keys after it was opened; `None` if time changes nothing.

@@ -2,7 +2,7 @@
 //! stage.
 
 use crate::error::RedisFilterError;
-use crate::kinds::{Kind, Stages};
+use crate::kinds::{Kind, MOST_GENERATIONS, Stages};
 use crate::shards::{BLOCK_BYTES, SHARD_BYTES, check_size};
 use bloomline::{BloomFilter, BuildError, Builder, KeyHasher, Plan};
 use redis::Value;
@@ -159,7 +159,8 @@ pub(crate) fn decode(name: &str, key: &str, line: &[u8]) -> Result<Described, Re
             generations: fields.number("generations")?,
             seed: hasher.seed(),
         };
-        if (stages.window == 0) != (stages.generations == 0) || stages.stage(0).is_err() {
+        let (window, generations) = (stages.window > 0, stages.generations);
+        if window != (generations > 0) || generations > MOST_GENERATIONS || stages.stage(0).is_err() {
             return Err(fields.foreign());
         }
         Kind::Staged(stages)

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// How long a client that is in use goes without a look at the stages, if time changes them.
 const PERIOD: Duration = Duration::from_secs(1);
 
+/// More stages than a filter has.
+const MOST: usize = 256;
+
 /// How many keys a client claims before it looks how full the stage is, at most.
 const CLAIMED: u64 = 1024;
 
@@ -40,7 +43,6 @@ pub(crate) struct Part {
 
 /// What the clients of a process share of a stage.
 struct Common {
-    made: u64,
     shards: Arc<Shards>,
     mirror: Option<Arc<AtomicBloomFilter>>,
     watch: Watch,
@@ -61,7 +63,8 @@ pub(crate) struct Row {
     /// When the stages were last read, and the server's time then.
     loaded: Instant,
     time: u64,
-    /// Keys that were claimed since the last look at how full the stage is.
+    /// Keys that were claimed since the last look at how full the stage is. Each client begins with a look, for there may be many of
+    /// which none claims many.
     claimed: u64,
 }
 
@@ -84,7 +87,7 @@ impl Row {
             mirrored: false,
             loaded: Instant::now(),
             time: 0,
-            claimed: 0,
+            claimed: CLAIMED,
         };
         match row.kind {
             Kind::Fixed(plan) => {
@@ -94,8 +97,9 @@ impl Row {
             }
             Kind::Staged(stages) => {
                 row.load(nodes).await?;
-                if row.parts.is_empty() {
-                    row.begin(nodes, stages, 0).await?;
+                match row.parts.is_empty() {
+                    true => row.begin(nodes, stages, 0).await?,
+                    false => row.end_in_time(nodes).await?,
                 }
             }
         }
@@ -117,6 +121,7 @@ impl Row {
             key: self.key.clone(),
             parts: self.parts.iter().map(part).collect(),
             common: Arc::clone(&self.common),
+            claimed: CLAIMED,
             ..*self
         }
     }
@@ -126,7 +131,10 @@ impl Row {
         let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
         for part in &mut self.parts {
             part.mirror = Some(Arc::new(meta::local(part.shards.plan, self.seed)?.into()));
-            common.get_mut(&part.number).expect("each part has one").mirror = part.mirror.clone();
+            // It has none if the stage is not asked any more.
+            if let Some(common) = common.get_mut(&part.number) {
+                common.mirror = part.mirror.clone();
+            }
         }
         drop(common);
         Ok(self)
@@ -178,6 +186,12 @@ impl Row {
         window > 0 && self.loaded.elapsed() >= Duration::from_secs(window)
     }
 
+    /// How many keys may be claimed before it is known whether the stage is full.
+    pub(crate) fn room(&self) -> usize {
+        let last = self.parts.last().expect("a filter has a stage");
+        usize::try_from(last.stage.keys / 16).unwrap_or(usize::MAX).max(1)
+    }
+
     /// Takes that so many keys were claimed. Opens the next stage if the last one is full.
     pub(crate) async fn take<T: Transport>(&mut self, nodes: &mut Nodes<T>, new: usize) -> Result<()> {
         if self.staged().is_none_or(|stages| stages.window > 0) {
@@ -219,15 +233,29 @@ impl Row {
 
     /// Seals the stage of this number, and opens the next, unless somebody has.
     pub(crate) async fn advance<T: Transport>(&mut self, nodes: &mut Nodes<T>, from: u64) -> Result<()> {
-        self.load(nodes).await?;
-        let (time, stages) = (self.time, self.staged());
-        let (Some(stages), last) = (stages, self.last()) else { return Ok(()) };
-        if last.number > from {
-            return Ok(());
+        let Some(stages) = self.staged() else { return Ok(()) };
+        // Where none can follow, the last one stays as it is.
+        stages.stage(from + 1)?;
+        let mut sealed = Ok(());
+        loop {
+            self.load(nodes).await?;
+            let (time, last) = (self.time, self.last());
+            if last.number > from {
+                return Ok(());
+            }
+            // Of one that the servers have forgotten there is nothing to seal. They may do so meanwhile.
+            if stages.until(last.stage.opened).is_some_and(|until| time >= until) {
+                break;
+            }
+            sealed?;
+            sealed = last.watch.seal(nodes).await;
+            match sealed {
+                Err(RedisFilterError::Gone { .. }) => {}
+                _ => break,
+            }
         }
-        // Of one that the servers have forgotten there is nothing to seal.
-        if stages.until(last.stage.opened).is_none_or(|until| time < until) {
-            last.watch.seal(nodes).await?;
+        if !matches!(sealed, Err(RedisFilterError::Gone { .. })) {
+            sealed?;
         }
         self.begin(nodes, stages, from + 1).await
     }
@@ -238,11 +266,9 @@ impl Row {
         let opened = if stages.window > 0 { self.time } else { 0 };
         let line = meta::encode_stage(&Stage { plan, keys, made: meta::new_made(), opened });
         let open = self.key.command("HSETNX").arg(number).arg(line).take();
-        let expire = stages.until(opened).map(|until| self.key.command("EXPIREAT").arg(until).take());
-        let opening = [open].into_iter().chain(expire).map(|command| (self.key.slot, command));
-        let mut job = Commands::new(opening.chain(self.read())).for_replicas();
+        let mut job = Commands::new([(self.key.slot, open)].into_iter().chain(self.read())).for_replicas();
         nodes.run(&mut job).await?;
-        let answers = job.answers.split_off(job.answers.len() - 2);
+        let answers = job.answers.split_off(1);
         let gone: Vec<(u64, Stage)> = stages_of(&self.key, &answers[0])?
             .into_iter()
             .filter(|(other, stage)| *other < number && !stages.is_asked(stage.opened, self.time))
@@ -266,12 +292,14 @@ impl Row {
         };
         let Some(time) = time else { return Err(self.key.refused("it does not tell the time")) };
         let mut found = stages_of(&self.key, list)?;
+        if let Some(number) =
+            found.iter().find_map(|(number, stage)| (!stages.fits(*number, stage.plan)).then_some(number))
+        {
+            return Err(self.key.refused(&format!("its stage {number} is not one of this filter")));
+        }
         let newest = found.keys().next_back().copied();
-        // A stage that was opened is there as long as it takes keys.
-        let lost = |part: &Part| {
-            newest < Some(part.number) && stages.until(part.stage.opened).is_none_or(|until| time < until)
-        };
-        if self.parts.last().is_some_and(lost) {
+        // The last one stays listed, however old it is: no number is used twice.
+        if self.parts.last().is_some_and(|part| newest < Some(part.number)) {
             return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
         }
         (self.time, self.loaded) = (time, Instant::now());
@@ -279,8 +307,6 @@ impl Row {
         if found.is_empty() {
             return Ok(());
         }
-        // The servers have forgotten these.
-        self.parts.retain(|part| stages.until(part.stage.opened).is_none_or(|until| time < until));
         if let Some(part) =
             self.parts.iter().find(|part| found.get(&part.number).is_some_and(|stage| stage.made != part.stage.made))
         {
@@ -302,21 +328,17 @@ impl Row {
     /// A stage, of which other clients of the process have the same mirror and marks.
     fn part(&self, number: u64, stage: Stage, shards: Shards) -> Part {
         let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
-        // After all stages were forgotten, they are counted from 0 again.
-        if common.get(&number).is_some_and(|common| common.made != stage.made) {
-            common.remove(&number);
-        }
-        let Common { shards, mirror, watch, .. } = common.entry(number).or_insert_with(|| {
+        let Common { shards, mirror, watch } = common.entry(number).or_insert_with(|| {
             let shards = Arc::new(shards);
             // Without one, the server is asked.
             let mirror = self.mirrored.then(|| meta::local(stage.plan, self.seed).ok()).flatten();
             let watch = Watch::new(&shards, &self.line, stage.made);
-            Common { made: stage.made, shards, mirror: mirror.map(|mirror| Arc::new(mirror.into())), watch }
+            Common { shards, mirror: mirror.map(|mirror| Arc::new(mirror.into())), watch }
         });
         Part {
             number,
             shards: Arc::clone(shards),
-            mirror: mirror.clone(),
+            mirror: mirror.clone().filter(|_| self.mirrored),
             watch: watch.another(Some(Instant::now())),
             stage,
         }
@@ -350,7 +372,10 @@ impl Row {
         result: Result<()>,
     ) -> Result<()> {
         let Err(error @ RedisFilterError::Gone { .. }) = result else { return result };
-        self.load(nodes).await?;
+        if self.staged().is_none() || self.load(nodes).await.is_err() {
+            return Err(error);
+        }
+        self.end_in_time(nodes).await?;
         if self.find(number).is_some() { Err(error) } else { Ok(()) }
     }
 }
@@ -360,7 +385,7 @@ pub(crate) async fn keys_of<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> R
     let list = Key::new(name, STAGES);
     let mut job = Commands::new([(list.slot, list.command("HGETALL"))]);
     nodes.run(&mut job).await?;
-    let stages = stages_of(&list, &job.answers[0])?;
+    let stages = stages_of(&list, &job.answers[0]).unwrap_or_default();
     let shards = |(number, stage): (u64, Stage)| Shards::of_stage(name, number, stage.plan, None).keys;
     Ok(stages.into_iter().flat_map(shards).chain([list]).collect())
 }
@@ -369,6 +394,9 @@ pub(crate) async fn keys_of<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> R
 fn stages_of(list: &Key, answer: &Value) -> Result<BTreeMap<u64, Stage>> {
     let refused = || list.refused("its answer makes no sense");
     let Value::Array(fields) = answer else { return Err(refused()) };
+    if fields.len() > 2 * MOST {
+        return Err(list.refused("it lists more stages than a filter has"));
+    }
     let read = |pair: &[Value]| {
         let [Value::BulkString(field), Value::BulkString(line)] = pair else { return Err(refused()) };
         let number = str::from_utf8(field).ok().and_then(|field| field.parse().ok()).ok_or_else(refused)?;

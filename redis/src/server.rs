@@ -90,7 +90,7 @@ impl RedisServer {
     /// Where Sentinels decide which one is the primary, name them and it:
     /// `redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/NAME/DATABASE`, or `rediss+sentinel://` if all connections are
     /// encrypted. The hosts are those of Sentinels, and the port is 26379 if not given. The login, which may be left out as the
-    /// database may, is for the primary. Sentinels that want one too get that of `?sentinel_user=USER&sentinel_password=PASSWORD`
+    /// database may, is for the primary; write `%40` for an `@` in it, `%2F` for `/` and `%3F` for `?`. Sentinels that want one too get that of `?sentinel_user=USER&sentinel_password=PASSWORD`
     /// at the end. A failover takes as long as their `down-after-milliseconds` and some seconds, so `patience` must be longer.
     ///
     /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). A server may want

@@ -67,6 +67,13 @@ impl<T: Transport> SharedFilter<T> {
                 return Err(RedisFilterError::Remains { name: name.to_owned() });
             }
         }
+        let staged = wanted.as_ref().is_some_and(|wanted| matches!(wanted.kind, Kind::Staged(_)));
+        if line == Value::Nil && staged && row::keys_of(&mut nodes, name).await?.len() > 1 {
+            line = read(&mut nodes, &key, None).await?;
+            if line == Value::Nil {
+                return Err(RedisFilterError::Remains { name: name.to_owned() });
+            }
+        }
         if let (Value::Nil, Some(wanted)) = (&line, &wanted) {
             line = read(&mut nodes, &key, Some(meta::encode(wanted))).await?;
         }
@@ -190,8 +197,12 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     async fn claim(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize> {
-        self.row.keep_up(&mut self.nodes).await?;
-        for (hashes, new) in hashes.chunks(ROUND_TRIP).zip(new.chunks_mut(ROUND_TRIP)) {
+        let mut done = 0;
+        while done < hashes.len() {
+            self.row.keep_up(&mut self.nodes).await?;
+            let portion = done..hashes.len().min(done + ROUND_TRIP.min(self.row.room()));
+            done = portion.end;
+            let (hashes, new) = (&hashes[portion.clone()], &mut new[portion]);
             let mut seen = vec![false; hashes.len()];
             self.row.ask_mirrors(hashes, &mut seen);
             // Of equal hashes, no other than the first can be new.
@@ -238,7 +249,7 @@ impl<T: Transport> SharedFilter<T> {
         new: &mut [bool],
     ) -> Result<()> {
         let answered = self.unanswered.len();
-        // Up to this stage, all was asked.
+        // Up to this stage, the keys that are open were asked for or are late.
         let mut asked = None;
         while !open.is_empty() {
             let number = self.row.last().number;
@@ -248,7 +259,6 @@ impl<T: Transport> SharedFilter<T> {
                 stages.pop();
             }
             self.ask(stages, hashes, open, seen, false, &mut Commands::new([])).await?;
-            asked = Some(number);
             let Self { row, unanswered, nodes, .. } = self;
             let part = row.last();
             if part.number != number || open.is_empty() {
@@ -265,30 +275,37 @@ impl<T: Transport> SharedFilter<T> {
             }
             unanswered.truncate(answered);
             unanswered.extend(job.asked.claimed().chain(open.iter().map(|&i| hashes[i])));
-            let result = part.watch.run(nodes, &mut job, &used).await;
+            let mut result = part.watch.run(nodes, &mut job, &used).await;
+            asked = Some(number);
             let Claims { late: mut again, strange, uncertain, unconfirmed, .. } = job;
             self.uncertain += uncertain;
             self.unconfirmed += unconfirmed;
-            if row.is_outdated() {
-                again = open.clone();
-                again.iter().for_each(|&i| new[i] = false);
+            // The process may have stood still between the last look at the stages and the claims.
+            let outdated = row.is_outdated();
+            if let (Some(shard), Ok(())) = (strange, &result) {
+                let (name, key) = (row.name.to_string(), shards.keys[shard].name.clone());
+                result = row.last().watch.look_again(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
             }
-            let done = again.is_empty();
-            if !done {
-                (*open, *late) = (again, true);
+            if !again.is_empty() {
+                (*open, *late) = (again.clone(), true);
             }
             row.unless_forgotten(nodes, number, result).await?;
-            if done {
+            if outdated {
+                *late = true;
+                row.load(nodes).await?;
+                again.extend(open.iter().filter(|&&i| new[i]));
+            }
+            if row.find(number).is_none() {
+                // It was not asked any more, and what it answered says nothing. Its shards may have come back by these claims.
+                again = open.clone();
+                let keys = used.iter().map(|&shard| shards.keys[shard].clone());
+                unlink(nodes, keys).await?;
+            }
+            if again.is_empty() {
                 return Ok(());
             }
-            if strange && let Some(part) = row.find(number) {
-                let looked = part.watch.look_again(nodes).await;
-                row.unless_forgotten(nodes, number, looked).await?;
-                if row.find(number).is_some() {
-                    let (name, key) = (row.name.to_string(), shards.keys[used[0]].name.clone());
-                    return Err(RedisFilterError::Gone { name, key });
-                }
-            }
+            again.iter().for_each(|&i| new[i] = false);
+            (*open, *late) = (again, true);
             row.advance(nodes, number).await?;
         }
         Ok(())
@@ -323,8 +340,8 @@ impl<T: Transport> SharedFilter<T> {
 
     pub(crate) async fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize> {
         check_lengths(hashes.len(), found.len());
-        self.row.keep_up(&mut self.nodes).await?;
         for (hashes, found) in hashes.chunks(ROUND_TRIP).zip(found.chunks_mut(ROUND_TRIP)) {
+            self.row.keep_up(&mut self.nodes).await?;
             self.row.ask_mirrors(hashes, found);
             let mut open: Vec<usize> = (0..hashes.len()).filter(|&i| !found[i]).collect();
             let (mut asked, asking, started) = (None, !open.is_empty(), Instant::now());

@@ -4,7 +4,7 @@ use crate::harness::tests;
 use crate::proxy::Proxy;
 use crate::servers::{Cluster, Server, eventually};
 use crate::{Tally, failed, small};
-use bloomline_redis::RedisFilterError::{Denied, Differs, Gone, Seed, Stages as NotOne};
+use bloomline_redis::RedisFilterError::{Denied, Differs, Gone, Remains, Seed, Stages as NotOne};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisServer, Stages};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +16,10 @@ tests! {
     no_key_is_lost_where_connections_break_while_it_grows,
     no_key_is_lost_where_a_node_crashes_while_it_grows,
     whoever_comes_ends_what_another_began,
+    clients_that_claim_little_grow_it,
+    small_stages_are_not_overfilled,
+    clients_of_a_process_may_differ_in_their_mirrors,
+    clients_that_live_for_moments_forget,
     tasks_grow_it_too,
     it_forgets_in_time,
     clients_claim_each_key_once_while_generations_pass,
@@ -167,6 +171,70 @@ fn whoever_comes_ends_what_another_began() {
     assert_eq!(stages_of(&mut reader), 3);
 }
 
+/// Each by a process of its own.
+fn clients_that_claim_little_grow_it() {
+    let server = Server::start("");
+    let stages = Stages::growing(0.01).first_stage(1000);
+    let mut claimed = 0;
+    for client in 0..150u64 {
+        let keys: Vec<u64> = (60 * client..60 * client + 60).collect();
+        claimed += create(&server.address(), "f", &stages).insert_batch(&keys, &mut [false; 60]).unwrap();
+    }
+    let stats = create(&server.address(), "f", &stages).stats().unwrap();
+    assert!(stats.stages >= 3 && stats.expected_fpr < 0.01, "{stats:?}");
+    assert!((8900..=9000).contains(&claimed), "{claimed}");
+}
+
+fn small_stages_are_not_overfilled() {
+    let server = Server::start("");
+    for first in [1, 100, 1000] {
+        let stages = Stages::growing(0.01).first_stage(first);
+        let mut filter = create(&server.address(), &format!("f{first}"), &stages);
+        let keys: Vec<u64> = (0..20_000).collect();
+        let claimed = filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
+        let stats = filter.stats().unwrap();
+        assert!(claimed > 19_700 && stats.expected_fpr < 0.01 && stats.stages > 3, "{first}: {claimed} {stats:?}");
+    }
+}
+
+fn clients_of_a_process_may_differ_in_their_mirrors() {
+    let server = Server::start("");
+    let mirrored = create(&server.address(), "f", &tiny());
+    let mut plain = mirrored.another();
+    let mut mirrored = mirrored.with_mirror().unwrap();
+    let keys: Vec<u64> = (0..5000).collect();
+    assert_eq!(mirrored.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(5000));
+    assert_eq!(plain.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0));
+    assert!(stages_of(&mut plain) >= 2);
+    // The mirror comes when stages are gone already.
+    let late = create(&server.address(), "g", &window(2));
+    let mut forgets = late.another();
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(7) {
+        forgets.insert(&started.elapsed().as_millis().to_le_bytes()).unwrap();
+        thread::sleep(Duration::from_millis(300));
+    }
+    let mut late = late.with_mirror().unwrap();
+    assert_eq!((late.insert(&1), forgets.insert(&1)), (Ok(true), Ok(false)));
+}
+
+/// Whoever opens a window passes on to the generation that is due.
+fn clients_that_live_for_moments_forget() {
+    let server = Server::start("");
+    let insert = |key: u64| create(&server.address(), "f", &window(4)).insert(&key).unwrap();
+    assert!(insert(0));
+    let started = Instant::now();
+    let mut key = 1;
+    while started.elapsed() < Duration::from_secs(14) {
+        assert!(insert(key));
+        // What is younger than the window is not forgotten with the rest.
+        assert!(!insert(key.saturating_sub(5)) || key < 5, "{key}");
+        key += 1;
+        thread::sleep(Duration::from_millis(200));
+    }
+    assert!(create(&server.address(), "f", &window(4)).insert(&0).unwrap());
+}
+
 fn tasks_grow_it_too() {
     let server = Server::start("");
     let runtime = crate::tasks::runtime();
@@ -255,7 +323,7 @@ fn servers_forget_what_nobody_uses() {
     let server = Server::start("");
     let mut filter = create(&server.address(), "f", &window(2));
     assert_eq!(filter.insert(&1), Ok(true));
-    eventually("the description is left", || server.tell::<Vec<String>>("KEYS *") == ["cbf:{f:meta}"]);
+    eventually("the description and the list are left", || server.tell::<u64>("DBSIZE") == 2);
     // Both begin again.
     let mut other = RedisBloomFilter::open(&server.address(), "f").unwrap();
     assert_eq!((filter.insert(&1), other.insert(&1)), (Ok(true), Ok(false)));
@@ -352,8 +420,12 @@ fn rights_of_stages_are_few() {
     }
     let denied = failed(RedisBloomFilter::open(&address("other"), "f"), &["HGETALL"]);
     assert!(matches!(denied, Denied { .. }), "{denied:?}");
-    // Others need none of these.
+    // Others need none of these, for what is lost either.
     crate::create(&address("other"), "h", &small()).delete().unwrap();
+    let mut lost = crate::create(&address("other"), "i", &small());
+    lost.insert(&1).unwrap();
+    server.tell::<u64>("DEL cbf:{i:0}");
+    assert!(matches!(failed(lost.check(), &[]), Gone { .. }));
     filter.delete().unwrap();
 }
 
@@ -375,6 +447,19 @@ fn lost_stages_are_missed() {
     server.tell::<u64>("DEL cbf:{g:stages}");
     let gone = failed(filter.check(), &["cbf:{g:stages}"]);
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
+    // Whoever finds a list without a description makes no other filter of it, and a line that is none of its own is refused.
+    drop(grown("i"));
+    server.tell::<u64>("DEL cbf:{i:meta}");
+    let remains = failed(RedisBloomFilter::create_stages(&server.address(), "i", &tiny().seed(9)), &["redis delete"]);
+    assert!(matches!(remains, Remains { .. }), "{remains:?}");
+    assert_eq!(RedisBloomFilter::remove(&server.address(), "i"), Ok(true));
+    assert!(server.tell::<Vec<String>>("KEYS cbf:{i:*").is_empty());
+    drop(grown("j"));
+    let mut large = redis::cmd("HSET");
+    large.arg("cbf:{j:stages}").arg(9).arg("blocks=1000000000 probes=8 keys=1 made=1 opened=0");
+    large.exec(&mut server.client().unwrap()).unwrap();
+    failed(RedisBloomFilter::open(&server.address(), "j"), &["stage 9 is not one of this filter"]);
+    assert_eq!(RedisBloomFilter::remove(&server.address(), "j"), Ok(true));
     let mut filter = grown("h");
     server.tell::<()>("FLUSHALL");
     thread::sleep(Duration::from_millis(1100));
