@@ -22,6 +22,7 @@ mod lock;
 mod messages;
 mod options;
 mod output;
+mod places;
 mod progress;
 mod replace;
 mod report;

@@ -3,7 +3,8 @@
 use crate::error::Error;
 use crate::input::foreign;
 use crate::input::inputs::{Input, Opened};
-use crate::input::split::{self, LineFormat, QUOTE, Records};
+use crate::input::split::{LineFormat, QUOTE, Records};
+use crate::places::places;
 use std::io::{self, Read};
 use std::mem;
 
@@ -47,7 +48,7 @@ impl Chunk {
             let ends = self.records.ends.iter().skip(usize::from(self.header > 0));
             ends.for_each(|end| found(end - self.header));
         } else {
-            split::ends(self.bytes(), end, |end| found(end + 1));
+            places(self.bytes(), [end], |end| found(end + 1));
         }
     }
 

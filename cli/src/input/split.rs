@@ -1,7 +1,7 @@
-//! Where lines end, found 64 bytes at a time.
+//! What a line is, and where records of CSV end.
 
-use std::{array, mem};
-use wide::u8x16;
+use crate::places::places;
+use std::mem;
 
 /// What a line is.
 #[derive(Clone, Copy)]
@@ -24,36 +24,6 @@ impl LineFormat {
     pub fn plain(end: u8) -> Self {
         Self { end, csv: None, header: false, skip_blank: false }
     }
-}
-
-/// Calls `found` with the position of each `end` of a line, in order.
-///
-/// Lines are short. A search like memchr's, which starts again for each line, spends most of its time on starting.
-#[inline(always)]
-pub fn ends(bytes: &[u8], end: u8, found: impl FnMut(usize)) {
-    places(bytes, [end], found);
-}
-
-/// Calls `found` with the position of each of these bytes, in order.
-#[inline(always)]
-fn places<const N: usize>(bytes: &[u8], wanted: [u8; N], mut found: impl FnMut(usize)) {
-    let splats = wanted.map(u8x16::splat);
-    let (blocks, rest) = bytes.as_chunks::<64>();
-    for (i, block) in blocks.iter().enumerate() {
-        let (vectors, _) = block.as_chunks::<16>();
-        let masks: [u64; 4] = array::from_fn(|j| {
-            let vector = u8x16::new(vectors[j]);
-            let mask = splats.iter().fold(0, |mask, splat| mask | vector.simd_eq(*splat).to_bitmask());
-            u64::from(mask) << (16 * j)
-        });
-        let mut places = masks[0] | masks[1] | masks[2] | masks[3];
-        while places != 0 {
-            found(64 * i + places.trailing_zeros() as usize);
-            places &= places - 1;
-        }
-    }
-    let start = bytes.len() - rest.len();
-    rest.iter().enumerate().filter(|(_, byte)| wanted.contains(byte)).for_each(|(i, _)| found(start + i));
 }
 
 /// Where records of CSV end, in bytes that come piece by piece. A quote opens a field at its start alone. Two quotes in a field are one
@@ -105,20 +75,6 @@ mod tests {
     use super::*;
     use csv_core::{ReadRecordResult, ReaderBuilder, Terminator};
     use proptest::prelude::*;
-
-    #[test]
-    fn ends_are_found_wherever_they_are() {
-        // Every 7th byte of each length, so that all places of a block are met.
-        for length in 0..500 {
-            let bytes: Vec<u8> = (0..length).map(|i| if (i + length) % 7 == 0 { b'\n' } else { 0x8A }).collect();
-            let mut found = Vec::new();
-            ends(&bytes, b'\n', |position| found.push(position));
-            assert_eq!(found, memchr::memchr_iter(b'\n', &bytes).collect::<Vec<_>>());
-            let mut found = Vec::new();
-            places(&bytes, [b'"', 0x8A], |position| found.push(position));
-            assert_eq!(found, memchr::memchr_iter(0x8A, &bytes).collect::<Vec<_>>());
-        }
-    }
 
     /// Where the records end, found piece by piece, and whether the last is open.
     fn ours(bytes: &[u8], end: u8, delimiter: u8, pieces: &[usize]) -> (Vec<usize>, bool) {

@@ -2,6 +2,7 @@
 //!
 //! The document is walked and never built: what the pointer passes by is checked and skipped.
 
+use crate::places::places;
 use memchr::memchr;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -221,21 +222,38 @@ fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Fou
     })
 }
 
+/// What the letter after a backslash means. A table, for no branch can be foretold where texts mix newlines, tabs and quotes.
+const MEANINGS: [u8; 256] = {
+    let mut meanings = [0; 256];
+    let mut letter = 0;
+    while letter < 256 {
+        meanings[letter] = match letter as u8 {
+            b'b' => 0x08,
+            b'f' => 0x0C,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            itself => itself,
+        };
+        letter += 1;
+    }
+    meanings
+};
+
 /// Unescapes the content of a string that was checked before, and adds it; `false` if one of its surrogates stands alone. Most
 /// texts have an escape somewhere, and serde_json would allocate for each of them. Calls `newline` with where in the content each
 /// escape for a newline is.
 fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(Range<usize>)) -> bool {
     let unit = |escape: &str| u32::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok();
-    let mut rest = content;
-    while let Some(backslash) = memchr(b'\\', rest.as_bytes()) {
-        into.push_str(&rest[..backslash]);
-        let escape = &rest[backslash + 1..];
+    let (mut done, mut is_whole) = (0, true);
+    places(content.as_bytes(), [b'\\'], |backslash| {
+        // One before `done` is a part of the escape before it.
+        if backslash < done || !is_whole {
+            return;
+        }
+        into.push_str(&content[done..backslash]);
+        let escape = &content[backslash + 1..];
         let (character, length) = match escape.as_bytes()[0] {
-            b'b' => ('\u{8}', 1),
-            b'f' => ('\u{c}', 1),
-            b'n' => ('\n', 1),
-            b'r' => ('\r', 1),
-            b't' => ('\t', 1),
             b'u' => {
                 let first = unit(escape);
                 let second = escape.get(5..).and_then(|escape| escape.strip_prefix('\\')).and_then(unit);
@@ -245,20 +263,22 @@ fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(Ra
                         let code = 0x10000 + ((high - 0xD800) << 10 | (low - 0xDC00));
                         (char::from_u32(code).expect("a pair of surrogates is a character"), 11)
                     }
-                    _ => return false,
+                    _ => {
+                        is_whole = false;
+                        return;
+                    }
                 }
             }
-            itself => (char::from(itself), 1),
+            letter => (char::from(MEANINGS[usize::from(letter)]), 1),
         };
+        done = backslash + 1 + length;
         if character == '\n' {
-            let start = content.len() - rest.len() + backslash;
-            newline(start..start + 1 + length);
+            newline(backslash..done);
         }
         into.push(character);
-        rest = &escape[length..];
-    }
-    into.push_str(rest);
-    true
+    });
+    into.push_str(&content[done..]);
+    is_whole
 }
 
 /// Finds the last member of a name.
