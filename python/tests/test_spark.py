@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import spark_session
@@ -407,10 +407,12 @@ def test_columns_of_answers(spark: Any, tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.skipif(HAS_ARROW_UDF, reason="Arrow's arrays hand over all types")
 @pytest.mark.parametrize("kind", [kind for kind in VALUES if kind != "struct<>"])
-@settings(max_examples=2, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=1, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_pandas_answers_right_or_not_at_all(spark: Any, kind: str, data: st.DataObject) -> None:
     values = data.draw(st.lists(st.none() | VALUES[kind], min_size=20, max_size=20))
+    # The first example has the simplest values alone.
+    assume(kind == "void" or len({repr(value) for value in values}) > 2)
     df = spark.createDataFrame([(value, row) for row, value in enumerate(values)], f"key {kind}, row int").coalesce(1)
     table = arrow(df).select(["key"])
     seen = BloomFilter(100, 1e-9)

@@ -223,10 +223,21 @@ fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2
 
 #[test]
 fn random_corpora_are_those_of_the_reference() {
+    compare_corpora(40);
+}
+
+#[test]
+#[ignore = "takes half a minute"]
+fn random_corpora_are_those_of_the_reference_200_times() {
+    compare_corpora(200);
+}
+
+/// Compares the command with the reference on so many random corpora. Most of the time goes into starting Python.
+fn compare_corpora(cases: u32) {
     if !has_python() {
         return;
     }
-    let config = ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(case in case())| {
         let mut case = case;
         if case.options.iter().any(|option| option == "-z") {

@@ -235,7 +235,7 @@ fn run_again_after_kills(tries: u32) {
 
 #[test]
 fn a_resumed_run_ends_as_if_it_had_not_been_killed() {
-    resume_after_kills(24);
+    resume_after_kills(JOBS.len() as u32);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_resumed_run_ends_as_if_it_had_not_been_killed_60_times() {
 
 #[test]
 fn a_resumed_run_ends_as_if_no_signal_had_come() {
-    resume_after_signals(20);
+    resume_after_signals(12);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_resumed_run_ends_as_if_no_signal_had_come_50_times() {
 
 #[test]
 fn a_run_after_a_killed_one_loses_no_line() {
-    run_again_after_kills(21);
+    run_again_after_kills(9);
 }
 
 #[test]
