@@ -28,6 +28,8 @@ mod replace;
 mod report;
 mod seen;
 mod signals;
+#[allow(dead_code)]
+mod sort;
 mod stall;
 mod table;
 mod turns;

@@ -1,9 +1,11 @@
 //! A run: sorted fingerprints in an unnamed temporary file, with the begin of each page in memory.
 
+use crate::sort::{Merge, Stretch};
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The bytes of a fingerprint in a file.
 const ENTRY: usize = size_of::<u128>();
@@ -19,8 +21,13 @@ fn head(fingerprint: u128) -> u64 {
     (fingerprint >> u64::BITS) as u64
 }
 
+/// From the words of a record, of which the first counts most.
+fn fingerprint([high, low]: [u64; 2]) -> u128 {
+    u128::from(high) << u64::BITS | u128::from(low)
+}
+
 fn decoded(entry: [u8; ENTRY]) -> u128 {
-    u128::from_le_bytes(entry)
+    u128::from_le_bytes(entry).rotate_left(u64::BITS)
 }
 
 /// A fingerprint to look up.
@@ -51,28 +58,20 @@ impl Run {
     /// Writes the fingerprints of all the runs.
     pub fn merge(folder: &Path, runs: impl Iterator<Item = Self>) -> io::Result<Self> {
         let mut writer = Writer::new(tempfile::tempfile_in(folder)?);
-        let mut readers: Vec<Reader> = runs.map(Reader::new).collect::<Result<_, _>>()?;
-        let entries: u64 = readers.iter().map(|reader| reader.left).sum();
+        let mut entries = 0;
+        let stretches = runs.map(|run| {
+            entries += run.entries;
+            Stretch { file: Arc::new(run.file), at: 0, records: run.entries }
+        });
+        let mut merge = Merge::new(stretches, MERGED);
         writer.heads.reserve_exact((entries as usize).div_ceil(PAGE / ENTRY));
-        let share = MERGED / readers.len();
         let mut merged = Vec::new();
         loop {
-            for reader in &mut readers {
-                reader.fill(share)?;
-            }
-            // Up to here nothing is missing that is still on disk.
-            let known = readers.iter().filter_map(Reader::known).min().unwrap_or(u128::MAX);
-            merged.clear();
-            for reader in &mut readers {
-                let end = reader.window.partition_point(|&fingerprint| fingerprint <= known);
-                merged.extend(reader.window.drain(..end));
-            }
+            merge.next_into(&mut merged)?;
             if merged.is_empty() {
                 return writer.finish();
             }
-            // The stable sort: it finds the sorted pieces and merges them.
-            merged.sort();
-            merged.iter().try_for_each(|&fingerprint| writer.push(fingerprint))?;
+            merged.iter().try_for_each(|&words| writer.push(fingerprint(words)))?;
         }
     }
 
@@ -143,44 +142,12 @@ impl Writer {
             self.heads.push(head(fingerprint));
         }
         self.entries += 1;
-        self.file.write_all(&fingerprint.to_le_bytes())
+        self.file.write_all(&fingerprint.rotate_left(u64::BITS).to_le_bytes())
     }
 
     fn finish(mut self) -> io::Result<Run> {
         self.heads.shrink_to_fit();
         Ok(Run { file: self.file.into_inner()?, heads: self.heads, entries: self.entries })
-    }
-}
-
-/// Reads a run from its begin to its end.
-struct Reader {
-    file: File,
-    /// The next fingerprints.
-    window: Vec<u128>,
-    /// How many follow them in the file.
-    left: u64,
-}
-
-impl Reader {
-    fn new(run: Run) -> io::Result<Self> {
-        let Run { mut file, entries, heads: _ } = run;
-        file.rewind()?;
-        Ok(Self { file, window: Vec::new(), left: entries })
-    }
-
-    /// Reads on until the window has this number of fingerprints, or the run ends.
-    fn fill(&mut self, entries: usize) -> io::Result<()> {
-        let more = self.left.min((entries - self.window.len()) as u64);
-        let mut bytes = vec![0; more as usize * ENTRY];
-        self.file.read_exact(&mut bytes)?;
-        self.window.extend(bytes.as_chunks().0.iter().copied().map(decoded));
-        self.left -= more;
-        Ok(())
-    }
-
-    /// The last fingerprint in the window; none if no other follows.
-    fn known(&self) -> Option<u128> {
-        if self.left == 0 { None } else { self.window.last().copied() }
     }
 }
 

@@ -1,0 +1,235 @@
+//! Sorts records that do not fit into memory.
+//!
+//! Records gather in memory. When that is full they are sorted and become a *run*: a stretch of an unnamed temporary file.
+//! All runs are in one file, so that any number of them takes one descriptor. At the end they are merged as they are read.
+//!
+//! A record is `W` words, compared from the first to the last.
+
+use crate::error::Error;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The bytes of records in memory, but for those that a merge copies.
+const MEMORY: usize = 1 << 26;
+/// The bytes that are written at once.
+const WRITTEN: usize = 1 << 16;
+
+/// Takes records in any order.
+pub struct Sorter<const W: usize> {
+    folder: PathBuf,
+    /// The records that memory holds.
+    limit: usize,
+    recent: Vec<[u64; W]>,
+    file: Option<BufWriter<File>>,
+    /// How many records each run has.
+    runs: Vec<u64>,
+}
+
+impl<const W: usize> Sorter<W> {
+    /// Of no records. A temporary file is made in `folder` when the memory is full.
+    pub fn new(folder: &Path) -> Self {
+        Self::limited(folder, MEMORY / (8 * W))
+    }
+
+    fn limited(folder: &Path, limit: usize) -> Self {
+        Self { folder: folder.into(), limit, recent: Vec::new(), file: None, runs: Vec::new() }
+    }
+
+    /// Adds a record.
+    pub fn push(&mut self, record: [u64; W]) -> Result<(), Error> {
+        if self.recent.len() == self.limit {
+            self.write_run().map_err(|source| Error::Groups { source })?;
+        }
+        self.recent.push(record);
+        Ok(())
+    }
+
+    /// All records in order. Equal ones all come.
+    pub fn sorted(self) -> Result<Sorted<W>, Error> {
+        self.merged().map_err(|source| Error::Groups { source })
+    }
+
+    fn merged(mut self) -> io::Result<Sorted<W>> {
+        if self.file.is_some() {
+            self.write_run()?;
+        }
+        let Some(file) = self.file else {
+            self.recent.sort_unstable();
+            return Ok(Sorted { merge: Merge::new([].into_iter(), 0), batch: self.recent, next: 0 });
+        };
+        let (file, mut start) = (Arc::new(file.into_inner()?), 0);
+        let runs = self.runs.iter().map(|&records| {
+            let run = Stretch { file: file.clone(), at: start, records };
+            start += records * 8 * W as u64;
+            run
+        });
+        Ok(Sorted { merge: Merge::new(runs, self.limit / 2), batch: Vec::new(), next: 0 })
+    }
+
+    fn write_run(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = Some(BufWriter::with_capacity(WRITTEN, tempfile::tempfile_in(&self.folder)?));
+        }
+        self.recent.sort_unstable();
+        if let Some(file) = &mut self.file {
+            let mut words = self.recent.as_flattened().iter();
+            words.try_for_each(|word| file.write_all(&word.to_le_bytes()))?;
+        }
+        self.runs.push(self.recent.len() as u64);
+        self.recent.clear();
+        Ok(())
+    }
+}
+
+/// Records in order, each once for each time that it was added.
+pub struct Sorted<const W: usize> {
+    merge: Merge<W>,
+    batch: Vec<[u64; W]>,
+    /// Of the batch.
+    next: usize,
+}
+
+impl<const W: usize> Iterator for Sorted<W> {
+    type Item = Result<[u64; W], Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.batch.len() {
+            self.next = 0;
+            if let Err(source) = self.merge.next_into(&mut self.batch) {
+                return Some(Err(Error::Groups { source }));
+            }
+        }
+        let record = self.batch.get(self.next)?;
+        self.next += 1;
+        Some(Ok(*record))
+    }
+}
+
+/// Sorted records in a file: words with their lowest byte first.
+pub struct Stretch {
+    pub file: Arc<File>,
+    /// The byte that it begins with.
+    pub at: u64,
+    pub records: u64,
+}
+
+/// Merges sorted records.
+pub struct Merge<const W: usize> {
+    readers: Vec<Reader<W>>,
+    /// The records that each has in memory.
+    share: usize,
+    bytes: Vec<u8>,
+}
+
+impl<const W: usize> Merge<W> {
+    /// With about so many records in memory, and as many again that are merged.
+    pub fn new(stretches: impl Iterator<Item = Stretch>, in_memory: usize) -> Self {
+        let readers: Vec<_> = stretches.map(|rest| Reader { rest, window: Vec::new() }).collect();
+        let share = (in_memory / readers.len().max(1)).max(1);
+        Self { readers, share, bytes: Vec::new() }
+    }
+
+    /// Puts the next records into `merged`, in the place of those that were there; none at the end.
+    pub fn next_into(&mut self, merged: &mut Vec<[u64; W]>) -> io::Result<()> {
+        merged.clear();
+        for reader in &mut self.readers {
+            reader.fill(self.share, &mut self.bytes)?;
+        }
+        // Up to here nothing is missing that is still on disk.
+        let known = self.readers.iter().filter_map(Reader::known).min();
+        for reader in &mut self.readers {
+            let end =
+                known.map_or(reader.window.len(), |known| reader.window.partition_point(|record| *record <= known));
+            merged.extend(reader.window.drain(..end));
+        }
+        // The stable sort: it finds the sorted pieces and merges them.
+        merged.sort();
+        Ok(())
+    }
+}
+
+/// Reads a stretch from its begin to its end.
+struct Reader<const W: usize> {
+    /// What is not read.
+    rest: Stretch,
+    /// The next records.
+    window: Vec<[u64; W]>,
+}
+
+impl<const W: usize> Reader<W> {
+    /// Reads on until the window has this number of records, or the stretch ends.
+    fn fill(&mut self, records: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let more = self.rest.records.min((records - self.window.len()) as u64);
+        if more == 0 {
+            return Ok(());
+        }
+        bytes.resize(more as usize * 8 * W, 0);
+        self.rest.file.read_exact_at(bytes, self.rest.at)?;
+        let mut words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        self.window.extend((0..more).map(|_| [(); W].map(|()| words.next().unwrap_or_default())));
+        self.rest.records -= more;
+        self.rest.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The last record in the window; none if no other follows.
+    fn known(&self) -> Option<[u64; W]> {
+        if self.rest.records == 0 { None } else { self.window.last().copied() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::env::temp_dir;
+
+    fn sorted<const W: usize>(records: &[[u64; W]], limit: usize) -> Vec<[u64; W]> {
+        let mut sorter = Sorter::limited(&temp_dir(), limit);
+        records.iter().for_each(|record| sorter.push(*record).unwrap());
+        sorter.sorted().unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn sorts_like_a_vector(
+            pairs in prop::collection::vec(prop::array::uniform2(prop_oneof![0_u64..5, any::<u64>()]), 0..300),
+            limit in 1_usize..80,
+        ) {
+            let triples: Vec<_> = pairs.iter().map(|[a, b]| [*b, *a, a ^ b]).collect();
+            let mut expected = (pairs.clone(), triples.clone());
+            expected.0.sort_unstable();
+            expected.1.sort_unstable();
+            prop_assert_eq!(sorted(&pairs, limit), expected.0);
+            prop_assert_eq!(sorted(&triples, limit), expected.1);
+        }
+    }
+
+    fn kind(error: &Error) -> Option<io::ErrorKind> {
+        if let Error::Groups { source } = error { Some(source.kind()) } else { None }
+    }
+
+    #[test]
+    fn the_folder_is_needed_only_when_the_memory_is_full() {
+        let nowhere = || {
+            let mut sorter = Sorter::limited(Path::new("/nonexistent"), 2);
+            [[2], [1]].into_iter().for_each(|record| sorter.push(record).unwrap());
+            sorter
+        };
+        assert_eq!(kind(&nowhere().push([3]).unwrap_err()), Some(io::ErrorKind::NotFound));
+        assert_eq!(nowhere().sorted().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [[1], [2]]);
+    }
+
+    #[test]
+    fn a_file_cut_short_is_an_error() {
+        let mut sorter = Sorter::limited(&temp_dir(), 10);
+        (0..25).for_each(|i| sorter.push([i]).unwrap());
+        let mut sorted = sorter.sorted().unwrap();
+        sorted.merge.readers[2].rest.file.set_len(190).unwrap();
+        assert!((0..23).all(|i| sorted.next().is_some_and(|next| next.unwrap() == [i])));
+        assert_eq!(kind(&sorted.next().unwrap().unwrap_err()), Some(io::ErrorKind::UnexpectedEof));
+    }
+}
