@@ -15,6 +15,7 @@ mod engine;
 mod error;
 mod figures;
 mod files;
+mod groups;
 mod input;
 mod key;
 mod leftovers;
@@ -28,7 +29,6 @@ mod replace;
 mod report;
 mod seen;
 mod signals;
-#[allow(dead_code)]
 mod sort;
 mod stall;
 mod table;

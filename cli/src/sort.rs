@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The bytes of records in memory, but for those that a merge copies.
-const MEMORY: usize = 1 << 26;
+const MEMORY: usize = 1 << 25;
 /// The bytes that are written at once.
 const WRITTEN: usize = 1 << 16;
 

@@ -5,6 +5,7 @@ use crate::commands::pass::Pass;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin};
+use crate::groups::values::Wanted as Values;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::What;
 use crate::key::KeyRule;
@@ -75,7 +76,8 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
 fn work(options: &BuildOptions, rule: &KeyRule, inputs: Inputs, set: KeySet, tally: Tally) -> Result<Arc<Work>, Error> {
     let (what, format) = (What::Key(rule.clone(), None), options.key.format(options.reading.end()));
     let (nulls, wish) = (options.key.nulls.treated(), Wish::default());
-    let pass = Pass { reading: &options.reading, format, what, nulls, quiet: options.quiet, wish, wakes: never() };
+    let (reading, quiet, values, wakes) = (&options.reading, options.quiet, Values::default(), never());
+    let pass = Pass { reading, format, what, nulls, values, quiet, wish, wakes };
     match pass.insert(inputs, Seen::new(set), tally)? {
         (_, Some(Stop::After(error))) => Err(error),
         (work, _) => Ok(work),

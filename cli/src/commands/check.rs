@@ -4,6 +4,7 @@ use crate::commands::kinds;
 use crate::commands::pass::{self, Pass};
 use crate::error::Error;
 use crate::files::{self, Origin};
+use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Inputs;
 use crate::input::lines::What;
 use crate::messages::warn;
@@ -34,7 +35,8 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let output = if select.any { None } else { Some(Output::create(None, origins)?) };
     let (what, format) = (What::Key(rule, None), options.key.format(reading.end()));
     let (nulls, wish) = (options.key.nulls.treated(), Wish::default());
-    let pass = Pass { reading, format, what, nulls, quiet: select.quiet, wish, wakes: never() };
+    let (values, wakes) = (Values::default(), never());
+    let pass = Pass { reading, format, what, nulls, values, quiet: select.quiet, wish, wakes };
     let seen = SharedSeen::new(Seen::new(filter));
     let (work, stop) = pass.select(inputs, seen, !options.invert, select, output)?;
     pass::exit_code(&work, stop, 0, select.any)

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::split::LineFormat;
+use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
 use crate::table::{TableReader, Wanted, Wish};
 use crate::values::OnError;
@@ -33,9 +34,15 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>)
 
 /// Refuses what no table can be, and what the first table has not, before an output is emptied. That of others is told when their turn
 /// comes, and that of all if they may be left out.
-pub fn check_first_table(inputs: &Inputs, wanted: Wanted<'_>, wish: Wish, on_error: OnError) -> Result<(), Error> {
+pub fn check_first_table(
+    inputs: &Inputs,
+    wanted: Wanted<'_>,
+    values: &[Pointer],
+    wish: Wish,
+    on_error: OnError,
+) -> Result<(), Error> {
     let Some(table) = inputs.kinds().1 else { return Ok(()) };
-    let open = || table.again().and_then(|table| TableReader::open(table, 0, wanted)).map(drop);
+    let open = || table.again().and_then(|table| TableReader::open(table, 0, wanted, values)).map(drop);
     let checked = wish.check().and_then(|()| if on_error == OnError::Fail { open() } else { Ok(()) });
     checked.map_err(|source| Error::Open { input: name(table), source })
 }

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod check;
+pub mod groups;
 pub mod info;
 pub mod kinds;
 pub mod manual;

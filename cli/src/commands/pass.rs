@@ -6,6 +6,7 @@ use crate::engine::wakes::Wake;
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, FAILED, SUCCESS, Stop};
 use crate::files;
+use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Inputs;
 use crate::input::lines::{Before, Hashing, What};
 use crate::input::split::LineFormat;
@@ -27,6 +28,8 @@ pub struct Pass<'a> {
     pub what: What,
     /// What becomes of lines whose key has a null, if nulls are no keys.
     pub nulls: OnError,
+    /// What else is read of lines.
+    pub values: Values,
     pub quiet: bool,
     /// How rows are written.
     pub wish: Wish,
@@ -90,7 +93,14 @@ impl Pass<'_> {
         let hasher = seen.look().set.hasher().clone();
         let task = Task {
             threads: reading.threads(),
-            hashing: Hashing { format: self.format, hasher, what: self.what.clone(), nulls: self.nulls },
+            hashing: Hashing {
+                format: self.format,
+                hasher,
+                what: self.what.clone(),
+                nulls: self.nulls,
+                values: self.values.clone(),
+                decided: false,
+            },
             on_error: reading.on_error,
             act,
             print: Print { wanted, before: Before::Nothing, total: false, wish: self.wish },

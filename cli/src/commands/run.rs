@@ -1,5 +1,6 @@
 //! `bloomline dedup` and `bloomline corpus`: what the inputs have goes through a set, and what is new to it to the outputs.
 
+use crate::commands::groups::{Grouping, Reported, Targets};
 use crate::commands::kinds;
 use crate::commands::pass::Pass;
 use crate::documents::exact::ExactUnits;
@@ -12,6 +13,9 @@ use crate::engine::wakes::{self, Wake};
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
 use crate::files::{self, Identity, Origin, is_standard};
+use crate::groups::choice::Choice;
+use crate::groups::decisions::{Printed, Which};
+use crate::groups::values::Wanted as Values;
 use crate::input::chunks::Cut;
 use crate::input::estimate::Sampled;
 use crate::input::inputs::{Input, Inputs};
@@ -22,15 +26,13 @@ use crate::leftovers;
 use crate::lock::Lock;
 use crate::messages::{print, warn};
 use crate::options::corpus::CorpusOptions;
-use crate::options::{
-    DedupOptions, KeepWhich, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions,
-};
+use crate::options::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::output::{Target, locked};
 use crate::progress::Progress;
 use crate::replace::{self, Replaced, Replacement};
 use crate::report;
 use crate::seen::exact;
-use crate::seen::repeats::{Repeats, Selection, Which};
+use crate::seen::repeats::{Repeats, Selection};
 use crate::seen::shared::Address;
 use crate::seen::sizing::{self, New};
 use crate::seen::tally::{Limit, Tally};
@@ -76,6 +78,8 @@ pub struct Run {
     pub exact: bool,
     /// What is selected by how often lines come, if the inputs are read twice for that.
     pub selection: Option<Selection>,
+    /// What becomes of equal lines or documents, if all have to be known for that.
+    pub grouping: Option<Grouping>,
     /// Whether units that go by mistake are counted.
     pub exact_units: bool,
     /// Keys to measure the rate with.
@@ -103,17 +107,22 @@ impl Run {
             total,
             verify,
             stats_every,
+            groups,
             ..
         } = options;
+        let which = selection.map_or(Which::All, |selection| selection.which);
+        let printed = Printed { which, counted: options.count };
+        let grouping = groups.given().map(|_| Grouping::new(groups, printed));
+        let selection = selection.filter(|_| grouping.is_none());
         let before = match (options.annotate, options.count) {
             (true, _) => Before::Mark,
             (_, true) => Before::Count,
             _ => Before::Nothing,
         };
         // Which copy of a line is the first one depends on it.
-        run.in_order |= selection.is_some();
-        let exact = options.exact || selection.is_some();
-        let second = exact.then(|| exact::second_hasher(size.seed()));
+        run.in_order |= selection.is_some() || grouping.is_some();
+        let exact = (options.exact || selection.is_some()) && grouping.is_none();
+        let second = (exact || grouping.is_some()).then(|| exact::second_hasher(size.seed()));
         Self {
             format: key.format(reading.end()),
             what: What::Key(key.rule(), second),
@@ -126,6 +135,7 @@ impl Run {
             frozen: None,
             exact,
             selection,
+            grouping,
             exact_units: false,
             sample: verify,
             stats_every,
@@ -139,9 +149,15 @@ impl Run {
 
     /// Of documents.
     pub fn of_corpus(options: CorpusOptions) -> Self {
-        let rule = options.rule();
+        let mut rule = options.rule();
         let frozen = options.frozen().map(Path::to_owned);
-        let CorpusOptions { reading, size, run, verify, .. } = options;
+        let asks_for_groups = options.asks_for_groups().is_some();
+        let CorpusOptions { reading, size, mut run, verify, groups, count, .. } = options;
+        let printed = Printed { which: Which::All, counted: count };
+        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed));
+        rule.second = grouping.as_ref().map(|_| exact::second_hasher(size.seed()));
+        run.in_order |= grouping.is_some();
+        let before = if count { Before::Member } else { Before::Nothing };
         Self {
             key_name: rule.name(),
             description: rule.description(),
@@ -152,10 +168,11 @@ impl Run {
             frozen,
             exact: false,
             selection: None,
+            grouping,
             exact_units: verify,
             sample: None,
             stats_every: None,
-            print: Print { wanted: true, before: Before::Nothing, total: false, wish: run.output.of_rows() },
+            print: Print { wanted: true, before, total: false, wish: run.output.of_rows() },
             dupes: None,
             format: LineFormat::plain(reading.end()),
             what: What::Document(rule, reading.on_error),
@@ -167,7 +184,13 @@ impl Run {
 
     /// The files that are written, but for the state.
     pub fn outputs(&self) -> impl Iterator<Item = &Path> {
-        [self.options.output.file(), self.dupes.as_deref()].into_iter().flatten().filter(|path| !is_standard(path))
+        let outputs = [self.options.output.file(), self.dupes.as_deref()].into_iter().flatten();
+        outputs.chain(self.reports()).filter(|path| !is_standard(path))
+    }
+
+    /// The files that tell of groups.
+    fn reports(&self) -> impl Iterator<Item = &Path> {
+        self.grouping.iter().flat_map(Grouping::paths)
     }
 
     /// The files of its filter.
@@ -202,10 +225,12 @@ impl Run {
         if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
             kinds::check_one(&inputs)?;
         }
-        kinds::check_first_table(&inputs, self.what.of_rows(), self.print.wish, self.reading.on_error)?;
+        let values = self.grouping.as_ref().map_or_else(Values::default, Grouping::values);
+        let pointers = values.pointers();
+        kinds::check_first_table(&inputs, self.what.of_rows(), &pointers, self.print.wish, self.reading.on_error)?;
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
-        let Begun { mut seen, mut tally, sinks, keep, start, replacement } = self.begin(&inputs)?;
+        let Begun { mut seen, mut tally, sinks, keep, start, replacement, reports } = self.begin(&inputs)?;
         let in_order = !self.options.is_side_by_side();
         match tally.limit.as_ref().filter(|limit| limit.stop) {
             Some(_) if !in_order => return Err(Error::StopSideBySide),
@@ -220,12 +245,22 @@ impl Run {
         let undone = unsaved.or(seen.set.shared().map(|_| Error::UnprintedAtEnd));
         let wakes = wakes::receive(self.options.checkpoint_every(), undone)?;
         let meter = seen.set.shared().map(|set| set.meter(self.stats_every));
-        let (inputs, seen, tally) = match self.selection {
-            None => (inputs, SharedSeen::new(seen), tally),
-            Some(selection) => match self.count(selection, inputs, seen, tally, &wakes)? {
-                Ok(again) => again,
-                Err(stop) => return stop.end(),
-            },
+        let is_decided =
+            self.grouping.is_some() && start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
+        let again = match (&self.grouping, self.selection) {
+            (Some(grouping), _) if is_decided => {
+                if start.is_none() {
+                    // A run that is killed begins again from here, for what it knows of groups is lost.
+                    save_start(&keep, &seen, &tally, inputs.found.len())?;
+                }
+                self.group(grouping, inputs, seen, tally, &wakes, reports)?
+            }
+            (None, Some(selection)) => self.count(selection, inputs, seen, tally, &wakes)?,
+            _ => Ok((inputs, SharedSeen::new(seen), tally)),
+        };
+        let (inputs, seen, tally) = match again {
+            Ok(again) => again,
+            Err(stop) => return stop.end(),
         };
         let to_stdout = self.options.prints_to_standard_output() && !self.print.total;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
@@ -233,10 +268,18 @@ impl Run {
         let hasher = seen.look().set.hasher().clone();
         let task = Task {
             threads: self.reading.threads(),
-            hashing: Hashing { format: self.format, hasher, what: self.what.clone(), nulls: self.nulls },
+            hashing: Hashing {
+                format: self.format,
+                hasher,
+                what: self.what.clone(),
+                nulls: self.nulls,
+                values: Values::default(),
+                decided: self.grouping.is_some(),
+            },
             on_error: self.reading.on_error,
             act: match self.selection {
                 Some(_) => Act::Recall,
+                None if self.grouping.is_some() => Act::Decided,
                 None if in_order => Act::InsertInOrder,
                 None => Act::Insert,
             },
@@ -256,6 +299,8 @@ impl Run {
         }
         let stop = work.run(&wakes, progress)?;
         let changed = stop.is_none() && work.seen.look().repeats.as_ref().is_some_and(|repeats| !repeats.is_balanced());
+        let changed =
+            changed || stop.is_none() && work.seen.look().decided.as_ref().is_some_and(|decided| !decided.is_done());
         let stop = stop.or(changed.then_some(Stop::After(Error::Changed)));
         if let (None, Some(replacement)) = (&stop, replacement) {
             if work.is_broken(&replacement.path) {
@@ -281,7 +326,8 @@ impl Run {
         seen.repeats = Some(Repeats::new(selection));
         let (what, wakes) = (self.what.clone(), wakes.clone());
         let (reading, format, nulls, wish) = (&self.reading, self.format, self.nulls, self.print.wish);
-        let pass = Pass { reading, format, what, nulls, quiet: self.options.quiet, wish, wakes };
+        let values = Values::default();
+        let pass = Pass { reading, format, what, nulls, values, quiet: self.options.quiet, wish, wakes };
         let (work, stop) = pass.insert(inputs, seen, tally)?;
         if let Some(stop) = stop.or_else(|| signals::first().map(Stop::Signal)) {
             return Ok(Err(stop));
@@ -292,6 +338,38 @@ impl Run {
         // Its files are not needed any more.
         let disk_bytes = seen.exact.take().map_or(0, |exact| exact.disk_bytes());
         let tally = locked(&work.tally).again(disk_bytes);
+        Ok(Ok((again, work.seen.clone(), tally)))
+    }
+
+    /// Reads the inputs for the first time, finds groups and tells of them. Returns what is known then, and the inputs to read again, with
+    /// their tally; or why nothing is to be printed.
+    fn group(
+        &self,
+        grouping: &Grouping,
+        inputs: Inputs,
+        mut seen: Seen,
+        tally: Tally,
+        wakes: &Receiver<Wake>,
+        reports: Reported,
+    ) -> Result<Result<(Inputs, SharedSeen, Tally), Stop>, Error> {
+        let had = seen.set.ones() > 0;
+        seen.records = Some(grouping.records(&inputs, had)?);
+        let (inputs, mut again) = inputs.twice().map_err(|source| Error::Twice { source })?;
+        let (what, wakes, values) = (self.what.clone(), wakes.clone(), grouping.values());
+        let (reading, format, nulls, wish) = (&self.reading, self.format, self.nulls, self.print.wish);
+        let pass = Pass { reading, format, what, nulls, values, quiet: self.options.quiet, wish, wakes };
+        let (work, stop) = pass.insert(inputs, seen, tally)?;
+        if let Some(stop) = stop.or_else(|| signals::first().map(Stop::Signal)) {
+            return Ok(Err(stop));
+        }
+        again.measure().map_err(|source| Error::Twice { source })?;
+        let mut seen = work.seen.write();
+        let records = seen.records.take().ok_or(Error::Worker)?;
+        let grouped = grouping.decide(records, reports)?;
+        let mut tally = locked(&work.tally);
+        tally.counts.unique = grouped.distinct;
+        let tally = tally.again(grouped.disk_bytes);
+        (seen.decided, seen.groups) = (Some(grouped.decided), grouped.groups);
         Ok(Ok((again, work.seen.clone(), tally)))
     }
 
@@ -354,7 +432,7 @@ impl Run {
         inputs.iter().all(is_named)
             && !self.print.total
             && (self.options.output_dir.is_some() || self.options.output.file().is_some_and(is_file))
-            && self.dupes.as_deref().is_none_or(is_file)
+            && self.dupes.as_deref().into_iter().chain(self.reports()).all(is_file)
     }
 
     /// What has to be the same when the run goes on.
@@ -373,6 +451,8 @@ impl Run {
         let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
         let flags =
             flags.chain(self.options.output.compress.map(|compression| format!(", compressed as {compression}")));
+        let grouping = self.grouping.as_ref().map(Grouping::description);
+        let flags = flags.chain(grouping);
         let options = flags.fold(self.description.clone(), |options, flag| options + &flag);
         let outputs = self.outputs().chain(self.options.output_dir.as_deref());
         Job::new(inputs, outputs, options, self.reading.on_error)
@@ -381,16 +461,18 @@ impl Run {
     /// What outlives the run: the state.
     fn keep(&self) -> Keep {
         let RunOptions { state, shrink, checkpoint, .. } = &self.options;
+        let at_end = self.grouping.is_some();
         // Who asks for an interval gets it, as long as lines get half of the time.
         let rest = if checkpoint.is_some() { 1 } else { 50 };
-        Keep { state: state.clone(), shrink: *shrink, rest, ..Keep::default() }
+        Keep { state: state.clone(), shrink: *shrink, at_end, rest, ..Keep::default() }
     }
 
     /// With one output, and perhaps a file for what is dropped.
     fn begin_files(&self, all: &Inputs) -> Result<Begun, Error> {
         let inputs = &all.found[..];
-        let (kept, dropped) = self.targets(inputs, self.options.output.of_lines(all))?;
-        let full = [kept.opened(), dropped.as_ref()].into_iter().flatten().find(|target| target.is_full());
+        let (kept, dropped, reports) = self.targets(inputs, self.options.output.of_lines(all))?;
+        let targets: Vec<&Target> = kept.opened().into_iter().chain(&dropped).chain(reports.iter()).collect();
+        let full = targets.into_iter().find(|target| target.is_full());
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.options.force);
         // Lines that this run would not print again, since they are known.
         let lost = |known: &str, resume| match &full {
@@ -432,7 +514,9 @@ impl Run {
             Kept::Replaced(replaced) => replaced.begin().map(|(replacement, output)| (output, Some(replacement)))?,
         };
         let dropped = dropped.map(|target| target.begin(dupes, tables.1)).transpose()?;
-        Ok(Begun { seen, tally, sinks: vec![Sink::new(input, Some(kept), dropped)], keep, start, replacement })
+        let sinks = vec![Sink::new(input, Some(kept), dropped)];
+        let reports = begin_reports(reports, start.as_ref(), inputs.len())?;
+        Ok(Begun { seen, tally, sinks, keep, start, replacement, reports })
     }
 
     /// The output, if it is also an input: all its lines are to be read, and what stays of them takes their place. Files that are found
@@ -460,7 +544,11 @@ impl Run {
     }
 
     /// Opens the outputs. None of them may be the state or the other one, or an input that it does not replace.
-    fn targets(&self, inputs: &[Input], compress: Option<Compression>) -> Result<(Kept, Option<Target>), Error> {
+    fn targets(
+        &self,
+        inputs: &[Input],
+        compress: Option<Compression>,
+    ) -> Result<(Kept, Option<Target>, Targets), Error> {
         let states: Vec<PathBuf> = self.filters().into_iter().chain(self.options.manifest.clone()).collect();
         let own: Vec<Origin> = states.iter().map(PathBuf::as_path).chain(self.reading.list()).map(Origin::of).collect();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&own);
@@ -471,6 +559,8 @@ impl Run {
         let written = || kept.opened().map(|target| &target.origin);
         let dropped = self.dupes.as_ref().map(|path| Target::open(Some(path), compress, taken(), written()));
         let dropped = dropped.transpose()?;
+        let reports =
+            self.report_targets(taken(), written().into_iter().chain(dropped.as_ref().map(|target| &target.origin)))?;
         if self.options.state.is_some() {
             // A crash must not leave a state that knows of an output which the folder does not.
             for path in self.outputs() {
@@ -481,7 +571,16 @@ impl Run {
         // A state that is not there yet is told from the outputs by where they are.
         let outputs: Vec<Origin> = self.outputs().map(Origin::of).collect();
         states.iter().try_for_each(|state| files::check_target(state, &outputs))?;
-        Ok((kept, dropped))
+        Ok((kept, dropped, reports))
+    }
+
+    /// Opens the files that tell of groups.
+    fn report_targets<'a>(
+        &self,
+        read: impl Iterator<Item = &'a Origin>,
+        written: impl Iterator<Item = &'a Origin>,
+    ) -> Result<Targets, Error> {
+        self.grouping.as_ref().map_or_else(|| Ok(Targets::default()), |grouping| grouping.targets(read, written))
     }
 
     /// With what stays of each input in its place.
@@ -502,7 +601,8 @@ impl Run {
             sinks.push(Sink::in_place(lane, replaced, annotates || compress.is_some()));
         }
         let (seen, tally) = self.seen(inputs)?;
-        Ok(Begun { seen, tally, sinks, keep: Keep::default(), start: None, replacement: None })
+        let (keep, reports) = (Keep::default(), Reported::default());
+        Ok(Begun { seen, tally, sinks, keep, start: None, replacement: None, reports })
     }
 
     /// With an output for each input, in a folder. Nothing is lost but an output that is shorter than it was.
@@ -520,7 +620,9 @@ impl Run {
             }
             own.push(manifest.clone());
         }
+        own.extend(self.reports().map(Path::to_owned));
         let folder = Folder::open(path, inputs, output.compress, &own)?;
+        let reports = self.report_targets(inputs.found.iter().map(|input| &input.origin), iter::empty())?;
         // What a killed run left of it.
         manifest.iter().for_each(|manifest| leftovers::own(manifest));
         let (seen, mut tally) = self.seen(&inputs.found)?;
@@ -540,6 +642,13 @@ impl Run {
         tally.resume(start.as_ref().and_then(|start| start.room));
         let marks = start.iter().flat_map(|start| start.shards.iter().cloned()).chain(iter::repeat_with(Mark::default));
         let outputs: Vec<(OutputPath, Mark)> = folder.outputs.iter().cloned().zip(marks).collect();
+        if let Some(full) =
+            reports.iter().find(|target| target.is_full() && state.is_some() && !*force && start.is_none())
+        {
+            let (output, known) =
+                (full.origin.name().to_owned(), format!("the state {:?}", state.as_deref().unwrap_or(path)));
+            return Err(Error::Emptied { output, known, resume: advice });
+        }
         if !*force {
             outputs.iter().try_for_each(|(output, mark)| output.check(mark, start.is_some(), advice))?;
         }
@@ -547,7 +656,8 @@ impl Run {
         let outputs = outputs.into_iter().enumerate();
         let sinks = outputs.map(|(lane, (output, mark))| Sink::of_lane(lane, output, &mark)).collect();
         let keep = Keep { checkpoints, folder: Some(folder), manifest: manifest.clone(), ..self.keep() };
-        Ok(Begun { seen, tally, sinks, keep, start, replacement: None })
+        let reports = begin_reports(reports, start.as_ref(), inputs.found.len())?;
+        Ok(Begun { seen, tally, sinks, keep, start, replacement: None, reports })
     }
 
     /// What was seen before the first line, and the tally.
@@ -591,7 +701,7 @@ fn selection(options: &DedupOptions) -> Option<Selection> {
         (_, true) => Which::Unique,
         _ => Which::All,
     };
-    let (last, counted) = (options.keep == KeepWhich::Last, options.count);
+    let (last, counted) = (options.groups.keep == Choice::Last, options.count);
     options.reads_twice().is_some().then_some(Selection { which, last, counted })
 }
 
@@ -618,6 +728,23 @@ struct Begun {
     start: Option<Checkpoint>,
     /// The new contents of the output, if that is also an input.
     replacement: Option<Replacement>,
+    /// What tells of groups.
+    reports: Reported,
+}
+
+/// Begins what tells of groups, unless a run did that is to go on and was cut off when all of it was done.
+fn begin_reports(reports: Targets, start: Option<&Checkpoint>, inputs: usize) -> Result<Reported, Error> {
+    let is_done = start.is_some_and(|start| start.is_end(inputs));
+    if is_done { Ok(Reported::default()) } else { reports.begin() }
+}
+
+/// Saves the state as it is before the first line, and that nothing is done.
+fn save_start(keep: &Keep, seen: &Seen, tally: &Tally, inputs: usize) -> Result<(), Error> {
+    let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
+    let shards = if keep.folder.is_some() { vec![Mark::default(); inputs] } else { Vec::new() };
+    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), tally.room());
+    locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
+    seen.set.save(state)
 }
 
 /// The inputs, from where they were at a checkpoint if there is one.

@@ -7,6 +7,7 @@ use crate::commands::pass::{self, Pass};
 use crate::engine::wakes;
 use crate::error::Error;
 use crate::files::Origin;
+use crate::groups::values::Wanted as Values;
 use crate::input::estimate::Sampled;
 use crate::input::find::Named;
 use crate::input::inputs::Inputs;
@@ -44,8 +45,8 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), What::Key(rule, second));
-    kinds::check_first_table(&old, what.of_rows(), Wish::default(), reading.on_error)?;
-    kinds::check_first_table(&new, what.of_rows(), options.output.of_rows(), reading.on_error)?;
+    kinds::check_first_table(&old, what.of_rows(), &[], Wish::default(), reading.on_error)?;
+    kinds::check_first_table(&new, what.of_rows(), &[], options.output.of_rows(), reading.on_error)?;
     let list = reading.list().map(Origin::of);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
     let open = || Target::open(options.output.file(), options.output.of_lines(&new), origins(), []);
@@ -62,7 +63,7 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     let format = options.key.format(reading.end());
     let (nulls, wish) = (options.key.nulls.treated(), options.output.of_rows());
     let wakes = wakes::receive(None, None)?;
-    let pass = Pass { reading, format, what, nulls, quiet: select.quiet, wish, wakes };
+    let pass = Pass { reading, format, what, nulls, values: Values::default(), quiet: select.quiet, wish, wakes };
     let (built, stop) = pass.insert(old, seen, tally)?;
     if let Some(stop) = stop {
         return stop.end();

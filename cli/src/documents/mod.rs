@@ -30,6 +30,10 @@ pub struct DocumentRule {
     pub newline_stays: bool,
     /// Nothing is cut, and each line tells what would be.
     pub annotate: bool,
+    /// Whole texts are told apart for certain, by a second hash.
+    pub second: Option<KeyHasher>,
+    /// A line has to be an object, which takes a member at its end.
+    pub object: bool,
 }
 
 /// Documents of a chunk of lines. Its memory is used again and again.
@@ -41,6 +45,8 @@ pub struct Documents {
     /// The newlines in the chunk, as they are written, with which paragraphs after the first begin.
     breaks: Vec<Range<usize>>,
     texts: Texts,
+    /// The same texts by the second hash, if there is one.
+    seconds: Texts,
     /// The bands of near duplicates, of all documents.
     bands: Vec<u64>,
     /// Which of them are near duplicates.
@@ -203,11 +209,12 @@ impl Documents {
         if self.text.capacity() > HUGE {
             *self = Self::default();
         }
-        let Self { located, text, breaks, texts, bands, near: _, scratch: _, edits, annotated: _ } = self;
+        let Self { located, text, breaks, texts, seconds, bands, near: _, scratch: _, edits, annotated: _ } = self;
         located.clear();
         text.clear();
         breaks.clear();
         texts.clear();
+        seconds.clear();
         bands.clear();
         edits.clear();
     }
@@ -241,7 +248,7 @@ impl Documents {
                 }
             };
         let note = document.trim_ascii_end().len() - 1;
-        if rule.annotate && document.as_bytes()[note] != b'}' {
+        if rule.object && document.as_bytes()[note] != b'}' {
             self.text.truncate(before);
             self.breaks.truncate(breaks);
             return Err(Fault::NoObject);
@@ -254,6 +261,7 @@ impl Documents {
             Some(near) => near.hash(hasher, text, &mut self.scratch, &mut self.bands),
             None => self.texts.push(&rule.text, hasher, text),
         }
+        rule.second.iter().for_each(|second| self.seconds.push(&rule.text, second, text));
         self.located.push(Located {
             string: at..at + string.len(),
             note: start + note,
@@ -279,9 +287,19 @@ impl Documents {
                 self.texts.push(&rule.text, hasher, text.as_bytes());
             }
         }
+        rule.second.iter().for_each(|second| self.seconds.push(&rule.text, second, text.as_bytes()));
         let end = self.text.len();
         let (breaks, bands) = (self.breaks.len(), self.bands.len());
         self.located.push(Located { string: start..end, note: end, old_note: None, text: end, breaks, bands });
+    }
+
+    /// Both hashes of the last document: 128 bits that tell texts apart for certain. `None` if its text is blank.
+    pub fn fingerprint(&self) -> Option<u128> {
+        let hash = |texts: &Texts| {
+            let last = texts.document(texts.len().checked_sub(1)?);
+            last.hashes().flatten().next().map(|&hash| u128::from(hash))
+        };
+        Some(hash(&self.texts)? << 64 | hash(&self.seconds)?)
     }
 
     /// Looks the documents up in order, and inserts what is kept. `kept[i]` is `true` if something of document i stays. `exact` counts

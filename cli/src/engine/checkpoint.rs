@@ -53,6 +53,13 @@ pub struct Checkpoint {
     pub shards: Vec<Mark>,
 }
 
+impl Checkpoint {
+    /// Whether all of so many inputs are read, and their outputs whole.
+    pub fn is_end(&self, inputs: usize) -> bool {
+        if self.shards.is_empty() { self.input == inputs } else { self.shards.iter().all(|mark| mark.whole) }
+    }
+}
+
 /// How far an input is that has an output of its own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Mark {

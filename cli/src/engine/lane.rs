@@ -56,11 +56,11 @@ enum Source {
 
 impl Reader {
     /// Puts the next lines into `lines`; `false` at the end of the input.
-    fn fill(&mut self, lines: &mut Lines, what: &What) -> io::Result<bool> {
+    fn fill(&mut self, lines: &mut Lines, Hashing { what, values, .. }: &Hashing) -> io::Result<bool> {
         if let Some(Source::Closed(..)) = &self.source
             && let Some(Source::Closed(input, done)) = self.source.take()
         {
-            self.source = Some(Source::Table(TableReader::open(input, done, what.of_rows())?));
+            self.source = Some(Source::Table(TableReader::open(input, done, what.of_rows(), &values.pointers())?));
         }
         let chunks = match &mut self.source {
             Some(Source::Chunks(chunks)) => chunks,
@@ -143,7 +143,7 @@ impl Lane {
         if reader.source.is_none() {
             return Err(lines);
         }
-        let filled = reader.fill(&mut lines, &hashing.what);
+        let filled = reader.fill(&mut lines, hashing);
         let live = matches!(&reader.source, Some(Source::Chunks(chunks)) if chunks.is_live());
         let at = (self.number, reader.next);
         reader.next += 1;
@@ -186,6 +186,7 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::groups::values::Wanted as Values;
     use crate::input::inputs::Inputs;
     use crate::input::split::LineFormat;
     use crate::key::Part;
@@ -205,7 +206,15 @@ mod tests {
         let format = LineFormat::plain(b'\n');
         let lane = Lane::new(0, 1, input, gathered, Cut { size: 10, format, keep: false });
         let rule = KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false, nulls: true };
-        let hashing = Hashing { format, hasher: KeyHasher::new(0), what: What::Key(rule, None), nulls: OnError::Fail };
+        let what = What::Key(rule, None);
+        let hashing = Hashing {
+            format,
+            hasher: KeyHasher::new(0),
+            what,
+            nulls: OnError::Fail,
+            values: Values::default(),
+            decided: false,
+        };
         let mut weights = Vec::new();
         while !lane.is_read() {
             let chunk = lane.read(Box::default(), &hashing).ok().unwrap();

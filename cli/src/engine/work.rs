@@ -73,6 +73,8 @@ pub enum Act {
     FindOne,
     /// It comes again, in the order of the inputs, after its repeats were counted.
     Recall,
+    /// Nothing: what becomes of each line was decided, in the order of the inputs.
+    Decided,
 }
 
 /// What outlives the run, beside the outputs.
@@ -86,6 +88,8 @@ pub struct Keep {
     pub manifest: Option<PathBuf>,
     /// Whether the set takes the smallest size at the end.
     pub shrink: bool,
+    /// Whether nothing is saved before the end, for the set knows of lines that are not printed.
+    pub at_end: bool,
     /// Lines get so many times the time that a checkpoint takes.
     pub rest: u32,
 }
@@ -153,7 +157,7 @@ impl Work {
     ) -> Arc<Self> {
         let unread: Vec<usize> = (0..lanes.len()).filter(|&i| !lanes[i].is_read()).collect();
         let first = unread.first().copied().unwrap_or(lanes.len());
-        let in_order = matches!(task.act, Act::InsertInOrder | Act::Recall);
+        let in_order = matches!(task.act, Act::InsertInOrder | Act::Recall | Act::Decided);
         let mut fresh = if in_order || sinks.len() < lanes.len() { Vec::new() } else { unread.clone() };
         // Of equal ones the first comes first.
         fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));
@@ -441,10 +445,16 @@ impl Work {
 
     /// Finds out which lines are new.
     fn claim(&self, chunk: &mut Chunk) -> Result<(), Error> {
-        let Chunk { lines, claimed, end: None, .. } = chunk else { return Ok(()) };
+        let Chunk { at: (lane, _), lines, claimed, end: None, .. } = chunk else { return Ok(()) };
         let Task { on_error, print: Print { wanted, .. }, act, hashing, .. } = &self.task;
         match (&hashing.what, act) {
-            (What::Document(rule, _), _) => {
+            (_, Act::Decided) => {
+                let decided = &mut self.seen.write().decided;
+                let recalled = |decided| lines.recall(*lane, *wanted, decided);
+                let unique = decided.as_mut().map_or(Ok(0), recalled);
+                claimed.unique = unique.map_err(|source| Error::Groups { source })?;
+            }
+            (What::Document(rule, _), _) if rule.second.is_none() => {
                 let mut set = Deciding { seen: &self.seen, inserted: 0 };
                 let mut exact = self.exact_units.as_ref().map(locked);
                 let fpr = |set: &Deciding<'_>| {
@@ -455,14 +465,14 @@ impl Work {
                 claimed.inserted = set.inserted;
                 claimed.unique = (lines.marked(true) - lines.count_asides(*on_error).kept) as u64;
             }
-            (What::Key(..), Act::Find | Act::FindOne) => {
+            (_, Act::Find | Act::FindOne) => {
                 let find = |hashes: &[u64], fingerprints: &[u128], found: &mut [bool]| {
                     self.seen.find(hashes, fingerprints, found).map(|()| hashes.len())
                 };
                 lines.mark(*on_error, *wanted, find)?;
                 claimed.unique = lines.marked(*wanted) as u64;
             }
-            (What::Key(..), Act::Recall) => {
+            (_, Act::Recall) => {
                 let mut times = mem::take(&mut lines.times);
                 lines.mark(*on_error, *wanted, |_, fingerprints, selected| {
                     let recalled = |repeats: &mut Repeats| repeats.recall(fingerprints, selected, &mut times) as u64;
@@ -471,12 +481,15 @@ impl Work {
                 })?;
                 lines.times = times;
             }
-            (What::Key(..), Act::Insert | Act::InsertInOrder) => {
+            (_, Act::Insert | Act::InsertInOrder) => {
+                let mut seen = self.seen.write();
                 lines.mark(*on_error, *wanted, |hashes, fingerprints, new| {
-                    let (done, came) = self.seen.write().insert(hashes, fingerprints, new)?;
+                    let (done, came) = seen.insert(hashes, fingerprints, new)?;
                     *claimed = came;
                     Ok(done)
                 })?;
+                let recorded = seen.records.as_mut().map_or(Ok(()), |records| lines.record(*lane, *on_error, records));
+                recorded.map_err(|source| Error::Groups { source })?;
             }
         }
         Ok(())
@@ -613,8 +626,8 @@ impl Work {
 
     /// Outputs that are whole get their names after the state, for no later run will write them anew.
     fn save(&self, _still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
-        let Keep { state, checkpoints, folder, manifest, shrink, .. } = &self.keep;
-        if let Some(state) = state {
+        let Keep { state, checkpoints, folder, manifest, shrink, at_end, .. } = &self.keep;
+        if let Some(state) = state.as_ref().filter(|_| finished || !at_end) {
             let encoder = &mut Encoder::default();
             self.sinks.iter().try_for_each(|sink| sink.settle(encoder))?;
             folder.iter().try_for_each(Folder::sync)?;

@@ -3,13 +3,18 @@
 use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, Documents, UnitCounts};
 use crate::error::Error;
+use crate::groups::decisions::{self, Decided, Verdict};
+use crate::groups::records::Records;
+use crate::groups::values::{Found, Wanted as Values};
 use crate::input::chunks::{BYTE_ORDER_MARK, Chunk, Chunks};
 use crate::input::split::LineFormat;
+use crate::key::json::member;
 use crate::key::{Fault, KeyRule, Part, Scratch};
 use crate::table::{Added, Rows, Selected, Wanted, Wish};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use bloomline_text::Set;
+use memchr::memmem;
 use std::io::{self, Write};
 use std::mem;
 use std::sync::Arc;
@@ -34,6 +39,8 @@ pub struct Lines {
     fingerprints: Vec<u128>,
     /// The documents that lines are, if that is asked for: of every line but those aside.
     documents: Documents,
+    /// What else is read of each line with a key, if that is asked for.
+    values: Found,
     /// Lines without a key or a document, in order, and why.
     asides: Vec<(usize, Aside)>,
     /// What is found out about each key, in order.
@@ -54,12 +61,14 @@ enum Aside {
     Fault(Fault),
     /// A null, and what becomes of its row.
     Null(OnError),
+    /// It has a text without anything in it, and whether it stays.
+    Empty(bool),
 }
 
 impl Aside {
     fn fault(&self) -> Option<&Fault> {
         match self {
-            Self::Blank => None,
+            Self::Blank | Self::Empty(_) => None,
             Self::Fault(fault) => Some(fault),
             Self::Null(_) => Some(&Fault::Null),
         }
@@ -68,9 +77,31 @@ impl Aside {
     /// What becomes of the line, if it is not left out, where bad input is treated so.
     fn treated(&self, on_error: OnError) -> Option<OnError> {
         match self {
-            Self::Blank => None,
+            Self::Blank | Self::Empty(_) => None,
             Self::Fault(_) => Some(on_error),
             Self::Null(nulls) => Some(*nulls),
+        }
+    }
+
+    /// What groups are told of it, where bad input is treated so.
+    fn told(&self, on_error: OnError) -> decisions::Aside {
+        match (self, self.treated(on_error)) {
+            (Self::Empty(true), _) => decisions::Aside::EmptyStays,
+            (Self::Empty(false), _) => decisions::Aside::EmptyGoes,
+            (_, None) => decisions::Aside::Blank,
+            (_, Some(OnError::Keep)) => decisions::Aside::FaultStays,
+            (_, Some(_)) => decisions::Aside::FaultGoes,
+        }
+    }
+
+    /// What it was that groups were told.
+    fn of(told: decisions::Aside) -> Self {
+        match told {
+            decisions::Aside::Blank => Self::Blank,
+            decisions::Aside::FaultGoes => Self::Null(OnError::Skip),
+            decisions::Aside::FaultStays => Self::Null(OnError::Keep),
+            decisions::Aside::EmptyGoes => Self::Empty(false),
+            decisions::Aside::EmptyStays => Self::Empty(true),
         }
     }
 }
@@ -88,6 +119,10 @@ pub struct AsideCounts {
 /// The column of what is told of each row.
 const NOTE: &str = "bloomline";
 
+/// That of how often each comes, and the member of lines of JSON.
+const COUNT: &str = "count";
+const COUNT_NAME: &[u8] = b"\"count\"";
+
 /// What stands before a line that is printed.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Before {
@@ -96,6 +131,8 @@ pub enum Before {
     Mark,
     /// How often it comes.
     Count,
+    /// Nothing, for that is a member at its end.
+    Member,
 }
 
 /// How lines are hashed.
@@ -109,6 +146,10 @@ pub struct Hashing {
     pub what: What,
     /// What becomes of a line whose key has a null, if nulls are no keys.
     pub nulls: OnError,
+    /// What else is read of lines.
+    pub values: Values,
+    /// Whether nothing is hashed, for what becomes of each line is known.
+    pub decided: bool,
 }
 
 /// What of a line is hashed.
@@ -163,11 +204,13 @@ impl Lines {
         self.hashes.clear();
         self.fingerprints.clear();
         self.documents.clear();
+        self.values.clear();
         self.asides.clear();
         if let Some(rows) = self.rows.clone() {
             return self.hash_rows(&rows, hashing);
         }
-        let Self { chunk, rule: own_rule, ends, end, hashes, fingerprints, documents, asides, scratch, .. } = self;
+        let Self { chunk, rule: own_rule, ends, end, hashes, fingerprints, documents, values, asides, scratch, .. } =
+            self;
         let LineFormat { skip_blank, .. } = hashing.format;
         *end = hashing.format.end;
         scratch.set_plain(!chunk.quoted);
@@ -182,6 +225,7 @@ impl Lines {
         });
         let hasher = &hashing.hasher;
         match &hashing.what {
+            _ if hashing.decided => {}
             What::Key(rule, None) if rule.is_line() && !skip_blank => {
                 hashes.extend(lines.map(|line| hasher.bytes(&bytes[line])));
             }
@@ -200,6 +244,7 @@ impl Lines {
                             let both = |second: &KeyHasher| u128::from(hash) << 64 | u128::from(second.bytes(key));
                             hashes.push(hash);
                             fingerprints.extend(second.as_ref().map(both));
+                            values.push(&hashing.values, line);
                         }
                         Err(Fault::Null) => asides.push((i, Aside::Null(hashing.nulls))),
                         Err(fault) => asides.push((i, Aside::Fault(fault))),
@@ -208,7 +253,19 @@ impl Lines {
             }
             What::Document(rule, on_error) => {
                 for (i, line) in lines.enumerate() {
-                    let Err(fault) = documents.push(&bytes[line.clone()], line.start, rule, hasher) else { continue };
+                    let Err(fault) = documents.push(&bytes[line.clone()], line.start, rule, hasher) else {
+                        if rule.second.is_some() {
+                            match documents.fingerprint() {
+                                Some(fingerprint) => {
+                                    hashes.push((fingerprint >> 64) as u64);
+                                    fingerprints.push(fingerprint);
+                                    values.push(&hashing.values, &bytes[line]);
+                                }
+                                None => asides.push((i, Aside::Empty(rule.keep_empty))),
+                            }
+                        }
+                        continue;
+                    };
                     asides.push((i, Aside::Fault(fault)));
                     if *on_error == OnError::Fail {
                         break;
@@ -220,10 +277,11 @@ impl Lines {
 
     /// Hashes each row.
     fn hash_rows(&mut self, rows: &Rows, hashing: &Hashing) {
-        let Self { hashes, fingerprints, documents, asides, scratch, count, .. } = self;
+        let Self { hashes, fingerprints, documents, values: found, asides, scratch, count, .. } = self;
         *count = rows.count();
-        let (hasher, mut row) = (&hashing.hasher, 0);
+        let (hasher, mut row, mut failed) = (&hashing.hasher, 0, None);
         match &hashing.what {
+            _ if hashing.decided => return,
             What::Key(rule, second) => rows.each_row(|values| {
                 match rule.key_of(values, scratch) {
                     Ok(key) => {
@@ -240,14 +298,33 @@ impl Lines {
             What::Document(rule, on_error) => rows.each_text(|text| {
                 match text {
                     // After a failure nothing is looked at.
-                    Some(text) if asides.is_empty() || *on_error != OnError::Fail => {
-                        documents.push_text(text, rule, hasher)
+                    Some(text) if failed.is_none() || *on_error != OnError::Fail => {
+                        documents.push_text(text, rule, hasher);
+                        if rule.second.is_some() {
+                            match documents.fingerprint() {
+                                Some(fingerprint) => {
+                                    hashes.push((fingerprint >> 64) as u64);
+                                    fingerprints.push(fingerprint);
+                                }
+                                None => asides.push((row, Aside::Empty(rule.keep_empty))),
+                            }
+                        }
                     }
-                    _ => asides.push((row, Aside::Fault(Fault::NoText { pointer: rule.pointer.to_string() }))),
+                    _ => {
+                        failed.get_or_insert(row);
+                        asides.push((row, Aside::Fault(Fault::NoText { pointer: rule.pointer.to_string() })));
+                    }
                 }
                 row += 1;
             }),
         }
+        let (mut row, mut aside) = (0, asides.iter().peekable());
+        rows.each_value(|values| {
+            if aside.next_if(|(aside, _)| *aside == row).is_none() {
+                found.push_row(&hashing.values, values);
+            }
+            row += 1;
+        });
     }
 
     /// Marks the lines with what `find` finds out about their keys, in order, from the hashes and fingerprints. `find` returns
@@ -277,7 +354,7 @@ impl Lines {
                 break;
             }
             let is_kept = why.treated(on_error) == Some(OnError::Keep);
-            self.marks.push(is_kept.then_some(kept));
+            self.marks.push(if let Aside::Empty(stays) = why { Some(*stays) } else { is_kept.then_some(kept) });
         }
         self.marks.extend(found);
         self.passed = self.marks.len();
@@ -305,6 +382,63 @@ impl Lines {
         decided.map(|()| counts)
     }
 
+    /// Has groups remember the lines of the input with this number that have marks, or would have them if they were not left out.
+    pub fn record(&self, input: usize, on_error: OnError, records: &mut Records) -> io::Result<()> {
+        records.places.take(input, !self.header().is_empty(), self.passed);
+        let (mut asides, mut key) = (self.asides.iter().peekable(), 0);
+        for line in 0..self.passed {
+            match asides.next_if(|(aside, _)| *aside == line) {
+                Some((_, why)) => records.add_aside(why.told(on_error))?,
+                None => {
+                    let (score, id) = (self.values.score(key), self.values.id(key));
+                    records.add(self.fingerprints[key], self.found[key], score, id)?;
+                    key += 1;
+                }
+            }
+        }
+        records.settle()
+    }
+
+    /// Marks the lines of the input with this number with what was decided of each. Those that are kept without a key get the mark
+    /// `kept`. Returns how many are selected.
+    pub fn recall(&mut self, input: usize, kept: bool, decided: &mut Decided) -> io::Result<u64> {
+        let Self { marks, times, asides, .. } = self;
+        let which = decided.print.which;
+        marks.clear();
+        marks.resize(self.count, Some(which.takes(1)));
+        times.clear();
+        if decided.print.counted {
+            times.resize(self.count, 1);
+        }
+        let header = self.rows.is_none() && !self.chunk.header().is_empty();
+        decided.take(input, header, self.count, |line, verdict| match verdict {
+            Verdict::Stays { count } => {
+                marks[line] = Some(which.takes(count));
+                times.get_mut(line).into_iter().for_each(|times| *times = count);
+            }
+            Verdict::Goes { .. } => marks[line] = Some(false),
+            Verdict::Aside(told) => {
+                let aside = Aside::of(told);
+                marks[line] = match &aside {
+                    Aside::Empty(stays) => Some(*stays),
+                    aside => (aside.treated(OnError::Fail) == Some(OnError::Keep)).then_some(kept),
+                };
+                asides.push((line, aside));
+            }
+        })?;
+        // Those of keys alone.
+        let mut aside = asides.iter().peekable();
+        let mut line = 0;
+        times.retain(|_| {
+            line += 1;
+            aside.next_if(|(aside, _)| *aside == line - 1).is_none()
+        });
+        self.passed = self.count;
+        let stay = asides.iter().filter(|(line, _)| marks[*line] == Some(true));
+        let kept = stay.filter(|(_, why)| !matches!(why, Aside::Empty(_))).count();
+        Ok((marks.iter().filter(|mark| **mark == Some(true)).count() - kept) as u64)
+    }
+
     /// Bytes of memory for the lines, with those that are free.
     pub fn memory(&self) -> usize {
         self.rows.as_ref().map_or_else(|| self.chunk.memory(), |rows| rows.memory())
@@ -325,7 +459,7 @@ impl Lines {
         let mut counts = AsideCounts::default();
         for (_, aside) in self.asides.iter().take_while(|(line, _)| *line < self.passed) {
             let treated = aside.treated(on_error);
-            counts.blank += usize::from(treated.is_none());
+            counts.blank += usize::from(matches!(aside, Aside::Blank));
             counts.faults += usize::from(treated.is_some());
             counts.kept += usize::from(treated == Some(OnError::Keep));
         }
@@ -342,7 +476,7 @@ impl Lines {
     pub fn take_fault(&mut self) -> Option<Fault> {
         let i = self.asides.iter().position(|&(line, _)| line == self.passed)?;
         match self.asides.remove(i).1 {
-            Aside::Blank => None,
+            Aside::Blank | Aside::Empty(_) => None,
             Aside::Fault(fault) => Some(fault),
             Aside::Null(_) => Some(Fault::Null),
         }
@@ -410,13 +544,13 @@ impl Lines {
                 let text = |mark: &Option<bool>| mark.map(|new| if new { "new" } else { "dup" }.to_owned());
                 Some(Added::Texts(NOTE, self.marks.iter().map(text).collect()))
             }
-            Before::Count => {
+            Before::Count | Before::Member => {
                 let (mut times, mut asides) = (self.times.iter(), self.asides.iter().peekable());
                 let count = |row: usize| {
                     let aside = asides.next_if(|(other, _)| *other == row).is_some();
                     if aside { 1 } else { times.next().copied().unwrap_or(1) }
                 };
-                Some(Added::Numbers("count", (0..self.count).map(count).collect()))
+                Some(Added::Numbers(COUNT, (0..self.count).map(count).collect()))
             }
         };
         let (texts, notes) = self.documents.rewritten(self.asides.iter().map(|(row, _)| *row), self.count);
@@ -428,7 +562,7 @@ impl Lines {
     pub fn print_header(&self, before: Before, out: &mut impl Write) -> io::Result<()> {
         let header = self.header();
         let name: &[u8] = match before {
-            Before::Nothing => return out.write_all(header),
+            Before::Nothing | Before::Member => return out.write_all(header),
             Before::Mark => b"mark\t",
             Before::Count => b"  count ",
         };
@@ -442,7 +576,17 @@ impl Lines {
         match before {
             Before::Nothing => self.print_bare(mark, out),
             Before::Mark => self.annotate(out),
-            Before::Count => self.print_counted(mark, out),
+            Before::Count => self.print_counted(mark, out, |line, times, _, out| {
+                match times {
+                    1 => out.write_all(b"      1 ")?,
+                    times => write!(out, "{times:7} ")?,
+                }
+                out.write_all(line)
+            }),
+            Before::Member => self.print_counted(mark, out, |line, times, is_fault, out| match is_fault {
+                true => out.write_all(line),
+                false => self.print_with_member(line, times, out),
+            }),
         }
     }
 
@@ -454,20 +598,33 @@ impl Lines {
         })
     }
 
-    /// Writes the lines that have the mark, each with how often its key comes before it, as `uniq -c` does. One without a key is
-    /// the only one of its kind.
-    fn print_counted(&self, mark: bool, out: &mut impl Write) -> io::Result<()> {
+    /// Has the lines written that have the mark, each with how often its key comes, and whether it should have one and has none. Such a
+    /// line is the only one of its kind.
+    fn print_counted<W: Write>(
+        &self,
+        mark: bool,
+        out: &mut W,
+        write: impl Fn(&[u8], u64, bool, &mut W) -> io::Result<()>,
+    ) -> io::Result<()> {
         let (mut times, mut asides) = (self.times.iter(), self.asides.iter().peekable());
         self.stretches(|_, _| false).enumerate().try_for_each(|(i, (line, own))| {
-            let aside = asides.next_if(|(line, _)| *line == i).is_some();
-            let times = if aside { 1 } else { times.next().copied().unwrap_or(1) };
-            match times {
-                _ if own != Some(mark) => return Ok(()),
-                1 => out.write_all(b"      1 ")?,
-                times => write!(out, "{times:7} ")?,
-            }
-            out.write_all(line)
+            let aside = asides.next_if(|(line, _)| *line == i);
+            let times = if aside.is_some() { 1 } else { times.next().copied().unwrap_or(1) };
+            let is_fault = aside.is_some_and(|(_, why)| why.fault().is_some());
+            if own == Some(mark) { write(line, times, is_fault, out) } else { Ok(()) }
         })
+    }
+
+    /// Writes a JSON object, which was checked before, with how often it comes as a member at its end. Another member of this name goes.
+    fn print_with_member(&self, line: &[u8], times: u64, out: &mut impl Write) -> io::Result<()> {
+        let inner = line.strip_suffix(&[self.end]).unwrap_or(line).trim_ascii_end();
+        let brace = inner.len().saturating_sub(1);
+        let old = memmem::find(inner, COUNT_NAME).and_then(|_| member(std::str::from_utf8(inner).ok()?, COUNT));
+        let old = old.unwrap_or(brace..brace);
+        out.write_all(&line[..old.start])?;
+        out.write_all(&line[old.end..brace])?;
+        write!(out, ",\"{COUNT}\":{times}")?;
+        out.write_all(&line[brace..])
     }
 
     /// Writes the lines that have the mark. Of documents it leaves out what is cut, and adds notes.

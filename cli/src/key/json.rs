@@ -141,6 +141,16 @@ impl Pointer {
         Ok(Some(string))
     }
 
+    /// The text of the value at the pointer on one line, if there is one.
+    pub fn find_compact<'a>(&self, document: &'a str) -> Result<Option<Cow<'a, str>>, Unreadable> {
+        let Some(part) = self.find_raw(document)? else { return Ok(None) };
+        if !part.contains(['\n', '\r']) {
+            return Ok(Some(part.into()));
+        }
+        let value = serde_json::from_str::<Value>(part).map_err(|error| Unreadable::new(&error, part, document))?;
+        Ok(Some(value.to_string().into()))
+    }
+
     /// The text of the value at the pointer, if there is one.
     ///
     /// All of the document is checked. If several members have one name, the last one counts.

@@ -1,8 +1,9 @@
 //! The options of `bloomline corpus`, and what they mean together.
 
 use crate::documents::DocumentRule;
+use crate::groups::choice::Choice;
 use crate::key::json::Pointer;
-use crate::options::{ReadOptions, RunOptions, SizeOptions, WhenFull};
+use crate::options::{GroupOptions, ReadOptions, RunOptions, SizeOptions, WhenFull};
 use crate::values::{rate, share};
 use bloomline_text::near::Near;
 use bloomline_text::{By, Claim, Rules};
@@ -102,6 +103,22 @@ pub struct CorpusOptions {
     #[command(flatten)]
     pub run: RunOptions,
 
+    #[command(flatten)]
+    pub groups: GroupOptions,
+
+    /// Write into each document how often it came, as a member "count" at its end.
+    ///
+    /// A member of this name that is there goes. A table gets a column of this name. The number is that of this run.
+    #[arg(short, long, alias = "counts", help_heading = "Output")]
+    pub count: bool,
+
+    /// Lose no document by mistake.
+    ///
+    /// Whole documents that look alike are compared by 128-bit hashes. The inputs are read twice: --keep says what that takes. All this is
+    /// a part of --count, --pairs, --clusters and --keep, too. With a state, a document may still be taken for one of an earlier run.
+    #[arg(long, help_heading = "Duplicates")]
+    pub exact: bool,
+
     /// Keep documents of which nothing but white space is left
     #[arg(long, help_heading = "Output")]
     keep_empty: bool,
@@ -195,6 +212,9 @@ impl CorpusOptions {
                 "--like dolma --ngram claims grams one by one, and side by side all copies of a unit could go: add --in-order",
             );
         }
+        if let Some(option) = self.asks_for_groups() {
+            self.check_groups(&rule, option)?;
+        }
         if self.frozen {
             self.filter = self.run.state.take();
         }
@@ -210,6 +230,35 @@ impl CorpusOptions {
             *default_fpr = default_fpr.map(|fpr| near.band_fpr(fpr));
         }
         Ok(())
+    }
+
+    /// The first option for which all documents have to be known.
+    pub fn asks_for_groups(&self) -> Option<&'static str> {
+        let last = (self.groups.keep == Choice::Last).then_some("--keep last");
+        let options = [(self.count, "--count"), (self.exact, "--exact")];
+        let option = options.iter().find(|(given, _)| *given).map(|(_, option)| *option);
+        self.groups.given().or(last).or(option)
+    }
+
+    /// Refuses what has no groups.
+    fn check_groups(&self, rule: &DocumentRule, option: &str) -> Result<(), clap::Error> {
+        let conflict = |message: String| Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
+        if rule.near.is_some() || rule.text.by != By::Document || rule.text.ngram > 0 {
+            return conflict(format!("{option} is for whole documents: give --by document --ngram 0 too"));
+        }
+        let others = [
+            (self.frozen, "--frozen"),
+            (self.annotate, "--annotate"),
+            (self.drop_document, "--drop-document"),
+            (self.verify, "--verify"),
+            (self.run.in_place, "--in-place"),
+        ];
+        match others.iter().find(|(given, _)| *given) {
+            Some((_, other)) => {
+                conflict(format!("the argument '{option}' cannot be used with '{other}'; leave one of them out"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The filter that is asked, and stays as it is.
@@ -240,6 +289,7 @@ impl CorpusOptions {
         let newline_stays = like.is_some();
         let column = self.column.as_ref().map(|column| Pointer::of_names(column.split('.')));
         let pointer = column.unwrap_or_else(|| self.json_pointer.clone());
-        DocumentRule { pointer, text, near, keep_empty, newline_stays, annotate: self.annotate }
+        let object = self.annotate || self.count;
+        DocumentRule { pointer, text, near, keep_empty, newline_stays, annotate: self.annotate, object, second: None }
     }
 }

@@ -1,11 +1,14 @@
 //! The options of `bloomline dedup`, and those that it shares with `corpus`.
 
+use crate::groups::choice::Choice;
+use crate::key::Part;
+use crate::options::GroupOptions;
 use crate::options::filter::{GrowthOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::options::output::OutputOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
 use crate::values::{StatsFormat, count, duration};
 use clap::error::ErrorKind;
-use clap::{ArgGroup, Args, Error, ValueEnum};
+use clap::{ArgGroup, Args, Error};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -123,7 +126,7 @@ impl RunOptions {
     arg.conflicts_with_all(["memory", "max_fpr", "when_full", "exact", "state", "verify", "total", "invert", "output_dir"])
 }))]
 #[command(mut_arg("in_place", |arg| {
-    arg.conflicts_with_all(["redis", "dupes", "invert", "annotate", "total", "count", "repeated", "unique", "keep"])
+    arg.conflicts_with_all(["redis", "dupes", "invert", "annotate", "total", "count", "repeated", "unique", "keep", "reports"])
 }))]
 pub struct DedupOptions {
     #[command(flatten)]
@@ -179,11 +182,8 @@ pub struct DedupOptions {
     #[arg(long, help_heading = "Output", conflicts_with_all = ["annotate", "repeated"])]
     pub unique: bool,
 
-    /// Which of equal lines to keep.
-    ///
-    /// For the last one the inputs are read twice: --count says what that takes.
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t = KeepWhich::First, help_heading = "Output")]
-    pub keep: KeepWhich,
+    #[command(flatten)]
+    pub groups: GroupOptions,
 
     /// Print the repeats instead of the first occurrences
     #[arg(short = 'v', long, help_heading = "Output", conflicts_with = "dupes")]
@@ -214,7 +214,7 @@ pub struct DedupOptions {
 impl DedupOptions {
     /// The option that has the inputs read twice.
     pub fn reads_twice(&self) -> Option<&'static str> {
-        let last = self.keep == KeepWhich::Last;
+        let last = self.groups.keep == Choice::Last;
         let options =
             [(self.count, "--count"), (self.repeated, "--repeated"), (self.unique, "--unique"), (last, "--keep last")];
         options.iter().find(|(given, _)| *given).map(|(_, option)| *option)
@@ -222,6 +222,20 @@ impl DedupOptions {
 
     /// Refuses what cannot be counted.
     pub fn check(&self) -> Result<(), Error> {
+        let conflict = |message: String| Err(Error::raw(ErrorKind::ArgumentConflict, message));
+        if let Some(option) = self.groups.given() {
+            if self.shared.server.redis.is_some() {
+                return conflict(format!(
+                    "the argument '{option}' cannot be used with '--redis': a filter on a server does not know which line has a key"
+                ));
+            }
+            let part = self.key.rule().part;
+            if let Some(option) = self.groups.value().filter(|_| !matches!(part, Part::Json(_) | Part::Line)) {
+                return conflict(format!(
+                    "{option} names a value of lines of JSON or a column, so the key has to be one too: give --json-pointer or --column"
+                ));
+            }
+        }
         let filters = [(self.run.state.is_some(), "--state"), (self.shared.server.redis.is_some(), "--redis")];
         match (self.reads_twice(), filters.iter().find(|(given, _)| *given)) {
             (Some(option), Some((_, filter))) => {
@@ -229,18 +243,9 @@ impl DedupOptions {
                     "the argument '{option}' cannot be used with '{filter}': a filter does not know how often its lines came; count \
                      the lines of one run"
                 );
-                Err(Error::raw(ErrorKind::ArgumentConflict, message))
+                conflict(message)
             }
             _ => Ok(()),
         }
     }
-}
-
-/// Which of equal lines is kept.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum KeepWhich {
-    /// The first one, in input order
-    First,
-    /// The last one, in input order
-    Last,
 }

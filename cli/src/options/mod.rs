@@ -3,6 +3,7 @@
 pub mod corpus;
 mod dedup;
 mod filter;
+mod groups;
 mod help;
 mod others;
 mod output;
@@ -11,8 +12,9 @@ mod redis;
 mod renamed;
 mod sets;
 
-pub use dedup::{DedupOptions, KeepWhich, RunOptions};
+pub use dedup::{DedupOptions, RunOptions};
 pub use filter::{GrowthOptions, ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions, WhenFull};
+pub use groups::GroupOptions;
 pub use others::{
     BuildOptions, CheckOptions, CompletionsOptions, InfoOptions, ManualOptions, MergeOptions, PlanOptions,
 };

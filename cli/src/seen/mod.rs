@@ -15,6 +15,8 @@ pub mod tally;
 use crate::documents::UnitCounts;
 use crate::error::Error;
 use crate::figures::readable;
+use crate::groups::decisions::Decided;
+use crate::groups::records::Records;
 use crate::seen::exact::Exact;
 use crate::seen::local::Local;
 use crate::seen::repeats::Repeats;
@@ -261,6 +263,11 @@ pub struct Seen {
     pub exact: Option<Exact>,
     /// How often keys repeat, if that is counted.
     pub repeats: Option<Repeats>,
+    /// What is kept of lines to find groups of them, and what was decided of these.
+    pub records: Option<Records>,
+    pub decided: Option<Decided>,
+    /// Groups of two or more.
+    pub groups: u64,
     /// New keys that still fit, where the run stops at the next one.
     room: Option<u64>,
 }
@@ -290,7 +297,7 @@ pub enum Halt {
 impl Seen {
     /// Nothing but what the set has.
     pub fn new(set: KeySet) -> Self {
-        Self { set, exact: None, repeats: None, room: None }
+        Self { set, exact: None, repeats: None, records: None, decided: None, groups: 0, room: None }
     }
 
     /// With a second look, for which fingerprints are kept in temporary files.
@@ -312,7 +319,7 @@ impl Seen {
         fingerprints: &[u128],
         new: &mut [bool],
     ) -> Result<(usize, Claimed), Error> {
-        let Self { set, exact, repeats, room } = self;
+        let Self { set, exact, repeats, room, .. } = self;
         let (mut done, mut claimed) = (0, Claimed::default());
         while done < hashes.len() && claimed.halt.is_none() {
             if *room == Some(0) {

@@ -8,6 +8,7 @@
 //! moves the pages of the entries, and the places are made anew from them.
 
 use crate::error::Error;
+use crate::groups::decisions::Which;
 use std::hint::black_box;
 use std::mem;
 
@@ -31,14 +32,6 @@ pub struct Selection {
     pub last: bool,
     /// Whether it is told how often each of them comes.
     pub counted: bool,
-}
-
-/// Which distinct lines are selected.
-#[derive(Clone, Copy, Debug)]
-pub enum Which {
-    All,
-    Repeated,
-    Unique,
 }
 
 /// How often the lines come that repeat.
@@ -114,12 +107,7 @@ impl Repeats {
             self.touch(fingerprints.iter().copied());
             for (&fingerprint, selected) in fingerprints.iter().zip(selected) {
                 let (kept, all) = self.keep(fingerprint);
-                *selected = kept
-                    && match which {
-                        Which::All => true,
-                        Which::Repeated => all.is_some(),
-                        Which::Unique => all.is_none(),
-                    };
+                *selected = kept && which.takes(all.unwrap_or(1));
                 count += usize::from(*selected);
                 if counted {
                     times.push(all.unwrap_or(1));

@@ -17,6 +17,8 @@ pub struct Columns {
     /// The leaves that keys are made of.
     pub leaves: Vec<usize>,
     parts: Vec<Part>,
+    /// What else is read, beside the parts of a key.
+    values: Vec<Part>,
     /// For each column of the table, which one of those that are read it is, if all of it is read.
     pub whole: Vec<Option<usize>>,
 }
@@ -29,15 +31,52 @@ enum Part {
 }
 
 impl Columns {
-    /// Those that pointers name, or all.
-    pub fn find(table: &Table, pointers: Option<&[Pointer]>) -> io::Result<Self> {
+    /// Those that pointers name, or all. And those that have `values` beside the key.
+    pub fn find(table: &Table, pointers: Option<&[Pointer]>, values: &[Pointer]) -> io::Result<Self> {
         let schema = table.schema();
         let roots = schema.root_schema().get_fields().len();
+        let (_, values) = Self::parts(table, values)?;
         let Some(pointers) = pointers else {
             let parts = (0..roots).map(|root| Part::Column(root, Vec::new())).collect();
             let leaves = (0..schema.num_columns()).collect();
-            return Ok(Self { mask: ProjectionMask::all(), leaves, parts, whole: (0..roots).map(Some).collect() });
+            let whole = (0..roots).map(Some).collect();
+            return Ok(Self { mask: ProjectionMask::all(), leaves, parts, values, whole });
         };
+        let (leaves, parts) = Self::parts(table, pointers)?;
+        let roots_of_values =
+            values.iter().filter_map(|part| if let Part::Column(root, _) = part { Some(*root) } else { None });
+        let leaves_of_values: Vec<usize> = roots_of_values
+            .flat_map(|root| (0..schema.num_columns()).filter(move |&leaf| schema.get_column_root_idx(leaf) == root))
+            .collect();
+        // Where keys have no column of the file, the smallest one tells how many rows there are.
+        let groups = table.metadata().row_groups();
+        let size = |leaf: &usize| groups.iter().map(|group| group.column(*leaf).compressed_size()).sum::<i64>();
+        let counted = if leaves.is_empty() { (0..schema.num_columns()).min_by_key(size) } else { None };
+        let mut decoded: Vec<usize> = leaves.iter().copied().chain(counted).chain(leaves_of_values).collect();
+        decoded.sort_unstable();
+        decoded.dedup();
+        let mut read: Vec<usize> = decoded.iter().map(|&leaf| schema.get_column_root_idx(leaf)).collect();
+        read.dedup();
+        let index = |root: usize| read.iter().position(|&other| other == root);
+        let is_whole = |root: usize| {
+            (0..schema.num_columns())
+                .filter(|&leaf| schema.get_column_root_idx(leaf) == root)
+                .all(|leaf| decoded.contains(&leaf))
+        };
+        let whole = (0..roots).map(|root| index(root).filter(|_| is_whole(root))).collect();
+        // Of the columns that are read.
+        let read_as = |part| match part {
+            Part::Column(root, members) => Part::Column(index(root).expect("it is read"), members),
+            constant => constant,
+        };
+        let read_as = |parts: Vec<Part>| parts.into_iter().map(read_as).collect();
+        let mask = ProjectionMask::leaves(schema, decoded);
+        Ok(Self { mask, leaves, parts: read_as(parts), values: read_as(values), whole })
+    }
+
+    /// The columns of the table that pointers name, and their leaves in order.
+    fn parts(table: &Table, pointers: &[Pointer]) -> io::Result<(Vec<usize>, Vec<Part>)> {
+        let schema = table.schema();
         let (mut leaves, mut parts) = (Vec::new(), Vec::new());
         for pointer in pointers {
             let literal = [pointer.tokens().join(".")];
@@ -72,28 +111,7 @@ impl Columns {
         }
         leaves.sort_unstable();
         leaves.dedup();
-        // Where keys have no column of the file, the smallest one tells how many rows there are.
-        let groups = table.metadata().row_groups();
-        let size = |leaf: &usize| groups.iter().map(|group| group.column(*leaf).compressed_size()).sum::<i64>();
-        let counted = if leaves.is_empty() { (0..schema.num_columns()).min_by_key(size) } else { None };
-        let decoded: Vec<usize> = leaves.iter().copied().chain(counted).collect();
-        let mut read: Vec<usize> = decoded.iter().map(|&leaf| schema.get_column_root_idx(leaf)).collect();
-        read.dedup();
-        let index = |root: usize| read.iter().position(|&other| other == root);
-        let is_whole = |root: usize| {
-            (0..schema.num_columns())
-                .filter(|&leaf| schema.get_column_root_idx(leaf) == root)
-                .all(|leaf| decoded.contains(&leaf))
-        };
-        let whole = (0..roots).map(|root| index(root).filter(|_| is_whole(root))).collect();
-        // Of the columns that are read.
-        let read_as = |part| match part {
-            Part::Column(root, members) => Part::Column(index(root).expect("it is read"), members),
-            constant => constant,
-        };
-        let parts = parts.into_iter().map(read_as);
-        let (mask, parts) = (ProjectionMask::leaves(schema, decoded), parts.collect());
-        Ok(Self { mask, leaves, parts, whole })
+        Ok((leaves, parts))
     }
 
     /// The column of the table that the first part of a key is, if it is no part of one.
@@ -104,6 +122,15 @@ impl Columns {
 
     /// The parts of the keys of rows that were read.
     pub fn of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        Self::arrays(&self.parts, batch)
+    }
+
+    /// What else was read of them.
+    pub fn values_of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        Self::arrays(&self.values, batch)
+    }
+
+    fn arrays(parts: &[Part], batch: &RecordBatch) -> Vec<ArrayRef> {
         let part = |part: &Part| match part {
             Part::Constant(value) => {
                 Arc::new(StringViewArray::from_iter((0..batch.num_rows()).map(|_| value.as_deref()))) as ArrayRef
@@ -112,7 +139,7 @@ impl Columns {
                 members.iter().fold(batch.column(*column).clone(), |array, member| inside(&array, member))
             }
         };
-        self.parts.iter().map(part).collect()
+        parts.iter().map(part).collect()
     }
 }
 

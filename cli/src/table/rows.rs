@@ -48,8 +48,8 @@ pub struct Rows {
 }
 
 impl TableReader {
-    /// Opens a table, of which so many rows are done.
-    pub fn open(input: Input, done: u64, wanted: Wanted<'_>) -> io::Result<Self> {
+    /// Opens a table, of which so many rows are done. Beside what is wanted of each, it gives `values`.
+    pub fn open(input: Input, done: u64, wanted: Wanted<'_>, values: &[Pointer]) -> io::Result<Self> {
         let table = Table::open(input)?;
         let one;
         let pointers: Option<&[Pointer]> = match wanted {
@@ -64,7 +64,7 @@ impl TableReader {
                 return Err(io::Error::other(message));
             }
         };
-        let columns = Columns::find(&table, pointers)?;
+        let columns = Columns::find(&table, pointers, values)?;
         let (mut next, mut left) = (0, done as usize);
         while next < table.metadata().num_row_groups() && left >= table.rows(next).max(1) {
             left -= table.rows(next);
@@ -103,6 +103,8 @@ impl TableReader {
         if let Some(first) = batches.first() {
             let columns = self.columns.of_batch(first);
             columns.iter().try_for_each(|column| value::check(column.data_type(), self.texts))?;
+            let values = self.columns.values_of_batch(first);
+            values.iter().try_for_each(|column| value::check(column.data_type(), false))?;
         }
         Ok(Some(self.rows(Some(group), range, batches)))
     }
@@ -179,6 +181,14 @@ impl Rows {
     /// Calls `found` with the values of each row, in order.
     pub fn each_row(&self, mut found: impl FnMut(&Row<'_>)) {
         self.each_batch(|columns, rows| (0..rows).for_each(|row| found(&Row { columns, row })));
+    }
+
+    /// Calls `found` with what else was read of each row, in order.
+    pub fn each_value(&self, mut found: impl FnMut(&Row<'_>)) {
+        for batch in &self.batches {
+            let columns = &self.columns.values_of_batch(batch)[..];
+            (0..batch.num_rows()).for_each(|row| found(&Row { columns, row }));
+        }
     }
 
     /// Calls `found` with the text of each row, in order. None is a null or no text.

@@ -1,0 +1,195 @@
+//! What `dedup` and `corpus` share that look at groups of equal lines or documents: the decisions between the two readings, and reports.
+
+use crate::encode::Encoder;
+use crate::error::Error;
+use crate::files::Origin;
+use crate::groups::choice::Choice;
+use crate::groups::decisions::{Decided, Deciding, Member, Printed, choose};
+use crate::groups::places::Places;
+use crate::groups::records::Records;
+use crate::groups::reports::{Reports, Similarity};
+use crate::groups::values;
+use crate::input::inputs::{Input, Inputs};
+use crate::key::json::Pointer;
+use crate::options::GroupOptions;
+use crate::output::{Output, Target};
+use crate::sort::Sorter;
+use std::env;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a report that are written at once.
+const BUFFER: usize = 1 << 16;
+
+/// What is asked for of groups.
+pub struct Grouping {
+    choice: Choice,
+    printed: Printed,
+    id: Option<Pointer>,
+    pairs: Option<PathBuf>,
+    clusters: Option<PathBuf>,
+}
+
+/// What became of the lines of all inputs.
+pub struct Grouped {
+    pub decided: Decided,
+    /// Groups of two or more, and lines of which none came before.
+    pub groups: u64,
+    pub distinct: u64,
+    /// The length of the records.
+    pub disk_bytes: u64,
+}
+
+impl Grouping {
+    pub fn new(options: GroupOptions, printed: Printed) -> Self {
+        let GroupOptions { keep: choice, pairs, clusters, id } = options;
+        Self { choice, printed, id, pairs, clusters }
+    }
+
+    /// The files that tell of groups.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.pairs.iter().chain(&self.clusters).map(PathBuf::as_path)
+    }
+
+    /// What decides which lines are printed, for comparison with another run.
+    pub fn description(&self) -> String {
+        let Self { choice, printed: Printed { which, counted }, id, .. } = self;
+        let id = id.as_ref().map_or(String::new(), |id| format!(", told by {id}"));
+        format!(", grouped: {choice} of {which:?}{}{id}", if *counted { ", counted" } else { "" })
+    }
+
+    /// What is read of lines beside their keys.
+    pub fn values(&self) -> values::Wanted {
+        let choice = Some(&self.choice).filter(|choice| choice.pointer().is_some()).cloned();
+        values::Wanted { choice, id: self.id.clone() }
+    }
+
+    /// What is kept of the lines of these inputs. `had` tells whether the filter has keys of earlier runs.
+    pub fn records(&self, inputs: &Inputs, had: bool) -> Result<Records, Error> {
+        let name = |input: &Input| input.path.to_string_lossy().into_owned();
+        let places = Places::new(inputs.found.iter().map(name).collect());
+        let records = Records::new(places, self.choice.clone(), self.id.is_some(), had);
+        records.map_err(|source| Error::Groups { source })
+    }
+
+    /// Finds groups of lines that are equal, and decides what becomes of each.
+    pub fn decide(&self, mut records: Records, reports: Reported) -> Result<Grouped, Error> {
+        let (mut members, mut deciding) = (Sorter::new(&env::temp_dir()), Deciding::new());
+        let member = |member: Member| members.push(member.packed());
+        let disk_bytes = records.each(member, |aside| deciding.push(aside))?;
+        let members = members.sorted()?.map(|member| member.map(Member::unpacked));
+        let grouped = self.choose(members, deciding, &mut records, reports, None)?;
+        Ok(Grouped { disk_bytes, ..grouped })
+    }
+
+    /// Decides what becomes of these members of groups, which are sorted by group and place, beside what is decided already; and tells of
+    /// it.
+    pub fn choose(
+        &self,
+        members: impl IntoIterator<Item = Result<Member, Error>>,
+        mut deciding: Deciding,
+        records: &mut Records,
+        reports: Reported,
+        mut similarity: Option<Similarity<'_>>,
+    ) -> Result<Grouped, Error> {
+        let mut distinct = records.keys;
+        let groups = choose(members, |decision| {
+            distinct -= u64::from(decision.goes());
+            deciding.push(decision)
+        })?;
+        let places = records.places.clone();
+        let Reported { mut pairs, mut clusters } = reports;
+        let mut told = Reports::new(&places, records.ids(), clusters.is_some())?;
+        let decided = deciding.end(places.clone(), self.printed, |decision| {
+            if let Some(pairs) = &mut pairs {
+                // Reborrowed for each.
+                let similarity = match &mut similarity {
+                    Some(similarity) => Some(&mut **similarity as Similarity<'_>),
+                    None => None,
+                };
+                told.pair(decision, similarity, &mut |line| pairs.write(line))?;
+            }
+            told.member(decision)
+        })?;
+        pairs.map_or(Ok(()), Report::end)?;
+        if let Some(report) = &mut clusters {
+            told.clusters(&mut |piece| report.write(piece))?;
+        }
+        clusters.map_or(Ok(()), Report::end)?;
+        Ok(Grouped { decided, groups, distinct, disk_bytes: 0 })
+    }
+
+    /// Opens the files that tell of groups. None of them may be read or written besides.
+    pub fn targets<'a>(
+        &self,
+        read: impl Iterator<Item = &'a Origin>,
+        written: impl Iterator<Item = &'a Origin>,
+    ) -> Result<Targets, Error> {
+        fn open(path: Option<&PathBuf>, read: &[&Origin], written: &[&Origin]) -> Result<Option<Target>, Error> {
+            let open = |path: &PathBuf| Target::open(Some(path), None, read.iter().copied(), written.iter().copied());
+            path.map(open).transpose()
+        }
+        let (read, written): (Vec<_>, Vec<_>) = (read.collect(), written.collect());
+        let pairs = open(self.pairs.as_ref(), &read, &written)?;
+        let written: Vec<_> = written.into_iter().chain(pairs.as_ref().map(|pairs| &pairs.origin)).collect();
+        let clusters = open(self.clusters.as_ref(), &read, &written)?;
+        Ok(Targets { pairs, clusters })
+    }
+}
+
+/// Files that will tell of groups, as they were found.
+#[derive(Default)]
+pub struct Targets {
+    pairs: Option<Target>,
+    clusters: Option<Target>,
+}
+
+impl Targets {
+    pub fn iter(&self) -> impl Iterator<Item = &Target> {
+        self.pairs.iter().chain(&self.clusters)
+    }
+
+    /// Empties them.
+    pub fn begin(self) -> Result<Reported, Error> {
+        let begin = |target: Option<Target>| {
+            let output = target.map(|target| target.begin(0, None)).transpose()?;
+            let report = |output| Report { output, buffer: String::new(), encoder: Encoder::default() };
+            Ok::<_, Error>(output.map(report))
+        };
+        Ok(Reported { pairs: begin(self.pairs)?, clusters: begin(self.clusters)? })
+    }
+}
+
+/// Files that tell of groups.
+#[derive(Default)]
+pub struct Reported {
+    pairs: Option<Report>,
+    clusters: Option<Report>,
+}
+
+struct Report {
+    output: Output,
+    buffer: String,
+    encoder: Encoder,
+}
+
+impl Report {
+    fn write(&mut self, piece: &str) -> Result<(), Error> {
+        self.buffer.push_str(piece);
+        if self.buffer.len() < BUFFER { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let Self { output, buffer, encoder } = self;
+        let pieces = output.take_in(false, |out| out.write_all(buffer.as_bytes()))?;
+        buffer.clear();
+        pieces.into_iter().try_for_each(|piece| output.put(piece, encoder, false).map(drop))
+    }
+
+    /// Writes the rest. It is on disk before a state is that knows of the lines.
+    fn end(mut self) -> Result<(), Error> {
+        self.flush()?;
+        self.output.finish(&mut self.encoder)?;
+        self.output.settle(&mut self.encoder)
+    }
+}

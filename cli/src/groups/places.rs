@@ -1,0 +1,78 @@
+//! Places: the numbers of lines in the order of the inputs, with those that have no key.
+
+use serde_json::Value;
+
+/// Which places the lines of each input have.
+#[derive(Clone, Default)]
+pub struct Places {
+    /// What the inputs are called.
+    names: Vec<String>,
+    starts: Vec<Start>,
+    /// How many there are so far.
+    count: u64,
+}
+
+/// Where the places of an input begin.
+#[derive(Clone, Copy, PartialEq)]
+struct Start {
+    place: u64,
+    input: usize,
+    /// The header before its first line.
+    header: bool,
+}
+
+impl Places {
+    /// Of inputs with these names, no lines so far.
+    pub fn new(names: Vec<String>) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    /// The places of the same inputs once more.
+    pub fn again(&self) -> Self {
+        Self::new(self.names.clone())
+    }
+
+    /// Takes the next lines of an input. Returns the place of the first.
+    pub fn take(&mut self, input: usize, header: bool, lines: usize) -> u64 {
+        let place = self.count;
+        if self.starts.last().is_none_or(|start| start.input != input) {
+            self.starts.push(Start { place, input, header });
+        }
+        self.count += lines as u64;
+        place
+    }
+
+    /// Whether the inputs had as many lines both times.
+    pub fn are_those_of(&self, other: &Self) -> bool {
+        self.count == other.count && self.starts == other.starts
+    }
+
+    /// The members of a JSON object that tell where a line is: `"file":"a","line":1`.
+    pub fn told(&self, place: u64) -> String {
+        let start = self.starts[self.starts.partition_point(|start| start.place <= place) - 1];
+        let line = place - start.place + u64::from(start.header) + 1;
+        format!(r#""file":{},"line":{line}"#, Value::from(&*self.names[start.input]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_line_of_an_input() {
+        let mut places = Places::new(["a", "b \"\n", "c", "d"].map(str::to_owned).to_vec());
+        assert_eq!(
+            [(0, 2), (0, 3), (2, 1), (3, 4)].map(|(input, lines)| places.take(input, input == 2, lines)),
+            [0, 2, 5, 6]
+        );
+        let told = [0, 4, 5, 6, 9].map(|place| places.told(place));
+        let expected = [("a", 1), ("a", 5), ("c", 2), ("d", 1), ("d", 4)];
+        assert_eq!(told, expected.map(|(name, line)| format!("\"file\":\"{name}\",\"line\":{line}")));
+        let mut again = places.again();
+        [(0, 5), (2, 1), (3, 3)].iter().for_each(|&(input, lines)| _ = again.take(input, input == 2, lines));
+        assert!(!again.are_those_of(&places));
+        again.take(3, false, 1);
+        assert!(again.are_those_of(&places));
+    }
+}

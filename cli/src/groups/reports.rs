@@ -1,0 +1,98 @@
+//! What is told of groups: for each line that goes the one that stays in its stead, and the members of each group.
+
+use crate::error::Error;
+use crate::groups::decisions::{Decision, Verdict};
+use crate::groups::ids::{Ids, Reader};
+use crate::groups::places::Places;
+use crate::sort::Sorter;
+use std::env;
+use std::io;
+
+/// Writes a piece of a report.
+pub type Write<'a> = &'a mut dyn FnMut(&str) -> Result<(), Error>;
+
+/// How similar the lines at two places are.
+pub type Similarity<'a> = &'a mut dyn FnMut(u64, u64) -> Result<f64, Error>;
+
+/// Tells of decisions, which come in the order of places.
+pub struct Reports<'a> {
+    places: &'a Places,
+    /// What lines are called: those that come in order, and others.
+    ids: Option<(Reader, Reader)>,
+    /// The place that stays, a number that orders the members of its group, and how many these are.
+    clusters: Option<Sorter<3>>,
+}
+
+impl<'a> Reports<'a> {
+    /// Of lines at these places, which may be called something. With `clusters`, members are kept to be told at the end.
+    pub fn new(places: &'a Places, ids: Option<&mut Ids>, clusters: bool) -> Result<Self, Error> {
+        let readers = |ids: &mut Ids| Ok((ids.read(true)?, ids.read(false)?));
+        let ids = ids.map(readers).transpose().map_err(failed)?;
+        Ok(Self { places, ids, clusters: clusters.then(|| Sorter::new(&env::temp_dir())) })
+    }
+
+    /// Tells of a line that goes.
+    pub fn pair(
+        &mut self,
+        Decision { place, verdict }: Decision,
+        similarity: Option<Similarity<'_>>,
+        write: Write<'_>,
+    ) -> Result<(), Error> {
+        let Verdict::Goes { kept } = verdict else { return Ok(()) };
+        let line = self.line(place, true)?;
+        let Some(kept) = kept else { return write(&format!("{{{line},\"kept\":null}}\n")) };
+        let similarity = similarity.map_or(Ok(None), |similarity| similarity(place, kept).map(Some))?;
+        let similarity = similarity.map_or(String::new(), |similarity| format!(",\"similarity\":{similarity:.4}"));
+        let kept = self.line(kept, false)?;
+        write(&format!("{{{line},\"kept\":{{{kept}}}{similarity}}}\n"))
+    }
+
+    /// Takes note of a member of a group.
+    pub fn member(&mut self, Decision { place, verdict }: Decision) -> Result<(), Error> {
+        let (Some(sorter), Some(member)) = (
+            &mut self.clusters,
+            match verdict {
+                Verdict::Stays { count } => Some([place, 0, count]),
+                Verdict::Goes { kept: Some(kept) } => Some([kept, place + 1, 0]),
+                Verdict::Goes { kept: None } | Verdict::Aside(_) => None,
+            },
+        ) else {
+            return Ok(());
+        };
+        sorter.push(member)
+    }
+
+    /// Tells of all groups with their members, in the order of those that stay, which come first.
+    pub fn clusters(mut self, write: Write<'_>) -> Result<(), Error> {
+        let Some(sorter) = self.clusters.take() else { return Ok(()) };
+        let mut clusters = 0;
+        for member in sorter.sorted()? {
+            let [kept, order, count] = member?;
+            match order.checked_sub(1) {
+                None => {
+                    let end = if clusters > 0 { "]}\n" } else { "" };
+                    clusters += 1;
+                    let line = self.line(kept, true)?;
+                    write(&format!("{end}{{\"cluster\":{clusters},\"size\":{count},\"members\":[{{{line}}}"))?;
+                }
+                Some(place) => write(&format!(",{{{}}}", self.line(place, false)?))?,
+            }
+        }
+        if clusters > 0 { write("]}\n") } else { Ok(()) }
+    }
+
+    /// Where a line is and what it is called, as members of an object.
+    fn line(&mut self, place: u64, in_order: bool) -> Result<String, Error> {
+        let mut told = self.places.told(place);
+        if let Some((ahead, apart)) = &mut self.ids {
+            let id = if in_order { ahead } else { apart }.get(place).map_err(failed)?;
+            told += ",\"id\":";
+            told += &id;
+        }
+        Ok(told)
+    }
+}
+
+fn failed(source: io::Error) -> Error {
+    Error::Groups { source }
+}

@@ -1,0 +1,78 @@
+//! What is read of lines beside their keys: what they are chosen by, and what they are called.
+
+use crate::groups::choice::{Choice, NONE};
+use crate::key::json::Pointer;
+use crate::key::{Value, Values};
+use std::str::from_utf8;
+
+/// What is read.
+#[derive(Clone, Default)]
+pub struct Wanted {
+    pub choice: Option<Choice>,
+    pub id: Option<Pointer>,
+}
+
+impl Wanted {
+    /// Where the values are.
+    pub fn pointers(&self) -> Vec<Pointer> {
+        let choice = self.choice.as_ref().and_then(Choice::pointer);
+        choice.into_iter().chain(&self.id).cloned().collect()
+    }
+}
+
+/// What was read of the lines of a chunk that have keys, in order. What is not wanted has no entries.
+#[derive(Default)]
+pub struct Found {
+    scores: Vec<u64>,
+    ids: String,
+    ends: Vec<usize>,
+    scratch: String,
+}
+
+impl Found {
+    pub fn clear(&mut self) {
+        self.scores.clear();
+        self.ids.clear();
+        self.ends.clear();
+    }
+
+    /// Adds what a line has.
+    pub fn push(&mut self, wanted: &Wanted, line: &[u8]) {
+        let Self { scores, ids, ends, scratch } = self;
+        let document = from_utf8(line).unwrap_or_default();
+        scores.extend(wanted.choice.as_ref().map(|choice| choice.score_of(document, scratch)));
+        if let Some(id) = &wanted.id {
+            ids.push_str(&id.find_compact(document).ok().flatten().unwrap_or_else(|| "null".into()));
+            ends.push(ids.len());
+        }
+    }
+
+    /// Adds what a row has: values where the pointers are.
+    pub fn push_row(&mut self, wanted: &Wanted, values: &impl Values) {
+        let Self { scores, ids, ends, scratch } = self;
+        let mut next = 0..values.count();
+        if let Some(choice) = &wanted.choice {
+            let part = choice.pointer().and_then(|_| next.next());
+            scores.push(part.map_or(NONE, |part| choice.score(&values.value(part, scratch))));
+        }
+        if let Some(part) = next.next() {
+            match values.value(part, scratch) {
+                Value::Null => ids.push_str("null"),
+                Value::Text(text) => ids.push_str(&serde_json::Value::from(String::from_utf8_lossy(text)).to_string()),
+                Value::Json(json) => ids.push_str(json),
+            }
+            ends.push(ids.len());
+        }
+    }
+
+    /// The score of the line with this number, if scores are wanted.
+    pub fn score(&self, line: usize) -> Option<u64> {
+        self.scores.get(line).copied()
+    }
+
+    /// What it is called as JSON; nothing if that is not wanted.
+    pub fn id(&self, line: usize) -> &str {
+        let start = line.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(line).map_or("", |&end| &self.ids[start..end])
+    }
+}

@@ -1,0 +1,58 @@
+//! Options for groups of equal lines or documents, of which one stays.
+
+use crate::groups::choice::{Choice, value_at};
+use crate::key::json::Pointer;
+use clap::{ArgGroup, Args};
+use std::path::PathBuf;
+
+/// What is told of groups, and which one stays.
+#[derive(Args)]
+#[command(group = ArgGroup::new("reports").args(["pairs", "clusters"]).multiple(true))]
+pub struct GroupOptions {
+    /// Which of equal ones to keep: first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C.
+    ///
+    /// max and min compare the numbers at POINTER, as doubles. order takes the one whose string at POINTER comes first in the list. Of
+    /// several that are as good, and of those without such a value, which come last, the first stays. POINTER is a JSON pointer such
+    /// as /score, or the name of a column. The inputs are read twice, and what comes by a pipe is kept in a temporary file meanwhile.
+    #[arg(long, value_name = "WHICH", default_value = "first", help_heading = "Output")]
+    pub keep: Choice,
+
+    /// Write a line of JSON to FILE for each duplicate, with the one that stays.
+    ///
+    /// It tells the file and the line of both, counted from 1. In a table the line is the row, and of CSV the record. What an earlier
+    /// run's state held has "kept":null. No line is lost by mistake then, and the inputs are read twice. A record of each line is kept in
+    /// a temporary file, with 16 bytes.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub pairs: Option<PathBuf>,
+
+    /// Write a line of JSON to FILE for each group of two or more.
+    ///
+    /// The members come as in --pairs, the one that stays first.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub clusters: Option<PathBuf>,
+
+    /// With --pairs or --clusters, tell the value at POINTER too, such as /id.
+    ///
+    /// POINTER is a JSON pointer, or the name of a column.
+    #[arg(long, value_name = "POINTER", value_parser = value_at, requires = "reports", help_heading = "Output")]
+    pub id: Option<Pointer>,
+}
+
+impl GroupOptions {
+    /// The first option that takes more than the first or the last one of equal ones.
+    pub fn given(&self) -> Option<&'static str> {
+        let keep = match self.keep {
+            Choice::First | Choice::Last => None,
+            Choice::Most(_) => Some("--keep max"),
+            Choice::Least(_) => Some("--keep min"),
+            Choice::Order(..) => Some("--keep order"),
+        };
+        let pairs = self.pairs.as_ref().map(|_| "--pairs");
+        keep.or(pairs).or(self.clusters.as_ref().map(|_| "--clusters"))
+    }
+
+    /// An option that names a value of lines of JSON, or a column.
+    pub fn value(&self) -> Option<&'static str> {
+        self.keep.pointer().and_then(|_| self.given()).or(self.id.as_ref().map(|_| "--id"))
+    }
+}
