@@ -17,6 +17,7 @@ pub fn of_run(seen: &Seen, tally: &Tally, what: &What, exact: Option<u64>) -> Fi
     let mut figures = Figures::default();
     match what {
         What::Key(..) => of_lines(&mut figures, seen, tally),
+        What::Document(rule, _) if rule.second.is_some() => of_groups(&mut figures, seen, tally),
         What::Document(rule, _) => of_documents(&mut figures, tally, rule, exact),
     }
     figures
@@ -31,8 +32,9 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
     };
     figures.both("lines read", counts.lines, "lines", counts.lines);
     figures.both("unique", found.unique, "unique", found.unique);
-    if let Some(repeats) = &seen.repeats {
-        figures.both("repeated", repeats.distinct(), "repeated", repeats.distinct());
+    let grouped = seen.decided.as_ref().map(|_| seen.groups);
+    if let Some(repeated) = seen.repeats.as_ref().map(|repeats| repeats.distinct() as u64).or(grouped) {
+        figures.both("repeated", repeated, "repeated", repeated);
         figures.both("printed", counts.unique, "printed", counts.unique);
     }
     figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
@@ -49,6 +51,20 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
         let sigma = lost.sqrt();
         figures.both("wrongly dropped", format!("{lost:.3} ± {sigma:.3} expected"), "expected_wrongly_dropped", lost);
         figures.field("expected_wrongly_dropped_sigma", sigma);
+    }
+}
+
+/// Of documents that are decided as a whole once all are known.
+fn of_groups(figures: &mut Figures, seen: &Seen, tally: &Tally) {
+    let counts = &tally.counts;
+    figures.both("documents", counts.lines, "documents", counts.lines);
+    figures.both("kept", counts.unique, "kept", counts.unique);
+    figures.both("repeated", seen.groups, "repeated", seen.groups);
+    figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
+    figures.unless_zero("without a text", "without_text", counts.faults);
+    figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
+    if let Some(First { disk_bytes, .. }) = tally.first {
+        figures.both("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
     }
 }
 

@@ -102,11 +102,7 @@ impl Grouping {
         let mut told = Reports::new(&places, records.ids(), clusters.is_some())?;
         let decided = deciding.end(places.clone(), self.printed, |decision| {
             if let Some(pairs) = &mut pairs {
-                // Reborrowed for each.
-                let similarity = match &mut similarity {
-                    Some(similarity) => Some(&mut **similarity as Similarity<'_>),
-                    None => None,
-                };
+                let similarity = similarity.as_mut().map(|similarity| &mut **similarity as Similarity<'_>);
                 told.pair(decision, similarity, &mut |line| pairs.write(line))?;
             }
             told.member(decision)

@@ -107,7 +107,7 @@ impl Repeats {
             self.touch(fingerprints.iter().copied());
             for (&fingerprint, selected) in fingerprints.iter().zip(selected) {
                 let (kept, all) = self.keep(fingerprint);
-                *selected = kept && which.takes(all.unwrap_or(1));
+                *selected = kept && which.takes(if all.is_some() { 2 } else { 1 });
                 count += usize::from(*selected);
                 if counted {
                     times.push(all.unwrap_or(1));

@@ -10,6 +10,7 @@ mod compress;
 mod documents;
 mod files;
 mod find;
+mod groups;
 mod habits;
 mod in_place;
 mod inputs;

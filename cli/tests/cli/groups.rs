@@ -1,0 +1,578 @@
+//! Groups of equal documents and lines: which one stays, and what is told of them, against a plain model.
+
+use crate::common::{Bench, clean, fed, number, stats, tells, text};
+use crate::corpus::{decoded, gzip, zstd};
+use crate::side_by_side::{killed, signalled};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+const WHOLE: &str = "corpus --by document --ngram 0";
+
+/// A document, or a line that is none.
+#[derive(Clone, Debug)]
+struct Document {
+    text: Option<String>,
+    score: Option<i32>,
+    source: Option<char>,
+    /// What it says of how often it comes.
+    count: bool,
+}
+
+fn document() -> impl Strategy<Value = Document> {
+    let text = prop_oneof![
+        10 => "[a-d]{1,2}".prop_map(Some),
+        1 => prop::sample::select(&["", " ", "\n\t", "é\"", "\u{3000}"][..]).prop_map(|text| Some(text.to_owned())),
+        1 => Just(None),
+    ];
+    let parts = (text, any::<Option<i8>>(), prop::sample::select(&[None, Some('A'), Some('B'), Some('C')][..]));
+    let score = |score: Option<i8>| score.map(|score| i32::from(score) % 4);
+    (parts, prop::bool::weighted(0.1)).prop_map(move |((text, number, source), count)| Document {
+        text,
+        score: score(number),
+        source,
+        count,
+    })
+}
+
+impl Document {
+    fn line(&self, id: usize) -> String {
+        let Some(text) = &self.text else { return format!("none {id}") };
+        let mut line = format!("{{\"id\":{id}");
+        line += if self.count { ",\"count\":[1, 2]" } else { "" };
+        line += &format!(",\"text\":{}", Value::from(&**text));
+        line += &self.score.map_or(String::new(), |score| format!(", \"score\": {score}.5e0"));
+        line += &self.source.map_or(String::new(), |source| format!(",\"source\":\"{source}\""));
+        line + "}"
+    }
+
+    /// The line with how often it comes.
+    fn counted(&self, id: usize, count: usize) -> String {
+        let line = Self { count: false, ..self.clone() }.line(id);
+        line.strip_suffix('}').map_or(line.clone(), |start| format!("{start},\"count\":{count}}}"))
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+struct Asked {
+    keep: &'static str,
+    count: bool,
+    keep_empty: bool,
+    keep_faults: bool,
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let keep = prop::sample::select(&["first", "last", "max:/score", "min:score", "order:/source=B,A"][..]);
+    let parts = (keep, any::<bool>(), any::<bool>(), any::<bool>());
+    parts.prop_map(|(keep, count, keep_empty, keep_faults)| Asked { keep, count, keep_empty, keep_faults })
+}
+
+/// What is expected of each input, and of the reports.
+#[derive(Debug, Default, PartialEq)]
+struct Expected {
+    lines: Vec<Vec<String>>,
+    pairs: Vec<Value>,
+    clusters: Vec<Value>,
+}
+
+impl Asked {
+    fn options(&self) -> String {
+        let mut options = format!(
+            "--keep {} --on-error {} -q --pairs pairs --clusters clusters --id /id",
+            self.keep,
+            self.on_error()
+        );
+        options += if self.count { " --count" } else { "" };
+        options + if self.keep_empty { " --keep-empty" } else { "" }
+    }
+
+    fn on_error(&self) -> &str {
+        if self.keep_faults { "keep" } else { "skip" }
+    }
+
+    /// The rank of a document in its group: the least stays, and of equal ones the first.
+    fn rank(&self, document: &Document, place: usize) -> (bool, i64) {
+        match self.keep {
+            "first" => (false, 0),
+            "last" => (false, -(place as i64)),
+            "max:/score" => (document.score.is_none(), -i64::from(document.score.unwrap_or(0))),
+            "min:score" => (document.score.is_none(), document.score.unwrap_or(0).into()),
+            _ => match document.source {
+                Some('B') => (false, 0),
+                Some('A') => (false, 1),
+                _ => (true, 0),
+            },
+        }
+    }
+
+    /// By the words of the help: the last digit of a number is one half, so no two are the same but for it.
+    fn model(&self, inputs: &[(String, Vec<Document>)], known: &HashSet<String>) -> Expected {
+        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let all: Vec<(&str, usize, &Document)> = inputs
+            .iter()
+            .flat_map(|(name, all)| all.iter().zip(1..).map(|(document, line)| (&**name, line, document)))
+            .collect();
+        for (place, (_, _, document)) in all.iter().enumerate() {
+            if let Some(text) = document.text.as_deref().filter(|text| !text.trim().is_empty()) {
+                groups.entry(text).or_default().push(place);
+            }
+        }
+        let best =
+            |group: &[usize]| *group.iter().min_by_key(|&&place| (self.rank(all[place].2, place), place)).unwrap();
+        let told = |place: usize| json!({"file": all[place].0, "line": all[place].1, "id": place});
+        let mut expected = Expected { lines: vec![Vec::new(); inputs.len()], ..Expected::default() };
+        for (place, (name, _, document)) in all.iter().enumerate() {
+            let input = inputs.iter().position(|(other, _)| other == name).unwrap();
+            let group = document.text.as_deref().and_then(|text| groups.get(text));
+            let (stays, count) = match (&document.text, group) {
+                (None, _) => (self.keep_faults, 1),
+                (_, None) => (self.keep_empty, 1),
+                (Some(text), Some(_)) if known.contains(text) => (false, 0),
+                (_, Some(group)) => (best(group) == place, group.len()),
+            };
+            if stays {
+                expected.lines[input].push(if self.count {
+                    document.counted(place, count)
+                } else {
+                    document.line(place)
+                });
+            } else if let (Some(text), Some(group)) = (&document.text, group) {
+                let kept = if known.contains(text) { Value::Null } else { told(best(group)) };
+                let mut pair = told(place);
+                pair["kept"] = kept;
+                expected.pairs.push(pair);
+            }
+        }
+        let mut clusters: Vec<(usize, Vec<usize>)> = groups
+            .iter()
+            .filter(|(text, group)| group.len() > 1 && !known.contains(**text))
+            .map(|(_, group)| (best(group), group.iter().copied().filter(|&place| place != best(group)).collect()))
+            .collect();
+        clusters.sort();
+        for ((kept, others), number) in clusters.into_iter().zip(1..) {
+            let members: Vec<Value> = [kept].into_iter().chain(others).map(told).collect();
+            expected.clusters.push(json!({"cluster": number, "size": members.len(), "members": members}));
+        }
+        expected
+    }
+}
+
+/// Inputs of which some are compressed; ids are places.
+fn write(bench: &Bench, inputs: &[Vec<Document>]) -> Vec<(String, Vec<Document>)> {
+    let mut place = 0;
+    let mut write = |(number, documents): (usize, &Vec<Document>)| {
+        let line = |document: &Document| {
+            place += 1;
+            document.line(place - 1) + "\n"
+        };
+        let bytes = documents.iter().map(line).collect::<String>().into_bytes();
+        let (name, bytes) = match number % 3 {
+            0 => (format!("{number}"), bytes),
+            1 => (format!("{number}.gz"), gzip(&bytes)),
+            _ => (format!("{number}.zst"), zstd(&bytes)),
+        };
+        bench.write(&name, &bytes);
+        (name, documents.clone())
+    };
+    inputs.iter().enumerate().map(&mut write).collect()
+}
+
+fn values(bytes: &[u8]) -> Vec<Value> {
+    text(bytes).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    text(bytes).lines().map(str::to_owned).collect()
+}
+
+/// What the last run told.
+fn told(bench: &Bench, lines: Vec<Vec<String>>) -> Expected {
+    Expected { lines, pairs: values(&bench.read("pairs")), clusters: values(&bench.read("clusters")) }
+}
+
+fn names(inputs: &[(String, Vec<Document>)]) -> String {
+    inputs.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+fn inputs() -> impl Strategy<Value = Vec<Vec<Document>>> {
+    prop::collection::vec(prop::collection::vec(document(), 0..30), 1..5)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_documents_are_those_of_the_model(
+        asked in asked(),
+        inputs in inputs(),
+        chunk_size in 1..300u32,
+        few in any::<bool>(),
+        piped in any::<bool>(),
+    ) {
+        let bench = Bench::new(&[]);
+        let mut inputs = write(&bench, &inputs);
+        // A filter that errs in every second document tells the same.
+        let few = if few { "-n 3 -p 0.5 --when-full warn " } else { "" };
+        let names = names(&inputs);
+        if piped {
+            inputs[0].0 = "-".to_owned();
+        }
+        let mut expected = asked.model(&inputs, &HashSet::new());
+        expected.lines = vec![expected.lines.concat()];
+        for threads in [1, 3] {
+            let line = format!("{WHOLE} {few}{} --chunk-size {chunk_size} -j {threads} ", asked.options());
+            let output = if piped {
+                let (first, rest) = names.split_once(' ').unwrap_or((&names, ""));
+                fed(bench.command(format!("{line}- {rest}").trim_end()), &bench.read(first))
+            } else {
+                bench.run(&(line + &names))
+            };
+            prop_assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+            prop_assert_eq!(&told(&bench, vec![lines(&output.stdout)]), &expected);
+        }
+    }
+
+    /// Each has an output of its own, and another run goes on with what the first has seen.
+    #[test]
+    fn a_state_knows_the_groups_of_an_earlier_run(asked in asked(), first in inputs(), second in inputs(), threads in 1..4u32) {
+        let bench = Bench::new(&[]);
+        let inputs = write(&bench, &first);
+        let run = |inputs: &[(String, Vec<Document>)], out: &str| {
+            let line = format!("{WHOLE} {} -j {threads} --chunk-size 100 --force --output-dir {out} -s state {}", asked.options(), names(inputs));
+            clean(bench.run(&line));
+            told(&bench, inputs.iter().map(|(name, _)| lines(&decoded(&bench, &format!("{out}/{name}")))).collect())
+        };
+        prop_assert_eq!(run(&inputs, "one"), asked.model(&inputs, &HashSet::new()));
+        let known = first.iter().flatten().filter_map(|document| document.text.clone()).collect();
+        let inputs = write(&bench, &second);
+        prop_assert_eq!(run(&inputs, "two"), asked.model(&inputs, &known));
+    }
+}
+
+#[test]
+fn lines_are_told_by_their_files() {
+    let bench =
+        Bench::new(&[("a", b"id,url,n\n1,x,5\n2,\"y\n\",6\n3,x,7\n"), ("b", b"id,url,n\n4,\"y\n\",1\n\n5,z,1\n")]);
+    let options = "dedup --csv --header -f url --skip-blank --pairs pairs";
+    assert_eq!(bench.clean(&format!("{options} a b")), "id,url,n\n1,x,5\n2,\"y\n\",6\n5,z,1\n");
+    let pairs = "{\"file\":\"a\",\"line\":4,\"kept\":{\"file\":\"a\",\"line\":2}}\n{\"file\":\"b\",\"line\":2,\"kept\":{\"file\":\"a\",\"line\":3}}\n";
+    assert_eq!(text(&bench.read("pairs")), pairs);
+    // Blank lines count, and what goes may go elsewhere.
+    assert_eq!(
+        bench.clean("dedup --csv --skip-blank -f 2 --keep last --clusters c --dupes d b b"),
+        "id,url,n\n4,\"y\n\",1\n5,z,1\n"
+    );
+    assert_eq!(text(&bench.read("d")), "id,url,n\n4,\"y\n\",1\n5,z,1\n");
+    assert_eq!(
+        values(&bench.read("c"))[2],
+        json!({"cluster": 3, "size": 2, "members": [{"file": "b", "line": 4}, {"file": "b", "line": 4}]})
+    );
+}
+
+#[test]
+fn lines_with_the_best_number_stay_and_are_counted() {
+    let lines = r#"{"k":"a","n":1}
+{"k":"b","n":3}
+{"k":"a","n":2}
+{"k":"c"}
+{"k":"b","n":"4"}
+{"k":"a","n":2.0}
+"#;
+    let bench = Bench::new(&[("in", lines.as_bytes()), ("in.gz", &gzip(lines.as_bytes()))]);
+    let line = |digit: u8| lines.lines().nth(usize::from(digit - b'0')).unwrap().to_owned() + "\n";
+    let expected = |numbers: &str| numbers.bytes().map(line).collect::<String>();
+    for (options, numbers) in [
+        ("--keep max:/n", "123"),
+        ("--keep min:n", "013"),
+        ("--keep max:/n --repeated", "12"),
+        ("--keep max:/n --unique", "3"),
+        ("--keep max:/n -v", "045"),
+        ("--keep order:/k=b --exact", "013"),
+    ] {
+        for input in ["in", "in.gz", "- "] {
+            let line = format!("dedup --json-pointer /k {options} {}", input.trim());
+            let output = if input == "- " { clean(bench.run_with(&line, "in")) } else { clean(bench.run(&line)) };
+            assert_eq!(text(&output), expected(numbers), "{line}");
+        }
+    }
+    let counted = "      2 {\"k\":\"b\",\"n\":3}\n      3 {\"k\":\"a\",\"n\":2}\n      1 {\"k\":\"c\"}\n";
+    assert_eq!(bench.clean("dedup --column k --keep max:n -c in"), counted);
+    assert_eq!(bench.clean("dedup --column k --keep max:n --total in"), "3\n");
+    let output = bench.run("dedup --column k --keep max:n -n 2 -p 0.5 --when-full warn --stats=json in");
+    let figures = stats(&output);
+    for (name, expected) in [("lines", 6.0), ("unique", 3.0), ("repeated", 2.0), ("printed", 3.0), ("dropped", 3.0)] {
+        assert_eq!(number(&figures, name), expected, "{name}");
+    }
+    // What is replaced once all is known.
+    bench.clean("dedup --column k --keep max:n in -o in");
+    assert_eq!(text(&bench.read("in")), expected("123"));
+}
+
+#[test]
+fn figures_tell_of_groups() {
+    let bench =
+        Bench::new(&[("in", b"{\"text\":\"a\"}\n{\"text\":\" \"}\nnone\n{\"text\":\"a\"}\n{\"text\":\"b\"}\n")]);
+    let figures = stats(&bench.run(&format!("{WHOLE} --exact --on-error skip --stats=json in")));
+    let expected = [("documents", 5.0), ("kept", 2.0), ("repeated", 1.0), ("dropped", 2.0), ("without_text", 1.0)];
+    expected.iter().for_each(|(name, expected)| assert_eq!(number(&figures, name), *expected, "{name}"));
+    tells(&bench.refused(&format!("{WHOLE} --exact in")), &["no text in \"in\", line 3"]);
+    // A member of an object is needed.
+    bench.write("list", b"[\"a\"]\n");
+    tells(&bench.refused(&format!("{WHOLE} --count --json-pointer /0 list")), &["\"list\", line 1", "no JSON object"]);
+    assert_eq!(bench.clean(&format!("{WHOLE} --exact --json-pointer /0 list")), "[\"a\"]\n");
+}
+
+/// A file with many groups, whose last line is the best.
+fn many(count: usize) -> Vec<u8> {
+    let line = |i: usize| format!("{{\"text\":\"text number {}\",\"score\":{i}}}\n", i % (count / 2 + 7));
+    (0..count).map(line).collect::<String>().into_bytes()
+}
+
+/// A run that is cut off leaves the state as it was, and is begun again.
+#[test]
+fn a_run_that_is_cut_off_is_begun_again() {
+    let input = many(60_000);
+    for (target, result) in [("-o out", "out"), ("--output-dir out --manifest manifest", "out/in")] {
+        let bench = Bench::new(&[("in", &input), ("before", &many(1000))]);
+        let line = format!("{WHOLE} --keep max:/score --count --pairs pairs -s state {target} in");
+        let run = |more: &str| bench.command(&format!("{line}{more}"));
+        let begin = || {
+            for name in ["out", "state", "state.resume", "pairs", "manifest"] {
+                let path = bench.path(name);
+                let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            }
+            clean(bench.run(&format!("{WHOLE} --exact -s state -o none --force before")));
+        };
+        begin();
+        let started = Instant::now();
+        clean(run("").output().unwrap());
+        let duration = started.elapsed();
+        let files = || [result, "pairs", "state"].map(|name| bench.read(name));
+        let expected = files();
+        assert!(values(&expected[1]).iter().any(|pair| pair["kept"].is_null()));
+        let mut cut_off = 0;
+        for moment in 0..16 {
+            begin();
+            let state = bench.read("state");
+            let moment = duration.mul_f64(f64::from(moment + 1) / 15.0);
+            let end = if cut_off % 2 == 0 { killed(&mut run(""), moment) } else { signalled(&mut run(""), moment) };
+            // Nothing may be left to do but to end.
+            let done = bench.read("state") != state && !bench.path("state.resume").exists();
+            if end.status.success() || done {
+                assert!(files() == expected);
+                continue;
+            }
+            cut_off += 1;
+            if bench.path("state.resume").exists()
+                && bench.read("state") == state
+                && fs::metadata(bench.path(result)).is_ok_and(|out| out.len() > 0)
+            {
+                tells(&bench.refused(&line), &["--resume"]);
+            }
+            clean(run(" --resume").output().unwrap());
+            assert!(files() == expected, "after {moment:?}");
+            assert!(!bench.path("state.resume").exists());
+        }
+        assert!(cut_off > 3 || duration < Duration::from_millis(50), "{cut_off}");
+        // Nothing is left to do.
+        tells(&bench.refused(&format!("{line} --resume")), &["refusing", "nothing is left to do"]);
+    }
+}
+
+#[test]
+fn an_input_that_changes_is_an_error() {
+    let bench = Bench::new(&[("a", b"{\"text\":\"a\"}\n{\"text\":\"b\"}\n")]);
+    let pipe = bench.fifo("pipe");
+    let child = bench.command(&format!("{WHOLE} --exact -j 1 a pipe")).spawn().unwrap();
+    let mut writer = File::options().write(true).open(pipe).unwrap();
+    // More than a pipe holds, so that the file before it is read by then.
+    writer.write_all(&b"{\"text\":\"p\"}\n".repeat(1 << 18)).unwrap();
+    bench.write("a", b"{\"text\":\"a\"}\n");
+    drop(writer);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    tells(&text(&output.stderr), &["an input changed"]);
+}
+
+#[test]
+fn a_broken_input_is_left_out_both_times() {
+    let whole = gzip(&b"{\"text\":\"a\"}\n".repeat(40_000));
+    let bench = Bench::new(&[("a.gz", &whole[..whole.len() - 20]), ("b", b"{\"text\":\"a\"}\n{\"text\":\"b\"}\n")]);
+    tells(&bench.refused(&format!("{WHOLE} --exact a.gz b")), &["cannot read \"a.gz\""]);
+    let output = bench.run(&format!("{WHOLE} --keep last --pairs p --on-error skip a.gz b missing"));
+    assert_eq!(
+        (output.status.code(), text(&output.stdout)),
+        (Some(1), "{\"text\":\"a\"}\n{\"text\":\"b\"}\n".to_owned())
+    );
+    assert_eq!(text(&output.stderr).matches("continued without").count(), 2);
+    assert_eq!(values(&bench.read("p"))[7], json!({"file": "a.gz", "line": 8, "kept": {"file": "b", "line": 1}}));
+}
+
+#[test]
+fn what_has_no_groups_is_refused() {
+    let bench = Bench::new(&[("a", b"{\"text\":\"a\"}\n")]);
+    for option in ["--pairs p", "--clusters p", "--keep last", "--keep max:/n", "--count", "--exact"] {
+        for mode in ["corpus", "corpus --by document", "corpus --ngram 0", "corpus --like c4"] {
+            tells(&bench.refused(&format!("{mode} {option} a")), &["whole documents", "--by document --ngram 0"]);
+        }
+        for other in ["--annotate", "--drop-document", "--verify --stats", "--in-place", "--frozen -s s"] {
+            let other_name = other.split(' ').next().unwrap();
+            tells(
+                &bench.refused(&format!("{WHOLE} {option} {other} a")),
+                &[option.split(' ').next().unwrap(), other_name],
+            );
+        }
+    }
+    for (line, parts) in [
+        ("dedup --keep best a", &["best", "max:POINTER"][..]),
+        ("dedup --keep order:/a a", &["order:/source=books,web"]),
+        ("dedup --keep max: a", &["name a value"]),
+        ("dedup --keep max:/~ a", &["~0"]),
+        ("dedup --id /id a", &["--pairs"]),
+        ("dedup --pairs p --redis redis://localhost --name n a", &["--pairs", "--redis"]),
+        ("dedup --pairs p --in-place a", &["--pairs", "--in-place"]),
+        ("dedup --keep min:/n --repeated -s s a", &["--repeated", "--state"]),
+        ("dedup --keep max:/n -f 2 a", &["--keep max", "--json-pointer or --column"]),
+        ("dedup --pairs p --id /id --csv a", &["--id", "--json-pointer or --column"]),
+        ("dedup --pairs a a", &["cannot write to \"a\""]),
+        ("dedup --pairs p --clusters p a", &["cannot write to \"p\""]),
+        ("dedup --pairs p -o p a", &["cannot write to \"p\""]),
+        ("dedup --pairs p -s p a", &["cannot write to"]),
+    ] {
+        tells(&bench.refused(line), parts);
+    }
+    // Lines of an earlier report would be lost.
+    bench.clean("dedup --pairs p -s s a -o b");
+    bench.write("p", b"{}\n");
+    tells(&bench.refused("dedup --pairs p -s s a -o c"), &["refusing to empty \"p\""]);
+    tells(&bench.refused("dedup --pairs p -s s a --output-dir c"), &["refusing to empty \"p\""]);
+    bench.clean("dedup --pairs p -s s a --output-dir c --force");
+    assert_eq!(text(&bench.read("p")), "{\"file\":\"a\",\"line\":1,\"kept\":null}\n");
+    let mut nowhere = bench.command(&format!("{WHOLE} -n 10 --exact a"));
+    nowhere.env("TMPDIR", "/nowhere");
+    tells(&crate::common::refused(nowhere.output().unwrap()), &["temporary file", "TMPDIR"]);
+}
+
+/// Reports are compressed as their names say, and may go to standard output.
+#[test]
+fn reports_are_outputs() {
+    let bench = Bench::new(&[("in", &many(5000))]);
+    clean(bench.run(&format!("{WHOLE} --pairs p --clusters c --id /score in -o out")));
+    clean(bench.run(&format!("{WHOLE} --pairs p.gz --clusters c.zst --id /score in -o out")));
+    assert_eq!(decoded(&bench, "p.gz"), bench.read("p"));
+    assert_eq!(decoded(&bench, "c.zst"), bench.read("c"));
+    assert_eq!(bench.clean(&format!("{WHOLE} --pairs - --id /score in -o out")), text(&bench.read("p")));
+}
+
+#[cfg(feature = "parquet")]
+mod tables {
+    use super::*;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+    use bytes::Bytes;
+    use parquet::arrow::ArrowWriter;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::file::properties::WriterProperties;
+    use std::sync::Arc;
+
+    fn table(documents: &[Document], first: usize) -> Vec<u8> {
+        let texts = StringArray::from_iter(documents.iter().map(|document| document.text.as_deref()));
+        let scores = Float64Array::from_iter(
+            documents.iter().map(|document| document.score.map(|score| format!("{score}.5").parse().unwrap())),
+        );
+        let sources = StringArray::from_iter(documents.iter().map(|document| document.source.map(String::from)));
+        let ids = Int64Array::from_iter_values((first..).take(documents.len()).map(|id| id as i64));
+        let columns = [
+            ("score", Arc::new(scores) as ArrayRef),
+            ("text", Arc::new(texts)),
+            ("source", Arc::new(sources)),
+            ("id", Arc::new(ids)),
+        ];
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, name != "id")))
+                .unwrap();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(7)).build();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    /// The ids of the rows, and how often each comes if that is told.
+    fn read(bytes: Vec<u8>) -> Vec<(i64, Option<i64>)> {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).unwrap().build().unwrap();
+        let batches = reader.map(Result::unwrap).flat_map(|batch| {
+            let numbers = |name: &str| {
+                batch.column_by_name(name).map(|column| column.as_primitive::<Int64Type>().values().to_vec())
+            };
+            let (ids, counts) = (numbers("id").unwrap(), numbers("count"));
+            let row = move |(row, id): (usize, i64)| (id, counts.as_ref().map(|counts| counts[row]));
+            ids.into_iter().enumerate().map(row).collect::<Vec<_>>()
+        });
+        batches.collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        /// Tables beside lines of JSON.
+        #[test]
+        fn rows_are_those_of_the_model(asked in asked(), inputs in inputs(), threads in 1..4u32) {
+            let bench = Bench::new(&[]);
+            let mut inputs = write(&bench, &inputs);
+            let mut first = 0;
+            for (number, (name, documents)) in inputs.iter_mut().enumerate() {
+                documents.iter_mut().for_each(|document| document.count = false);
+                if number != 1 {
+                    *name = format!("{number}.parquet");
+                    bench.write(name, &table(documents, first));
+                }
+                first += documents.len();
+            }
+            // Written once more, without members of its own.
+            if let Some((name, documents)) = inputs.get(1) {
+                let first = inputs[0].1.len();
+                let lines: String = documents.iter().enumerate().map(|(i, document)| document.line(first + i) + "\n").collect();
+                bench.write(name, &gzip(lines.as_bytes()));
+            }
+            let mut expected = asked.model(&inputs, &HashSet::new());
+            let line = format!("{WHOLE} {} -j {threads} --output-dir out {}", asked.options(), names(&inputs));
+            clean(bench.run(&line));
+            let id = |line: &String| {
+                let Ok(line) = serde_json::from_str::<Value>(line) else {
+                    return (line.rsplit(' ').next().unwrap().parse().unwrap(), asked.count.then_some(1));
+                };
+                (line["id"].as_i64().unwrap(), line["count"].as_i64())
+            };
+            for ((name, _), lines) in inputs.iter().zip(&expected.lines) {
+                let expected: Vec<(i64, Option<i64>)> = lines.iter().map(id).collect();
+                if name.ends_with("parquet") {
+                    prop_assert_eq!(read(bench.read(&format!("out/{name}"))), expected);
+                } else {
+                    prop_assert_eq!(&super::lines(&decoded(&bench, &format!("out/{name}"))), lines);
+                }
+            }
+            expected.lines.clear();
+            prop_assert_eq!(told(&bench, Vec::new()), expected);
+        }
+    }
+
+    #[test]
+    fn rows_of_one_output_have_a_best_one() {
+        let document = |text: &str, score| Document { text: Some(text.to_owned()), score, source: None, count: false };
+        let rows = [document("a", Some(1)), document("b", None), document("a", Some(2))];
+        let bench = Bench::new(&[("a.parquet", &table(&rows, 0)), ("b.parquet", &table(&rows, 3))]);
+        bench.clean("dedup --column text --keep max:score -c --pairs p --id id a.parquet b.parquet -o out.parquet");
+        assert_eq!(read(bench.read("out.parquet")), [(1, Some(2)), (2, Some(4))]);
+        let pair = json!({"file": "b.parquet", "line": 2, "id": 4, "kept": {"file": "a.parquet", "line": 2, "id": 1}});
+        assert_eq!(values(&bench.read("p"))[2], pair);
+        tells(&bench.refused("dedup --column text --keep max:none a.parquet"), &["no column \"none\""]);
+        // Whole rows are keys, too.
+        bench.clean("dedup --pairs p --id /id a.parquet a.parquet -o all.parquet");
+        assert_eq!((read(bench.read("all.parquet")).len(), values(&bench.read("p")).len()), (3, 3));
+    }
+}
