@@ -298,10 +298,6 @@ impl Run {
             work.checkpoint(false)?;
         }
         let stop = work.run(&wakes, progress)?;
-        let changed = stop.is_none() && work.seen.look().repeats.as_ref().is_some_and(|repeats| !repeats.is_balanced());
-        let changed =
-            changed || stop.is_none() && work.seen.look().decided.as_ref().is_some_and(|decided| !decided.is_done());
-        let stop = stop.or(changed.then_some(Stop::After(Error::Changed)));
         if let (None, Some(replacement)) = (&stop, replacement) {
             if work.is_broken(&replacement.path) {
                 return Err(Error::Broken { file: replacement.name.clone() });
@@ -354,6 +350,7 @@ impl Run {
     ) -> Result<Result<(Inputs, SharedSeen, Tally), Stop>, Error> {
         let had = seen.set.ones() > 0;
         seen.records = Some(grouping.records(&inputs, had)?);
+        let stamps = inputs.stamps();
         let (inputs, mut again) = inputs.twice().map_err(|source| Error::Twice { source })?;
         let (what, wakes, values) = (self.what.clone(), wakes.clone(), grouping.values());
         let (reading, format, nulls, wish) = (&self.reading, self.format, self.nulls, self.print.wish);
@@ -369,7 +366,7 @@ impl Run {
         let mut tally = locked(&work.tally);
         tally.counts.unique = grouped.distinct;
         let tally = tally.again(grouped.disk_bytes);
-        (seen.decided, seen.groups) = (Some(grouped.decided), grouped.groups);
+        (seen.decided, seen.groups, seen.stamps) = (Some(grouped.decided), grouped.groups, stamps);
         Ok(Ok((again, work.seen.clone(), tally)))
     }
 

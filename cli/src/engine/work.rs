@@ -230,6 +230,8 @@ impl Work {
         drop(progress);
         locked(&self.tally).end();
         let stop = locked(&self.failure).take().or(signal);
+        let has_changed = || matches!(self.task.act, Act::Recall | Act::Decided) && self.seen.look().has_changed();
+        let stop = stop.or_else(|| has_changed().then_some(Stop::After(Error::Changed)));
         let done = match stop {
             // Lines of later chunks may be claimed and not written. The state of the last checkpoint knows of none of them.
             Some(Stop::After(error)) if self.claims.is_none() && self.keep.folder.is_some() => Err(error),

@@ -1,91 +1,73 @@
-//! What lines are called, by their places: as much as memory need not hold.
+//! What lines are called, by their places: more than memory holds.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 
-/// The bytes of a number in a file.
-const NUMBER: u64 = 8;
+/// The lines of a block, which is read at once. Memory has where each block begins.
+const BLOCK: u64 = 32;
 
-/// Bytes that are read at once of what is looked up in order, and of what is not.
-const AHEAD: usize = 1 << 16;
-const APART: usize = 1 << 9;
+/// The bytes that are written at once.
+const BUFFER: usize = 1 << 17;
 
-/// Two temporary files: what lines are called, and where each of these ends.
+/// A temporary file with a text on a line of its own for each line.
 pub struct Ids {
     texts: BufWriter<File>,
-    ends: BufWriter<File>,
+    starts: Vec<u64>,
     length: u64,
+    count: u64,
 }
 
 impl Ids {
     /// Of no lines so far.
     pub fn new() -> io::Result<Self> {
-        let file = || tempfile::tempfile().map(|file| BufWriter::with_capacity(AHEAD, file));
-        Ok(Self { texts: file()?, ends: file()?, length: 0 })
+        let texts = BufWriter::with_capacity(BUFFER, tempfile::tempfile()?);
+        Ok(Self { texts, starts: Vec::new(), length: 0, count: 0 })
     }
 
-    /// Adds that of the line at the next place.
+    /// Adds that of the line at the next place, which is on one line.
     pub fn push(&mut self, id: &str) -> io::Result<()> {
-        self.length += id.len() as u64;
-        self.ends.write_all(&self.length.to_le_bytes())?;
-        self.texts.write_all(id.as_bytes())
+        if self.count.is_multiple_of(BLOCK) {
+            self.starts.push(self.length);
+        }
+        self.count += 1;
+        self.length += id.len() as u64 + 1;
+        self.texts.write_all(id.as_bytes())?;
+        self.texts.write_all(b"\n")
     }
 
-    /// All of them, for those who look up `ahead` of what they looked up before, and those who do not.
-    pub fn read(&mut self, ahead: bool) -> io::Result<Reader> {
-        let size = if ahead { AHEAD } else { APART };
-        let window = |file: &mut BufWriter<File>| {
-            file.flush()?;
-            Ok::<_, io::Error>(Window { file: file.get_ref().try_clone()?, size, start: 0, bytes: Vec::new() })
-        };
-        Ok(Reader { texts: window(&mut self.texts)?, ends: window(&mut self.ends)? })
-    }
-}
-
-/// Looks lines up.
-pub struct Reader {
-    texts: Window,
-    ends: Window,
-}
-
-impl Reader {
-    /// What the line at a place is called.
-    pub fn get(&mut self, place: u64) -> io::Result<String> {
-        let mut end = |place: u64| {
-            let bytes = self.ends.read(place * NUMBER, NUMBER as usize)?;
-            Ok::<_, io::Error>(u64::from_le_bytes(bytes.try_into().expect("it has so many bytes")))
-        };
-        let start = place.checked_sub(1).map_or(Ok(0), &mut end)?;
-        let length = end(place)? - start;
-        String::from_utf8(self.texts.read(start, length as usize)?.to_vec()).map_err(io::Error::other)
+    /// All of them, to be looked up by some who each look near where they looked before.
+    pub fn read<const N: usize>(&mut self) -> io::Result<[Reader<'_>; N]> {
+        self.texts.flush()?;
+        let Self { texts, starts, length, .. } = self;
+        let (file, starts, length) = (texts.get_ref(), &starts[..], *length);
+        Ok([(); N].map(|()| Reader { file, starts, length, block: None, bytes: Vec::new() }))
     }
 }
 
-/// A part of a file in memory.
-struct Window {
-    file: File,
-    size: usize,
-    start: u64,
+/// Looks lines up, block by block.
+pub struct Reader<'a> {
+    file: &'a File,
+    starts: &'a [u64],
+    length: u64,
+    /// The block in memory.
+    block: Option<usize>,
     bytes: Vec<u8>,
 }
 
-impl Window {
-    fn read(&mut self, at: u64, length: usize) -> io::Result<&[u8]> {
-        if at < self.start || at + length as u64 > self.start + self.bytes.len() as u64 {
-            self.bytes.resize(self.size.max(length), 0);
-            let mut filled = 0;
-            while filled < self.bytes.len() {
-                match self.file.read_at(&mut self.bytes[filled..], at + filled as u64)? {
-                    0 => break,
-                    read => filled += read,
-                }
-            }
-            self.start = at;
-            self.bytes.truncate(filled);
+impl Reader<'_> {
+    /// What the line at a place is called.
+    pub fn get(&mut self, place: u64) -> io::Result<&str> {
+        let block = (place / BLOCK) as usize;
+        if self.block != Some(block) {
+            let start = self.starts[block];
+            let end = self.starts.get(block + 1).copied().unwrap_or(self.length);
+            self.bytes.resize((end - start) as usize, 0);
+            self.file.read_exact_at(&mut self.bytes, start)?;
+            self.block = Some(block);
         }
-        let from = (at - self.start) as usize;
-        self.bytes.get(from..from + length).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        let id = self.bytes.split(|&byte| byte == b'\n').nth((place % BLOCK) as usize).unwrap_or_default();
+        std::str::from_utf8(id).map_err(io::Error::other)
     }
 }
 
@@ -98,11 +80,14 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
         #[test]
-        fn each_is_found(lengths in prop::collection::vec(0..2000usize, 1..200), asked in prop::collection::vec(any::<prop::sample::Index>(), 0..50)) {
+        fn each_is_found(
+            lengths in prop::collection::vec(0..20usize, 1..200),
+            asked in prop::collection::vec(any::<prop::sample::Index>(), 0..50),
+        ) {
             let mut ids = Ids::new().unwrap();
-            let id = |i: usize| format!("{i}").repeat(lengths[i]);
+            let id = |i: usize| format!("{i}é").repeat(lengths[i]);
             (0..lengths.len()).for_each(|i| ids.push(&id(i)).unwrap());
-            let (mut ahead, mut apart) = (ids.read(true).unwrap(), ids.read(false).unwrap());
+            let [mut ahead, mut apart] = ids.read().unwrap();
             for i in 0..lengths.len() {
                 prop_assert_eq!(ahead.get(i as u64).unwrap(), id(i));
             }

@@ -18,16 +18,15 @@ pub type Similarity<'a> = &'a mut dyn FnMut(u64, u64) -> Result<f64, Error>;
 pub struct Reports<'a> {
     places: &'a Places,
     /// What lines are called: those that come in order, and others.
-    ids: Option<(Reader, Reader)>,
+    ids: Option<[Reader<'a>; 2]>,
     /// The place that stays, a number that orders the members of its group, and how many these are.
     clusters: Option<Sorter<3>>,
 }
 
 impl<'a> Reports<'a> {
     /// Of lines at these places, which may be called something. With `clusters`, members are kept to be told at the end.
-    pub fn new(places: &'a Places, ids: Option<&mut Ids>, clusters: bool) -> Result<Self, Error> {
-        let readers = |ids: &mut Ids| Ok((ids.read(true)?, ids.read(false)?));
-        let ids = ids.map(readers).transpose().map_err(failed)?;
+    pub fn new(places: &'a Places, ids: Option<&'a mut Ids>, clusters: bool) -> Result<Self, Error> {
+        let ids = ids.map(Ids::read).transpose().map_err(failed)?;
         Ok(Self { places, ids, clusters: clusters.then(|| Sorter::new(&env::temp_dir())) })
     }
 
@@ -84,10 +83,9 @@ impl<'a> Reports<'a> {
     /// Where a line is and what it is called, as members of an object.
     fn line(&mut self, place: u64, in_order: bool) -> Result<String, Error> {
         let mut told = self.places.told(place);
-        if let Some((ahead, apart)) = &mut self.ids {
-            let id = if in_order { ahead } else { apart }.get(place).map_err(failed)?;
+        if let Some([ahead, apart]) = &mut self.ids {
             told += ",\"id\":";
-            told += &id;
+            told += if in_order { ahead } else { apart }.get(place).map_err(failed)?;
         }
         Ok(told)
     }

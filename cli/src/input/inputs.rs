@@ -5,7 +5,7 @@ use crate::files::{self, Origin};
 use crate::input::decode::{self, Coding, Source};
 use crate::input::find::{self, Found, Named};
 use crate::input::foreign;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -105,11 +105,40 @@ impl Inputs {
         })
     }
 
+    /// The files among them that are named, as they were found.
+    pub fn stamps(&self) -> Vec<Stamp> {
+        let named = self.found.iter().filter(|input| input.file.is_none());
+        named
+            .map(|Input { path, size, modified, .. }| Stamp { path: path.clone(), size: *size, modified: *modified })
+            .collect()
+    }
+
     /// Those of files that can be opened.
     #[cfg(test)]
     pub fn of(paths: &[PathBuf]) -> Self {
         Self::check(&Named { paths, ..Named::default() }, &[], false).unwrap()
     }
+}
+
+/// A file as it was found.
+pub struct Stamp {
+    path: PathBuf,
+    size: Option<u64>,
+    modified: Option<Duration>,
+}
+
+impl Stamp {
+    /// Whether somebody wrote to it since.
+    pub fn is_old(&self) -> bool {
+        let now = self.path.metadata().ok();
+        let is_same = |now: &Metadata| Some(now.len()) == self.size && modified(now) == self.modified;
+        !now.as_ref().is_some_and(is_same)
+    }
+}
+
+/// When a file was changed, since 1970, where the system tells.
+fn modified(metadata: &Metadata) -> Option<Duration> {
+    metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok())
 }
 
 impl Input {
@@ -141,7 +170,7 @@ impl Input {
         let file = (!metadata.is_file() || stdin).then_some((file, None));
         let origin = Origin::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
-        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified = modified(&metadata);
         Ok(Self { origin, path, file, size, compressed, is_table, modified, lines_end, read: read.clone(), copy: None })
     }
 

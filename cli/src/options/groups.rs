@@ -9,25 +9,25 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(group = ArgGroup::new("reports").args(["pairs", "clusters"]).multiple(true))]
 pub struct GroupOptions {
-    /// Which of equal ones to keep: first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C.
+    /// Which of equal ones to keep, such as last or max:/score.
     ///
-    /// max and min compare the numbers at POINTER, as doubles. order takes the one whose string at POINTER comes first in the list. Of
+    /// WHICH is first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C. max and min compare the numbers at POINTER, as doubles. order takes the one whose string at POINTER comes first in the list. Of
     /// several that are as good, and of those without such a value, which come last, the first stays. POINTER is a JSON pointer such
     /// as /score, or the name of a column. The inputs are read twice, and what comes by a pipe is kept in a temporary file meanwhile.
     #[arg(long, value_name = "WHICH", default_value = "first", help_heading = "Output")]
     pub keep: Choice,
 
-    /// Write a line of JSON to FILE for each duplicate, with the one that stays.
+    /// Write to FILE which one each duplicate repeats, as JSON.
     ///
-    /// It tells the file and the line of both, counted from 1. In a table the line is the row, and of CSV the record. What an earlier
+    /// A line of JSON tells the file and the line of both, counted from 1. In a table the line is the row, and of CSV the record. What an earlier
     /// run's state held has "kept":null. No line is lost by mistake then, and the inputs are read twice. A record of each line is kept in
     /// a temporary file, with 16 bytes.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub pairs: Option<PathBuf>,
 
-    /// Write a line of JSON to FILE for each group of two or more.
+    /// Write each group of two or more to FILE, as JSON.
     ///
-    /// The members come as in --pairs, the one that stays first.
+    /// A line of JSON has a group. The members come as in --pairs, the one that stays first.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub clusters: Option<PathBuf>,
 

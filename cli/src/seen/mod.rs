@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::figures::readable;
 use crate::groups::decisions::Decided;
 use crate::groups::records::Records;
+use crate::input::inputs::Stamp;
 use crate::seen::exact::Exact;
 use crate::seen::local::Local;
 use crate::seen::repeats::Repeats;
@@ -268,6 +269,8 @@ pub struct Seen {
     pub decided: Option<Decided>,
     /// Groups of two or more.
     pub groups: u64,
+    /// The inputs that were read for them.
+    pub stamps: Vec<Stamp>,
     /// New keys that still fit, where the run stops at the next one.
     room: Option<u64>,
 }
@@ -297,13 +300,30 @@ pub enum Halt {
 impl Seen {
     /// Nothing but what the set has.
     pub fn new(set: KeySet) -> Self {
-        Self { set, exact: None, repeats: None, records: None, decided: None, groups: 0, room: None }
+        Self {
+            set,
+            exact: None,
+            repeats: None,
+            records: None,
+            decided: None,
+            groups: 0,
+            stamps: Vec::new(),
+            room: None,
+        }
     }
 
     /// With a second look, for which fingerprints are kept in temporary files.
     pub fn with_exact(self) -> Result<Self, Error> {
         let exact = Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?;
         Ok(Self { exact: Some(exact), ..self })
+    }
+
+    /// Whether an input that was read twice was another one the second time. Of lines that are known by their places, their number and
+    /// the time of the last change tell.
+    pub fn has_changed(&self) -> bool {
+        let is_other = |decided: &Decided| !decided.is_done() || self.stamps.iter().any(Stamp::is_old);
+        self.repeats.as_ref().is_some_and(|repeats| !repeats.is_balanced())
+            || self.decided.as_ref().is_some_and(is_other)
     }
 
     /// Takes so many new keys, and refuses the next.

@@ -385,17 +385,19 @@ fn a_run_that_is_cut_off_is_begun_again() {
 
 #[test]
 fn an_input_that_changes_is_an_error() {
-    let bench = Bench::new(&[("a", b"{\"text\":\"a\"}\n{\"text\":\"b\"}\n")]);
-    let pipe = bench.fifo("pipe");
-    let child = bench.command(&format!("{WHOLE} --exact -j 1 a pipe")).spawn().unwrap();
-    let mut writer = File::options().write(true).open(pipe).unwrap();
-    // More than a pipe holds, so that the file before it is read by then.
-    writer.write_all(&b"{\"text\":\"p\"}\n".repeat(1 << 18)).unwrap();
-    bench.write("a", b"{\"text\":\"a\"}\n");
-    drop(writer);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    tells(&text(&output.stderr), &["an input changed"]);
+    for change in ["{\"text\":\"a\"}\n", "{\"text\":\"a\"}\n{\"text\":\"c\"}\n"] {
+        let bench = Bench::new(&[("a", b"{\"text\":\"a\"}\n{\"text\":\"b\"}\n")]);
+        let pipe = bench.fifo("pipe");
+        let child = bench.command(&format!("{WHOLE} --exact -j 1 a pipe")).spawn().unwrap();
+        let mut writer = File::options().write(true).open(pipe).unwrap();
+        // More than a pipe holds, so that the file before it is read by then.
+        writer.write_all(&b"{\"text\":\"p\"}\n".repeat(1 << 18)).unwrap();
+        bench.write("a", change.as_bytes());
+        drop(writer);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        tells(&text(&output.stderr), &["an input changed"]);
+    }
 }
 
 #[test]

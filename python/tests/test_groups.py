@@ -1,0 +1,94 @@
+"""Groups of equal documents: the command beside a model, with random documents."""
+
+import json
+import pathlib
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trips import bloomline
+
+Document = dict[str, Any]
+
+NUMBERS = st.one_of(st.integers(-3, 3), st.floats(-3, 3, width=16), st.sampled_from(["7", None, True, [1]]))
+DOCUMENTS = st.lists(
+    st.fixed_dictionaries(
+        {"text": st.sampled_from(["a", "b", "c", "中文", "ไทย", "עברית", "a\u0301", "👩‍🚀\n", " a"])},
+        optional={"score": NUMBERS, "source": st.sampled_from(["books", "web", "é", 1])},
+    ),
+    max_size=20,
+)
+
+
+def by_score(sign: int) -> Callable[[Document], tuple[bool, float]]:
+    def rank(document: Document) -> tuple[bool, float]:
+        score = document.get("score")
+        # A truth value is an int in Python alone.
+        return (False, sign * score) if isinstance(score, int | float) and not isinstance(score, bool) else (True, 0)
+
+    return rank
+
+
+def by_source(document: Document) -> tuple[bool, float]:
+    order = ["é", "books"]
+    return (False, order.index(document["source"])) if document.get("source") in order else (True, 0)
+
+
+CHOICES: dict[str, Callable[[Document], tuple[bool, float]]] = {
+    "first": lambda _: (False, 0),
+    "last": lambda document: (False, -document["id"]),
+    "max:/score": by_score(-1),
+    "min:score": by_score(1),
+    "order:/source=é,books": by_source,
+}
+
+
+@pytest.mark.parametrize("keep", CHOICES)
+@settings(max_examples=15, deadline=None)
+@given(files=st.lists(DOCUMENTS, min_size=1, max_size=3), counted=st.booleans(), options=st.sampled_from(["", "-n 1 -p 0.5"]))
+def test_the_best_stays(keep: str, files: list[list[Document]], counted: bool, options: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        places: list[tuple[str, int]] = []
+        documents: list[Document] = []
+        for number, file in enumerate(files):
+            with open(folder / f"{number}.jsonl", "w") as lines:
+                for line, document in enumerate(file, 1):
+                    document["id"] = len(documents)
+                    documents.append(document)
+                    places.append((f"{number}.jsonl", line))
+                    lines.write(json.dumps(document, ensure_ascii=bool(line % 2)) + "\n")
+        groups: dict[str, list[Document]] = {}
+        for document in documents:
+            groups.setdefault(document["text"], []).append(document)
+        best = {text: min(group, key=CHOICES[keep]) for text, group in groups.items()}
+
+        def told(document: Document) -> Document:
+            file, line = places[document["id"]]
+            return {"file": file, "line": line, "id": document["id"]}
+
+        arguments = f"--by document --ngram 0 --keep {keep} --pairs pairs --clusters clusters --id /id -q {options}".split()
+        arguments += ["--count"] if counted else []
+        inputs = [f"{number}.jsonl" for number in range(len(files))]
+        output = bloomline(folder, "corpus", *arguments, *inputs).stdout
+        kept = [document for document in documents if best[document["text"]] is document]
+        if counted:
+            kept = [{**document, "count": len(groups[document["text"]])} for document in kept]
+        assert [json.loads(line) for line in output.splitlines()] == kept
+
+        def reported(report: str) -> list[Document]:
+            return [json.loads(line) for line in (folder / report).read_text().splitlines()]
+
+        gone = [document for document in documents if best[document["text"]] is not document]
+        assert reported("pairs") == [{**told(document), "kept": told(best[document["text"]])} for document in gone]
+        several = [(best[text], group) for text, group in groups.items() if len(group) > 1]
+        several.sort(key=lambda pair: pair[0]["id"])
+        clusters = []
+        for number, (stays, group) in enumerate(several, 1):
+            members = [stays, *(document for document in group if document is not stays)]
+            clusters.append({"cluster": number, "size": len(group), "members": [told(member) for member in members]})
+        assert reported("clusters") == clusters
