@@ -27,6 +27,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A band in common is no proof: [`Near::grams`] and [`jaccard`] tell the similarity itself, where both texts can be had.
+//!
 //! [LSHBloom](https://arxiv.org/abs/2411.04257) keeps a filter for each band. Here one filter has all of them, for a key is
 //! hashed with the number of its band. The filter takes as much memory at the same rate, and it is one file.
 
@@ -213,11 +215,8 @@ impl Near {
     /// # Ok::<(), bloomline_text::near::NearError>(())
     /// ```
     pub fn hash(&self, hasher: &KeyHasher, text: &[u8], scratch: &mut Scratch, into: &mut Vec<u64>) {
-        let Scratch { tokens, grams, signature } = scratch;
-        tokens.clear();
-        tokens::hashes(text, hasher, tokens);
-        grams.clear();
-        grams::hashes(tokens, self.ngram, 1, hasher, grams);
+        self.hash_grams(hasher, text, scratch);
+        let Scratch { grams, signature, .. } = scratch;
         if grams.is_empty() {
             return;
         }
@@ -227,6 +226,66 @@ impl Near {
             band.iter().fold(number.hash_with(hasher), |hash, value| hasher.combine(hash, *value))
         }));
     }
+
+    /// Appends a document's set of grams to `into`: their hashes, each once, in ascending order. [`jaccard`] compares two of
+    /// them. `hasher` has to be the same for both. Two different grams have one hash with a chance of 2⁻⁶⁴.
+    ///
+    /// O(n log n) for a text of n bytes. `scratch` keeps two numbers of 64 bits for each token.
+    ///
+    /// ```
+    /// use bloomline::KeyHasher;
+    /// use bloomline_text::near::{Near, Scratch};
+    /// let near = Near::new(0.8)?.with_ngram(2)?;
+    /// let (hasher, mut scratch, mut grams) = (KeyHasher::new(0), Scratch::default(), Vec::new());
+    /// near.grams(&hasher, b"a b a b a", &mut scratch, &mut grams);
+    /// assert_eq!(grams.len(), 2); // "a b" and "b a"
+    /// # Ok::<(), bloomline_text::near::NearError>(())
+    /// ```
+    pub fn grams(&self, hasher: &KeyHasher, text: &[u8], scratch: &mut Scratch, into: &mut Vec<u64>) {
+        self.hash_grams(hasher, text, scratch);
+        scratch.grams.sort_unstable();
+        scratch.grams.dedup();
+        into.extend_from_slice(&scratch.grams);
+    }
+
+    /// Makes the scratch's grams those of a text: in the order of the text, each as often as it comes.
+    fn hash_grams(&self, hasher: &KeyHasher, text: &[u8], Scratch { tokens, grams, .. }: &mut Scratch) {
+        tokens.clear();
+        tokens::hashes(text, hasher, tokens);
+        grams.clear();
+        grams::hashes(tokens, self.ngram, 1, hasher, grams);
+    }
+}
+
+/// The Jaccard index of two sets, which are in ascending order, each number once: those that both have, divided by those that at least
+/// one has. Two empty sets are equal: 1.
+///
+/// The quotient is rounded once. So it is at least 0.8 exactly where 5 × both ≥ 4 × either. O(n + m), about 1 ns for each number.
+///
+/// # Examples
+/// ```
+/// use bloomline::KeyHasher;
+/// use bloomline_text::near::{Near, Scratch, jaccard};
+/// let near = Near::new(0.8)?.with_ngram(1)?;
+/// let mut scratch = Scratch::default();
+/// let mut set = |text: &str| {
+///     let mut grams = Vec::new();
+///     near.grams(&KeyHasher::new(0), text.as_bytes(), &mut scratch, &mut grams);
+///     grams
+/// };
+/// assert_eq!(jaccard(&set("one two three four"), &set("four three two zero")), 0.6); // 3 of 5
+/// # Ok::<(), bloomline_text::near::NearError>(())
+/// ```
+pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
+    let (mut both, mut i, mut j) = (0, 0, 0);
+    // No branch depends on the numbers, which a processor could not foresee.
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        both += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    let either = a.len() + b.len() - both;
+    if either == 0 { 1.0 } else { both as f64 / either as f64 }
 }
 
 /// The chance of at least one of `times` events of this chance, 1 - (1 - chance)^times, without loss of digits near 0.
@@ -234,7 +293,7 @@ fn at_least_one(chance: f64, times: f64) -> f64 {
     -libm::expm1(times * libm::log1p(-chance))
 }
 
-/// Memory that [`Near::hash`] uses again. Keep one for each thread.
+/// Memory that [`Near::hash`] and [`Near::grams`] use again. Keep one for each thread.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     tokens: Vec<u64>,

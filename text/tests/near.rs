@@ -6,6 +6,7 @@
 use bloomline::{BloomFilter, BuildError, KeyHasher};
 use bloomline_text::near::{self, Near, NearError, Scratch};
 use bloomline_text::{Set, words};
+use proptest::prelude::*;
 use std::collections::{BTreeSet, HashSet};
 
 /// SplitMix64.
@@ -102,6 +103,45 @@ fn numbers_out_of_range_are_refused_by_name() {
     }
     assert_eq!(Near::new(0.8).unwrap().with_ngram(0), Err(NearError::Ngram));
     assert!(Near::with_bands(128, 128).is_ok() && Near::with_permutations(1e-9, 2).is_ok());
+}
+
+// Sets of grams.
+
+fn gram_set(near: Near, text: &str) -> Vec<u64> {
+    let mut grams = vec![7];
+    near.grams(&KeyHasher::new(3), text.as_bytes(), &mut Scratch::default(), &mut grams);
+    assert_eq!(grams.remove(0), 7);
+    grams
+}
+
+proptest! {
+    #[test]
+    fn the_similarity_of_two_texts_is_that_of_their_sets_of_windows(
+        ngram in 1_usize..4,
+        texts in prop::array::uniform2(prop::collection::vec(
+            prop::sample::select(vec!["a", "B", "слово", "言", "ไทย", "e\u{301}", "👩‍🚀", "كلمة", "a", "a", "B"]), 0..40,
+        )),
+    ) {
+        let texts = texts.map(|tokens| tokens.join(" , "));
+        let near = Near::new(0.8).unwrap().with_ngram(ngram).unwrap();
+        let windows = texts.each_ref().map(|text| {
+            let words: Vec<_> = words(text).collect();
+            let windows: HashSet<_> = words.windows(ngram.min(words.len()).max(1)).map(|gram| gram.concat()).collect();
+            windows
+        });
+        let sets = texts.each_ref().map(|text| gram_set(near, text));
+        for (set, windows) in sets.iter().zip(&windows) {
+            prop_assert!(set.is_sorted_by(|a, b| a < b));
+            prop_assert_eq!(set.len(), windows.len());
+        }
+        let [a, b] = &windows;
+        let expected = match a.union(b).count() {
+            0 => 1.0,
+            either => a.intersection(b).count() as f64 / either as f64,
+        };
+        prop_assert_eq!(near::jaccard(&sets[0], &sets[1]), expected);
+        prop_assert_eq!(near::jaccard(&sets[1], &sets[0]), expected);
+    }
 }
 
 // Signatures.
