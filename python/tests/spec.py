@@ -8,7 +8,7 @@ from typing import Any
 PAGE = pathlib.Path(__file__).parents[2] / "docs/FORMAT.md"
 _page: dict[str, Any] = {}
 exec("".join(re.findall("```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)), _page)
-_secret = functools.cache(_page["make_secret"])
+_secret = _page["make_secret"] = functools.cache(_page["make_secret"])
 
 
 def hash_of(key: Any, seed: int = 0) -> int:
@@ -38,3 +38,18 @@ def expected_bits(data: bytes, keys: list[Any], seed: int = 0) -> int:
         for word, bit in pairs:
             made |= 1 << 512 * block + 64 * word + bit
     return made
+
+
+@functools.cache
+def grams_of(text: str, ngram: int = 5, seed: int = 0) -> frozenset[int]:
+    """The hashes of the grams of a text whose tokens are words between spaces."""
+    tokens = [word.encode() for word in text.split(" ") if word]
+    windows = [tokens[i : i + ngram] for i in range(max(len(tokens) - ngram, 0) + 1)] if tokens else []
+    return frozenset(_page["gram_hash"](window, seed) for window in windows)
+
+
+@functools.cache
+def bands_of(text: str, bands: int, rows: int, ngram: int = 5, seed: int = 0) -> frozenset[int]:
+    """The hashes of the bands of such a text."""
+    grams = grams_of(text, ngram, seed)
+    return frozenset(_page["hash_bands"](sorted(grams), bands, rows, seed, _secret(seed)) if grams else [])

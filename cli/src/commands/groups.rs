@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::files::Origin;
 use crate::groups::choice::Choice;
 use crate::groups::decisions::{Decided, Deciding, Member, Printed, choose};
+use crate::groups::near::Clusters;
 use crate::groups::places::Places;
 use crate::groups::records::Records;
 use crate::groups::reports::{Reports, Similarity};
@@ -14,6 +15,7 @@ use crate::key::json::Pointer;
 use crate::options::GroupOptions;
 use crate::output::{Output, Target};
 use crate::sort::Sorter;
+use bloomline_text::near::Near;
 use std::env;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,8 @@ pub struct Grouping {
     id: Option<Pointer>,
     pairs: Option<PathBuf>,
     clusters: Option<PathBuf>,
+    /// Documents that are alike are groups: those of this Jaccard index that share a band.
+    near: Option<(Near, f64)>,
 }
 
 /// What became of the lines of all inputs.
@@ -41,9 +45,14 @@ pub struct Grouped {
 }
 
 impl Grouping {
-    pub fn new(options: GroupOptions, printed: Printed) -> Self {
+    pub fn new(options: GroupOptions, printed: Printed, near: Option<(Near, f64)>) -> Self {
         let GroupOptions { keep: choice, pairs, clusters, id } = options;
-        Self { choice, printed, id, pairs, clusters }
+        Self { choice, printed, id, pairs, clusters, near }
+    }
+
+    /// The Jaccard index from which on documents are alike, if those are groups.
+    pub fn threshold(&self) -> Option<f64> {
+        self.near.map(|(_, threshold)| threshold)
     }
 
     /// The files that tell of groups.
@@ -53,9 +62,10 @@ impl Grouping {
 
     /// What decides which lines are printed, for comparison with another run.
     pub fn description(&self) -> String {
-        let Self { choice, printed: Printed { which, counted }, id, .. } = self;
+        let Self { choice, printed: Printed { which, counted }, id, near, .. } = self;
         let id = id.as_ref().map_or(String::new(), |id| format!(", told by {id}"));
-        format!(", grouped: {choice} of {which:?}{}{id}", if *counted { ", counted" } else { "" })
+        let near = near.map_or(String::new(), |(_, threshold)| format!(", from {threshold}"));
+        format!(", grouped: {choice} of {which:?}{}{id}{near}", if *counted { ", counted" } else { "" })
     }
 
     /// What is read of lines beside their keys.
@@ -68,17 +78,25 @@ impl Grouping {
     pub fn records(&self, inputs: &Inputs, had: bool) -> Result<Records, Error> {
         let name = |input: &Input| input.path.to_string_lossy().into_owned();
         let places = Places::new(inputs.found.iter().map(name).collect());
-        let records = Records::new(places, self.choice.clone(), self.id.is_some(), had);
-        records.map_err(|source| Error::Groups { source })
+        Records::new(places, self.choice.clone(), self.id.is_some(), had, self.near.map(|(near, _)| near.bands()))
     }
 
-    /// Finds groups of lines that are equal, and decides what becomes of each.
-    pub fn decide(&self, mut records: Records, reports: Reported) -> Result<Grouped, Error> {
+    /// Finds groups of lines that are equal, or those of the clusters, and decides what becomes of each.
+    pub fn decide(
+        &self,
+        mut records: Records,
+        mut clusters: Option<Clusters>,
+        reports: Reported,
+    ) -> Result<Grouped, Error> {
+        let is_near = clusters.is_some();
         let (mut members, mut deciding) = (Sorter::new(&env::temp_dir()), Deciding::new());
         let member = |member: Member| members.push(member.packed());
-        let disk_bytes = records.each(member, |aside| deciding.push(aside))?;
+        let disk_bytes = records.each(clusters.as_ref(), member, |aside| deciding.push(aside))?;
         let members = members.sorted()?.map(|member| member.map(Member::unpacked));
-        let grouped = self.choose(members, deciding, &mut records, reports, None)?;
+        let mut similarity =
+            |place, kept| clusters.as_mut().map_or(Ok(1.0), |clusters| clusters.similarity(kept, place));
+        let similarity = is_near.then_some(&mut similarity as Similarity<'_>);
+        let grouped = self.choose(members, deciding, &mut records, reports, similarity)?;
         Ok(Grouped { disk_bytes, ..grouped })
     }
 

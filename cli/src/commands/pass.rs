@@ -46,6 +46,12 @@ impl Pass<'_> {
         self.work(inputs, SharedSeen::new(seen), tally, (Act::InsertInOrder, true), None, progress)
     }
 
+    /// Has the sets of grams kept of documents that may be alike. Returns why it ended before the inputs did.
+    pub fn collect(&self, inputs: Inputs, seen: SharedSeen, tally: Tally) -> Result<Option<Stop>, Error> {
+        let progress = Progress::new(&inputs.found, inputs.read.clone(), self.quiet, false);
+        self.work(inputs, seen, tally, (Act::Collect, true), None, progress).map(|(_, stop)| stop)
+    }
+
     /// Looks the lines of the inputs up, and prints those that are `wanted`: that are in the set, or that are not. Returns why it ended
     /// before the inputs did. Without an output nothing is printed.
     pub fn select(
@@ -99,7 +105,7 @@ impl Pass<'_> {
                 what: self.what.clone(),
                 nulls: self.nulls,
                 values: self.values.clone(),
-                decided: false,
+                decided: act == Act::Collect,
             },
             on_error: reading.on_error,
             act,

@@ -15,6 +15,7 @@ use crate::error::{Error, Stop};
 use crate::files::{self, Identity, Origin, is_standard};
 use crate::groups::choice::Choice;
 use crate::groups::decisions::{Printed, Which};
+use crate::groups::near::Collecting;
 use crate::groups::values::Wanted as Values;
 use crate::input::chunks::Cut;
 use crate::input::estimate::Sampled;
@@ -112,7 +113,7 @@ impl Run {
         } = options;
         let which = selection.map_or(Which::All, |selection| selection.which);
         let printed = Printed { which, counted: options.count };
-        let grouping = groups.given().map(|_| Grouping::new(groups, printed));
+        let grouping = groups.given().map(|_| Grouping::new(groups, printed, None));
         let selection = selection.filter(|_| grouping.is_none());
         let before = match (options.annotate, options.count) {
             (true, _) => Before::Mark,
@@ -152,9 +153,9 @@ impl Run {
         let mut rule = options.rule();
         let frozen = options.frozen().map(Path::to_owned);
         let asks_for_groups = options.asks_for_groups().is_some();
-        let CorpusOptions { reading, size, mut run, verify, groups, count, .. } = options;
+        let CorpusOptions { reading, size, mut run, verify, groups, count, near, .. } = options;
         let printed = Printed { which: Which::All, counted: count };
-        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed));
+        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, rule.near.zip(near)));
         rule.second = grouping.as_ref().map(|_| exact::second_hasher(size.seed()));
         run.in_order |= grouping.is_some();
         let before = if count { Before::Member } else { Before::Nothing };
@@ -360,12 +361,28 @@ impl Run {
             return Ok(Err(stop));
         }
         again.measure().map_err(|source| Error::Twice { source })?;
+        let mut records = work.seen.write().records.take().ok_or(Error::Worker)?;
+        let (mut clusters, mut disk_bytes) = (None, 0);
+        if let (Some(bands), Some(threshold)) = (records.bands.take(), grouping.threshold()) {
+            let (inputs, third) = again.twice().map_err(|source| Error::Twice { source })?;
+            again = third;
+            let involved = bands.involved(records.had)?;
+            work.seen.write().collecting = Some(Collecting::new(involved, records.places.clone()));
+            let tally = locked(&work.tally).again(0);
+            let stop = pass.collect(inputs, work.seen.clone(), tally)?;
+            if let Some(stop) = stop.or_else(|| signals::first().map(Stop::Signal)) {
+                return Ok(Err(stop));
+            }
+            let collected = work.seen.write().collecting.take().ok_or(Error::Worker)?;
+            let involved = collected.end()?;
+            disk_bytes = involved.disk_bytes();
+            clusters = Some(involved.verified(threshold)?);
+        }
         let mut seen = work.seen.write();
-        let records = seen.records.take().ok_or(Error::Worker)?;
-        let grouped = grouping.decide(records, reports)?;
+        let grouped = grouping.decide(records, clusters, reports)?;
         let mut tally = locked(&work.tally);
         tally.counts.unique = grouped.distinct;
-        let tally = tally.again(grouped.disk_bytes);
+        let tally = tally.again(grouped.disk_bytes + disk_bytes);
         (seen.decided, seen.groups, seen.stamps) = (Some(grouped.decided), grouped.groups, stamps);
         Ok(Ok((again, work.seen.clone(), tally)))
     }

@@ -12,6 +12,7 @@ use bloomline_text::near::{self, Near, Scratch};
 use bloomline_text::{By, Claim, Rules, Set, Texts, Verdict, wrong_removal};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
+use std::mem;
 use std::ops::{AddAssign, Range};
 use std::str::from_utf8;
 
@@ -48,7 +49,7 @@ pub struct Documents {
     /// The same texts by the second hash, if there is one.
     seconds: Texts,
     /// The bands of near duplicates, of all documents.
-    bands: Vec<u64>,
+    pub bands: Vec<u64>,
     /// Which of them are near duplicates.
     near: Vec<bool>,
     scratch: Scratch,
@@ -261,7 +262,9 @@ impl Documents {
             Some(near) => near.hash(hasher, text, &mut self.scratch, &mut self.bands),
             None => self.texts.push(&rule.text, hasher, text),
         }
-        rule.second.iter().for_each(|second| self.seconds.push(&rule.text, second, text));
+        if let (Some(second), None) = (&rule.second, &rule.near) {
+            self.seconds.push(&rule.text, second, text);
+        }
         self.located.push(Located {
             string: at..at + string.len(),
             note: start + note,
@@ -287,19 +290,44 @@ impl Documents {
                 self.texts.push(&rule.text, hasher, text.as_bytes());
             }
         }
-        rule.second.iter().for_each(|second| self.seconds.push(&rule.text, second, text.as_bytes()));
+        if let (Some(second), None) = (&rule.second, &rule.near) {
+            self.seconds.push(&rule.text, second, text.as_bytes());
+        }
         let end = self.text.len();
         let (breaks, bands) = (self.breaks.len(), self.bands.len());
         self.located.push(Located { string: start..end, note: end, old_note: None, text: end, breaks, bands });
     }
 
-    /// Both hashes of the last document: 128 bits that tell texts apart for certain. `None` if its text is blank.
-    pub fn fingerprint(&self) -> Option<u128> {
+    /// Both hashes of the last document: 128 bits that tell texts apart for certain. `None` if its text is blank. Of near duplicates it
+    /// is a band.
+    pub fn fingerprint(&self, rule: &DocumentRule) -> Option<u128> {
+        if rule.near.is_some() {
+            let before = self.located.len().checked_sub(2).map_or(0, |before| self.located[before].bands);
+            return self.bands.get(before).map(|&band| u128::from(band) << 64);
+        }
         let hash = |texts: &Texts| {
             let last = texts.document(texts.len().checked_sub(1)?);
             last.hashes().flatten().next().map(|&hash| u128::from(hash))
         };
         Some(hash(&self.texts)? << 64 | hash(&self.seconds)?)
+    }
+
+    /// Adds the set of grams of a line's document to `into`; nothing if it has none.
+    pub fn push_grams(&mut self, line: &[u8], rule: &DocumentRule, hasher: &KeyHasher, into: &mut Vec<u64>) {
+        self.text.clear();
+        let document = from_utf8(line).unwrap_or_default();
+        if let Ok(Some(_)) = rule.pointer.find_string(document, &mut self.text, |_| ()) {
+            let text = mem::take(&mut self.text);
+            self.push_grams_of(&text, rule, hasher, into);
+            self.text = text;
+        }
+    }
+
+    /// Adds the set of grams of a text to `into`.
+    pub fn push_grams_of(&mut self, text: &str, rule: &DocumentRule, hasher: &KeyHasher, into: &mut Vec<u64>) {
+        if let Some(near) = &rule.near {
+            near.grams(hasher, text.as_bytes(), &mut self.scratch, into);
+        }
     }
 
     /// Looks the documents up in order, and inserts what is kept. `kept[i]` is `true` if something of document i stays. `exact` counts

@@ -73,6 +73,8 @@ pub enum Act {
     FindOne,
     /// It comes again, in the order of the inputs, after its repeats were counted.
     Recall,
+    /// Its document's set of grams is kept, in the order of the inputs, if that was asked for.
+    Collect,
     /// Nothing: what becomes of each line was decided, in the order of the inputs.
     Decided,
 }
@@ -157,7 +159,7 @@ impl Work {
     ) -> Arc<Self> {
         let unread: Vec<usize> = (0..lanes.len()).filter(|&i| !lanes[i].is_read()).collect();
         let first = unread.first().copied().unwrap_or(lanes.len());
-        let in_order = matches!(task.act, Act::InsertInOrder | Act::Recall | Act::Decided);
+        let in_order = matches!(task.act, Act::InsertInOrder | Act::Recall | Act::Collect | Act::Decided);
         let mut fresh = if in_order || sinks.len() < lanes.len() { Vec::new() } else { unread.clone() };
         // Of equal ones the first comes first.
         fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));
@@ -456,6 +458,9 @@ impl Work {
                 let unique = decided.as_mut().map_or(Ok(0), recalled);
                 claimed.unique = unique.map_err(|source| Error::Groups { source })?;
             }
+            (_, Act::Collect) => {
+                self.seen.write().collecting.iter_mut().for_each(|collecting| lines.want(*lane, collecting));
+            }
             (What::Document(rule, _), _) if rule.second.is_none() => {
                 let mut set = Deciding { seen: &self.seen, inserted: 0 };
                 let mut exact = self.exact_units.as_ref().map(locked);
@@ -483,6 +488,18 @@ impl Work {
                 })?;
                 lines.times = times;
             }
+            (What::Document(rule, _), _) if rule.near.is_some() => {
+                let mut seen = self.seen.write();
+                // What is new of a document, its bands tell.
+                lines.mark(*on_error, *wanted, |hashes, _, new| {
+                    new.fill(true);
+                    Ok(hashes.len())
+                })?;
+                let insert = |bands: &[u64], new: &mut [bool]| seen.set.insert_hashes(bands, new);
+                claimed.inserted = lines.insert_bands(rule, insert)? as u64;
+                let recorded = seen.records.as_mut().map_or(Ok(()), |records| lines.record(*lane, *on_error, records));
+                recorded.map_err(|source| Error::Groups { source })?;
+            }
             (_, Act::Insert | Act::InsertInOrder) => {
                 let mut seen = self.seen.write();
                 lines.mark(*on_error, *wanted, |hashes, fingerprints, new| {
@@ -498,7 +515,11 @@ impl Work {
     }
 
     /// Puts a chunk where it belongs, and prints those whose turn it is.
-    fn gather(&self, chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
+    fn gather(&self, mut chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
+        if self.task.act == Act::Collect && chunk.end.is_none() {
+            // No other thread waits for it.
+            chunk.lines.make_sets(&self.task.hashing);
+        }
         let sink = self.sink(chunk.at.0);
         sink.turns.put(chunk.at, chunk.then, chunk);
         while let Some((turn, chunk)) = sink.turns.take() {
@@ -531,6 +552,11 @@ impl Work {
         let Chunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
         // After a failure of the server nobody knows about those that are not new.
         let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
+        if self.task.act == Act::Collect
+            && let Some(collecting) = &mut self.seen.write().collecting
+        {
+            lines.sets().try_for_each(|grams| collecting.push(grams))?;
+        }
         self.keep.begin(sink)?;
         let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
         let passed = lines.passed();

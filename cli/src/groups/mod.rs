@@ -7,6 +7,7 @@
 //! ids         what lines are called, by their places
 //! records     the first reading: a record of each line, and which of them may have others of their kind
 //! decisions   of each group one is chosen; what becomes of each line, by its place
+//! suspects    what may have others of its kind
 //! near        the clusters of near duplicates
 //! reports     what is told of groups: pairs and clusters
 //! ```
@@ -16,9 +17,9 @@
 pub mod choice;
 pub mod decisions;
 pub mod ids;
-#[allow(dead_code)]
 pub mod near;
 pub mod places;
 pub mod records;
 pub mod reports;
+pub mod suspects;
 pub mod values;

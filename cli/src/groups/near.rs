@@ -10,8 +10,10 @@
 //! bytes for each involved document, and the sets of grams of one bucket: of the documents that share a band.
 
 use crate::error::Error;
+use crate::groups::places::Places;
+use crate::groups::suspects::Suspects;
 use crate::sort::Sorter;
-use bloomline::ScalableBloomFilter;
+use bloomline::BuildError;
 use bloomline_text::near::jaccard;
 use std::collections::HashMap;
 use std::env;
@@ -19,10 +21,6 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::mem;
 use std::os::unix::fs::FileExt;
-
-/// The first size of the filter of suspects, and its rate: it takes some two bytes for each.
-const SUSPECTS: u64 = 1 << 16;
-const RATE: f64 = 0.01;
 
 /// Documents whose bands are looked up at once.
 const BATCH: usize = 512;
@@ -42,38 +40,33 @@ pub struct Bands {
     /// The bands of a document.
     per: usize,
     /// Bands that the filter took for seen.
-    suspects: ScalableBloomFilter,
-    hashes: Vec<u64>,
+    suspects: Suspects,
 }
 
 impl Bands {
     /// Of no documents, each of which has so many bands.
     pub fn new(per: usize) -> Result<Self, Error> {
         let file = tempfile::tempfile().map_err(failed)?;
-        let suspects = ScalableBloomFilter::builder().expected_keys(SUSPECTS).false_positive_rate(RATE);
-        let suspects = suspects.build()?;
-        Ok(Self { file: BufWriter::with_capacity(BUFFER, file), per, suspects, hashes: Vec::new() })
+        Ok(Self { file: BufWriter::with_capacity(BUFFER, file), per, suspects: Suspects::new()? })
     }
 
     /// Adds the line at the next place: the bands of its document, and which of them are new to the filter. None if it has no
     /// bands.
-    pub fn add(&mut self, bands: &[u64], new: &[bool]) -> Result<(), Error> {
+    pub fn add(&mut self, bands: &[u64], new: &[bool]) -> io::Result<()> {
         for (band, new) in bands.iter().zip(new) {
             if !new {
-                self.hashes.push(*band | SEEN);
+                self.suspects.push(*band | SEEN);
             }
             let band = if *new { band & !SEEN } else { band | SEEN };
-            self.file.write_all(&band.to_le_bytes()).map_err(failed)?;
+            self.file.write_all(&band.to_le_bytes())?;
         }
         // 0 is no band: that another is taken for it matters no more than that two may collide.
-        (bands.len()..self.per).try_for_each(|_| self.file.write_all(&[0; 8])).map_err(failed)
+        (bands.len()..self.per).try_for_each(|_| self.file.write_all(&[0; 8]))
     }
 
     /// Takes note of the suspects among the lines that were added.
-    pub fn settle(&mut self) -> Result<(), Error> {
-        self.suspects.insert_hashes(&self.hashes, &mut vec![false; self.hashes.len()])?;
-        self.hashes.clear();
-        Ok(())
+    pub fn settle(&mut self) -> Result<(), BuildError> {
+        self.suspects.settle()
     }
 
     /// The documents that share a band. If the filter `had` bands before the first line, also those that have one of these.
@@ -93,8 +86,7 @@ impl Bands {
             let bands = || bytes.as_chunks().0.iter().map(|band| u64::from_le_bytes(*band));
             hashes.clear();
             hashes.extend(bands().map(|band| band | SEEN));
-            found.resize(hashes.len(), false);
-            self.suspects.contains_hashes(&hashes, &mut found);
+            self.suspects.find(&hashes, &mut found);
             for (i, (band, found)) in bands().zip(&found).enumerate() {
                 if *found && band & !SEEN != 0 {
                     sorter.push([band & !SEEN, (place + (i / self.per) as u64) << 1 | band & SEEN])?;
@@ -103,7 +95,7 @@ impl Bands {
             place += (hashes.len() / self.per) as u64;
         }
         drop(self.suspects);
-        let mut involved = Involving::new()?;
+        let mut involved = Involving::new(8 * place * self.per as u64)?;
         let (mut first, mut begun) = ([0; 2], false);
         for record in sorter.sorted()? {
             let [band, at] = record?;
@@ -128,17 +120,21 @@ struct Involving {
     /// Places in buckets, and whether an earlier run had a band of the document.
     places: Sorter<2>,
     buckets: BufWriter<File>,
+    /// The length of all files.
+    bytes: u64,
 }
 
 impl Involving {
-    fn new() -> Result<Self, Error> {
+    /// The bands take so many bytes.
+    fn new(bytes: u64) -> Result<Self, Error> {
         let file = tempfile::tempfile().map_err(failed)?;
-        Ok(Self { places: Sorter::new(&env::temp_dir()), buckets: BufWriter::with_capacity(BUFFER, file) })
+        Ok(Self { places: Sorter::new(&env::temp_dir()), buckets: BufWriter::with_capacity(BUFFER, file), bytes })
     }
 
     /// Adds a document to a bucket, which it may begin.
     fn share(&mut self, place: u64, begins: bool) -> Result<(), Error> {
         self.places.push([place, 0])?;
+        self.bytes += 8;
         self.buckets.write_all(&(place << 1 | u64::from(begins)).to_le_bytes()).map_err(failed)
     }
 
@@ -159,7 +155,7 @@ impl Involving {
         }
         let mut buckets = self.buckets.into_inner().map_err(|error| failed(error.into()))?;
         buckets.rewind().map_err(failed)?;
-        Ok(Involved { places, known, buckets, sets: Sets::new().map_err(failed)? })
+        Ok(Involved { places, known, buckets, sets: Sets::new().map_err(failed)?, bytes: self.bytes })
     }
 }
 
@@ -172,6 +168,8 @@ pub struct Involved {
     /// Places, doubled; 1 is added to that with which a bucket begins.
     buckets: File,
     sets: Sets<BufWriter<File>>,
+    /// The length of the files of bands and buckets.
+    bytes: u64,
 }
 
 impl Involved {
@@ -185,6 +183,11 @@ impl Involved {
         self.sets.push(grams).map_err(failed)
     }
 
+    /// Bytes of temporary files.
+    pub fn disk_bytes(&self) -> u64 {
+        self.bytes + 8 * self.sets.grams
+    }
+
     /// Connects all pairs that share a band and whose Jaccard index is at least the threshold.
     pub fn verified(self, threshold: f64) -> Result<Clusters, Error> {
         self.verified_within(threshold, IN_MEMORY)
@@ -194,7 +197,7 @@ impl Involved {
         if self.next().is_some() {
             return Err(Error::Changed);
         }
-        let Self { places, mut known, buckets, sets } = self;
+        let Self { places, mut known, buckets, sets, .. } = self;
         let mut pairs = Pairs {
             reader: Reader::new(sets.written().map_err(failed)?, in_memory),
             threshold,
@@ -219,6 +222,42 @@ impl Involved {
         }
         let Pairs { reader, firsts, .. } = pairs;
         Ok(Clusters { places, known, firsts, reader })
+    }
+}
+
+/// A reading of the inputs for the sets of grams of involved documents.
+pub struct Collecting {
+    involved: Involved,
+    /// Documents that were found, with or without their sets.
+    found: usize,
+    /// The places that the documents are at, and those of the lines that came again.
+    places: Places,
+    again: Places,
+}
+
+impl Collecting {
+    /// Of documents that are at these places.
+    pub fn new(involved: Involved, places: Places) -> Self {
+        Self { involved, found: 0, again: places.again(), places }
+    }
+
+    /// Takes the next lines of an input. Calls `found` with the numbers of those whose sets are to be added.
+    pub fn take(&mut self, input: usize, header: bool, lines: usize, mut found: impl FnMut(usize)) {
+        let first = self.again.take(input, header, lines);
+        while let Some(place) = self.involved.places.get(self.found).filter(|place| **place < first + lines as u64) {
+            found((place - first) as usize);
+            self.found += 1;
+        }
+    }
+
+    /// Adds the set of grams of the next document.
+    pub fn push(&mut self, grams: &[u64]) -> Result<(), Error> {
+        self.involved.push(grams)
+    }
+
+    /// The documents with their sets, if the same lines came again.
+    pub fn end(self) -> Result<Involved, Error> {
+        if self.again.are_those_of(&self.places) { Ok(self.involved) } else { Err(Error::Changed) }
     }
 }
 

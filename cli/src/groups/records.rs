@@ -7,14 +7,11 @@ use crate::error::Error;
 use crate::groups::choice::{Choice, NONE};
 use crate::groups::decisions::{Aside, Decision, Member, Verdict};
 use crate::groups::ids::Ids;
+use crate::groups::near::{Bands, Clusters};
 use crate::groups::places::Places;
-use bloomline::ScalableBloomFilter;
+use crate::groups::suspects::Suspects;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-
-/// The first stage of the suspects' filter, and its rate: it takes some two bytes for each.
-const SUSPECTS: u64 = 1 << 16;
-const RATE: f64 = 0.01;
 
 /// Records that are looked up at once.
 const BATCH: usize = 4096;
@@ -35,29 +32,30 @@ const SEEN: u128 = 1;
 /// The records of all lines.
 pub struct Records {
     file: BufWriter<File>,
-    suspects: ScalableBloomFilter,
+    suspects: Suspects,
+    /// The bands of documents, where those that are alike are a group.
+    pub bands: Option<Bands>,
     pub places: Places,
     choice: Choice,
     ids: Option<Ids>,
     /// Whether the filter had keys before the first line.
-    had: bool,
-    hashes: Vec<u64>,
+    pub had: bool,
     /// Lines with keys.
     pub keys: u64,
 }
 
 impl Records {
-    /// Of no lines so far. `had` tells whether the filter has keys of earlier runs.
-    pub fn new(places: Places, choice: Choice, ids: bool, had: bool) -> io::Result<Self> {
-        let suspects = ScalableBloomFilter::builder().expected_keys(SUSPECTS).false_positive_rate(RATE);
+    /// Of no lines so far. `had` tells whether the filter has keys of earlier runs. With `bands`, documents have so many.
+    pub fn new(places: Places, choice: Choice, ids: bool, had: bool, bands: Option<usize>) -> Result<Self, Error> {
+        let failed = |source| Error::Groups { source };
         Ok(Self {
-            file: BufWriter::with_capacity(BUFFER, tempfile::tempfile()?),
-            suspects: suspects.build().map_err(io::Error::other)?,
+            file: BufWriter::with_capacity(BUFFER, tempfile::tempfile().map_err(failed)?),
+            suspects: Suspects::new()?,
+            bands: bands.map(Bands::new).transpose()?,
             places,
             choice,
-            ids: ids.then(Ids::new).transpose()?,
+            ids: ids.then(Ids::new).transpose().map_err(failed)?,
             had,
-            hashes: Vec::new(),
             keys: 0,
         })
     }
@@ -66,7 +64,7 @@ impl Records {
     pub fn add(&mut self, fingerprint: u128, new: bool, score: Option<u64>, id: &str) -> io::Result<()> {
         self.keys += 1;
         if !new {
-            self.hashes.push(hash(fingerprint));
+            self.suspects.push(hash(fingerprint));
         }
         let fingerprint = fingerprint.max(LEAST) & !SEEN | if new { 0 } else { SEEN };
         self.push(fingerprint, score, id)
@@ -74,6 +72,7 @@ impl Records {
 
     /// Adds the line at the next place, which has no key.
     pub fn add_aside(&mut self, aside: Aside) -> io::Result<()> {
+        self.bands.as_mut().map_or(Ok(()), |all| all.add(&[], &[]))?;
         self.push(aside as u128, None, "null")
     }
 
@@ -87,16 +86,15 @@ impl Records {
 
     /// Takes note of the suspects among the lines that were added.
     pub fn settle(&mut self) -> io::Result<()> {
-        let mut new = vec![false; self.hashes.len()];
-        self.suspects.insert_hashes(&self.hashes, &mut new).map_err(io::Error::other)?;
-        self.hashes.clear();
-        Ok(())
+        self.bands.as_mut().map_or(Ok(()), Bands::settle).map_err(io::Error::other)?;
+        self.suspects.settle().map_err(io::Error::other)
     }
 
     /// Calls `member` with each line that may have others of its kind, and `aside` with those that have no key: in the order of places.
-    /// Returns how many bytes were on disk.
+    /// Returns how many bytes were on disk. Documents that are alike are of the clusters' groups.
     pub fn each(
         &mut self,
+        clusters: Option<&Clusters>,
         mut member: impl FnMut(Member) -> Result<(), Error>,
         mut aside: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<u64, Error> {
@@ -121,11 +119,14 @@ impl Records {
             let records = || bytes.chunks_exact(size).map(record);
             hashes.clear();
             hashes.extend(records().map(|(fingerprint, _)| hash(fingerprint)));
-            found.resize(hashes.len(), false);
-            suspects.contains_hashes(&hashes, &mut found);
+            suspects.find(&hashes, &mut found);
             for ((fingerprint, score), found) in records().zip(&found) {
                 if let Some(kind) = Aside::of(fingerprint) {
                     aside(Decision { place, verdict: Verdict::Aside(kind) })?;
+                } else if let Some(clusters) = clusters {
+                    if let Some((first, known)) = clusters.first(place) {
+                        member(Member { group: first.into(), place, score: choice.at(place, score), known })?;
+                    }
                 } else if *found {
                     let known = *had && fingerprint & SEEN > 0;
                     member(Member { group: fingerprint & !SEEN, place, score: choice.at(place, score), known })?;

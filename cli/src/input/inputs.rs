@@ -176,9 +176,9 @@ impl Input {
 
     /// The same input once more, to be read after this one. Only a regular file can be.
     pub fn again(&self) -> io::Result<Self> {
-        let again = |(file, _): &(File, _)| {
+        let again = |(file, start): &(File, Option<u64>)| {
             let mut file = file.try_clone()?;
-            let start = file.stream_position()?;
+            let start = start.map_or_else(|| file.stream_position(), Ok)?;
             Ok::<_, io::Error>((file, Some(start)))
         };
         let Self { origin, path, file, size, compressed, is_table, modified, lines_end, read, .. } = self;

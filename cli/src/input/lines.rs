@@ -4,6 +4,7 @@ use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, Documents, UnitCounts};
 use crate::error::Error;
 use crate::groups::decisions::{self, Decided, Verdict};
+use crate::groups::near::Collecting;
 use crate::groups::records::Records;
 use crate::groups::values::{Found, Wanted as Values};
 use crate::input::chunks::{BYTE_ORDER_MARK, Chunk, Chunks};
@@ -14,6 +15,7 @@ use crate::table::{Added, Rows, Selected, Wanted, Wish};
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use bloomline_text::Set;
+use bloomline_text::near::Near;
 use memchr::memmem;
 use std::io::{self, Write};
 use std::mem;
@@ -45,6 +47,11 @@ pub struct Lines {
     asides: Vec<(usize, Aside)>,
     /// What is found out about each key, in order.
     found: Vec<bool>,
+    /// Which bands of documents are new, if these are compared.
+    new_bands: Vec<bool>,
+    /// The sets of grams of the lines with marks, one after another, and where each ends.
+    grams: Vec<u64>,
+    sets: Vec<usize>,
     /// How often each key comes, if that is wanted.
     pub times: Vec<u64>,
     /// What is found out for each line; none for lines that are left out.
@@ -255,7 +262,7 @@ impl Lines {
                 for (i, line) in lines.enumerate() {
                     let Err(fault) = documents.push(&bytes[line.clone()], line.start, rule, hasher) else {
                         if rule.second.is_some() {
-                            match documents.fingerprint() {
+                            match documents.fingerprint(rule) {
                                 Some(fingerprint) => {
                                     hashes.push((fingerprint >> 64) as u64);
                                     fingerprints.push(fingerprint);
@@ -301,7 +308,7 @@ impl Lines {
                     Some(text) if failed.is_none() || *on_error != OnError::Fail => {
                         documents.push_text(text, rule, hasher);
                         if rule.second.is_some() {
-                            match documents.fingerprint() {
+                            match documents.fingerprint(rule) {
                                 Some(fingerprint) => {
                                     hashes.push((fingerprint >> 64) as u64);
                                     fingerprints.push(fingerprint);
@@ -382,16 +389,77 @@ impl Lines {
         decided.map(|()| counts)
     }
 
+    /// Has the bands of all documents inserted that have marks, in order. `insert` returns how many were new, and tells which.
+    pub fn insert_bands(
+        &mut self,
+        rule: &DocumentRule,
+        insert: impl FnOnce(&[u64], &mut [bool]) -> Result<usize, Error>,
+    ) -> Result<usize, Error> {
+        let per = rule.near.as_ref().map_or(0, Near::bands);
+        let bands = &self.documents.bands[..per * self.found.len()];
+        self.new_bands.resize(bands.len(), false);
+        insert(bands, &mut self.new_bands)
+    }
+
+    /// Marks the lines of the input with this number that are to be compared.
+    pub fn want(&mut self, input: usize, collecting: &mut Collecting) {
+        self.marks.clear();
+        self.marks.resize(self.count, None);
+        let header = self.rows.is_none() && !self.chunk.header().is_empty();
+        collecting.take(input, header, self.count, |line| self.marks[line] = Some(true));
+        self.passed = self.count;
+    }
+
+    /// Makes the sets of grams of the lines that have marks.
+    pub fn make_sets(&mut self, hashing: &Hashing) {
+        let Self { chunk, rows, ends, documents, marks, grams, sets, .. } = self;
+        grams.clear();
+        sets.clear();
+        let What::Document(rule, _) = &hashing.what else { return };
+        let mut wanted = marks.iter().map(Option::is_some);
+        if let Some(rows) = rows {
+            return rows.each_text(|text| {
+                if let (Some(true), Some(text)) = (wanted.next(), text) {
+                    documents.push_grams_of(text, rule, &hashing.hasher, grams);
+                    sets.push(grams.len());
+                }
+            });
+        }
+        let mut start = chunk.start();
+        for (&end, wanted) in ends.iter().zip(wanted) {
+            if wanted {
+                documents.push_grams(&chunk.bytes()[start..end - 1], rule, &hashing.hasher, grams);
+                sets.push(grams.len());
+            }
+            start = end;
+        }
+    }
+
+    /// The sets of grams that were made, in order.
+    pub fn sets(&self) -> impl Iterator<Item = &[u64]> {
+        let mut start = 0;
+        self.sets.iter().map(move |&end| {
+            let set = &self.grams[start..end];
+            start = end;
+            set
+        })
+    }
+
     /// Has groups remember the lines of the input with this number that have marks, or would have them if they were not left out.
     pub fn record(&self, input: usize, on_error: OnError, records: &mut Records) -> io::Result<()> {
         records.places.take(input, !self.header().is_empty(), self.passed);
         let (mut asides, mut key) = (self.asides.iter().peekable(), 0);
+        let per = self.new_bands.len() / self.found.len().max(1);
         for line in 0..self.passed {
             match asides.next_if(|(aside, _)| *aside == line) {
                 Some((_, why)) => records.add_aside(why.told(on_error))?,
                 None => {
                     let (score, id) = (self.values.score(key), self.values.id(key));
                     records.add(self.fingerprints[key], self.found[key], score, id)?;
+                    if let Some(all) = &mut records.bands {
+                        let bands = per * key..per * (key + 1);
+                        all.add(&self.documents.bands[bands.clone()], &self.new_bands[bands])?;
+                    }
                     key += 1;
                 }
             }

@@ -89,7 +89,7 @@ pub struct CorpusOptions {
     /// half, and 0.1 above it most. -n counts documents, and -p is the chance that a unique document is dropped.
     #[arg(long, value_name = "SIMILARITY", value_parser = rate, help_heading = "Duplicates")]
     #[arg(conflicts_with_all = ["by", "ngram", "min_ngram", "threshold", "at_least", "trim", "ignore_case", "like"])]
-    near: Option<f64>,
+    pub near: Option<f64>,
 
     /// Follow another tool's rules.
     ///
@@ -243,8 +243,8 @@ impl CorpusOptions {
     /// Refuses what has no groups.
     fn check_groups(&self, rule: &DocumentRule, option: &str) -> Result<(), clap::Error> {
         let conflict = |message: String| Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
-        if rule.near.is_some() || rule.text.by != By::Document || rule.text.ngram > 0 {
-            return conflict(format!("{option} is for whole documents: give --by document --ngram 0 too"));
+        if rule.near.is_none() && (rule.text.by != By::Document || rule.text.ngram > 0) {
+            return conflict(format!("{option} is for whole documents: give --by document --ngram 0 too, or --near"));
         }
         let others = [
             (self.frozen, "--frozen"),

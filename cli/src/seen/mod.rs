@@ -16,6 +16,7 @@ use crate::documents::UnitCounts;
 use crate::error::Error;
 use crate::figures::readable;
 use crate::groups::decisions::Decided;
+use crate::groups::near::Collecting;
 use crate::groups::records::Records;
 use crate::input::inputs::Stamp;
 use crate::seen::exact::Exact;
@@ -267,6 +268,8 @@ pub struct Seen {
     /// What is kept of lines to find groups of them, and what was decided of these.
     pub records: Option<Records>,
     pub decided: Option<Decided>,
+    /// The sets of grams of documents that may be alike.
+    pub collecting: Option<Collecting>,
     /// Groups of two or more.
     pub groups: u64,
     /// The inputs that were read for them.
@@ -306,6 +309,7 @@ impl Seen {
             repeats: None,
             records: None,
             decided: None,
+            collecting: None,
             groups: 0,
             stamps: Vec::new(),
             room: None,

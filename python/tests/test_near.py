@@ -1,0 +1,188 @@
+"""Near duplicates with verification, beside a model: connected components over all pairs that share a band and are similar."""
+
+import json
+import pathlib
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spec import bands_of, grams_of
+from trips import bloomline
+
+# Bands and rows that text/tests/near.rs has from datasketch.
+SIMILARITIES = {0.5: (25, 5), 0.7: (14, 9), 0.8: (9, 13), 0.9: (5, 25)}
+
+
+def some_texts() -> list[str]:
+    """Texts of which some differ by a few words. Their bands take long, so there are few."""
+    choice = random.Random(36)
+    words = ["a", "word", "слово", "ünï", "كلمة", *(f"w{i}" for i in range(200)), "averyveryverylongword"]
+    texts: list[list[str]] = [[], ["a"], ["a", "word"], ["word", "a"], ["a"] * 9, ["a"] * 12]
+    for _ in range(8):
+        base = choice.choices(words, k=choice.randint(8, 24))
+        texts.append(base)
+        for _ in range(3):
+            start, end = choice.randint(0, 1), len(base) - choice.randint(0, 2)
+            texts.append(base[start:end] + choice.choices(words, k=choice.randint(0, 3)))
+        other = list(base)
+        other[choice.randrange(len(base))] = "other"
+        texts.append(other)
+    return [" ".join(text) for text in texts]
+
+
+TEXTS = some_texts()
+
+
+def jaccard(a: str, b: str) -> float:
+    one, two = grams_of(a), grams_of(b)
+    return len(one & two) / len(one | two)
+
+
+class Model(NamedTuple):
+    #: The kept document of each, which is itself if it stays. -1 stands for one of an earlier run.
+    kept: list[int]
+
+    def stay(self) -> list[int]:
+        return [place for place, kept in enumerate(self.kept) if kept == place]
+
+    def clusters(self) -> list[list[int]]:
+        """Those of two or more, the kept one first."""
+        members = [[place, *(i for i, kept in enumerate(self.kept) if kept == place and i != place)] for place in self.stay()]
+        return [cluster for cluster in members if len(cluster) > 1]
+
+
+def model(texts: list[str], similarity: float, best: Callable[[int], Any] = lambda place: 0, known: list[str] = []) -> Model:
+    """Of several that are as good the first is the best."""
+    bands = [bands_of(text, *SIMILARITIES[similarity]) for text in texts]
+    had = frozenset[int]().union(*(bands_of(text, *SIMILARITIES[similarity]) for text in known))
+    first = list(range(len(texts)))
+    for i in range(len(texts)):
+        for j in range(i):
+            if bands[i] & bands[j] and jaccard(texts[i], texts[j]) >= similarity:
+                low, high = sorted([first[i], first[j]])
+                first = [low if one == high else one for one in first]
+    kept = []
+    for i in range(len(texts)):
+        cluster = [j for j in range(len(texts)) if first[j] == first[i]]
+        kept.append(-1 if any(bands[j] & had for j in cluster) else min(cluster, key=lambda j: (best(j), j)))
+    return Model(kept)
+
+
+def write_lines(path: pathlib.Path, documents: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(document, ensure_ascii=False) + "\n" for document in documents))
+
+
+def lines_of(path: pathlib.Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+KEEPS: dict[str, Callable[[dict[str, Any], int], Any]] = {
+    "first": lambda document, place: 0,
+    "last": lambda document, place: -place,
+    "max:/score": lambda document, place: -document["score"] if "score" in document else 1000,
+    "min:/score": lambda document, place: document.get("score", 1000),
+    "order:/source=b,a": lambda document, place: {"b": 0, "a": 1}.get(document.get("source", ""), 2),
+}
+
+documents = st.lists(
+    st.fixed_dictionaries(
+        {"text": st.sampled_from(TEXTS)},
+        optional={"score": st.integers(-3, 3), "source": st.sampled_from(["a", "b", "c"])},
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    documents=documents,
+    cuts=st.lists(st.integers(0, 40), max_size=2),
+    similarity=st.sampled_from(list(SIMILARITIES)),
+    keep=st.sampled_from(list(KEEPS)),
+    count=st.booleans(),
+    threads=st.sampled_from([1, 3]),
+)
+def test_clusters_pairs_and_counts_are_those_of_the_model(
+    tmp_path_factory: pytest.TempPathFactory,
+    documents: list[dict[str, Any]],
+    cuts: list[int],
+    similarity: float,
+    keep: str,
+    count: bool,
+    threads: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("near")
+    for place, document in enumerate(documents):
+        document["id"] = place
+    bounds = [0, *sorted(min(cut, len(documents)) for cut in cuts), len(documents)]
+    names = [f"{i}.jsonl" for i in range(len(bounds) - 1)]
+    where = []
+    for name, start, end in zip(names, bounds, bounds[1:]):
+        write_lines(folder / name, documents[start:end])
+        where += [{"file": name, "line": line + 1} for line in range(end - start)]
+    reports = ["--pairs", "pairs", "--clusters", "clusters", "--keep", keep, *(["--count"] if count else [])]
+    bloomline(folder, "corpus", "-q", "--keep-empty", "--near", similarity, *reports, "-j", threads, *names, "-o", "kept")
+
+    texts = [document["text"] for document in documents]
+    found = model(texts, similarity, lambda place: KEEPS[keep](documents[place], place))
+    stay = found.stay()
+    counts = {"count": [found.kept.count(place) for place in stay]} if count else {}
+    assert lines_of(folder / "kept") == [
+        {**documents[place], **{name: numbers[i] for name, numbers in counts.items()}} for i, place in enumerate(stay)
+    ]
+    assert lines_of(folder / "pairs") == [
+        {**where[place], "kept": where[kept], "similarity": float(f"{jaccard(texts[place], texts[kept]):.4f}")}
+        for place, kept in enumerate(found.kept)
+        if kept != place
+    ]
+    assert lines_of(folder / "clusters") == [
+        {"cluster": i + 1, "size": len(cluster), "members": [where[place] for place in cluster]}
+        for i, cluster in enumerate(found.clusters())
+    ]
+
+
+@settings(deadline=None, max_examples=30)
+@given(first=documents, second=documents, similarity=st.sampled_from(list(SIMILARITIES)))
+def test_what_shares_a_band_with_an_earlier_run_goes_with_all_that_are_like_it(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[dict[str, Any]],
+    second: list[dict[str, Any]],
+    similarity: float,
+) -> None:
+    folder = tmp_path_factory.mktemp("near")
+    options = ["corpus", "-q", "--keep-empty", "--near", similarity, "-p", "1e-9", "--exact", "-s", "seen", "--pairs", "pairs"]
+    for documents, known in [(first, []), (second, [document["text"] for document in first])]:
+        write_lines(folder / "in.jsonl", documents)
+        (folder / "kept").unlink(missing_ok=True)
+        (folder / "pairs").unlink(missing_ok=True)
+        bloomline(folder, *options, "in.jsonl", "-o", "kept")
+        found = model([document["text"] for document in documents], similarity, known=known)
+        assert lines_of(folder / "kept") == [documents[place] for place in found.stay()]
+        expected = [(place + 1, kept + 1 if kept >= 0 else None) for place, kept in enumerate(found.kept) if kept != place]
+        assert [(pair["line"], pair["kept"] and pair["kept"]["line"]) for pair in lines_of(folder / "pairs")] == expected
+
+
+@settings(deadline=None, max_examples=30)
+@given(documents=documents, rows=st.integers(1, 20), similarity=st.sampled_from(list(SIMILARITIES)))
+def test_rows_are_decided_as_lines_are(
+    tmp_path_factory: pytest.TempPathFactory, documents: list[dict[str, Any]], rows: int, similarity: float
+) -> None:
+    folder = tmp_path_factory.mktemp("near")
+    texts = [document["text"] for document in documents]
+    scores = [document.get("score") for document in documents]
+    table = pa.table({"text": pa.array(texts, pa.string()), "score": pa.array(scores, pa.int64())})
+    pq.write_table(table, folder / "in.parquet", row_group_size=rows)
+    options = ["--near", similarity, "--keep", "max:score", "--count", "--clusters", "clusters", "--column", "text"]
+    bloomline(folder, "corpus", "-q", "--keep-empty", *options, "in.parquet", "-o", "out.parquet")
+    found = model(texts, similarity, lambda place: KEEPS["max:/score"](documents[place], place))
+    kept = pq.read_table(folder / "out.parquet")
+    assert kept.select(["text", "score"]) == table.take(found.stay())
+    assert kept["count"].to_pylist() == [found.kept.count(place) for place in found.stay()]
+    assert [[member["line"] - 1 for member in cluster["members"]] for cluster in lines_of(folder / "clusters")] == found.clusters()
