@@ -17,6 +17,7 @@ mod inputs;
 mod keys;
 mod like;
 mod lines;
+mod near;
 mod options;
 mod outputs;
 #[cfg(feature = "parquet")]
