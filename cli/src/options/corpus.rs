@@ -86,7 +86,8 @@ pub struct CorpusOptions {
     /// Find near duplicates: documents about this similar, such as 0.8.
     ///
     /// SIMILARITY is the Jaccard index of the documents' sets of 5-grams of words. Signatures find them: at this similarity nearly
-    /// half, and 0.1 above it most. -n counts documents, and -p is the chance that a unique document is dropped.
+    /// half, and 0.1 above it most. -n counts documents, and -p is the chance that a unique document is dropped. Some that are less
+    /// similar go too, which --exact keeps.
     #[arg(long, value_name = "SIMILARITY", value_parser = rate, help_heading = "Duplicates")]
     #[arg(conflicts_with_all = ["by", "ngram", "min_ngram", "threshold", "at_least", "trim", "ignore_case", "like"])]
     pub near: Option<f64>,
@@ -116,6 +117,9 @@ pub struct CorpusOptions {
     ///
     /// Whole documents that look alike are compared by 128-bit hashes. The inputs are read twice: --keep says what that takes. All this is
     /// a part of --count, --pairs, --clusters and --keep, too. With a state, a document may still be taken for one of an earlier run.
+    ///
+    /// With --near, documents that may be similar are compared by their sets of grams, for which the inputs are read once more. Those that
+    /// similar pairs connect are one group.
     #[arg(long, help_heading = "Duplicates")]
     pub exact: bool,
 
