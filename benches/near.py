@@ -167,4 +167,5 @@ def main():
         report("datasketch MinHashLSHBloom", signed, claimed, memory, found)
 
 
-main()
+if __name__ == "__main__":
+    main()
