@@ -60,7 +60,7 @@ errors! {
     Full { line: String, keys: u64, fpr: f64 } => "stopped at {line}: the filter is full with {keys} distinct lines, at a false-positive rate of {fpr}; make it larger with -n or --memory, or let it grow with --when-full grow";
     Exact { source: io::Error } => "cannot keep the hashes of --exact in a temporary file: {source}; set TMPDIR to another folder";
     Groups { source: io::Error } => "cannot keep what repeats in a temporary file: {source}; set TMPDIR to another folder";
-    Pairs { documents: usize } => "cannot compare {documents} documents that share bands: 4294967295 are the most; compare parts of the inputs";
+    Pairs { documents: u64 } => "cannot compare {documents} documents that share bands: 4294967295 are the most; compare parts of the inputs";
     Copy { source: io::Error } => "cannot keep a copy of it in a temporary file, to read it twice: {source}; set TMPDIR to another folder, or name a file in the place of a pipe";
     Twice { source: io::Error } => "cannot read the inputs twice: {source}; what comes by a pipe is kept in a temporary file, in the folder TMPDIR";
     Changed => "an input changed between the two times that it was read, so what was printed may be wrong; copy the inputs first, or give them by a pipe";

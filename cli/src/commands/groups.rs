@@ -94,7 +94,7 @@ impl Grouping {
         let disk_bytes = records.each(clusters.as_ref(), member, |aside| deciding.push(aside))?;
         let members = members.sorted()?.map(|member| member.map(Member::unpacked));
         let mut similarity =
-            |place, kept| clusters.as_mut().map_or(Ok(1.0), |clusters| clusters.similarity(kept, place));
+            |place, kept| clusters.as_mut().map_or(Ok(1.0), |clusters| clusters.similarity(place, kept));
         let similarity = is_near.then_some(&mut similarity as Similarity<'_>);
         let grouped = self.choose(members, deciding, &mut records, reports, similarity)?;
         Ok(Grouped { disk_bytes, ..grouped })

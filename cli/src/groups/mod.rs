@@ -8,6 +8,7 @@
 //! records     the first reading: a record of each line, and which of them may have others of their kind
 //! decisions   of each group one is chosen; what becomes of each line, by its place
 //! suspects    what may have others of its kind
+//! marks       bits at places
 //! near        the clusters of near duplicates
 //! reports     what is told of groups: pairs and clusters
 //! ```
@@ -17,6 +18,7 @@
 pub mod choice;
 pub mod decisions;
 pub mod ids;
+pub mod marks;
 pub mod near;
 pub mod places;
 pub mod records;

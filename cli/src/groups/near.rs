@@ -6,10 +6,11 @@
 //! Clusters   what verified pairs connect
 //! ```
 //!
-//! What every document leaves is on disk. The memory has two bytes for each band that the filter took for seen, then some 19
-//! bytes for each involved document, and the sets of grams of one bucket: of the documents that share a band.
+//! What every document leaves is on disk, but for a bit. The memory has two bytes for each band that the filter took for seen, then
+//! some 10 bytes for each involved document, and the numbers of the documents of the largest bucket: of those that share a band.
 
 use crate::error::Error;
+use crate::groups::marks::Marks;
 use crate::groups::places::Places;
 use crate::groups::suspects::Suspects;
 use crate::sort::Sorter;
@@ -31,8 +32,9 @@ const BUFFER: usize = 1 << 17;
 /// The bit of a band that tells whether the filter took it for seen.
 const SEEN: u64 = 1;
 
-/// The bytes of sets of one bucket that are not read again.
-const IN_MEMORY: usize = 1 << 26;
+/// The bytes of sets that are not read again, and the words that each takes beside its grams.
+const IN_MEMORY: usize = 1 << 24;
+const OVERHEAD: usize = 12;
 
 /// The bands of all documents, in the order of places.
 pub struct Bands {
@@ -95,77 +97,61 @@ impl Bands {
             place += (hashes.len() / self.per) as u64;
         }
         drop(self.suspects);
-        let mut involved = Involving::new(8 * place * self.per as u64)?;
+        let file = tempfile::tempfile().map_err(failed)?;
+        let mut buckets =
+            Buckets { file: BufWriter::with_capacity(BUFFER, file), places: Marks::default(), entries: 0 };
+        let mut known = Marks::default();
         let (mut first, mut begun) = ([0; 2], false);
         for record in sorter.sorted()? {
             let [band, at] = record?;
             if band != first[0] {
                 (first, begun) = ([band, at], false);
-            } else if !mem::replace(&mut begun, true) {
-                involved.share(first[1] >> 1, true)?;
-                involved.share(at >> 1, false)?;
             } else {
-                involved.share(at >> 1, false)?;
+                if !mem::replace(&mut begun, true) {
+                    buckets.push(first[1] >> 1, true)?;
+                }
+                buckets.push(at >> 1, false)?;
             }
             if had && first[1] & SEEN > 0 {
-                involved.places.push([at >> 1, 1])?;
+                buckets.places.insert(at >> 1);
+                known.insert(at >> 1);
             }
         }
-        involved.end()
-    }
-}
-
-/// Finds out which documents are involved.
-struct Involving {
-    /// Places in buckets, and whether an earlier run had a band of the document.
-    places: Sorter<2>,
-    buckets: BufWriter<File>,
-    /// The length of all files.
-    bytes: u64,
-}
-
-impl Involving {
-    /// The bands take so many bytes.
-    fn new(bytes: u64) -> Result<Self, Error> {
-        let file = tempfile::tempfile().map_err(failed)?;
-        Ok(Self { places: Sorter::new(&env::temp_dir()), buckets: BufWriter::with_capacity(BUFFER, file), bytes })
-    }
-
-    /// Adds a document to a bucket, which it may begin.
-    fn share(&mut self, place: u64, begins: bool) -> Result<(), Error> {
-        self.places.push([place, 0])?;
-        self.bytes += 8;
-        self.buckets.write_all(&(place << 1 | u64::from(begins)).to_le_bytes()).map_err(failed)
-    }
-
-    fn end(self) -> Result<Involved, Error> {
-        let (mut places, mut known) = (Vec::new(), Vec::new());
-        for record in self.places.sorted()? {
-            let [place, had] = record?;
-            if places.last() != Some(&place) {
-                places.push(place);
-                known.push(false);
-            }
-            if let Some(known) = known.last_mut() {
-                *known |= had > 0;
-            }
+        let Buckets { file, mut places, entries } = buckets;
+        places.count();
+        if places.count > u64::from(u32::MAX) {
+            return Err(Error::Pairs { documents: places.count });
         }
-        if places.len() > u32::MAX as usize {
-            return Err(Error::Pairs { documents: places.len() });
-        }
-        let mut buckets = self.buckets.into_inner().map_err(|error| failed(error.into()))?;
+        let mut buckets = file.into_inner().map_err(|error| failed(error.into()))?;
         buckets.rewind().map_err(failed)?;
-        Ok(Involved { places, known, buckets, sets: Sets::new().map_err(failed)?, bytes: self.bytes })
+        let bytes = 8 * (place * self.per as u64 + entries);
+        Ok(Involved { places, known, buckets, sets: Sets::new().map_err(failed)?, bytes })
+    }
+}
+
+/// Documents that share a band, band by band.
+struct Buckets {
+    /// Places, doubled; 1 is added to that with which a bucket begins.
+    file: BufWriter<File>,
+    places: Marks,
+    entries: u64,
+}
+
+impl Buckets {
+    /// Adds a document to a bucket, which it may begin.
+    fn push(&mut self, place: u64, begins: bool) -> Result<(), Error> {
+        self.places.insert(place);
+        self.entries += 1;
+        self.file.write_all(&(place << 1 | u64::from(begins)).to_le_bytes()).map_err(failed)
     }
 }
 
 /// Documents that share bands with others, and their sets of grams.
 pub struct Involved {
-    /// In ascending order.
-    places: Vec<u64>,
+    places: Marks,
     /// Which of them have a band of an earlier run.
-    known: Vec<bool>,
-    /// Places, doubled; 1 is added to that with which a bucket begins.
+    known: Marks,
+    /// What [`Buckets`] has written.
     buckets: File,
     sets: Sets<BufWriter<File>>,
     /// The length of the files of bands and buckets.
@@ -173,12 +159,7 @@ pub struct Involved {
 }
 
 impl Involved {
-    /// The place of the document whose set is to be added next, if there is one.
-    pub fn next(&self) -> Option<u64> {
-        self.places.get(self.sets.sizes.len()).copied()
-    }
-
-    /// Adds the set of grams of the [`next`](Self::next) document.
+    /// Adds the set of grams of the next document, in the order of places.
     pub fn push(&mut self, grams: &[u64]) -> Result<(), Error> {
         self.sets.push(grams).map_err(failed)
     }
@@ -194,15 +175,16 @@ impl Involved {
     }
 
     fn verified_within(self, threshold: f64, in_memory: usize) -> Result<Clusters, Error> {
-        if self.next().is_some() {
+        let Self { places, known, buckets, sets, .. } = self;
+        let count = places.count as u32;
+        if sets.sizes.len() != count as usize {
             return Err(Error::Changed);
         }
-        let Self { places, mut known, buckets, sets, .. } = self;
         let mut pairs = Pairs {
             reader: Reader::new(sets.written().map_err(failed)?, in_memory),
             threshold,
-            firsts: (0..places.len() as u32).collect(),
-            copies: vec![false; places.len()],
+            firsts: (0..count).collect(),
+            copies: vec![false; count as usize],
         };
         let mut buckets_left = BufReader::with_capacity(BUFFER, buckets);
         let (mut bytes, mut bucket) = ([0; 8], Vec::new());
@@ -213,23 +195,31 @@ impl Involved {
                 pairs.connect(&bucket).map_err(failed)?;
                 bucket.clear();
             }
-            bucket.extend(index(&places, at >> 1));
+            bucket.extend(places.index(at >> 1).map(|document| document as u32));
         }
         pairs.connect(&bucket).map_err(failed)?;
-        for document in 0..places.len() {
-            let first = pairs.first(document as u32) as usize;
-            known[first] |= known[document];
+        let mut known_clusters = Marks::default();
+        for (document, place) in (0..count).zip(places.iter()) {
+            let first = pairs.first(document);
+            if known.contains(place) {
+                known_clusters.insert(first.into());
+            }
         }
-        let Pairs { reader, firsts, .. } = pairs;
-        Ok(Clusters { places, known, firsts, reader })
+        let Pairs { mut reader, mut firsts, .. } = pairs;
+        reader.forget();
+        // Each is behind the one that leads to its first.
+        for document in 0..count as usize {
+            firsts[document] = firsts[firsts[document] as usize];
+        }
+        Ok(Clusters { places, known: known_clusters, firsts, reader })
     }
 }
 
 /// A reading of the inputs for the sets of grams of involved documents.
 pub struct Collecting {
     involved: Involved,
-    /// Documents that were found, with or without their sets.
-    found: usize,
+    /// The place of the document that comes next.
+    next: Option<u64>,
     /// The places that the documents are at, and those of the lines that came again.
     places: Places,
     again: Places,
@@ -238,15 +228,15 @@ pub struct Collecting {
 impl Collecting {
     /// Of documents that are at these places.
     pub fn new(involved: Involved, places: Places) -> Self {
-        Self { involved, found: 0, again: places.again(), places }
+        Self { next: involved.places.next(0), involved, again: places.again(), places }
     }
 
     /// Takes the next lines of an input. Calls `found` with the numbers of those whose sets are to be added.
     pub fn take(&mut self, input: usize, header: bool, lines: usize, mut found: impl FnMut(usize)) {
         let first = self.again.take(input, header, lines);
-        while let Some(place) = self.involved.places.get(self.found).filter(|place| **place < first + lines as u64) {
+        while let Some(place) = self.next.filter(|place| *place < first + lines as u64) {
             found((place - first) as usize);
-            self.found += 1;
+            self.next = self.involved.places.next(place + 1);
         }
     }
 
@@ -259,11 +249,6 @@ impl Collecting {
     pub fn end(self) -> Result<Involved, Error> {
         if self.again.are_those_of(&self.places) { Ok(self.involved) } else { Err(Error::Changed) }
     }
-}
-
-/// Which of these places it is.
-fn index(places: &[u64], place: u64) -> Option<u32> {
-    places.binary_search(&place).ok().map(|index| index as u32)
 }
 
 /// What became of the pairs so far.
@@ -345,25 +330,25 @@ impl Pairs {
 
 /// Which documents are near duplicates.
 pub struct Clusters {
-    places: Vec<u64>,
-    /// For the first of a cluster: whether one of it has a band of an earlier run.
-    known: Vec<bool>,
+    places: Marks,
+    /// The first documents of clusters of which one has a band of an earlier run.
+    known: Marks,
     /// The first of the cluster that each is in.
     firsts: Vec<u32>,
     reader: Reader,
 }
 
 impl Clusters {
-    /// The place of the first document of the cluster that the one at a place is in, and whether an earlier run had a band of one of
+    /// The number of the first document of the cluster that the one at a place is in, and whether an earlier run had a band of one of
     /// them. `None` if no document shares a band with it.
-    pub fn first(&self, place: u64) -> Option<(u64, bool)> {
-        let first = self.firsts[index(&self.places, place)? as usize] as usize;
-        Some((self.places[first], self.known[first]))
+    pub fn first(&self, place: u64) -> Option<(u32, bool)> {
+        let first = self.firsts[self.places.index(place)?];
+        Some((first, self.known.contains(first.into())))
     }
 
     /// The Jaccard index of the documents at two places, which share bands with others.
     pub fn similarity(&mut self, place: u64, other: u64) -> Result<f64, Error> {
-        let of = |place| index(&self.places, place).ok_or(Error::Changed);
+        let of = |place| self.places.index(place).map(|document| document as u32).ok_or(Error::Changed);
         self.reader.similarity(of(place)?, of(other)?).map_err(failed)
     }
 }
@@ -438,7 +423,7 @@ impl Reader {
 
     /// The Jaccard index of two sets.
     fn similarity(&mut self, document: u32, other: u32) -> io::Result<f64> {
-        let Self { sets, known, room, own, bytes, .. } = self;
+        let Self { sets, known, memory, room, own, bytes } = self;
         let grams = match own {
             Some((last, grams)) if *last == document => grams,
             own => &mut own.insert((document, sets.read(document, bytes)?)).1,
@@ -448,7 +433,12 @@ impl Reader {
         }
         let others = sets.read(other, bytes)?;
         let similarity = jaccard(grams, &others);
-        if let Some(left) = room.checked_sub(others.len()) {
+        let taken = others.len() + OVERHEAD;
+        if taken > *room {
+            known.clear();
+            *room = *memory / 8;
+        }
+        if let Some(left) = room.checked_sub(taken) {
             *room = left;
             known.insert(other, others);
         }
@@ -508,9 +498,8 @@ mod tests {
             all.add(&bands, &new).unwrap();
         }
         let mut involved = all.involved(!known.is_empty()).unwrap();
-        while let Some(place) = involved.next() {
-            involved.push(&documents[place as usize]).unwrap();
-        }
+        let places: Vec<u64> = involved.places.iter().collect();
+        places.iter().for_each(|place| involved.push(&documents[*place as usize]).unwrap());
         involved
     }
 
@@ -540,7 +529,9 @@ mod tests {
             // With bands of an earlier run, what the filter takes for one by mistake is one.
             let mistakes = if known.is_empty() { some(mistakes) } else { HashSet::new() };
             let mut clusters = involved(&documents, &known, &mistakes).verified_within(threshold, in_memory).unwrap();
-            let found: Vec<_> = (0..documents.len() as u64).map(|place| clusters.first(place)).collect();
+            let places: Vec<u64> = clusters.places.iter().collect();
+            let first = |place| clusters.first(place).map(|(first, known)| (places[first as usize], known));
+            let found: Vec<_> = (0..documents.len() as u64).map(first).collect();
             prop_assert_eq!(&found, &expected(&documents, &known, threshold));
             for (i, j) in (1..found.len()).map(|i| (i, i - 1)).filter(|&(i, j)| found[i].and(found[j]).is_some()) {
                 let similarity = clusters.similarity(i as u64, j as u64).unwrap();
@@ -555,7 +546,6 @@ mod tests {
         let mut involved =
             Involved { sets: Sets::new().unwrap(), ..involved(&documents, &HashSet::new(), &HashSet::new()) };
         involved.push(&documents[0]).unwrap();
-        assert_eq!(involved.next(), Some(1));
         assert!(matches!(involved.verified(0.5), Err(Error::Changed)));
     }
 }
