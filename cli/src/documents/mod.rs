@@ -5,7 +5,7 @@
 pub mod exact;
 
 use crate::documents::exact::ExactUnits;
-use crate::key::json::{Pointer, member};
+use crate::key::json::{Pointer, members};
 use crate::key::{Fault, KeyRule, Part};
 use bloomline::KeyHasher;
 use bloomline_text::near::{self, Near, Scratch};
@@ -69,7 +69,7 @@ const PARAGRAPH: u64 = 100;
 pub type Column = Vec<Option<String>>;
 
 /// The member that notes are.
-const MEMBER: &str = "bloomline";
+pub const MEMBER: &str = "bloomline";
 
 /// From this size on a text is huge, and there may be no memory for what is made of it.
 const HUGE: usize = 1 << 24;
@@ -81,9 +81,9 @@ const COPIES: usize = 64;
 struct Located {
     /// Its string between the quotes, in the chunk.
     string: Range<usize>,
-    /// Where its line has room for a note: before the brace at the end. And a note that it has, with a comma.
+    /// Where its line has room for a note: before the brace at the end. And notes that it has, each with a comma.
     note: usize,
-    old_note: Option<Range<usize>>,
+    old_notes: Vec<Range<usize>>,
     /// Ends of what belongs to it and of what belongs to those before it.
     text: usize,
     breaks: usize,
@@ -256,7 +256,8 @@ impl Documents {
         }
         let at = start + (string.as_ptr().addr() - document.as_ptr().addr());
         self.breaks[breaks..].iter_mut().for_each(|newline| *newline = newline.start + at..newline.end + at);
-        let old_note = if rule.annotate { member(document, MEMBER) } else { None };
+        let mut old_notes = if rule.annotate { members(document, MEMBER) } else { Vec::new() };
+        old_notes.iter_mut().for_each(|old| *old = start + old.start..start + old.end);
         let text = &self.text.as_bytes()[before..];
         match &rule.near {
             Some(near) => near.hash(hasher, text, &mut self.scratch, &mut self.bands),
@@ -268,7 +269,7 @@ impl Documents {
         self.located.push(Located {
             string: at..at + string.len(),
             note: start + note,
-            old_note: old_note.map(|old| start + old.start..start + old.end),
+            old_notes,
             text: self.text.len(),
             breaks: self.breaks.len(),
             bands: self.bands.len(),
@@ -295,7 +296,7 @@ impl Documents {
         }
         let end = self.text.len();
         let (breaks, bands) = (self.breaks.len(), self.bands.len());
-        self.located.push(Located { string: start..end, note: end, old_note: None, text: end, breaks, bands });
+        self.located.push(Located { string: start..end, note: end, old_notes: Vec::new(), text: end, breaks, bands });
     }
 
     /// Both hashes of the last document: 128 bits that tell texts apart for certain. `None` if its text is blank. Of near duplicates it
@@ -401,7 +402,7 @@ impl Documents {
             counts.removed += if goes { whole.len() } else { head_bytes + cut_bytes } as u64;
             kept[i] = rule.annotate || !goes;
             if rule.annotate {
-                self.edits.extend(place.old_note.iter().map(|old| (old.clone(), String::new())));
+                self.edits.extend(place.old_notes.iter().map(|old| (old.clone(), String::new())));
                 self.edits.push((place.note..place.note, note(&verdicts, grams, found, goes)));
             } else if cut > 0 && !goes {
                 // In the chunk a unit begins where its newline is written.

@@ -9,7 +9,7 @@ use crate::groups::records::Records;
 use crate::groups::values::{Found, Wanted as Values};
 use crate::input::chunks::{BYTE_ORDER_MARK, Chunk, Chunks};
 use crate::input::split::LineFormat;
-use crate::key::json::member;
+use crate::key::json::members;
 use crate::key::{Fault, KeyRule, Part, Scratch};
 use crate::table::{Added, Rows, Selected, Wanted, Wish};
 use crate::values::OnError;
@@ -687,10 +687,14 @@ impl Lines {
     fn print_with_member(&self, line: &[u8], times: u64, out: &mut impl Write) -> io::Result<()> {
         let inner = line.strip_suffix(&[self.end]).unwrap_or(line).trim_ascii_end();
         let brace = inner.len().saturating_sub(1);
-        let old = memmem::find(inner, COUNT_NAME).and_then(|_| member(std::str::from_utf8(inner).ok()?, COUNT));
-        let old = old.unwrap_or(brace..brace);
-        out.write_all(&line[..old.start])?;
-        out.write_all(&line[old.end..brace])?;
+        let has_one = memmem::find(inner, COUNT_NAME).is_some();
+        let old = if has_one { members(std::str::from_utf8(inner).unwrap_or_default(), COUNT) } else { Vec::new() };
+        let mut start = 0;
+        for old in old {
+            out.write_all(&line[start..old.start])?;
+            start = old.end;
+        }
+        out.write_all(&line[start..brace])?;
         write!(out, ",\"{COUNT}\":{times}")?;
         out.write_all(&line[brace..])
     }

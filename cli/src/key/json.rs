@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use std::iter;
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -187,20 +188,27 @@ fn step<'a>(text: &'a str, token: &str) -> serde_json::Result<Option<&'a RawValu
     Ok(found)
 }
 
-/// Where in an object that was checked before its last member of this name is, with a comma beside it. `None` too if no other member
-/// is beside it, or if the name is written with escapes.
-pub fn member(document: &str, name: &str) -> Option<Range<usize>> {
-    let value = step(document, name).ok()??.get();
-    let start = value.as_ptr().addr() - document.as_ptr().addr();
-    let end = start + value.len();
-    let before = document[..start].trim_ascii_end().strip_suffix(':')?.trim_ascii_end();
-    let before = before.strip_suffix('"')?.strip_suffix(name)?.strip_suffix('"')?;
-    let (outside, rest) = (before.trim_ascii_end(), document[end..].trim_ascii_start());
-    match (outside.strip_suffix(','), rest.strip_prefix(',')) {
-        (Some(others), _) => Some(others.len()..end),
-        (None, Some(others)) => Some(before.len()..document.len() - others.trim_ascii_start().len()),
-        (None, None) => None,
+/// What to take out of an object that was checked before, so that no member of this name is left, and the others are with their
+/// commas. Nothing if there is no other.
+pub fn members(object: &str, name: &str) -> Vec<Range<usize>> {
+    let all = serde_json::Deserializer::from_str(object).deserialize_map(Members).unwrap_or_default();
+    let place = |part: &str| part.as_ptr().addr() - object.as_ptr().addr();
+    let (mut ranges, mut end) = (Vec::new(), None);
+    for (i, (key, value)) in all.iter().enumerate() {
+        let (start, after) = (place(key.get()), place(value.get()) + value.get().len());
+        if !serde_json::from_str(key.get()).is_ok_and(|Name(key)| key == name) {
+            end = Some(after);
+            continue;
+        }
+        let before = end.map(|end| end + object[end..start].find(',').expect("a comma is between members"));
+        let next = all.get(i + 1).map(|(key, _)| place(key.get()));
+        ranges.push(match before {
+            Some(comma) => comma..after,
+            None => start..next.unwrap_or(after),
+        });
+        end = end.map(|_| after);
     }
+    if end.is_some() { ranges } else { Vec::new() }
 }
 
 /// The array index that a token is: digits without leading zeros. What no array is long enough for is none.
@@ -311,6 +319,21 @@ impl<'de> Visitor<'de> for Member<'_> {
             }
         }
         Ok(found)
+    }
+}
+
+/// All members: names and values as they are written.
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(&'de RawValue, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        iter::from_fn(|| members.next_entry().transpose()).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The options of `bloomline corpus`, and what they mean together.
 
-use crate::documents::DocumentRule;
+use crate::documents::{DocumentRule, MEMBER};
 use crate::groups::choice::Choice;
 use crate::key::json::Pointer;
 use crate::options::{GroupOptions, ReadOptions, RunOptions, SizeOptions, WhenFull};
@@ -188,6 +188,11 @@ impl CorpusOptions {
         let conflict = |message: &str| Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
         if (self.trim || self.ignore_case) && rule.text.ngram > 0 {
             return conflict("--trim and --ignore-case are for exact texts, so give --ngram 0 too");
+        }
+        if self.annotate && rule.pointer.tokens().first().is_some_and(|name| name == MEMBER) {
+            return conflict(&format!(
+                "--annotate replaces the member {MEMBER:?}, and the text is in it: name another --json-pointer, or rename the member"
+            ));
         }
         let counts_words = rule.text.ngram > 0 && rule.text.claim == Claim::Unit;
         if self.min_ngram.is_some() && !counts_words {

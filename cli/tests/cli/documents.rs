@@ -50,6 +50,9 @@ fn what_is_empty_goes_unless_it_is_kept() {
     for options in ["", "--ngram 0 ", "--near 0.8 ", "--by document ", "--by document --ngram 0 ", "--drop-document "] {
         let kept = texts(&clean(bench.run(&format!("corpus {options}in"))));
         assert!(kept[0] == LONG && kept.iter().all(|text| !text.trim().is_empty()), "{options}: {kept:?}");
+        // Each copy stays, for a blank text repeats nothing.
+        let kept = texts(&clean(bench.run(&format!("corpus {options}--keep-empty in in"))));
+        assert_eq!(kept.iter().filter(|text| *text == " \n ").count(), 2, "{options}: {kept:?}");
     }
     assert_eq!(texts(&clean(bench.run("corpus --keep-empty in"))), [LONG, "", "", "", " \n "]);
     // What the filter does not know stays.
@@ -503,6 +506,15 @@ fn an_annotation_takes_the_place_of_another() {
             r#"{"text":"N a b","other":{"bloomline":1}}"#.into(),
             format!(r#"{{"text":"N a b","other":{{"bloomline":1}},{new}}}"#),
         ),
+        // All of them go: the first ones, neighbours, and those whose names are written with escapes.
+        (
+            format!(r#"{{{old}, {old} , "text":"N a b",{old} ,"\u0062loomline":{{"bloomline":[]}}}}"#),
+            format!(r#"{{"text":"N a b" ,{new}}}"#),
+        ),
+        (
+            format!(r#"{{"x":[{{{old}}}],{old},{old},"text":"N a b"}}"#),
+            format!(r#"{{"x":[{{{old}}}],"text":"N a b",{new}}}"#),
+        ),
     ]
     .into_iter()
     .enumerate()
@@ -515,5 +527,11 @@ fn an_annotation_takes_the_place_of_another() {
         // Again and again.
         bench.write("again", output.as_bytes());
         assert_eq!(bench.clean("corpus --annotate --min-ngram 3 again"), output);
+    }
+    // The text is in none of them.
+    let bench = Bench::new(&[("in", b"")]);
+    for place in ["--json-pointer /bloomline", "--json-pointer /bloomline/text", "--column bloomline"] {
+        let said = bench.refused(&format!("corpus --annotate {place} in"));
+        tells(&said, &["--annotate", "\"bloomline\"", "another"]);
     }
 }
