@@ -4,6 +4,8 @@
 //! windows of [`Rules::ngram`] tokens. A unit whose grams are mostly in the set is a duplicate, which is cut. What stays
 //! inserts its grams. So the first copy stays, and later ones go, also where they differ a little.
 //!
+//! A [`Form`] says what of a text does not count: case, punctuation and more (feature `forms`).
+//!
 //! [`near`] finds near duplicates of whole documents from a few keys for each, instead of one for each gram.
 //!
 //! ```
@@ -29,6 +31,8 @@ extern crate alloc;
 mod blocks;
 mod chars;
 mod class;
+#[cfg_attr(not(feature = "forms"), path = "form/none.rs")]
+mod form;
 mod grams;
 mod masks;
 pub mod near;
@@ -39,6 +43,7 @@ mod token;
 mod tokens;
 mod wrong;
 
+pub use form::Form;
 pub use set::Set;
 pub use texts::{Document, Texts, Verdict};
 pub use tokens::words;
@@ -103,6 +108,9 @@ pub struct Rules {
     pub trim: bool,
     /// Exact text is compared in lower case: of Unicode where it is UTF-8, of ASCII where it is not.
     pub ignore_case: bool,
+    /// What of a text does not count: a difference there makes no other gram and no other exact text. A unit of which nothing but
+    /// white space is left in its form has no exact text. By default all counts.
+    pub form: Form,
     /// What a thread claims. By default the unit.
     pub claim: Claim,
     /// Nothing is inserted.
@@ -142,6 +150,7 @@ impl Default for Rules {
             drop_document: false,
             trim: false,
             ignore_case: false,
+            form: Form::default(),
             claim: Claim::Unit,
             frozen: false,
         }

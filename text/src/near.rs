@@ -36,7 +36,7 @@ mod choice;
 mod error;
 mod signature;
 
-use crate::{Set, grams, tokens};
+use crate::{Form, Set, form, grams, tokens};
 use alloc::vec::Vec;
 use bloomline::{Key, KeyHasher};
 pub use error::NearError;
@@ -64,6 +64,7 @@ pub struct Near {
     bands: usize,
     rows: usize,
     ngram: usize,
+    form: Form,
 }
 
 impl Near {
@@ -119,7 +120,7 @@ impl Near {
     /// ```
     pub fn with_bands(bands: usize, rows: usize) -> Result<Self, NearError> {
         match bands.checked_mul(rows) {
-            Some(1..=MOST_VALUES) => Ok(Self { bands, rows, ngram: 5 }),
+            Some(1..=MOST_VALUES) => Ok(Self { bands, rows, ngram: 5, form: Form::default() }),
             _ => Err(NearError::Bands { bands, rows }),
         }
     }
@@ -146,6 +147,19 @@ impl Near {
         }
     }
 
+    /// For documents that are put into a form before they are compared. Its white space and carriage returns play no part, for
+    /// they are never between the words of grams.
+    ///
+    /// ```
+    /// use bloomline_text::{Form, near::Near};
+    /// let near = Near::new(0.8)?.with_form(Form::default());
+    /// assert_eq!(near, Near::new(0.8)?);
+    /// # Ok::<(), bloomline_text::near::NearError>(())
+    /// ```
+    pub fn with_form(self, form: Form) -> Self {
+        Self { form: form.of_words(), ..self }
+    }
+
     /// The number of bands: the keys of a document.
     pub fn bands(&self) -> usize {
         self.bands
@@ -159,6 +173,11 @@ impl Near {
     /// The number of tokens in a gram.
     pub fn ngram(&self) -> usize {
         self.ngram
+    }
+
+    /// The form that documents are compared in.
+    pub fn form(&self) -> Form {
+        self.form
     }
 
     /// The chance that two documents of a similarity s, from 0 to 1, agree in a whole band: 1 - (1 - s^rows)^bands.
@@ -249,9 +268,9 @@ impl Near {
     }
 
     /// Makes the scratch's grams those of a text: in the order of the text, each as often as it comes.
-    fn hash_grams(&self, hasher: &KeyHasher, text: &[u8], Scratch { tokens, grams, .. }: &mut Scratch) {
+    fn hash_grams(&self, hasher: &KeyHasher, text: &[u8], Scratch { formed, tokens, grams, .. }: &mut Scratch) {
         tokens.clear();
-        tokens::hashes(text, hasher, tokens);
+        tokens::hashes(self.form.put(text, formed), hasher, tokens);
         grams.clear();
         grams::hashes(tokens, self.ngram, 1, hasher, grams);
     }
@@ -296,6 +315,7 @@ fn at_least_one(chance: f64, times: f64) -> f64 {
 /// Memory that [`Near::hash`] and [`Near::grams`] use again. Keep one for each thread.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
+    formed: form::Scratch,
     tokens: Vec<u64>,
     grams: Vec<u64>,
     signature: Vec<u64>,

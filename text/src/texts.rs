@@ -2,7 +2,7 @@
 
 use crate::masks::{self, BLOCK};
 use crate::scan::Newline;
-use crate::{By, Claim, Rules, Set, grams, tokens};
+use crate::{By, Claim, Rules, Set, form, grams, tokens};
 use alloc::vec::Vec;
 use bloomline::KeyHasher;
 use core::ops::Range;
@@ -41,6 +41,7 @@ pub struct Texts {
     answers: Vec<bool>,
     tokens: Vec<u64>,
     newlines: Vec<Newline>,
+    formed: form::Scratch,
     lower: Vec<u8>,
 }
 
@@ -79,7 +80,7 @@ impl Texts {
     pub fn push(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) {
         self.tokens.clear();
         self.newlines.clear();
-        if rules.ngram > 0 {
+        if rules.ngram > 0 && rules.form.is_plain() {
             tokens::hashes_and_newlines(text, hasher, &mut self.tokens, &mut self.newlines);
         } else if rules.by == By::Paragraph {
             newlines(text, &mut self.newlines);
@@ -103,7 +104,14 @@ impl Texts {
         let before = self.hashes.len();
         if rules.ngram > 0 {
             let least = if rules.claim == Claim::Gram { usize::MAX } else { rules.min_ngram };
-            grams::hashes(&self.tokens[from.tokens..to.tokens], rules.ngram, least, hasher, &mut self.hashes);
+            let mut tokens = from.tokens..to.tokens;
+            if !rules.form.is_plain() {
+                self.tokens.clear();
+                let formed = rules.form.of_words().put(unit, &mut self.formed);
+                tokens::hashes(formed, hasher, &mut self.tokens);
+                tokens = 0..self.tokens.len();
+            }
+            grams::hashes(&self.tokens[tokens], rules.ngram, least, hasher, &mut self.hashes);
         }
         let mut grams = self.hashes.len() - before;
         if rules.ngram == 0 || rules.claim == Claim::Gram && grams < 2 {
@@ -115,7 +123,8 @@ impl Texts {
     }
 
     /// Adds the hash of a unit's exact text, unless it is blank; how many it added.
-    fn push_exact<'a>(&'a mut self, rules: &Rules, hasher: &KeyHasher, mut text: &'a [u8]) -> usize {
+    fn push_exact(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) -> usize {
+        let mut text = rules.form.put(text, &mut self.formed);
         if is_blank(text) {
             return 0;
         }

@@ -8,7 +8,8 @@ use core::str::from_utf8;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// The tokens of a text: what lies between two word boundaries of [UAX #29](https://unicode.org/reports/tr29/), without
-/// white space. A token is a word, a number, a mark of punctuation, an emoji, or a letter of a script that has no spaces.
+/// white space. A token is a word, a number, a mark of punctuation, an emoji, or a character of a script that has no spaces, with its
+/// marks: of Chinese, Japanese, Thai, Lao. But Katakana and Hangul that stand together are one word.
 ///
 /// ```
 /// let words: Vec<_> = bloomline_text::words("It's 3.14, isn't it?").collect();

@@ -300,3 +300,23 @@ fn huge_paragraphs_are_decided() {
     assert_eq!(of(0), [(text.len() - 5_000_001, tokens - 12, false), (5_000_001, 0, false)]);
     assert_eq!(of(1), [(text.len() - 5_000_001, tokens - 12, true), (5_000_001, 0, false)]);
 }
+
+/// A gram of so many words is one of so many characters in scripts without spaces, but for Katakana and Hangul.
+#[test]
+fn words_of_scripts_without_spaces_are_characters() {
+    for (text, expected) in [
+        ("我喜欢中文", &["我", "喜", "欢", "中", "文"][..]),
+        ("日本語です", &["日", "本", "語", "で", "す"]),
+        // A character of Thai has its vowels above and below, and its tone.
+        ("น้ำดื่ม", &["น้", "ำ", "ดื่", "ม"]),
+        ("ພາສາ", &["ພ", "າ", "ສ", "າ"]),
+        ("カタカナとひらがな", &["カタカナ", "と", "ひ", "ら", "が", "な"]),
+        ("한국어 텍스트", &["한국어", "텍스트"]),
+        ("Привет, мир", &["Привет", ",", "мир"]),
+        ("مرحبا بالعالم", &["مرحبا", "بالعالم"]),
+        ("e\u{301}t\u{E9}", &["e\u{301}t\u{E9}"]),
+        ("👩\u{200D}👩\u{200D}👧🇩🇪🇫🇷", &["👩\u{200D}👩\u{200D}👧", "🇩🇪", "🇫🇷"]),
+    ] {
+        assert_eq!(words(text).collect::<Vec<_>>(), expected);
+    }
+}

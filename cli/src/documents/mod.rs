@@ -9,7 +9,7 @@ use crate::key::json::{Pointer, members};
 use crate::key::{Fault, KeyRule, Part};
 use bloomline::KeyHasher;
 use bloomline_text::near::{self, Near, Scratch};
-use bloomline_text::{By, Claim, Rules, Set, Texts, Verdict, wrong_removal};
+use bloomline_text::{By, Claim, Form, Rules, Set, Texts, Verdict, wrong_removal};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::mem;
@@ -125,6 +125,12 @@ impl AddAssign<&Self> for UnitCounts {
 impl DocumentRule {
     /// A name for what goes into the filter.
     pub fn name(&self) -> String {
+        let form = form_name(self.text.form, self.near.is_none() && self.text.ngram == 0);
+        self.unformed_name() + &form
+    }
+
+    /// A name for that without the form.
+    fn unformed_name(&self) -> String {
         match (&self.near, self.text.ngram) {
             (Some(near), _) => {
                 format!("{} bands of {} of {}-grams of words", near.bands(), near.rows(), near.ngram())
@@ -451,6 +457,21 @@ impl Documents {
     pub fn edits(&self) -> &[Edit] {
         &self.edits
     }
+}
+
+/// What is said of a form where keys are named. `exact` are those of exact texts, which alone have white space.
+fn form_name(form: Form, exact: bool) -> String {
+    let switches = [
+        (form.nfkc, "nfkc"),
+        (form.nfc && !form.nfkc, "nfc"),
+        (form.case, "case"),
+        (form.digits, "digits"),
+        (form.punctuation, "punctuation"),
+        (form.space && exact, "space"),
+        (form.crlf && exact && !form.space, "crlf"),
+    ];
+    let names: Vec<&str> = switches.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+    if names.is_empty() { String::new() } else { format!(", normalized by {}", names.join(",")) }
 }
 
 /// A member for the end of an object.

@@ -6,7 +6,7 @@ use crate::key::json::Pointer;
 use crate::options::{GroupOptions, ReadOptions, RunOptions, SizeOptions, WhenFull};
 use crate::values::{rate, share};
 use bloomline_text::near::Near;
-use bloomline_text::{By, Claim, Rules};
+use bloomline_text::{By, Claim, Form, Rules};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
@@ -82,6 +82,13 @@ pub struct CorpusOptions {
     /// With --ngram 0, compare in lower case
     #[arg(short, long, help_heading = "Duplicates")]
     ignore_case: bool,
+
+    /// What does not count where texts are compared, such as nfkc,case.
+    ///
+    /// Each unit is put into the form by itself, and what is printed stays as it is. White space between words never counts for
+    /// grams, so space and crlf are for exact texts.
+    #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',', help_heading = "Duplicates")]
+    normalize: Vec<Normal>,
 
     /// Find near duplicates: documents about this similar, such as 0.8.
     ///
@@ -162,6 +169,27 @@ enum Unit {
     Paragraph,
 }
 
+/// What does not count.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Normal {
+    /// How characters are composed: é is one, or e and an accent
+    Nfc,
+    /// The same, and how they look: ligatures, width, superscripts
+    Nfkc,
+    /// Case, by full case folding: ß and SS are equal
+    Case,
+    /// Which digit a digit of any script is
+    Digits,
+    /// Punctuation, and the symbols of ASCII
+    Punctuation,
+    /// White space
+    Space,
+    /// A carriage return before a newline or the end
+    Crlf,
+    /// nfkc,case,digits,punctuation,space
+    Text,
+}
+
 /// Tools whose rules are known.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Like {
@@ -188,6 +216,13 @@ impl CorpusOptions {
         let conflict = |message: &str| Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
         if (self.trim || self.ignore_case) && rule.text.ngram > 0 {
             return conflict("--trim and --ignore-case are for exact texts, so give --ngram 0 too");
+        }
+        let spaces = self.normalize.iter().any(|switch| matches!(switch, Normal::Space | Normal::Crlf));
+        if spaces && (rule.text.ngram > 0 || rule.near.is_some()) {
+            return conflict(
+                "--normalize space and crlf are for exact texts, as white space between words never counts: leave them out, or add \
+                 --ngram 0",
+            );
         }
         if self.annotate && rule.pointer.tokens().first().is_some_and(|name| name == MEMBER) {
             return conflict(&format!(
@@ -293,12 +328,29 @@ impl CorpusOptions {
         text.ignore_case = self.ignore_case || is(Like::C4) && ngram == 0;
         text.claim = if claims_grams { Claim::Gram } else { Claim::Unit };
         text.frozen = self.frozen;
-        let near = self.near.map(|similarity| Near::new(similarity).expect("it is between 0 and 1"));
+        text.form = self.form();
+        let near = |similarity| Near::new(similarity).expect("it is between 0 and 1").with_form(text.form);
+        let near = self.near.map(near);
         let keep_empty = self.keep_empty || is(Like::Bff) || is(Like::Dolma);
         let newline_stays = like.is_some();
         let column = self.column.as_ref().map(|column| Pointer::of_names(column.split('.')));
         let pointer = column.unwrap_or_else(|| self.json_pointer.clone());
         let object = self.annotate || self.count;
         DocumentRule { pointer, text, near, keep_empty, newline_stays, annotate: self.annotate, object, second: None }
+    }
+
+    /// What of texts does not count.
+    fn form(&self) -> Form {
+        let given = |switch| self.normalize.contains(&switch);
+        let is_text = given(Normal::Text);
+        let mut form = Form::default();
+        form.nfkc = is_text || given(Normal::Nfkc);
+        form.nfc = given(Normal::Nfc);
+        form.case = is_text || given(Normal::Case);
+        form.digits = is_text || given(Normal::Digits);
+        form.punctuation = is_text || given(Normal::Punctuation);
+        form.space = is_text || given(Normal::Space);
+        form.crlf = given(Normal::Crlf);
+        form
     }
 }

@@ -455,6 +455,9 @@ fn options_that_do_not_fit_are_refused() {
     let bench = Bench::new(&[("in", b"")]);
     for (options, parts) in [
         ("--trim", ["--trim", "--ngram 0"]),
+        ("--normalize space", ["--normalize space", "--ngram 0"]),
+        ("--near 0.8 --normalize crlf,case", ["crlf", "--ngram 0"]),
+        ("--normalize lower", ["lower", "nfkc"]),
         ("--when-full stop", ["'stop'", "grow"]),
         ("--min-ngram 9 --ngram 5", ["--min-ngram 9", "--ngram 5"]),
         ("--verify --stats --output-dir o", ["--verify", "--in-order"]),
@@ -534,4 +537,42 @@ fn an_annotation_takes_the_place_of_another() {
         let said = bench.refused(&format!("corpus --annotate {place} in"));
         tells(&said, &["--annotate", "\"bloomline\"", "another"]);
     }
+}
+
+/// What does not count, in each mode. What is printed stays as it is.
+#[test]
+fn texts_are_compared_in_their_forms() {
+    for (switches, first, second) in [
+        (
+            "nfc",
+            "\u{E9}t\u{E9} \u{43A}\u{43E}\u{439} \u{D55C}\u{AD6D}",
+            "e\u{301}te\u{301} \u{43A}\u{43E}\u{438}\u{306} \u{1112}\u{1161}\u{11AB}\u{1100}\u{116E}\u{11A8}",
+        ),
+        ("nfkc", "カタカナ ABC سلام", "ｶﾀｶﾅ ＡＢＣ ﺳﻼﻡ"),
+        ("case", "Straße МИР ΣΊΣΥΦΟΣ", "STRASSE мир σίσυφος"),
+        ("digits", "12 ห้อง ๓ ٤٥ 六", "67 ห้อง ๘ ٩٠ 六"),
+        ("punctuation", "「我喜欢，中文。」 👩\u{200D}👩\u{200D}👧🇩🇪!", "我喜欢中文 👩\u{200D}👩\u{200D}👧🇩🇪"),
+        ("text", "Ｓtraße 10: ภาษาไทย, 日本語! مرحبا،", "strasse 99 ภาษาไทย 日本語 مرحبا"),
+    ] {
+        let lines = line(1, first) + &line(2, second);
+        let bench = Bench::new(&[("in", lines.as_bytes())]);
+        for mode in ["--ngram 0", "--by document --ngram 0", "--ngram 2 --min-ngram 1", "--near 0.8"] {
+            assert_eq!(bench.clean(&format!("corpus {mode} in")), lines, "{mode}");
+            assert_eq!(bench.clean(&format!("corpus {mode} --normalize {switches} in")), line(1, first), "{mode}");
+        }
+    }
+    let lines = line(1, "a b\r\nc\r") + &line(2, "a b\nc") + &line(3, "ab c\nd");
+    let bench = Bench::new(&[("in", lines.as_bytes())]);
+    let kept = |options: &str| texts(&clean(bench.run(&format!("corpus --ngram 0 {options} in"))));
+    assert_eq!(kept("--normalize crlf"), ["a b\r\nc\r", "ab c\nd"]);
+    assert_eq!(kept("--normalize space"), ["a b\r\nc\r", "ab c\nd"]);
+    assert_eq!(kept("--by document --normalize crlf"), ["a b\r\nc\r", "ab c\nd"]);
+    // A state knows its form.
+    bench.clean("corpus --normalize digits,case --state s in");
+    bench.clean("corpus --normalize case --normalize digits --state s in");
+    tells(
+        &bench.refused("corpus --normalize case --state s in"),
+        &["normalized by case,digits", "normalized by case\""],
+    );
+    tells(&bench.refused("corpus --state s in"), &["normalized by case,digits", "13-grams of words\""]);
 }

@@ -1,0 +1,267 @@
+//! Forms: what of a text does not count where it is compared.
+
+use alloc::borrow::{Cow, ToOwned};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::iter;
+use core::str::from_utf8;
+use unicase::UniCase;
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// What of a text does not count where it is compared. Each unit is put into its form by itself before it is hashed, and what is
+/// cut is still a range of the text as it is. By default all counts. docs/FORMAT.md has the definition.
+///
+/// Text that is not UTF-8 keeps its invalid sequences, and what lies between them is put into its form piece by piece. ASCII takes
+/// no tables of Unicode.
+///
+/// # Examples
+/// ```
+/// use bloomline_text::{Form, Rules};
+/// let mut form = Form::default();
+/// (form.nfkc, form.case, form.digits, form.punctuation) = (true, true, true, true);
+/// assert_eq!(form.of("Ｓtraße 17: “Ａ. Müller”"), "strasse 00 a müller");
+/// // Paragraphs that differ in nothing else are equal.
+/// let mut rules = Rules::default();
+/// (rules.ngram, rules.form) = (0, form);
+/// # let _ = rules;
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Form {
+    /// How a character is composed (NFC): `é` is one, or `e` and an accent.
+    pub nfc: bool,
+    /// The same, and how it is to look (NFKC): `ﬁ`, `½`, `①`, the width of Katakana and Latin letters. Includes `nfc`.
+    pub nfkc: bool,
+    /// Upper and lower case, by the full case folding of Unicode: `ß`, `ẞ` and `SS` are equal, as are `σ` and `ς`.
+    pub case: bool,
+    /// Which digit a decimal digit of any script is. So numbers of equally many digits are equal.
+    pub digits: bool,
+    /// Punctuation (general category P), and the symbols of ASCII. It is dropped, so `it's` is `its`.
+    pub punctuation: bool,
+    /// White space in exact text. Between the words of grams it never counts.
+    pub space: bool,
+    /// A carriage return (`\r`) before a newline or the end, in exact text.
+    pub crlf: bool,
+}
+
+impl Form {
+    /// A text in this form.
+    ///
+    /// ```
+    /// use bloomline_text::Form;
+    /// let mut form = Form::default();
+    /// form.space = true;
+    /// assert_eq!(form.of("a\u{3000}b\n"), "ab");
+    /// ```
+    pub fn of(&self, text: &str) -> String {
+        let mut scratch = Scratch::default();
+        let form = self.put(text.as_bytes(), &mut scratch);
+        String::from_utf8_lossy(form).into_owned()
+    }
+
+    /// Whether all counts.
+    pub(crate) fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The form of text whose words are compared.
+    pub(crate) fn of_words(self) -> Self {
+        Self { space: false, crlf: false, ..self }
+    }
+
+    /// A text in this form, for which `scratch` is used if it is another one.
+    pub(crate) fn put<'a>(&self, text: &'a [u8], scratch: &'a mut Scratch) -> &'a [u8] {
+        if self.is_plain() {
+            return text;
+        }
+        scratch.begin(*self);
+        let text = if self.crlf { without_carriage_returns(text) } else { Cow::Borrowed(text) };
+        for chunk in text.utf8_chunks() {
+            let start = scratch.text.len();
+            if !self.put_simple(chunk.valid(), scratch) {
+                scratch.text.truncate(start);
+                scratch.text.extend(self.by_definition(chunk.valid()).as_bytes());
+            }
+            scratch.text.extend(chunk.invalid());
+        }
+        &scratch.text
+    }
+
+    fn by_definition(&self, text: &str) -> String {
+        let composed = self.composed(text);
+        let folded = if self.case { UniCase::unicode(composed).to_folded_case() } else { composed };
+        let left: String = folded.chars().filter_map(|c| self.left(c)).collect();
+        // What was between a letter and its accent may be gone.
+        self.composed(&left)
+    }
+
+    /// The text in the form NFC or NFKC, if that is asked for.
+    fn composed(&self, text: &str) -> String {
+        match (self.nfkc, self.nfc) {
+            (true, _) => text.nfkc().collect(),
+            (_, true) => text.nfc().collect(),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// What is left of a folded character.
+    fn left(&self, character: char) -> Option<char> {
+        if self.digits && character.general_category() == GeneralCategory::DecimalNumber {
+            return Some('0');
+        }
+        let punctuation = || {
+            character.is_ascii_punctuation() || character.general_category_group() == GeneralCategoryGroup::Punctuation
+        };
+        let dropped = self.punctuation && punctuation() || self.space && character.is_whitespace();
+        (!dropped).then_some(character)
+    }
+
+    /// Adds the form of a text, as long as each character has its own whatever is around it; `false` if one has not.
+    fn put_simple(&self, text: &str, scratch: &mut Scratch) -> bool {
+        // Whether a mark would stand beside another one that was not before it, or has another order.
+        let mut after_mark = false;
+        for run in text.as_bytes().chunk_by(|a, b| a.is_ascii() == b.is_ascii()) {
+            if run[0].is_ascii() {
+                let before = scratch.text.len();
+                self.put_ascii(run, &mut scratch.text);
+                after_mark = scratch.text.len() - before < run.len();
+                continue;
+            }
+            let run = from_utf8(run).expect("no character is cut");
+            for character in run.chars() {
+                let entry = scratch.entry(self, character);
+                if entry & UNSTABLE != 0 || entry & MARK != 0 && after_mark {
+                    return false;
+                }
+                after_mark = entry & (MARK | NOTHING) != 0;
+                if entry & NOTHING == 0 {
+                    let left = char::from_u32(entry & CHARACTER).expect("it was one");
+                    scratch.text.extend(left.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+            }
+        }
+        true
+    }
+
+    /// What a character becomes, if it becomes that anywhere.
+    fn entry(&self, character: char) -> u32 {
+        let stable = |c: char| match (self.nfkc, self.nfc) {
+            (true, _) => is_nfkc_quick(iter::once(c)) == IsNormalized::Yes,
+            (_, true) => is_nfc_quick(iter::once(c)) == IsNormalized::Yes,
+            _ => true,
+        };
+        let mark = |c: char| if canonical_combining_class(c) == 0 { 0 } else { MARK };
+        let mut buffer = [0; 4];
+        // Another character that is this one, such as that of the usual width.
+        let one = only(&self.composed(character.encode_utf8(&mut buffer))).filter(|one| stable(*one));
+        let fold = |c: char| only(&UniCase::unicode(&*c.encode_utf8(&mut [0; 4])).to_folded_case());
+        let folded = if self.case { one.and_then(fold) } else { one };
+        let (Some(one), Some(folded)) = (one, folded) else { return KNOWN | UNSTABLE };
+        match self.left(folded) {
+            Some(left) if stable(left) => KNOWN | mark(one) | mark(left) | u32::from(left),
+            Some(_) => KNOWN | UNSTABLE,
+            None => KNOWN | mark(one) | NOTHING,
+        }
+    }
+
+    fn put_ascii(&self, text: &[u8], into: &mut Vec<u8>) {
+        let switches = [self.case, self.digits, self.punctuation, self.space];
+        let table = &ASCII[switches.iter().fold(0, |index, on| 2 * index + usize::from(*on))];
+        let mut end = into.len();
+        into.resize(end + text.len(), 0);
+        for byte in text {
+            let left = table[usize::from(byte & 0x7F)];
+            into[end] = left;
+            end += usize::from(left != DROPPED);
+        }
+        into.truncate(end);
+    }
+}
+
+/// Memory that is used again, and what each character becomes that came before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch {
+    text: Vec<u8>,
+    form: Form,
+    pages: Vec<Option<Box<[u32; PAGE]>>>,
+}
+
+impl Scratch {
+    fn begin(&mut self, form: Form) {
+        self.text.clear();
+        if self.form != form {
+            self.form = form;
+            self.pages.clear();
+        }
+        self.pages.resize(char::MAX as usize / PAGE + 1, None);
+    }
+
+    #[inline]
+    fn entry(&mut self, form: &Form, character: char) -> u32 {
+        let code = character as usize;
+        let page = self.pages[code / PAGE].get_or_insert_with(|| Box::new([0; PAGE]));
+        let entry = &mut page[code % PAGE];
+        if *entry == 0 {
+            *entry = form.entry(character);
+        }
+        *entry
+    }
+}
+
+/// Characters whose entries are together in memory.
+const PAGE: usize = 256;
+/// The entry of a character: what is left of it, and these flags.
+const CHARACTER: u32 = (1 << 21) - 1;
+const KNOWN: u32 = 1 << 31;
+/// It is dropped.
+const NOTHING: u32 = 1 << 30;
+/// It changes places with some marks beside it.
+const MARK: u32 = 1 << 29;
+/// What it becomes depends on what is around it, or is several characters.
+const UNSTABLE: u32 = 1 << 28;
+
+/// A character that is dropped.
+const DROPPED: u8 = 0xFF;
+
+/// What is left of each character of ASCII, for each choice of case, digits, punctuation and space, the last one being the lowest bit.
+const ASCII: [[u8; 128]; 16] = {
+    let mut tables = [[0; 128]; 16];
+    let mut choice = 0;
+    while choice < tables.len() {
+        let mut character = 0;
+        while character < 128u8 {
+            let [case, digits, punctuation, space] =
+                [choice & 8 != 0, choice & 4 != 0, choice & 2 != 0, choice & 1 != 0];
+            // The vertical tab is white space in Unicode.
+            let is_space = character.is_ascii_whitespace() || character == 0x0B;
+            tables[choice][character as usize] = match character {
+                _ if digits && character.is_ascii_digit() => b'0',
+                _ if punctuation && character.is_ascii_punctuation() || space && is_space => DROPPED,
+                _ if case => character.to_ascii_lowercase(),
+                _ => character,
+            };
+            character += 1;
+        }
+        choice += 1;
+    }
+    tables
+};
+
+/// The only character of a text.
+fn only(text: &str) -> Option<char> {
+    let mut characters = text.chars();
+    characters.next().filter(|_| characters.next().is_none())
+}
+
+/// A text without a carriage return before each newline and at its end.
+fn without_carriage_returns(text: &[u8]) -> Cow<'_, [u8]> {
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    if !text.windows(2).any(|pair| pair == b"\r\n") {
+        return Cow::Borrowed(text);
+    }
+    let stays = |i: &usize| text[*i] != b'\r' || text.get(i + 1) != Some(&b'\n');
+    (0..text.len()).filter(stays).map(|i| text[i]).collect::<Vec<u8>>().into()
+}
