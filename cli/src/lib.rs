@@ -6,6 +6,7 @@
 #[cfg(not(unix))]
 compile_error!("the command needs Unix: it reads files by descriptor and position");
 
+mod against;
 mod bar;
 mod classic;
 mod commands;

@@ -116,7 +116,7 @@ impl Grouping {
             deciding.push(decision)
         })?;
         let places = records.places.clone();
-        let Reported { mut pairs, mut clusters } = reports;
+        let Reported { mut pairs, mut clusters, .. } = reports;
         let mut told = Reports::new(&places, records.ids(), clusters.is_some())?;
         let decided = deciding.end(places.clone(), self.printed, |decision| {
             if let Some(pairs) = &mut pairs {
@@ -147,7 +147,7 @@ impl Grouping {
         let pairs = open(self.pairs.as_ref(), &read, &written)?;
         let written: Vec<_> = written.into_iter().chain(pairs.as_ref().map(|pairs| &pairs.origin)).collect();
         let clusters = open(self.clusters.as_ref(), &read, &written)?;
-        Ok(Targets { pairs, clusters })
+        Ok(Targets { pairs, clusters, tests: None })
     }
 }
 
@@ -156,11 +156,18 @@ impl Grouping {
 pub struct Targets {
     pairs: Option<Target>,
     clusters: Option<Target>,
+    /// That which tells of tests.
+    tests: Option<Target>,
 }
 
 impl Targets {
+    /// That alone which tells of tests.
+    pub fn of_tests(tests: Target) -> Self {
+        Self { tests: Some(tests), ..Self::default() }
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Target> {
-        self.pairs.iter().chain(&self.clusters)
+        self.pairs.iter().chain(&self.clusters).chain(&self.tests)
     }
 
     /// Empties them.
@@ -170,7 +177,7 @@ impl Targets {
             let report = |output| Report { output, buffer: String::new(), encoder: Encoder::default() };
             Ok::<_, Error>(output.map(report))
         };
-        Ok(Reported { pairs: begin(self.pairs)?, clusters: begin(self.clusters)? })
+        Ok(Reported { pairs: begin(self.pairs)?, clusters: begin(self.clusters)?, tests: begin(self.tests)? })
     }
 }
 
@@ -179,16 +186,17 @@ impl Targets {
 pub struct Reported {
     pairs: Option<Report>,
     clusters: Option<Report>,
+    pub tests: Option<Report>,
 }
 
-struct Report {
+pub struct Report {
     output: Output,
     buffer: String,
     encoder: Encoder,
 }
 
 impl Report {
-    fn write(&mut self, piece: &str) -> Result<(), Error> {
+    pub fn write(&mut self, piece: &str) -> Result<(), Error> {
         self.buffer.push_str(piece);
         if self.buffer.len() < BUFFER { Ok(()) } else { self.flush() }
     }
@@ -201,7 +209,7 @@ impl Report {
     }
 
     /// Writes the rest. It is on disk before a state is that knows of the lines.
-    fn end(mut self) -> Result<(), Error> {
+    pub fn end(mut self) -> Result<(), Error> {
         self.flush()?;
         self.output.finish(&mut self.encoder)?;
         self.output.settle(&mut self.encoder)

@@ -1,5 +1,6 @@
 //! The commands: each begins in its file.
 
+pub mod against;
 pub mod build;
 pub mod check;
 pub mod groups;

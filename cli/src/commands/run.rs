@@ -1,5 +1,6 @@
 //! `bloomline dedup` and `bloomline corpus`: what the inputs have goes through a set, and what is new to it to the outputs.
 
+use crate::commands::against::{self, Tests};
 use crate::commands::groups::{Grouping, Reported, Targets};
 use crate::commands::kinds;
 use crate::commands::pass::Pass;
@@ -75,6 +76,8 @@ pub struct Run {
     pub server: Option<(SharedOptions, SharedWriteOptions)>,
     /// A filter that is asked, and stays as it is.
     pub frozen: Option<PathBuf>,
+    /// Tests whose texts are removed.
+    pub against: Option<Tests>,
     /// Whether there is a second look at what the filter takes for seen.
     pub exact: bool,
     /// What is selected by how often lines come, if the inputs are read twice for that.
@@ -134,6 +137,7 @@ impl Run {
             wanted: "key",
             server: shared.server.redis.is_some().then_some((shared, writing)),
             frozen: None,
+            against: None,
             exact,
             selection,
             grouping,
@@ -153,7 +157,8 @@ impl Run {
         let mut rule = options.rule();
         let frozen = options.frozen().map(Path::to_owned);
         let asks_for_groups = options.asks_for_groups().is_some();
-        let CorpusOptions { reading, size, mut run, verify, groups, count, near, .. } = options;
+        let CorpusOptions { reading, size, mut run, verify, groups, count, near, against, report, .. } = options;
+        let against = (!against.is_empty()).then(|| Tests::new(against, report, groups.id.clone()));
         let printed = Printed { which: Which::All, counted: count };
         let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, rule.near.zip(near)));
         rule.second = grouping.as_ref().map(|_| exact::second_hasher(size.seed()));
@@ -167,6 +172,7 @@ impl Run {
             wanted: "text",
             server: None,
             frozen,
+            against,
             exact: false,
             selection: None,
             grouping,
@@ -191,13 +197,15 @@ impl Run {
 
     /// The files that tell of groups.
     fn reports(&self) -> impl Iterator<Item = &Path> {
-        self.grouping.iter().flat_map(Grouping::paths)
+        let of_tests = self.against.iter().filter_map(|tests| tests.report.as_deref());
+        self.grouping.iter().flat_map(Grouping::paths).chain(of_tests)
     }
 
     /// The files of its filter.
     fn filters(&self) -> Vec<PathBuf> {
         let state = self.options.state.iter().flat_map(|state| files::of_filter(state));
-        state.chain(self.frozen.clone()).collect()
+        let tests = self.against.iter().flat_map(|tests| tests.files.iter().cloned());
+        state.chain(self.frozen.clone()).chain(tests).collect()
     }
 
     /// What is no input where a directory has it: the state, the folder of outputs, and files that this run continues, or empties
@@ -213,6 +221,7 @@ impl Run {
     pub fn run(mut self) -> Result<u8, Error> {
         let started = Instant::now();
         let go_on = self.reading.on_error != OnError::Fail;
+        let tests = self.against.as_mut().map(|tests| tests.find(&self.reading)).transpose()?;
         let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
         if self.options.in_place {
             // What a killed run left.
@@ -226,12 +235,25 @@ impl Run {
         if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
             kinds::check_one(&inputs)?;
         }
-        let values = self.grouping.as_ref().map_or_else(Values::default, Grouping::values);
+        let of_tests = self.against.as_ref().map_or_else(Values::default, Tests::values);
+        let values = self.grouping.as_ref().map_or_else(|| of_tests.clone(), Grouping::values);
         let pointers = values.pointers();
         kinds::check_first_table(&inputs, self.what.of_rows(), &pointers, self.print.wish, self.reading.on_error)?;
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
-        let Begun { mut seen, mut tally, sinks, keep, start, replacement, reports } = self.begin(&inputs)?;
+        let mut searching = None;
+        if let (Some(against), Some(tests), What::Document(rule, _)) = (&self.against, tests, &self.what) {
+            let wakes = wakes::receive(None, None)?;
+            let (mut built, left_out) =
+                match against.build(tests, rule, &self.reading, &self.size, &self.options, &wakes)? {
+                    Ok(built) => built,
+                    Err(stop) => return stop.end(),
+                };
+            built.search(against::names(&inputs));
+            searching = Some((built, left_out, wakes));
+        }
+        let Begun { mut seen, mut tally, sinks, keep, start, replacement, mut reports } = self.begin(&inputs)?;
+        let tests_report = reports.tests.take();
         let in_order = !self.options.is_side_by_side();
         match tally.limit.as_ref().filter(|limit| limit.stop) {
             Some(_) if !in_order => return Err(Error::StopSideBySide),
@@ -244,7 +266,14 @@ impl Run {
         tally.counts.left_out = tally.counts.left_out.max(left_out);
         let unsaved = self.options.state.clone().map(|state| Error::Unsaved { state });
         let undone = unsaved.or(seen.set.shared().map(|_| Error::UnprintedAtEnd));
-        let wakes = wakes::receive(self.options.checkpoint_every(), undone)?;
+        let wakes = match searching {
+            Some((against, left_out, wakes)) => {
+                tally.counts.left_out += left_out;
+                seen.against = Some(against);
+                wakes
+            }
+            None => wakes::receive(self.options.checkpoint_every(), undone)?,
+        };
         let meter = seen.set.shared().map(|set| set.meter(self.stats_every));
         let is_decided =
             self.grouping.is_some() && start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
@@ -274,7 +303,7 @@ impl Run {
                 hasher,
                 what: self.what.clone(),
                 nulls: self.nulls,
-                values: Values::default(),
+                values: of_tests,
                 decided: self.grouping.is_some(),
             },
             on_error: self.reading.on_error,
@@ -304,6 +333,11 @@ impl Run {
                 return Err(Error::Broken { file: replacement.name.clone() });
             }
             replacement.publish()?;
+        }
+        if let (None, Some(mut report)) = (&stop, tests_report) {
+            let against = work.seen.write().against.take().ok_or(Error::Worker)?;
+            against.report(&mut |piece| report.write(piece))?;
+            report.end()?;
         }
         signals::in_order();
         self.report(&work, stop, started)
@@ -594,6 +628,10 @@ impl Run {
         read: impl Iterator<Item = &'a Origin>,
         written: impl Iterator<Item = &'a Origin>,
     ) -> Result<Targets, Error> {
+        let report = self.against.as_ref().and_then(|tests| tests.report.as_deref());
+        if let Some(report) = report {
+            return Target::open(Some(report), None, read, written).map(Targets::of_tests);
+        }
         self.grouping.as_ref().map_or_else(|| Ok(Targets::default()), |grouping| grouping.targets(read, written))
     }
 
@@ -614,8 +652,9 @@ impl Run {
             }
             sinks.push(Sink::in_place(lane, replaced, annotates || compress.is_some()));
         }
+        let reports = self.report_targets(inputs.iter().map(|input| &input.origin), iter::empty())?;
         let (seen, tally) = self.seen(inputs)?;
-        let (keep, reports) = (Keep::default(), Reported::default());
+        let (keep, reports) = (Keep::default(), reports.begin()?);
         Ok(Begun { seen, tally, sinks, keep, start: None, replacement: None, reports })
     }
 
@@ -690,6 +729,9 @@ impl Run {
             && let Some(address) = Address::of(shared)?
         {
             return Ok((sizing::of_server(&self.size, writing, self.options.stats.is_some(), &address)?, None));
+        }
+        if let Some(set) = self.against.as_ref().and_then(|tests| tests.set.take()) {
+            return Ok((set, None));
         }
         if let Some(filter) = &self.frozen {
             return Ok((KeySet::load_for(filter, &self.key_name)?, None));

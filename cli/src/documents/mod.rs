@@ -9,7 +9,7 @@ use crate::key::json::{Pointer, members};
 use crate::key::{Fault, KeyRule, Part};
 use bloomline::KeyHasher;
 use bloomline_text::near::{self, Near, Scratch};
-use bloomline_text::{By, Claim, Form, Rules, Set, Texts, Verdict, wrong_removal};
+use bloomline_text::{By, Claim, Document, Form, Rules, Set, Texts, Verdict, wrong_removal};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::mem;
@@ -451,6 +451,12 @@ impl Documents {
             left.map(|left| left + &self.text[start..string.end])
         };
         (Some((0..count).map(left).collect()), None)
+    }
+
+    /// A document by its number, and its text.
+    pub fn get(&self, number: usize) -> (Document<'_>, &str) {
+        let start = number.checked_sub(1).map_or(0, |before| self.located[before].text);
+        (self.texts.document(number), &self.text[start..self.located[number].text])
     }
 
     /// What is cut out of the chunk and what is written in its place, in order.

@@ -13,6 +13,7 @@
 //!
 //! A checkpoint is a moment when no thread is between claim and write, so all outputs, the set and the positions fit together.
 
+use crate::against::Against;
 use crate::documents::exact::ExactUnits;
 use crate::encode::Encoder;
 use crate::engine::checkpoint::{Checkpoint, Checkpoints, Mark};
@@ -121,6 +122,8 @@ pub struct Work {
     pub seen: SharedSeen,
     /// Whether other processes write to the set.
     shared: bool,
+    /// Whether lines are those of tests, or searched for them, if they are one of these.
+    searches: Option<bool>,
     pub tally: Mutex<Tally>,
     offered: Mutex<Offered>,
     /// What tells how many units are taken for duplicates by mistake.
@@ -164,6 +167,7 @@ impl Work {
         // Of equal ones the first comes first.
         fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));
         let shared = seen.look().set.shared().is_some();
+        let searches = seen.look().against.as_ref().map(Against::searches);
         Arc::new(Self {
             claims: in_order.then(|| Turns::new((first, 0))),
             offered: Mutex::new(Offered(tally.keys_before)),
@@ -183,6 +187,7 @@ impl Work {
             sinks,
             seen,
             shared,
+            searches,
             keep,
         })
     }
@@ -465,7 +470,9 @@ impl Work {
                 let mut set = Deciding { seen: &self.seen, inserted: 0 };
                 let mut exact = self.exact_units.as_ref().map(locked);
                 let fpr = |set: &Deciding<'_>| {
-                    let rate = |keys| self.seen.look().set.expected_fpr(keys);
+                    // What is found of tests is certain.
+                    let certain = self.searches == Some(true);
+                    let rate = |keys| if certain { 0.0 } else { self.seen.look().set.expected_fpr(keys) };
                     locked(&self.offered).add(set.inserted, rate)
                 };
                 claimed.units = lines.decide(rule, *on_error, &mut set, exact.as_deref_mut(), fpr)?;
@@ -588,6 +595,11 @@ impl Work {
                 fault => Error::NoKey { what: tally.wanted, line: line(&lines), fault },
             }),
         };
+        if self.searches == Some(false) || self.searches == Some(true) && counts.units.found > 0 {
+            let mut seen = self.seen.write();
+            let before = gathered.position.lines;
+            seen.against.as_mut().map_or(Ok(()), |against| against.take(lane.number, before, &lines))?;
+        }
         let enough = (self.task.act == Act::FindOne && unique > 0).then_some(Stop::Enough);
         gathered.position.advance(&lines, passed);
         gathered.counts.add(&counts);

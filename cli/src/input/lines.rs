@@ -14,8 +14,8 @@ use crate::key::{Fault, KeyRule, Part, Scratch};
 use crate::table::{Added, Rows, Selected, Wanted, Wish};
 use crate::values::OnError;
 use bloomline::KeyHasher;
-use bloomline_text::Set;
 use bloomline_text::near::Near;
+use bloomline_text::{Document, Set};
 use memchr::memmem;
 use std::io::{self, Write};
 use std::mem;
@@ -270,6 +270,8 @@ impl Lines {
                                 }
                                 None => asides.push((i, Aside::Empty(rule.keep_empty))),
                             }
+                        } else if hashing.values.id.is_some() {
+                            values.push(&hashing.values, &bytes[line]);
                         }
                         continue;
                     };
@@ -505,6 +507,21 @@ impl Lines {
         let stay = asides.iter().filter(|(line, _)| marks[*line] == Some(true));
         let kept = stay.filter(|(_, why)| !matches!(why, Aside::Empty(_))).count();
         Ok((marks.iter().filter(|mark| **mark == Some(true)).count() - kept) as u64)
+    }
+
+    /// Calls `each` with each line that passed and has a document which is decided: its number from 0, the document, its text, and what
+    /// it is called.
+    pub fn each_document(
+        &self,
+        mut each: impl FnMut(usize, Document<'_>, &str, &str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut asides = self.asides.iter().peekable();
+        let with_document = (0..self.passed).filter(|line| asides.next_if(|(aside, _)| aside == line).is_none());
+        for (number, line) in with_document.enumerate() {
+            let (document, text) = self.documents.get(number);
+            each(line, document, text, self.values.id(number))?;
+        }
+        Ok(())
     }
 
     /// Bytes of memory for the lines, with those that are free.

@@ -1,6 +1,7 @@
 //! The options of `bloomline corpus`, and what they mean together.
 
 use crate::documents::{DocumentRule, MEMBER};
+use crate::files::is_standard;
 use crate::groups::choice::Choice;
 use crate::key::json::Pointer;
 use crate::options::{GroupOptions, ReadOptions, RunOptions, SizeOptions, WhenFull};
@@ -141,6 +142,21 @@ pub struct CorpusOptions {
     #[arg(long, help_heading = "Output")]
     pub annotate: bool,
 
+    /// Remove what the texts below PATH have, and nothing else.
+    ///
+    /// PATH is a file or a directory, such as one of tests, and may be given several times. A unit goes if a gram of it is in one of
+    /// them; --threshold asks for more. Nothing goes by mistake. --by document, --threshold 0 and --min-ngram 5 are the defaults here.
+    #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
+    #[arg(conflicts_with_all = ["near", "like", "state", "frozen", "verify", "resume"])]
+    #[arg(conflicts_with_all = ["expected_keys", "fpr", "memory", "max_fpr", "when_full"])]
+    pub against: Vec<PathBuf>,
+
+    /// With --against, write to FILE which documents had what of each text.
+    ///
+    /// It has a line of JSON for each text below PATH, in their order.
+    #[arg(long, value_name = "FILE", requires = "against", group = "reports", help_heading = "Output")]
+    pub report: Option<PathBuf>,
+
     /// Insert nothing: remove what the state holds.
     ///
     /// The state stays as it is.
@@ -217,6 +233,11 @@ impl CorpusOptions {
         if (self.trim || self.ignore_case) && rule.text.ngram > 0 {
             return conflict("--trim and --ignore-case are for exact texts, so give --ngram 0 too");
         }
+        let standard = |paths: &[PathBuf]| paths.iter().any(|path| is_standard(path));
+        let reads_standard = self.reading.files.is_empty() && self.reading.list().is_none();
+        if standard(&self.against) && (reads_standard || standard(&self.reading.files)) {
+            return conflict("standard input is --against and an input: name a file for one of them");
+        }
         let spaces = self.normalize.iter().any(|switch| matches!(switch, Normal::Space | Normal::Crlf));
         if spaces && (rule.text.ngram > 0 || rule.near.is_some()) {
             return conflict(
@@ -292,6 +313,7 @@ impl CorpusOptions {
         }
         let others = [
             (self.frozen, "--frozen"),
+            (!self.against.is_empty(), "--against"),
             (self.annotate, "--annotate"),
             (self.drop_document, "--drop-document"),
             (self.verify, "--verify"),
@@ -318,16 +340,27 @@ impl CorpusOptions {
         let ngram = self.ngram.unwrap_or(if exact { 0 } else { 13 });
         let claims_grams = is(Like::Dolma) && ngram > 0;
         let mut text = Rules::default();
-        text.by = if matches!(self.by, Some(Unit::Document)) { By::Document } else { By::Paragraph };
+        let against = !self.against.is_empty();
+        text.by = match self.by {
+            Some(Unit::Document) => By::Document,
+            None if against => By::Document,
+            _ => By::Paragraph,
+        };
         text.ngram = ngram;
-        text.min_ngram = self.min_ngram.unwrap_or(if is(Like::Bff) { 5 } else { 13 }.min(ngram));
-        text.threshold = self.threshold.unwrap_or(if claims_grams { 1.0 } else { 0.8 });
+        text.min_ngram = self.min_ngram.unwrap_or(if is(Like::Bff) || against { 5 } else { 13 }.min(ngram));
+        text.threshold = self.threshold.unwrap_or(if claims_grams {
+            1.0
+        } else if against {
+            0.0
+        } else {
+            0.8
+        });
         text.at_least = self.at_least || claims_grams;
         text.drop_document = self.drop_document;
         text.trim = self.trim || is(Like::C4) && ngram == 0;
         text.ignore_case = self.ignore_case || is(Like::C4) && ngram == 0;
         text.claim = if claims_grams { Claim::Gram } else { Claim::Unit };
-        text.frozen = self.frozen;
+        text.frozen = self.frozen || against;
         text.form = self.form();
         let near = |similarity| Near::new(similarity).expect("it is between 0 and 1").with_form(text.form);
         let near = self.near.map(near);

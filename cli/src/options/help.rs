@@ -42,7 +42,7 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "corpus",
-        short: "column by ngram threshold drop_document near like expected_keys fpr output output_dir annotate \
+        short: "column by ngram threshold near like against expected_keys fpr output output_dir annotate \
             state stats quiet",
         examples: &[
             "bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz",
@@ -51,9 +51,7 @@ const HELPS: &[Help] = &[
             "bloomline corpus --by document --ngram 0 --keep order:source=books,web --count crawl/ -o clean.jsonl",
             "bloomline corpus --by paragraph --ngram 0 --trim -i pages.jsonl > distinct.jsonl",
             "bloomline corpus --like dclm --drop-document -s seen.bloom january/ --output-dir clean/january",
-            "# To decontaminate, put the test sets into a filter, and remove what it knows.",
-            "bloomline corpus --by document --min-ngram 5 --threshold 1 -s tests.bloom tests.jsonl > /dev/null",
-            "bloomline corpus --frozen --min-ngram 5 --threshold 0.5 -s tests.bloom train.jsonl.gz -o clean.jsonl.gz",
+            "bloomline corpus --against tests/ train/ -o clean.jsonl.gz --report report.jsonl",
         ],
     },
     Help {

@@ -12,6 +12,7 @@ pub mod sizing;
 pub mod spool;
 pub mod tally;
 
+use crate::against::Against;
 use crate::documents::UnitCounts;
 use crate::error::Error;
 use crate::figures::readable;
@@ -27,6 +28,7 @@ use crate::seen::spool::Spool;
 use bloomline::{BloomFilter, KeyHasher, Plan};
 use bloomline_text::Set;
 use std::env;
+use std::mem;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -274,6 +276,8 @@ pub struct Seen {
     pub groups: u64,
     /// The inputs that were read for them.
     pub stamps: Vec<Stamp>,
+    /// The tests that lines are searched for.
+    pub against: Option<Against>,
     /// New keys that still fit, where the run stops at the next one.
     room: Option<u64>,
 }
@@ -312,8 +316,15 @@ impl Seen {
             collecting: None,
             groups: 0,
             stamps: Vec::new(),
+            against: None,
             room: None,
         }
+    }
+
+    /// Its set, which others go on with.
+    pub fn take_set(&mut self) -> Result<KeySet, Error> {
+        let none = KeySet::Local(BloomFilter::new(1, 0.5)?.into());
+        Ok(mem::replace(&mut self.set, none))
     }
 
     /// With a second look, for which fingerprints are kept in temporary files.
@@ -430,7 +441,12 @@ impl Set for Deciding<'_> {
     type Error = Error;
 
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
-        self.seen.look().set.contains_hashes(hashes, found)
+        let seen = self.seen.look();
+        let count = seen.set.contains_hashes(hashes, found)?;
+        match &seen.against {
+            Some(against) if count > 0 && against.searches() => Ok(against.confirm(hashes, found)),
+            _ => Ok(count),
+        }
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {

@@ -6,6 +6,7 @@ mod common;
 mod corpus;
 mod live;
 
+mod against;
 mod compress;
 mod documents;
 mod files;

@@ -1,0 +1,220 @@
+//! Tests and other texts that a corpus must not have: their grams, and which documents had them.
+
+use crate::documents::DocumentRule;
+use crate::error::Error;
+use crate::groups::ids::Ids;
+use crate::input::lines::Lines;
+use crate::sort::Sorter;
+use bloomline::KeyHasher;
+use bloomline_text::{Rules, Texts, words};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::env;
+use std::fmt::Write;
+use std::io;
+
+/// The bits of a line's number in the place of a document. Those above are of its input.
+const LINE: u32 = 40;
+
+/// The items of tests, and what was found of them.
+pub struct Against {
+    rule: DocumentRule,
+    hasher: KeyHasher,
+    items: Items,
+    /// Each gram of the items, with the number of an item that has it, in order; and whether a document had it.
+    grams: Vec<(u64, u32)>,
+    found: Vec<bool>,
+    /// The inputs that are searched, once the items are complete.
+    inputs: Option<Vec<String>>,
+    /// The item, the place of a document, its number and the gram that both have.
+    hits: Sorter<4>,
+    /// What the documents are called.
+    ids: Option<Ids>,
+    documents: u64,
+}
+
+/// What is known of items, by their numbers.
+struct Items {
+    names: Vec<String>,
+    /// The input and the line of each, and whether it has fewer words than a gram.
+    places: Vec<(usize, u64, bool)>,
+    texts: Ids,
+    ids: Option<Ids>,
+}
+
+impl Against {
+    /// Of no items so far, from inputs with these names. With `told`, items and documents are called something.
+    pub fn new(rule: DocumentRule, hasher: KeyHasher, names: Vec<String>, told: bool) -> Result<Self, Error> {
+        let ids = || told.then(Ids::new).transpose();
+        let items = || Ok(Items { names, places: Vec::new(), texts: Ids::new()?, ids: ids()? });
+        let (grams, found, hits) = (Vec::new(), Vec::new(), Sorter::new(&env::temp_dir()));
+        let (items, ids) = items().and_then(|items| Ok((items, ids()?))).map_err(failed)?;
+        Ok(Self { rule, hasher, items, grams, found, inputs: None, hits, ids, documents: 0 })
+    }
+
+    /// All items are here, and inputs with these names are searched for them.
+    pub fn search(&mut self, names: Vec<String>) {
+        self.grams.sort_unstable();
+        self.grams.dedup();
+        self.found = vec![false; self.grams.len()];
+        self.inputs = Some(names);
+    }
+
+    /// Takes lines of an input whose documents are decided: as items, and later as what is searched. `before` of its lines come before.
+    pub fn take(&mut self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {
+        let (number, searched) = (|line: usize| before + line as u64 + 1, self.inputs.is_some());
+        lines
+            .each_document(|line, document, text, id| {
+                if !searched {
+                    let item = u32::try_from(self.items.places.len()).map_err(io::Error::other)?;
+                    self.grams.extend(document.hashes().flatten().map(|hash| (*hash, item)));
+                    let short = is_short(&self.rule.text, document.verdicts().map(|unit| &text[unit.range]));
+                    self.items.places.push((input, number(line), short));
+                    // JSON has it on one line.
+                    self.items.texts.push(&Value::from(text).to_string())?;
+                    return self.items.ids.as_mut().map_or(Ok(()), |ids| ids.push(id));
+                }
+                if document.found() == 0 {
+                    return Ok(());
+                }
+                let place = (input as u64) << LINE | number(line);
+                for (_, hashes) in document.verdicts().zip(document.hashes()).filter(|(unit, _)| unit.found > 0) {
+                    for &hash in hashes {
+                        let first = self.grams.partition_point(|(gram, _)| *gram < hash);
+                        for (i, (_, item)) in
+                            self.grams.iter().enumerate().skip(first).take_while(|(_, gram)| gram.0 == hash)
+                        {
+                            self.found[i] = true;
+                            let hit = [u64::from(*item), place, self.documents, hash];
+                            self.hits.push(hit).map_err(io::Error::other)?;
+                        }
+                    }
+                }
+                self.documents += 1;
+                self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
+            })
+            .map_err(failed)
+    }
+
+    /// Leaves `found` only where an item has the gram. Returns how many there are.
+    pub fn confirm(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        let known = |hash: &u64| self.grams.binary_search_by_key(hash, |(gram, _)| *gram).is_ok();
+        hashes.iter().zip(&mut *found).for_each(|(hash, found)| *found = *found && known(hash));
+        found.iter().filter(|found| **found).count()
+    }
+
+    /// Whether it searches.
+    pub fn searches(&self) -> bool {
+        self.inputs.is_some()
+    }
+
+    /// Tells of each item in order, a line of JSON for each, which documents had which of its grams.
+    pub fn report(self, write: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<(), Error> {
+        let Self { rule, hasher, mut items, grams, found, inputs, hits, mut ids, .. } = self;
+        let inputs = inputs.unwrap_or_default();
+        let mut counts = vec![(0u64, 0u64); items.places.len()];
+        for ((_, item), found) in grams.iter().zip(&found) {
+            let (all, had) = &mut counts[*item as usize];
+            (*all, *had) = (*all + 1, *had + u64::from(*found));
+        }
+        let mut item_ids = items.ids.as_mut().map(Ids::read::<1>).transpose().map_err(failed)?;
+        let mut document_ids = ids.as_mut().map(Ids::read::<1>).transpose().map_err(failed)?;
+        let [mut texts] = items.texts.read().map_err(failed)?;
+        let mut hits = hits.sorted()?.peekable();
+        for (item, (&(input, line, short), (all, had))) in (0..).zip(items.places.iter().zip(counts)) {
+            let id = item_ids.as_mut().map(|[ids]| ids.get(item)).transpose().map_err(failed)?;
+            let mut told = format!("{{{},\"grams\":{all},\"found\":{had}", place(&items.names[input], line, id));
+            told += if short { ",\"short\":true,\"documents\":[" } else { ",\"documents\":[" };
+            write(&told)?;
+            let of_grams = match had {
+                0 => HashMap::new(),
+                _ => {
+                    let text = texts.get(item).map_err(failed)?;
+                    let text = serde_json::from_str::<String>(text).map_err(|error| failed(error.into()))?;
+                    gram_texts(&rule.text, &hasher, &text)
+                }
+            };
+            let is_of_item = |hit: &Result<[u64; 4], Error>| hit.as_ref().map_or(true, |hit| hit[0] == item);
+            let mut comma = "";
+            while let Some(hit) = hits.next_if(is_of_item) {
+                let [_, at, document, first] = hit?;
+                let mut shared = vec![first];
+                while let Some(hit) = hits.next_if(|hit| hit.as_ref().is_ok_and(|hit| hit[..3] == [item, at, document]))
+                {
+                    shared.push(hit?[3]);
+                }
+                shared.dedup();
+                let id = document_ids.as_mut().map(|[ids]| ids.get(document)).transpose().map_err(failed)?;
+                let input = &inputs[(at >> LINE) as usize];
+                let found = shared.len();
+                // In the order of the item.
+                let mut shared: Vec<_> = shared.iter().filter_map(|gram| of_grams.get(gram)).collect();
+                shared.sort_unstable();
+                let grams = Value::from_iter(shared.into_iter().map(|(_, text)| &**text));
+                let line = at & ((1 << LINE) - 1);
+                write(&format!("{comma}{{{},\"found\":{found},\"grams\":{grams}}}", place(input, line, id)))?;
+                comma = ",";
+            }
+            write("]}\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// The members that tell where a line is.
+fn place(file: &str, line: u64, id: Option<&str>) -> String {
+    let mut told = format!("\"file\":{},\"line\":{line}", Value::from(file));
+    if let Some(id) = id {
+        write!(told, ",\"id\":{id}").expect("memory takes all");
+    }
+    told
+}
+
+/// Whether no unit has as many words as a gram, though it has some.
+fn is_short<'a>(rules: &Rules, units: impl Iterator<Item = &'a str>) -> bool {
+    let form = of_words(rules);
+    let count = |unit: &str| words(&form.of(unit)).take(rules.ngram).count();
+    rules.ngram > 0 && units.map(count).all(|count| count < rules.ngram)
+}
+
+/// The form that words are in.
+fn of_words(rules: &Rules) -> bloomline_text::Form {
+    let mut form = rules.form;
+    (form.space, form.crlf) = (false, false);
+    form
+}
+
+/// The text of each gram of an item, in its form, and its number.
+fn gram_texts(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashMap<u64, (usize, String)> {
+    let mut texts = Texts::default();
+    texts.push(rules, hasher, text.as_bytes());
+    let document = texts.document(0);
+    let mut grams = HashMap::new();
+    for (unit, hashes) in document.verdicts().zip(document.hashes()) {
+        let unit = &text[unit.range];
+        let unit = if rules.ngram == 0 {
+            unit.strip_prefix('\n').unwrap_or(unit).to_owned()
+        } else {
+            of_words(rules).of(unit)
+        };
+        let ends: Vec<(usize, usize)> = words(&unit)
+            .map(|word| {
+                let start = word.as_ptr().addr() - unit.as_ptr().addr();
+                (start, start + word.len())
+            })
+            .collect();
+        for (i, hash) in hashes.iter().enumerate() {
+            let gram = match rules.ngram {
+                0 => &unit[..],
+                ngram => &unit[ends[i].0..ends[ends.len().min(i + ngram) - 1].1],
+            };
+            let number = grams.len();
+            grams.entry(*hash).or_insert_with(|| (number, gram.to_owned()));
+        }
+    }
+    grams
+}
+
+fn failed(source: io::Error) -> Error {
+    Error::Groups { source }
+}

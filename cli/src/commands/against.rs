@@ -1,0 +1,100 @@
+//! `bloomline corpus --against`: a first pass puts the grams of tests into a set, and the run removes what it has.
+
+use crate::against::Against;
+use crate::commands::kinds;
+use crate::commands::pass::Pass;
+use crate::documents::DocumentRule;
+use crate::engine::wakes::Wake;
+use crate::error::{Error, Stop};
+use crate::groups::values;
+use crate::input::estimate::Sampled;
+use crate::input::find::Named;
+use crate::input::inputs::{Input, Inputs};
+use crate::input::lines::What;
+use crate::input::split::LineFormat;
+use crate::key::json::Pointer;
+use crate::options::{ReadOptions, RunOptions, SizeOptions};
+use crate::output::locked;
+use crate::seen::sizing::New;
+use crate::seen::tally::Tally;
+use crate::seen::{KeySet, Seen};
+use crate::table::Wish;
+use crate::values::OnError;
+use crossbeam_channel::Receiver;
+use std::cell::Cell;
+use std::path::PathBuf;
+
+/// Tests whose texts are removed.
+pub struct Tests {
+    named: Vec<PathBuf>,
+    /// The files that they are in, once these are known.
+    pub files: Vec<PathBuf>,
+    pub report: Option<PathBuf>,
+    pub id: Option<Pointer>,
+    /// The set of their grams, once it is built.
+    pub set: Cell<Option<KeySet>>,
+}
+
+impl Tests {
+    pub fn new(named: Vec<PathBuf>, report: Option<PathBuf>, id: Option<Pointer>) -> Self {
+        Self { named, files: Vec::new(), report, id, set: Cell::new(None) }
+    }
+
+    /// What is read of lines beside their texts.
+    pub fn values(&self) -> values::Wanted {
+        values::Wanted { choice: None, id: self.id.clone() }
+    }
+
+    /// Finds their files. All of them have to be there.
+    pub fn find(&mut self, reading: &ReadOptions) -> Result<Inputs, Error> {
+        let inputs = Inputs::check(&Named { paths: &self.named, list: None, ..reading.named() }, &[], false)?;
+        self.files = inputs.found.iter().map(|input| input.path.clone()).collect();
+        Ok(inputs)
+    }
+
+    /// Puts all of their grams into a set, whatever resembles each other, and counts the inputs that are left out; or tells why it ended
+    /// before.
+    pub fn build(
+        &self,
+        inputs: Inputs,
+        rule: &DocumentRule,
+        reading: &ReadOptions,
+        size: &SizeOptions,
+        options: &RunOptions,
+        wakes: &Receiver<Wake>,
+    ) -> Result<Result<(Against, u64), Stop>, Error> {
+        let mut rule = rule.clone();
+        rule.text.frozen = false;
+        rule.text.drop_document = false;
+        (rule.text.threshold, rule.text.at_least) = (1.0, false);
+        rule.annotate = false;
+        let what = What::Document(rule.clone(), reading.on_error);
+        let values = self.values();
+        kinds::check_first_table(&inputs, what.of_rows(), &values.pointers(), Wish::default(), reading.on_error)?;
+        let RunOptions { growth, quiet, .. } = options;
+        let key_name = &rule.name();
+        let new = New { size, growth, keep: false, key_name, keys: rule.keys(), quiet: *quiet };
+        let (set, limit) = new.of_inputs(&inputs.found, reading, &Sampled::Documents(rule.clone()))?;
+        let tally = Tally::new(&set, limit, rule.keys(), "text", *quiet);
+        let names = names(&inputs);
+        let against = Against::new(rule, set.hasher().clone(), names, self.id.is_some())?;
+        let mut seen = Seen::new(set);
+        seen.against = Some(against);
+        let (format, wakes) = (LineFormat::plain(reading.end()), wakes.clone());
+        let wish = Wish::default();
+        let pass = Pass { reading, format, what, nulls: OnError::Fail, values, quiet: *quiet, wish, wakes };
+        let (work, stop) = pass.insert(inputs, seen, tally)?;
+        if let Some(stop) = stop {
+            return Ok(Err(stop));
+        }
+        let mut seen = work.seen.write();
+        self.set.set(Some(seen.take_set()?));
+        let left_out = locked(&work.tally).counts.left_out;
+        seen.against.take().map(|against| Ok((against, left_out))).ok_or(Error::Worker)
+    }
+}
+
+/// What inputs are called in a report.
+pub fn names(inputs: &Inputs) -> Vec<String> {
+    inputs.found.iter().map(|input: &Input| input.path.to_string_lossy().into_owned()).collect()
+}

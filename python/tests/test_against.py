@@ -1,0 +1,148 @@
+"""`corpus --against` beside a plain model: what stays of documents, and which of them had what of the tests."""
+
+import json
+import pathlib
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trips import bloomline, write
+
+# Each is one word for UAX #29.
+WORDS = ["alpha", "бета", "غاما", "日", "한국어", "カタカナ", "ก", "e\u0301t\u00e9", "👩\u200d👩\u200d👧", "🇩🇪", "7"]
+
+line = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
+text = st.lists(line, min_size=1, max_size=4).map("\n".join)
+texts = st.lists(text, min_size=1, max_size=12)
+rules = st.fixed_dictionaries(
+    {
+        "by": st.sampled_from(["document", "paragraph"]),
+        "ngram": st.sampled_from([0, 2, 3, 4]),
+        "min_ngram": st.integers(1, 2),
+        "threshold": st.sampled_from([0, 0.3, 0.6]),
+    }
+)
+
+
+def units(text: str, rule: dict[str, Any]) -> list[str]:
+    """With the newline that begins each but the first."""
+    if rule["by"] == "document":
+        return [text]
+    first, *rest = text.split("\n")
+    return [first, *("\n" + line for line in rest)]
+
+
+def grams(unit: str, rule: dict[str, Any]) -> list[str]:
+    """Those of a unit by their texts."""
+    words, ngram = unit.split(), rule["ngram"]
+    if ngram == 0:
+        return [unit.removeprefix("\n") if rule["by"] == "paragraph" else unit] if words else []
+    if len(words) < ngram:
+        return [" ".join(words)] if len(words) >= rule["min_ngram"] else []
+    return [" ".join(words[at : at + ngram]) for at in range(len(words) - ngram + 1)]
+
+
+def left(text: str, known: set[str], rule: dict[str, Any]) -> str | None:
+    """What stays of a document."""
+
+    def goes(unit: str) -> bool:
+        all_of_it = grams(unit, rule)
+        found = sum(gram in known for gram in all_of_it)
+        return found > 0 if rule["ngram"] == 0 else bool(all_of_it) and found / len(all_of_it) > rule["threshold"]
+
+    all_units = units(text, rule)
+    gone = [goes(unit) for unit in all_units]
+    if any(gone) and all(cut or not unit.strip() for unit, cut in zip(all_units, gone)):
+        return None
+    rest = ""
+    for unit, cut in zip(all_units, gone):
+        if cut or gone[0] and not rest and not unit.strip():
+            continue
+        rest += unit.removeprefix("\n") if gone[0] and not rest else unit
+    return rest
+
+
+def report(tests: Sequence[str], train: Sequence[str], rule: dict[str, Any], name: str, ids: bool) -> list[dict[str, Any]]:
+    def at(file: str, number: int, base: int) -> dict[str, Any]:
+        return {"file": file, "line": number + 1, **({"id": base + number} if ids else {})}
+
+    def told(number: int, item: str) -> dict[str, Any]:
+        own = list(dict.fromkeys(gram for unit in units(item, rule) for gram in grams(unit, rule)))
+        documents, found = [], set()
+        for other, text in enumerate(train):
+            has = {gram for unit in units(text, rule) for gram in grams(unit, rule)}
+            both = [gram for gram in own if gram in has]
+            if both:
+                documents.append({**at(name, other, 0), "found": len(both), "grams": both})
+                found.update(both)
+        short = rule["ngram"] > 0 and all(len(unit.split()) < rule["ngram"] for unit in units(item, rule))
+        note = {"short": True} if short else {}
+        return {**at("tests", number, 100), "grams": len(own), "found": len(found), **note, "documents": documents}
+
+    return [told(number, item) for number, item in enumerate(tests)]
+
+
+def lines(texts: Sequence[str], base: int) -> str:
+    rows = ({"id": base + number, "text": text} for number, text in enumerate(texts))
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts, texts, rules, st.booleans(), st.sampled_from(["one", "folder", "table"]), st.integers(1, 200))
+def test_what_tests_have_goes_and_is_told(
+    tests: list[str], train: list[str], rule: dict[str, Any], ids: bool, form: str, chunk: int
+) -> None:
+    known = {gram for item in tests for unit in units(item, rule) for gram in grams(unit, rule)}
+    options = ["--by", rule["by"], "--ngram", rule["ngram"], "--chunk-size", chunk, "-j", 2, *(["--id", "/id"] if ids else [])]
+    if rule["ngram"] > 0:
+        options += ["--min-ngram", rule["min_ngram"], "--threshold", rule["threshold"]]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        (folder / "tests").write_text(lines(tests, 100), encoding="utf-8")
+        name = "train.parquet" if form == "table" else "train"
+        if form == "table":
+            write(folder / name, [pa.table({"id": range(len(train)), "text": train})])
+        else:
+            (folder / name).write_text(lines(train, 0), encoding="utf-8")
+        output = ["--output-dir", "out"] if form == "folder" else ["-o", "out.parquet" if form == "table" else "out"]
+        bloomline(folder, "corpus", "--against", "tests", *options, name, *output, "--report", "report")
+        expected = [(number, rest) for number, text in enumerate(train) if (rest := left(text, known, rule)) is not None]
+        if form == "table":
+            found = [(row["id"], row["text"]) for row in pq.read_table(folder / "out.parquet").to_pylist()]
+        else:
+            path = folder / "out" / "train" if form == "folder" else folder / "out"
+            rows = [json.loads(row) for row in path.read_text(encoding="utf-8").splitlines()]
+            found = [(row["id"], row["text"]) for row in rows]
+        assert found == expected
+        told = [json.loads(item) for item in (folder / "report").read_text(encoding="utf-8").splitlines()]
+        for item, text in zip(told, tests, strict=True):
+            for document in item["documents"]:
+                # As the item has them.
+                assert all(gram in text for gram in document["grams"])
+                document["grams"] = [gram if rule["ngram"] == 0 else " ".join(gram.split()) for gram in document["grams"]]
+        assert told == report(tests, train, rule, name, ids)
+
+
+def test_many_files_are_told_in_order(tmp_path: pathlib.Path) -> None:
+    item = "one two three four five six seven eight nine ten eleven twelve thirteen"
+    (tmp_path / "tests" / "b").mkdir(parents=True)
+    (tmp_path / "train").mkdir()
+    (tmp_path / "tests" / "a.jsonl").write_text(lines([item, "another " + item], 0), encoding="utf-8")
+    write(tmp_path / "tests" / "b" / "c.parquet", [pa.table({"text": [item.upper()]})])
+    for number in range(20):
+        texts = [f"{number} {item} {number}", "nothing", f"{item.title()} {number}"]
+        (tmp_path / "train" / f"{number:02}.jsonl").write_text(lines(texts, 0), encoding="utf-8")
+    options = ["--against", "tests/a.jsonl", "--against", "tests/b", "--normalize", "case", "train", "--output-dir", "out"]
+    bloomline(tmp_path, "corpus", *options, "--report", "report.jsonl", "-j", 4)
+    rows = [json.loads(row) for row in (tmp_path / "report.jsonl").read_text().splitlines()]
+    assert [(row["file"], row["line"]) for row in rows] == [("tests/a.jsonl", 1), ("tests/a.jsonl", 2), ("tests/b/c.parquet", 1)]
+    places = [(f"train/{number:02}.jsonl", line) for number in range(20) for line in (1, 3)]
+    for row in rows:
+        assert [(document["file"], document["line"]) for document in row["documents"]] == places
+        assert all(document["grams"] == [item] for document in row["documents"])
+    assert [path.read_text() for path in sorted((tmp_path / "out").iterdir())] == [lines(["nothing"], 1)] * 20
