@@ -86,7 +86,8 @@ pub struct RunOptions {
 
     /// Continue the same command from its last checkpoint.
     ///
-    /// Only a run from files to files can be continued. Where no run was cut off, it begins.
+    /// Only a run from files to files can be continued. Where no run was cut off, it begins. One that reads its inputs twice has no
+    /// checkpoint but its start: it begins again, and what it wrote is replaced.
     #[arg(long, requires_all = ["state", "destination"], help_heading = "Remembering")]
     pub resume: bool,
 
