@@ -279,7 +279,7 @@ impl Near {
 /// The Jaccard index of two sets, which are in ascending order, each number once: those that both have, divided by those that at least
 /// one has. Two empty sets are equal: 1.
 ///
-/// The quotient is rounded once. So it is at least 0.8 exactly where 5 × both ≥ 4 × either. O(n + m), about 1 ns for each number.
+/// The quotient is rounded once. So it is at least 0.8 exactly where 5 × both ≥ 4 × either. O(n + m).
 ///
 /// # Examples
 /// ```
