@@ -8,11 +8,17 @@ use std::str::from_utf8;
 /// What is read.
 #[derive(Clone, Default)]
 pub struct Wanted {
+    /// A choice by a value.
     pub choice: Option<Choice>,
     pub id: Option<Pointer>,
 }
 
 impl Wanted {
+    /// Whether nothing is.
+    pub fn is_nothing(&self) -> bool {
+        self.choice.is_none() && self.id.is_none()
+    }
+
     /// Where the values are.
     pub fn pointers(&self) -> Vec<Pointer> {
         let choice = self.choice.as_ref().and_then(Choice::pointer);
@@ -38,6 +44,9 @@ impl Found {
 
     /// Adds what a line has.
     pub fn push(&mut self, wanted: &Wanted, line: &[u8]) {
+        if wanted.is_nothing() {
+            return;
+        }
         let Self { scores, ids, ends, scratch } = self;
         let document = from_utf8(line).unwrap_or_default();
         scores.extend(wanted.choice.as_ref().map(|choice| choice.score_of(document, scratch)));
@@ -52,8 +61,7 @@ impl Found {
         let Self { scores, ids, ends, scratch } = self;
         let mut next = 0..values.count();
         if let Some(choice) = &wanted.choice {
-            let part = choice.pointer().and_then(|_| next.next());
-            scores.push(part.map_or(NONE, |part| choice.score(&values.value(part, scratch))));
+            scores.push(next.next().map_or(NONE, |part| choice.score(&values.value(part, scratch))));
         }
         if let Some(part) = next.next() {
             match values.value(part, scratch) {

@@ -327,6 +327,9 @@ impl Lines {
                 row += 1;
             }),
         }
+        if hashing.values.is_nothing() {
+            return;
+        }
         let (mut row, mut aside) = (0, asides.iter().peekable());
         rows.each_value(|values| {
             if aside.next_if(|(aside, _)| *aside == row).is_none() {
@@ -497,11 +500,10 @@ impl Lines {
             }
         })?;
         // Those of keys alone.
-        let mut aside = asides.iter().peekable();
-        let mut line = 0;
+        let (mut lines, mut aside) = (0.., asides.iter().peekable());
         times.retain(|_| {
-            line += 1;
-            aside.next_if(|(aside, _)| *aside == line - 1).is_none()
+            let line = lines.next();
+            aside.next_if(|(aside, _)| Some(*aside) == line).is_none()
         });
         self.passed = self.count;
         let stay = asides.iter().filter(|(line, _)| marks[*line] == Some(true));
