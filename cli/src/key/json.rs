@@ -648,6 +648,32 @@ mod tests {
         }
 
         #[test]
+        fn all_members_of_a_name_are_taken_out(
+            written in prop::collection::vec((
+                prop::sample::select(&[r#""a""#, r#""\u0061""#, r#""b""#, r#""A""#][..]),
+                prop::sample::select(&["1", r#"{"a":2,"b":[3]}"#, r#"",a""#, "[ ]"][..]),
+                prop::sample::select(&["", " ", "\t "][..]),
+            ), 0..7),
+        ) {
+            let member = |(name, value, space): &(&str, &str, &str)| format!("{space}{name}{space}:{space}{value}{space}");
+            let object = |members: &[(&str, &str, &str)]| {
+                format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(","))
+            };
+            let is_other = |(name, ..): &&(&str, &str, &str)| !name.ends_with(r#"a""#) && !name.contains('u');
+            let others: Vec<_> = written.iter().filter(is_other).copied().collect();
+            let before = object(&written);
+            let (mut left, mut start) = (String::new(), 0);
+            for range in members(&before, "a") {
+                left += &before[start..range.start];
+                start = range.end;
+            }
+            left += &before[start..];
+            let without_space = |text: &str| text.replace([' ', '\t'], "");
+            let expected = if others.is_empty() { before.clone() } else { object(&others) };
+            prop_assert_eq!(without_space(&left), without_space(&expected));
+        }
+
+        #[test]
         fn half_a_pair_of_surrogates_is_nothing(
             half in prop::sample::select(&[r"\ud83d", r"\udc00"][..]),
             after in prop::sample::select(&["", "ndc00", r"\ndc00", r"\\dc00", r"\bdc00", r"\u0041", r"\ud83d", "x"][..]),
