@@ -73,7 +73,6 @@ def paragraphs(path):
 
 def pages(folder):
     """Downloads and unpacks the packages; the pages of all of them, mixed."""
-    (folder / "debs").mkdir(parents=True, exist_ok=True)
     for package in PACKAGES:
         if not list((folder / "debs").glob(package + "_*.deb")):
             download = ["apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", package]
@@ -92,6 +91,8 @@ def pages(folder):
 
 def main():
     folder, limit = Path(sys.argv[1]), float(sys.argv[2] if len(sys.argv) > 2 else 440) * 1e6
+    for name in ("debs", "root"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     share, used, size, documents, count, text_bytes = limit / 12, {}, 0, 0, 0, 0
     with open(folder / "corpus.jsonl", "wb") as out:
         for _, package, key, path in sorted(pages(folder)):

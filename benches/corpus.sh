@@ -30,7 +30,7 @@ split -n l/8 --additional-suffix=.jsonl "$input" eight/documents/shard.
 
 # In English there is a token for every five bytes, and a gram; half of them lie within paragraphs of thirteen tokens and more.
 bytes=$(stat -Lc %s "$input")
-grams=$((bytes / 10)) all=$((bytes / 5)) units=$((bytes / 100))
+grams=$((bytes / 10)) all=$((bytes / 5)) units=$((bytes / 100)) texts=$((bytes / 5000))
 
 # Bytes of text that are not in the output, in percent.
 removed() {
@@ -92,7 +92,16 @@ commands() {
     ours "paragraph, 13" --by paragraph --ngram 13 -n "$grams" -p 0.01
     ours "document, 13" --by document --ngram 13 -n "$all" -p 0.01
     ours "paragraph, exact" --by paragraph --ngram 0 -n "$units" -p 1e-6
-    ours "document, exact" --by document --ngram 0 -n "$units" -p 1e-6
+    local whole="--by document --ngram 0 -n $units -p 1e-6"
+    ours "document, exact" "$whole"
+    # What is asked for of groups: which document stays, which one a duplicate repeats, how often it came.
+    ours "document, --exact" "$whole --exact"
+    ours "document, --pairs" "$whole --pairs pairs"
+    ours "document, --count" "$whole --count"
+    ours "document, --keep max" "$whole --keep max:/score"
+    ours "near 0.8" --near 0.8 -n "$texts"
+    ours "near 0.8, --exact" --near 0.8 -n "$texts" --exact
+    ours "near 0.8, --pairs" --near 0.8 -n "$texts" --pairs pairs
     theirs_dclm() {
         list+=("dclm $1" "$dclm bff --inputs $from/documents --output-directory out --no-progress-bar -t $j ${*:2}")
     }

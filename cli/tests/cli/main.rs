@@ -12,6 +12,7 @@ mod documents;
 mod files;
 mod find;
 mod groups;
+mod guide;
 mod habits;
 mod in_place;
 mod inputs;
