@@ -5,7 +5,6 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::iter;
-use core::str::from_utf8;
 use unicase::UniCase;
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
@@ -80,11 +79,7 @@ impl Form {
         scratch.begin(*self);
         let text = if self.crlf { without_carriage_returns(text) } else { Cow::Borrowed(text) };
         for chunk in text.utf8_chunks() {
-            let start = scratch.text.len();
-            if !self.put_simple(chunk.valid(), scratch) {
-                scratch.text.truncate(start);
-                scratch.text.extend(self.by_definition(chunk.valid()).as_bytes());
-            }
+            self.put_valid(chunk.valid(), scratch);
             scratch.text.extend(chunk.invalid());
         }
         &scratch.text
@@ -119,31 +114,46 @@ impl Form {
         (!dropped).then_some(character)
     }
 
-    /// Adds the form of a text, as long as each character has its own whatever is around it; `false` if one has not.
-    fn put_simple(&self, text: &str, scratch: &mut Scratch) -> bool {
+    /// Adds the form of a text: what each character becomes, and [by definition](Self::by_definition) where that depends on what is
+    /// around it.
+    fn put_valid(&self, text: &str, scratch: &mut Scratch) {
+        let table = self.ascii();
+        let is_left = |byte: &u8| byte.is_ascii() && table[usize::from(*byte)] != DROPPED;
+        // Where the last character of ASCII stands that is left, in the text and in its form. Nothing before it plays a part in what
+        // becomes of it and of what follows.
+        let mut apart = (0, scratch.text.len());
         // Whether a mark would stand beside another one that was not before it, or has another order.
         let mut after_mark = false;
-        for run in text.as_bytes().chunk_by(|a, b| a.is_ascii() == b.is_ascii()) {
-            if run[0].is_ascii() {
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text.as_bytes()[at..];
+            let run = &rest[..rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len())];
+            if !run.is_empty() {
                 let before = scratch.text.len();
-                self.put_ascii(run, &mut scratch.text);
+                put_ascii(table, run, &mut scratch.text);
                 after_mark = scratch.text.len() - before < run.len();
+                if let Some(last) = run.iter().rposition(is_left) {
+                    apart = (at + last, scratch.text.len() - 1);
+                }
+                at += run.len();
                 continue;
             }
-            let run = from_utf8(run).expect("no character is cut");
-            for character in run.chars() {
-                let entry = scratch.entry(self, character);
-                if entry & UNSTABLE != 0 || entry & MARK != 0 && after_mark {
-                    return false;
-                }
-                after_mark = entry & (MARK | NOTHING) != 0;
-                if entry & NOTHING == 0 {
-                    let left = char::from_u32(entry & CHARACTER).expect("it was one");
-                    scratch.text.extend(left.encode_utf8(&mut [0; 4]).as_bytes());
-                }
+            let Some(character) = text[at..].chars().next() else { break };
+            let entry = scratch.entry(self, character);
+            if entry & UNSTABLE != 0 || entry & MARK != 0 && after_mark {
+                let end = rest.iter().position(is_left).map_or(text.len(), |next| at + next);
+                scratch.text.truncate(apart.1);
+                scratch.text.extend(self.by_definition(&text[apart.0..end]).as_bytes());
+                (at, apart) = (end, (end, scratch.text.len()));
+                continue;
             }
+            after_mark = entry & (MARK | NOTHING) != 0;
+            if entry & NOTHING == 0 {
+                let left = char::from_u32(entry & CHARACTER).expect("it was one");
+                scratch.text.extend(left.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            at += character.len_utf8();
         }
-        true
     }
 
     /// What a character becomes, if it becomes that anywhere.
@@ -167,18 +177,23 @@ impl Form {
         }
     }
 
-    fn put_ascii(&self, text: &[u8], into: &mut Vec<u8>) {
+    /// What is left of each character of ASCII.
+    fn ascii(&self) -> &'static [u8; 128] {
         let switches = [self.case, self.digits, self.punctuation, self.space];
-        let table = &ASCII[switches.iter().fold(0, |index, on| 2 * index + usize::from(*on))];
-        let mut end = into.len();
-        into.resize(end + text.len(), 0);
-        for byte in text {
-            let left = table[usize::from(byte & 0x7F)];
-            into[end] = left;
-            end += usize::from(left != DROPPED);
-        }
-        into.truncate(end);
+        &ASCII[switches.iter().fold(0, |index, on| 2 * index + usize::from(*on))]
     }
+}
+
+/// Adds what is left of a text of ASCII.
+fn put_ascii(table: &[u8; 128], text: &[u8], into: &mut Vec<u8>) {
+    let mut end = into.len();
+    into.resize(end + text.len(), 0);
+    for byte in text {
+        let left = table[usize::from(byte & 0x7F)];
+        into[end] = left;
+        end += usize::from(left != DROPPED);
+    }
+    into.truncate(end);
 }
 
 /// Memory that is used again, and what each character becomes that came before.
