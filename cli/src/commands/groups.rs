@@ -4,7 +4,7 @@ use crate::encode::Encoder;
 use crate::error::Error;
 use crate::files::Origin;
 use crate::groups::choice::Choice;
-use crate::groups::decisions::{Decided, Deciding, Member, Printed, choose};
+use crate::groups::decisions::{Decided, Deciding, Member, Printed, Which, choose};
 use crate::groups::near::Clusters;
 use crate::groups::places::Places;
 use crate::groups::records::Records;
@@ -53,6 +53,11 @@ impl Grouping {
     /// The Jaccard index from which on documents are alike, if those are groups.
     pub fn threshold(&self) -> Option<f64> {
         self.near.map(|(_, threshold)| threshold)
+    }
+
+    /// Which distinct lines are printed.
+    pub fn which(&self) -> Which {
+        self.printed.which
     }
 
     /// The files that tell of groups.

@@ -208,6 +208,13 @@ impl Run {
         state.chain(self.frozen.clone()).chain(tests).collect()
     }
 
+    /// The files besides inputs and outputs: those of filters and tests, the list of inputs, the manifest.
+    fn own(&self) -> Vec<Origin> {
+        let (filters, manifest) = (self.filters(), &self.options.manifest);
+        let named = self.reading.list().into_iter().chain(manifest.as_deref());
+        filters.iter().map(PathBuf::as_path).chain(named).map(Origin::of).collect()
+    }
+
     /// What is no input where a directory has it: the state, the folder of outputs, and files that this run continues, or empties
     /// only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
     fn no_inputs(&self) -> Vec<PathBuf> {
@@ -578,7 +585,8 @@ impl Run {
         // Of each line a copy stays, as it is.
         let Print { wanted, before, total, .. } = self.print;
         let all = wanted && before == Before::Nothing && !total;
-        let all = all && self.selection.is_none_or(|selection| matches!(selection.which, Which::All));
+        let which = self.selection.map(|selection| selection.which).or(self.grouping.as_ref().map(Grouping::which));
+        let all = all && which.is_none_or(|which| matches!(which, Which::All));
         let Some(named) = named.filter(|_| all) else { return Ok(None) };
         if self.options.state.is_some() || self.server.is_some() {
             return Err(Error::KnownAgain { output: files::name(path) });
@@ -597,8 +605,7 @@ impl Run {
         inputs: &[Input],
         compress: Option<Compression>,
     ) -> Result<(Kept, Option<Target>, Targets), Error> {
-        let states: Vec<PathBuf> = self.filters().into_iter().chain(self.options.manifest.clone()).collect();
-        let own: Vec<Origin> = states.iter().map(PathBuf::as_path).chain(self.reading.list()).map(Origin::of).collect();
+        let own = self.own();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&own);
         let kept = match self.replaced(inputs, &own)? {
             Some(replaced) => Kept::Replaced(replaced),
@@ -607,8 +614,8 @@ impl Run {
         let written = || kept.opened().map(|target| &target.origin);
         let dropped = self.dupes.as_ref().map(|path| Target::open(Some(path), compress, taken(), written()));
         let dropped = dropped.transpose()?;
-        let reports =
-            self.report_targets(taken(), written().into_iter().chain(dropped.as_ref().map(|target| &target.origin)))?;
+        let written: Vec<_> = written().into_iter().chain(dropped.as_ref().map(|target| &target.origin)).collect();
+        let reports = self.report_targets(inputs, &written)?;
         if self.options.state.is_some() {
             // A crash must not leave a state that knows of an output which the folder does not.
             for path in self.outputs() {
@@ -616,23 +623,25 @@ impl Run {
                 synced.map_err(|source| Error::Create { output: files::name(path), source })?;
             }
         }
-        // A state that is not there yet is told from the outputs by where they are.
-        let outputs: Vec<Origin> = self.outputs().map(Origin::of).collect();
-        states.iter().try_for_each(|state| files::check_target(state, &outputs))?;
         Ok((kept, dropped, reports))
     }
 
-    /// Opens the files that tell of groups.
-    fn report_targets<'a>(
-        &self,
-        read: impl Iterator<Item = &'a Origin>,
-        written: impl Iterator<Item = &'a Origin>,
-    ) -> Result<Targets, Error> {
+    /// Opens the files that tell of groups. The other outputs are open.
+    fn report_targets(&self, inputs: &[Input], written: &[&Origin]) -> Result<Targets, Error> {
+        let (own, written) = (self.own(), written.iter().copied());
+        let read = inputs.iter().map(|input| &input.origin).chain(&own);
         let report = self.against.as_ref().and_then(|tests| tests.report.as_deref());
-        if let Some(report) = report {
-            return Target::open(Some(report), None, read, written).map(Targets::of_tests);
-        }
-        self.grouping.as_ref().map_or_else(|| Ok(Targets::default()), |grouping| grouping.targets(read, written))
+        let targets = match (report, &self.grouping) {
+            (Some(report), _) => Target::open(Some(report), None, read, written).map(Targets::of_tests),
+            (None, Some(grouping)) => grouping.targets(read, written),
+            (None, None) => Ok(Targets::default()),
+        }?;
+        // A state that is not there yet is told from the outputs by where they are.
+        let outputs: Vec<Origin> = self.outputs().map(Origin::of).collect();
+        let RunOptions { state, manifest, .. } = &self.options;
+        let saved = state.iter().flat_map(|state| files::of_filter(state)).chain(manifest.clone());
+        saved.into_iter().try_for_each(|saved| files::check_target(&saved, &outputs))?;
+        Ok(targets)
     }
 
     /// With what stays of each input in its place.
@@ -652,7 +661,7 @@ impl Run {
             }
             sinks.push(Sink::in_place(lane, replaced, annotates || compress.is_some()));
         }
-        let reports = self.report_targets(inputs.iter().map(|input| &input.origin), iter::empty())?;
+        let reports = self.report_targets(inputs, &[])?;
         let (seen, tally) = self.seen(inputs)?;
         let (keep, reports) = (Keep::default(), reports.begin()?);
         Ok(Begun { seen, tally, sinks, keep, start: None, replacement: None, reports })
@@ -675,7 +684,7 @@ impl Run {
         }
         own.extend(self.reports().map(Path::to_owned));
         let folder = Folder::open(path, inputs, output.compress, &own)?;
-        let reports = self.report_targets(inputs.found.iter().map(|input| &input.origin), iter::empty())?;
+        let reports = self.report_targets(&inputs.found, &[])?;
         // What a killed run left of it.
         manifest.iter().for_each(|manifest| leftovers::own(manifest));
         let (seen, mut tally) = self.seen(&inputs.found)?;

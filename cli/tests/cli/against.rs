@@ -3,6 +3,7 @@
 use crate::common::{Bench, clean, failed, number, stats, tells, text};
 use serde_json::Value;
 use std::fs;
+use std::thread;
 
 const QUESTION: &str = "Which river flows through the city of 京都 and past the 鴨川デルタ on its way to the sea?";
 
@@ -92,6 +93,8 @@ fn tests_are_read_once_and_never_written() {
         ("all/a --report all/tests/b", ["all/tests/b", ""]),
         ("all/a --report all/a", ["all/a", ""]),
         ("all/a --report r -o r", ["\"r\"", ""]),
+        ("all/a --report all/tests/b --output-dir new", ["all/tests/b", ""]),
+        ("all/a --report all/tests/b --in-place", ["all/tests/b", ""]),
         ("all/a --state s", ["--against", "--state"]),
         ("all/a --near 0.8", ["--against", "--near"]),
         ("all/a --like dclm", ["--against", "--like"]),
@@ -107,6 +110,11 @@ fn tests_are_read_once_and_never_written() {
         );
     }
     tells(&bench.refused("corpus --report r all"), &["--against"]);
+    // By a pipe they are as good.
+    let pipe = bench.fifo("pipe");
+    let writer = thread::spawn(move || fs::write(pipe, line(3, QUESTION)));
+    assert_eq!(bench.clean("corpus --against pipe all/a"), "");
+    writer.join().unwrap().unwrap();
     // A line without a text is told, wherever it is.
     bench.write("bad", format!("{{}}\n{}", line(1, QUESTION)).as_bytes());
     tells(&failed(&bench.run("corpus --against bad all/a")), &["\"bad\", line 1"]);

@@ -470,6 +470,30 @@ fn reports_are_outputs() {
     assert_eq!(bench.clean(&format!("{WHOLE} --pairs - --id /score in -o out")), text(&bench.read("p")));
 }
 
+#[test]
+fn reports_take_the_place_of_nothing_that_the_run_has() {
+    let bench = Bench::new(&[("a", b"x\ny\nx\n"), ("list", b"a\0")]);
+    for (options, name) in [
+        ("--output-dir out --manifest m a", "m"),
+        ("--output-dir out --state s a", "s"),
+        ("--output-dir out --files0-from list", "list"),
+        ("-o o --state s a", "s"),
+    ] {
+        for report in ["--pairs", "--clusters"] {
+            tells(&bench.refused(&format!("dedup {report} {name} {options}")), &[&format!("{name:?}")]);
+            assert!(!bench.path("m").exists() && !bench.path("s").exists());
+        }
+    }
+    assert_eq!(bench.read("list"), b"a\0");
+    // What is left of the lines is not one of each, and no place of theirs.
+    for which in ["--repeated", "--unique"] {
+        tells(&bench.refused(&format!("dedup {which} --pairs p a -o a")), &["\"a\""]);
+        assert_eq!(bench.read("a"), b"x\ny\nx\n");
+    }
+    bench.clean("dedup --pairs p a -o a");
+    assert_eq!(bench.read("a"), b"x\ny\n");
+}
+
 #[cfg(feature = "parquet")]
 mod tables {
     use super::*;
