@@ -305,8 +305,8 @@ impl Documents {
         self.located.push(Located { string: start..end, note: end, old_notes: Vec::new(), text: end, breaks, bands });
     }
 
-    /// Both hashes of the last document: 128 bits that tell texts apart for certain. `None` if its text is blank. Of near duplicates it
-    /// is a band.
+    /// Both hashes of the last document: 128 bits that tell texts apart for certain. `None` if its text has nothing to compare. Of near
+    /// duplicates it is a band.
     pub fn fingerprint(&self, rule: &DocumentRule) -> Option<u128> {
         if rule.near.is_some() {
             let before = self.located.len().checked_sub(2).map_or(0, |before| self.located[before].bands);
@@ -317,6 +317,12 @@ impl Documents {
             last.hashes().flatten().next().map(|&hash| u128::from(hash))
         };
         Some(hash(&self.texts)? << 64 | hash(&self.seconds)?)
+    }
+
+    /// Whether the last document stays if its text has nothing to compare: that of a form may have none, and still not be blank.
+    pub fn stays_alone(&self, rule: &DocumentRule) -> bool {
+        let last = self.located.len().checked_sub(1);
+        rule.keep_empty || last.is_some_and(|last| !self.text_of(last).trim().is_empty())
     }
 
     /// Adds the set of grams of a line's document to `into`; nothing if it has none.
@@ -455,8 +461,12 @@ impl Documents {
 
     /// A document by its number, and its text.
     pub fn get(&self, number: usize) -> (Document<'_>, &str) {
+        (self.texts.document(number), self.text_of(number))
+    }
+
+    fn text_of(&self, number: usize) -> &str {
         let start = number.checked_sub(1).map_or(0, |before| self.located[before].text);
-        (self.texts.document(number), &self.text[start..self.located[number].text])
+        &self.text[start..self.located[number].text]
     }
 
     /// What is cut out of the chunk and what is written in its place, in order.

@@ -63,7 +63,7 @@ pub enum Aside {
     /// It should have a key. It goes, or stays.
     FaultGoes,
     FaultStays,
-    /// It has a text without anything in it.
+    /// It has a text without anything to compare.
     EmptyGoes,
     EmptyStays,
 }

@@ -68,7 +68,7 @@ enum Aside {
     Fault(Fault),
     /// A null, and what becomes of its row.
     Null(OnError),
-    /// It has a text without anything in it, and whether it stays.
+    /// It has a text without anything to compare, and whether it stays.
     Empty(bool),
 }
 
@@ -127,8 +127,9 @@ pub struct AsideCounts {
 const NOTE: &str = "bloomline";
 
 /// That of how often each comes, and the member of lines of JSON.
-const COUNT: &str = "count";
-const COUNT_NAME: &[u8] = b"\"count\"";
+pub const COUNT: &str = "count";
+/// How the name of that is written, and how an escape begins that may be a part of it.
+const COUNT_NAMES: [&[u8]; 2] = [b"\"count\"", b"\\u00"];
 
 /// What stands before a line that is printed.
 #[derive(Clone, Copy, PartialEq)]
@@ -268,7 +269,7 @@ impl Lines {
                                     fingerprints.push(fingerprint);
                                     values.push(&hashing.values, &bytes[line]);
                                 }
-                                None => asides.push((i, Aside::Empty(rule.keep_empty))),
+                                None => asides.push((i, Aside::Empty(documents.stays_alone(rule)))),
                             }
                         } else if hashing.values.id.is_some() {
                             values.push(&hashing.values, &bytes[line]);
@@ -315,7 +316,7 @@ impl Lines {
                                     hashes.push((fingerprint >> 64) as u64);
                                     fingerprints.push(fingerprint);
                                 }
-                                None => asides.push((row, Aside::Empty(rule.keep_empty))),
+                                None => asides.push((row, Aside::Empty(documents.stays_alone(rule)))),
                             }
                         }
                     }
@@ -706,7 +707,7 @@ impl Lines {
     fn print_with_member(&self, line: &[u8], times: u64, out: &mut impl Write) -> io::Result<()> {
         let inner = line.strip_suffix(&[self.end]).unwrap_or(line).trim_ascii_end();
         let brace = inner.len().saturating_sub(1);
-        let has_one = memmem::find(inner, COUNT_NAME).is_some();
+        let has_one = COUNT_NAMES.iter().any(|name| memmem::find(inner, name).is_some());
         let old = if has_one { members(std::str::from_utf8(inner).unwrap_or_default(), COUNT) } else { Vec::new() };
         let mut start = 0;
         for old in old {

@@ -419,7 +419,9 @@ impl fmt::Display for Fault {
             Self::NoString { pointer } if pointer.is_empty() => f.write_str("the value is no string, and so no URL"),
             Self::NoString { pointer } => write!(f, "the value at {pointer:?} is no string, and so no URL"),
             Self::NoText { pointer } => write!(f, "the value at {pointer:?} is no string, and so no text"),
-            Self::NoObject => f.write_str("the line is no JSON object, and has no place for what --annotate tells"),
+            Self::NoObject => {
+                f.write_str("the line is no JSON object, and has no place for what --annotate or --count adds")
+            }
             Self::Url(error) => write!(f, "not an absolute URL: {error}"),
             Self::Memory { bytes } => write!(f, "memory for a key of a line of {bytes} bytes cannot be had"),
         }

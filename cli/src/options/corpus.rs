@@ -3,6 +3,7 @@
 use crate::documents::{DocumentRule, MEMBER};
 use crate::files::is_standard;
 use crate::groups::choice::Choice;
+use crate::input::lines::COUNT;
 use crate::key::json::Pointer;
 use crate::options::{GroupOptions, ReadOptions, RunOptions, SizeOptions, WhenFull};
 use crate::values::{rate, share};
@@ -248,6 +249,11 @@ impl CorpusOptions {
         if self.annotate && rule.pointer.tokens().first().is_some_and(|name| name == MEMBER) {
             return conflict(&format!(
                 "--annotate replaces the member {MEMBER:?}, and the text is in it: name another --json-pointer, or rename the member"
+            ));
+        }
+        if self.count && rule.pointer.tokens().first().is_some_and(|name| name == COUNT) {
+            return conflict(&format!(
+                "--count replaces the member {COUNT:?}, and the text is in it: name another --json-pointer, or rename the member"
             ));
         }
         let counts_words = rule.text.ngram > 0 && rule.text.claim == Claim::Unit;

@@ -1,6 +1,6 @@
 //! Groups of equal documents and lines: which one stays, and what is told of them, against a plain model.
 
-use crate::common::{Bench, clean, fed, number, stats, tells, text};
+use crate::common::{Bench, clean, failed, fed, number, stats, tells, text};
 use crate::corpus::{decoded, gzip, zstd};
 use crate::side_by_side::{killed, signalled};
 use proptest::prelude::*;
@@ -468,6 +468,33 @@ fn reports_are_outputs() {
     assert_eq!(decoded(&bench, "p.gz"), bench.read("p"));
     assert_eq!(decoded(&bench, "c.zst"), bench.read("c"));
     assert_eq!(bench.clean(&format!("{WHOLE} --pairs - --id /score in -o out")), text(&bench.read("p")));
+}
+
+#[test]
+fn texts_of_which_a_form_leaves_nothing_stay() {
+    let lines = ["!?", "?", "a", "!?", "", " \n"].map(|text| format!("{{\"text\":{}}}\n", Value::from(text)));
+    let bench = Bench::new(&[("in", lines.concat().as_bytes())]);
+    for how in ["--by document --ngram 0", "--near 0.8"] {
+        for (empty, kept) in [("", &lines[..4]), ("--keep-empty ", &lines[..])] {
+            let line = format!("corpus {how} --normalize punctuation {empty}in");
+            assert_eq!(bench.clean(&line), kept.concat());
+            assert_eq!(bench.clean(&format!("{line} --exact --pairs p")), kept.concat());
+            assert_eq!(bench.read("p"), b"");
+        }
+    }
+}
+
+#[test]
+fn a_count_is_the_only_one_of_an_object() {
+    let bench = Bench::new(&[("in", b"{\"\\u0063oun\\u0074\":7,\"text\":\"a\",\"n\":{\"count\":1}}\n[\"a\"]\n")]);
+    let counted = bench.run(&format!("{WHOLE} --count --on-error skip -q in"));
+    assert_eq!(text(&counted.stdout), "{\"text\":\"a\",\"n\":{\"count\":1},\"count\":1}\n");
+    tells(&failed(&bench.run(&format!("{WHOLE} --count --json-pointer /0 in"))), &["line 1"]);
+    bench.write("array", b"[\"a\"]\n");
+    tells(&bench.refused(&format!("{WHOLE} --count --json-pointer /0 array")), &["no JSON object", "--count"]);
+    for at in ["--json-pointer /count", "--json-pointer /count/0", "--column count"] {
+        tells(&bench.refused(&format!("{WHOLE} --count {at} in")), &["\"count\"", "the text is in it"]);
+    }
 }
 
 #[test]
