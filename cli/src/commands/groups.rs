@@ -10,7 +10,7 @@ use crate::groups::places::Places;
 use crate::groups::records::Records;
 use crate::groups::reports::{Reports, Similarity};
 use crate::groups::values;
-use crate::input::inputs::{Input, Inputs};
+use crate::input::inputs::Input;
 use crate::key::json::Pointer;
 use crate::options::GroupOptions;
 use crate::output::{Output, Target};
@@ -80,9 +80,9 @@ impl Grouping {
     }
 
     /// What is kept of the lines of these inputs. `had` tells whether the filter has keys of earlier runs.
-    pub fn records(&self, inputs: &Inputs, had: bool) -> Result<Records, Error> {
+    pub fn records(&self, inputs: &[Input], had: bool) -> Result<Records, Error> {
         let name = |input: &Input| input.path.to_string_lossy().into_owned();
-        let places = Places::new(inputs.found.iter().map(name).collect());
+        let places = Places::new(inputs.iter().map(name).collect());
         Records::new(places, self.choice.clone(), self.id.is_some(), had, self.near.map(|(near, _)| near.bands()))
     }
 

@@ -385,13 +385,11 @@ impl Run {
         &self,
         grouping: &Grouping,
         inputs: Inputs,
-        mut seen: Seen,
+        seen: Seen,
         tally: Tally,
         wakes: &Receiver<Wake>,
         reports: Reported,
     ) -> Result<Result<(Inputs, SharedSeen, Tally), Stop>, Error> {
-        let had = seen.set.ones() > 0;
-        seen.records = Some(grouping.records(&inputs, had)?);
         let stamps = inputs.stamps();
         let (inputs, mut again) = inputs.twice().map_err(|source| Error::Twice { source })?;
         let (what, wakes, values) = (self.what.clone(), wakes.clone(), grouping.values());
@@ -727,7 +725,11 @@ impl Run {
         let (set, limit) = self.set(inputs)?;
         let tally = Tally::new(&set, limit, self.keys, self.wanted, self.options.quiet);
         tally.warn(set.shared().and_then(|set| set.danger()));
-        let seen = Seen::new(set);
+        let mut seen = Seen::new(set);
+        if let Some(grouping) = &self.grouping {
+            let had = seen.set.ones() > 0;
+            seen.records = Some(grouping.records(inputs, had)?);
+        }
         Ok((if self.exact { seen.with_exact()? } else { seen }, tally))
     }
 

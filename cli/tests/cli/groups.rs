@@ -498,6 +498,16 @@ fn a_count_is_the_only_one_of_an_object() {
 }
 
 #[test]
+fn outputs_are_as_they_were_where_no_temporary_file_can_be() {
+    let bench = Bench::new(&[("in", b"{\"text\":\"a\"}\n"), ("o", b"old\n"), ("p", b"old\n")]);
+    for line in ["dedup --pairs p -o o in", "corpus --near 0.8 --exact --pairs p -o o in"] {
+        let ended = bench.command(line).env("TMPDIR", bench.path("nowhere")).output().unwrap();
+        tells(&failed(&ended), &["TMPDIR"]);
+        assert_eq!([bench.read("o"), bench.read("p")], [b"old\n", b"old\n"]);
+    }
+}
+
+#[test]
 fn reports_take_the_place_of_nothing_that_the_run_has() {
     let bench = Bench::new(&[("a", b"x\ny\nx\n"), ("list", b"a\0")]);
     for (options, name) in [
