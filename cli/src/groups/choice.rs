@@ -62,10 +62,9 @@ impl Choice {
     }
 }
 
-/// The number that a JSON value is.
+/// The number that a JSON value is. A table has Infinity and NaN, too.
 fn number(json: &str) -> Option<f64> {
-    let begins = json.starts_with(|first: char| first == '-' || first.is_ascii_digit());
-    json.parse().ok().filter(|_| begins)
+    json.parse().ok().filter(|number: &f64| !number.is_nan())
 }
 
 /// Numbers in their order. -0 is 0.

@@ -3,6 +3,7 @@
 use crate::groups::choice::{Choice, NONE};
 use crate::key::json::Pointer;
 use crate::key::{Value, Values};
+use serde::de::IgnoredAny;
 use std::str::from_utf8;
 
 /// What is read.
@@ -67,7 +68,9 @@ impl Found {
             match values.value(part, scratch) {
                 Value::Null => ids.push_str("null"),
                 Value::Text(text) => ids.push_str(&serde_json::Value::from(String::from_utf8_lossy(text)).to_string()),
-                Value::Json(json) => ids.push_str(json),
+                Value::Json(json) if is_json(json) => ids.push_str(json),
+                // A table has NaN and Infinity, which JSON has as strings alone.
+                Value::Json(text) => ids.push_str(&serde_json::Value::from(text).to_string()),
             }
             ends.push(ids.len());
         }
@@ -83,4 +86,9 @@ impl Found {
         let start = line.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.ends.get(line).map_or("", |&end| &self.ids[start..end])
     }
+}
+
+/// Whether what a table has is JSON: all but some numbers are.
+fn is_json(text: &str) -> bool {
+    !text.contains(['N', 'I']) || serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

@@ -625,6 +625,27 @@ mod tables {
     }
 
     #[test]
+    fn numbers_that_json_has_not_are_told_as_strings() {
+        let numbers = Float64Array::from(vec![f64::NAN, f64::NEG_INFINITY, 1e300, f64::INFINITY]);
+        let texts = StringArray::from(vec!["a"; 4]);
+        let columns = [("text", Arc::new(texts) as ArrayRef), ("score", Arc::new(numbers))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        let bench = Bench::new(&[("a.parquet", &writer.into_inner().unwrap())]);
+        for (keep, kept, ids) in [
+            ("first", "NaN", [json!("-Infinity"), json!(1e300), json!("Infinity")]),
+            ("max:score", "Infinity", [json!("NaN"), json!("-Infinity"), json!(1e300)]),
+            ("min:score", "-Infinity", [json!("NaN"), json!(1e300), json!("Infinity")]),
+        ] {
+            bench.clean(&format!("{WHOLE} --keep {keep} --pairs p --id score a.parquet -o out.parquet"));
+            let pairs = values(&bench.read("p"));
+            assert!(pairs.iter().all(|pair| pair["kept"]["id"] == kept));
+            assert!(pairs.iter().map(|pair| &pair["id"]).eq(&ids));
+        }
+    }
+
+    #[test]
     fn rows_of_one_output_have_a_best_one() {
         let document = |text: &str, score| Document { text: Some(text.to_owned()), score, source: None, count: false };
         let rows = [document("a", Some(1)), document("b", None), document("a", Some(2))];
