@@ -335,16 +335,17 @@ impl Run {
             work.checkpoint(false)?;
         }
         let stop = work.run(&wakes, progress)?;
+        // An input is replaced after all that can fail.
+        if let (None, Some(mut report)) = (&stop, tests_report) {
+            let against = work.seen.write().against.take().ok_or(Error::Worker)?;
+            against.report(&mut |piece| report.write(piece))?;
+            report.end()?;
+        }
         if let (None, Some(replacement)) = (&stop, replacement) {
             if work.is_broken(&replacement.path) {
                 return Err(Error::Broken { file: replacement.name.clone() });
             }
             replacement.publish()?;
-        }
-        if let (None, Some(mut report)) = (&stop, tests_report) {
-            let against = work.seen.write().against.take().ok_or(Error::Worker)?;
-            against.report(&mut |piece| report.write(piece))?;
-            report.end()?;
         }
         signals::in_order();
         self.report(&work, stop, started)

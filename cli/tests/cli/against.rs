@@ -110,6 +110,9 @@ fn tests_are_read_once_and_never_written() {
         );
     }
     tells(&bench.refused("corpus --report r all"), &["--against"]);
+    // What cannot be told is not done to an input either.
+    tells(&failed(&bench.run("corpus --against all/tests --report /dev/full -o all/a all/a")), &["/dev/full"]);
+    assert_eq!(text(&bench.read("all/a")), line(1, QUESTION));
     // By a pipe they are as good.
     let pipe = bench.fifo("pipe");
     let writer = thread::spawn(move || fs::write(pipe, line(3, QUESTION)));
