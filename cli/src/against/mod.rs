@@ -78,16 +78,18 @@ impl Against {
                     return Ok(());
                 }
                 let place = (input as u64) << LINE | number(line);
-                for (_, hashes) in document.verdicts().zip(document.hashes()).filter(|(unit, _)| unit.found > 0) {
-                    for &hash in hashes {
-                        let first = self.grams.partition_point(|(gram, _)| *gram < hash);
-                        for (i, (_, item)) in
-                            self.grams.iter().enumerate().skip(first).take_while(|(_, gram)| gram.0 == hash)
-                        {
-                            self.found[i] = true;
-                            let hit = [u64::from(*item), place, self.documents, hash];
-                            self.hits.push(hit).map_err(io::Error::other)?;
-                        }
+                let units = document.verdicts().zip(document.hashes()).filter(|(unit, _)| unit.found > 0);
+                let mut hashes: Vec<u64> = units.flat_map(|(_, hashes)| hashes).copied().collect();
+                // What a document repeats is told once.
+                hashes.sort_unstable();
+                hashes.dedup();
+                for hash in hashes {
+                    let first = self.grams.partition_point(|(gram, _)| *gram < hash);
+                    let items = self.grams.iter().enumerate().skip(first).take_while(|(_, gram)| gram.0 == hash);
+                    for (i, (_, item)) in items {
+                        self.found[i] = true;
+                        let hit = [u64::from(*item), place, self.documents, hash];
+                        self.hits.push(hit).map_err(io::Error::other)?;
                     }
                 }
                 self.documents += 1;

@@ -118,7 +118,8 @@ pub struct CorpusOptions {
 
     /// Write into each document how often it came, as a member "count" at its end.
     ///
-    /// A member of this name that is there goes. A table gets a column of this name. The number is that of this run.
+    /// A member of this name that is there goes. A table gets a column of this name, and is refused if it has one. The number is that
+    /// of this run.
     #[arg(short, long, alias = "counts", help_heading = "Output")]
     pub count: bool,
 

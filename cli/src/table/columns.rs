@@ -169,10 +169,7 @@ fn unknown(table: &Table, pointer: &Pointer) -> io::Error {
     let shown = names.iter().take(NAMES).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     let more = if names.len() > NAMES { format!(" and {} more", names.len() - NAMES) } else { String::new() };
     let shown = if shown.is_empty() { "none".to_owned() } else { shown };
-    io::Error::other(format!(
-        "it has no column {:?}, but {shown}{more}; give one of these with --column",
-        pointer.tokens().join(".")
-    ))
+    io::Error::other(format!("it has no column {:?}, but {shown}{more}; name one of these", pointer.tokens().join(".")))
 }
 
 /// The same schema with texts and binaries as views, which are not copied while they are read.
