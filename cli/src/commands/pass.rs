@@ -1,6 +1,6 @@
 //! What `build`, `check` and the set operations share: a pass over lines that puts them into a set, and one that looks them up.
 
-use crate::commands::run::lanes;
+use crate::engine::lane::lanes;
 use crate::engine::sink::{Print, Sink};
 use crate::engine::wakes::Wake;
 use crate::engine::work::{Act, Keep, Task, Work};

@@ -8,7 +8,7 @@ use crate::documents::exact::ExactUnits;
 use crate::encode::Compression;
 use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
 use crate::engine::folder::{Folder, OutputPath};
-use crate::engine::lane::{Gathered, Lane};
+use crate::engine::lane::lanes;
 use crate::engine::sink::{Print, Sink};
 use crate::engine::wakes::{self, Wake};
 use crate::engine::work::{Act, Keep, Task, Work};
@@ -18,11 +18,9 @@ use crate::groups::choice::Choice;
 use crate::groups::decisions::{Printed, Which};
 use crate::groups::near::Collecting;
 use crate::groups::values::Wanted as Values;
-use crate::input::chunks::Cut;
 use crate::input::estimate::Sampled;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{Before, Hashing, What};
-use crate::input::position::Position;
 use crate::input::split::LineFormat;
 use crate::leftovers;
 use crate::lock::Lock;
@@ -47,7 +45,6 @@ use std::fs::File;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// What to do instead of losing the outputs of an interrupted run.
@@ -813,37 +810,6 @@ fn save_start(keep: &Keep, seen: &Seen, tally: &Tally, inputs: usize) -> Result<
     let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), tally.room());
     locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
     seen.set.save(state)
-}
-
-/// The inputs, from where they were at a checkpoint if there is one.
-pub fn lanes(inputs: Inputs, cut: Cut, start: Option<&Checkpoint>) -> Vec<Lane> {
-    let nothing = Checkpoint::default();
-    let Checkpoint { input: at, offset, lines, shards, .. } = start.unwrap_or(&nothing);
-    let gathered = |(number, input): (usize, &Input)| {
-        let mark = shards.get(number).cloned().unwrap_or_default();
-        let ended = mark.whole || shards.is_empty() && number < *at;
-        if ended {
-            // For a display that shows how far the run is.
-            inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
-        }
-        let (offset, lines) = if number == *at { (*offset, *lines) } else { (0, 0) };
-        let (offset, lines) = (offset.max(mark.offset), lines.max(mark.lines).max(mark.counts.lines));
-        let name = input.origin.name().into();
-        let position =
-            if input.is_table { Position::of_table(name, offset) } else { Position::new(name, offset, lines) };
-        Gathered { position, counts: mark.counts, ended, broken: mark.broken }
-    };
-    let gathered: Vec<Gathered> = inputs.found.iter().enumerate().map(gathered).collect();
-    let count = gathered.len();
-    let mut next = count;
-    let mut lanes: Vec<Lane> = Vec::new();
-    for (number, (input, gathered)) in inputs.found.into_iter().zip(gathered).enumerate().rev() {
-        let ended = gathered.ended;
-        lanes.push(Lane::new(number, next, input, gathered, cut));
-        next = if ended { next } else { number };
-    }
-    lanes.reverse();
-    lanes
 }
 
 /// Locks the state and its checkpoints, which must be none of the inputs.

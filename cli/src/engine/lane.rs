@@ -1,8 +1,9 @@
 //! A lane: an input, read chunk by chunk by one thread at a time.
 
+use crate::engine::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::input::chunks::{Chunks, Cut};
-use crate::input::inputs::Input;
+use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{Hashing, Lines, What};
 use crate::input::position::Position;
 use crate::key::KeyRule;
@@ -181,6 +182,37 @@ impl Lane {
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Relaxed)
     }
+}
+
+/// The inputs, from where they were at a checkpoint if there is one.
+pub fn lanes(inputs: Inputs, cut: Cut, start: Option<&Checkpoint>) -> Vec<Lane> {
+    let nothing = Checkpoint::default();
+    let Checkpoint { input: at, offset, lines, shards, .. } = start.unwrap_or(&nothing);
+    let gathered = |(number, input): (usize, &Input)| {
+        let mark = shards.get(number).cloned().unwrap_or_default();
+        let ended = mark.whole || shards.is_empty() && number < *at;
+        if ended {
+            // For a display that shows how far the run is.
+            inputs.read.fetch_add(input.size.unwrap_or(0), Relaxed);
+        }
+        let (offset, lines) = if number == *at { (*offset, *lines) } else { (0, 0) };
+        let (offset, lines) = (offset.max(mark.offset), lines.max(mark.lines).max(mark.counts.lines));
+        let name = input.origin.name().into();
+        let position =
+            if input.is_table { Position::of_table(name, offset) } else { Position::new(name, offset, lines) };
+        Gathered { position, counts: mark.counts, ended, broken: mark.broken }
+    };
+    let gathered: Vec<Gathered> = inputs.found.iter().enumerate().map(gathered).collect();
+    let count = gathered.len();
+    let mut next = count;
+    let mut lanes: Vec<Lane> = Vec::new();
+    for (number, (input, gathered)) in inputs.found.into_iter().zip(gathered).enumerate().rev() {
+        let ended = gathered.ended;
+        lanes.push(Lane::new(number, next, input, gathered, cut));
+        next = if ended { next } else { number };
+    }
+    lanes.reverse();
+    lanes
 }
 
 #[cfg(test)]
