@@ -79,9 +79,13 @@ const LONG: [Case; 5] = [
 
 /// Measures with keys of one kind, `key` of 0, 1, 2, …, for every kernel and both types side by side.
 fn check<K: Key>(case: Case, key: impl Fn(u64) -> K) {
+    check_with(&Kernel::available().collect::<Vec<_>>(), case, key);
+}
+
+/// Measures so with some kernels.
+fn check_with<K: Key>(kernels: &[Kernel], case: Case, key: impl Fn(u64) -> K) {
     let Case { keys, rate, filters } = case;
     let probes = (HITS / rate / filters as f64) as u64;
-    let kernels: Vec<Kernel> = Kernel::available().collect();
     let mut blocks = 0;
     let mut found = vec![[0; 2]; kernels.len()];
     for seed in 0..filters {
@@ -143,22 +147,23 @@ fn random_keys_at_low_rates() {
     LONG.into_iter().for_each(|case| check(case, random));
 }
 
+// Of hashes that look random the kernels find the same, so one of them tells what the hash makes of other keys.
 #[test]
 #[ignore = "long: for release builds"]
 fn sequential_keys_at_low_rates() {
-    LONG.into_iter().for_each(|case| check(case, |i| i));
+    LONG.into_iter().for_each(|case| check_with(&[Kernel::detect()], case, |i| i));
 }
 
 #[test]
 #[ignore = "long: for release builds"]
 fn url_like_keys_at_low_rates() {
-    LONG.into_iter().for_each(|case| check(case, url));
+    LONG.into_iter().for_each(|case| check_with(&[Kernel::detect()], case, url));
 }
 
 #[test]
 #[ignore = "long: for release builds"]
 fn prefix_sharing_keys_at_low_rates() {
-    LONG.into_iter().for_each(|case| check(case, prefixed));
+    LONG.into_iter().for_each(|case| check_with(&[Kernel::detect()], case, prefixed));
 }
 
 /// Keys that a careless use of the hash merges: short strings, short arrays, tuples that differ in one field, and
