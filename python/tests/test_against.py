@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trips import bloomline, write
@@ -94,6 +94,7 @@ def lines(texts: Sequence[str], base: int) -> str:
 
 @settings(max_examples=100, deadline=None)
 @given(texts, texts, rules, st.booleans(), st.sampled_from(["one", "folder", "table"]), st.integers(1, 200))
+@example(["\nalpha"], ["\nalpha"], {"by": "document", "ngram": 0, "min_ngram": 1, "threshold": 0}, False, "one", 1)
 def test_what_tests_have_goes_and_is_told(
     tests: list[str], train: list[str], rule: dict[str, Any], ids: bool, form: str, chunk: int
 ) -> None:

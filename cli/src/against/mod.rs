@@ -6,7 +6,7 @@ use crate::groups::ids::Ids;
 use crate::input::lines::Lines;
 use crate::sort::Sorter;
 use bloomline::KeyHasher;
-use bloomline_text::{Rules, Texts, words};
+use bloomline_text::{By, Rules, Texts, words};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::env;
@@ -195,7 +195,9 @@ fn gram_texts(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashMap<u64, (us
     for (unit, hashes) in document.verdicts().zip(document.hashes()) {
         let unit = &text[unit.range];
         let unit = if rules.ngram == 0 {
-            unit.strip_prefix('\n').unwrap_or(unit).to_owned()
+            // The newline before a paragraph is no part of it.
+            let paragraph = Some(unit).filter(|_| rules.by == By::Paragraph);
+            paragraph.and_then(|unit| unit.strip_prefix('\n')).unwrap_or(unit).to_owned()
         } else {
             of_words(rules).of(unit)
         };
