@@ -54,28 +54,28 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
     }
 }
 
-/// Of documents that are decided as a whole once all are known.
-fn of_groups(figures: &mut Figures, seen: &Seen, tally: &Tally) {
+/// What became of documents, with one number of its own name among it.
+fn of_whole_documents(figures: &mut Figures, tally: &Tally, name: &'static str, number: u64) {
     let counts = &tally.counts;
     figures.both("documents", counts.lines, "documents", counts.lines);
     figures.both("kept", counts.unique, "kept", counts.unique);
-    figures.both("repeated", seen.groups, "repeated", seen.groups);
+    figures.both(name, number, name, number);
     figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
     figures.unless_zero("without a text", "without_text", counts.faults);
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
+}
+
+/// Of documents that are decided as a whole once all are known.
+fn of_groups(figures: &mut Figures, seen: &Seen, tally: &Tally) {
+    of_whole_documents(figures, tally, "repeated", seen.groups);
     if let Some(First { disk_bytes, .. }) = tally.first {
         figures.both("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
     }
 }
 
 fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, exact: Option<u64>) {
-    let (counts, units) = (&tally.counts, &tally.counts.units);
-    figures.both("documents", counts.lines, "documents", counts.lines);
-    figures.both("kept", counts.unique, "kept", counts.unique);
-    figures.both("shortened", units.shortened, "shortened", units.shortened);
-    figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
-    figures.unless_zero("without a text", "without_text", counts.faults);
-    figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
+    let units = &tally.counts.units;
+    of_whole_documents(figures, tally, "shortened", units.shortened);
     let share = |part: u64, all: u64, what: &str| {
         format!("{part} of {all}{what} ({:.2} %)", 100.0 * part as f64 / all.max(1) as f64)
     };
