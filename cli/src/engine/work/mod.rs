@@ -13,14 +13,15 @@
 //!
 //! A checkpoint is a moment when no thread is between claim and write, so all outputs, the set and the positions fit together.
 
+mod save;
+
 use crate::against::Against;
 use crate::documents::exact::ExactUnits;
 use crate::encode::Encoder;
-use crate::engine::checkpoint::{Checkpoint, Checkpoints, Mark};
+use crate::engine::checkpoint::Checkpoints;
 use crate::engine::folder::Folder;
 use crate::engine::lane::{Chunk, End, Lane};
-use crate::engine::manifest::{self, Summary};
-use crate::engine::sink::{Own, Print, Sink};
+use crate::engine::sink::{Print, Sink};
 use crate::engine::wakes::Wake;
 use crate::error::{Error, Stop};
 use crate::files::Origin;
@@ -642,103 +643,4 @@ impl Work {
         }
         Ok((sink.end()?, None))
     }
-
-    /// Saves the outputs, the set and where all inputs are, if there is a state. Writes the manifest. Does nothing after a failure.
-    pub fn checkpoint(&self, finished: bool) -> Result<(), Error> {
-        let still = self.still();
-        if locked(&self.failure).is_some() {
-            return Ok(());
-        }
-        self.save(&still, finished)
-    }
-
-    /// Writes what is left, at the end of the inputs or before it, and saves it.
-    fn finish(&self, still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
-        if self.task.print.total {
-            let counts = &locked(&self.tally).counts;
-            let count = if self.task.print.wanted { counts.unique } else { counts.dropped() };
-            self.sinks.iter().try_for_each(|sink| sink.write_number(count + counts.kept))?;
-        }
-        let encoder = &mut Encoder::default();
-        self.sinks.iter().try_for_each(|sink| sink.finish(encoder))?;
-        self.save(still, finished)
-    }
-
-    /// Outputs that are whole get their names after the state, for no later run will write them anew.
-    fn save(&self, _still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
-        let Keep { state, checkpoints, folder, manifest, shrink, at_end, .. } = &self.keep;
-        if let Some(state) = state.as_ref().filter(|_| finished || !at_end) {
-            let encoder = &mut Encoder::default();
-            self.sinks.iter().try_for_each(|sink| sink.settle(encoder))?;
-            folder.iter().try_for_each(Folder::sync)?;
-            if finished {
-                // A run that goes on or is resumed needs the planned size.
-                let set = &mut self.seen.write().set;
-                set.settle()?;
-                if *shrink {
-                    set.shrink()?;
-                }
-            }
-            let seen = self.seen.look();
-            let (ones, memory) = (seen.set.ones(), seen.set.memory_bytes());
-            let checkpoint = Checkpoint { ones, memory, ..self.position()? };
-            checkpoints.iter().try_for_each(|checkpoints| locked(checkpoints).add(checkpoint.clone(), finished))?;
-            seen.set.save(state)?;
-            if let Some(folder) = folder {
-                let own = self.sinks.iter().filter_map(Sink::own);
-                folder.publish(own.filter(|own| own.is_unnamed()).map(|own| &own.path))?;
-            }
-        }
-        self.write_manifest(manifest.as_deref())?;
-        // A run that is whole leaves nothing to go on with.
-        let whole = checkpoints.as_ref().filter(|_| finished);
-        whole.map_or(Ok(()), |checkpoints| locked(checkpoints).remove())
-    }
-
-    fn write_manifest(&self, manifest: Option<&Path>) -> Result<(), Error> {
-        let Some(manifest) = manifest else { return Ok(()) };
-        let documents = matches!(self.task.hashing.what, What::Document(..));
-        let whole = self.lanes.iter().zip(&self.sinks).filter(|(_, sink)| sink.own().is_some_and(Own::is_whole));
-        let marks = whole.map(|(lane, sink)| Ok((lane, sink, mark(lane, sink)?)));
-        let marks: Vec<(&Lane, &Sink, Mark)> = marks.collect::<Result<_, Error>>()?;
-        manifest::write(
-            manifest,
-            marks.iter().filter_map(|(lane, sink, mark)| Some(Summary::new(lane, &sink.own()?.path, mark, documents))),
-        )
-    }
-
-    /// Where the inputs and outputs are.
-    fn position(&self) -> Result<Checkpoint, Error> {
-        let ended = |lane: &&Lane| locked(&lane.gathered).ended;
-        let input = self.lanes.iter().take_while(ended).count();
-        let (offset, lines) = self.lanes.get(input).map_or((0, 0), |lane| {
-            let position = &locked(&lane.gathered).position;
-            (position.offset, position.lines)
-        });
-        let ((output, dupes), (output_table, dupes_table), shards) = match &self.keep.folder {
-            Some(_) => {
-                let marks = self.lanes.iter().zip(&self.sinks).map(|(lane, sink)| mark(lane, sink));
-                ((0, 0), (None, None), marks.collect::<Result<_, Error>>()?)
-            }
-            None => (self.sinks[0].lengths(), self.sinks[0].tables()?, Vec::new()),
-        };
-        let tally = locked(&self.tally);
-        let (room, left_out) = (tally.room(), tally.counts.left_out);
-        let at = Checkpoint { input, offset, lines, output, dupes, output_table, dupes_table, ..Checkpoint::default() };
-        Ok(Checkpoint { room, left_out, shards, ..at })
-    }
-}
-
-/// How far an input is that has an output of its own.
-fn mark(lane: &Lane, sink: &Sink) -> Result<Mark, Error> {
-    let gathered = locked(&lane.gathered);
-    Ok(Mark {
-        offset: gathered.position.offset,
-        lines: gathered.position.lines,
-        output: sink.lengths().0,
-        table: sink.tables()?.0,
-        whole: sink.own().is_some_and(Own::is_whole),
-        counts: gathered.counts.clone(),
-        broken: gathered.broken.clone(),
-    })
 }

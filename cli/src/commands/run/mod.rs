@@ -1,0 +1,419 @@
+//! `bloomline dedup` and `bloomline corpus`: what the inputs have goes through a set, and what is new to it to the outputs.
+
+mod begin;
+mod first;
+
+use crate::commands::against::{self, Tests};
+use crate::commands::groups::{Grouping, Reported};
+use crate::commands::kinds;
+use crate::documents::exact::ExactUnits;
+use crate::engine::checkpoint::{Checkpoint, Mark};
+use crate::engine::lane::lanes;
+use crate::engine::sink::{Print, Sink};
+use crate::engine::wakes;
+use crate::engine::work::{Act, Keep, Task, Work};
+use crate::error::{Error, Stop};
+use crate::files::{self, Origin, is_standard};
+use crate::groups::choice::Choice;
+use crate::groups::decisions::{Printed, Which};
+use crate::groups::values::Wanted as Values;
+use crate::input::inputs::{Input, Inputs};
+use crate::input::lines::{Before, Hashing, What};
+use crate::input::split::LineFormat;
+use crate::leftovers;
+use crate::lock::Lock;
+use crate::messages::{print, warn};
+use crate::options::corpus::CorpusOptions;
+use crate::options::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
+use crate::output::locked;
+use crate::progress::Progress;
+use crate::replace::{self, Replacement};
+use crate::report;
+use crate::seen::exact;
+use crate::seen::repeats::Selection;
+use crate::seen::tally::Tally;
+use crate::seen::{Seen, SharedSeen};
+use crate::signals;
+use crate::values::OnError;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A run, as its options ask for it.
+pub struct Run {
+    pub reading: ReadOptions,
+    pub size: SizeOptions,
+    pub options: RunOptions,
+    /// What a line is, and what of it is hashed.
+    pub format: LineFormat,
+    pub what: What,
+    /// The name of the keys, and all that decides what becomes of them, for comparison with another run.
+    pub key_name: String,
+    pub description: String,
+    /// What becomes of lines whose key has a null, if nulls are no keys.
+    pub nulls: OnError,
+    /// What they are called, and what a line has to have.
+    pub keys: &'static str,
+    pub wanted: &'static str,
+    /// Where the filter is, if it is on a server.
+    pub server: Option<(SharedOptions, SharedWriteOptions)>,
+    /// A filter that is asked, and stays as it is.
+    pub frozen: Option<PathBuf>,
+    /// Tests whose texts are removed.
+    pub against: Option<Tests>,
+    /// Whether there is a second look at what the filter takes for seen.
+    pub exact: bool,
+    /// What is selected by how often lines come, if the inputs are read twice for that.
+    pub selection: Option<Selection>,
+    /// What becomes of equal lines or documents, if all have to be known for that.
+    pub grouping: Option<Grouping>,
+    /// Whether units that go by mistake are counted.
+    pub exact_units: bool,
+    /// Keys to measure the rate with.
+    pub sample: Option<u64>,
+    /// How often statistics are printed meanwhile.
+    pub stats_every: Option<Duration>,
+    pub print: Print,
+    /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
+    pub dupes: Option<PathBuf>,
+}
+
+impl Run {
+    /// Of lines.
+    pub fn of_dedup(options: DedupOptions) -> Self {
+        let selection = selection(&options);
+        let DedupOptions {
+            reading,
+            key,
+            size,
+            shared,
+            writing,
+            mut run,
+            dupes,
+            invert,
+            total,
+            verify,
+            stats_every,
+            groups,
+            ..
+        } = options;
+        let which = selection.map_or(Which::All, |selection| selection.which);
+        let printed = Printed { which, counted: options.count };
+        let grouping = groups.given().map(|_| Grouping::new(groups, printed, None));
+        let selection = selection.filter(|_| grouping.is_none());
+        let before = match (options.annotate, options.count) {
+            (true, _) => Before::Mark,
+            (_, true) => Before::Count,
+            _ => Before::Nothing,
+        };
+        // Which copy of a line is the first one depends on it.
+        run.in_order |= selection.is_some() || grouping.is_some();
+        let exact = (options.exact || selection.is_some()) && grouping.is_none();
+        let second = (exact || grouping.is_some()).then(|| exact::second_hasher(size.seed()));
+        Self {
+            format: key.format(reading.end()),
+            what: What::Key(key.rule(), second),
+            key_name: String::new(),
+            description: String::new(),
+            nulls: key.nulls.treated(),
+            keys: "lines",
+            wanted: "key",
+            server: shared.server.redis.is_some().then_some((shared, writing)),
+            frozen: None,
+            against: None,
+            exact,
+            selection,
+            grouping,
+            exact_units: false,
+            sample: verify,
+            stats_every,
+            print: Print { wanted: !invert, before, total, wish: run.output.of_rows() },
+            dupes,
+            reading,
+            size,
+            options: run,
+        }
+    }
+
+    /// Of documents.
+    pub fn of_corpus(options: CorpusOptions) -> Self {
+        let mut rule = options.rule();
+        let frozen = options.frozen().map(Path::to_owned);
+        let asks_for_groups = options.asks_for_groups().is_some();
+        let CorpusOptions { reading, size, mut run, verify, groups, count, near, against, report, .. } = options;
+        let against = (!against.is_empty()).then(|| Tests::new(against, report, groups.id.clone()));
+        let printed = Printed { which: Which::All, counted: count };
+        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, rule.near.zip(near)));
+        rule.second = grouping.as_ref().map(|_| exact::second_hasher(size.seed()));
+        run.in_order |= grouping.is_some();
+        let before = if count { Before::Member } else { Before::Nothing };
+        Self {
+            key_name: rule.name(),
+            description: rule.description(),
+            nulls: OnError::Fail,
+            keys: rule.keys(),
+            wanted: "text",
+            server: None,
+            frozen,
+            against,
+            exact: false,
+            selection: None,
+            grouping,
+            exact_units: verify,
+            sample: None,
+            stats_every: None,
+            print: Print { wanted: true, before, total: false, wish: run.output.of_rows() },
+            dupes: None,
+            format: LineFormat::plain(reading.end()),
+            what: What::Document(rule, reading.on_error),
+            reading,
+            size,
+            options: run,
+        }
+    }
+
+    /// The files that are written, but for the state.
+    pub fn outputs(&self) -> impl Iterator<Item = &Path> {
+        let outputs = [self.options.output.file(), self.dupes.as_deref()].into_iter().flatten();
+        outputs.chain(self.reports()).filter(|path| !is_standard(path))
+    }
+
+    /// The files that tell of groups.
+    fn reports(&self) -> impl Iterator<Item = &Path> {
+        let of_tests = self.against.iter().filter_map(|tests| tests.report.as_deref());
+        self.grouping.iter().flat_map(Grouping::paths).chain(of_tests)
+    }
+
+    /// The files of its filter.
+    fn filters(&self) -> Vec<PathBuf> {
+        let state = self.options.state.iter().flat_map(|state| files::of_filter(state));
+        let tests = self.against.iter().flat_map(|tests| tests.files.iter().cloned());
+        state.chain(self.frozen.clone()).chain(tests).collect()
+    }
+
+    /// The files besides inputs and outputs: those of filters and tests, the list of inputs, the manifest.
+    fn own(&self) -> Vec<Origin> {
+        let (filters, manifest) = (self.filters(), &self.options.manifest);
+        let named = self.reading.list().into_iter().chain(manifest.as_deref());
+        filters.iter().map(PathBuf::as_path).chain(named).map(Origin::of).collect()
+    }
+
+    /// What is no input where a directory has it: the state, the folder of outputs, and files that this run continues, or empties
+    /// only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
+    fn no_inputs(&self) -> Vec<PathBuf> {
+        let RunOptions { resume, force, state, manifest, output_dir, .. } = &self.options;
+        let safe = *resume || *force || state.as_deref().is_some_and(Path::exists);
+        let outputs = self.outputs().map(Path::to_owned).chain(manifest.clone()).filter(|_| safe);
+        self.filters().into_iter().chain(outputs).chain(output_dir.clone()).collect()
+    }
+
+    /// Runs it.
+    pub fn run(mut self) -> Result<u8, Error> {
+        let started = Instant::now();
+        let go_on = self.reading.on_error != OnError::Fail;
+        let tests = self.against.as_mut().map(|tests| tests.find(&self.reading)).transpose()?;
+        let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
+        if self.options.in_place {
+            // What a killed run left.
+            inputs.found.retain(|input| !replace::is_part(&input.path));
+        }
+        kinds::check_format(&[&inputs], self.format, self.what.rule())?;
+        if let What::Key(rule, _) = &mut self.what {
+            *rule = kinds::rule(&[&inputs], rule.clone())?;
+            (self.key_name, self.description) = (rule.name(), rule.name());
+        }
+        if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
+            kinds::check_one(&inputs)?;
+        }
+        let of_tests = self.against.as_ref().map_or_else(Values::default, Tests::values);
+        let values = self.grouping.as_ref().map_or_else(|| of_tests.clone(), Grouping::values);
+        let pointers = values.pointers();
+        kinds::check_first_table(&inputs, self.what.of_rows(), &pointers, self.print.wish, self.reading.on_error)?;
+        let state = self.options.state.as_deref();
+        let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
+        let mut searching = None;
+        if let (Some(against), Some(tests), What::Document(rule, _)) = (&self.against, tests, &self.what) {
+            let wakes = wakes::receive(None, None)?;
+            let (mut built, left_out) =
+                match against.build(tests, rule, &self.reading, &self.size, &self.options, &wakes)? {
+                    Ok(built) => built,
+                    Err(stop) => return stop.end(),
+                };
+            built.search(against::names(&inputs));
+            searching = Some((built, left_out, wakes));
+        }
+        let Begun { mut seen, mut tally, sinks, keep, start, replacement, mut reports } = self.begin(&inputs)?;
+        let tests_report = reports.tests.take();
+        let in_order = !self.options.is_side_by_side();
+        match tally.limit.as_ref().filter(|limit| limit.stop) {
+            Some(_) if !in_order => return Err(Error::StopSideBySide),
+            Some(limit) => seen.limit(limit.keys),
+            None => {}
+        }
+        tally.begin(&seen.set);
+        inputs.left_out.drain(..).for_each(|why| tally.leave_out(&why));
+        let left_out = start.as_ref().map_or(0, |start| start.left_out);
+        tally.counts.left_out = tally.counts.left_out.max(left_out);
+        let unsaved = self.options.state.clone().map(|state| Error::Unsaved { state });
+        let undone = unsaved.or(seen.set.shared().map(|_| Error::UnprintedAtEnd));
+        let wakes = match searching {
+            Some((against, left_out, wakes)) => {
+                tally.counts.left_out += left_out;
+                seen.against = Some(against);
+                wakes
+            }
+            None => wakes::receive(self.options.checkpoint_every(), undone)?,
+        };
+        let meter = seen.set.shared().map(|set| set.meter(self.stats_every));
+        let is_decided =
+            self.grouping.is_some() && start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
+        let again = match (&self.grouping, self.selection) {
+            (Some(grouping), _) if is_decided => {
+                if start.is_none() {
+                    // A run that is killed begins again from here, for what it knows of groups is lost.
+                    save_start(&keep, &seen, &tally, inputs.found.len())?;
+                }
+                self.group(grouping, inputs, seen, tally, &wakes, reports)?
+            }
+            (None, Some(selection)) => self.count(selection, inputs, seen, tally, &wakes)?,
+            _ => Ok((inputs, SharedSeen::new(seen), tally)),
+        };
+        let (inputs, seen, tally) = match again {
+            Ok(again) => again,
+            Err(stop) => return stop.end(),
+        };
+        let to_stdout = self.options.prints_to_standard_output() && !self.print.total;
+        let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
+        let progress = progress.of_shared(meter, self.options.stats);
+        let hasher = seen.look().set.hasher().clone();
+        let task = Task {
+            threads: self.reading.threads(),
+            hashing: Hashing {
+                format: self.format,
+                hasher,
+                what: self.what.clone(),
+                nulls: self.nulls,
+                values: of_tests,
+                decided: self.grouping.is_some(),
+            },
+            on_error: self.reading.on_error,
+            act: match self.selection {
+                Some(_) => Act::Recall,
+                None if self.grouping.is_some() => Act::Decided,
+                None if in_order => Act::InsertInOrder,
+                None => Act::Insert,
+            },
+            print: self.print,
+            ahead: self.reading.ahead(),
+        };
+        let exact_units = match &self.what {
+            What::Document(rule, _) if self.exact_units => Some(ExactUnits::new(rule.text.clone())),
+            _ => None,
+        };
+        let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
+        let lanes = lanes(inputs, self.reading.cut(self.format), start.as_ref());
+        let work = Work::new(task, lanes, sinks, seen, tally, exact_units, keep);
+        if first {
+            // The checkpoints of an earlier run end here.
+            work.checkpoint(false)?;
+        }
+        let stop = work.run(&wakes, progress)?;
+        // An input is replaced after all that can fail.
+        if let (None, Some(mut report)) = (&stop, tests_report) {
+            let against = work.seen.write().against.take().ok_or(Error::Worker)?;
+            against.report(&mut |piece| report.write(piece))?;
+            report.end()?;
+        }
+        if let (None, Some(replacement)) = (&stop, replacement) {
+            if work.is_broken(&replacement.path) {
+                return Err(Error::Broken { file: replacement.name.clone() });
+            }
+            replacement.publish()?;
+        }
+        signals::in_order();
+        self.report(&work, stop, started)
+    }
+
+    /// Tells what there is to know at the end. Returns the exit code.
+    fn report(&self, work: &Work, stop: Option<Stop>, started: Instant) -> Result<u8, Error> {
+        let mut seen = work.seen.write();
+        // A server that failed would be waited for once more.
+        let mut alive = !matches!(stop, Some(Stop::After(_)));
+        let stop = match (stop, signals::first()) {
+            // A server that did not answer is not waited for then. What it left in doubt is told below.
+            (Some(Stop::After(Error::Shared { .. })), Some(signal)) => Some(Stop::Signal(signal)),
+            (None, _) => {
+                let checked = seen.set.shared().map_or(Ok(true), |set| set.check());
+                alive = matches!(checked, Ok(true));
+                checked.err().map(Stop::After)
+            }
+            (stop, _) => stop,
+        };
+        let tally = locked(&work.tally);
+        if let Some(set) = seen.set.shared() {
+            tally.warn(set.warnings());
+            let excess = if alive { set.excess() } else { None };
+            excess.iter().for_each(|excess| warn(excess));
+        }
+        if let What::Document(rule, _) = &self.what {
+            tally.tell_wrong(rule.units());
+        }
+        if let Some(format) = self.options.stats {
+            if alive {
+                // All lines are done: a server that fails by now costs its own figures alone.
+                _ = seen.set.refresh();
+            }
+            let exact_units = work.exact_units.as_ref().map(|exact| locked(exact).wrong);
+            let file = self.frozen.as_deref().or(self.options.state.as_deref());
+            let mut figures = report::of_run(&seen, &tally, &self.what, exact_units);
+            report::add_state_and_speed(&mut figures, &seen.set, &tally, self.sample, file, started.elapsed())?;
+            print(&figures.format(format));
+        }
+        // A signal may have cut the statistics short.
+        stop.or(signals::first().map(Stop::Signal)).map_or(Ok(tally.exit_code()), Stop::end)
+    }
+}
+
+/// What is selected by how often lines come, where that is asked for.
+fn selection(options: &DedupOptions) -> Option<Selection> {
+    let which = match (options.repeated, options.unique) {
+        (true, _) => Which::Repeated,
+        (_, true) => Which::Unique,
+        _ => Which::All,
+    };
+    let (last, counted) = (options.groups.keep == Choice::Last, options.count);
+    options.reads_twice().is_some().then_some(Selection { which, last, counted })
+}
+
+/// What a run begins with.
+struct Begun {
+    seen: Seen,
+    tally: Tally,
+    sinks: Vec<Sink>,
+    keep: Keep,
+    /// The checkpoint to go on at.
+    start: Option<Checkpoint>,
+    /// The new contents of the output, if that is also an input.
+    replacement: Option<Replacement>,
+    /// What tells of groups.
+    reports: Reported,
+}
+
+/// Saves the state as it is before the first line, and that nothing is done.
+fn save_start(keep: &Keep, seen: &Seen, tally: &Tally, inputs: usize) -> Result<(), Error> {
+    let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
+    let shards = if keep.folder.is_some() { vec![Mark::default(); inputs] } else { Vec::new() };
+    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), tally.room());
+    locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
+    seen.set.save(state)
+}
+
+/// Locks the state and its checkpoints, which must be none of the inputs.
+fn lock(state: &Path, wait: bool, inputs: &[Input]) -> Result<Lock, Error> {
+    let checkpoints = files::checkpoints_of(state);
+    for path in [state, &checkpoints] {
+        files::check_target(path, inputs.iter().map(|input| &input.origin))?;
+    }
+    let lock = Lock::of(state, wait)?;
+    leftovers::own(&checkpoints);
+    Ok(lock)
+}

@@ -1,0 +1,150 @@
+//! Lines as they are printed, with what stands before them.
+
+use crate::input::chunks::BYTE_ORDER_MARK;
+use crate::input::lines::{Before, COUNT, Lines};
+use crate::key::json::members;
+use crate::table::{Added, Selected, Wish};
+use memchr::memmem;
+use std::io::{self, Write};
+
+/// The column of what is told of each row.
+const NOTE: &str = "bloomline";
+/// How the name of that member is written, and how an escape begins that may be a part of it.
+const COUNT_NAMES: [&[u8]; 2] = [b"\"count\"", b"\\u00"];
+
+impl Lines {
+    /// The lines that have the mark, each with its end; neighbours are one piece.
+    fn pieces(&self, mark: bool) -> impl Iterator<Item = &[u8]> {
+        self.stretches(|a, b| a == b).filter_map(move |(piece, other)| (other == Some(mark)).then_some(piece))
+    }
+
+    /// The rows that have the mark, with what stands before them in a column of its own.
+    pub fn select(&self, before: Before, mark: bool, wish: Wish) -> Option<Selected> {
+        let rows = self.rows.as_ref()?;
+        let marked = |own: &Option<bool>| own.is_some_and(|own| before == Before::Mark || own == mark);
+        let mut wanted: Vec<bool> = self.marks.iter().map(marked).collect();
+        wanted.resize(self.count, false);
+        let added = match before {
+            Before::Nothing => None,
+            Before::Mark => {
+                let text = |mark: &Option<bool>| mark.map(|new| if new { "new" } else { "dup" }.to_owned());
+                Some(Added::Texts(NOTE, self.marks.iter().map(text).collect()))
+            }
+            Before::Count | Before::Member => {
+                let (mut times, mut asides) = (self.times.iter(), self.asides.iter().peekable());
+                let count = |row: usize| {
+                    let aside = asides.next_if(|(other, _)| *other == row).is_some();
+                    if aside { 1 } else { times.next().copied().unwrap_or(1) }
+                };
+                Some(Added::Numbers(COUNT, (0..self.count).map(count).collect()))
+            }
+        };
+        let (texts, notes) = self.documents.rewritten(self.asides.iter().map(|(row, _)| *row), self.count);
+        let notes = notes.map(|notes| Added::Texts(NOTE, notes));
+        Some(rows.select(wanted, texts, added.or(notes), wish))
+    }
+
+    /// Writes the header of the input, and a name for what stands before the lines.
+    pub fn print_header(&self, before: Before, out: &mut impl Write) -> io::Result<()> {
+        let header = self.header();
+        let name: &[u8] = match before {
+            Before::Nothing | Before::Member => return out.write_all(header),
+            Before::Mark => b"mark\t",
+            Before::Count => b"  count ",
+        };
+        // A byte order mark counts at the start alone.
+        let start = if header.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        [&header[..start], name, &header[start..]].iter().try_for_each(|piece| out.write_all(piece))
+    }
+
+    /// Writes the lines that have the mark, with what stands before them.
+    pub fn print(&self, before: Before, mark: bool, out: &mut impl Write) -> io::Result<()> {
+        match before {
+            Before::Nothing => self.print_bare(mark, out),
+            Before::Mark => self.annotate(out),
+            Before::Count => self.print_counted(mark, out, |line, times, _, out| {
+                match times {
+                    1 => out.write_all(b"      1 ")?,
+                    times => write!(out, "{times:7} ")?,
+                }
+                out.write_all(line)
+            }),
+            Before::Member => self.print_counted(mark, out, |line, times, is_fault, out| match is_fault {
+                true => out.write_all(line),
+                false => self.print_with_member(line, times, out),
+            }),
+        }
+    }
+
+    /// Writes all lines with a mark, each with "new" or "dup" before it.
+    fn annotate(&self, out: &mut impl Write) -> io::Result<()> {
+        self.stretches(|_, _| false).try_for_each(|(line, mark)| match mark {
+            Some(new) => out.write_all(if new { b"new\t" } else { b"dup\t" }).and_then(|()| out.write_all(line)),
+            None => Ok(()),
+        })
+    }
+
+    /// Has the lines written that have the mark, each with how often its key comes, and whether it should have one and has none. Such a
+    /// line is the only one of its kind.
+    fn print_counted<W: Write>(
+        &self,
+        mark: bool,
+        out: &mut W,
+        write: impl Fn(&[u8], u64, bool, &mut W) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (mut times, mut asides) = (self.times.iter(), self.asides.iter().peekable());
+        self.stretches(|_, _| false).enumerate().try_for_each(|(i, (line, own))| {
+            let aside = asides.next_if(|(line, _)| *line == i);
+            let times = if aside.is_some() { 1 } else { times.next().copied().unwrap_or(1) };
+            let is_fault = aside.is_some_and(|(_, why)| why.fault().is_some());
+            if own == Some(mark) { write(line, times, is_fault, out) } else { Ok(()) }
+        })
+    }
+
+    /// Writes a JSON object, which was checked before, with how often it comes as a member at its end. Another member of this name goes.
+    fn print_with_member(&self, line: &[u8], times: u64, out: &mut impl Write) -> io::Result<()> {
+        let inner = line.strip_suffix(&[self.end]).unwrap_or(line).trim_ascii_end();
+        let brace = inner.len().saturating_sub(1);
+        let has_one = COUNT_NAMES.iter().any(|name| memmem::find(inner, name).is_some());
+        let old = if has_one { members(std::str::from_utf8(inner).unwrap_or_default(), COUNT) } else { Vec::new() };
+        let mut start = 0;
+        for old in old {
+            out.write_all(&line[start..old.start])?;
+            start = old.end;
+        }
+        out.write_all(&line[start..brace])?;
+        write!(out, ",\"{COUNT}\":{times}")?;
+        out.write_all(&line[brace..])
+    }
+
+    /// Writes the lines that have the mark. Of documents it leaves out what is cut, and adds notes.
+    fn print_bare(&self, mark: bool, out: &mut impl Write) -> io::Result<()> {
+        let mut edits = self.documents.edits().iter().peekable();
+        let chunk = self.chunk.bytes();
+        self.pieces(mark).try_for_each(|piece| {
+            let mut start = piece.as_ptr().addr() - chunk.as_ptr().addr();
+            let end = start + piece.len();
+            while let Some((place, text)) = edits.next_if(|(place, _)| place.start < end) {
+                out.write_all(&chunk[start..place.start])?;
+                out.write_all(text.as_bytes())?;
+                start = place.end;
+            }
+            out.write_all(&chunk[start..end])
+        })
+    }
+
+    /// Stretches of lines whose marks are the same.
+    #[inline(always)]
+    fn stretches(
+        &self,
+        same: impl Fn(&Option<bool>, &Option<bool>) -> bool,
+    ) -> impl Iterator<Item = (&[u8], Option<bool>)> {
+        let (mut lines, mut start) = (0, 0);
+        self.marks.chunk_by(same).map(move |run| {
+            lines += run.len();
+            let piece = &self.chunk.bytes()[start..self.ends[lines - 1]];
+            start = self.ends[lines - 1];
+            (piece, run[0])
+        })
+    }
+}
