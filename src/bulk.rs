@@ -220,7 +220,7 @@ impl Probe for InsertingInRange<'_> {
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
         let index = block::locate(hash, self.total);
-        storage::prefetch(&self.blocks[index - self.first]);
+        storage::prefetch(&self.blocks[index - self.first], self.total);
     }
 
     #[inline(always)]

@@ -247,7 +247,7 @@ impl Operations<Exclusive> for Classic {
     #[inline(always)]
     fn prefetch(size: Size, memory: &Counted, hash: u64) {
         let blocks = memory.blocks.as_slice();
-        positions(size, hash).for_each(|(block, ..)| prefetch(&blocks[block]));
+        positions(size, hash).for_each(|(block, ..)| prefetch(&blocks[block], blocks.len()));
     }
 
     #[inline(always)]
@@ -276,7 +276,7 @@ impl Operations<Shared> for Classic {
     #[inline(always)]
     fn prefetch(size: Size, memory: &AtomicBlocks, hash: u64) {
         let blocks = memory.as_slice();
-        positions(size, hash).for_each(|(block, ..)| prefetch(&blocks[block]));
+        positions(size, hash).for_each(|(block, ..)| prefetch(&blocks[block], blocks.len()));
     }
 
     #[inline(always)]

@@ -214,7 +214,7 @@ impl Operations<Exclusive> for Counting {
 
     #[inline(always)]
     fn prefetch(size: Size, memory: &Blocks, hash: u64) {
-        group(size.units, memory, hash).iter().for_each(prefetch);
+        group(size.units, memory, hash).iter().for_each(|block| prefetch(block, memory.len()));
     }
 
     #[inline(always)]

@@ -115,7 +115,7 @@ impl Operations<Shared> for Register {
 
     #[inline(always)]
     fn prefetch(size: Size, memory: &AtomicBlocks, hash: u64) {
-        prefetch(locate(size, memory, hash).0);
+        prefetch(locate(size, memory, hash).0, memory.as_slice().len());
     }
 
     #[inline(always)]

@@ -220,7 +220,8 @@ impl Operations<Exclusive> for SplitBlock {
 
     #[inline(always)]
     fn prefetch(size: Size, memory: &Blocks, hash: u64) {
-        prefetch(&memory.as_slice()[locate(size, hash).0]);
+        let blocks = memory.as_slice();
+        prefetch(&blocks[locate(size, hash).0], blocks.len());
     }
 
     #[inline(always)]
