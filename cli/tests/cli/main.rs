@@ -22,6 +22,7 @@ mod lines;
 mod near;
 mod options;
 mod outputs;
+mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "parquet")]

@@ -2,6 +2,8 @@
 // No test program uses all of it.
 #![allow(dead_code)]
 
+pub mod pages;
+
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;

@@ -48,6 +48,7 @@ tests! {
     one_signal_ends_a_run_whose_server_does_not_answer,
     a_private_authority_is_trusted,
     a_client_in_python_shares_a_set_with_the_command,
+    what_the_pages_say_runs_on_a_server,
 }
 
 const LINES: u32 = 40_000;
@@ -618,4 +619,16 @@ fn a_client_in_python_shares_a_set_with_the_command() {
     assert!(proxy.cuts() > 0);
     // They made the same filter, and each sees what the other inserted.
     assert_eq!(bench.clean(&format!("check --redis {} --name whole --total in", server.url())), "10000\n");
+}
+
+fn what_the_pages_say_runs_on_a_server() {
+    let pages = [include_str!("../../../README.md"), include_str!("../../../docs/COMMAND.md")];
+    let scripts = pages.map(common::pages::scripts).concat();
+    let shared: Vec<String> = scripts.into_iter().filter(|script| script.contains("--redis")).collect();
+    assert_eq!(shared.len(), 2, "{shared:?}");
+    for script in shared {
+        let server = Server::start("");
+        let address = script.split("--redis ").nth(1).unwrap().split(' ').next().unwrap();
+        common::pages::run(&script.replace(address, &server.url()));
+    }
 }
