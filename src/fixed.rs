@@ -63,7 +63,8 @@ impl<L: Operations<A>, A: Access> Fixed<L, A> {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.params.size().bytes(L::FORMAT)
+        // At most those of MAX_BLOCKS blocks, which are a usize.
+        self.params.size().bytes(L::FORMAT) as usize
     }
 
     pub(crate) fn probes(&self) -> u32 {

@@ -12,8 +12,11 @@ use alloc::vec::Vec;
 /// The most bits that a key throws into one word, in all layouts.
 const MOST_THROWS: usize = 10;
 
+/// Past this load every bit is set: (1 - 1/128)^10000 = 1e-34, and no layout has a cell that a key finds more rarely.
+pub(crate) const SATURATED: u64 = 10_000;
+
 /// A number for each r from 0 to the throws.
-type Terms = [f64; MOST_THROWS + 1];
+pub(crate) type Terms = [f64; MOST_THROWS + 1];
 
 /// g(i) for i = 0, 1, 2, …: the false-positive rate of a block that holds `i` keys, computed once and kept.
 ///
@@ -62,26 +65,7 @@ impl Lanes {
 impl BlockRates {
     pub(crate) fn new(Lanes { lanes, choices, bits, throws }: Lanes) -> Self {
         let (b, bits) = (throws as usize, f64::from(bits));
-        let power = |x: f64, n: usize| (0..n).fold(1.0, |product, _| product * x);
-        // Row by row: S(n, d) = d S(n-1, d) + S(n-1, d-1).
-        let mut stirling = Terms::default();
-        stirling[0] = 1.0;
-        for _ in 0..b {
-            for d in (1..=b).rev() {
-                stirling[d] = d as f64 * stirling[d] + stirling[d - 1];
-            }
-            stirling[0] = 0.0;
-        }
-        let mut factors = Terms::default();
-        for (d, ways) in stirling.iter().enumerate().take(b + 1).skip(1) {
-            let falling: f64 = (0..d).map(|i| bits - i as f64).product();
-            let distinct = ways * falling / power(bits, b);
-            let mut choose = 1.0;
-            for (r, factor) in factors.iter_mut().enumerate().take(d + 1) {
-                *factor += distinct * power(-1.0, r) * choose;
-                choose *= (d - r) as f64 / (r + 1) as f64;
-            }
-        }
+        let factors = hit_factors(b, bits);
         let base = |r| (f64::from(choices) - 1.0 + power(1.0 - r as f64 / bits, b)) / f64::from(choices);
         let bases: Terms = core::array::from_fn(base);
         // No key, no false positive: rounding would leave some, which counts where nearly all blocks are empty.
@@ -90,7 +74,7 @@ impl BlockRates {
         Self { lanes, throws: b, factors, powers: bases, bases, rates }
     }
 
-    fn get(&mut self, load: u64) -> f64 {
+    pub(crate) fn get(&mut self, load: u64) -> f64 {
         let load = load as usize;
         while self.rates.len() <= load {
             let terms = self.factors.iter().zip(&mut self.powers).zip(&self.bases).take(self.throws + 1);
@@ -109,40 +93,75 @@ impl BlockRates {
     }
 
     /// The rate of `blocks` blocks that hold `keys` keys.
-    ///
-    /// The Binomial weights are walked from the mode in both directions by their ratios and normalised by their sum:
-    /// no factorials, no underflow, for one block and for a billion alike.
     pub(crate) fn mixture(&mut self, blocks: u64, keys: u64) -> f64 {
-        // The weight relative to the mode at which the walk ends: below any rate asked for.
-        const NEGLIGIBLE: f64 = 1e-30;
-        // Past this load every bit is set: (1 - 1/128)^10000 = 1e-34, and no layout has a cell that a key finds more rarely.
-        const SATURATED: u64 = 10_000;
-
         if keys / blocks > SATURATED {
             return 1.0;
         }
-        if blocks == 1 {
-            return self.get(keys);
-        }
-        let (n, odds) = (keys as f64, 1.0 / (blocks as f64 - 1.0));
-        let mode = ((n + 1.0) / blocks as f64) as u64;
-        let (mut weights, mut rate) = (1.0, self.get(mode));
-
-        let (mut i, mut weight) = (mode, 1.0);
-        while i < keys && weight > NEGLIGIBLE {
-            weight *= (n - i as f64) / (i + 1) as f64 * odds;
-            i += 1;
+        let (mut weights, mut rate) = (0.0, 0.0);
+        each_load(blocks, keys, |load, weight| {
             weights += weight;
-            rate += weight * self.get(i);
-        }
-        let (mut i, mut weight) = (mode, 1.0);
-        while i > 0 && weight > NEGLIGIBLE {
-            weight *= i as f64 / (n - i as f64 + 1.0) / odds;
-            i -= 1;
-            weights += weight;
-            rate += weight * self.get(i);
-        }
+            rate += weight * self.get(load);
+        });
         rate / weights
+    }
+}
+
+/// The factors of the powers (1 - r/w)^t in the chance h(t) that `b` positions in a word of `bits` bits are all set.
+pub(crate) fn hit_factors(b: usize, bits: f64) -> Terms {
+    // Row by row: S(n, d) = d S(n-1, d) + S(n-1, d-1).
+    let mut stirling = Terms::default();
+    stirling[0] = 1.0;
+    for _ in 0..b {
+        for d in (1..=b).rev() {
+            stirling[d] = d as f64 * stirling[d] + stirling[d - 1];
+        }
+        stirling[0] = 0.0;
+    }
+    let mut factors = Terms::default();
+    for (d, ways) in stirling.iter().enumerate().take(b + 1).skip(1) {
+        let falling: f64 = (0..d).map(|i| bits - i as f64).product();
+        let distinct = ways * falling / power(bits, b);
+        let mut choose = 1.0;
+        for (r, factor) in factors.iter_mut().enumerate().take(d + 1) {
+            *factor += distinct * power(-1.0, r) * choose;
+            choose *= (d - r) as f64 / (r + 1) as f64;
+        }
+    }
+    factors
+}
+
+pub(crate) fn power(x: f64, n: usize) -> f64 {
+    (0..n).fold(1.0, |product, _| product * x)
+}
+
+/// Calls `each` with the loads that a block of `blocks` may have when these hold `keys` keys, each with its weight. The chance of a
+/// load is its weight by the sum of all.
+///
+/// The Binomial weights are walked from the mode in both directions by their ratios: no factorials, no underflow, for one
+/// block and for a billion alike.
+#[inline]
+pub(crate) fn each_load(blocks: u64, keys: u64, mut each: impl FnMut(u64, f64)) {
+    // The weight relative to the mode at which the walk ends: below any rate asked for.
+    const NEGLIGIBLE: f64 = 1e-30;
+
+    if blocks == 1 {
+        return each(keys, 1.0);
+    }
+    let (n, odds) = (keys as f64, 1.0 / (blocks as f64 - 1.0));
+    let mode = ((n + 1.0) / blocks as f64) as u64;
+    each(mode, 1.0);
+
+    let (mut i, mut weight) = (mode, 1.0);
+    while i < keys && weight > NEGLIGIBLE {
+        weight *= (n - i as f64) / (i + 1) as f64 * odds;
+        i += 1;
+        each(i, weight);
+    }
+    let (mut i, mut weight) = (mode, 1.0);
+    while i > 0 && weight > NEGLIGIBLE {
+        weight *= i as f64 / (n - i as f64 + 1.0) / odds;
+        i -= 1;
+        each(i, weight);
     }
 }
 

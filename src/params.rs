@@ -19,9 +19,9 @@ pub(crate) struct Size {
 
 impl Size {
     /// The size of the bits in bytes.
-    pub(crate) fn bytes(self, format: &Format) -> usize {
-        // At most those of MAX_BLOCKS blocks, which are a usize.
-        (u128::from(self.units) * u128::from(format.unit_bits)).div_ceil(8) as usize
+    pub(crate) fn bytes(self, format: &Format) -> u64 {
+        // At most those of the blocks that 64 bits can address.
+        (u128::from(self.units) * u128::from(format.unit_bits)).div_ceil(8) as u64
     }
 
     /// The share of all bits.

@@ -19,29 +19,8 @@ impl<F> Builder<F> {
         }
         let kernel = self.kernel.unwrap_or_else(Kernel::detect);
         let kernel = Selected::new(kernel).map_err(|_| BuildError::KernelUnavailable { kernel })?;
-        if keys == Some(0) {
-            return Err(BuildError::NoKeys);
-        }
-        if let Some(value) = rate
-            && !(value > 0.0 && value < 1.0)
-        {
-            return Err(BuildError::Rate { value });
-        }
-        self.probes.map_or(Ok(()), check_probes::<S>)?;
-        let memory = self.memory.map(units::<S>).transpose()?;
-        let size = match (keys, rate, memory, self.probes) {
-            (None, Some(rate), Some(units), given) => {
-                let capacity = |probes| (S::capacity(Size { units, probes }, rate), probes);
-                match S::FORMAT.candidates(given).map(capacity).max() {
-                    Some((1.., probes)) => Size { units, probes },
-                    _ => self.least::<S>(1, rate, memory)?,
-                }
-            }
-            (_, _, Some(units), Some(probes)) => Size { units, probes },
-            (Some(keys), Some(rate), ..) => self.least::<S>(keys, rate, memory)?,
-            (Some(keys), None, Some(units), None) => Size { units, probes: S::best_probes(units, keys) },
-            _ => return Err(BuildError::Underspecified),
-        };
+        let memory = self.memory.map(|bytes| bytes as u64);
+        let size = Wanted { keys, rate, memory, probes: self.probes }.size::<S>(MAX_BLOCKS as u64)?;
         Ok(Params { pages: self.pages, ..geometry::<S>(size, self.seed, kernel) })
     }
 
@@ -53,29 +32,71 @@ impl<F> Builder<F> {
             _ => Err(BuildError::NotKeysAndRate),
         }
     }
+}
 
-    /// The least size that keeps a rate, rounded up so that it folds where the layout does.
-    fn least<S: Shape>(&self, keys: u64, rate: f64, limit: Option<u64>) -> Result<Size, BuildError> {
-        let floor = fpr::collision_floor(keys);
-        if rate <= floor {
-            return Err(BuildError::RateUnreachable { value: rate, floor });
+/// The values that a size is found by.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) keys: Option<u64>,
+    pub(crate) rate: Option<f64>,
+    /// Bytes.
+    pub(crate) memory: Option<u64>,
+    pub(crate) probes: Option<u32>,
+}
+
+impl Wanted {
+    /// The size that they have in a layout, where memory has room for `room` blocks.
+    pub(crate) fn size<S: Shape>(self, room: u64) -> Result<Size, BuildError> {
+        let Self { keys, rate, memory, probes } = self;
+        if keys == Some(0) {
+            return Err(BuildError::NoKeys);
         }
-        let limit = limit.map_or(most_blocks::<S>(), |units| S::FORMAT.blocks(units));
-        // Search past the limit, to say how much would be needed.
-        let unlimited = S::FORMAT.most_units.min(u64::MAX / (S::FORMAT.unit_bits / 8).max(1));
-        let size = S::least(keys, rate, self.probes, unlimited);
-        let blocks = size.map_or(u64::MAX, |size| S::FORMAT.blocks(size.units));
-        let size = size.filter(|_| blocks <= limit).ok_or(too_large(blocks, limit))?;
-        // Where the layout folds, a unit is a block.
-        Ok(if S::FOLDS { Size { units: foldable(size.units).min(limit), ..size } } else { size })
+        if let Some(value) = rate
+            && !(value > 0.0 && value < 1.0)
+        {
+            return Err(BuildError::Rate { value });
+        }
+        probes.map_or(Ok(()), check_probes::<S>)?;
+        let most = most_blocks::<S>(room);
+        let units = memory.map(|bytes| units::<S>(bytes, most)).transpose()?;
+        Ok(match (keys, rate, units, probes) {
+            (None, Some(rate), Some(units), given) => {
+                let capacity = |probes| (S::capacity(Size { units, probes }, rate), probes);
+                match S::FORMAT.candidates(given).map(capacity).max() {
+                    Some((1.., probes)) => Size { units, probes },
+                    _ => least::<S>(1, rate, given, S::FORMAT.blocks(units))?,
+                }
+            }
+            (_, _, Some(units), Some(probes)) => Size { units, probes },
+            (Some(keys), Some(rate), ..) => {
+                least::<S>(keys, rate, probes, units.map_or(most, |units| S::FORMAT.blocks(units)))?
+            }
+            (Some(keys), None, Some(units), None) => Size { units, probes: S::best_probes(units, keys) },
+            _ => return Err(BuildError::Underspecified),
+        })
     }
+}
+
+/// The least size of at most `limit` blocks that keeps a rate, rounded up so that it folds where the layout does.
+fn least<S: Shape>(keys: u64, rate: f64, probes: Option<u32>, limit: u64) -> Result<Size, BuildError> {
+    let floor = fpr::collision_floor(keys);
+    if rate <= floor {
+        return Err(BuildError::RateUnreachable { value: rate, floor });
+    }
+    // Search past the limit, to say how much would be needed.
+    let unlimited = S::FORMAT.most_units.min(u64::MAX / (S::FORMAT.unit_bits / 8).max(1));
+    let size = S::least(keys, rate, probes, unlimited);
+    let blocks = size.map_or(u64::MAX, |size| S::FORMAT.blocks(size.units));
+    let size = size.filter(|_| blocks <= limit).ok_or(too_large(blocks, limit))?;
+    // Where the layout folds, a unit is a block.
+    Ok(if S::FOLDS { Size { units: foldable(size.units).min(limit), ..size } } else { size })
 }
 
 /// So many units, at least 1, with the seed 0.
 #[cfg(feature = "variants")]
 pub(crate) fn exact<S: Shape>(units: u64, probes: u32) -> Result<Params, BuildError> {
     check_probes::<S>(probes)?;
-    let (blocks, limit) = (S::FORMAT.blocks(units), most_blocks::<S>());
+    let (blocks, limit) = (S::FORMAT.blocks(units), most_blocks::<S>(MAX_BLOCKS as u64));
     match units {
         0 => Err(BuildError::Memory { bytes: 0 }),
         _ if blocks > limit => Err(too_large(blocks, limit)),
@@ -97,21 +118,22 @@ fn check_probes<S: Shape>(value: u32) -> Result<(), BuildError> {
     }
 }
 
-/// The whole units in the whole blocks of so many bytes.
-fn units<S: Shape>(bytes: usize) -> Result<u64, BuildError> {
-    let (blocks, limit) = ((bytes / BLOCK_BYTES) as u64, most_blocks::<S>());
+/// The whole units in the whole blocks, at most `limit`, of so many bytes.
+fn units<S: Shape>(bytes: u64, limit: u64) -> Result<u64, BuildError> {
+    let blocks = bytes / BLOCK_BYTES as u64;
     if blocks > limit {
-        return Err(BuildError::TooLarge { bytes: bytes as u64, limit: fpr::bytes(limit) });
+        return Err(BuildError::TooLarge { bytes, limit: fpr::bytes(limit) });
     }
     // Below 2^58 blocks.
     match (u128::from(blocks) * 512 / u128::from(S::FORMAT.unit_bits)) as u64 {
-        0 => Err(BuildError::Memory { bytes }),
+        // Less than one unit.
+        0 => Err(BuildError::Memory { bytes: bytes as usize }),
         units => Ok(units),
     }
 }
 
-fn most_blocks<S: Shape>() -> u64 {
-    S::FORMAT.blocks(S::FORMAT.most_units).min(MAX_BLOCKS as u64)
+fn most_blocks<S: Shape>(room: u64) -> u64 {
+    S::FORMAT.blocks(S::FORMAT.most_units).min(room)
 }
 
 fn too_large(blocks: u64, limit: u64) -> BuildError {

@@ -44,6 +44,8 @@
 //! # Ok::<(), bloomline::BuildError>(())
 //! ```
 
+#[cfg(any(calculator, test))]
+mod calculator;
 mod classic;
 mod counting;
 mod register;

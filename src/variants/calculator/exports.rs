@@ -1,0 +1,28 @@
+//! What the page calls. Numbers go in, and a text in the memory of the module comes out.
+// The attribute that keeps a name counts as unsafe. Another library with the same name would take its place, and the page has none.
+#![allow(unsafe_code)]
+
+use super::text;
+use alloc::string::String;
+use core::cell::RefCell;
+
+std::thread_local! {
+    static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// The address of the figures, until the next call. NaN stands for a number that is not given.
+#[unsafe(no_mangle)]
+extern "C" fn figures(keys: f64, rate: f64, memory: f64) -> *const u8 {
+    let given = |number: f64| (!number.is_nan()).then_some(number);
+    let whole = |number| given(number).map(|number| number as u64);
+    TEXT.with_borrow_mut(|last| {
+        *last = text(whole(keys), given(rate), whole(memory));
+        last.as_ptr()
+    })
+}
+
+/// The bytes of the text that `figures` has made.
+#[unsafe(no_mangle)]
+extern "C" fn length() -> usize {
+    TEXT.with_borrow(String::len)
+}

@@ -1,0 +1,217 @@
+//! The figures of docs/calculator.html: what each layout takes and does, in JSON for the page's script.
+//!
+//! The page is compiled for 32 bits, but tells of filters as large as 64 bits can address. So it goes by sizes, and builds none.
+
+#[cfg(calculator)]
+mod exports;
+mod spread;
+
+use super::classic::Classic;
+use super::counting::Counting;
+use super::register::Register;
+use super::split_block::SplitBlock;
+use super::two_block::TwoBlocks;
+use crate::block::BLOCK_BYTES;
+use crate::error::BuildError;
+use crate::format::Format;
+use crate::operations::{Access, Exclusive, Operations, Shared};
+use crate::params::Size;
+use crate::size::Wanted;
+use crate::words4::Words4;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// The blocks that a process of 64 bits has room for, wherever this is computed.
+const ROOM: u64 = (i64::MAX as u64 - (4 << 20)) / BLOCK_BYTES as u64;
+
+/// Rates are told from half the planned keys to four times as many, in steps of an eighth of a power of two.
+const STEPS: core::ops::RangeInclusive<i32> = -8..=16;
+
+/// A layout by its mathematics.
+struct Layout {
+    format: &'static Format,
+    filter: &'static str,
+    /// The cache lines that a query reads, at most.
+    lines: u64,
+    size: fn(Wanted, u64) -> Result<Size, BuildError>,
+    rate: fn(Size, u64) -> f64,
+    capacity: fn(Size, f64) -> u64,
+}
+
+impl Layout {
+    const fn new<S: Operations<A>, A: Access>(lines: u64) -> Self {
+        Self {
+            format: S::FORMAT,
+            filter: S::NAME,
+            lines,
+            size: Wanted::size::<S>,
+            rate: S::expected_fpr,
+            capacity: S::capacity,
+        }
+    }
+}
+
+const WORDS4: Layout = Layout::new::<Words4, Exclusive>(1);
+/// Those that it is compared with. A query of the classic filter reads at most a line for each probe.
+const OTHERS: [Layout; 5] = [
+    Layout::new::<TwoBlocks, Exclusive>(2),
+    Layout::new::<SplitBlock, Exclusive>(1),
+    Layout::new::<Classic, Exclusive>(u64::MAX),
+    Layout::new::<Register, Shared>(1),
+    Layout::new::<Counting, Exclusive>(2),
+];
+
+/// The figures for two of keys, rate and memory in bytes, or what is wrong with them.
+fn text(keys: Option<u64>, rate: Option<f64>, memory: Option<u64>) -> String {
+    figures(Wanted { keys, rate, memory, probes: None })
+        .unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()))
+}
+
+fn figures(wanted: Wanted) -> Result<String, BuildError> {
+    let size = (WORDS4.size)(wanted, ROOM)?;
+    // What was not given is what this filter has.
+    let given = wanted.rate.unwrap_or(1.0);
+    let keys = wanted.keys.unwrap_or_else(|| (WORDS4.capacity)(size, given));
+    let rate = wanted.rate.unwrap_or_else(|| (WORDS4.rate)(size, keys));
+    let memory = size.bytes(WORDS4.format);
+    let asked = Asked { keys, rate, memory };
+    let mut layouts = [WORDS4.json(asked, size)].to_vec();
+    layouts.extend(OTHERS.iter().map(|layout| {
+        let by_rate = Wanted { keys: Some(keys), rate: Some(rate), memory: None, probes: None };
+        (layout.size)(by_rate, ROOM).map_or("null".to_string(), |size| layout.json(asked, size))
+    }));
+    let loads: Vec<String> = loads().map(|load| load.to_string()).collect();
+    Ok(format!(
+        "{{\"keys\":{keys},\"rate\":{rate:e},\"memory\":{memory},\"spread\":{:e},\"loads\":[{}],\"layouts\":[{}]}}",
+        spread::of(size, keys),
+        loads.join(","),
+        layouts.join(",")
+    ))
+}
+
+fn loads() -> impl Iterator<Item = f64> {
+    STEPS.map(|step| libm::exp2(f64::from(step) / 8.0))
+}
+
+/// The three of which one follows from the others.
+#[derive(Clone, Copy)]
+struct Asked {
+    keys: u64,
+    rate: f64,
+    memory: u64,
+}
+
+impl Layout {
+    /// The figures of a size that keeps the rate, and what this layout makes of the same memory.
+    fn json(&self, asked: Asked, size: Size) -> String {
+        let Asked { keys, rate, memory } = asked;
+        let rates: Vec<String> =
+            loads().map(|load| format!("{:e}", (self.rate)(size, (keys as f64 * load) as u64))).collect();
+        let in_memory = |keys, rate| (self.size)(Wanted { keys, rate, memory: Some(memory), probes: None }, ROOM).ok();
+        let or_null = |text: Option<String>| text.unwrap_or("null".to_string());
+        let rate_in_memory = in_memory(Some(keys), None).map(|size| format!("{:e}", (self.rate)(size, keys)));
+        let keys_in_memory = in_memory(None, Some(rate)).map(|size| (self.capacity)(size, rate).to_string());
+        format!(
+            "{{\"name\":{:?},\"filter\":{:?},\"probes\":{},\"lines\":{},\"memory\":{},\"rates\":[{}],\
+             \"rate_in_memory\":{},\"keys_in_memory\":{}}}",
+            self.format.name,
+            self.filter,
+            size.probes,
+            self.lines.min(size.probes.into()).min(self.format.blocks(size.units)),
+            size.bytes(self.format),
+            rates.join(","),
+            or_null(rate_in_memory),
+            or_null(keys_in_memory)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BloomFilter;
+    use crate::variants::{
+        ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter, TwoBlockBloomFilter,
+    };
+    use serde_json::Value;
+
+    fn parsed(keys: Option<u64>, rate: Option<f64>, memory: Option<u64>) -> Value {
+        serde_json::from_str(&text(keys, rate, memory)).unwrap()
+    }
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn room_is_that_of_a_process() {
+        assert_eq!(ROOM, crate::storage::MAX_BLOCKS as u64);
+    }
+
+    /// The parser may be off by the last bit.
+    fn same(figure: &Value, rate: f64) -> bool {
+        (figure.as_f64().unwrap() / rate - 1.0).abs() < 1e-15
+    }
+
+    /// The figures of one layout are those of the filters that are built.
+    macro_rules! check {
+        ($figures:ident, $place:literal, $Filter:ident) => {{
+            let (keys, rate) = ($figures["keys"].as_u64().unwrap(), $figures["rate"].as_f64().unwrap());
+            let memory = $figures["memory"].as_u64().unwrap() as usize;
+            let layout = &$figures["layouts"][$place];
+            let by_rate = $Filter::new(keys, rate).unwrap();
+            assert_eq!(layout["filter"], stringify!($Filter));
+            assert_eq!(layout["memory"], by_rate.memory_bytes(), "{layout}");
+            assert_eq!(layout["probes"], by_rate.probes(), "{layout}");
+            for (step, load) in [(0, 0.5), (8, 1.0), (16, 2.0), (24, 4.0)] {
+                assert_eq!($figures["loads"][step], load);
+                assert!(same(&layout["rates"][step], by_rate.expected_fpr((keys as f64 * load) as u64)), "{layout}");
+            }
+            let in_memory: $Filter = $Filter::builder().memory(memory).expected_keys(keys).build().unwrap();
+            assert!(same(&layout["rate_in_memory"], in_memory.expected_fpr(keys)), "{layout}");
+            let of_rate: $Filter = $Filter::builder().memory(memory).false_positive_rate(rate).build().unwrap();
+            assert_eq!(layout["keys_in_memory"], of_rate.capacity(rate), "{layout}");
+        }};
+    }
+
+    #[test]
+    fn figures_are_those_of_the_filters() {
+        for (keys, rate) in [(1000, 0.1), (12_345, 0.01), (1_000_000, 1e-4), (300_000, 1e-7)] {
+            let figures = parsed(Some(keys), Some(rate), None);
+            check!(figures, 0, BloomFilter);
+            check!(figures, 1, TwoBlockBloomFilter);
+            check!(figures, 2, SplitBlockBloomFilter);
+            check!(figures, 3, ClassicBloomFilter);
+            check!(figures, 4, RegisterBloomFilter);
+            check!(figures, 5, CountingBloomFilter);
+        }
+    }
+
+    #[test]
+    fn any_two_give_the_third() {
+        let by_rate = parsed(Some(1_000_000), Some(0.01), None);
+        let memory = by_rate["memory"].as_u64().unwrap();
+        let by_keys = parsed(Some(1_000_000), None, Some(memory));
+        assert_eq!(by_keys["rate"], by_rate["layouts"][0]["rates"][8]);
+        assert_eq!(by_keys["layouts"][0]["rates"], by_rate["layouts"][0]["rates"]);
+        let by_memory = parsed(None, Some(0.01), Some(memory));
+        let plan = BloomFilter::builder().memory(memory as usize).false_positive_rate(0.01).plan().unwrap();
+        assert_eq!(by_memory["keys"], plan.capacity(0.01));
+    }
+
+    #[test]
+    fn figures_go_beyond_this_machine() {
+        // 41 bits for each of 10^13 keys, which no process of 32 bits has room for.
+        let figures = parsed(Some(10_000_000_000_000), Some(1e-6), None);
+        assert!(figures["memory"].as_u64().unwrap() > 50_000_000_000_000);
+        // Parquet's layout ends at 2^32 blocks of 32 bytes.
+        assert!(figures["layouts"][2].is_null() && !figures["layouts"][3].is_null());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let error = |keys, rate, memory| parsed(keys, rate, memory)["error"].as_str().unwrap().to_owned();
+        assert_eq!(error(Some(1), Some(1.5), None), BuildError::Rate { value: 1.5 }.to_string());
+        assert_eq!(error(Some(0), Some(0.5), None), BuildError::NoKeys.to_string());
+        assert_eq!(error(Some(1), None, None), BuildError::Underspecified.to_string());
+        assert_eq!(error(Some(1), None, Some(63)), BuildError::Memory { bytes: 63 }.to_string());
+    }
+}

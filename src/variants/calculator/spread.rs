@@ -1,0 +1,101 @@
+//! How far single filters are from the mean rate of all. docs/FPR.md derives it.
+
+use crate::fpr::{BlockRates, Lanes, SATURATED, Terms, each_load, hit_factors, power};
+use crate::params::Size;
+
+/// The standard deviation of the rate of one filter of the layout `words4`, as a share of the mean.
+pub(super) fn of(size: Size, keys: u64) -> f64 {
+    if keys / size.units > SATURATED {
+        return 0.0;
+    }
+    let (mut rates, block) = (BlockRates::new(Lanes::words4(size.probes)), Squares::new(size.probes));
+    let (blocks, average) = (size.units as f64, keys as f64 / size.units as f64);
+    let (mut weights, mut mean, mut squares, mut tilt) = (0.0, 0.0, 0.0, 0.0);
+    each_load(size.units, keys, |load, weight| {
+        let rate = rates.get(load);
+        weights += weight;
+        mean += weight * rate;
+        squares += weight * block.get(load);
+        tilt += weight * (load as f64 - average) * rate;
+    });
+    let (mean, squares, tilt) = (mean / weights, squares / weights, tilt / weights);
+    // The loads have a fixed sum, so that what is linear in them cancels out. One block has one load.
+    let linear = if size.units == 1 { 0.0 } else { tilt * tilt / (average * (1.0 - 1.0 / blocks)) };
+    let variance = (squares - mean * mean - linear) / blocks;
+    libm::sqrt(variance.max(0.0)) / mean
+}
+
+/// The mean of the squared rate of a block that holds so many keys.
+///
+/// The rate of a lane is (x^b + y^b) / 2, where x and y are the shares of bits that are set in its two words. Its square has the means
+/// of x^2b, that 2b positions are hit, and of x^b y^b.
+struct Squares {
+    throws: usize,
+    /// Of h for b positions, and for 2b.
+    once: Terms,
+    twice: Terms,
+    /// (1 - r/64)^b: the chance that none of r bits is hit by a key in the word.
+    missed: Terms,
+}
+
+impl Squares {
+    fn new(probes: u32) -> Self {
+        let throws = Lanes::words4(probes).throws as usize;
+        Self {
+            throws,
+            once: hit_factors(throws, 64.0),
+            twice: hit_factors(2 * throws, 64.0),
+            missed: core::array::from_fn(|r| power(1.0 - r as f64 / 64.0, throws)),
+        }
+    }
+
+    fn get(&self, load: u64) -> f64 {
+        if load == 0 {
+            return 0.0;
+        }
+        let Self { throws, once, twice, missed } = self;
+        // Each key is in one of the two words.
+        let either = |a: f64, b: f64| libm::pow((a + b) / 2.0, load as f64);
+        let same: f64 = (0..=2 * *throws).map(|r| twice[r] * either(missed[r], 1.0)).sum();
+        let pairs = (0..=*throws).flat_map(|r| (0..=*throws).map(move |s| (r, s)));
+        let both: f64 = pairs.map(|(r, s)| once[r] * once[s] * either(missed[r], missed[s])).sum();
+        power(((same + both) / 2.0).clamp(0.0, 1.0), 4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BloomFilter;
+
+    /// Filters as docs/FPR.md measures them, and of other probes.
+    #[test]
+    fn filters_deviate_as_the_model_says() {
+        for (rate, keys) in [(0.1, 1000u64), (0.01, 1000), (0.01, 5000), (1e-3, 1000), (1e-4, 2000), (1e-5, 2000)] {
+            let sized = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate);
+            let plan = sized.plan().unwrap();
+            let size = Size { units: plan.block_count() as u64, probes: plan.probes() };
+            let rates: Vec<f64> = (0..400)
+                .map(|seed| {
+                    let mut filter = sized.clone().seed(seed).build().unwrap();
+                    filter.extend(0..keys);
+                    filter.current_fpr()
+                })
+                .collect();
+            let mean = rates.iter().sum::<f64>() / 400.0;
+            let measured = (rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 399.0).sqrt() / mean;
+            // The deviation of a deviation of 400 is 3.5 %; five of them.
+            let model = of(size, keys);
+            assert!((measured / model - 1.0).abs() < 0.175, "{rate}, {keys} keys: {measured}, model {model}");
+        }
+    }
+
+    /// One word of a lane has all b bits of its key, or fewer where they coincide; the other has none.
+    #[test]
+    fn one_key_in_one_block() {
+        let size = Size { units: 1, probes: 4 };
+        // With one probe a lane the fill of a block is the same for all keys: 1/128 for each lane.
+        assert!(of(size, 1) < 1e-6, "{}", of(size, 1));
+        assert_eq!(of(size, 1 << 40), 0.0);
+    }
+}
