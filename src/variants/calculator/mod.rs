@@ -79,7 +79,10 @@ fn figures(wanted: Wanted) -> Result<String, BuildError> {
     let mut layouts = [WORDS4.json(asked, size)].to_vec();
     layouts.extend(OTHERS.iter().map(|layout| {
         let by_rate = Wanted { keys: Some(keys), rate: Some(rate), memory: None, probes: None };
-        (layout.size)(by_rate, ROOM).map_or("null".to_string(), |size| layout.json(asked, size))
+        match (layout.size)(by_rate, ROOM) {
+            Ok(size) => layout.json(asked, size),
+            Err(error) => layout.refusal(error),
+        }
     }));
     let loads: Vec<String> = loads().map(|load| load.to_string()).collect();
     Ok(format!(
@@ -103,6 +106,10 @@ struct Asked {
 }
 
 impl Layout {
+    fn refusal(&self, error: BuildError) -> String {
+        format!("{{\"name\":{:?},\"filter\":{:?},\"error\":{:?}}}", self.format.name, self.filter, error.to_string())
+    }
+
     /// The figures of a size that keeps the rate, and what this layout makes of the same memory.
     fn json(&self, asked: Asked, size: Size) -> String {
         let Asked { keys, rate, memory } = asked;
@@ -203,7 +210,9 @@ mod tests {
         let figures = parsed(Some(10_000_000_000_000), Some(1e-6), None);
         assert!(figures["memory"].as_u64().unwrap() > 50_000_000_000_000);
         // Parquet's layout ends at 2^32 blocks of 32 bytes.
-        assert!(figures["layouts"][2].is_null() && !figures["layouts"][3].is_null());
+        let split_block = &figures["layouts"][2];
+        assert!(split_block["error"].as_str().unwrap().contains("above the limit of 137438953472"), "{split_block}");
+        assert!(figures["layouts"][3]["memory"].as_u64() < figures["memory"].as_u64());
     }
 
     #[test]
