@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes docs/calculator.html of page.html and the crate, which is compiled for the target wasm32-unknown-unknown. CARGO may name a
+# Makes docs/calculator.html of the files beside this one and the crate, which is compiled for the target wasm32-unknown-unknown. CARGO may name a
 # cargo that has it. wasm-opt of binaryen makes the page smaller where there is one.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -20,5 +20,8 @@ if command -v wasm-opt >/dev/null; then
 fi
 
 page=$(<docs/calculator/page.html)
-printf '%s\n' "${page/MODEL/"$(base64 -w0 "$model")"}" >docs/calculator.html
+page=${page/STYLE/"$(<docs/calculator/style.css)"}
+page=${page/SCRIPT/"$(<docs/calculator/script.js)"}
+page=${page/MODEL/"$(base64 -w0 "$model")"}
+printf '%s\n' "$page" >docs/calculator.html
 wc -c docs/calculator.html
