@@ -1,8 +1,10 @@
 //! `compare`, from end to end: the figures agree with the models, and the page shows its plots.
 
+#[path = "../../tests/browser/mod.rs"]
+mod browser;
+
 use bloomline::Kernel;
 use serde_json::Value;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
@@ -382,7 +384,7 @@ const root = doc.documentElement;
 document.querySelector("pre").textContent = JSON.stringify({ overflow: root.scrollWidth - root.clientWidth, plots });
 "#;
 
-/// What Chromium shows. `None` where it cannot be run and BLOOMLINE_REQUIRE_BROWSER is not 1.
+/// What Chromium shows, where it can be run.
 fn look(bench: &Bench, page: &str, width: u32) -> Option<Value> {
     let escape = |text: &str| text.replace('&', "&amp;").replace('"', "&quot;");
     let wrapper = format!(
@@ -391,24 +393,5 @@ fn look(bench: &Bench, page: &str, width: u32) -> Option<Value> {
         escape(page)
     );
     bench.write("wrapper.html", wrapper.as_bytes());
-    let path = bench.path("wrapper.html");
-    let profile = tempfile::tempdir().unwrap();
-    let mut chromium = Command::new("chromium");
-    chromium.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]);
-    chromium.args(["--disable-component-update", "--disable-sync", "--no-first-run", "--dump-dom"]);
-    chromium.arg(format!("--user-data-dir={}", profile.path().display())).arg(format!("file://{}", path.display()));
-    let output = match chromium.output() {
-        Ok(output) => output,
-        Err(error) => {
-            assert!(env::var_os("BLOOMLINE_REQUIRE_BROWSER").is_none_or(|value| value != "1"), "chromium: {error}");
-            // The harness keeps what `eprintln!` says of a test that passes.
-            _ = writeln!(io::stderr(), "skipped, and counted as passed: chromium cannot be run: {error}");
-            return None;
-        }
-    };
-    let dom = String::from_utf8(output.stdout).unwrap();
-    let (_, seen) = dom.split_once("<pre>").unwrap();
-    let (seen, _) = seen.split_once("</pre>").unwrap();
-    let seen = seen.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    Some(serde_json::from_str(&seen).unwrap_or_else(|error| panic!("{error}: {seen:?}")))
+    browser::report(&bench.path("wrapper.html"))
 }

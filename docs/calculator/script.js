@@ -87,6 +87,7 @@ function figure(name, value, text) {
 
 let recent = ["keys", "rate"];
 let numbers = {};
+let addressing = 0;
 
 /** Reads the two fields that were typed in last, and shows what follows. */
 function update() {
@@ -125,11 +126,14 @@ function update() {
         return;
     }
     $(third).value = WRITE[third](found[third]);
-    history.replaceState(null, "", `#${FIELDS.filter(name => name !== third).map(name => `${name}=${numbers[name]}`).join("&")}`);
+    $("link").href = `#${FIELDS.filter(name => name !== third).map(name => `${name}=${numbers[name]}`).join("&")}`;
+    // Browsers refuse an address for every key that is pressed.
+    clearTimeout(addressing);
+    addressing = setTimeout(() => history.replaceState(null, "", $("link").href), 300);
     show(found, third);
 }
 
-/** Takes the choice of a link. */
+/** Takes the choice of the address. */
 function follow() {
     const link = new URLSearchParams(location.hash.slice(1));
     const named = FIELDS.filter(name => link.has(name));
@@ -254,12 +258,19 @@ function lines({ rate, memory }, third) {
 // The plot.
 
 let drawn = null;
+let width = 0;
+
+/** Measures the page, which takes a browser longer than all else here. */
+function resize() {
+    width = Math.max($("plot").clientWidth, 280);
+    draw();
+}
 
 /** Rates over loads, both on logarithmic axes, in the pixels that there are. */
 function draw() {
     if (!drawn) return;
     const { loads, keys, steps, curves } = drawn;
-    const width = Math.max($("plot").clientWidth, 280), height = 300;
+    const height = 300;
     const left = 58, right = 16, top = 14, bottom = 46;
     const rates = curves.flatMap(layout => layout.rates).filter(rate => rate > 0);
     const decades = Math.max(1, Math.ceil(-Math.log10(Math.min(...rates)) - 1e-9)), every = Math.ceil(decades / 6);
@@ -306,7 +317,7 @@ for (const name of FIELDS) {
 }
 $("choice").addEventListener("submit", event => event.preventDefault());
 addEventListener("hashchange", follow);
-addEventListener("resize", draw);
+addEventListener("resize", resize);
 
 /** Copies a text, and says so. */
 async function copy(text, what) {
@@ -330,11 +341,11 @@ async function copy(text, what) {
 for (const button of document.querySelectorAll("button")) {
     const of = button.dataset.copies;
     button.addEventListener("click", async () => {
-        await (of ? copy($(of).textContent, `The line of ${$(`${of}-name`).textContent}`) : copy(location.href, "The link"));
-        const label = of ? "Copy" : "Copy a link to this choice";
+        await (of ? copy($(of).textContent, `The line of ${$(`${of}-name`).textContent}`) : copy($("link").href, "The link"));
         button.textContent = "Copied";
-        setTimeout(() => button.textContent = label, 2000);
+        setTimeout(() => button.textContent = "Copy", 2000);
     });
 }
 
+resize();
 follow();

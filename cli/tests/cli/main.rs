@@ -1,12 +1,15 @@
 //! The command from end to end: the real binary, against plain models, a reference and itself.
 #![cfg(unix)]
 
+#[path = "../../../tests/browser/mod.rs"]
+mod browser;
 #[path = "../common/mod.rs"]
 mod common;
 mod corpus;
 mod live;
 
 mod against;
+mod calculator;
 mod compress;
 mod documents;
 mod files;

@@ -1,0 +1,23 @@
+// Types each of `choices`, and reports what the page shows of it.
+const at = id => document.getElementById(id);
+const all = () => Object.fromEntries([...document.querySelectorAll("data")].map(data => [data.dataset.figure, Number(data.value)]));
+const report = choices.map((choice, i) => {
+    for (const [name, text] of Object.entries(choice)) {
+        at(name).value = text;
+        at(name).dispatchEvent(new Event("input"));
+    }
+    const wrong = [...document.querySelectorAll("[aria-invalid=true]")].map(input => input.id);
+    if (wrong.length > 0) {
+        if (!at("results").inert) return { wrong };
+        return { wrong, error: wrong.map(name => at(`${name}-error`).textContent).join(" ") };
+    }
+    const seen = { figures: all(), link: at("link").getAttribute("href") };
+    for (const language of ["rust", "python", "shell"]) seen[language] = at(language).textContent;
+    // What somebody sees who follows the link. Browsers refuse to follow very many at once.
+    if (i >= 60) return seen;
+    at("results").querySelectorAll("data").forEach(data => data.remove());
+    location.hash = seen.link;
+    dispatchEvent(new Event("hashchange"));
+    return { ...seen, followed: all() };
+});
+document.querySelector("pre:not([tabindex])").textContent = JSON.stringify(report);
