@@ -166,7 +166,7 @@ function show(found, third) {
     const classic = others.find(layout => layout.name === "classic");
     $("sentence").innerHTML = `A <code>BloomFilter</code> of ${figure("memory", found.memory, size(found.memory))} keeps a rate of `
         + `${figure("rate", found.rate, share(found.rate))} (1 in ${count(Number((1 / found.rate).toPrecision(3)))}) `
-        + `for ${figure("keys", found.keys, count(found.keys))} keys.`;
+        + `for ${figure("keys", found.keys, count(found.keys))} ${found.keys === 1 ? "key" : "keys"}.`;
     $("bits").innerHTML = figure("bits", bits, bits < 1000 ? bits.toFixed(2) : count(Math.round(bits)));
     $("probes").innerHTML = figure("probes", own.probes, own.probes);
     $("lines").innerHTML = figure("lines", own.lines, own.lines);
