@@ -33,7 +33,7 @@ use std::fmt;
 ///
 /// Two events can still lose a claim or repeat one, and are not counted. A client may die after its claim and before it
 /// acts on it. A server may forget what it acknowledged, for example when a replica takes over, against which
-/// [`wait_for_replicas`](RedisServer::wait_for_replicas) helps. docs/GUIDE.md says what to do.
+/// [`wait_for_replicas`](RedisServer::wait_for_replicas) helps. docs/SERVER.md says what to do.
 ///
 /// # Examples
 /// ```no_run

@@ -14,7 +14,7 @@ use std::time::Duration;
 tests! {
     passwords_and_rights_are_asked_for,
     a_password_that_is_asked_for_later_leaves_nothing_in_doubt,
-    a_user_needs_no_more_than_the_rights_that_the_guide_lists,
+    a_user_needs_no_more_than_the_rights_that_the_page_lists,
     filters_are_told_apart,
     a_full_server_takes_the_rest_later,
     a_replica_takes_no_keys,
@@ -91,14 +91,14 @@ fn a_password_that_is_asked_for_later_leaves_nothing_in_doubt() {
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
 const ALL: [&str; 7] = ["shared.rs", "shards.rs", "jobs.rs", "nodes.rs", "exchange.rs", "greeting.rs", "watch.rs"];
 
-/// The rights that docs/GUIDE.md lists.
+/// The rights that docs/SERVER.md lists.
 pub fn rights() -> String {
-    let guide = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/GUIDE.md")).unwrap();
-    let line = guide.lines().find_map(|line| line.strip_prefix("ACL SETUSER crawler on >secret "));
-    line.expect("the guide has the line").to_owned()
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/SERVER.md")).unwrap();
+    let line = page.lines().find_map(|line| line.strip_prefix("ACL SETUSER crawler on >secret "));
+    line.expect("the page has the line").to_owned()
 }
 
-fn a_user_needs_no_more_than_the_rights_that_the_guide_lists() {
+fn a_user_needs_no_more_than_the_rights_that_the_page_lists() {
     let cluster = Cluster::start(2, false);
     for node in &cluster.nodes {
         node.tell::<()>(&format!("ACL SETUSER crawler on >secret {}", rights()));

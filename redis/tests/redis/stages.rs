@@ -402,8 +402,8 @@ fn rights_of_stages_are_few() {
     let server = Server::start("");
     let rights = crate::errors::rights();
     let more = "+hgetall +hsetnx +hexists +hdel +expireat +time";
-    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/GUIDE.md")).unwrap();
-    assert!(guide.contains(more), "the guide names them");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/SERVER.md")).unwrap();
+    assert!(page.contains(more), "the page names them");
     server.tell::<()>(&format!("ACL SETUSER crawler on >secret {rights} {more}"));
     server.tell::<()>(&format!("ACL SETUSER other on >secret {rights}"));
     let address = |user: &str| RedisServer::new(&format!("redis://{user}:secret@127.0.0.1:{}", server.port)).unwrap();
