@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Makes all that is published: packages of Rust, the source and the wheels of Python, an archive of the command, and one for Debian.
+# `release/build.sh [FOLDER]`
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$(realpath -m "${1-target/shipped}")
+tools=$PWD/target/release-tools
+stage=$PWD/target/stage
+version=$(cargo pkgid -p bloomline | sed 's/.*[#@]//')
+target=$(rustc --print host-tuple)
+# From this version on, any glibc runs what is built. It is the least that the Rust compiler supports.
+glibc=2.17
+binary=target/$target/dist/bloomline
+# Who builds the same sources again gets the same files.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH PATH=$tools/bin:$PATH
+
+step() {
+    printf '\n== %s (%d s)\n' "$1" "$SECONDS"
+    shift
+    "$@"
+}
+
+# Zig links for an old glibc, without a container that has it.
+tools() {
+    [[ -x $tools/bin/maturin ]] || { python3 -m venv "$tools" && pip --quiet install 'maturin>=1.9,<2' ziglang cargo-zigbuild; }
+    command -v cargo-about >/dev/null || cargo install --quiet --locked --features cli --root "$tools" cargo-about@0.9
+    command -v cargo-deb >/dev/null || cargo install --quiet --locked --root "$tools" cargo-deb@3
+}
+
+# Cargo verifies each against those before it, which it unpacks once for a version. So the copies of an earlier run would be taken.
+crates() {
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/bloomline-* target/package
+    cargo publish --dry-run --locked --workspace
+    cp target/package/*.crate "$out"
+}
+
+# The command and the module have the same dependencies. Both are given the same text.
+licenses() {
+    cargo about generate --locked --fail --manifest-path python/Cargo.toml --config release/about.toml \
+        --output-file python/LICENSE-DEPENDENCIES release/licenses.hbs
+}
+
+# Pythons without a GIL cannot use the stable ABI, so each gets a wheel of its own.
+wheels() {
+    local python build=(maturin build --locked --manifest-path python/Cargo.toml --out "$out"
+        --zig --target "$target" --compatibility "manylinux_${glibc/./_}")
+    maturin sdist --manifest-path python/Cargo.toml --out "$out"
+    "${build[@]}" --interpreter python3
+    for python in $(compgen -c python3. | grep -E '^python3\.[0-9]+t$' | sort -u); do
+        "${build[@]}" --interpreter "$python"
+    done
+}
+
+# Completions and manual pages come from the command itself.
+command_line() {
+    local shell
+    cargo zigbuild --locked --profile dist --target "$target.$glibc" -p bloomline-cli --features parquet
+    rm -rf "$stage" && mkdir -p "$stage/completions"
+    cp "$binary" LICENSE-* python/LICENSE-DEPENDENCIES README.md CHANGELOG.md docs/COMMAND.md docs/CORPUS.md "$stage"
+    "$binary" manual "$stage/man"
+    for shell in bash elvish fish powershell zsh; do
+        "$binary" completions "$shell" >"$stage/completions/bloomline.$shell"
+    done
+}
+
+archive() {
+    local name=bloomline-$version-$target
+    tar --create --gzip --file "$out/$name.tar.gz" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+        --directory "$stage" --transform "s|^\.|$name|" .
+}
+
+debian() {
+    cargo deb --no-build --no-strip --target "$target" --profile dist -p bloomline-cli --output "$out/"
+}
+
+rm -rf "$out" && mkdir -p "$out"
+step "tools" tools
+step "packages of Rust" crates
+step "texts of licences" licenses
+step "wheels" wheels
+step "command" command_line
+step "archive" archive
+step "package for Debian" debian
+(cd "$out" && sha256sum -- * >SHA256SUMS)
+printf '\nAll is in %s after %d s.\n' "$out" "$SECONDS"
+ls -l "$out"

