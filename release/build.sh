@@ -11,7 +11,7 @@ target=$(rustc --print host-tuple)
 # From this version on, any glibc runs what is built. It is the least that the Rust compiler supports.
 glibc=2.17
 binary=target/$target/dist/bloomline
-# Who builds the same sources again gets the same files.
+# Of all times in archives.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH PATH=$tools/bin:$PATH
 
@@ -29,10 +29,14 @@ tools() {
 }
 
 # Cargo verifies each against those before it, which it unpacks once for a version. So the copies of an earlier run would be taken.
+# With the workspace's profile they share the dependencies that are built.
 crates() {
-    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/bloomline-* target/package
-    cargo publish --dry-run --locked --workspace
-    cp target/package/*.crate "$out"
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/bloomline-*
+    sed -n '/^\[profile\.dev/,$p' Cargo.toml >target/dev.toml
+    CARGO_TARGET_DIR=$PWD/target cargo --config target/dev.toml --config profile.dev.opt-level=0 \
+        package --locked --workspace --exclude bloomline-python --exclude bloomline-benches
+    cargo publish --locked --workspace --dry-run --no-verify
+    cp target/package/*-"$version".crate "$out"
 }
 
 # The command and the module have the same dependencies. Both are given the same text.
