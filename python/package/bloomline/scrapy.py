@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DupeFilter", "RedisDupeFilter"]
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 FILTER = "requests.bloom"
 RUNNING = "requests.bloom.running"
