@@ -2,7 +2,7 @@
 //! rate that you choose, and never the reverse.
 //!
 //! Each key keeps its bits in one cache line, so that a query costs one access to memory. Inserts from many threads take
-//! no lock, and each key is claimed by one of them. Batches are answered with AVX-512 or AVX2 where the CPU has them.
+//! no lock, and each key is claimed by one of them. Batches are answered with AVX-512, AVX2 or NEON where the CPU has them.
 //!
 //! ```
 //! use bloomline::{AtomicBloomFilter, BloomFilter};

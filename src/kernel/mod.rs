@@ -12,6 +12,9 @@ mod avx2;
 mod avx512;
 #[cfg(test)]
 mod conformance;
+// The other AArch64 targets have no NEON, or number its lanes from the other end.
+#[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+mod neon;
 #[cfg(feature = "rayon")]
 mod pick;
 mod portable;
@@ -43,17 +46,19 @@ pub(crate) use portable::Portable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kernel {
-    /// Any CPU; vectors of the compile target's baseline (SSE2, NEON, …).
+    /// Any CPU; vectors of the compile target's baseline (SSE2, …).
     Portable,
     /// x86-64 with AVX2 and BMI2.
     Avx2,
     /// x86-64 with AVX-512 F, VL and DQ, and BMI2.
     Avx512,
+    /// AArch64 with NEON, which nearly all of them have.
+    Neon,
 }
 
 impl Kernel {
     /// All kernels, fastest first.
-    pub const ALL: &'static [Self] = &[Self::Avx512, Self::Avx2, Self::Portable];
+    pub const ALL: &'static [Self] = &[Self::Avx512, Self::Avx2, Self::Neon, Self::Portable];
 
     /// The fastest kernel that this CPU runs.
     ///
@@ -85,6 +90,7 @@ impl Kernel {
             Self::Avx512 => has!("avx512f", "avx512vl", "avx512dq", "bmi2"),
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2 | Self::Avx512 => false,
+            Self::Neon => cfg!(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")),
         }
     }
 }
@@ -95,6 +101,7 @@ impl fmt::Display for Kernel {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
+            Self::Neon => "neon",
         })
     }
 }
@@ -196,15 +203,16 @@ impl Selected {
 
     fn run_lanes<T: Task, const B: usize>(self, task: T) -> T::Output {
         match self.0 {
-            Kernel::Portable => task.run::<Portable, B>(Portable),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a `Selected` exists only for a kernel that is available.
             Kernel::Avx2 => unsafe { avx2::run::<T, B>(task) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a `Selected` exists only for a kernel that is available.
             Kernel::Avx512 => unsafe { avx512::run::<T, B>(task) },
-            #[cfg(not(target_arch = "x86_64"))]
-            Kernel::Avx2 | Kernel::Avx512 => task.run::<Portable, B>(Portable),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+            // SAFETY: a `Selected` exists only for a kernel that is available.
+            Kernel::Neon => unsafe { neon::run::<T, B>(task) },
+            _ => task.run::<Portable, B>(Portable),
         }
     }
 }
@@ -233,6 +241,8 @@ impl<S: Single> Call<S> {
             Kernel::Avx2 => avx2::run_single::<S, B>,
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => avx512::run_single::<S, B>,
+            #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+            Kernel::Neon => neon::run_single::<S, B>,
             _ => portable::run_single::<S, B> as Function<S>,
         };
         Self(function)

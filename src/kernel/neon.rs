@@ -1,0 +1,85 @@
+//! NEON, which AArch64 has as its baseline.
+//!
+//! A query looks at bytes and not at words. One look-up in the block, as a table of 64 bytes, has a byte for each probe, and another
+//! in a table of the powers of two has the bits. So no vector has to hold a word for each lane, of which there is room for two.
+//! An insert is that of portable code, which is as fast: docs/BENCHMARKS.md has the trial.
+
+use super::{Isa, Portable, Single, Task};
+use crate::block::{Block, Pattern};
+use core::arch::aarch64::*;
+
+/// Proof that the CPU has NEON: made only in [`run`] and [`run_single`].
+#[derive(Clone, Copy)]
+pub(crate) struct Neon(());
+
+/// Runs the task compiled for NEON.
+///
+/// # Safety
+/// - The CPU must have NEON.
+#[target_feature(enable = "neon")]
+pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
+    task.run::<Neon, B>(Neon(()))
+}
+
+/// Runs the work on one key compiled for NEON.
+///
+/// # Safety
+/// - The CPU must have NEON.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(crate) unsafe fn run_single<'a, S: Single, const B: usize>(
+    context: &'a S::Context,
+    place: S::Place<'a>,
+    hash: u64,
+) -> bool {
+    S::run::<Neon, B>(Neon(()), context, place, hash)
+}
+
+/// A vector of constant bytes.
+#[inline]
+#[target_feature(enable = "neon")]
+fn bytes(bytes: [u8; 16]) -> uint8x16_t {
+    // SAFETY: the array is 16 bytes; no alignment is asked for.
+    unsafe { vld1q_u8(bytes.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn contains<const B: usize>(block: &Block, pattern: Pattern) -> bool {
+    let first = vdupq_n_u64(pattern.first);
+    // The positions of the probes, a byte each: two of lane 0, two of lane 1 and so on, and then those of the second pattern word.
+    let words = vreinterpretq_u16_u64(if B > 2 { vsetq_lane_u64::<1>(pattern.second, first) } else { first });
+    let both = vsliq_n_u16::<8>(words, vshrq_n_u16::<6>(words));
+    let positions = vandq_u8(vreinterpretq_u8_u16(both), vdupq_n_u8(63));
+    let powers = bytes([1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let bits = vqtbl1q_u8(powers, vandq_u8(positions, vdupq_n_u8(7)));
+    // Where the words begin in the block, and a byte further for each eight bits of the position.
+    let in_upper = vreinterpretq_u8_u16(vcltzq_s16(vreinterpretq_s16_u64(first)));
+    let lanes = bytes([0, 0, 8, 8, 16, 16, 24, 24, 0, 0, 8, 8, 16, 16, 24, 24]);
+    let places = vorrq_u8(vandq_u8(in_upper, vdupq_n_u8(32)), lanes);
+    let places = vsraq_n_u8::<3>(places, positions);
+    // SAFETY: a block is 64 bytes.
+    let block = unsafe { vld1q_u8_x4(block.0.as_ptr().cast()) };
+    let lacking = vreinterpretq_u64_u8(vbicq_u8(bits, vqtbl4q_u8(block, places)));
+    let (first, second) = (vgetq_lane_u64::<0>(lacking), vgetq_lane_u64::<1>(lacking));
+    const ONE_A_LANE: u64 = 0x00FF_00FF_00FF_00FF;
+    0 == match B {
+        1 => first & ONE_A_LANE,
+        2 => first,
+        3 => first | second & ONE_A_LANE,
+        _ => first | second,
+    }
+}
+
+impl Isa for Neon {
+    #[inline(always)]
+    fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool {
+        // SAFETY: `self` exists, so the CPU has NEON: see `run`.
+        unsafe { contains::<B>(block, pattern) }
+    }
+
+    #[inline(always)]
+    fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool {
+        Portable.insert::<B>(block, pattern)
+    }
+}
