@@ -461,10 +461,10 @@ pub(crate) fn prefetch<T>(line: &T, blocks: usize) {
         let line = core::ptr::from_ref(line);
         if blocks <= SHARED_CACHE_BLOCKS {
             // SAFETY: a prefetch has no effect on memory or flags whatever the address.
-            unsafe { asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) }
+            unsafe { asm!("prfm pldl1keep, [{}]", in(reg) line, options(nomem, nostack, preserves_flags)) }
         } else {
             // SAFETY: as above.
-            unsafe { asm!("prfm pldl2keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) }
+            unsafe { asm!("prfm pldl2keep, [{}]", in(reg) line, options(nomem, nostack, preserves_flags)) }
         }
     }
     #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", not(miri)))))]
