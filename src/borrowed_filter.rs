@@ -27,6 +27,10 @@ use std::sync::Arc;
 /// To read it, map the file with a crate such as `memmap2`, and give [`new`](Self::new) the bytes of the mapping from the
 /// section on. examples/lsm.rs is such a table.
 ///
+/// # Big-endian machines
+/// The words of a file are little-endian. So a big-endian machine cannot use them as they are, and makes no filter of this type:
+/// [`new`](Self::new) and `map` return an error there. It loads the same file with [`read_from`](BloomFilter::read_from).
+///
 /// # Examples
 /// ```
 /// use bloomline::{BloomFilter, BorrowedBloomFilter};

@@ -57,7 +57,7 @@ fn no_error_prints_a_seed() {
     debug(format_args!("{error}"), &["seed"]);
 }
 
-#[cfg(feature = "mmap")]
+#[cfg(all(feature = "mmap", target_endian = "little"))]
 #[test]
 fn no_mapped_filter_prints_its_seed() {
     let filter: BloomFilter = size(BloomFilter::builder()).build().unwrap();
