@@ -5,8 +5,7 @@ use bloomline::{AtomicBloomFilter, BloomFilter, BorrowedBloomFilter, FileError, 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use twox_hash::XxHash3_64;
 
 const HEADER: usize = 64;
@@ -565,6 +564,8 @@ fn big_endian_machines_load_what_they_refuse_to_borrow_and_to_map() {
 #[cfg(target_endian = "little")]
 mod borrowed {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_borrowed_filter_answers_as_its_own() {
