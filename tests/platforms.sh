@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs the library's tests on other platforms, under emulators: tests/platforms.sh FOLDER [PLATFORM...]
 #
-# The platforms are aarch64, s390x (big-endian), i686 (32 bits), wasm32, windows and macos. docs/PLATFORMS.md says what each one runs,
-# and has the results. It takes half an hour.
+# The platforms are aarch64, s390x (big-endian), i686 (32 bits), wasm32, windows and macos. docs/PLATFORMS.md says what each of them
+# runs, and has the results.
 #
-# It needs Debian, root, cargo and debootstrap. FOLDER becomes a Debian (sid) of 6 GB, with Rust for each platform and the emulators. If it
-# is one already, it is used. Unmount FOLDER/proc before you remove it.
+# It needs Debian, root, cargo and debootstrap. FOLDER becomes a Debian (sid) of 6 GB, with Rust for each platform and the emulators.
+# If it is one already, it is used. Unmount FOLDER/proc before you remove it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:?usage: tests/platforms.sh FOLDER [PLATFORM...]}")
@@ -13,13 +13,13 @@ shift
 [[ $# -gt 0 ]] || set -- aarch64 s390x i686 wasm32 windows macos
 
 within() {
-    chroot "$folder" env -i HOME=/root PATH=/usr/sbin:/usr/bin LANG=C.UTF-8 CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=/target \
+    chroot "$folder" env -i HOME=/root PATH=/usr/sbin:/usr/bin LANG=C.UTF-8 CARGO_TARGET_DIR=/target \
         BLOOMLINE_REQUIRE_PYTHON=1 bash -euc "cd /src && $1"
 }
 
+# From the mirror of this machine, with its certificates and settings.
 make_folder() {
     local mirror
-    # The mirror, certificates and settings of this machine.
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' | head -n 1)
     [[ -e $folder/usr/bin/apt-get ]] || debootstrap --variant=minbase --include=ca-certificates sid "$folder" "$mirror"
     cp -r /etc/ssl/certs "$folder/etc/ssl"
@@ -30,15 +30,15 @@ make_folder() {
         export DEBIAN_FRONTEND=noninteractive
         for other in arm64 s390x i386; do dpkg --add-architecture $other; done
         apt-get update -qq
-        apt-get install -y -qq --no-install-recommends \
-            rustc cargo rust-src lld llvm gcc libc6-dev qemu-user nodejs python3-xxhash mkfifo \
+        apt-get install -y -qq --no-install-recommends >/dev/null \
+            rustc cargo rust-src lld llvm gcc libc6-dev qemu-user nodejs python3-xxhash \
             gcc-aarch64-linux-gnu libc6-dev-arm64-cross libstd-rust-dev:arm64 \
             gcc-s390x-linux-gnu libc6-dev-s390x-cross libstd-rust-dev:s390x \
             gcc-i686-linux-gnu libc6-dev-i386-cross libstd-rust-dev:i386 \
-            libstd-rust-dev-wasm32 gcc-mingw-w64-x86-64 wine64 >/dev/null'
+            libstd-rust-dev-wasm32 gcc-mingw-w64-x86-64 wine64'
 }
 
-# The project as git has it, with the dependencies that cargo has fetched here.
+# The project as git has it, and the dependencies that cargo has here.
 copy_project() {
     rm -rf "$folder/src"
     mkdir -p "$folder/src" "$folder/root/.cargo"
@@ -47,22 +47,22 @@ copy_project() {
     cp -an "${CARGO_HOME:-$HOME/.cargo}/registry" "$folder/root/.cargo"
 }
 
-# All tests of the library by the machine code of another CPU. Those that start this program once more are left out, for the system
-# cannot run it without the emulator.
-emulated() {
-    local target=$1 linker=$2 emulator=$3 name
-    name=$(tr a-z- A-Z_ <<<"$target")
-    within "export CARGO_TARGET_${name}_LINKER=$linker CARGO_TARGET_${name}_RUNNER='$emulator'
-        cargo test -p bloomline --target $target --all-features --lib --examples --test suite -- \
-            --skip crash:: --skip bulk::memory"
+# All tests of the library. `$1` is the target, `$2` the linker and `$3` what runs its programs. What follows goes to the tests.
+all_tests() {
+    local name
+    name=$(tr a-z- A-Z_ <<<"$1")
+    within "export CARGO_TARGET_${name}_LINKER=$2 CARGO_TARGET_${name}_RUNNER='$3'
+        cargo test -p bloomline --target $1 --all-features --lib --examples --test suite -- ${*:4}"
 }
 
-aarch64() { emulated aarch64-unknown-linux-gnu aarch64-linux-gnu-gcc 'qemu-aarch64 -L /usr/aarch64-linux-gnu'; }
-s390x() { emulated s390x-unknown-linux-gnu s390x-linux-gnu-gcc 'qemu-s390x -L /usr/s390x-linux-gnu'; }
-
-# This CPU runs it itself, so no test is left out.
+# These tests start their own program once more, which the system cannot run without the emulator, or look at its memory.
+without_emulator=(--skip crash:: --skip bulk::memory)
+aarch64() {
+    all_tests aarch64-unknown-linux-gnu aarch64-linux-gnu-gcc "qemu-aarch64 -L /usr/aarch64-linux-gnu" "${without_emulator[@]}"
+}
+s390x() {
+    all_tests s390x-unknown-linux-gnu s390x-linux-gnu-gcc "qemu-s390x -L /usr/s390x-linux-gnu" "${without_emulator[@]}"
+}
 i686() {
-    within 'export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_LINKER=i686-linux-gnu-gcc
-        export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_RUNNER="/usr/i686-linux-gnu/lib/ld-linux.so.2 --library-path /usr/i686-linux-gnu/lib"
-        cargo test -p bloomline --target i686-unknown-linux-gnu --all-features --lib --examples --test suite'
+    all_tests i686-unknown-linux-gnu i686-linux-gnu-gcc ""
 }
