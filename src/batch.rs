@@ -133,22 +133,21 @@ pub(crate) fn try_hashed<K: Keys + ?Sized, E>(
     check_lengths(keys.len(), answers.len());
     match (keys.as_hashes(), keys.len()) {
         (Some(hashes), _) => run(hashes, answers),
-        (None, 0..=FEW) => portions::<K, E, FEW>(hasher, keys, 0, answers, run),
-        (None, _) => portions::<K, E, PORTION>(hasher, keys, 0, answers, run),
+        (None, 0..=FEW) => portions::<K, E, FEW>(hasher, keys, answers, run),
+        (None, _) => portions::<K, E, PORTION>(hasher, keys, answers, run),
     }
 }
 
-/// Hashes as many keys as `answers` has places, from the key `first` on.
-pub(crate) fn portions<K: Keys + ?Sized, E, const PORTION: usize>(
+/// [`try_hashed`] with so many hashes at a time.
+fn portions<K: Keys + ?Sized, E, const PORTION: usize>(
     hasher: &KeyHasher,
     keys: &K,
-    first: usize,
     answers: &mut [bool],
     mut run: impl FnMut(&[u64], &mut [bool]) -> Result<usize, E>,
 ) -> Result<usize, E> {
     let mut hashes = [0; PORTION];
     let mut count = 0;
-    let mut portions = answers.chunks_mut(PORTION).zip((first..).step_by(PORTION));
+    let mut portions = answers.chunks_mut(PORTION).zip((0..).step_by(PORTION));
     while let Some((answers, first)) = portions.next() {
         let hashes = &mut hashes[..answers.len()];
         keys.hash_from(first, hasher, hashes);

@@ -36,14 +36,11 @@ impl<L: Operations<A>, A: Access> Fixed<L, A> {
     }
 
     /// An empty filter of another size, whose keys have the same hashes.
-    pub(crate) fn like<B: Access>(&self, keys: u64, rate: f64) -> Result<Fixed<L, B>, BuildError>
-    where
-        L: Operations<B>,
-    {
+    pub(crate) fn like(&self, keys: u64, rate: f64) -> Result<Self, BuildError> {
         let purpose = Purpose { keys: Some(keys), rate: Some(rate), ..self.purpose.clone() };
         let Params { seed, kernel, pages, .. } = self.params;
         let builder = Builder::<()> { purpose, seed, kernel: Some(kernel.kernel()), pages, ..Builder::new() };
-        Fixed::from_builder(builder)
+        Self::from_builder(builder)
     }
 
     #[inline]

@@ -15,6 +15,7 @@ use crate::format::Format;
 use crate::fpr;
 use crate::kernel::{Call, Isa, Selected, Single, Task};
 use crate::params::{Params, Size};
+use crate::stats;
 use crate::storage::Memory;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -141,8 +142,7 @@ pub(crate) trait Operations<A: Access>: Shape {
 
     /// The share of bits that are set.
     fn fill(size: Size, memory: &Self::Memory) -> f64 {
-        let ones = memory.words().flatten().map(|word| u64::from(word.count_ones())).sum();
-        size.share(Self::FORMAT, ones)
+        size.share(Self::FORMAT, stats::ones(memory.words()))
     }
 
     /// [`contains_many`], for a layout to write out: then it is compiled here, with this crate's optimisations, and not in

@@ -5,7 +5,6 @@ use crate::block::{LANES, WORDS};
 use crate::kernel::{Isa, Task};
 
 /// The mean of rates.
-#[cfg(feature = "variants")]
 pub(crate) fn mean(rates: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = rates.fold((0.0, 0u64), |(sum, count), rate| (sum + rate, count + 1));
     sum / count as f64
@@ -17,16 +16,16 @@ pub(crate) fn current_rate(blocks: impl Iterator<Item = [u64; WORDS]>, probes: u
     let b = probes as usize / LANES;
     // (set / 64)^b / 2 for every count of set bits.
     let half: [f64; 65] = core::array::from_fn(|set| (0..b).fold(0.5, |product, _| product * set as f64 / 64.0));
-    let (mut sum, mut count) = (0.0, 0u64);
-    for words in blocks {
-        let rate = |word: u64| half[word.count_ones() as usize];
-        sum += (0..LANES).map(|lane| rate(words[lane]) + rate(words[lane + LANES])).product::<f64>();
-        count += 1;
-    }
-    sum / count as f64
+    let rate = |word: u64| half[word.count_ones() as usize];
+    mean(blocks.map(|words| (0..LANES).map(|lane| rate(words[lane]) + rate(words[lane + LANES])).product()))
 }
 
-/// The number of bits set: a task, since most CPUs count far faster than the baseline of x86-64 knows how to.
+/// The number of bits set.
+pub(crate) fn ones(blocks: impl Iterator<Item = [u64; WORDS]>) -> u64 {
+    blocks.flatten().map(|word| u64::from(word.count_ones())).sum()
+}
+
+/// The number of bits set in the bytes of a file: a task, since most CPUs count far faster than the baseline of x86-64 knows how to.
 #[cfg(feature = "file")]
 pub(crate) struct CountOnes<'a>(pub(crate) &'a [[u8; 8]]);
 

@@ -32,6 +32,12 @@ pub(crate) struct Series {
     pub(crate) stays_when_full: bool,
 }
 
+impl Series {
+    fn growth(&self) -> Growth {
+        Growth { first: self.keys, rate: self.rate, merged: self.merged }
+    }
+}
+
 /// What a series is of.
 pub(crate) trait Kind {
     const MAGIC: Magic;
@@ -52,12 +58,6 @@ pub(crate) trait Kind {
 
 /// The stages of a scalable filter.
 pub(crate) struct Scalable;
-
-impl Series {
-    fn growth(&self) -> Growth {
-        Growth { first: self.keys, rate: self.rate, merged: self.merged }
-    }
-}
 
 impl Kind for Scalable {
     const MAGIC: Magic = SCALABLE;
@@ -115,14 +115,14 @@ impl Header {
     fn encode<K: Kind>(&self) -> [u8; HEADER_BYTES] {
         let Series { rate, keys, in_last, merged, stays_when_full } = self.series;
         let mut header = [0; HEADER_BYTES];
-        // At most 64.
+        // At most MAX_MERGED + MAX_STAGES.
         header[12..16].copy_from_slice(&(self.parts as u32).to_le_bytes());
         header[16..24].copy_from_slice(&rate.to_bits().to_le_bytes());
         header[24..32].copy_from_slice(&keys.to_le_bytes());
         header[32..40].copy_from_slice(&in_last.to_le_bytes());
         header[40..48].copy_from_slice(&self.length.to_le_bytes());
         header[48..52].copy_from_slice(&u32::from(stays_when_full).to_le_bytes());
-        // At most 255.
+        // At most MAX_MERGED.
         header[52..56].copy_from_slice(&(merged as u32).to_le_bytes());
         header::seal(header, K::MAGIC)
     }
@@ -152,7 +152,6 @@ pub(crate) fn bytes<'a, W: 'a>(parts: impl Iterator<Item = Parts<'a, W>>) -> u64
 
 /// Writes the parts and flushes the writer.
 pub(crate) fn write<'a, K: Kind, W: Iterator<Item = [u64; WORDS]> + 'a>(
-    _: &K,
     series: Series,
     parts: impl ExactSizeIterator<Item = Parts<'a, W>> + Clone,
     mut writer: impl Write,
@@ -167,7 +166,6 @@ pub(crate) fn write<'a, K: Kind, W: Iterator<Item = [u64; WORDS]> + 'a>(
 
 /// Reads them, of `length` bytes where that is known beforehand.
 pub(crate) fn read<K: Kind>(
-    _: &K,
     mut reader: impl Read,
     length: Option<u64>,
 ) -> Result<(Series, Vec<Loaded>), FileErrorKind> {

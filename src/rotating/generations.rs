@@ -319,7 +319,8 @@ mod as_file {
             let mut generations: Vec<_> = self.oldest_first().collect();
             generations.pop();
             generations.push(&last);
-            file::write_series(&Rotating, self.series(in_last), generations.into_iter().map(Fixed::parts), writer)
+            let generations = generations.into_iter().map(Fixed::parts);
+            file::write_series::<Rotating, _>(self.series(in_last), generations, writer)
         }
 
         fn file_bytes(&self) -> usize {
@@ -329,7 +330,7 @@ mod as_file {
 
         fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind> {
             let (Series { rate, keys, in_last, stays_when_full, .. }, parts) =
-                file::read_series(&Rotating, reader, length)?;
+                file::read_series::<Rotating>(reader, length)?;
             let mut all: Vec<Generation> = parts.into_iter().map(Fixed::from).collect();
             let out_of_memory = |_| FileErrorKind::OutOfMemory { bytes: all[0].memory_bytes() as u64 };
             let empty = Fixed::from_params(all[0].params, all[0].purpose.clone()).map_err(out_of_memory)?;

@@ -99,10 +99,6 @@ impl AtomicScalableBloomFilter {
     pub fn estimated_fpr(&self) -> f64 {
         self.0.estimated_fpr()
     }
-
-    pub(super) fn into_inner(self) -> SharedStages {
-        self.0
-    }
 }
 
 methods::filing!(AtomicScalableBloomFilter, "bloomline::AtomicScalableBloomFilter");
@@ -133,7 +129,7 @@ pub(super) struct SharedStages {
 }
 
 impl SharedStages {
-    pub(super) fn insert_hash(&self, hash: u64) -> Result<bool, BuildError> {
+    fn insert_hash(&self, hash: u64) -> Result<bool, BuildError> {
         self.insert_from(0, hash)
     }
 
@@ -143,7 +139,7 @@ impl SharedStages {
     }
 
     #[track_caller]
-    pub(super) fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+    fn insert_hashes(&self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         batch::check_lengths(hashes.len(), new.len());
         new.fill(false);
         let mut count = 0;
@@ -233,7 +229,7 @@ impl SharedStages {
     }
 
     /// The stages `from` to `last`, the newest first.
-    pub(super) fn stages_from(&self, from: u64, last: u64) -> impl DoubleEndedIterator<Item = &Stage> + Clone {
+    fn stages_from(&self, from: u64, last: u64) -> impl DoubleEndedIterator<Item = &Stage> + Clone {
         (from..=last).rev().map(|i| self.stage(i))
     }
 

@@ -10,12 +10,8 @@ use std::io::{self, Read, Write};
 
 impl Stored for Stages {
     fn write_to(&self, writer: impl Write) -> io::Result<()> {
-        file::write_series(
-            &Scalable,
-            series(self.growth, self.in_last),
-            self.stages.iter().map(|stage| stage.0.parts()),
-            writer,
-        )
+        let stages = self.stages.iter().map(|stage| stage.0.parts());
+        file::write_series::<Scalable, _>(series(self.growth, self.in_last), stages, writer)
     }
 
     fn file_bytes(&self) -> usize {
@@ -24,7 +20,7 @@ impl Stored for Stages {
     }
 
     fn read(reader: impl Read, length: Option<u64>) -> Result<Self, FileErrorKind> {
-        let (Series { rate, keys, in_last, merged, .. }, stages) = file::read_series(&Scalable, reader, length)?;
+        let (Series { rate, keys, in_last, merged, .. }, stages) = file::read_series::<Scalable>(reader, length)?;
         let growth = Growth { first: keys, rate, merged };
         Ok(Self { growth, in_last, stages: stages.into_iter().map(|stage| BloomFilter(stage.into())).collect() })
     }
@@ -39,7 +35,8 @@ impl Stored for SharedStages {
     fn write_to(&self, writer: impl Write) -> io::Result<()> {
         let (mut stages, last, in_last) = self.snapshot();
         stages.push(&last);
-        file::write_series(&Scalable, series(self.growth, in_last), stages.into_iter().map(Fixed::parts), writer)
+        let stages = stages.into_iter().map(Fixed::parts);
+        file::write_series::<Scalable, _>(series(self.growth, in_last), stages, writer)
     }
 
     fn file_bytes(&self) -> usize {

@@ -158,7 +158,7 @@ methods::as_filter!(ScalableBloomFilter, one_writer that grows);
 #[cfg(feature = "std")]
 impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
     fn from(shared: AtomicScalableBloomFilter) -> Self {
-        Self(shared.into_inner().into())
+        Self(shared.0.into())
     }
 }
 
@@ -385,17 +385,11 @@ impl Stages {
     }
 }
 
-/// The first stage of a builder.
-fn first_stage<F>(builder: &Builder<F>) -> Result<(Growth, BloomFilter), BuildError> {
-    let (first, rate) = builder.of_parts::<Words4>()?;
-    let growth = Growth { first, rate, merged: 0 };
-    let stage = builder.part(first, growth.rate(0)).build().map_err(|error: BuildError| error.of_whole(rate))?;
-    Ok((growth, stage))
-}
-
 impl FromBuilder for Stages {
     fn from_builder<F>(builder: Builder<F>) -> Result<Self, BuildError> {
-        let (growth, stage) = first_stage(&builder)?;
+        let (first, rate) = builder.of_parts::<Words4>()?;
+        let growth = Growth { first, rate, merged: 0 };
+        let stage = builder.part(first, growth.rate(0)).build().map_err(|error: BuildError| error.of_whole(rate))?;
         Ok(Self { growth, stages: alloc::vec![stage], in_last: 0 })
     }
 }

@@ -12,6 +12,7 @@ use crate::operations::{Exclusive, Operations, Shape, Shared};
 use crate::params::Size;
 use crate::purpose::Purpose;
 use crate::size;
+use crate::stats;
 use crate::storage::{AtomicBlocks, Blocks, Memory, MemoryMut, prefetch};
 use crate::sync::Ordering;
 
@@ -159,7 +160,7 @@ impl From<Counted> for Blocks {
 
 impl Counted {
     fn count(&mut self) {
-        self.ones = self.words().flatten().map(|word| u64::from(word.count_ones())).sum();
+        self.ones = stats::ones(self.words());
     }
 }
 
@@ -227,8 +228,7 @@ impl Shape for Classic {
 
     /// The share of bits set, for each probe.
     fn current_fpr(size: Size, words: impl Iterator<Item = [u64; WORDS]>) -> f64 {
-        let ones = words.flatten().map(|word| u64::from(word.count_ones())).sum();
-        libm::pow(size.share(&CLASSIC, ones), f64::from(size.probes))
+        libm::pow(size.share(&CLASSIC, stats::ones(words)), f64::from(size.probes))
     }
 
     fn touched(size: Size) -> f64 {
