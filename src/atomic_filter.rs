@@ -124,6 +124,13 @@ impl From<BloomFilter> for AtomicBloomFilter {
     }
 }
 
+/// Freezes a shared filter without copying. Owning it proves that every insert has finished.
+impl From<AtomicBloomFilter> for BloomFilter {
+    fn from(shared: AtomicBloomFilter) -> Self {
+        Self(shared.0.into())
+    }
+}
+
 impl Operations<Shared> for Words4 {
     const NAME: &'static str = "AtomicBloomFilter";
     type Memory = AtomicBlocks;

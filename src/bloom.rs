@@ -1,6 +1,5 @@
 //! `BloomFilter`: one writer, any number of readers.
 
-use crate::atomic_filter::AtomicBloomFilter;
 use crate::block::WORDS;
 use crate::error::{BuildError, MergeError};
 use crate::fixed::Fixed;
@@ -14,7 +13,7 @@ use crate::words4::Words4;
 /// A set of keys that takes some new keys for seen ones, at a known rate, and never a seen key for a new one.
 ///
 /// Inserting needs `&mut self`; any number of threads may query a shared reference. For inserting from many threads at
-/// once there is [`AtomicBloomFilter`]; they turn into each other with `From`, without copying.
+/// once there is [`AtomicBloomFilter`](crate::AtomicBloomFilter); they turn into each other with `From`, without copying.
 /// Every key sets 4, 8, 12 or 16 bits in a single block of 64 bytes, so that a query or an insert touches one cache line.
 ///
 /// # Examples
@@ -50,7 +49,7 @@ impl BloomFilter {
         /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool. Bit by bit the same as inserting them one by
         /// one.
         ///
-        /// Needs 4 MiB beside the filter for any number of keys, and 40 KiB for each thread. O(keys), and each thread passes over
+        /// Needs 4 MiB beside the filter for any number of keys, and 64 KiB for each thread. O(keys), and each thread passes over
         /// all of the hashes. Fewer than 2^18 keys are inserted by one thread.
     }
     methods::asking!("bloomline::BloomFilter");
@@ -138,13 +137,6 @@ methods::collecting!(BloomFilter, sized);
 #[cfg(feature = "rayon")]
 methods::par_collecting!(BloomFilter, sized);
 methods::as_filter!(BloomFilter, one_writer);
-
-/// Freezes a shared filter without copying. Owning it proves that every insert has finished.
-impl From<AtomicBloomFilter> for BloomFilter {
-    fn from(shared: AtomicBloomFilter) -> Self {
-        Self(shared.0.into())
-    }
-}
 
 impl Builder<BloomFilter> {
     /// Returns what [`build`](Self::build) would build, without allocating it. Use it for a filter on another machine, or to

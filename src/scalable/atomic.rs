@@ -63,7 +63,7 @@ use std::sync::{OnceLock, PoisonError};
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct AtomicScalableBloomFilter(pub(super) SharedStages);
+pub struct AtomicScalableBloomFilter(SharedStages);
 
 impl AtomicScalableBloomFilter {
     methods::building! { "bloomline::AtomicScalableBloomFilter",
@@ -111,6 +111,13 @@ methods::as_filter!(AtomicScalableBloomFilter, many_writers that grow);
 impl From<ScalableBloomFilter> for AtomicScalableBloomFilter {
     fn from(filter: ScalableBloomFilter) -> Self {
         Self(filter.0.into())
+    }
+}
+
+/// Freezes a shared filter without copying. Owning it proves that every insert has finished.
+impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
+    fn from(shared: AtomicScalableBloomFilter) -> Self {
+        Self(shared.0.into())
     }
 }
 

@@ -154,14 +154,6 @@ methods::collecting!(ScalableBloomFilter, grows);
 methods::par_collecting!(ScalableBloomFilter, grows);
 methods::as_filter!(ScalableBloomFilter, one_writer that grows);
 
-/// Freezes a shared filter without copying. Owning it proves that every insert has finished.
-#[cfg(feature = "std")]
-impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
-    fn from(shared: AtomicScalableBloomFilter) -> Self {
-        Self(shared.0.into())
-    }
-}
-
 /// What does the work of a [`ScalableBloomFilter`]. The kernel does not count where two are compared.
 #[derive(Clone, PartialEq, Eq)]
 struct Stages {
