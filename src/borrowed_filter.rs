@@ -7,7 +7,6 @@ use crate::fixed::Fixed;
 use crate::format::WORDS4;
 use crate::fpr;
 use crate::storage::Blocks;
-
 use std::fmt;
 use std::io;
 use std::ops::Deref;
@@ -269,7 +268,7 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[allow(unsafe_code)] // Only the caller can know what others do to the file.
-    pub unsafe fn map(path: impl AsRef<std::path::Path>) -> Result<BorrowedBloomFilter<'static>, FileError> {
+    pub unsafe fn map(path: impl AsRef<Path>) -> Result<BorrowedBloomFilter<'static>, FileError> {
         let path = path.as_ref();
         let map = || {
             let file = std::fs::File::open(path)?;

@@ -5,8 +5,9 @@
 //! the filter, in ranges        each thread: picks the hashes of its range, inserts them in batches
 //! ```
 //!
-//! There are no atomics and no locks, and each bit ends up as if the keys had come one by one, because an insert only sets
-//! bits. A hash is in a range if it is between two numbers, since the block's index rises with it. So a kernel passes by the hashes
+//! So the blocks need no atomics, and each bit ends up as if the keys had come one by one, because an insert only sets bits. A load
+//! from a slice takes no locks; one from a parallel iterator locks a range for some thousand keys. Filters with many writers have
+//! atomics, and all of their threads write everywhere. A hash is in a range if it is between two numbers, since the block's index rises with it. So a kernel passes by the hashes
 //! of others in a fraction of a nanosecond each, and they need no sorting.
 
 use crate::batch::{self, PORTION, Probe};

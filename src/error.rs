@@ -197,5 +197,5 @@ messages! { MergeError {
 
 impl core::error::Error for MergeError {}
 
-/// What every [`MergeError`] ends with.
+/// What the messages end with that are about size, probes and seed.
 const BUILD_BOTH: &str = "build both with the same expected keys, rate and seed";

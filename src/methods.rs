@@ -7,7 +7,8 @@
 //! telling     what a filter says about itself, populate, clear
 //! sizing      probes, capacity and expected_fpr, of a filter of one size
 //! filing      save, load, write_to and the like; with them serde
-//! collecting  Extend, FromIterator
+//! collecting  Extend, FromIterator; par_collecting: on all cores
+//! as_filter   the trait Filter, Debug, and the way from a builder
 //! ```
 //!
 //! Each type is a struct around what does the work, which has methods of the same names. tests/suite/pages.rs has the table of which
@@ -439,8 +440,8 @@ macro_rules! filing {
             /// behind, `.bloomline-NAME-RANDOM.tmp`: the name of the file (or, if that has more than 100 bytes, a hash of it),
             /// and six letters and digits. Once nobody saves to `path`, it can be removed.
             ///
-            /// Takes the disk's time, and 1 MiB of memory; of a filter that many threads let grow, that of a copy of the last
-            /// stage too. Where other threads insert meanwhile, a key whose insert this thread knows to have returned is in. A key
+            /// Takes the disk's time, and 1 MiB of memory; of a filter that many threads let grow or rotate, that of a copy of
+            /// the part that takes keys too. Where other threads insert meanwhile, a key whose insert this thread knows to have returned is in. A key
             /// that races with the call may have all, some or none of its bits in the file, and the checksum is of what was
             /// written.
             ///
@@ -471,7 +472,7 @@ macro_rules! filing {
             /// machine, straight into the memory it will live in.
             ///
             /// All of the file is checked, and no more memory is claimed than its length justifies. Takes the disk's time,
-            /// and 1 MiB of memory besides the filter, which uses the kernel of [`Kernel::detect`](crate::Kernel::detect).
+            /// and up to 8 MiB of memory besides the filter, which uses the kernel of [`Kernel::detect`](crate::Kernel::detect).
             ///
             /// # Errors
             /// [`FileError`](crate::FileError) names the file and what is wrong with it; see
@@ -506,7 +507,8 @@ macro_rules! filing {
 
             /// Writes the filter as [`save`](Self::save) does, to the start of a slice, such as a section of a file that is mapped
             /// or in the making; returns how many bytes it wrote, which is [`file_bytes`](Self::file_bytes) unless other threads
-            /// made the filter grow since. Takes as much memory as `save`.
+            /// made the filter grow since. Takes as much memory as `save`; of a filter that many threads let grow, that of a whole
+            /// copy.
             ///
             /// # Errors
             /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is written then.
