@@ -59,8 +59,7 @@ fn a_copy_counts_every_key_that_it_has() {
             assert!(copy.contains_batch(&keys, &mut found) as u64 <= copy.keys(), "a copy");
             #[cfg(feature = "file")]
             {
-                let mut bytes = Vec::new();
-                filter.write_to(&mut bytes).unwrap();
+                let bytes = bytes_of!(filter);
                 let copy = ScalableBloomFilter::read_from(&bytes[..]).unwrap();
                 assert!(copy.contains_batch(&keys, &mut found) as u64 <= copy.keys(), "a file");
             }
@@ -179,12 +178,10 @@ fn both_scalable_filters_have_one_file() {
     let shared = AtomicScalableBloomFilter::new(100, 0.01).unwrap();
     for keys in [0..0u64, 0..50, 0..KEYS] {
         keys.for_each(|key| _ = shared.insert(&key).unwrap());
-        let mut bytes = Vec::new();
-        shared.write_to(&mut bytes).unwrap();
+        let bytes = bytes_of!(shared);
         let one = ScalableBloomFilter::read_from(&bytes[..]).unwrap();
         assert!(one == ScalableBloomFilter::from(shared.clone()));
-        let mut again = Vec::new();
-        one.write_to(&mut again).unwrap();
+        let again = bytes_of!(one);
         assert!(again == bytes);
         assert!(AtomicScalableBloomFilter::read_from(&bytes[..]).unwrap() == shared);
         shared.save(&path).unwrap();
@@ -214,8 +211,7 @@ mod serde {
     fn scalable_filters_are_the_bytes_of_their_file() {
         let shared = AtomicScalableBloomFilter::new(100, 0.01).unwrap();
         (0..1000u64).for_each(|key| _ = shared.insert(&key).unwrap());
-        let mut bytes = Vec::new();
-        shared.write_to(&mut bytes).unwrap();
+        let bytes = bytes_of!(shared);
         there_and_back(&shared, bytes.clone());
         there_and_back(&ScalableBloomFilter::from(shared), bytes);
     }
@@ -231,8 +227,7 @@ mod serde {
                 for hash in 1..1000u64 {
                     _ = filter.insert_hash( hash.wrapping_mul(0x9E37_79B9_7F4A_7C15));
                 }
-                let mut bytes = Vec::new();
-                filter.write_to(&mut bytes).unwrap();
+                let bytes = bytes_of!(filter);
                 there_and_back(&filter, bytes);
                 assert!(filter.clone() == filter);
             })*};

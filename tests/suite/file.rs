@@ -1,12 +1,12 @@
 //! Filters as files: what is saved is loaded, and what is not sound is refused by its name.
 #![cfg(feature = "file")]
 
+use crate::bytes::with_header;
 use bloomline::{AtomicBloomFilter, BloomFilter, BorrowedBloomFilter, FileError, FileErrorKind, ScalableBloomFilter};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use twox_hash::XxHash3_64;
 
 const HEADER: usize = 64;
 const TRAILER: usize = 16;
@@ -17,12 +17,6 @@ fn filter(blocks: usize, probes: u32, seed: u64, keys: u64) -> BloomFilter {
     let mut filter: BloomFilter = BloomFilter::builder().memory(64 * blocks).probes(probes).seed(seed).build().unwrap();
     (0..keys).for_each(|key| _ = filter.insert(&key));
     filter
-}
-
-fn bytes_of(filter: &BloomFilter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
-    bytes
 }
 
 fn read(bytes: &[u8]) -> Result<BloomFilter, FileError> {
@@ -93,15 +87,6 @@ fn refused_by_big_endian(borrowed: Result<BorrowedBloomFilter, FileError>) {
     assert!(error.to_string().ends_with("big-endian machines must load filters"), "{error}");
 }
 
-/// A file with other bytes from `place` of the header on, and the checksum that belongs to them.
-fn with_header(bytes: &[u8], place: usize, field: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    bytes[place..place + field.len()].copy_from_slice(field);
-    let checksum = XxHash3_64::oneshot(&bytes[..56]);
-    bytes[56..HEADER].copy_from_slice(&checksum.to_le_bytes());
-    bytes
-}
-
 #[test]
 fn what_is_saved_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,7 +102,7 @@ fn what_is_saved_is_loaded() {
         assert!((0..10_000u64).all(|key| loaded.contains(&key)));
 
         let bytes = fs::read(&path).unwrap();
-        assert_eq!(bytes, bytes_of(&filter));
+        assert_eq!(bytes, bytes_of!(&filter));
         assert!(read(&bytes).unwrap() == filter);
 
         // The other type writes the same bytes.
@@ -139,7 +124,7 @@ fn what_a_filter_is_made_for_is_kept() {
         filter.save(&path).unwrap();
         let bytes = fs::read(&path).unwrap();
         assert_eq!(bytes.len(), HEADER + fields + filter.memory_bytes() + TRAILER);
-        assert_eq!(bytes, bytes_of(filter));
+        assert_eq!(bytes, bytes_of!(filter));
         for again in [
             BloomFilter::load(&path).unwrap(),
             read(&bytes).unwrap(),
@@ -149,7 +134,7 @@ fn what_a_filter_is_made_for_is_kept() {
         ] {
             assert!(again == *filter);
             assert_eq!(purpose(&again), purpose(filter));
-            assert_eq!(bytes_of(&again), bytes);
+            assert_eq!(bytes_of!(&again), bytes);
         }
     }
 }
@@ -174,7 +159,7 @@ impl Read for Trickle<'_> {
 #[test]
 fn streams_may_trickle_and_follow_one_another() {
     let (first, second) = (filter(40_000, 8, 1, 1000), filter(3, 4, 2, 10));
-    let bytes = [bytes_of(&first), bytes_of(&second), b"rest".to_vec()].concat();
+    let bytes = [bytes_of!(&first), bytes_of!(&second), b"rest".to_vec()].concat();
     let mut reader = Trickle { rest: &bytes, reads: 0 };
     assert!(BloomFilter::read_from(&mut reader).unwrap() == first);
     assert!(BloomFilter::read_from(&mut reader).unwrap() == second);
@@ -245,7 +230,7 @@ impl Read for Failing {
 #[test]
 fn errors_of_streams_are_passed_on() {
     let filter = filter(2, 8, 0, 10);
-    let bytes = bytes_of(&filter);
+    let bytes = bytes_of!(&filter);
     // As many as the file has bytes: then flushing fails.
     for limit in 0..=bytes.len() {
         let error = filter.write_to(Failing(limit)).unwrap_err();
@@ -261,7 +246,7 @@ fn errors_of_streams_are_passed_on() {
 
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let good = bytes_of(&filter(3, 8, 7, 20));
+    let good = bytes_of!(&filter(3, 8, 7, 20));
     for bit in 0..good.len() * 8 {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -277,7 +262,7 @@ fn every_flipped_bit_is_noticed() {
 
 #[test]
 fn every_truncation_is_noticed() {
-    let good = bytes_of(&filter(3, 8, 7, 20));
+    let good = bytes_of!(&filter(3, 8, 7, 20));
     for length in 0..good.len() {
         let total = if length < HEADER { HEADER } else { good.len() };
         let kind = refused(&good[..length]);
@@ -287,7 +272,7 @@ fn every_truncation_is_noticed() {
         );
     }
     // Beyond the first chunk, where memory grows.
-    let good = bytes_of(&filter(2 * CHUNK + 5, 8, 7, 20));
+    let good = bytes_of!(&filter(2 * CHUNK + 5, 8, 7, 20));
     for length in [HEADER + 64 * CHUNK, HEADER + 64 * CHUNK + 1, good.len() - TRAILER, good.len() - 1] {
         let kind = refused(&good[..length]);
         assert!(matches!(kind, FileErrorKind::Truncated { have, .. } if have == length as u64), "{length}: {kind:?}");
@@ -296,7 +281,7 @@ fn every_truncation_is_noticed() {
 
 #[test]
 fn damaged_fields_are_noticed() {
-    let good = bytes_of(&purposes()[0]);
+    let good = bytes_of!(&purposes()[0]);
     for bit in 8 * HEADER..8 * (HEADER + 64) {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -314,7 +299,7 @@ fn damaged_fields_are_noticed() {
 fn a_file_that_goes_on_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.bloom");
-    let mut bytes = bytes_of(&filter(3, 8, 7, 20));
+    let mut bytes = bytes_of!(&filter(3, 8, 7, 20));
     let good = bytes.len() as u64;
     bytes.push(0);
     fs::write(&path, &bytes).unwrap();
@@ -331,19 +316,19 @@ fn other_files_are_told_apart() {
 
 #[test]
 fn headers_that_no_filter_has_are_named() {
-    let good = bytes_of(&filter(3, 8, 7, 20));
-    assert_eq!(with_header(&good, 0, &[]), good, "the header's checksum is not where the test puts it");
-    let newer = refused(&with_header(&good, 8, &3u32.to_le_bytes()));
+    let good = bytes_of!(&filter(3, 8, 7, 20));
+    assert_eq!(with_header(&good, 0, 0, &[]), good, "the header's checksum is not where the test puts it");
+    let newer = refused(&with_header(&good, 0, 8, &3u32.to_le_bytes()));
     assert!(matches!(newer, FileErrorKind::NewerVersion { found: 3, newest: 2 }), "{newer:?}");
     for version in [0, 1] {
-        let older = refused(&with_header(&good, 8, &[version]));
+        let older = refused(&with_header(&good, 0, 8, &[version]));
         let named = matches!(older, FileErrorKind::OlderVersion { found, oldest: 2 } if found == u32::from(version));
         assert!(named, "{older:?}");
     }
-    let hash = refused(&with_header(&good, 32, &[0; 8]));
+    let hash = refused(&with_header(&good, 0, 32, &[0; 8]));
     assert!(matches!(hash, FileErrorKind::OtherHash), "{hash:?}");
     // The hash under another seed.
-    let seed = refused(&with_header(&good, 24, &8u64.to_le_bytes()));
+    let seed = refused(&with_header(&good, 0, 24, &8u64.to_le_bytes()));
     assert!(matches!(seed, FileErrorKind::OtherHash), "{seed:?}");
     let fields: [(&str, usize, &[u8], u64); 13] = [
         ("layout", 12, &[0, 0], 0),
@@ -361,7 +346,7 @@ fn headers_that_no_filter_has_are_named() {
         ("reserved", 55, &[1], 1 << 24),
     ];
     for (name, place, bytes, expected) in fields {
-        let kind = refused(&with_header(&good, place, bytes));
+        let kind = refused(&with_header(&good, 0, place, bytes));
         assert!(
             matches!(kind, FileErrorKind::Field { field, value, .. } if (field, value) == (name, expected)),
             "{name}: {kind:?}"
@@ -373,13 +358,13 @@ fn headers_that_no_filter_has_are_named() {
 #[test]
 fn a_claim_of_many_blocks_takes_no_memory() {
     for blocks in [4u64, 1 << 30, 1 << 40, 1 << 56] {
-        let claim = with_header(&bytes_of(&filter(3, 8, 7, 20)), 16, &blocks.to_le_bytes());
+        let claim = with_header(&bytes_of!(&filter(3, 8, 7, 20)), 0, 16, &blocks.to_le_bytes());
         let kind = refused(&claim);
         let length = claim.len() as u64;
         assert!(matches!(kind, FileErrorKind::Truncated { have, want } if have == length && want == 80 + 64 * blocks));
     }
     // The most that the format allows is more than an address space.
-    let claim = with_header(&bytes_of(&filter(3, 8, 7, 20)), 16, &((1u64 << 57) - 1).to_le_bytes());
+    let claim = with_header(&bytes_of!(&filter(3, 8, 7, 20)), 0, 16, &((1u64 << 57) - 1).to_le_bytes());
     let error = read(&claim).unwrap_err();
     assert!(matches!(error.kind(), &FileErrorKind::OutOfMemory { bytes } if bytes == (1 << 63) - 64), "{error:?}");
 }
@@ -400,8 +385,7 @@ fn writing_while_others_insert_keeps_what_was_in() {
         });
         loop {
             let before = inserted.load(Ordering::Acquire);
-            let mut bytes = Vec::new();
-            filter.write_to(&mut bytes).unwrap();
+            let bytes = bytes_of!(filter);
             let read = read(&bytes).unwrap();
             assert!((0..before).all(|key| read.contains(&key)));
             if before == KEYS {
@@ -574,7 +558,7 @@ mod borrowed {
             [filter(1, 4, 0, 10), filter(1000, 8, 5, 3000), filter(40_001, 12, 5, 3000)].iter().chain(&purposes())
         {
             // As in a stream, what follows is left alone.
-            let aligned = Aligned::new(&[&bytes_of(filter), &b"rest"[..]].concat(), 0);
+            let aligned = Aligned::new(&[&bytes_of!(filter), &b"rest"[..]].concat(), 0);
             let borrowed = BorrowedBloomFilter::new(aligned.as_ref()).unwrap();
             borrowed.verify().unwrap();
             assert!(*borrowed == *filter);
@@ -586,7 +570,7 @@ mod borrowed {
             assert_eq!(borrowed.contains_batch(&keys, ours), filter.contains_batch(&keys, theirs));
             assert_eq!(found[0], found[1]);
             assert!(keys.iter().zip(&found[0]).all(|(key, found)| borrowed.contains(key) == *found));
-            assert_eq!(bytes_of(&borrowed), bytes_of(filter));
+            assert_eq!(bytes_of!(&borrowed), bytes_of!(filter));
         }
     }
 
@@ -609,7 +593,7 @@ mod borrowed {
     fn an_owner_lives_as_long_as_its_filter() {
         let filter = filter(1000, 8, 5, 3000);
         let dropped = Arc::new(AtomicBool::new(false));
-        let owner = Owner(Aligned::new(&bytes_of(&filter), 0), dropped.clone());
+        let owner = Owner(Aligned::new(&bytes_of!(&filter), 0), dropped.clone());
         let borrowed: BorrowedBloomFilter<'static> = BorrowedBloomFilter::new(owner).unwrap();
         // It moves, goes to other threads, and is asked by them.
         let (borrowed, copy) = std::thread::spawn(move || {
@@ -633,7 +617,7 @@ mod borrowed {
     /// `saved_keys` rests on the trailer, which is not checked until `verify` does.
     #[test]
     fn more_bits_than_there_are_cannot_be_set() {
-        let mut bytes = bytes_of(&filter(3, 8, 7, 20));
+        let mut bytes = bytes_of!(&filter(3, 8, 7, 20));
         let ones = bytes.len() - TRAILER;
         let mut borrow = |claim: u64| {
             bytes[ones..ones + 8].copy_from_slice(&claim.to_le_bytes());
@@ -648,7 +632,7 @@ mod borrowed {
     #[test]
     fn a_place_that_blocks_cannot_have_is_named() {
         for filter in purposes() {
-            let bytes = bytes_of(&filter);
+            let bytes = bytes_of!(&filter);
             for past in 0..64 {
                 let aligned = Aligned::new(&bytes, past);
                 let borrowed = BorrowedBloomFilter::new(aligned.as_ref());
@@ -696,7 +680,7 @@ fn a_file_has_the_bytes_that_it_says_and_goes_into_a_slice() {
         }
     };
     for filter in [filter(1, 4, 0, 10), filter(CHUNK + 1, 12, 5, 3000)].into_iter().chain(purposes()) {
-        let bytes = bytes_of(&filter);
+        let bytes = bytes_of!(&filter);
         written(&bytes, filter.file_bytes(), &|slice| filter.write_to_slice(slice));
         let atomic = AtomicBloomFilter::from(filter);
         written(&bytes, atomic.file_bytes(), &|slice| atomic.write_to_slice(slice));
@@ -704,8 +688,7 @@ fn a_file_has_the_bytes_that_it_says_and_goes_into_a_slice() {
     for keys in [0, 10, 1000u64] {
         let mut filter = ScalableBloomFilter::new(10, 0.01).unwrap();
         (0..keys).for_each(|key| _ = filter.insert(&key).unwrap());
-        let mut bytes = Vec::new();
-        filter.write_to(&mut bytes).unwrap();
+        let bytes = bytes_of!(filter);
         written(&bytes, filter.file_bytes(), &|slice| filter.write_to_slice(slice));
     }
 }
@@ -751,7 +734,7 @@ mod map {
             mapped.verify().unwrap();
             assert!(*mapped == filter);
             assert_eq!(purpose(&mapped), purpose(&filter));
-            assert_eq!(bytes_of(&BloomFilter::clone(&mapped)), bytes_of(&filter));
+            assert_eq!(bytes_of!(&BloomFilter::clone(&mapped)), bytes_of!(&filter));
         }
     }
 
@@ -785,7 +768,7 @@ mod map {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("filter.bloom");
         // With fields.
-        let good = bytes_of(&purposes()[0]);
+        let good = bytes_of!(&purposes()[0]);
         for bit in 0..good.len() * 8 {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -817,9 +800,9 @@ mod serde {
 
     fn is_the_bytes_of_its_file(filter: &BloomFilter) {
         let json = serde_json::to_string(filter).unwrap();
-        assert_eq!(json, format!("\"{}\"", STANDARD.encode(bytes_of(filter))));
+        assert_eq!(json, format!("\"{}\"", STANDARD.encode(bytes_of!(filter))));
         // Some formats know no byte strings.
-        let numbers = serde_json::to_string(&bytes_of(filter)).unwrap();
+        let numbers = serde_json::to_string(&bytes_of!(filter)).unwrap();
         assert!(serde_json::from_str::<BloomFilter>(&numbers).unwrap() == *filter);
         let back: BloomFilter = serde_json::from_str(&json).unwrap();
         assert!(back == *filter);
@@ -832,7 +815,7 @@ mod serde {
 
     #[test]
     fn unsound_bytes_are_refused() {
-        let good = bytes_of(&filter(3, 8, 7, 20));
+        let good = bytes_of!(&filter(3, 8, 7, 20));
         let error = |bytes: &[u8]| {
             let json = serde_json::to_string(bytes).unwrap();
             serde_json::from_str::<BloomFilter>(&json).unwrap_err().to_string()
@@ -895,7 +878,7 @@ mod vectors {
                 built.insert_hash(hash);
             }
             assert!(built == loaded, "{name}");
-            assert_eq!(bytes_of(&built), fs::read(path(name)).unwrap(), "{name}");
+            assert_eq!(bytes_of!(&built), fs::read(path(name)).unwrap(), "{name}");
         }
     }
 
@@ -910,7 +893,7 @@ mod vectors {
             assert!(loaded.contains(key) && built.insert(key));
         }
         assert!(built == loaded);
-        assert_eq!(bytes_of(&built), fs::read(path("fields")).unwrap());
+        assert_eq!(bytes_of!(&built), fs::read(path("fields")).unwrap());
     }
 
     #[test]
@@ -921,7 +904,7 @@ mod vectors {
         let error = BloomFilter::load(path("version1")).unwrap_err().to_string();
         assert!(error.contains("written in version 1") && error.contains("make the filter anew"), "{error}");
         // With one block the bits are those of version 2.
-        assert_eq!(with_header(&old, 8, &[2]), fs::read(path("example")).unwrap());
+        assert_eq!(with_header(&old, 0, 8, &[2]), fs::read(path("example")).unwrap());
     }
 
     #[test]
@@ -929,7 +912,7 @@ mod vectors {
         let mut example = filter(1, 8, 0, 0);
         example.insert("bloom");
         example.insert(&42u32);
-        assert_eq!(bytes_of(&example), fs::read(path("example")).unwrap());
+        assert_eq!(bytes_of!(&example), fs::read(path("example")).unwrap());
         // Lines such as `00000010  01 00 …`, in docs/FORMAT.md.
         let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/FORMAT.md")).unwrap();
         let mut documented = Vec::new();
@@ -942,6 +925,6 @@ mod vectors {
                 documented.extend(bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()));
             }
         }
-        assert_eq!(documented, bytes_of(&example));
+        assert_eq!(documented, bytes_of!(&example));
     }
 }

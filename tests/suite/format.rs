@@ -4,6 +4,7 @@
 //! The tests that lack Python or its module `xxhash` say so on the standard error and pass, unless `BLOOMLINE_REQUIRE_PYTHON=1`.
 #![cfg(feature = "file")]
 
+use crate::bytes::with_header;
 use crate::python::python;
 use bloomline::{BloomFilter, Builder, FileError, FileErrorKind, ScalableBloomFilter};
 use serde_json::{Value, json};
@@ -49,14 +50,6 @@ fn keys(range: std::ops::Range<u64>) -> Vec<Vec<u8>> {
 
 fn hex_of_all(keys: &[Vec<u8>]) -> Vec<String> {
     keys.iter().map(|key| hex(key)).collect()
-}
-
-macro_rules! bytes_of {
-    ($filter:expr) => {{
-        let mut bytes = Vec::new();
-        $filter.write_to(&mut bytes).unwrap();
-        bytes
-    }};
 }
 
 /// The filter is filled here and there, from nothing or from an empty file, and each side reads what the other has
@@ -155,12 +148,12 @@ mod variants {
         let seeded = bytes_of!(BloomFilter::builder().memory(64).probes(8).seed(1).build().unwrap());
         let (bit_100, bit_511) = (with_body(&classic, 64 + 12, 0x10), with_body(&classic, 64 + 63, 0x80));
         let cases = [
-            ("units", with_header(&classic, 40, &513u64.to_le_bytes())),
-            ("units", with_header(&classic, 40, &0u64.to_le_bytes())),
+            ("units", with_header(&classic, 0, 40, &513u64.to_le_bytes())),
+            ("units", with_header(&classic, 0, 40, &0u64.to_le_bytes())),
             ("units", bit_100),
             ("units", bit_511),
             ("units", with_body(&split, 64 + 32, 1)),
-            ("seed", with_header(&split, 24, &seeded[24..40])),
+            ("seed", with_header(&split, 0, 24, &seeded[24..40])),
         ];
         let jobs: Vec<Value> = cases.iter().map(|(_, bytes)| json!({ "read": hex(bytes) })).collect();
         let Some(replies) = ask(&jobs) else { return };
@@ -214,22 +207,13 @@ fn fields_go_both_ways() {
     }
 }
 
-/// A file with other bytes from `place` of the header on, and the checksum that belongs to them.
-fn with_header(bytes: &[u8], place: usize, field: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    bytes[place..place + field.len()].copy_from_slice(field);
-    let checksum = XxHash3_64::oneshot(&bytes[..56]);
-    bytes[56..64].copy_from_slice(&checksum.to_le_bytes());
-    bytes
-}
-
 /// A file without fields with these bytes as its fields, and so many more zeros than they need.
 fn with_fields(bytes: &[u8], fields: &[u8], zeros: usize) -> Vec<u8> {
     let mut fields = fields.to_vec();
     fields.resize((fields.len() + 8).next_multiple_of(64) - 8 + zeros, 0);
     let checksum = XxHash3_64::oneshot(&fields);
     fields.extend(checksum.to_le_bytes());
-    let header = with_header(bytes, 48, &(fields.len() as u32).to_le_bytes());
+    let header = with_header(bytes, 0, 48, &(fields.len() as u32).to_le_bytes());
     [&header[..64], &fields, &bytes[64..]].concat()
 }
 
@@ -388,22 +372,22 @@ fn damaged_files_are_refused_by_both() {
     let rate = |rate: f64| field(2, &rate.to_le_bytes());
     let with = |fields: &[Vec<u8>]| with_fields(&plain, &fields.concat(), 0);
     let cases = [
-        ("newer version", with_header(&plain, 8, &[3])),
-        ("older version", with_header(&plain, 8, &[1])),
-        ("older version", with_header(&plain, 8, &[0])),
+        ("newer version", with_header(&plain, 0, 8, &[3])),
+        ("older version", with_header(&plain, 0, 8, &[1])),
+        ("older version", with_header(&plain, 0, 8, &[0])),
         ("older version", fs::read(data("version1.bloom")).unwrap()),
-        ("bad layout", with_header(&plain, 12, &[0])),
-        ("bad layout", with_header(&plain, 12, &[7])),
-        ("bad probes", with_header(&plain, 14, &[6])),
-        ("bad blocks", with_header(&plain, 16, &[0])),
-        ("bad blocks", with_header(&plain, 23, &[2])),
-        ("truncated", with_header(&plain, 16, &[2])),
-        ("other hash", with_header(&plain, 24, &[1])),
-        ("other hash", with_header(&plain, 32, &[1])),
-        ("bad units", with_header(&plain, 40, &[1])),
-        ("bad fields", with_header(&plain, 48, &[1])),
-        ("bad fields", with_header(&plain, 48, &(65536u32 + 64).to_le_bytes())),
-        ("bad reserved", with_header(&plain, 52, &[1])),
+        ("bad layout", with_header(&plain, 0, 12, &[0])),
+        ("bad layout", with_header(&plain, 0, 12, &[7])),
+        ("bad probes", with_header(&plain, 0, 14, &[6])),
+        ("bad blocks", with_header(&plain, 0, 16, &[0])),
+        ("bad blocks", with_header(&plain, 0, 23, &[2])),
+        ("truncated", with_header(&plain, 0, 16, &[2])),
+        ("other hash", with_header(&plain, 0, 24, &[1])),
+        ("other hash", with_header(&plain, 0, 32, &[1])),
+        ("bad units", with_header(&plain, 0, 40, &[1])),
+        ("bad fields", with_header(&plain, 0, 48, &[1])),
+        ("bad fields", with_header(&plain, 0, 48, &(65536u32 + 64).to_le_bytes())),
+        ("bad reserved", with_header(&plain, 0, 52, &[1])),
         ("bad expected keys", with(&[keys(0)])),
         ("bad expected keys", with(&[field(1, &[1; 7])])),
         ("bad rate", with(&[rate(0.0)])),
@@ -444,21 +428,21 @@ fn damaged_scalable_files_are_refused_by_both() {
     // The first stage has a block, and fields in 64 bytes.
     let second = 64 + 64 + 64 + 64 + 16;
     let cases = [
-        ("newer version", with_header(&scalable, 8, &[3])),
-        ("older version", with_header(&scalable, 8, &[1])),
-        ("bad stages", with_header(&scalable, 12, &[0])),
-        ("bad stages", with_header(&scalable, 12, &[65])),
-        ("bad rate", with_header(&scalable, 16, &1.0f64.to_le_bytes())),
-        ("bad first", with_header(&scalable, 24, &[0])),
-        ("bad last", with_header(&scalable, 32, &[0])),
-        ("bad last", with_header(&scalable, 32, &[41])),
-        ("truncated", with_header(&scalable, 40, &(scalable.len() as u64 + 1).to_le_bytes())),
-        ("bad reserved", with_header(&scalable, 48, &[1])),
-        ("bad merged", with_header(&scalable, 53, &[1])),
-        ("bad stages", with_header(&scalable, 52, &[3])),
+        ("newer version", with_header(&scalable, 0, 8, &[3])),
+        ("older version", with_header(&scalable, 0, 8, &[1])),
+        ("bad stages", with_header(&scalable, 0, 12, &[0])),
+        ("bad stages", with_header(&scalable, 0, 12, &[65])),
+        ("bad rate", with_header(&scalable, 0, 16, &1.0f64.to_le_bytes())),
+        ("bad first", with_header(&scalable, 0, 24, &[0])),
+        ("bad last", with_header(&scalable, 0, 32, &[0])),
+        ("bad last", with_header(&scalable, 0, 32, &[41])),
+        ("truncated", with_header(&scalable, 0, 40, &(scalable.len() as u64 + 1).to_le_bytes())),
+        ("bad reserved", with_header(&scalable, 0, 48, &[1])),
+        ("bad merged", with_header(&scalable, 0, 53, &[1])),
+        ("bad stages", with_header(&scalable, 0, 52, &[3])),
         // The first stage takes as many keys as the third, which has room for more.
-        ("bad last", with_header(&scalable, 52, &[2])),
-        ("bad blocks", with_header(&scalable, 16, &1e-9f64.to_le_bytes())),
+        ("bad last", with_header(&scalable, 0, 52, &[2])),
+        ("bad blocks", with_header(&scalable, 0, 16, &1e-9f64.to_le_bytes())),
         ("bad seed", [&scalable[..second], &other_seed[second..]].concat()),
         ("the other kind of file", [&scalable[..64], &scalable].concat()),
     ];
@@ -466,7 +450,7 @@ fn damaged_scalable_files_are_refused_by_both() {
     let mut files = files;
     let nested = files.len() - 1;
     let length = files[nested].len() as u64;
-    files[nested] = with_header(&files[nested], 40, &length.to_le_bytes());
+    files[nested] = with_header(&files[nested], 0, 40, &length.to_le_bytes());
     assert_eq!(refused_by_both(&files, load), names);
 }
 

@@ -1,6 +1,9 @@
 //! The library by its public interface: one program, for a program for each subject would take twice as long to build.
 
 mod bulk;
+#[cfg(feature = "file")]
+#[macro_use]
+mod bytes;
 mod crash;
 mod evenness;
 mod file;

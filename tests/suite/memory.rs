@@ -29,6 +29,21 @@ fn sparse(huge: bool) -> BloomFilter {
     filter
 }
 
+/// Four gigabytes that nobody wrote to are neither cleared nor resident.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn a_large_filter_takes_no_memory_before_it_is_used() {
+    alone("memory::a_large_filter_takes_no_memory_before_it_is_used", || {
+        let before = resident();
+        let mut filter: BloomFilter = BloomFilter::builder().memory(4 << 30).probes(8).build().unwrap();
+        assert!(filter.insert("key") && filter.contains("key"));
+        let atomic = AtomicBloomFilter::from(filter);
+        assert!(atomic.contains("key"));
+        // A page of the key, which may be a huge one.
+        assert!(resident() < before + (8 << 20));
+    });
+}
+
 #[test]
 fn small_pages_are_taken_one_by_one() {
     alone("memory::small_pages_are_taken_one_by_one", || {

@@ -4,8 +4,6 @@ use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key, MergeError};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Keys are 0 to 499: few, so that they repeat, and in small filters many enough for false positives.
 const KEYS: u16 = 500;
@@ -266,68 +264,5 @@ fn filters_that_differ_do_not_merge() {
         assert_eq!(atomic.union(&other), Err(error.clone()));
         assert_eq!(atomic.intersect(&other), Err(error.clone()));
         assert!(BloomFilter::from(atomic) == before);
-    }
-}
-
-/// Four gigabytes that nobody wrote to are neither cleared nor resident.
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-#[test]
-fn a_large_filter_takes_no_memory_before_it_is_used() {
-    fn resident_kib() -> u64 {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
-    }
-    let before = resident_kib();
-    let mut filter: BloomFilter = BloomFilter::builder().memory(4 << 30).probes(8).build().unwrap();
-    assert!(filter.insert("key") && filter.contains("key"));
-    let atomic = AtomicBloomFilter::from(filter);
-    assert!(atomic.contains("key"));
-    // Room for the tests that run beside this one, far below the filter's 4,194,304 KiB.
-    assert!(resident_kib() < before + 256 * 1024);
-}
-
-/// Threads insert the same keys at once; how many claimed each key, and the filter.
-fn race(keys: u32, blocks: usize, kernel: Kernel, in_batches: bool) -> (Vec<u32>, BloomFilter) {
-    const THREADS: usize = 4;
-    let filter = AtomicBloomFilter::from(build(kernel, blocks, 8));
-    let claims: Vec<AtomicU32> = (0..keys).map(|_| AtomicU32::new(0)).collect();
-    let start = Barrier::new(THREADS);
-    let insert_all = || {
-        start.wait();
-        let keys: Vec<u32> = (0..keys).collect();
-        for keys in keys.chunks(250) {
-            let mut new = vec![false; keys.len()];
-            if in_batches {
-                filter.insert_batch(keys, &mut new);
-            } else {
-                keys.iter().zip(&mut new).for_each(|(key, new)| *new = filter.insert(key));
-            }
-            for (key, new) in keys.iter().zip(new) {
-                assert!(filter.contains(key), "inserted and not there");
-                claims[*key as usize].fetch_add(u32::from(new), Ordering::Relaxed);
-            }
-        }
-    };
-    std::thread::scope(|scope| (0..THREADS).for_each(|_| _ = scope.spawn(insert_all)));
-    (claims.into_iter().map(AtomicU32::into_inner).collect(), filter.into())
-}
-
-#[test]
-fn racing_threads_claim_a_key_once_and_set_the_bits_of_one_thread() {
-    const KEYS: u32 = 20_000;
-    for kernel in Kernel::available() {
-        for in_batches in [false, true] {
-            // Crowded: 20 keys a block. A key whose last bits others set meanwhile is claimed by none.
-            let (claims, filter) = race(KEYS, 1000, kernel, in_batches);
-            let mut sequential = build(kernel, 1000, 8);
-            (0..KEYS).for_each(|key| _ = sequential.insert(&key));
-            assert!(filter == sequential);
-            assert!(claims.iter().all(|&claims| claims <= 1));
-
-            // So roomy that a key's last bits are set by nobody else: each key is claimed by exactly one.
-            let (claims, _) = race(KEYS, 1 << 20, kernel, in_batches);
-            assert!(claims.iter().all(|&claims| claims == 1));
-        }
     }
 }

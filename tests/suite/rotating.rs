@@ -110,8 +110,7 @@ proptest! {
                     replay.last.clear();
                 }
                 Operation::SaveAndLoad => {
-                    let mut bytes = Vec::new();
-                    filter.write_to(&mut bytes).unwrap();
+                    let bytes = bytes_of!(filter);
                     prop_assert_eq!(bytes.len(), filter.file_bytes());
                     filter = RotatingBloomFilter::read_from(&bytes[..]).unwrap();
                     prop_assert_eq!(filter.rotations(), 0);

@@ -397,21 +397,15 @@ fn the_rate_after_many_stages() {
 #[cfg(feature = "file")]
 mod files {
     use super::*;
+    use crate::bytes::with_header;
     use bloomline::{AtomicBloomFilter, FileError, FileErrorKind};
     use std::fs;
     use std::io::Read;
-    use twox_hash::XxHash3_64;
 
     fn filled(first: u64, rate: f64, seed: u64, keys: u64) -> ScalableBloomFilter {
         let mut filter = scalable(first, rate, seed);
         (0..keys).for_each(|key| _ = filter.insert(&key).unwrap());
         filter
-    }
-
-    fn bytes_of(filter: &ScalableBloomFilter) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        filter.write_to(&mut bytes).unwrap();
-        bytes
     }
 
     /// The bytes of a stage in a file. The fields, without the name of the keys, fill a block.
@@ -452,16 +446,6 @@ mod files {
         }
     }
 
-    /// A file with other bytes from `place` on of the header that starts at `start`, and the checksum that belongs to
-    /// it.
-    fn with_header(bytes: &[u8], start: usize, place: usize, field: &[u8]) -> Vec<u8> {
-        let mut bytes = bytes.to_vec();
-        bytes[start + place..start + place + field.len()].copy_from_slice(field);
-        let checksum = XxHash3_64::oneshot(&bytes[start..start + 56]);
-        bytes[start + 56..start + 64].copy_from_slice(&checksum.to_le_bytes());
-        bytes
-    }
-
     #[test]
     fn what_was_merged_or_shrunk_is_saved() {
         let mut merged = filled(10, 0.01, 7, 200);
@@ -469,7 +453,7 @@ mod files {
         let mut shrunk = filled(1000, 0.01, 7, 9000);
         shrunk.shrink_to_fit().unwrap();
         for filter in [merged, shrunk] {
-            let bytes = bytes_of(&filter);
+            let bytes = bytes_of!(&filter);
             let mut loaded = ScalableBloomFilter::read_from(&bytes[..]).unwrap();
             assert!(loaded == filter);
             let told = |filter: &ScalableBloomFilter| (filter.keys(), filter.false_positive_rate());
@@ -497,7 +481,7 @@ mod files {
             let bytes = fs::read(&path).unwrap();
             let stages: usize = filter.stages().iter().map(bytes_of_stage).sum();
             assert_eq!(bytes.len(), 64 + stages);
-            assert_eq!(bytes, bytes_of(&filter));
+            assert_eq!(bytes, bytes_of!(&filter));
 
             let mut loaded = ScalableBloomFilter::load(&path).unwrap();
             assert!(loaded == filter);
@@ -520,7 +504,7 @@ mod files {
     #[test]
     fn every_flipped_bit_is_noticed() {
         let filter = filled(3, 0.1, 7, 20);
-        let good = bytes_of(&filter);
+        let good = bytes_of!(&filter);
         let mut starts = vec![64];
         filter.stages().iter().for_each(|stage| starts.push(starts[starts.len() - 1] + bytes_of_stage(stage)));
         assert_eq!((starts.len(), starts[3]), (4, good.len()));
@@ -552,7 +536,7 @@ mod files {
 
     #[test]
     fn every_truncation_is_noticed() {
-        let good = bytes_of(&filled(3, 0.1, 7, 20));
+        let good = bytes_of!(&filled(3, 0.1, 7, 20));
         for length in 0..good.len() {
             let total = if length < 64 { 64 } else { good.len() };
             let kind = refused(&good[..length]);
@@ -572,7 +556,7 @@ mod files {
     #[test]
     fn headers_that_no_scalable_filter_has_are_named() {
         let filter = filled(300, 0.1, 7, 1500);
-        let good = bytes_of(&filter);
+        let good = bytes_of!(&filter);
         let length = good.len() as u64;
         assert_eq!((with_header(&good, 0, 0, &[]), with_header(&good, 64, 0, &[])), (good.clone(), good.clone()));
         let newer = refused(&with_header(&good, 0, 8, &3u32.to_le_bytes()));
@@ -627,7 +611,7 @@ mod files {
             assert!(matches!(*kind, FileErrorKind::Field { field: "blocks", .. }), "{kind:?}");
         }
         let second = 64 + bytes_of_stage(&filter.stages()[0]);
-        let other = bytes_of(&filled(300, 0.1, 8, 1500));
+        let other = bytes_of!(&filled(300, 0.1, 8, 1500));
         let kind = refused(&[&good[..second], &other[second..]].concat());
         let FileErrorKind::Stage { stage: 1, kind } = kind else { panic!("{kind:?}") };
         assert!(matches!(*kind, FileErrorKind::Field { field: "seed", value: 8, .. }), "{kind:?}");
@@ -636,7 +620,7 @@ mod files {
     /// No system has 2^62 bytes: `OutOfMemory` would tell that they were asked for.
     #[test]
     fn a_claim_of_many_blocks_takes_no_memory() {
-        let good = bytes_of(&filled(300, 0.1, 7, 300));
+        let good = bytes_of!(&filled(300, 0.1, 7, 300));
         for blocks in [1u64 << 30, 1 << 40, 1 << 56] {
             let claim = with_header(&good, 64, 16, &blocks.to_le_bytes());
             let claim = with_header(&claim, 0, 40, &(64 + 64 + 80 + 64 * blocks).to_le_bytes());
@@ -648,7 +632,7 @@ mod files {
 
     #[test]
     fn the_two_kinds_of_files_are_told_apart() {
-        let scalable = bytes_of(&filled(300, 0.1, 7, 1500));
+        let scalable = bytes_of!(&filled(300, 0.1, 7, 1500));
         assert!(matches!(BloomFilter::read_from(&scalable[..]).unwrap_err().kind(), FileErrorKind::Scalable));
         assert!(matches!(AtomicBloomFilter::read_from(&scalable[..]).unwrap_err().kind(), FileErrorKind::Scalable));
         assert!(matches!(refused(&scalable[64..]), FileErrorKind::NotScalable));
@@ -668,7 +652,7 @@ mod files {
                 Err(std::io::Error::other("the line is dead"))
             }
         }
-        let good = bytes_of(&filled(3, 0.1, 7, 20));
+        let good = bytes_of!(&filled(3, 0.1, 7, 20));
         for limit in 0..good.len() {
             let error = ScalableBloomFilter::read_from((&good[..limit]).chain(Dead)).unwrap_err();
             assert!(matches!(error.kind(), FileErrorKind::Io(_)), "{limit}: {error}");
@@ -687,6 +671,6 @@ mod files {
         let built = filled(10, 0.01, 1, 50);
         assert!((0..50u64).all(|key| loaded.contains(&key)));
         assert!(built == loaded);
-        assert_eq!(bytes_of(&built), fs::read(path).unwrap());
+        assert_eq!(bytes_of!(&built), fs::read(path).unwrap());
     }
 }

@@ -203,8 +203,7 @@ fn files_come_back_whole_or_not_at_all() {
             assert_eq!(loaded.memory_bytes(), filter.memory_bytes());
             assert_eq!(loaded.probes(), filter.probes());
             assert_eq!(loaded.contains_hashes(&keys, &mut [false; 100]), 100);
-            let mut again = Vec::new();
-            loaded.write_to(&mut again).unwrap();
+            let again = bytes_of!(loaded);
             assert_eq!(again, bytes);
             for length in 0..bytes.len() {
                 let error = $filter::read_from(&bytes[..length]).unwrap_err();
@@ -258,16 +257,14 @@ fn odd_sizes_come_back() {
         let mut filter = ClassicBloomFilter::with_bits(bits, 3).unwrap();
         assert_eq!((filter.bits(), filter.memory_bytes()), (bits, bits.div_ceil(8) as usize));
         filter.insert("a");
-        let mut bytes = Vec::new();
-        filter.write_to(&mut bytes).unwrap();
+        let bytes = bytes_of!(filter);
         let read = ClassicBloomFilter::read_from(&bytes[..]).unwrap();
         assert!(read == filter && read.fill_ratio() == filter.fill_ratio() && read.bits() == bits);
     }
     for blocks in [1, 2, 3] {
         let mut filter = SplitBlockBloomFilter::with_bitset_bytes(32 * blocks).unwrap();
         (0..20u8).for_each(|i| assert!(filter.insert(&[i]) || blocks == 1));
-        let mut bytes = Vec::new();
-        filter.write_to(&mut bytes).unwrap();
+        let bytes = bytes_of!(filter);
         assert!(SplitBlockBloomFilter::read_from(&bytes[..]).unwrap() == filter);
         assert_eq!(filter.to_bitset().len(), 32 * blocks);
     }
@@ -289,8 +286,7 @@ fn a_union_has_the_keys_of_both() {
             Layout::insert_hashes(&mut both, &right, &mut new);
             a.union(&b).unwrap();
             let [united, expected] = [&a, &both].map(|filter| {
-                let mut bytes = Vec::new();
-                filter.write_to(&mut bytes).unwrap();
+                let bytes = bytes_of!(filter);
                 bytes
             });
             assert_eq!(united, expected);
@@ -516,8 +512,7 @@ fn bits_are_those_of_the_specification() {
             let mut filter = $filter.unwrap();
             let hashes = hashes(0..50);
             Layout::insert_hashes(&mut filter, &hashes, &mut [false; 50]);
-            let mut file = Vec::new();
-            filter.write_to(&mut file).unwrap();
+            let file = bytes_of!(filter);
             let units = u64::from_le_bytes(*file[40..].first_chunk().unwrap());
             let layout = name(&filter);
             let mut expected = vec![0; file.len() - 80];
