@@ -29,11 +29,11 @@
 // `AsyncRedisBloomFilter` differs in the last hop alone: its transport is `Tokio` (tokio.rs).
 //
 // Further down, `wire` is a connection that blocks, and `shared_wire` one that tasks share. For both, `greeting` has what they begin
-// with, `packed` writes commands and `answers` reads answers. `repeats`
-// tells whether blocks are read before they are claimed. `shards` knows where a block is on a server, `meta` describes a filter
-// to its server, `watch` tells whether it is still the same filter, `server` has the addresses, and `topology` knows which node
-// serves a slot. `listing` finds the filters of servers, and `metrics`
-// tells what a client has met.
+// with, `packed` writes commands and `answers` reads answers. `repeats` tells whether blocks are read before they are claimed. `row`
+// has the stages of a filter, and `kinds` what they are made for. `shards` knows where a block is on a server, `meta` describes a
+// filter to its server, and `watch` tells whether it is still the same filter. `server` has the addresses, `sentinel` asks for the
+// primary, and `topology` knows which node serves a slot. `listing` finds the filters of servers, and `metrics` tells what a client
+// has met.
 mod answers;
 mod blocking;
 mod error;

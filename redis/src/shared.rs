@@ -36,7 +36,7 @@ type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
 pub(crate) struct SharedFilter<T> {
     pub(crate) hasher: KeyHasher,
     row: Row,
-    pub(crate) uncertain: u64,
+    uncertain: u64,
     pub(crate) unconfirmed: u64,
     /// The hashes that the call under way has claimed or may have. Those of a call that was dropped are left here.
     unanswered: Vec<u64>,
@@ -60,15 +60,11 @@ impl<T: Transport> SharedFilter<T> {
         let mut job = Commands::new(look);
         nodes.run(&mut job).await?;
         let [mut line, length, end] = <[Value; 3]>::try_from(job.answers).expect("an answer to each");
-        if line == Value::Nil && meta::is_marked(&length, &end) {
-            // Somebody may have made it in between.
-            line = read(&mut nodes, &key, None).await?;
-            if line == Value::Nil {
-                return Err(RedisFilterError::Remains { name: name.to_owned() });
-            }
-        }
         let staged = wanted.as_ref().is_some_and(|wanted| matches!(wanted.kind, Kind::Staged(_)));
-        if line == Value::Nil && staged && row::keys_of(&mut nodes, name).await?.len() > 1 {
+        if line == Value::Nil
+            && (meta::is_marked(&length, &end) || staged && row::keys_of(&mut nodes, name).await?.len() > 1)
+        {
+            // Somebody may have made it in between.
             line = read(&mut nodes, &key, None).await?;
             if line == Value::Nil {
                 return Err(RedisFilterError::Remains { name: name.to_owned() });

@@ -1,6 +1,6 @@
 //! `Watch`: whether the filter on the servers is still the one that the client opened.
 //!
-//! A filter's description has a number of its own, `made`, and each shard ends in a mark: `made`, and a random number
+//! A filter's description has a number of its own, `made`, and each shard has a mark: `made`, and a random number
 //! that the first client to use the shard drew. Whoever removes a filter or loses a shard, the next one to make it
 //! draws another number. docs/DESIGN.md says what follows.
 

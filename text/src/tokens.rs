@@ -187,7 +187,6 @@ mod tests {
         ] {
             check(piece.repeat((1 << 20) / piece.len()).as_bytes(), &hasher);
         }
-        check("a".repeat(1 << 20).as_bytes(), &hasher);
         check(&[&b"a".repeat(1 << 20)[..], "é".as_bytes(), &b"a ".repeat(1 << 20)].concat(), &hasher);
         check(&b"\xFF".repeat(1 << 16), &hasher);
     }
