@@ -5,17 +5,17 @@ use crate::Rules;
 /// Below this chance a unit is not counted.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// A unit that is not known: with this chance all of it is new, and with this chance all of it was seen. Else all numbers of its grams
-/// that were seen are alike.
+/// What is thought of a unit beforehand: with this chance all of it is new, and with this chance all of it was seen. Otherwise any
+/// number of its grams is as likely to have been seen as any other.
 const EXTREME: f64 = 0.25;
 
-/// How many units a filter of the false-positive rate `fpr`, from 0 to 1, cut by mistake, as far as one of `grams` grams tells, of which `found` were
-/// found. Summed over all units, it is the number of wrong removals to expect.
+/// The chance that a unit was cut by mistake, by a filter of the false-positive rate `fpr`, from 0 to 1. `found` of the unit's `grams`
+/// grams were found. The sum over all units is the number of wrong removals to expect.
 ///
-/// Of a unit that is cut it is the chance that too few of its grams were in the set. By Bayes' rule the chance that t were is
-/// proportional to the chance of `found` − t false positives among `grams` − t grams, and to that of t beforehand: a quarter each for
-/// none and all, and the rest for all numbers alike. Of a unit that stays it is 0. A unit with one gram tells more where it is new
-/// and stays: for each of these, `fpr` / (1 − `fpr`) others went.
+/// A unit is cut by mistake where too few of its grams were in the set. By Bayes' rule, the chance that t were is proportional to two
+/// chances: of `found` − t false positives among `grams` − t grams, and of t beforehand, which is a quarter each for none and all, with
+/// the rest spread over all numbers alike. For a unit that stays it is 0. A unit with one gram tells more where it is new and stays:
+/// for each of these, `fpr` / (1 − `fpr`) others went.
 ///
 /// The sum is right within some 10 % as long as units have ten grams or more, or one. O(`found`), and O(1) for most.
 ///

@@ -509,21 +509,17 @@ fn hashes_are_those_of_the_specification() {
         (u64::MAX, 1000, 5, 9, 13),
         (8, 2, 2, 40, 10),
     ] {
-        let words = ["a", "Wörter", "don't", "3.14", ",", "中", "a_word_that_is_longer_than_sixteen_bytes", "\n", "🙂"];
+        let some = ["a", "Wörter", "don't", "3.14", ",", "中", "a_word_that_is_longer_than_sixteen_bytes", "\n", "🙂"];
         let text: String = (0..length)
             .map(|_| match random.below(3) {
-                0 => format!("{} ", words[random.below(words.len())]),
+                0 => format!("{} ", some[random.below(some.len())]),
                 _ => format!("{:x} ", random.below(1000)),
             })
             .collect();
         let near = Near::with_bands(bands, rows).unwrap().with_ngram(ngram).unwrap();
-        let expected = if words_of(&text) == 0 { vec![] } else { specified(&text, seed, ngram, bands, rows) };
+        let expected = if words(&text).next().is_none() { vec![] } else { specified(&text, seed, ngram, bands, rows) };
         assert_eq!(hash(near, &KeyHasher::new(seed), &text), expected, "{text:?}");
     }
-}
-
-fn words_of(text: &str) -> usize {
-    words(text).count()
 }
 
 /// One text and its hashes, as they stand in docs/FORMAT.md: a saved filter finds its documents in every version.

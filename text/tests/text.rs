@@ -128,6 +128,14 @@ fn exact_text_has_the_hash_of_its_bytes() {
     assert!(filter.contains("first") && filter.contains("a line ") && !filter.contains(""));
 }
 
+/// The hashes that a document puts into an empty set.
+fn inserted(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashSet<u64> {
+    let (mut texts, mut set) = (Texts::default(), Exact::default());
+    texts.push(rules, hasher, text.as_bytes());
+    texts.decide(rules, &mut set).unwrap();
+    set.0
+}
+
 /// docs/FORMAT.md, "Hashes of grams", by hand: arithmetic of 128 bits, and each gram from its tokens.
 #[test]
 fn grams_have_the_hashes_of_the_format() {
@@ -164,10 +172,7 @@ fn grams_have_the_hashes_of_the_format() {
             if tokens.len() < ngram {
                 expected.insert(gram(&tokens));
             }
-            let (mut texts, mut set) = (Texts::default(), Exact::default());
-            texts.push(&rules, &KeyHasher::new(seed), text.as_bytes());
-            texts.decide(&rules, &mut set).unwrap();
-            assert_eq!(set.0, expected, "{ngram}");
+            assert_eq!(inserted(&rules, &KeyHasher::new(seed), text), expected, "{ngram}");
         }
     }
 }
@@ -186,10 +191,7 @@ fn golden_grams_have_the_hashes_of_the_page() {
         assert!(words(&text).eq(tokens.iter().copied()));
         let mut rules = Rules::default();
         rules.ngram = tokens.len();
-        let (mut texts, mut set) = (Texts::default(), Exact::default());
-        texts.push(&rules, &KeyHasher::new(seed), text.as_bytes());
-        texts.decide(&rules, &mut set).unwrap();
-        assert_eq!(set.0, HashSet::from([hash]), "{tokens:?}");
+        assert_eq!(inserted(&rules, &KeyHasher::new(seed), &text), HashSet::from([hash]), "{tokens:?}");
     }
 }
 
@@ -219,13 +221,7 @@ fn grams_are_found_by_mistake_at_the_rate_of_the_filter() {
         let mut rules = Rules::default();
         (rules.ngram, rules.by, rules.threshold) = (ngram, By::Document, 1.0);
         let hasher = KeyHasher::new(ngram as u64);
-        let grams = |seed| {
-            let (mut texts, mut set) = (Texts::default(), Exact::default());
-            texts.push(&rules, &hasher, natural(seed, 200_000).as_bytes());
-            texts.decide(&rules, &mut set).unwrap();
-            set.0
-        };
-        let (present, fresh) = (grams(1), grams(2));
+        let [present, fresh] = [1, 2].map(|seed| inserted(&rules, &hasher, &natural(seed, 200_000)));
         let present_hashes: Vec<u64> = present.iter().copied().collect();
         let absent: Vec<u64> = fresh.difference(&present).copied().collect();
         // A byte for each key.

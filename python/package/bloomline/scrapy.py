@@ -195,7 +195,7 @@ class RedisDupeFilter(_DupeFilter):
     Of all spiders that meet a request, one sends it. It works with Scrapy's scheduler and with that of scrapy-redis.
 
     REDIS_URL is the address of the server; or REDIS_HOST, REDIS_PORT, REDIS_DB and of REDIS_PARAMS host, port, db, username,
-    password, ssl, ssl_ca_certs, socket_timeout and socket_connect_timeout.
+    password, ssl, ssl_ca_certs, ssl_certfile, ssl_keyfile, socket_timeout and socket_connect_timeout.
     SCHEDULER_DUPEFILTER_KEY is the name of the set: "%(spider)s:dupefilter" where it is silent.
     BLOOMLINE_EXPECTED_KEYS and BLOOMLINE_FALSE_POSITIVE_RATE size it, and all spiders give the same. Without a number of keys
     the set grows, or is the one that the server has already.

@@ -2,7 +2,7 @@
 
 use crate::harness::tests;
 use crate::proxy::{Proxy, Random};
-use crate::servers::{Server, free_port};
+use crate::servers::{Server, command, eventually, free_port};
 use crate::{Size, Tally, create, failed, roomy, small};
 use bloomline::{BloomFilter, MergeError};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
@@ -464,7 +464,7 @@ fn keep_busy<'a>(scope: &'a thread::Scope<'a, '_>, server: &'a Server) -> Killer
         redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection).unwrap_err();
     });
     let killer = Killer(server);
-    crate::servers::eventually("it is busy", || is_busy(server));
+    eventually("it is busy", || is_busy(server));
     killer
 }
 
@@ -473,27 +473,19 @@ struct Killer<'a>(&'a Server);
 
 impl Drop for Killer<'_> {
     fn drop(&mut self) {
-        let mut connection = redis::Client::open(self.0.url()).unwrap().get_connection().unwrap();
-        _ = redis::cmd("SCRIPT").arg("KILL").exec(&mut connection);
+        _ = command("SCRIPT KILL").exec(&mut self.0.client().unwrap());
     }
 }
 
 fn is_busy(server: &Server) -> bool {
-    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
-    redis::cmd("GET").arg("x").exec(&mut connection).is_err()
+    command("GET x").exec(&mut server.client().unwrap()).is_err()
 }
 
 fn a_server_with_too_many_clients_is_named_and_waited_for() {
     let server = Server::start("--maxclients 10");
     let mut filter = create(&server.address(), "f", &small());
     filter.insert(&0).unwrap();
-    let client = redis::Client::open(server.url()).unwrap();
-    let mut all: Vec<_> = std::iter::from_fn(|| {
-        let mut connection = client.get_connection().ok()?;
-        redis::cmd("PING").exec(&mut connection).ok().map(|()| connection)
-    })
-    .collect();
-    assert!(!all.is_empty());
+    let mut all = server.crowd();
     failed(RedisBloomFilter::open(&server.address(), "f"), &["maxclients"]);
     let mut other = filter.another();
     thread::scope(|scope| {

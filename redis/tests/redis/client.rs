@@ -95,7 +95,7 @@ fn it_refuses_what_it_does_not_know() {
     };
     assert_eq!(refused("none"), "format.Refused: no such filter");
     create(&server.address(), "f", &small());
-    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let mut connection = server.client().unwrap();
     let mut describe = |name: &str, line: &str| {
         redis::cmd("SET").arg(format!("cbf:{{{name}:meta}}")).arg(line).exec(&mut connection).unwrap();
     };

@@ -156,13 +156,12 @@ fn replicas_are_waited_for_if_asked() {
     assert!(started.elapsed() >= wait);
     assert_eq!((filter.unconfirmed(), filter.uncertain(), primary.calls("wait")), (1000, 0, 2));
     let replica = Server::start(&format!("--replicaof 127.0.0.1 {}", primary.port));
-    eventually("it follows", || replica.tell::<String>("INFO replication").contains("master_link_status:up"));
+    replica.await_copy();
     assert_eq!(filter.insert_batch(together, &mut [false; 2000]), Ok(2000));
     // Keys that are seen need no replica.
     assert_eq!(filter.insert_batch(&keys, &mut [false; 3000]), Ok(0));
     assert_eq!((filter.unconfirmed(), filter.uncertain()), (1000, 0));
-    let bits = |server: &Server| server.tell::<u64>("BITCOUNT cbf:{f:0}");
-    assert_eq!(bits(&replica), bits(&primary));
+    assert_eq!(replica.bits(), primary.bits());
 }
 
 /// A primary dies after it answered claims, and no replica has heard of them. Without the wait, another client would be told

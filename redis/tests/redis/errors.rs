@@ -1,7 +1,7 @@
 //! What servers refuse, and how the caller is told.
 
 use crate::harness::tests;
-use crate::servers::{Cluster, Server, command};
+use crate::servers::{Cluster, Server, command, eventually};
 use crate::{Tally, create, failed, roomy, small};
 use bloomline_redis::RedisFilterError::{Denied, Differs, Name, NotBloomline, NotFound, OutOfMemory, ReadOnly, Seed};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
@@ -114,7 +114,7 @@ fn a_user_needs_no_more_than_the_rights_that_the_page_lists() {
     filter.upload(&local).unwrap();
     assert!(filter.download().unwrap().contains(&4) && filter.stats().unwrap().fill_ratio > 0.0);
     // Connections that were idle are tested.
-    std::thread::sleep(std::time::Duration::from_millis(1100));
+    thread::sleep(Duration::from_millis(1100));
     assert_eq!((filter.insert(&4), filter.check(), filter.evicts()), (Ok(false), Ok(()), None));
     // A slot that moves.
     let (slot, home) = cluster.home("cbf:{f:1}");
@@ -247,7 +247,7 @@ fn a_replica_takes_no_keys() {
     let [primary, replica] = [(); 2].map(|()| Server::start(""));
     create(&primary.address(), "f", &small()).insert(&1).unwrap();
     replica.tell::<()>(&format!("REPLICAOF 127.0.0.1 {}", primary.port));
-    crate::servers::eventually("it follows", || replica.tell::<u64>("DBSIZE") == 2);
+    eventually("it follows", || replica.tell::<u64>("DBSIZE") == 2);
     let mut filter = RedisBloomFilter::open(&replica.address(), "f").unwrap();
     assert_eq!(filter.contains(&1), Ok(true));
     let readonly = ReadOnly { node: format!("127.0.0.1:{}", replica.port) };

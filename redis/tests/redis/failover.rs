@@ -6,6 +6,7 @@ use crate::servers::{Server, eventually, primary_and_replica};
 use crate::{Tally, create, failed, roomy, small};
 use bloomline_redis::RedisFilterError::{Denied, ReadOnly, Refused, Unreachable};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisServer};
+use std::thread;
 use std::time::Duration;
 
 tests! {
@@ -131,12 +132,8 @@ fn a_primary_is_found_among_its_replicas() {
     assert_eq!(filter.insert(&0), Ok(false));
     assert_eq!(filter.insert(&1_000_000), Ok(true));
     assert_eq!(filter.uncertain(), 0);
-    eventually("it has it from its primary", || replica.tell::<u64>("BITCOUNT cbf:{f:0}") == bits(&primary));
+    eventually("it has it from its primary", || replica.bits() == primary.bits());
     tally.assert_none_lost();
-}
-
-fn bits(server: &Server) -> u64 {
-    server.tell("BITCOUNT cbf:{f:0}")
 }
 
 fn address_of(servers: &[&Server]) -> RedisServer {
@@ -153,7 +150,7 @@ fn a_name_that_leads_to_another_server_is_followed() {
     let mut task = runtime.block_on(AsyncRedisBloomFilter::open(&proxy.address(), "f")).unwrap();
     assert_eq!(filter.insert(&1), Ok(true));
     assert_eq!(runtime.block_on(task.insert(&1)), Ok(false));
-    eventually("the replica has it", || bits(&replica) == bits(&primary));
+    eventually("the replica has it", || replica.bits() == primary.bits());
     proxy.lead_to(replica.port);
     replica.tell::<()>("REPLICAOF NO ONE");
     primary.tell::<()>(&format!("REPLICAOF 127.0.0.1 {}", replica.port));
@@ -175,7 +172,7 @@ fn a_replica_that_becomes_the_primary_is_waited_for() {
     let unreachable = failed(filter.insert(&2), &["read only replica"]);
     assert!(matches!(unreachable, Unreachable { waited, .. } if waited >= Duration::from_millis(300)));
     assert!(matches!(failed(RedisBloomFilter::open(&address, "f"), &["address of its primary"]), ReadOnly { .. }));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let refused = primary.figure("errorstat_READONLY:count");
         let inserted = scope.spawn(|| patient.insert(&2));
         eventually("it was refused", || primary.figure("errorstat_READONLY:count") > refused);

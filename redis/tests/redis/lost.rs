@@ -261,8 +261,7 @@ fn filters_without_marks_stay_open_to_all() {
     create(&server.address(), "f", &roomy());
     let line: String = server.tell("GET cbf:{f:meta}");
     let (old, _) = line.split_once(" made=").unwrap();
-    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
-    redis::cmd("SET").arg("cbf:{f:meta}").arg(old).exec(&mut connection).unwrap();
+    redis::cmd("SET").arg("cbf:{f:meta}").arg(old).exec(&mut server.client().unwrap()).unwrap();
     // A key of a client that knows of no marks: the first block of the first shard.
     server.tell::<Vec<u64>>("BITFIELD cbf:{f:0} SET u1 7 1 INCRBY u1 134217215 0");
     let mut filter = client(&server);

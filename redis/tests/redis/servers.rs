@@ -160,12 +160,25 @@ impl Server {
         answer.unwrap_or_else(|error| panic!("{line}: {error}"))
     }
 
+    /// Connects until it takes no more clients.
+    pub fn crowd(&self) -> Vec<Connection> {
+        let answered = |mut connection: Connection| redis::cmd("PING").exec(&mut connection).map(|()| connection);
+        let crowd: Vec<_> = std::iter::from_fn(|| self.client().and_then(answered).ok()).collect();
+        assert!(!crowd.is_empty());
+        crowd
+    }
+
     /// A figure of `INFO`; 0 where it says nothing.
     pub fn figure(&self, name: &str) -> u64 {
         let info: String = self.tell("INFO everything");
         let figure = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([':', '=']));
         let digits = |figure: &str| figure.split(|c: char| !c.is_ascii_digit()).next().map(str::to_owned);
         figure.and_then(digits).map_or(0, |digits| digits.parse().unwrap())
+    }
+
+    /// How many bits are set in the first shard of the filter `f`.
+    pub fn bits(&self) -> u64 {
+        self.tell("BITCOUNT cbf:{f:0}")
     }
 
     /// How often a command was carried out.
@@ -287,11 +300,8 @@ impl Cluster {
     /// The slot of a key and the primary that has it.
     pub fn home(&self, key: &str) -> (u16, usize) {
         let slot: u16 = self.nodes[0].tell(&format!("CLUSTER KEYSLOT {key}"));
-        let holds = |node: &Server| {
-            let answer =
-                node.client().and_then(|mut connection| command(&format!("EXISTS {key}")).query(&mut connection));
-            answer.is_ok_and(|_: u64| true)
-        };
+        let exists = command(&format!("EXISTS {key}"));
+        let holds = |node: &Server| node.client().and_then(|mut connection| exists.exec(&mut connection)).is_ok();
         (slot, self.nodes[..self.primaries].iter().position(holds).expect("a node serves it"))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::harness::tests;
 use crate::proxy::Proxy;
-use crate::servers::{Cluster, LONG, Server};
+use crate::servers::{Cluster, LONG, Server, command};
 use crate::{Tally, failed, roomy, small};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisFilterError, RedisServer};
 use std::sync::Arc;
@@ -280,24 +280,14 @@ fn an_answer_in_single_bytes_has_no_more_time_than_another() {
 
 fn a_server_with_too_many_clients_is_named_and_waited_for() {
     let server = Server::start("--maxclients 10");
-    let client = redis::Client::open(server.url()).unwrap();
     runtime().block_on(async {
         let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &small()).await.unwrap();
         filter.insert(&0).await.unwrap();
-        let mut all: Vec<_> = std::iter::from_fn(|| {
-            let mut connection = client.get_connection().ok()?;
-            redis::cmd("PING").exec(&mut connection).ok().map(|()| connection)
-        })
-        .collect();
-        assert!(!all.is_empty());
+        let mut all = server.crowd();
         failed(AsyncRedisBloomFilter::open(&server.address(), "f").await, &["maxclients"]);
         // Its own connection is closed, and the place of that taken.
-        redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes").exec(&mut all[0]).unwrap();
-        let mut others: Vec<_> = std::iter::from_fn(|| {
-            let mut connection = client.get_connection().ok()?;
-            redis::cmd("PING").exec(&mut connection).ok().map(|()| connection)
-        })
-        .collect();
+        command("CLIENT KILL TYPE normal SKIPME yes").exec(&mut all[0]).unwrap();
+        let mut others = server.crowd();
         tokio::time::sleep(Duration::from_millis(1100)).await;
         let waiting = tokio::spawn(async move {
             let inserted = filter.insert_batch(&[0, 1], &mut [false; 2]).await;

@@ -1,13 +1,15 @@
 //! Encrypted connections.
 
 use crate::harness::tests;
-use crate::servers::{Server, needed, program};
+use crate::servers::{Server, eventually, needed, program};
 use crate::small;
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
-use std::path::Path;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs};
+use tempfile::TempDir;
 
 tests! {
     servers_are_trusted_by_their_certificates,
@@ -38,6 +40,25 @@ fn certify(folder: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// The folders of two keys and their certificates, and what they lie in. The test is ignored without OpenSSL.
+fn two_certificates() -> (TempDir, [PathBuf; 2]) {
+    needed(program(&["openssl"], "version"), "openssl");
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = ["ours", "others"].map(|name| folder.path().join(name));
+    certificates.iter().for_each(|folder| certify(folder));
+    (folder, certificates)
+}
+
+/// A server with the certificate of a folder, which it trusts, and its address.
+fn encrypted(certificate: &Path, options: &str) -> (Server, String) {
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.join(name).display().to_string());
+    let files = format!("--tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert}");
+    let server = Server::launch(&format!("--port 0 --tls-port PORT {files} {options}"));
+    eventually("it listens", || TcpStream::connect(("127.0.0.1", server.port)).is_ok());
+    let url = format!("rediss://127.0.0.1:{}", server.port);
+    (server, url)
+}
+
 /// Whether the server is let in by both kinds of clients.
 fn is_trusted(url: &str) -> bool {
     let server = RedisServer::new(url).unwrap().patience(Duration::from_secs(5));
@@ -66,17 +87,9 @@ fn servers_are_trusted_by_their_certificates() {
         println!("trusted: {}", is_trusted(&url));
         return;
     }
-    needed(program(&["openssl"], "version"), "openssl");
-    let folder = tempfile::tempdir().unwrap();
-    let [ours, others] = ["ours", "others"].map(|name| folder.path().join(name));
-    certify(&ours);
-    certify(&others);
-    let [key, cert] = ["key.pem", "cert.pem"].map(|name| ours.join(name).display().to_string());
-    let files = format!("--tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert} --tls-auth-clients no");
-    let server = Server::launch(&format!("--port 0 --tls-port PORT {files}"));
-    crate::servers::eventually("it listens", || std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
+    let (_folder, [ours, others]) = two_certificates();
+    let (_server, url) = encrypted(&ours, "--tls-auth-clients no");
     // By an authority that the system does not know.
-    let url = format!("rediss://127.0.0.1:{}", server.port);
     let address = RedisServer::new(&url).unwrap().patience(Duration::from_secs(5));
     let certificate = fs::read(ours.join("cert.pem")).unwrap();
     let trusting = address.clone().certificate_authority(&certificate).unwrap();
@@ -99,7 +112,7 @@ fn servers_are_trusted_by_their_certificates() {
     for (folder, expected) in [(ours, true), (others, false)] {
         let output = Command::new(env::current_exe().unwrap())
             .args(["--exact", "tls::servers_are_trusted_by_their_certificates", "--nocapture"])
-            .env(URL, format!("rediss://127.0.0.1:{}", server.port))
+            .env(URL, &url)
             .env("SSL_CERT_FILE", folder.join("cert.pem"))
             .env_remove("SSL_CERT_DIR")
             .output()
@@ -111,18 +124,10 @@ fn servers_are_trusted_by_their_certificates() {
 
 /// As servers do by default.
 fn a_server_may_want_a_certificate() {
-    needed(program(&["openssl"], "version"), "openssl");
-    let folder = tempfile::tempdir().unwrap();
-    let [ours, others] = ["ours", "others"].map(|name| folder.path().join(name));
-    certify(&ours);
-    certify(&others);
+    let (_folder, [ours, others]) = two_certificates();
     let read = |folder: &Path| ["cert.pem", "key.pem"].map(|name| fs::read(folder.join(name)).unwrap());
     let [[cert, key], [other_cert, other_key]] = [read(&ours), read(&others)];
-    let [cert_file, key_file] = ["cert.pem", "key.pem"].map(|name| ours.join(name).display().to_string());
-    let files = format!("--tls-cert-file {cert_file} --tls-key-file {key_file} --tls-ca-cert-file {cert_file}");
-    let server = Server::launch(&format!("--port 0 --tls-port PORT {files}"));
-    crate::servers::eventually("it listens", || std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
-    let url = format!("rediss://127.0.0.1:{}", server.port);
+    let (_server, url) = encrypted(&ours, "");
     let address = RedisServer::new(&url).unwrap().patience(Duration::from_secs(1));
     let address = address.certificate_authority(&cert).unwrap();
     let runtime = crate::tasks::runtime();
