@@ -84,7 +84,7 @@ fn least<S: Shape>(keys: u64, rate: f64, probes: Option<u32>, limit: u64) -> Res
         return Err(BuildError::RateUnreachable { value: rate, floor });
     }
     // Search past the limit, to say how much would be needed.
-    let unlimited = S::FORMAT.most_units.min(u64::MAX / (S::FORMAT.unit_bits / 8).max(1));
+    let unlimited = u64::MAX / (S::FORMAT.unit_bits / 8).max(1);
     let size = S::least(keys, rate, probes, unlimited);
     let blocks = size.map_or(u64::MAX, |size| S::FORMAT.blocks(size.units));
     let size = size.filter(|_| blocks <= limit).ok_or(too_large(blocks, limit))?;
