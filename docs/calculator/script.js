@@ -11,14 +11,15 @@ function figures({ keys, rate, memory }) {
 
 const $ = id => document.getElementById(id);
 const FIELDS = ["keys", "rate", "memory"];
-const MOST = Number.MAX_SAFE_INTEGER;
+// Whole numbers up to this one are exact.
+const MOST = 2 ** 53;
 const POWERS = ["", "k", "m", "g", "t", "p"];
 
 // Reading what is typed.
 
 /** A number without its unit, as digits and the power of ten, or null. Commas, spaces and underscores may stand between thousands. */
 function decimal(text) {
-    const plain = /^[1-9]\d{0,2}([, _]\d{3})+(\.\d+)?$/.test(text) ? text.replace(/[, _]/g, "") : text.replace(/(\d)_(?=\d)/g, "$1");
+    const plain = /^[1-9]\d{0,2}([,\s_]\d{3})+(\.\d+)?$/.test(text) ? text.replace(/[,\s_]/g, "") : text.replace(/(\d)_(?=\d)/g, "$1");
     const parts = /^(\d+\.?\d*|\.\d+)(?:e([+-]?\d{1,3}))?$/i.exec(plain);
     return parts && { digits: parts[1], power: Number(parts[2] ?? 0) };
 }
@@ -32,26 +33,34 @@ function split(text) {
 
 const shifted = ({ digits, power }, by) => Number(`${digits}e${power + by}`);
 
+/** Some languages have points between thousands, so that 10.000 may be ten thousand. */
+const unclear = text => /^[1-9]\d{0,2}(\.\d{3})+$/.test(text.trim());
+
+const WORDS = { "": 0, k: 3, m: 6, g: 9, t: 12, thousand: 3, million: 6, billion: 9, trillion: 12 };
+
+/** A number such as 10 million. */
+function counted(text) {
+    const number = split(text);
+    return number && number.unit in WORDS && !unclear(text) ? shifted(number, WORDS[number.unit]) : NaN;
+}
+
 const READ = {
     keys(text) {
-        const WORDS = { "": 0, k: 3, m: 6, g: 9, t: 12, thousand: 3, million: 6, billion: 9, trillion: 12 };
-        const number = split(text);
-        const keys = number && number.unit in WORDS ? shifted(number, WORDS[number.unit]) : NaN;
+        const keys = counted(text);
         if (Number.isInteger(keys) && keys >= 1 && keys <= MOST) return keys;
         throw `“${text}” is not a number of keys. Give a whole number from 1 to ${count(MOST)}, such as 1e6, 10M or 10 million.`;
     },
     rate(text) {
         const odds = /^(.+?)\s*(?:\bin\b|\/)\s*(.+)$/i.exec(text.trim());
-        const value = part => { const number = split(part); return number && number.unit === "" ? shifted(number, 0) : NaN };
         const number = split(text);
-        const rate = odds ? value(odds[1]) / value(odds[2])
+        const rate = odds ? counted(odds[1]) / counted(odds[2])
             : number && number.unit === "%" ? shifted(number, -2) : number && number.unit === "" ? shifted(number, 0) : NaN;
         if (rate > 0 && rate < 1) return rate;
         throw `“${text}” is not a rate between 0 and 1, both excluded. Give one such as 1%, 0.01, 1e-6 or 1 in 1000.`;
     },
     memory(text) {
         const number = split(text);
-        const unit = number && /^(?:([kmgtp]?)(?:i?b)?|bytes?)$/.exec(number.unit);
+        const unit = number && !unclear(text) && /^(?:([kmgtp]?)(?:i?b)?|bytes?)$/.exec(number.unit);
         const bytes = unit ? Math.floor(shifted(number, 0) * 1024 ** POWERS.indexOf(unit[1] ?? "")) : NaN;
         if (bytes >= 64 && bytes <= MOST) return bytes;
         throw `“${text}” is not a size from 64 bytes to ${size(MOST)}. Give bytes, or a number with K, M, G or T, such as 12 MiB or 1.5GB.`;
@@ -67,12 +76,13 @@ function count(number) {
 function size(bytes) {
     const power = Math.min(Math.floor(Math.log2(bytes) / 10), POWERS.length - 1);
     const number = bytes / 1024 ** power;
-    return power === 0 ? `${bytes} bytes` : `${Number.isInteger(number) ? number : number.toFixed(2)} ${POWERS[power].toUpperCase()}iB`;
+    return power === 0 ? `${bytes} ${bytes === 1 ? "byte" : "bytes"}` : `${Number.isInteger(number) ? number : number.toFixed(2)} ${POWERS[power].toUpperCase()}iB`;
 }
 
 /** A rate with so many digits, in percent unless it is small. */
 function share(rate, digits = 3) {
     if (rate >= 0.0005) return `${Number((100 * rate).toPrecision(digits))} %`;
+    if (rate === 0) return "0";
     return rate.toExponential(digits - 1).replace(/\.?0*e/, "e");
 }
 
@@ -133,14 +143,15 @@ function update() {
     show(found, third);
 }
 
-/** Takes the choice of the address. */
+const FIRST = { rate: "0.01", keys: "1000000" };
+
+/** Takes the choice of the address, and values to begin with where it names fewer than two. */
 function follow() {
     const link = new URLSearchParams(location.hash.slice(1));
     const named = FIELDS.filter(name => link.has(name));
-    recent = (named.length >= 2 ? named : ["keys", "rate"]).slice(0, 2);
-    const values = named.length >= 2 ? link : new URLSearchParams("keys=1000000&rate=0.01");
+    recent = [...new Set([...named, ...Object.keys(FIRST)])].slice(0, 2);
     for (const name of recent) {
-        const text = values.get(name);
+        const text = link.get(name) ?? FIRST[name];
         const plain = text.trim() !== "" && Number.isFinite(Number(text)) && Number(text) > 0;
         $(name).value = plain && (name === "rate" || Number.isInteger(Number(text))) && exact(name, Number(text)) || text;
     }
@@ -164,8 +175,9 @@ function show(found, third) {
     const [own, ...others] = found.layouts;
     const bits = 8 * found.memory / found.keys;
     const classic = others.find(layout => layout.name === "classic");
+    const odds = found.rate <= 0.5 ? ` (1 in ${count(Number((1 / found.rate).toPrecision(3)))})` : "";
     $("sentence").innerHTML = `A <code>BloomFilter</code> of ${figure("memory", found.memory, size(found.memory))} keeps a rate of `
-        + `${figure("rate", found.rate, share(found.rate))} (1 in ${count(Number((1 / found.rate).toPrecision(3)))}) `
+        + `${figure("rate", found.rate, share(found.rate))}${odds} `
         + `for ${figure("keys", found.keys, count(found.keys))} ${found.keys === 1 ? "key" : "keys"}.`;
     $("bits").innerHTML = figure("bits", bits, bits < 1000 ? bits.toFixed(2) : count(Math.round(bits)));
     $("probes").innerHTML = figure("probes", own.probes, own.probes);
@@ -191,7 +203,7 @@ function show(found, third) {
 
 const PURPOSES = {
     "words4": "the one to begin with",
-    "words4x2": "less memory below 1e-4",
+    "words4x2": "for rates below 1e-4",
     "split block": "the filter of Parquet",
     "classic": "the least memory, slower",
     "register": "inserts in one atomic step",
@@ -216,18 +228,18 @@ function row(layout, found) {
 
 /** What is to be known of a small filter. */
 function limits({ spread, memory, rate }) {
-    const blocks = memory / 64;
     const percent = `${Number((100 * spread).toPrecision(2))} %`;
     if (rate >= 1) return "All bits are set: this filter takes every key for seen. Give it more memory or fewer keys.";
-    if (blocks === 1) return `The filter is one block of 64 bytes. Its rate depends on the keys that happen to be in it: the standard deviation is ${percent} of the mean.`;
+    if (memory === 64) return `The filter is one block of 64 bytes. Its rate depends on the keys that happen to be in it: the standard deviation is ${percent} of the mean.`;
     const start = `The rate is the mean over filters. That of a single one depends on its keys: the standard deviation is ${percent} of the mean.`;
-    return spread < 0.02 ? start : `${start} The filter has only ${count(blocks)} blocks of 64 bytes; larger ones vary less.`;
+    return spread < 0.02 ? start : `${start} At the same rate, filters for more keys vary less.`;
 }
 
 /** What a calculator of classic filters says of this memory. */
 function promise(own, classic) {
     if (!classic.rate_in_memory) return "";
     const times = Number((own.rate_in_memory / classic.rate_in_memory).toPrecision(2));
+    if (times === 1) return "";
     return `A calculator of classic filters would promise a rate of ${share(classic.rate_in_memory)} in this memory, and a BloomFilter has ${times} times as much.`;
 }
 
@@ -321,31 +333,35 @@ addEventListener("resize", resize);
 
 /** Copies a text, and says so. */
 async function copy(text, what) {
+    let copied = true;
     try {
         await navigator.clipboard.writeText(text);
     } catch {
-        // Pages of files may have no clipboard: a field that is selected does as well.
+        // Some pages have no clipboard. A field that is selected does as well.
         const field = document.createElement("textarea");
         field.value = text;
         document.body.append(field);
         const before = document.activeElement;
         field.select();
-        document.execCommand("copy");
+        copied = document.execCommand("copy");
         field.remove();
         before?.focus();
     }
     $("copied").textContent = "";
-    $("copied").textContent = `${what} is copied.`;
+    $("copied").textContent = copied ? `${what} is copied.` : `The browser lets no page copy. Select ${what.toLowerCase()}.`;
+    return copied;
 }
 
 for (const button of document.querySelectorAll("button")) {
     const of = button.dataset.copies;
     button.addEventListener("click", async () => {
-        await (of ? copy($(of).textContent, `The line of ${$(`${of}-name`).textContent}`) : copy($("link").href, "The link"));
-        button.textContent = "Copied";
+        const copied = await (of ? copy($(of).textContent, `The line of ${$(`${of}-name`).textContent}`) : copy($("link").href, "The link"));
+        button.textContent = copied ? "Copied" : "Not copied";
         setTimeout(() => button.textContent = "Copy", 2000);
     });
 }
 
+$("absent").remove();
+$("calculator").hidden = false;
 resize();
 follow();

@@ -1,8 +1,11 @@
-// Types each of `choices`, and reports what the page shows of it.
+// Types each of `choices`, or follows its link, and reports what the page shows of it.
 const at = id => document.getElementById(id);
 const all = () => Object.fromEntries([...document.querySelectorAll("data")].map(data => [data.dataset.figure, Number(data.value)]));
 const report = choices.map((choice, i) => {
-    for (const [name, text] of Object.entries(choice)) {
+    if (choice.link !== undefined) {
+        location.hash = choice.link;
+        dispatchEvent(new Event("hashchange"));
+    } else for (const [name, text] of Object.entries(choice)) {
         at(name).value = text;
         at(name).dispatchEvent(new Event("input"));
     }
@@ -11,7 +14,7 @@ const report = choices.map((choice, i) => {
         if (!at("results").inert) return { wrong };
         return { wrong, error: wrong.map(name => at(`${name}-error`).textContent).join(" ") };
     }
-    const seen = { figures: all(), link: at("link").getAttribute("href") };
+    const seen = { figures: all(), text: at("results").textContent, link: at("link").getAttribute("href") };
     for (const language of ["rust", "python", "shell"]) seen[language] = at(language).textContent;
     // What somebody sees who follows the link. Browsers refuse to follow very many at once.
     if (i >= 60) return seen;
@@ -20,4 +23,4 @@ const report = choices.map((choice, i) => {
     dispatchEvent(new Event("hashchange"));
     return { ...seen, followed: all() };
 });
-document.querySelector("pre:not([tabindex])").textContent = JSON.stringify(report);
+document.querySelector("pre").textContent = JSON.stringify(report);

@@ -206,6 +206,8 @@ fn numbers_are_read_as_people_write_them() {
         ("5,000,000", 5e6),
         ("5_000_000", 5e6),
         ("5 000 000", 5e6),
+        ("5\u{a0}000\u{202f}000", 5e6),
+        ("9007199254740992", 9_007_199_254_740_992.0),
         ("1.1M", 1.1e6),
         ("0.5k", 500.0),
         ("2 billion", 2e9),
@@ -217,6 +219,8 @@ fn numbers_are_read_as_people_write_them() {
         ("1e-6", 1e-6),
         ("1 in 1000", 1e-3),
         ("1/1,000", 1e-3),
+        ("1 in 1M", 1e-6),
+        ("3 in 2 million", 1.5e-6),
         ("0.1 %", 1e-3),
     ];
     let sizes = [
@@ -228,14 +232,15 @@ fn numbers_are_read_as_people_write_them() {
         ("12 MiB", 12_582_912.0),
         ("1e6", 1e6),
         ("2t", 2_199_023_255_552.0),
+        ("8 PiB", 9_007_199_254_740_992.0),
     ];
     let of = |name: &'static str, other: (&'static str, &'static str)| {
         move |&(text, number): &(&str, f64)| (json!({ other.0: other.1, name: text }), name, Some(number))
     };
     let bad = [
-        ("keys", vec!["", "0", "-1", "1.5", "x", "1,5", "5,00", "0,500", "1e30", "5 potatoes"]),
-        ("rate", vec!["", "0", "1", "1.5", "-1", "0,01", "100%", "2 in 1", "x", "1 in"]),
-        ("memory", vec!["", "0", "63", "x", "1,5G", "4X", "1e30", "-64"]),
+        ("keys", vec!["", "0", "-1", "1.5", "x", "1,5", "10.000", "5,00", "0,500", "1e30", "5 potatoes"]),
+        ("rate", vec!["", "0", "1", "1.5", "-1", "0,01", "1 in 5%", "1 in 10.000", "100%", "2 in 1", "x", "1 in"]),
+        ("memory", vec!["", "0", "63", "x", "1,5G", "128.000", "4X", "1e30", "-64"]),
     ];
     let other = |name| if name == "keys" { ("rate", "0.01") } else { ("keys", "1000") };
     let bad = bad.iter().flat_map(|(name, texts)| {
@@ -263,4 +268,63 @@ fn numbers_are_read_as_people_write_them() {
             }
         }
     }
+}
+
+#[test]
+#[ignore = "starts a browser"]
+fn links_need_not_name_two_values() {
+    let links = [
+        ("#keys=5000", "#keys=5000&rate=0.01"),
+        ("#rate=1e-4", "#keys=1000000&rate=0.0001"),
+        ("#memory=12+MiB", "#rate=0.01&memory=12582912"),
+        ("#", "#keys=1000000&rate=0.01"),
+        ("#colour=red", "#keys=1000000&rate=0.01"),
+        // What the memory is follows from the others.
+        ("#keys=7&rate=1%&memory=64", "#keys=7&rate=0.01"),
+    ];
+    let choices: Vec<Value> = links.iter().map(|(link, _)| json!({ "link": link })).collect();
+    let Some(shown) = shown(&choices) else { return };
+    for ((link, whole), shown) in links.iter().zip(&shown) {
+        assert_eq!(shown["link"], *whole, "{link}");
+    }
+    let unreadable = json!({ "link": "#keys=1e6&rate=<img src=x onerror=alert(1)>" });
+    let error = self::shown(&[unreadable]).unwrap().remove(0);
+    assert!(error["error"].as_str().unwrap().contains("“<img src=x onerror=alert(1)>” is not a rate"), "{error}");
+}
+
+/// The fewest keys, and memory far beyond what its keys need.
+#[test]
+#[ignore = "starts a browser"]
+fn extremes_are_told_in_plain_words() {
+    let choices = [
+        json!({ "keys": "1", "rate": "0.999" }),
+        json!({ "keys": "1000", "memory": "1 TiB" }),
+        json!({ "keys": "10000", "rate": "1%" }),
+    ];
+    let Some(shown) = shown(&choices) else { return };
+    let text = |i: usize| shown[i]["text"].as_str().unwrap();
+    assert!(text(0).contains("a rate of 99.9 % for 1 key.") && text(0).contains("1 byte"), "{}", text(0));
+    assert_eq!(figure(&shown[0], "words4 × 0.5"), 0.0);
+    for wrong in ["0e+0", "1 in 1)", "1 bytes", "1 times"] {
+        assert!(!shown.iter().any(|shown| shown["text"].as_str().unwrap().contains(wrong)), "{wrong}: {shown:?}");
+    }
+    // Nearly all false positives are keys of one hash, whatever the blocks.
+    assert!(figure(&shown[1], "spread") < 1e-9, "{}", shown[1]);
+    assert!(text(2).contains("A calculator of classic filters would promise"), "{}", text(2));
+}
+
+#[test]
+#[ignore = "starts a browser"]
+fn a_browser_without_webassembly_is_told_so() {
+    let (start, page) = PAGE.split_once("<style>").unwrap();
+    let (page, end) = page.rsplit_once("</body>").unwrap();
+    let report = r#"document.querySelector("pre").textContent =
+        JSON.stringify([document.getElementById("absent").checkVisibility(), document.getElementById("calculator").checkVisibility()])"#;
+    let page = format!(
+        "{start}<script>delete globalThis.WebAssembly</script><style>{page}<pre></pre><script>{report}</script></body>{end}"
+    );
+    let bench = Bench::new(&[]);
+    bench.write("page.html", page.as_bytes());
+    let Some(visible) = browser::report(&bench.path("page.html")) else { return };
+    assert_eq!(visible, json!([true, false]));
 }

@@ -134,6 +134,10 @@ impl Layout {
     }
 }
 
+#[cfg(all(test, feature = "std"))]
+#[path = "../../../tests/browser/mod.rs"]
+mod browser;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,5 +226,40 @@ mod tests {
         assert_eq!(error(Some(0), Some(0.5), None), BuildError::NoKeys.to_string());
         assert_eq!(error(Some(1), None, None), BuildError::Underspecified.to_string());
         assert_eq!(error(Some(1), None, Some(63)), BuildError::Memory { bytes: 63 }.to_string());
+    }
+
+    /// All that the page is told, letter by letter, so that it is built again after any change of the model.
+    #[test]
+    #[cfg(feature = "std")]
+    #[ignore = "starts a browser"]
+    fn the_page_has_this_model() {
+        let mut choices = Vec::new();
+        for keys in [1, 2, 63, 12_345, 1_000_000, 40_000_000_000, 1 << 53] {
+            choices.extend([0.999, 0.1, 0.01, 1e-4, 1e-7, 1e-15].map(|rate| (Some(keys), Some(rate), None)));
+            choices.extend([0, 64, 1000, 1 << 20, 1 << 40, 1 << 53].map(|memory| (Some(keys), None, Some(memory))));
+        }
+        for rate in [0.999, 0.01, 1e-6, 1e-15, 1e-19] {
+            choices.extend([64, 100_000, 1 << 40].map(|memory| (None, Some(rate), Some(memory))));
+        }
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/calculator.html")).unwrap();
+        let (page, end) = page.rsplit_once("</body>").unwrap();
+        let asks = "document.querySelector('pre').textContent = JSON.stringify(choices.map(choice => {
+            const address = model.figures(...choice.map(number => number ?? NaN));
+            return new TextDecoder().decode(new Uint8Array(model.memory.buffer, address, model.length()));
+        }))";
+        let list = serde_json::to_string(&choices).unwrap();
+        let page = format!("{page}<pre></pre><script>const choices = {list};\n{asks}</script></body>{end}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        std::fs::write(&path, page).unwrap();
+        let Some(told) = super::browser::report(&path) else { return };
+        for (i, choice) in choices.into_iter().enumerate() {
+            let ours = text(choice.0, choice.1, choice.2);
+            assert!(
+                told[i] == *ours,
+                "docs/calculator.html is older than the model: run docs/calculator/build.sh\n{choice:?}\n{ours}\n{}",
+                told[i]
+            );
+        }
     }
 }

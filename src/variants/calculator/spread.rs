@@ -1,6 +1,6 @@
 //! How far single filters are from the mean rate of all. docs/FPR.md derives it.
 
-use crate::fpr::{BlockRates, Lanes, SATURATED, Terms, each_load, hit_factors, power};
+use crate::fpr::{BlockRates, Lanes, SATURATED, Terms, collision_floor, each_load, hit_factors, power};
 use crate::params::Size;
 
 /// The standard deviation of the rate of one filter of the layout `words4`, as a share of the mean.
@@ -22,7 +22,7 @@ pub(super) fn of(size: Size, keys: u64) -> f64 {
     // The loads have a fixed sum, so that what is linear in them cancels out. One block has one load.
     let linear = if size.units == 1 { 0.0 } else { tilt * tilt / (average * (1.0 - 1.0 / blocks)) };
     let variance = (squares - mean * mean - linear) / blocks;
-    libm::sqrt(variance.max(0.0)) / mean
+    libm::sqrt(variance.max(0.0)) / (mean + collision_floor(keys))
 }
 
 /// The mean of the squared rate of a block that holds so many keys.
