@@ -299,7 +299,7 @@ function draw() {
         const load = loads[step], anchor = load === 4 ? "end" : load === 0.5 ? "start" : "middle";
         parts.push(`<path d="M${x(load)} ${top}V${height - bottom}" stroke="var(--line)"/>`
             + `<text x="${x(load)}" y="${height - bottom + 20}" text-anchor="${anchor}" fill="var(--text)">× ${load === 0.5 ? "½" : load}</text>`
-            + `<text x="${x(load)}" y="${height - bottom + 38}" text-anchor="${anchor}" fill="var(--soft)">${short(keys * load)}</text>`);
+            + `<text x="${x(load)}" y="${height - bottom + 38}" text-anchor="${anchor}" fill="var(--soft)">${short(Math.floor(keys * load))}</text>`);
     }
     curves.forEach((layout, i) => {
         const points = loads.map((load, step) => `${x(load).toFixed(1)},${y(layout.rates[step]).toFixed(1)}`).join(" ");
@@ -309,7 +309,7 @@ function draw() {
     for (const step of steps) {
         parts.push(`<circle cx="${x(loads[step])}" cy="${y(curves[0].rates[step])}" r="5" fill="var(--accent)" stroke="var(--ground)" stroke-width="2"/>`);
     }
-    $("plot").innerHTML = `<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="plot-title" viewBox="0 0 ${width} ${height}">`
+    $("plot").innerHTML = `<svg role="img" aria-labelledby="plot-title" viewBox="0 0 ${width} ${height}">`
         + `<title id="plot-title">The rate by the number of keys in the filter. The table below has the same rates.</title>${parts.join("")}</svg>`;
 }
 
@@ -348,7 +348,7 @@ async function copy(text, what) {
         before?.focus();
     }
     $("copied").textContent = "";
-    $("copied").textContent = copied ? `${what} is copied.` : `The browser lets no page copy. Select ${what.toLowerCase()}.`;
+    $("copied").textContent = `${what} ${copied ? "is" : "could not be"} copied.`;
     return copied;
 }
 

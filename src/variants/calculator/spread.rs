@@ -3,7 +3,7 @@
 use crate::fpr::{BlockRates, Lanes, SATURATED, Terms, collision_floor, each_load, hit_factors, power};
 use crate::params::Size;
 
-/// The standard deviation of the rate of one filter of the layout `words4`, as a share of the mean.
+/// The standard deviation of the rate of one filter of the layout `words4`, as a share of the mean, of which equal hashes are a part.
 pub(super) fn of(size: Size, keys: u64) -> f64 {
     if keys / size.units > SATURATED {
         return 0.0;
@@ -97,5 +97,7 @@ mod tests {
         // With one probe a lane the fill of a block is the same for all keys: 1/128 for each lane.
         assert!(of(size, 1) < 1e-6, "{}", of(size, 1));
         assert_eq!(of(size, 1 << 40), 0.0);
+        // In so much memory nearly all false positives are equal hashes, which every filter has.
+        assert!(of(Size { units: 1 << 34, probes: 16 }, 1000) < 1e-9);
     }
 }
