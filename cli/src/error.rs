@@ -124,6 +124,13 @@ errors! {
 
 impl std::error::Error for Error {}
 
+impl Error {
+    /// A failure of the temporary files of groups.
+    pub fn groups(source: io::Error) -> Self {
+        Self::Groups { source }
+    }
+}
+
 /// The file's name as it is shown to the user: on one line, whatever is in it.
 fn name(error: &FileError) -> String {
     error.path().map_or_else(String::new, |path| format!("{path:?}"))

@@ -35,6 +35,7 @@ mod stall;
 mod table;
 mod turns;
 mod values;
+mod word_file;
 
 use clap::error::ErrorKind;
 use commands::run::Run;

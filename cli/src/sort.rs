@@ -41,7 +41,7 @@ impl<const W: usize> Sorter<W> {
     /// Adds a record.
     pub fn push(&mut self, record: [u64; W]) -> Result<(), Error> {
         if self.recent.len() == self.limit {
-            self.write_run().map_err(|source| Error::Groups { source })?;
+            self.write_run().map_err(Error::groups)?;
         }
         self.recent.push(record);
         Ok(())
@@ -49,7 +49,7 @@ impl<const W: usize> Sorter<W> {
 
     /// All records in order. Equal ones all come.
     pub fn sorted(self) -> Result<Sorted<W>, Error> {
-        self.merged().map_err(|source| Error::Groups { source })
+        self.merged().map_err(Error::groups)
     }
 
     fn merged(mut self) -> io::Result<Sorted<W>> {
@@ -70,14 +70,13 @@ impl<const W: usize> Sorter<W> {
     }
 
     fn write_run(&mut self) -> io::Result<()> {
-        if self.file.is_none() {
-            self.file = Some(BufWriter::with_capacity(WRITTEN, tempfile::tempfile_in(&self.folder)?));
-        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(BufWriter::with_capacity(WRITTEN, tempfile::tempfile_in(&self.folder)?)),
+        };
         self.recent.sort_unstable();
-        if let Some(file) = &mut self.file {
-            let mut words = self.recent.as_flattened().iter();
-            words.try_for_each(|word| file.write_all(&word.to_le_bytes()))?;
-        }
+        let mut words = self.recent.as_flattened().iter();
+        words.try_for_each(|word| file.write_all(&word.to_le_bytes()))?;
         self.runs.push(self.recent.len() as u64);
         self.recent.clear();
         Ok(())
@@ -98,8 +97,8 @@ impl<const W: usize> Iterator for Sorted<W> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.next == self.batch.len() {
             self.next = 0;
-            if let Err(source) = self.merge.next_into(&mut self.batch) {
-                return Some(Err(Error::Groups { source }));
+            if let Err(error) = self.merge.next_into(&mut self.batch) {
+                return Some(Err(Error::groups(error)));
             }
         }
         let record = self.batch.get(self.next)?;

@@ -48,7 +48,7 @@ impl Against {
         let ids = || told.then(Ids::new).transpose();
         let items = || Ok(Items { names, places: Vec::new(), texts: Ids::new()?, ids: ids()? });
         let (grams, found, hits) = (Vec::new(), Vec::new(), Sorter::new(&env::temp_dir()));
-        let (items, ids) = items().and_then(|items| Ok((items, ids()?))).map_err(failed)?;
+        let (items, ids) = items().and_then(|items| Ok((items, ids()?))).map_err(Error::groups)?;
         Ok(Self { rule, hasher, items, grams, found, inputs: None, hits, ids, documents: 0 })
     }
 
@@ -95,7 +95,7 @@ impl Against {
                 self.documents += 1;
                 self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
             })
-            .map_err(failed)
+            .map_err(Error::groups)
     }
 
     /// Leaves `found` only where an item has the gram. Returns how many there are.
@@ -119,20 +119,20 @@ impl Against {
             let (all, had) = &mut counts[*item as usize];
             (*all, *had) = (*all + 1, *had + u64::from(*found));
         }
-        let mut item_ids = items.ids.as_mut().map(Ids::read::<1>).transpose().map_err(failed)?;
-        let mut document_ids = ids.as_mut().map(Ids::read::<1>).transpose().map_err(failed)?;
-        let [mut texts] = items.texts.read().map_err(failed)?;
+        let mut item_ids = items.ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
+        let mut document_ids = ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
+        let [mut texts] = items.texts.read().map_err(Error::groups)?;
         let mut hits = hits.sorted()?.peekable();
         for (item, (&(input, line, short), (all, had))) in (0..).zip(items.places.iter().zip(counts)) {
-            let id = item_ids.as_mut().map(|[ids]| ids.get(item)).transpose().map_err(failed)?;
+            let id = item_ids.as_mut().map(|[ids]| ids.get(item)).transpose().map_err(Error::groups)?;
             let mut told = format!("{{{},\"grams\":{all},\"found\":{had}", place(&items.names[input], line, id));
             told += if short { ",\"short\":true,\"documents\":[" } else { ",\"documents\":[" };
             write(&told)?;
             let of_grams = match had {
                 0 => HashMap::new(),
                 _ => {
-                    let text = texts.get(item).map_err(failed)?;
-                    let text = serde_json::from_str::<String>(text).map_err(|error| failed(error.into()))?;
+                    let text = texts.get(item).map_err(Error::groups)?;
+                    let text = serde_json::from_str::<String>(text).map_err(|error| Error::groups(error.into()))?;
                     gram_texts(&rule.text, &hasher, &text)
                 }
             };
@@ -146,7 +146,7 @@ impl Against {
                     shared.push(hit?[3]);
                 }
                 shared.dedup();
-                let id = document_ids.as_mut().map(|[ids]| ids.get(document)).transpose().map_err(failed)?;
+                let id = document_ids.as_mut().map(|[ids]| ids.get(document)).transpose().map_err(Error::groups)?;
                 let input = &inputs[(at >> LINE) as usize];
                 let found = shared.len();
                 // In the order of the item.
@@ -217,8 +217,4 @@ fn gram_texts(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashMap<u64, (us
         }
     }
     grams
-}
-
-fn failed(source: io::Error) -> Error {
-    Error::Groups { source }
 }

@@ -5,10 +5,10 @@ use crate::error::Error;
 use crate::files::Origin;
 use crate::groups::choice::Choice;
 use crate::groups::decisions::{Decided, Deciding, Member, Printed, Which, choose};
-use crate::groups::near::Clusters;
+use crate::groups::near::clusters::Clusters;
 use crate::groups::places::Places;
 use crate::groups::records::Records;
-use crate::groups::reports::{Reports, Similarity};
+use crate::groups::reports::Reports;
 use crate::groups::values;
 use crate::input::inputs::Input;
 use crate::key::json::Pointer;
@@ -86,56 +86,37 @@ impl Grouping {
         Records::new(places, self.choice.clone(), self.id.is_some(), had, self.near.map(|(near, _)| near.bands()))
     }
 
-    /// Finds groups of lines that are equal, or those of the clusters, and decides what becomes of each.
+    /// Finds groups of lines that are equal, or those of the clusters, decides what becomes of each, and tells of it.
     pub fn decide(
         &self,
         mut records: Records,
         mut clusters: Option<Clusters>,
         reports: Reported,
     ) -> Result<Grouped, Error> {
-        let is_near = clusters.is_some();
         let (mut members, mut deciding) = (Sorter::new(&env::temp_dir()), Deciding::new());
         let member = |member: Member| members.push(member.packed());
         let disk_bytes = records.each(clusters.as_ref(), member, |aside| deciding.push(aside))?;
         let members = members.sorted()?.map(|member| member.map(Member::unpacked));
-        let mut similarity =
-            |place, kept| clusters.as_mut().map_or(Ok(1.0), |clusters| clusters.similarity(place, kept));
-        let similarity = is_near.then_some(&mut similarity as Similarity<'_>);
-        let grouped = self.choose(members, deciding, &mut records, reports, similarity)?;
-        Ok(Grouped { disk_bytes, ..grouped })
-    }
-
-    /// Decides what becomes of these members of groups, which are sorted by group and place, beside what is decided already; and tells of
-    /// it.
-    pub fn choose(
-        &self,
-        members: impl IntoIterator<Item = Result<Member, Error>>,
-        mut deciding: Deciding,
-        records: &mut Records,
-        reports: Reported,
-        mut similarity: Option<Similarity<'_>>,
-    ) -> Result<Grouped, Error> {
         let mut distinct = records.keys;
         let groups = choose(members, |decision| {
             distinct -= u64::from(decision.goes());
             deciding.push(decision)
         })?;
         let places = records.places.clone();
-        let Reported { mut pairs, mut clusters, .. } = reports;
-        let mut told = Reports::new(&places, records.ids(), clusters.is_some())?;
+        let Reported { mut pairs, clusters: mut members, .. } = reports;
+        let mut told = Reports::new(&places, records.ids(), members.is_some())?;
         let decided = deciding.end(places.clone(), self.printed, |decision| {
             if let Some(pairs) = &mut pairs {
-                let similarity = similarity.as_mut().map(|similarity| &mut **similarity as Similarity<'_>);
-                told.pair(decision, similarity, &mut |line| pairs.write(line))?;
+                told.pair(decision, clusters.as_mut(), &mut |line| pairs.write(line))?;
             }
             told.member(decision)
         })?;
         pairs.map_or(Ok(()), Report::end)?;
-        if let Some(report) = &mut clusters {
+        if let Some(report) = &mut members {
             told.clusters(&mut |piece| report.write(piece))?;
         }
-        clusters.map_or(Ok(()), Report::end)?;
-        Ok(Grouped { decided, groups, distinct, disk_bytes: 0 })
+        members.map_or(Ok(()), Report::end)?;
+        Ok(Grouped { decided, groups, distinct, disk_bytes })
     }
 
     /// Opens the files that tell of groups. None of them may be read or written besides.

@@ -4,14 +4,11 @@
 //! goes into a file, sorted by place. A line without a decision stays.
 
 use crate::error::Error;
-use crate::groups::places::Places;
+use crate::groups::places::{Again, Places};
 use crate::sort::Sorter;
+use crate::word_file::{WordFile, WordReader};
 use std::env;
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-
-/// The bytes that are written or read at once.
-const BUFFER: usize = 1 << 17;
+use std::io;
 
 /// A line, and what it is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,18 +166,15 @@ impl Deciding {
         print: Printed,
         mut tell: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<Decided, Error> {
-        let failed = |source| Error::Groups { source };
-        let mut file = BufWriter::with_capacity(BUFFER, tempfile::tempfile().map_err(failed)?);
+        let mut words = WordFile::new().map_err(Error::groups)?;
         for kept in self.0.sorted()? {
             let kept = kept?;
             tell(Decision::of(kept))?;
-            kept.iter().try_for_each(|number| file.write_all(&number.to_le_bytes())).map_err(failed)?;
+            kept.iter().try_for_each(|number| words.push(*number)).map_err(Error::groups)?;
         }
-        let rewound = file.into_inner().map_err(io::IntoInnerError::into_error);
-        let rewound = rewound.and_then(|mut file| file.seek(SeekFrom::Start(0)).map(|_| file));
-        let reader = BufReader::with_capacity(BUFFER, rewound.map_err(failed)?);
-        let mut decided = Decided { reader, next: None, again: places.again(), places, print };
-        decided.read().map_err(failed)?;
+        let reader = words.read().map_err(Error::groups)?;
+        let mut decided = Decided { reader, next: None, again: Again::new(places), print };
+        decided.read().map_err(Error::groups)?;
         Ok(decided)
     }
 }
@@ -214,11 +208,9 @@ impl Which {
 
 /// What becomes of the lines of all inputs, which come again in the same order.
 pub struct Decided {
-    reader: BufReader<File>,
+    reader: WordReader,
     next: Option<Decision>,
-    /// The places that the decisions are about, and those of the lines that came again.
-    places: Places,
-    again: Places,
+    again: Again,
     pub print: Printed,
 }
 
@@ -241,19 +233,14 @@ impl Decided {
 
     /// Whether as many lines came again.
     pub fn is_done(&self) -> bool {
-        self.again.are_those_of(&self.places)
+        self.again.is_done()
     }
 
     fn read(&mut self) -> io::Result<()> {
-        let mut bytes = [0; 24];
-        let read = self.reader.by_ref().take(bytes.len() as u64).read_exact(&mut bytes);
-        self.next = match read {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
-            read => {
-                read?;
-                let (numbers, _) = bytes.as_chunks();
-                Some(Decision::of([0, 1, 2].map(|i| u64::from_le_bytes(numbers[i]))))
-            }
+        let mut next = || self.reader.next().transpose();
+        self.next = match (next()?, next()?, next()?) {
+            (Some(place), Some(kept), Some(number)) => Some(Decision::of([place, kept, number])),
+            _ => None,
         };
         Ok(())
     }

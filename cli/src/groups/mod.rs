@@ -5,11 +5,11 @@
 //! values      what is read of lines beside their keys
 //! places      the numbers of lines in the order of the inputs
 //! ids         what lines are called, by their places
-//! records     the first reading: a record of each line, and which of them may have others of their kind
-//! decisions   of each group one is chosen; what becomes of each line, by its place
 //! suspects    what may have others of its kind
 //! marks       bits at places
+//! decisions   of each group one is chosen; what becomes of each line, by its place
 //! near        the clusters of near duplicates
+//! records     the first reading: a record of each line, and which of them may have others of their kind
 //! reports     what is told of groups: pairs and clusters
 //! ```
 //!

@@ -27,11 +27,6 @@ impl Places {
         Self { names, ..Self::default() }
     }
 
-    /// The places of the same inputs once more.
-    pub fn again(&self) -> Self {
-        Self::new(self.names.clone())
-    }
-
     /// Takes the next lines of an input. Returns the place of the first.
     pub fn take(&mut self, input: usize, header: bool, lines: usize) -> u64 {
         let place = self.count;
@@ -42,16 +37,35 @@ impl Places {
         place
     }
 
-    /// Whether the inputs had as many lines both times.
-    pub fn are_those_of(&self, other: &Self) -> bool {
-        self.count == other.count && self.starts == other.starts
-    }
-
     /// The members of a JSON object that tell where a line is: `"file":"a","line":1`.
     pub fn told(&self, place: u64) -> String {
         let start = self.starts[self.starts.partition_point(|start| start.place <= place) - 1];
         let line = place - start.place + u64::from(start.header) + 1;
         format!(r#""file":{},"line":{line}"#, Value::from(&*self.names[start.input]))
+    }
+}
+
+/// The places of the same inputs once more.
+pub struct Again {
+    first: Places,
+    again: Places,
+}
+
+impl Again {
+    /// Of inputs that had these places. No line came again so far.
+    pub fn new(first: Places) -> Self {
+        Self { first, again: Places::default() }
+    }
+
+    /// Takes the next lines of an input. Returns the place of the first.
+    pub fn take(&mut self, input: usize, header: bool, lines: usize) -> u64 {
+        self.again.take(input, header, lines)
+    }
+
+    /// Whether the inputs had as many lines both times.
+    pub fn is_done(&self) -> bool {
+        let Self { first, again } = self;
+        first.count == again.count && first.starts == again.starts
     }
 }
 
@@ -69,10 +83,10 @@ mod tests {
         let told = [0, 4, 5, 6, 9].map(|place| places.told(place));
         let expected = [("a", 1), ("a", 5), ("c", 2), ("d", 1), ("d", 4)];
         assert_eq!(told, expected.map(|(name, line)| format!("\"file\":\"{name}\",\"line\":{line}")));
-        let mut again = places.again();
+        let mut again = Again::new(places);
         [(0, 5), (2, 1), (3, 3)].iter().for_each(|&(input, lines)| _ = again.take(input, input == 2, lines));
-        assert!(!again.are_those_of(&places));
+        assert!(!again.is_done());
         again.take(3, false, 1);
-        assert!(again.are_those_of(&places));
+        assert!(again.is_done());
     }
 }

@@ -7,21 +7,15 @@ use crate::error::Error;
 use crate::groups::choice::{Choice, NONE};
 use crate::groups::decisions::{Aside, Decision, Member, Verdict};
 use crate::groups::ids::Ids;
-use crate::groups::near::{Bands, Clusters};
+use crate::groups::near::bands::Bands;
+use crate::groups::near::clusters::Clusters;
 use crate::groups::places::Places;
 use crate::groups::suspects::Suspects;
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use crate::word_file::WordFile;
+use std::io;
 
 /// Records that are looked up at once.
 const BATCH: usize = 4096;
-
-/// The bytes that are written or read at once.
-const BUFFER: usize = 1 << 17;
-
-/// The bytes of a fingerprint and of a score in a record.
-const FINGERPRINT: usize = 16;
-const SCORE: usize = 8;
 
 /// Fingerprints below are no lines with a key, but tell why not.
 const LEAST: u128 = 16;
@@ -31,7 +25,8 @@ const SEEN: u128 = 1;
 
 /// The records of all lines.
 pub struct Records {
-    file: BufWriter<File>,
+    /// Of each line the low and the high half of its fingerprint, and its score if lines are chosen by a value.
+    words: WordFile,
     suspects: Suspects,
     /// The bands of documents, where those that are alike are a group.
     pub bands: Option<Bands>,
@@ -47,14 +42,13 @@ pub struct Records {
 impl Records {
     /// Of no lines so far. `had` tells whether the filter has keys of earlier runs. With `bands`, documents have so many.
     pub fn new(places: Places, choice: Choice, ids: bool, had: bool, bands: Option<usize>) -> Result<Self, Error> {
-        let failed = |source| Error::Groups { source };
         Ok(Self {
-            file: BufWriter::with_capacity(BUFFER, tempfile::tempfile().map_err(failed)?),
+            words: WordFile::new().map_err(Error::groups)?,
             suspects: Suspects::new()?,
             bands: bands.map(Bands::new).transpose()?,
             places,
             choice,
-            ids: ids.then(Ids::new).transpose().map_err(failed)?,
+            ids: ids.then(Ids::new).transpose().map_err(Error::groups)?,
             had,
             keys: 0,
         })
@@ -77,9 +71,10 @@ impl Records {
     }
 
     fn push(&mut self, fingerprint: u128, score: Option<u64>, id: &str) -> io::Result<()> {
-        self.file.write_all(&fingerprint.to_le_bytes())?;
+        self.words.push(fingerprint as u64)?;
+        self.words.push(hash(fingerprint))?;
         if self.choice.pointer().is_some() {
-            self.file.write_all(&score.unwrap_or(NONE).to_le_bytes())?;
+            self.words.push(score.unwrap_or(NONE))?;
         }
         self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
     }
@@ -98,29 +93,21 @@ impl Records {
         mut member: impl FnMut(Member) -> Result<(), Error>,
         mut aside: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<u64, Error> {
-        let failed = |source| Error::Groups { source };
-        let Self { file, suspects, choice, had, .. } = self;
-        let size = FINGERPRINT + if choice.pointer().is_some() { SCORE } else { 0 };
-        let length = file.stream_position().map_err(failed)?;
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        let mut reader = BufReader::with_capacity(BUFFER, file.get_ref());
-        let (mut bytes, mut hashes, mut found, mut place) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        while place * size as u64 != length {
-            bytes.clear();
-            reader.by_ref().take((BATCH * size) as u64).read_to_end(&mut bytes).map_err(failed)?;
-            if bytes.is_empty() {
-                return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+        let Self { words, suspects, choice, had, .. } = self;
+        let size = if choice.pointer().is_some() { 3 } else { 2 };
+        let mut reader = words.read().map_err(Error::groups)?;
+        let (mut records, mut hashes, mut found, mut place) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        loop {
+            reader.next_into(BATCH * size, &mut records).map_err(Error::groups)?;
+            if records.is_empty() {
+                return Ok(8 * words.count());
             }
-            let record = |bytes: &[u8]| {
-                let (fingerprint, score) = bytes.split_at(FINGERPRINT);
-                let fingerprint = u128::from_le_bytes(fingerprint.try_into().expect("it has so many bytes"));
-                (fingerprint, score.try_into().map_or(NONE, u64::from_le_bytes))
-            };
-            let records = || bytes.chunks_exact(size).map(record);
             hashes.clear();
-            hashes.extend(records().map(|(fingerprint, _)| hash(fingerprint)));
+            hashes.extend(records.chunks_exact(size).map(|record| record[1]));
             suspects.find(&hashes, &mut found);
-            for ((fingerprint, score), found) in records().zip(&found) {
+            for (record, found) in records.chunks_exact(size).zip(&found) {
+                let fingerprint = u128::from(record[1]) << u64::BITS | u128::from(record[0]);
+                let score = record.get(2).copied().unwrap_or(NONE);
                 if let Some(kind) = Aside::of(fingerprint) {
                     aside(Decision { place, verdict: Verdict::Aside(kind) })?;
                 } else if let Some(clusters) = clusters {
@@ -134,7 +121,6 @@ impl Records {
                 place += 1;
             }
         }
-        Ok(length)
     }
 
     /// What lines are called, if that was read.

@@ -3,16 +3,13 @@
 use crate::error::Error;
 use crate::groups::decisions::{Decision, Verdict};
 use crate::groups::ids::{Ids, Reader};
+use crate::groups::near::clusters::Clusters;
 use crate::groups::places::Places;
 use crate::sort::Sorter;
 use std::env;
-use std::io;
 
 /// Writes a piece of a report.
 pub type Write<'a> = &'a mut dyn FnMut(&str) -> Result<(), Error>;
-
-/// How similar the lines at two places are.
-pub type Similarity<'a> = &'a mut dyn FnMut(u64, u64) -> Result<f64, Error>;
 
 /// Tells of decisions, which come in the order of places.
 pub struct Reports<'a> {
@@ -26,21 +23,21 @@ pub struct Reports<'a> {
 impl<'a> Reports<'a> {
     /// Of lines at these places, which may be called something. With `clusters`, members are kept to be told at the end.
     pub fn new(places: &'a Places, ids: Option<&'a mut Ids>, clusters: bool) -> Result<Self, Error> {
-        let ids = ids.map(Ids::read).transpose().map_err(failed)?;
+        let ids = ids.map(Ids::read).transpose().map_err(Error::groups)?;
         Ok(Self { places, ids, clusters: clusters.then(|| Sorter::new(&env::temp_dir())) })
     }
 
-    /// Tells of a line that goes.
+    /// Tells of a line that goes, and of one in clusters how similar it is to the one that stays.
     pub fn pair(
         &mut self,
         Decision { place, verdict }: Decision,
-        similarity: Option<Similarity<'_>>,
+        clusters: Option<&mut Clusters>,
         write: Write<'_>,
     ) -> Result<(), Error> {
         let Verdict::Goes { kept } = verdict else { return Ok(()) };
         let line = self.line(place, true)?;
         let Some(kept) = kept else { return write(&format!("{{{line},\"kept\":null}}\n")) };
-        let similarity = similarity.map_or(Ok(None), |similarity| similarity(place, kept).map(Some))?;
+        let similarity = clusters.map(|clusters| clusters.similarity(place, kept)).transpose()?;
         let similarity = similarity.map_or(String::new(), |similarity| format!(",\"similarity\":{similarity:.4}"));
         let kept = self.line(kept, false)?;
         write(&format!("{{{line},\"kept\":{{{kept}}}{similarity}}}\n"))
@@ -48,17 +45,12 @@ impl<'a> Reports<'a> {
 
     /// Takes note of a member of a group.
     pub fn member(&mut self, Decision { place, verdict }: Decision) -> Result<(), Error> {
-        let (Some(sorter), Some(member)) = (
-            &mut self.clusters,
-            match verdict {
-                Verdict::Stays { count } => Some([place, 0, count]),
-                Verdict::Goes { kept: Some(kept) } => Some([kept, place + 1, 0]),
-                Verdict::Goes { kept: None } | Verdict::Aside(_) => None,
-            },
-        ) else {
-            return Ok(());
-        };
-        sorter.push(member)
+        let Some(sorter) = &mut self.clusters else { return Ok(()) };
+        match verdict {
+            Verdict::Stays { count } => sorter.push([place, 0, count]),
+            Verdict::Goes { kept: Some(kept) } => sorter.push([kept, place + 1, 0]),
+            Verdict::Goes { kept: None } | Verdict::Aside(_) => Ok(()),
+        }
     }
 
     /// Tells of all groups with their members, in the order of those that stay, which come first.
@@ -85,12 +77,8 @@ impl<'a> Reports<'a> {
         let mut told = self.places.told(place);
         if let Some([ahead, apart]) = &mut self.ids {
             told += ",\"id\":";
-            told += if in_order { ahead } else { apart }.get(place).map_err(failed)?;
+            told += if in_order { ahead } else { apart }.get(place).map_err(Error::groups)?;
         }
         Ok(told)
     }
-}
-
-fn failed(source: io::Error) -> Error {
-    Error::Groups { source }
 }

@@ -17,7 +17,7 @@ use crate::documents::UnitCounts;
 use crate::error::Error;
 use crate::figures::readable;
 use crate::groups::decisions::Decided;
-use crate::groups::near::Collecting;
+use crate::groups::near::involved::Collecting;
 use crate::groups::records::Records;
 use crate::input::inputs::Stamp;
 use crate::seen::exact::Exact;
@@ -144,7 +144,7 @@ impl KeySet {
     /// Keeps the hashes of all keys that come, to build another set of them.
     pub fn spool(&mut self) -> Result<(), Error> {
         if let Self::Local(set) = self {
-            set.spool = Some(Spool::new().map_err(|source| Error::Spool { source })?);
+            set.spool = Some(Spool::new()?);
         }
         Ok(())
     }
@@ -160,11 +160,10 @@ impl KeySet {
     /// Inserts all of these hashes.
     pub fn insert_spool(&mut self, spool: Spool) -> Result<(), Error> {
         let mut new = Vec::new();
-        let inserted = spool.read(|hashes| {
+        spool.read(|hashes| {
             new.resize(hashes.len(), false);
             self.insert_hashes(hashes, &mut new).map(drop)
-        });
-        inserted.map_err(|source| Error::Spool { source })?
+        })
     }
 
     /// Whether more keys came than were expected.

@@ -1,11 +1,12 @@
 //! The hashes of all keys of a set, in a temporary file: from them another set can be built, where the inputs cannot be read again.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use crate::error::Error;
+use crate::word_file::WordFile;
+use std::io;
 
 /// Hashes in the order in which they came.
 pub struct Spool {
-    file: BufWriter<File>,
+    hashes: WordFile,
     /// What failed first. The rest is not written.
     failure: Option<io::Error>,
 }
@@ -14,39 +15,31 @@ pub struct Spool {
 const BATCH: usize = 1 << 13;
 
 impl Spool {
-    /// Of no hashes, in the folder for temporary files.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self { file: BufWriter::with_capacity(8 * BATCH, tempfile::tempfile()?), failure: None })
+    /// Of no hashes.
+    pub fn new() -> Result<Self, Error> {
+        let hashes = WordFile::new().map_err(|source| Error::Spool { source })?;
+        Ok(Self { hashes, failure: None })
     }
 
     /// Adds hashes. A failure is told when they are read.
     pub fn add(&mut self, hashes: impl Iterator<Item = u64>) {
         if self.failure.is_none() {
-            self.failure = hashes.map(|hash| self.file.write_all(&hash.to_le_bytes())).find_map(Result::err);
+            self.failure = hashes.map(|hash| self.hashes.push(hash)).find_map(Result::err);
         }
     }
 
     /// Hands all hashes out, in batches.
-    pub fn read<E>(mut self, mut each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<Result<(), E>, io::Error> {
-        self.failure.map_or(Ok(()), Err)?;
-        self.file.flush()?;
-        let mut file = self.file.get_ref();
-        file.rewind()?;
-        let mut left = file.metadata()?.len() as usize / 8;
-        let mut reader = BufReader::with_capacity(8 * BATCH, file);
-        let (mut bytes, mut hashes) = (vec![0; 8 * BATCH], Vec::new());
-        while left > 0 {
-            let count = left.min(BATCH);
-            reader.read_exact(&mut bytes[..8 * count])?;
-            let (words, _) = bytes[..8 * count].as_chunks::<8>();
-            hashes.clear();
-            hashes.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
-            if let Err(error) = each(&hashes) {
-                return Ok(Err(error));
+    pub fn read(mut self, mut each: impl FnMut(&[u64]) -> Result<(), Error>) -> Result<(), Error> {
+        let failed = |source| Error::Spool { source };
+        self.failure.map_or(Ok(()), Err).map_err(failed)?;
+        let (mut reader, mut hashes) = (self.hashes.read().map_err(failed)?, Vec::new());
+        loop {
+            reader.next_into(BATCH, &mut hashes).map_err(failed)?;
+            if hashes.is_empty() {
+                return Ok(());
             }
-            left -= count;
+            each(&hashes)?;
         }
-        Ok(Ok(()))
     }
 }
 
@@ -60,11 +53,11 @@ mod tests {
             let mut spool = Spool::new().unwrap();
             (0..count).for_each(|hash| spool.add([hash, !hash].into_iter()));
             let mut back = Vec::new();
-            let read = spool.read(|hashes| {
+            let all = |hashes: &[u64]| {
                 back.extend_from_slice(hashes);
-                Ok::<(), ()>(())
-            });
-            assert!(matches!(read, Ok(Ok(()))));
+                Ok(())
+            };
+            spool.read(all).unwrap();
             assert!(back.into_iter().eq((0..count).flat_map(|hash| [hash, !hash])), "{count}");
         }
     }

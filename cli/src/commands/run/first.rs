@@ -5,7 +5,8 @@ use crate::commands::pass::Pass;
 use crate::commands::run::Run;
 use crate::engine::wakes::Wake;
 use crate::error::{Error, Stop};
-use crate::groups::near::Collecting;
+use crate::groups::near::clusters::Clusters;
+use crate::groups::near::involved::Collecting;
 use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Inputs;
 use crate::output::locked;
@@ -81,7 +82,7 @@ impl Run {
             let collected = work.seen.write().collecting.take().ok_or(Error::Worker)?;
             let involved = collected.end()?;
             disk_bytes = involved.disk_bytes();
-            clusters = Some(involved.verified(threshold)?);
+            clusters = Some(Clusters::verified(involved, threshold)?);
         }
         let mut seen = work.seen.write();
         let grouped = grouping.decide(records, clusters, reports)?;

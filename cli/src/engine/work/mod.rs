@@ -462,7 +462,7 @@ impl Work {
                 let decided = &mut self.seen.write().decided;
                 let recalled = |decided| lines.recall(*lane, *wanted, decided);
                 let unique = decided.as_mut().map_or(Ok(0), recalled);
-                claimed.unique = unique.map_err(|source| Error::Groups { source })?;
+                claimed.unique = unique.map_err(Error::groups)?;
             }
             (_, Act::Collect) => {
                 self.seen.write().collecting.iter_mut().for_each(|collecting| lines.want(*lane, collecting));
@@ -506,7 +506,7 @@ impl Work {
                 let insert = |bands: &[u64], new: &mut [bool]| seen.set.insert_hashes(bands, new);
                 claimed.inserted = lines.insert_bands(rule, insert)? as u64;
                 let recorded = seen.records.as_mut().map_or(Ok(()), |records| lines.record(*lane, *on_error, records));
-                recorded.map_err(|source| Error::Groups { source })?;
+                recorded.map_err(Error::groups)?;
             }
             (_, Act::Insert | Act::InsertInOrder) => {
                 let mut seen = self.seen.write();
@@ -516,7 +516,7 @@ impl Work {
                     Ok(done)
                 })?;
                 let recorded = seen.records.as_mut().map_or(Ok(()), |records| lines.record(*lane, *on_error, records));
-                recorded.map_err(|source| Error::Groups { source })?;
+                recorded.map_err(Error::groups)?;
             }
         }
         Ok(())

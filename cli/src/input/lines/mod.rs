@@ -7,7 +7,7 @@ use crate::documents::exact::ExactUnits;
 use crate::documents::{DocumentRule, Documents, UnitCounts};
 use crate::error::Error;
 use crate::groups::decisions::{Decided, Verdict};
-use crate::groups::near::Collecting;
+use crate::groups::near::involved::Collecting;
 use crate::groups::records::Records;
 use crate::groups::values::{Found, Wanted as Values};
 use crate::input::chunks::{Chunk, Chunks};

@@ -1,0 +1,76 @@
+//! The bands of all documents, kept by the first reading.
+
+use crate::error::Error;
+use crate::groups::near::involved::{Involved, SEEN};
+use crate::groups::suspects::Suspects;
+use crate::sort::{Sorted, Sorter};
+use crate::word_file::WordFile;
+use bloomline::BuildError;
+use std::env;
+use std::io;
+
+/// Documents whose bands are looked up at once.
+const BATCH: usize = 512;
+
+/// The bands of all documents, in the order of places.
+pub struct Bands {
+    words: WordFile,
+    /// The bands of a document.
+    per: usize,
+    /// Bands that the filter took for seen.
+    suspects: Suspects,
+}
+
+impl Bands {
+    /// Of no documents, each of which has so many bands.
+    pub fn new(per: usize) -> Result<Self, Error> {
+        Ok(Self { words: WordFile::new().map_err(Error::groups)?, per, suspects: Suspects::new()? })
+    }
+
+    /// Adds the line at the next place: the bands of its document, and which of them are new to the filter. None if it has no
+    /// bands.
+    pub fn add(&mut self, bands: &[u64], new: &[bool]) -> io::Result<()> {
+        for (band, new) in bands.iter().zip(new) {
+            if !new {
+                self.suspects.push(*band | SEEN);
+            }
+            self.words.push(if *new { band & !SEEN } else { band | SEEN })?;
+        }
+        // 0 is no band: that another is taken for it matters no more than that two may collide.
+        (bands.len()..self.per).try_for_each(|_| self.words.push(0))
+    }
+
+    /// Takes note of the suspects among the lines that were added.
+    pub fn settle(&mut self) -> Result<(), BuildError> {
+        self.suspects.settle()
+    }
+
+    /// The documents that share a band. If the filter `had` bands before the first line, also those that have one of these.
+    pub fn involved(self, had: bool) -> Result<Involved, Error> {
+        let bands = self.words.count();
+        Involved::new(self.suspected()?, bands, had)
+    }
+
+    /// The bands that may come more than once, each with the doubled place of its document and the bit [`SEEN`], in order.
+    fn suspected(mut self) -> Result<Sorted<2>, Error> {
+        self.settle()?;
+        let mut sorter = Sorter::new(&env::temp_dir());
+        let mut reader = self.words.read().map_err(Error::groups)?;
+        let (mut bands, mut hashes, mut found, mut place) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        loop {
+            reader.next_into(BATCH * self.per, &mut bands).map_err(Error::groups)?;
+            if bands.is_empty() {
+                return sorter.sorted();
+            }
+            hashes.clear();
+            hashes.extend(bands.iter().map(|band| band | SEEN));
+            self.suspects.find(&hashes, &mut found);
+            for (i, (band, found)) in bands.iter().zip(&found).enumerate() {
+                if *found && band & !SEEN != 0 {
+                    sorter.push([band & !SEEN, (place + (i / self.per) as u64) << 1 | band & SEEN])?;
+                }
+            }
+            place += (bands.len() / self.per) as u64;
+        }
+    }
+}

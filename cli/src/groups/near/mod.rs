@@ -1,0 +1,122 @@
+//! Groups of near duplicates: the documents that pairs connect which share a band and are verified by their Jaccard index.
+//!
+//! ```text
+//! sets       sets of grams in a file
+//! involved   documents that share a band: their sets are kept by a reading of the inputs
+//! bands      of all documents, kept in a file by the first reading
+//! clusters   what verified pairs connect
+//! ```
+//!
+//! What every document leaves is on disk, but for a bit. The memory has two bytes for each band that the filter took for seen, then
+//! some 10 bytes for each involved document, and the numbers of the documents of the largest bucket: of those that share a band.
+
+pub mod bands;
+pub mod clusters;
+pub mod involved;
+mod sets;
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Error;
+    use crate::groups::near::bands::Bands;
+    use crate::groups::near::clusters::Clusters;
+    use crate::groups::near::involved::Involved;
+    use crate::groups::near::sets::Sets;
+    use bloomline_text::near::jaccard;
+    use proptest::prelude::*;
+    use std::collections::{BTreeSet, HashSet};
+
+    const BANDS: usize = 3;
+
+    /// Equal sets have equal bands, and similar ones often have one in common.
+    fn bands(grams: &[u64]) -> Vec<u64> {
+        let least = |band| grams.iter().map(|gram| (gram + 1) * (2 * band + 3) % 17).min();
+        (0..BANDS as u64).filter_map(|band| Some((100 * band + least(band)? + 1) << 8)).collect()
+    }
+
+    /// The first document that each is connected with, over all pairs, and whether one of these was known. `None` for one that shares no band
+    /// and was not known.
+    fn expected(documents: &[Vec<u64>], known: &HashSet<u64>, threshold: f64) -> Vec<Option<(u64, bool)>> {
+        let bands: Vec<HashSet<u64>> = documents.iter().map(|grams| bands(grams).into_iter().collect()).collect();
+        let shares = |i: usize, j: usize| bands[i].intersection(&bands[j]).next().is_some();
+        let mut firsts: Vec<usize> = (0..documents.len()).collect();
+        for i in 0..documents.len() {
+            for j in 0..i {
+                let both = documents[i].iter().filter(|gram| documents[j].contains(gram)).count();
+                let either = documents[i].len() + documents[j].len() - both;
+                if shares(i, j) && both as f64 / either as f64 >= threshold && firsts[i] != firsts[j] {
+                    let (a, b) = (firsts[i].min(firsts[j]), firsts[i].max(firsts[j]));
+                    firsts.iter_mut().filter(|first| **first == b).for_each(|first| *first = a);
+                }
+            }
+        }
+        let was_known = |i: usize| bands[i].intersection(known).next().is_some();
+        let told = |i: usize| {
+            let cluster = (0..documents.len()).filter(|&j| firsts[j] == firsts[i]);
+            let involved = was_known(i) || (0..documents.len()).any(|j| j != i && shares(i, j));
+            involved.then(|| (firsts[i] as u64, cluster.into_iter().any(was_known)))
+        };
+        (0..documents.len()).map(told).collect()
+    }
+
+    /// What the filter had before is `known`, and it takes what `mistakes` holds for seen.
+    fn involved(documents: &[Vec<u64>], known: &HashSet<u64>, mistakes: &HashSet<u64>) -> Involved {
+        let (mut all, mut seen) = (Bands::new(BANDS).unwrap(), known.clone());
+        for grams in documents {
+            let bands = bands(grams);
+            let new: Vec<bool> = bands.iter().map(|&band| seen.insert(band) && !mistakes.contains(&band)).collect();
+            all.add(&bands, &new).unwrap();
+        }
+        let mut involved = all.involved(!known.is_empty()).unwrap();
+        let places: Vec<u64> = involved.places.iter().collect();
+        places.iter().for_each(|place| involved.push(&documents[*place as usize]).unwrap());
+        involved
+    }
+
+    fn sets() -> impl Strategy<Value = Vec<Vec<u64>>> {
+        let set = prop::collection::btree_set(0_u64..12, 0..9);
+        let sets = prop::collection::vec(set.prop_map(|set: BTreeSet<u64>| set.into_iter().collect::<Vec<_>>()), 1..12);
+        // Most come more than once.
+        (sets, prop::collection::vec(any::<prop::sample::Index>(), 0..60)).prop_map(|(sets, order)| {
+            order.iter().map(|index: &prop::sample::Index| index.get(&sets).clone()).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn clusters_are_what_all_verified_pairs_connect(
+            documents in sets(),
+            known in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+            mistakes in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
+            threshold in prop::sample::select(vec![0.2, 0.5, 0.6, 2.0 / 3.0, 0.8, 1.0]),
+            in_memory in 0_usize..200,
+        ) {
+            let all: Vec<u64> = documents.iter().flat_map(|grams| bands(grams)).collect();
+            let some = |chosen: Vec<prop::sample::Index>| -> HashSet<u64> {
+                chosen.iter().filter(|_| !all.is_empty()).map(|index| *index.get(&all)).collect()
+            };
+            let known = some(known);
+            // With bands of an earlier run, what the filter takes for one by mistake is one.
+            let mistakes = if known.is_empty() { some(mistakes) } else { HashSet::new() };
+            let involved = involved(&documents, &known, &mistakes);
+            let mut clusters = Clusters::verified_within(involved, threshold, in_memory).unwrap();
+            let places: Vec<u64> = clusters.places.iter().collect();
+            let first = |place| clusters.first(place).map(|(first, known)| (places[first as usize], known));
+            let found: Vec<_> = (0..documents.len() as u64).map(first).collect();
+            prop_assert_eq!(&found, &expected(&documents, &known, threshold));
+            for (i, j) in (1..found.len()).map(|i| (i, i - 1)).filter(|&(i, j)| found[i].and(found[j]).is_some()) {
+                let similarity = clusters.similarity(i as u64, j as u64).unwrap();
+                prop_assert_eq!(similarity, jaccard(&documents[i], &documents[j]));
+            }
+        }
+    }
+
+    #[test]
+    fn documents_of_which_no_set_came_are_an_error() {
+        let documents = [vec![1, 2], vec![1, 2]];
+        let mut involved = involved(&documents, &HashSet::new(), &HashSet::new());
+        involved.sets = Sets::new().unwrap();
+        involved.push(&documents[0]).unwrap();
+        assert!(matches!(Clusters::verified(involved, 0.5), Err(Error::Changed)));
+    }
+}

@@ -1,0 +1,98 @@
+//! Sets of grams on disk, and what compares them.
+
+use crate::word_file::WordFile;
+use bloomline_text::near::jaccard;
+use std::collections::HashMap;
+use std::io;
+
+/// Sets with one start.
+const STRIDE: usize = 16;
+
+/// The words that a set in memory takes beside its grams.
+const OVERHEAD: usize = 12;
+
+/// Sets of grams in a file, in the order of documents.
+pub struct Sets {
+    grams: WordFile,
+    /// How many grams each has.
+    pub sizes: Vec<u32>,
+    /// The grams before every so many sets.
+    starts: Vec<u64>,
+}
+
+impl Sets {
+    /// None so far.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { grams: WordFile::new()?, sizes: Vec::new(), starts: Vec::new() })
+    }
+
+    /// Adds that of the next document.
+    pub fn push(&mut self, grams: &[u64]) -> io::Result<()> {
+        if self.sizes.len().is_multiple_of(STRIDE) {
+            self.starts.push(self.grams.count());
+        }
+        self.sizes.push(grams.len().try_into().map_err(io::Error::other)?);
+        grams.iter().try_for_each(|gram| self.grams.push(*gram))
+    }
+
+    /// The grams of all.
+    pub fn grams(&self) -> u64 {
+        self.grams.count()
+    }
+
+    fn read(&self, document: u32, bytes: &mut Vec<u8>) -> io::Result<Vec<u64>> {
+        let document = document as usize;
+        let before = &self.sizes[document / STRIDE * STRIDE..document];
+        let start = self.starts[document / STRIDE] + before.iter().map(|size| u64::from(*size)).sum::<u64>();
+        self.grams.get(start, self.sizes[document] as usize, bytes)
+    }
+}
+
+/// Compares sets, of which it has some in memory.
+pub struct Reader {
+    pub sets: Sets,
+    known: HashMap<u32, Vec<u64>>,
+    /// The bytes of sets in memory, and the grams that there is room for.
+    memory: usize,
+    room: usize,
+    /// The last document that others were compared with.
+    own: Option<(u32, Vec<u64>)>,
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    /// Of sets that are complete.
+    pub fn new(mut sets: Sets, memory: usize) -> io::Result<Self> {
+        sets.grams.flush()?;
+        Ok(Self { sets, known: HashMap::new(), memory, room: 0, own: None, bytes: Vec::new() })
+    }
+
+    /// Makes room for other sets.
+    pub fn forget(&mut self) {
+        self.known.clear();
+        self.room = self.memory / 8;
+    }
+
+    /// The Jaccard index of two sets.
+    pub fn similarity(&mut self, document: u32, other: u32) -> io::Result<f64> {
+        let Self { sets, own, bytes, .. } = self;
+        let grams = match own {
+            Some((last, grams)) if *last == document => grams,
+            own => &mut own.insert((document, sets.read(document, bytes)?)).1,
+        };
+        if let Some(others) = self.known.get(&other) {
+            return Ok(jaccard(grams, others));
+        }
+        let others = sets.read(other, bytes)?;
+        let similarity = jaccard(grams, &others);
+        let taken = others.len() + OVERHEAD;
+        if taken > self.room {
+            self.forget();
+        }
+        if let Some(left) = self.room.checked_sub(taken) {
+            self.room = left;
+            self.known.insert(other, others);
+        }
+        Ok(similarity)
+    }
+}

@@ -1,0 +1,129 @@
+//! Words of 64 bits in a temporary file, with their lowest byte first.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// The words that are written or read at once.
+const BATCH: usize = 1 << 14;
+
+/// Words in the order in which they came.
+pub struct WordFile {
+    file: BufWriter<Arc<File>>,
+    count: u64,
+}
+
+impl WordFile {
+    /// Of no words, in the folder for temporary files.
+    pub fn new() -> io::Result<Self> {
+        let file = BufWriter::with_capacity(8 * BATCH, Arc::new(tempfile::tempfile()?));
+        Ok(Self { file, count: 0 })
+    }
+
+    /// Adds a word.
+    pub fn push(&mut self, word: u64) -> io::Result<()> {
+        self.count += 1;
+        self.file.write_all(&word.to_le_bytes())
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// All words, from the first to the last. None is added after that.
+    pub fn read(&mut self) -> io::Result<WordReader> {
+        self.file.flush()?;
+        let mut file = self.file.get_ref().clone();
+        file.rewind()?;
+        Ok(WordReader { file, left: self.count, bytes: Vec::new(), next: 0 })
+    }
+
+    /// Makes all words ready for [`get`](Self::get).
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+
+    /// So many words from the one with this number on. `bytes` is memory for them.
+    pub fn get(&self, first: u64, count: usize, bytes: &mut Vec<u8>) -> io::Result<Vec<u64>> {
+        bytes.resize(8 * count, 0);
+        self.file.get_ref().read_exact_at(bytes, 8 * first)?;
+        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    }
+}
+
+/// Reads words one after another.
+pub struct WordReader {
+    file: Arc<File>,
+    /// Words that are still on disk.
+    left: u64,
+    bytes: Vec<u8>,
+    /// The next byte.
+    next: usize,
+}
+
+impl WordReader {
+    fn fill(&mut self) -> io::Result<()> {
+        let count = self.left.min(BATCH as u64);
+        self.bytes.resize(8 * count as usize, 0);
+        (self.left, self.next) = (self.left - count, 0);
+        self.file.read_exact(&mut self.bytes)
+    }
+
+    /// The next words, up to so many.
+    pub fn next_into(&mut self, most: usize, words: &mut Vec<u64>) -> io::Result<()> {
+        words.clear();
+        self.by_ref().take(most).try_for_each(|word| {
+            words.push(word?);
+            Ok(())
+        })
+    }
+}
+
+impl Iterator for WordReader {
+    type Item = io::Result<u64>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.bytes.len()
+            && let Err(error) = self.fill()
+        {
+            return Some(Err(error));
+        }
+        let word = self.bytes[self.next..].first_chunk()?;
+        self.next += 8;
+        Some(Ok(u64::from_le_bytes(*word)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back_in_order() {
+        for count in [0, 1, BATCH as u64, 3 * BATCH as u64 + 5] {
+            let mut file = WordFile::new().unwrap();
+            (0..count).for_each(|i| file.push(!i).unwrap());
+            assert_eq!(file.count(), count);
+            assert!(file.read().unwrap().map(Result::unwrap).eq((0..count).map(|i| !i)), "{count}");
+            let (last, mut words) = (count % 7, Vec::new());
+            let mut reader = file.read().unwrap();
+            (0..count / 7).for_each(|_| reader.next_into(7, &mut words).unwrap());
+            reader.next_into(7, &mut words).unwrap();
+            assert!(words.into_iter().eq((count - last..count).map(|i| !i)), "{count}");
+            let (first, length) = (count / 3, (count / 2) as usize);
+            let some = file.get(first, length, &mut Vec::new()).unwrap();
+            assert!(some.into_iter().eq((first..).map(|i| !i).take(length)), "{count}");
+        }
+    }
+
+    #[test]
+    fn a_file_cut_short_is_an_error() {
+        let mut file = WordFile::new().unwrap();
+        (0..100).for_each(|i| file.push(i).unwrap());
+        let mut reader = file.read().unwrap();
+        file.file.get_ref().set_len(792).unwrap();
+        assert_eq!(reader.next().unwrap().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
