@@ -21,6 +21,7 @@ mod input;
 mod key;
 mod leftovers;
 mod lock;
+mod locked;
 mod messages;
 mod options;
 mod output;

@@ -7,6 +7,7 @@ use crate::encode::{Compression, Encoder, Stream};
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::input::decode::Coding;
+use crate::locked::locked;
 use crate::stall::Watched;
 use crate::table::{Assembly, Group, Saved, Selected};
 use crate::turns::Turns;
@@ -16,8 +17,8 @@ use std::mem;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes up to this number are gathered, more are written as they are.
 const GATHERED: usize = 1 << 16;
@@ -277,11 +278,6 @@ impl Drop for Target {
             let _ = fs::remove_file(path);
         }
     }
-}
-
-/// Whoever panicked ends the run, and nothing of it is saved.
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Output {

@@ -4,9 +4,11 @@ use crate::documents::DocumentRule;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::input::lines::What;
+use crate::seen::Seen;
+use crate::seen::counts::Counts;
 use crate::seen::exact::Exact;
-use crate::seen::tally::{Counts, First, Tally};
-use crate::seen::{KeySet, Seen};
+use crate::seen::set::KeySet;
+use crate::seen::tally::{First, Tally};
 use crate::signals;
 use bloomline::Plan;
 use std::path::Path;
@@ -32,8 +34,7 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
     };
     figures.both("lines read", counts.lines, "lines", counts.lines);
     figures.both("unique", found.unique, "unique", found.unique);
-    let grouped = seen.decided.as_ref().map(|_| seen.groups);
-    if let Some(repeated) = seen.repeats.as_ref().map(|repeats| repeats.distinct() as u64).or(grouped) {
+    if let Some(repeated) = seen.repeated() {
         figures.both("repeated", repeated, "repeated", repeated);
         figures.both("printed", counts.unique, "printed", counts.unique);
     }
@@ -67,7 +68,7 @@ fn of_whole_documents(figures: &mut Figures, tally: &Tally, name: &'static str, 
 
 /// Of documents that are decided as a whole once all are known.
 fn of_groups(figures: &mut Figures, seen: &Seen, tally: &Tally) {
-    of_whole_documents(figures, tally, "repeated", seen.groups);
+    of_whole_documents(figures, tally, "repeated", seen.repeated().unwrap_or(0));
     if let Some(First { disk_bytes, .. }) = tally.first {
         figures.both("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
     }

@@ -10,18 +10,20 @@ use crate::groups::values;
 use crate::input::estimate::Sampled;
 use crate::input::find::Named;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::What;
+use crate::input::lines::{Hashing, What};
 use crate::input::split::LineFormat;
 use crate::key::json::Pointer;
+use crate::locked::locked;
 use crate::options::{ReadOptions, RunOptions, SizeOptions};
-use crate::output::locked;
+use crate::seen::set::KeySet;
 use crate::seen::sizing::New;
 use crate::seen::tally::Tally;
-use crate::seen::{KeySet, Seen};
+use crate::seen::{Beside, Seen};
 use crate::table::Wish;
 use crate::values::OnError;
 use crossbeam_channel::Receiver;
 use std::cell::Cell;
+use std::mem;
 use std::path::PathBuf;
 
 /// Tests whose texts are removed.
@@ -52,7 +54,7 @@ impl Tests {
         Ok(inputs)
     }
 
-    /// Puts all of their grams into a set, whatever resembles each other, and counts the inputs that are left out; or tells why it ended
+    /// Puts all of their grams into a set, whatever resembles each other, and counts the inputs that are left out. Fails with why it ended
     /// before.
     pub fn build(
         &self,
@@ -62,7 +64,7 @@ impl Tests {
         size: &SizeOptions,
         options: &RunOptions,
         wakes: &Receiver<Wake>,
-    ) -> Result<Result<(Against, u64), Stop>, Error> {
+    ) -> Result<(Against, u64), Stop> {
         let mut rule = rule.clone();
         rule.text.frozen = false;
         rule.text.drop_document = false;
@@ -79,18 +81,19 @@ impl Tests {
         let names = names(&inputs);
         let against = Against::new(rule, set.hasher().clone(), names, self.id.is_some())?;
         let mut seen = Seen::new(set);
-        seen.against = Some(against);
-        let (format, wakes) = (LineFormat::plain(reading.end()), wakes.clone());
-        let wish = Wish::default();
-        let pass = Pass { reading, format, what, nulls: OnError::Fail, values, quiet: *quiet, wish, wakes };
+        seen.beside = Beside::Against(against);
+        let format = LineFormat::plain(reading.end());
+        let hashing = Hashing { values, ..Hashing::of_keys(seen.set.hasher(), format, what, OnError::Fail) };
+        let pass = Pass { reading, hashing, quiet: *quiet, wish: Wish::default(), wakes: wakes.clone() };
         let (work, stop) = pass.insert(inputs, seen, tally)?;
-        if let Some(stop) = stop {
-            return Ok(Err(stop));
-        }
+        stop.map_or(Ok(()), Err)?;
         let mut seen = work.seen.write();
         self.set.set(Some(seen.take_set()?));
         let left_out = locked(&work.tally).counts.left_out;
-        seen.against.take().map(|against| Ok((against, left_out))).ok_or(Error::Worker)
+        match mem::take(&mut seen.beside) {
+            Beside::Against(against) => Ok((against, left_out)),
+            _ => Err(Error::Worker.into()),
+        }
     }
 }
 

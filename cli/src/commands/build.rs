@@ -5,17 +5,17 @@ use crate::commands::pass::Pass;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin};
-use crate::groups::values::Wanted as Values;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::What;
+use crate::input::lines::{Hashing, What};
 use crate::key::KeyRule;
 use crate::lock::Lock;
+use crate::locked::locked;
 use crate::messages::print;
 use crate::options::BuildOptions;
-use crate::output::locked;
 use crate::report;
+use crate::seen::set::KeySet;
 use crate::seen::tally::Tally;
-use crate::seen::{KeySet, Seen, sizing};
+use crate::seen::{Seen, sizing};
 use crate::table::Wish;
 use crate::values::OnError;
 use crossbeam_channel::never;
@@ -74,10 +74,10 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
 
 /// Inserts the lines of the inputs.
 fn work(options: &BuildOptions, rule: &KeyRule, inputs: Inputs, set: KeySet, tally: Tally) -> Result<Arc<Work>, Error> {
-    let (what, format) = (What::Key(rule.clone(), None), options.key.format(options.reading.end()));
-    let (nulls, wish) = (options.key.nulls.treated(), Wish::default());
-    let (reading, quiet, values, wakes) = (&options.reading, options.quiet, Values::default(), never());
-    let pass = Pass { reading, format, what, nulls, values, quiet, wish, wakes };
+    let BuildOptions { reading, key, quiet, .. } = options;
+    let what = What::Key(rule.clone(), None);
+    let hashing = Hashing::of_keys(set.hasher(), key.format(reading.end()), what, key.nulls.treated());
+    let pass = Pass { reading, hashing, quiet: *quiet, wish: Wish::default(), wakes: never() };
     match pass.insert(inputs, Seen::new(set), tally)? {
         (_, Some(Stop::After(error))) => Err(error),
         (work, _) => Ok(work),

@@ -4,24 +4,25 @@ use crate::commands::kinds;
 use crate::commands::pass::{self, Pass};
 use crate::error::Error;
 use crate::files::{self, Origin};
-use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Inputs;
-use crate::input::lines::What;
+use crate::input::lines::{Hashing, What};
 use crate::messages::warn;
 use crate::options::CheckOptions;
 use crate::output::Output;
+use crate::seen::set::KeySet;
 use crate::seen::shared::{Address, Shared};
-use crate::seen::{KeySet, Seen, SharedSeen};
+use crate::seen::{Seen, SharedSeen};
 use crate::table::Wish;
 use crossbeam_channel::never;
 
 /// Runs the command.
 pub fn run(options: &CheckOptions) -> Result<u8, Error> {
-    let CheckOptions { reading, select, .. } = options;
+    let CheckOptions { reading, key, select, .. } = options;
+    let format = key.format(reading.end());
     let own = options.state.as_deref().map(files::of_filter);
     let inputs = Inputs::check(&reading.named(), own.as_slice().as_flattened(), true)?;
-    let rule = kinds::rule(&[&inputs], options.key.rule())?;
-    kinds::check_format(&[&inputs], options.key.format(reading.end()), Some(&rule))?;
+    let rule = kinds::rule(&[&inputs], key.rule())?;
+    kinds::check_format(&[&inputs], format, Some(&rule))?;
     if !select.any && !select.total {
         kinds::check_one(&inputs)?;
     }
@@ -33,10 +34,8 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let origin = options.state.as_deref().map(Origin::of);
     let origins = inputs.found.iter().map(|input| &input.origin).chain(&origin);
     let output = if select.any { None } else { Some(Output::create(None, origins)?) };
-    let (what, format) = (What::Key(rule, None), options.key.format(reading.end()));
-    let (nulls, wish) = (options.key.nulls.treated(), Wish::default());
-    let (values, wakes) = (Values::default(), never());
-    let pass = Pass { reading, format, what, nulls, values, quiet: select.quiet, wish, wakes };
+    let hashing = Hashing::of_keys(filter.hasher(), format, What::Key(rule, None), key.nulls.treated());
+    let pass = Pass { reading, hashing, quiet: select.quiet, wish: Wish::default(), wakes: never() };
     let seen = SharedSeen::new(Seen::new(filter));
     let (work, stop) = pass.select(inputs, seen, !options.invert, select, output)?;
     pass::exit_code(&work, stop, 0, select.any)

@@ -5,8 +5,8 @@ use crate::figures::{Figures, LAYOUT, estimated, readable, readable_size};
 use crate::files::Origin;
 use crate::options::InfoOptions;
 use crate::output::Output;
-use crate::seen::KeySet;
 use crate::seen::local::Local;
+use crate::seen::set::KeySet;
 use bloomline::{BloomFilter, Plan};
 use serde_json::json;
 

@@ -5,8 +5,8 @@ use crate::files::{self, Origin};
 use crate::lock::Lock;
 use crate::messages::warn;
 use crate::options::MergeOptions;
-use crate::seen::KeySet;
 use crate::seen::local::Local;
+use crate::seen::set::KeySet;
 use bloomline::ScalableBloomFilter;
 use std::mem;
 

@@ -6,17 +6,15 @@ use crate::engine::wakes::Wake;
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, FAILED, SUCCESS, Stop};
 use crate::files;
-use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Inputs;
-use crate::input::lines::{Before, Hashing, What};
-use crate::input::split::LineFormat;
+use crate::input::lines::{Before, Hashing};
+use crate::locked::locked;
 use crate::options::{ReadOptions, SelectOptions};
-use crate::output::{Output, locked};
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::seen::tally::Tally;
 use crate::seen::{Seen, SharedSeen};
 use crate::table::Wish;
-use crate::values::OnError;
 use crossbeam_channel::Receiver;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -24,12 +22,7 @@ use std::sync::Arc;
 /// Who reads lines, and what of them is looked at.
 pub struct Pass<'a> {
     pub reading: &'a ReadOptions,
-    pub format: LineFormat,
-    pub what: What,
-    /// What becomes of lines whose key has a null, if nulls are no keys.
-    pub nulls: OnError,
-    /// What else is read of lines.
-    pub values: Values,
+    pub hashing: Hashing,
     pub quiet: bool,
     /// How rows are written.
     pub wish: Wish,
@@ -95,24 +88,16 @@ impl Pass<'_> {
         output: Option<Output>,
         progress: Progress,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let reading = self.reading;
-        let hasher = seen.look().set.hasher().clone();
+        let Self { reading, hashing, .. } = self;
         let task = Task {
             threads: reading.threads(),
-            hashing: Hashing {
-                format: self.format,
-                hasher,
-                what: self.what.clone(),
-                nulls: self.nulls,
-                values: self.values.clone(),
-                decided: act == Act::Collect,
-            },
+            hashing: Hashing { decided: act == Act::Collect, ..hashing.clone() },
             on_error: reading.on_error,
             act,
             print: Print { wanted, before: Before::Nothing, total: false, wish: self.wish },
             ahead: reading.ahead(),
         };
-        let lanes = lanes(inputs, reading.cut(self.format), None);
+        let lanes = lanes(inputs, reading.cut(hashing.format), None);
         let work = Work::new(task, lanes, vec![Sink::new(0, output, None)], seen, tally, None, Keep::default());
         let stop = work.run(&self.wakes, progress)?;
         Ok((work, stop))

@@ -10,8 +10,8 @@ use crate::options::{
     WatchOptions,
 };
 use crate::output::Output;
-use crate::seen::KeySet;
 use crate::seen::local::Local;
+use crate::seen::set::KeySet;
 use crate::seen::shared::{Address, Shared, server_of};
 use bloomline::BloomFilter;
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServerStats};

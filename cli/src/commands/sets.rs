@@ -7,14 +7,14 @@ use crate::commands::pass::{self, Pass};
 use crate::engine::wakes;
 use crate::error::Error;
 use crate::files::Origin;
-use crate::groups::values::Wanted as Values;
 use crate::input::estimate::Sampled;
 use crate::input::find::Named;
 use crate::input::inputs::Inputs;
-use crate::input::lines::What;
+use crate::input::lines::{Hashing, What};
+use crate::locked::locked;
 use crate::messages::print;
 use crate::options::SetOptions;
-use crate::output::{Target, locked};
+use crate::output::Target;
 use crate::report;
 use crate::seen::sizing::New;
 use crate::seen::tally::Tally;
@@ -27,7 +27,8 @@ use std::time::Instant;
 /// Runs the command, which prints the lines of NEW that are in OLD, or those that are not.
 pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     let started = Instant::now();
-    let SetOptions { reading, select, size, growth, .. } = options;
+    let SetOptions { reading, select, key, size, growth, .. } = options;
+    let format = key.format(reading.end());
     if let Some(option) = options.option_behind() {
         return Err(Error::OptionBehind { option: option.into() });
     }
@@ -38,8 +39,8 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     // Who compares a new file with the directory that it is in does not mean the file itself.
     let own: Vec<PathBuf> = new.found.iter().map(|input| input.path.clone()).collect();
     let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
-    let rule = kinds::rule(&[&old, &new], options.key.rule())?;
-    kinds::check_format(&[&old, &new], options.key.format(reading.end()), Some(&rule))?;
+    let rule = kinds::rule(&[&old, &new], key.rule())?;
+    kinds::check_format(&[&old, &new], format, Some(&rule))?;
     if !select.any && !select.total {
         kinds::check_one(&new)?;
     }
@@ -60,10 +61,9 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     let tally = Tally::new(&set, limit, "lines", "key", select.quiet);
     let seen = Seen::new(set);
     let seen = if options.exact { seen.with_exact()? } else { seen };
-    let format = options.key.format(reading.end());
-    let (nulls, wish) = (options.key.nulls.treated(), options.output.of_rows());
-    let wakes = wakes::receive(None, None)?;
-    let pass = Pass { reading, format, what, nulls, values: Values::default(), quiet: select.quiet, wish, wakes };
+    let hashing = Hashing::of_keys(seen.set.hasher(), format, what, key.nulls.treated());
+    let (wish, wakes) = (options.output.of_rows(), wakes::receive(None, None)?);
+    let pass = Pass { reading, hashing, quiet: select.quiet, wish, wakes };
     let (built, stop) = pass.insert(old, seen, tally)?;
     if let Some(stop) = stop {
         return stop.end();

@@ -10,8 +10,8 @@
 use crate::error::Error;
 use crate::files::{self, name, whole};
 use crate::input::inputs::Input;
-use crate::seen::KeySet;
-use crate::seen::tally::Counts;
+use crate::seen::counts::Counts;
+use crate::seen::set::KeySet;
 use crate::table::Saved;
 use crate::values::OnError;
 use bloomline::KeyHasher;

@@ -1,8 +1,8 @@
 //! How the servers of a shared set do, while a run goes on: told without waiting for a call that is under way.
 
 use crate::figures::{Figures, readable_count};
-use crate::output::locked;
-use crate::seen::tally::Counts;
+use crate::locked::locked;
+use crate::seen::counts::Counts;
 use bloomline_redis::{RedisBloomFilter, RedisFilterMetrics};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

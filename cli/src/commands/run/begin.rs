@@ -17,10 +17,11 @@ use crate::leftovers;
 use crate::options::RunOptions;
 use crate::output::Target;
 use crate::replace::Replaced;
+use crate::seen::set::KeySet;
 use crate::seen::shared::Address;
 use crate::seen::sizing::{self, New};
 use crate::seen::tally::{Limit, Tally};
-use crate::seen::{KeySet, Seen};
+use crate::seen::{Beside, Seen};
 use crate::values::OnError;
 use std::collections::HashMap;
 use std::fs::File;
@@ -311,7 +312,7 @@ impl Run {
         let mut seen = Seen::new(set);
         if let Some(grouping) = &self.grouping {
             let had = seen.set.ones() > 0;
-            seen.records = Some(grouping.records(inputs, had)?);
+            seen.beside = Beside::Records(grouping.records(inputs, had)?);
         }
         Ok((if self.exact { seen.with_exact()? } else { seen }, tally))
     }

@@ -4,21 +4,27 @@ use crate::commands::groups::{Grouping, Reported};
 use crate::commands::pass::Pass;
 use crate::commands::run::Run;
 use crate::engine::wakes::Wake;
+use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::groups::near::clusters::Clusters;
 use crate::groups::near::involved::Collecting;
 use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Inputs;
-use crate::output::locked;
+use crate::locked::locked;
 use crate::seen::repeats::{Repeats, Selection};
 use crate::seen::tally::Tally;
-use crate::seen::{Seen, SharedSeen};
+use crate::seen::{Beside, Seen, SharedSeen};
 use crate::signals;
 use crossbeam_channel::Receiver;
+use std::io;
+use std::mem;
+use std::sync::Arc;
+
+/// What is known after the first reading: the inputs to read again, what was seen and their tally.
+type Again = (Inputs, SharedSeen, Tally);
 
 impl Run {
-    /// Reads the inputs for the first time, and counts the lines that repeat. Returns what is known then, and the inputs to read
-    /// again, with their tally; or why nothing is to be printed.
+    /// Reads the inputs for the first time, and counts the lines that repeat. Fails with why nothing is to be printed.
     pub(super) fn count(
         &self,
         selection: Selection,
@@ -26,28 +32,20 @@ impl Run {
         mut seen: Seen,
         tally: Tally,
         wakes: &Receiver<Wake>,
-    ) -> Result<Result<(Inputs, SharedSeen, Tally), Stop>, Error> {
-        let (inputs, mut again) = inputs.twice().map_err(|source| Error::Twice { source })?;
-        seen.repeats = Some(Repeats::new(selection));
-        let (what, wakes) = (self.what.clone(), wakes.clone());
-        let (reading, format, nulls, wish) = (&self.reading, self.format, self.nulls, self.print.wish);
-        let values = Values::default();
-        let pass = Pass { reading, format, what, nulls, values, quiet: self.options.quiet, wish, wakes };
-        let (work, stop) = pass.insert(inputs, seen, tally)?;
-        if let Some(stop) = stop.or_else(|| signals::first().map(Stop::Signal)) {
-            return Ok(Err(stop));
-        }
-        again.measure().map_err(|source| Error::Twice { source })?;
+    ) -> Result<Again, Stop> {
+        seen.beside = Beside::Repeats(Repeats::new(selection));
+        let (_, work, again) = self.read_once(inputs, seen, tally, Values::default(), wakes)?;
         let mut seen = work.seen.write();
-        seen.repeats.iter_mut().for_each(Repeats::turn);
+        if let Beside::Repeats(repeats) = &mut seen.beside {
+            repeats.turn();
+        }
         // Its files are not needed any more.
         let disk_bytes = seen.exact.take().map_or(0, |exact| exact.disk_bytes());
         let tally = locked(&work.tally).again(disk_bytes);
-        Ok(Ok((again, work.seen.clone(), tally)))
+        Ok((again, work.seen.clone(), tally))
     }
 
-    /// Reads the inputs for the first time, finds groups and tells of them. Returns what is known then, and the inputs to read again, with
-    /// their tally; or why nothing is to be printed.
+    /// Reads the inputs for the first time, finds groups and tells of them. Fails with why nothing is to be printed.
     pub(super) fn group(
         &self,
         grouping: &Grouping,
@@ -56,40 +54,54 @@ impl Run {
         tally: Tally,
         wakes: &Receiver<Wake>,
         reports: Reported,
-    ) -> Result<Result<(Inputs, SharedSeen, Tally), Stop>, Error> {
+    ) -> Result<Again, Stop> {
         let stamps = inputs.stamps();
-        let (inputs, mut again) = inputs.twice().map_err(|source| Error::Twice { source })?;
-        let (what, wakes, values) = (self.what.clone(), wakes.clone(), grouping.values());
-        let (reading, format, nulls, wish) = (&self.reading, self.format, self.nulls, self.print.wish);
-        let pass = Pass { reading, format, what, nulls, values, quiet: self.options.quiet, wish, wakes };
-        let (work, stop) = pass.insert(inputs, seen, tally)?;
-        if let Some(stop) = stop.or_else(|| signals::first().map(Stop::Signal)) {
-            return Ok(Err(stop));
-        }
-        again.measure().map_err(|source| Error::Twice { source })?;
-        let mut records = work.seen.write().records.take().ok_or(Error::Worker)?;
+        let (pass, work, mut again) = self.read_once(inputs, seen, tally, grouping.values(), wakes)?;
+        let beside = || mem::take(&mut work.seen.write().beside);
+        let Beside::Records(mut records) = beside() else { return Err(Error::Worker.into()) };
         let (mut clusters, mut disk_bytes) = (None, 0);
         if let (Some(bands), Some(threshold)) = (records.bands.take(), grouping.threshold()) {
-            let (inputs, third) = again.twice().map_err(|source| Error::Twice { source })?;
+            let (inputs, third) = again.twice().map_err(twice)?;
             again = third;
-            let involved = bands.involved(records.had)?;
-            work.seen.write().collecting = Some(Collecting::new(involved, records.places.clone()));
+            let collecting = Collecting::new(bands.involved(records.had)?, records.places.clone());
+            work.seen.write().beside = Beside::Collecting(collecting);
             let tally = locked(&work.tally).again(0);
             let stop = pass.collect(inputs, work.seen.clone(), tally)?;
-            if let Some(stop) = stop.or_else(|| signals::first().map(Stop::Signal)) {
-                return Ok(Err(stop));
-            }
-            let collected = work.seen.write().collecting.take().ok_or(Error::Worker)?;
+            stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
+            let Beside::Collecting(collected) = beside() else { return Err(Error::Worker.into()) };
             let involved = collected.end()?;
             disk_bytes = involved.disk_bytes();
             clusters = Some(Clusters::verified(involved, threshold)?);
         }
-        let mut seen = work.seen.write();
         let grouped = grouping.decide(records, clusters, reports)?;
         let mut tally = locked(&work.tally);
         tally.counts.unique = grouped.distinct;
         let tally = tally.again(grouped.disk_bytes + disk_bytes);
-        (seen.decided, seen.groups, seen.stamps) = (Some(grouped.decided), grouped.groups, stamps);
-        Ok(Ok((again, work.seen.clone(), tally)))
+        work.seen.write().beside = Beside::Decided { decided: grouped.decided, groups: grouped.groups, stamps };
+        Ok((again, work.seen.clone(), tally))
     }
+
+    /// Reads inputs that are to be read again. Returns the pass, what came of it and the inputs to read again. Fails with why nothing is
+    /// to be printed.
+    fn read_once(
+        &self,
+        inputs: Inputs,
+        seen: Seen,
+        tally: Tally,
+        values: Values,
+        wakes: &Receiver<Wake>,
+    ) -> Result<(Pass<'_>, Arc<Work>, Inputs), Stop> {
+        let (inputs, mut again) = inputs.twice().map_err(twice)?;
+        let hashing = self.hashing(&seen.set, values);
+        let (quiet, wish, wakes) = (self.options.quiet, self.print.wish, wakes.clone());
+        let pass = Pass { reading: &self.reading, hashing, quiet, wish, wakes };
+        let (work, stop) = pass.insert(inputs, seen, tally)?;
+        stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
+        again.measure().map_err(twice)?;
+        Ok((pass, work, again))
+    }
+}
+
+fn twice(source: io::Error) -> Error {
+    Error::Twice { source }
 }

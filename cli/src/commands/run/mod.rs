@@ -22,19 +22,21 @@ use crate::input::lines::{Before, Hashing, What};
 use crate::input::split::LineFormat;
 use crate::leftovers;
 use crate::lock::Lock;
+use crate::locked::locked;
 use crate::messages::{print, warn};
 use crate::options::corpus::CorpusOptions;
 use crate::options::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
-use crate::output::locked;
 use crate::progress::Progress;
 use crate::replace::{self, Replacement};
 use crate::report;
 use crate::seen::exact;
 use crate::seen::repeats::Selection;
+use crate::seen::set::KeySet;
 use crate::seen::tally::Tally;
-use crate::seen::{Seen, SharedSeen};
+use crate::seen::{Beside, Seen, SharedSeen};
 use crate::signals;
 use crate::values::OnError;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -206,6 +208,11 @@ impl Run {
         self.filters().into_iter().chain(outputs).chain(output_dir.clone()).collect()
     }
 
+    /// How its lines are hashed for this set, and what else is read of them.
+    fn hashing(&self, set: &KeySet, values: Values) -> Hashing {
+        Hashing { values, ..Hashing::of_keys(set.hasher(), self.format, self.what.clone(), self.nulls) }
+    }
+
     /// Runs it.
     pub fn run(mut self) -> Result<u8, Error> {
         let started = Instant::now();
@@ -234,7 +241,7 @@ impl Run {
         if let (Some(against), Some(tests), What::Document(rule, _)) = (&self.against, tests, &self.what) {
             let wakes = wakes::receive(None, None)?;
             let (mut built, left_out) =
-                match against.build(tests, rule, &self.reading, &self.size, &self.options, &wakes)? {
+                match against.build(tests, rule, &self.reading, &self.size, &self.options, &wakes) {
                     Ok(built) => built,
                     Err(stop) => return stop.end(),
                 };
@@ -258,7 +265,7 @@ impl Run {
         let wakes = match searching {
             Some((against, left_out, wakes)) => {
                 tally.counts.left_out += left_out;
-                seen.against = Some(against);
+                seen.beside = Beside::Against(against);
                 wakes
             }
             None => wakes::receive(self.options.checkpoint_every(), undone)?,
@@ -272,9 +279,9 @@ impl Run {
                     // A run that is killed begins again from here, for what it knows of groups is lost.
                     save_start(&keep, &seen, &tally, inputs.found.len())?;
                 }
-                self.group(grouping, inputs, seen, tally, &wakes, reports)?
+                self.group(grouping, inputs, seen, tally, &wakes, reports)
             }
-            (None, Some(selection)) => self.count(selection, inputs, seen, tally, &wakes)?,
+            (None, Some(selection)) => self.count(selection, inputs, seen, tally, &wakes),
             _ => Ok((inputs, SharedSeen::new(seen), tally)),
         };
         let (inputs, seen, tally) = match again {
@@ -284,17 +291,10 @@ impl Run {
         let to_stdout = self.options.prints_to_standard_output() && !self.print.total;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
         let progress = progress.of_shared(meter, self.options.stats);
-        let hasher = seen.look().set.hasher().clone();
+        let hashing = self.hashing(&seen.look().set, of_tests);
         let task = Task {
             threads: self.reading.threads(),
-            hashing: Hashing {
-                format: self.format,
-                hasher,
-                what: self.what.clone(),
-                nulls: self.nulls,
-                values: of_tests,
-                decided: self.grouping.is_some(),
-            },
+            hashing: Hashing { decided: self.grouping.is_some(), ..hashing },
             on_error: self.reading.on_error,
             act: match self.selection {
                 Some(_) => Act::Recall,
@@ -319,7 +319,9 @@ impl Run {
         let stop = work.run(&wakes, progress)?;
         // An input is replaced after all that can fail.
         if let (None, Some(mut report)) = (&stop, tests_report) {
-            let against = work.seen.write().against.take().ok_or(Error::Worker)?;
+            let Beside::Against(against) = mem::take(&mut work.seen.write().beside) else {
+                return Err(Error::Worker);
+            };
             against.report(&mut |piece| report.write(piece))?;
             report.end()?;
         }

@@ -15,7 +15,7 @@
 
 mod save;
 
-use crate::against::Against;
+use crate::documents::DocumentRule;
 use crate::documents::exact::ExactUnits;
 use crate::encode::Encoder;
 use crate::engine::checkpoint::Checkpoints;
@@ -27,11 +27,12 @@ use crate::error::{Error, Stop};
 use crate::files::Origin;
 use crate::input::lines::{AsideCounts, Hashing, Lines, What};
 use crate::key::Fault;
-use crate::output::{Output, Piece, locked};
+use crate::locked::locked;
+use crate::output::{Output, Piece};
 use crate::progress::Progress;
-use crate::seen::repeats::Repeats;
-use crate::seen::tally::{Counts, Limit, Offered, Tally};
-use crate::seen::{Claimed, Deciding, Halt, SharedSeen};
+use crate::seen::counts::Counts;
+use crate::seen::tally::{Limit, Offered, Tally};
+use crate::seen::{Beside, Claimed, Deciding, Halt, SharedSeen};
 use crate::turns::{Turn, Turns};
 use crate::values::OnError;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, tick};
@@ -168,7 +169,10 @@ impl Work {
         // Of equal ones the first comes first.
         fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));
         let shared = seen.look().set.shared().is_some();
-        let searches = seen.look().against.as_ref().map(Against::searches);
+        let searches = match &seen.look().beside {
+            Beside::Against(against) => Some(against.searches()),
+            _ => None,
+        };
         Arc::new(Self {
             claims: in_order.then(|| Turns::new((first, 0))),
             offered: Mutex::new(Offered(tally.keys_before)),
@@ -459,13 +463,14 @@ impl Work {
         let Task { on_error, print: Print { wanted, .. }, act, hashing, .. } = &self.task;
         match (&hashing.what, act) {
             (_, Act::Decided) => {
-                let decided = &mut self.seen.write().decided;
-                let recalled = |decided| lines.recall(*lane, *wanted, decided);
-                let unique = decided.as_mut().map_or(Ok(0), recalled);
-                claimed.unique = unique.map_err(Error::groups)?;
+                if let Beside::Decided { decided, .. } = &mut self.seen.write().beside {
+                    claimed.unique = lines.recall(*lane, *wanted, decided).map_err(Error::groups)?;
+                }
             }
             (_, Act::Collect) => {
-                self.seen.write().collecting.iter_mut().for_each(|collecting| lines.want(*lane, collecting));
+                if let Beside::Collecting(collecting) = &mut self.seen.write().beside {
+                    lines.want(*lane, collecting);
+                }
             }
             (What::Document(rule, _), _) if rule.second.is_none() => {
                 let mut set = Deciding { seen: &self.seen, inserted: 0 };
@@ -490,33 +495,33 @@ impl Work {
             (_, Act::Recall) => {
                 let mut times = mem::take(&mut lines.times);
                 lines.mark(*on_error, *wanted, |_, fingerprints, selected| {
-                    let recalled = |repeats: &mut Repeats| repeats.recall(fingerprints, selected, &mut times) as u64;
-                    claimed.unique = self.seen.write().repeats.as_mut().map_or(0, recalled);
+                    if let Beside::Repeats(repeats) = &mut self.seen.write().beside {
+                        claimed.unique = repeats.recall(fingerprints, selected, &mut times) as u64;
+                    }
                     Ok(fingerprints.len())
                 })?;
                 lines.times = times;
             }
-            (What::Document(rule, _), _) if rule.near.is_some() => {
+            (what, Act::Insert | Act::InsertInOrder) => {
                 let mut seen = self.seen.write();
-                // What is new of a document, its bands tell.
-                lines.mark(*on_error, *wanted, |hashes, _, new| {
-                    new.fill(true);
-                    Ok(hashes.len())
-                })?;
-                let insert = |bands: &[u64], new: &mut [bool]| seen.set.insert_hashes(bands, new);
-                claimed.inserted = lines.insert_bands(rule, insert)? as u64;
-                let recorded = seen.records.as_mut().map_or(Ok(()), |records| lines.record(*lane, *on_error, records));
-                recorded.map_err(Error::groups)?;
-            }
-            (_, Act::Insert | Act::InsertInOrder) => {
-                let mut seen = self.seen.write();
-                lines.mark(*on_error, *wanted, |hashes, fingerprints, new| {
-                    let (done, came) = seen.insert(hashes, fingerprints, new)?;
-                    *claimed = came;
-                    Ok(done)
-                })?;
-                let recorded = seen.records.as_mut().map_or(Ok(()), |records| lines.record(*lane, *on_error, records));
-                recorded.map_err(Error::groups)?;
+                if let What::Document(DocumentRule { near: Some(near), .. }, _) = what {
+                    // What is new of a document, its bands tell.
+                    lines.mark(*on_error, *wanted, |hashes, _, new| {
+                        new.fill(true);
+                        Ok(hashes.len())
+                    })?;
+                    let insert = |bands: &[u64], new: &mut [bool]| seen.set.insert_hashes(bands, new);
+                    claimed.inserted = lines.insert_bands(near, insert)? as u64;
+                } else {
+                    lines.mark(*on_error, *wanted, |hashes, fingerprints, new| {
+                        let (done, came) = seen.insert(hashes, fingerprints, new)?;
+                        *claimed = came;
+                        Ok(done)
+                    })?;
+                }
+                if let Beside::Records(records) = &mut seen.beside {
+                    lines.record(*lane, *on_error, records).map_err(Error::groups)?;
+                }
             }
         }
         Ok(())
@@ -561,7 +566,7 @@ impl Work {
         // After a failure of the server nobody knows about those that are not new.
         let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
         if self.task.act == Act::Collect
-            && let Some(collecting) = &mut self.seen.write().collecting
+            && let Beside::Collecting(collecting) = &mut self.seen.write().beside
         {
             lines.sets().try_for_each(|grams| collecting.push(grams))?;
         }
@@ -596,10 +601,10 @@ impl Work {
                 fault => Error::NoKey { what: tally.wanted, line: line(&lines), fault },
             }),
         };
-        if self.searches == Some(false) || self.searches == Some(true) && counts.units.found > 0 {
-            let mut seen = self.seen.write();
-            let before = gathered.position.lines;
-            seen.against.as_mut().map_or(Ok(()), |against| against.take(lane.number, before, &lines))?;
+        if (self.searches == Some(false) || self.searches == Some(true) && counts.units.found > 0)
+            && let Beside::Against(against) = &mut self.seen.write().beside
+        {
+            against.take(lane.number, gathered.position.lines, &lines)?;
         }
         let enough = (self.task.act == Act::FindOne && unique > 0).then_some(Stop::Enough);
         gathered.position.advance(&lines, passed);

@@ -9,7 +9,7 @@ use crate::engine::sink::{Own, Sink};
 use crate::engine::work::{Keep, Work};
 use crate::error::Error;
 use crate::input::lines::What;
-use crate::output::locked;
+use crate::locked::locked;
 use std::path::Path;
 use std::sync::RwLockWriteGuard;
 

@@ -105,6 +105,13 @@ pub struct Hashing {
     pub decided: bool,
 }
 
+impl Hashing {
+    /// Of keys alone.
+    pub fn of_keys(hasher: &KeyHasher, format: LineFormat, what: What, nulls: OnError) -> Self {
+        Self { format, hasher: hasher.clone(), what, nulls, values: Values::default(), decided: false }
+    }
+}
+
 /// What of a line is hashed.
 #[derive(Clone)]
 pub enum What {
@@ -343,11 +350,10 @@ impl Lines {
     /// Has the bands of all documents inserted that have marks, in order. `insert` returns how many were new, and tells which.
     pub fn insert_bands(
         &mut self,
-        rule: &DocumentRule,
+        near: &Near,
         insert: impl FnOnce(&[u64], &mut [bool]) -> Result<usize, Error>,
     ) -> Result<usize, Error> {
-        let per = rule.near.as_ref().map_or(0, Near::bands);
-        let bands = &self.documents.bands[..per * self.found.len()];
+        let bands = &self.documents.bands[..near.bands() * self.found.len()];
         self.new_bands.resize(bands.len(), false);
         insert(bands, &mut self.new_bands)
     }

@@ -1,0 +1,236 @@
+//! A set of keys, in memory or on a server.
+
+use crate::error::Error;
+use crate::figures::readable;
+use crate::seen::local::Local;
+use crate::seen::shared::Shared;
+use crate::seen::spool::Spool;
+use bloomline::{BloomFilter, KeyHasher, Plan};
+use std::path::Path;
+
+/// A set of keys.
+// There is one of it.
+#[expect(clippy::large_enum_variant)]
+pub enum KeySet {
+    /// In this process alone.
+    Local(Local),
+    /// On a server, for many processes.
+    Shared(Box<Shared>),
+}
+
+impl KeySet {
+    /// Loads the filter of a command whose keys have this name. A filter without a name takes all.
+    pub fn load_for(path: &Path, keys: &str) -> Result<Self, Error> {
+        let set = Self::Local(Local::load(path)?);
+        match set.key_name() {
+            "" => Ok(set),
+            name if name == keys => Ok(set),
+            name => Err(Error::OtherKeys { filter: path.into(), has: name.to_owned(), asked: keys.to_owned() }),
+        }
+    }
+
+    /// The set, unless it is on a server.
+    pub fn local(&self) -> Option<&Local> {
+        match self {
+            Self::Local(set) => Some(set),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// The set, if it is on a server.
+    pub fn shared(&self) -> Option<&Shared> {
+        match self {
+            Self::Local(_) => None,
+            Self::Shared(set) => Some(set),
+        }
+    }
+
+    /// Saves it: the file is the old or the new one at every moment. A server keeps its own.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        self.local().map_or(Ok(()), |set| set.save(path))
+    }
+
+    /// Inserts hashes in order. `new[i]` is `true` if hash i was new. Returns how many were. After an error of a server, `new`
+    /// tells which are claimed, and nobody else will be told.
+    pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
+        match self {
+            Self::Local(set) => Ok(set.insert_hashes(hashes, new)?),
+            Self::Shared(set) => set.insert_hashes(hashes, new),
+        }
+    }
+
+    /// `found[i]` is `true` if hash i is in the set. Returns how many are.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
+        match self {
+            Self::Local(set) => Ok(set.contains_hashes(hashes, found)),
+            Self::Shared(set) => set.contains_hashes(hashes, found),
+        }
+    }
+
+    /// The filters that make it up: each of its own size, all with one seed. None of them is here if the set is on a server.
+    pub fn stages(&self) -> impl Iterator<Item = &BloomFilter> {
+        self.local().into_iter().flat_map(Local::stages)
+    }
+
+    /// How many filters make it up, on a server those when it was last asked.
+    pub fn filters(&self) -> usize {
+        match self {
+            Self::Local(_) => self.stages().count(),
+            Self::Shared(set) => set.stats.map_or(1, |stats| stats.stages),
+        }
+    }
+
+    /// The name of the keys; empty if there is none.
+    pub fn key_name(&self) -> &str {
+        self.local().map_or("", Local::key_name)
+    }
+
+    /// The size and the rates to expect, unless the set grows.
+    pub fn plan(&self) -> Option<Plan> {
+        match self {
+            Self::Local(set) => set.fixed().map(|filter| {
+                let builder = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes());
+                builder.plan().expect("a filter of this size is there")
+            }),
+            Self::Shared(set) => set.plan(),
+        }
+    }
+
+    /// The keys and the rate that a filter of a fixed size is made for, if its file tells. Where it tells one of them, the
+    /// other follows from the size.
+    pub fn made_for(&self) -> Option<(u64, f64)> {
+        let filter = self.local()?.fixed()?;
+        let rate = filter.false_positive_rate();
+        let keys = filter.expected_keys().or_else(|| rate.map(|rate| filter.capacity(rate)))?;
+        Some((keys, rate.unwrap_or_else(|| filter.expected_fpr(keys))))
+    }
+
+    /// What a user should know about a set that surely has more keys than planned.
+    pub fn excess(&self, planned: u64) -> Option<String> {
+        let (keys, planned_keys) = (self.keys(), planned as f64);
+        // Up to a rate of 0.2 the standard deviation of the estimate is below half the root of the keys.
+        (keys > planned_keys + 2.0 * planned_keys.sqrt()).then(|| {
+            let keys =
+                if keys.is_finite() { format!("about {keys:.0} keys") } else { "too many keys to count".to_owned() };
+            let rate = readable(self.current_fpr());
+            format!("the filter has {keys} and is made for {planned}: its false-positive rate is {rate}")
+        })
+    }
+
+    /// Keeps the hashes of all keys that come, to build another set of them.
+    pub fn spool(&mut self) -> Result<(), Error> {
+        if let Self::Local(set) = self {
+            set.spool = Some(Spool::new()?);
+        }
+        Ok(())
+    }
+
+    /// The hashes that were kept.
+    pub fn take_spool(&mut self) -> Option<Spool> {
+        match self {
+            Self::Local(set) => set.spool.take(),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// Inserts all of these hashes.
+    pub fn insert_spool(&mut self, spool: Spool) -> Result<(), Error> {
+        let mut new = Vec::new();
+        spool.read(|hashes| {
+            new.resize(hashes.len(), false);
+            self.insert_hashes(hashes, &mut new).map(drop)
+        })
+    }
+
+    /// Whether more keys came than were expected.
+    pub fn is_outgrown(&self) -> bool {
+        self.local().is_some_and(Local::is_outgrown)
+    }
+
+    /// Lets it grow no more: an estimate that was not too low is a fixed size.
+    pub fn fix(&mut self) {
+        if let Self::Local(set) = self {
+            set.fix();
+        }
+    }
+
+    /// Puts the few keys of a set that was begun for many into a small one, at the end.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Local(set) => Ok(set.settle()?),
+            Self::Shared(_) => Ok(()),
+        }
+    }
+
+    /// Puts it into the smallest size that keeps the rate it is made for.
+    pub fn shrink(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Local(set) => Ok(set.shrink()?),
+            Self::Shared(_) => Ok(()),
+        }
+    }
+
+    /// The hasher of the keys.
+    pub fn hasher(&self) -> &KeyHasher {
+        match self {
+            Self::Local(set) => set.hasher(),
+            Self::Shared(set) => &set.hasher,
+        }
+    }
+
+    /// The size of the bits in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Local(set) => set.stages().map(BloomFilter::memory_bytes).sum(),
+            Self::Shared(set) => set.memory_bytes(),
+        }
+    }
+
+    /// The number of bits that are set. Reads the whole filter, but none on a server.
+    pub fn ones(&self) -> u64 {
+        // The share is a quotient of integers below 2^53, so the product is off by less than a half.
+        let ones = |filter: &BloomFilter| (filter.fill_ratio() * filter.memory_bytes() as f64 * 8.0).round() as u64;
+        self.stages().map(ones).sum()
+    }
+
+    /// The share of bits that are set. Reads the whole filter. For a server that was not asked, this, the number of keys and
+    /// the rate are NaN.
+    pub fn fill_ratio(&self) -> f64 {
+        match self {
+            Self::Local(_) => self.ones() as f64 / (self.memory_bytes() as f64 * 8.0),
+            Self::Shared(set) => set.stats.map_or(f64::NAN, |stats| stats.fill_ratio),
+        }
+    }
+
+    /// The number of keys: known if the set grows, else estimated.
+    pub fn keys(&self) -> f64 {
+        match self {
+            Self::Local(set) => set.keys(),
+            Self::Shared(set) => set.stats.map_or(f64::NAN, |stats| stats.estimated_keys),
+        }
+    }
+
+    /// The false-positive rate of the bits as they are. Reads the whole filter.
+    pub fn current_fpr(&self) -> f64 {
+        match self {
+            Self::Local(set) => set.current_fpr(),
+            Self::Shared(set) => set.stats.map_or(f64::NAN, |stats| stats.expected_fpr),
+        }
+    }
+
+    /// The false-positive rate to expect with so many keys. A set that grows tells that of the keys that it has.
+    pub fn expected_fpr(&self, keys: f64) -> f64 {
+        match self {
+            Self::Local(set) => set.expected_fpr(keys),
+            Self::Shared(set) => set.expected_fpr(keys),
+        }
+    }
+
+    /// Asks a server how full the filter is; the others know.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Local(_) => Ok(()),
+            Self::Shared(set) => set.refresh(),
+        }
+    }
+}
