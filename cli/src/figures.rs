@@ -31,6 +31,11 @@ impl Figures {
         self.field(name, value);
     }
 
+    /// Adds a figure that is the same for both.
+    pub fn same(&mut self, label: &str, name: &str, value: impl Display + Into<Value> + Copy) {
+        self.both(label, value, name, value);
+    }
+
     /// Adds a count, which people see only if there is anything to count.
     pub fn unless_zero(&mut self, label: &str, name: &str, count: u64) {
         self.field(name, count);

@@ -281,9 +281,9 @@ impl Drop for Target {
 }
 
 impl Output {
-    /// Opens `path`, or standard output, and empties it. Refuses a file that is also an input.
-    pub fn create<'a>(path: Option<&Path>, inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
-        Target::open(path, None, inputs, [])?.begin(0, None)
+    /// Opens standard output. Refuses a file that is also an input.
+    pub fn standard<'a>(inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
+        Target::open(None, None, inputs, [])?.begin(0, None)
     }
 
     /// Takes in what is printed. Returns the pieces that are due with it. What needs no piece is written at once for a `live` reader.

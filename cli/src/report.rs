@@ -32,13 +32,13 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
         Some(First { counts, disk_bytes }) => (counts, Some(*disk_bytes)),
         None => (counts, seen.exact.as_ref().map(Exact::disk_bytes)),
     };
-    figures.both("lines read", counts.lines, "lines", counts.lines);
-    figures.both("unique", found.unique, "unique", found.unique);
+    figures.same("lines read", "lines", counts.lines);
+    figures.same("unique", "unique", found.unique);
     if let Some(repeated) = seen.repeated() {
-        figures.both("repeated", repeated, "repeated", repeated);
-        figures.both("printed", counts.unique, "printed", counts.unique);
+        figures.same("repeated", "repeated", repeated);
+        figures.same("printed", "printed", counts.unique);
     }
-    figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
+    figures.same("dropped", "dropped", counts.dropped());
     figures.unless_zero("without a key", "without_key", counts.faults);
     figures.unless_zero("blank", "blank", counts.blank);
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
@@ -58,10 +58,10 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
 /// What became of documents, with one number of its own name among it.
 fn of_whole_documents(figures: &mut Figures, tally: &Tally, name: &'static str, number: u64) {
     let counts = &tally.counts;
-    figures.both("documents", counts.lines, "documents", counts.lines);
-    figures.both("kept", counts.unique, "kept", counts.unique);
-    figures.both(name, number, name, number);
-    figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
+    figures.same("documents", "documents", counts.lines);
+    figures.same("kept", "kept", counts.unique);
+    figures.same(name, name, number);
+    figures.same("dropped", "dropped", counts.dropped());
     figures.unless_zero("without a text", "without_text", counts.faults);
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
 }
@@ -105,10 +105,10 @@ fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, exact
 /// not. Lines without a key may be selected too.
 pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool) -> Figures {
     let (mut figures, counts) = (Figures::default(), &tally.counts);
-    figures.both("lines of OLD", old.lines, "old_lines", old.lines);
-    figures.both("distinct", old.unique, "old_distinct", old.unique);
-    figures.both("lines of NEW", counts.lines, "new_lines", counts.lines);
-    figures.both("selected", counts.unique, "selected", counts.unique);
+    figures.same("lines of OLD", "old_lines", old.lines);
+    figures.same("distinct", "old_distinct", old.unique);
+    figures.same("lines of NEW", "new_lines", counts.lines);
+    figures.same("selected", "selected", counts.unique);
     figures.unless_zero("without a key", "without_key", old.faults + counts.faults);
     figures.unless_zero("blank", "blank", old.blank + counts.blank);
     figures.unless_zero("inputs left out", "inputs_left_out", old.left_out + counts.left_out);
@@ -130,8 +130,8 @@ pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool) -> Figure
 pub fn of_build(set: &KeySet, tally: &Tally, file: &Path, elapsed: Duration) -> Result<Figures, Error> {
     let keys = set.keys();
     let mut figures = Figures::default();
-    figures.both("lines read", tally.counts.lines, "lines", tally.counts.lines);
-    figures.both("new", tally.counts.inserted, "new", tally.counts.inserted);
+    figures.same("lines read", "lines", tally.counts.lines);
+    figures.same("new", "new", tally.counts.inserted);
     figures.unless_zero("blank", "blank", tally.counts.blank);
     figures.both("keys in all", estimated(keys, 0), "estimated_keys", keys);
     figures.unless_zero("inputs left out", "inputs_left_out", tally.counts.left_out);
@@ -166,7 +166,7 @@ pub fn add_state_and_speed(
         figures.both("filter saved", readable_size(file.len() as usize), "saved_bytes", file.len());
     }
     if let Some(filter) = set.shared() {
-        figures.both("uncertain", filter.uncertain(), "uncertain", filter.uncertain());
+        figures.same("uncertain", "uncertain", filter.uncertain());
         figures.field("unconfirmed", filter.unconfirmed());
         figures.field("sent_again", filter.sent_again());
         let stored = filter.stored_bytes();
@@ -174,7 +174,7 @@ pub fn add_state_and_speed(
     }
     let filters = set.filters();
     if filters > 1 || set.local().is_some_and(|set| set.growing().is_some()) {
-        figures.both("filters", filters, "filters", filters);
+        figures.same("filters", "filters", filters);
     }
     figures.field("bytes", tally.counts.bytes);
     figures.both("time", format!("{seconds:.3} s"), "seconds", seconds);

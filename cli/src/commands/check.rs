@@ -33,7 +33,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     }
     let origin = options.state.as_deref().map(Origin::of);
     let origins = inputs.found.iter().map(|input| &input.origin).chain(&origin);
-    let output = if select.any { None } else { Some(Output::create(None, origins)?) };
+    let output = if select.any { None } else { Some(Output::standard(origins)?) };
     let hashing = Hashing::of_keys(filter.hasher(), format, What::Key(rule, None), key.nulls.treated());
     let pass = Pass { reading, hashing, quiet: select.quiet, wish: Wish::default(), wakes: never() };
     let seen = SharedSeen::new(Seen::new(filter));

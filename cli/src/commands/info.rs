@@ -21,7 +21,7 @@ pub fn run(options: &InfoOptions) -> Result<u8, Error> {
     figures.field("file", path.to_string_lossy().into_owned());
     // Loading verifies the checksums.
     describe(&mut figures, &KeySet::Local(Local::load(path)?));
-    let output = Output::create(None, &[Origin::of(path)])?;
+    let output = Output::standard(&[Origin::of(path)])?;
     output.write_line(if options.json { figures.json() } else { figures.text() })?;
     Ok(SUCCESS)
 }
@@ -34,15 +34,15 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
     let blocks = memory / 64;
     let bytes = |bytes: usize| format!("{bytes} bytes ({})", readable_size(bytes));
 
-    figures.both("layout", LAYOUT, "layout", LAYOUT);
+    figures.same("layout", "layout", LAYOUT);
     figures.both(if set.shared().is_some() { "size" } else { "memory" }, bytes(memory), "memory_bytes", memory);
     if let Some(filter) = set.shared() {
         let stored = filter.stored_bytes();
         figures.both("stored", bytes(stored as usize), "stored_bytes", stored);
     }
-    figures.both("blocks", blocks, "blocks", blocks);
+    figures.same("blocks", "blocks", blocks);
     match set.plan() {
-        Some(plan) => figures.both("probes (k)", plan.probes(), "probes", plan.probes()),
+        Some(plan) => figures.same("probes (k)", "probes", plan.probes()),
         // Each filter has its own, and the server's are not listed.
         None if set.shared().is_some() => {}
         None => {
@@ -50,14 +50,14 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
             figures.both("probes (k)", format!("{probes:?}"), "probes", probes);
         }
     }
-    figures.both("seed", seed, "seed", seed);
+    figures.same("seed", "seed", seed);
     if set.local().is_some() {
         let name = Some(set.key_name()).filter(|name| !name.is_empty());
         figures.both("key", name.unwrap_or("unknown"), "key_name", name);
     }
     let growing = set.local().and_then(Local::growing);
     match growing {
-        Some(_) => figures.both("keys", keys, "estimated_keys", keys),
+        Some(_) => figures.same("keys", "estimated_keys", keys),
         None => figures.both("keys", estimated(keys, 0), "estimated_keys", keys),
     }
     if set.local().is_some_and(|set| set.fixed().is_some()) {
@@ -71,7 +71,7 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
     figures.both("rate now", readable(rate), "fpr", rate);
     match growing {
         Some(filter) => {
-            figures.both("filters", stages.len(), "filters", stages.len());
+            figures.same("filters", "filters", stages.len());
             let most = filter.false_positive_rate().expect("filters that grow are made for a rate");
             figures.both("rate at most", readable(most), "max_fpr", most);
         }
@@ -79,7 +79,7 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
     }
     if let Some(stages) = set.shared().and_then(|set| set.stages) {
         let most = stages.false_positive_rate();
-        figures.both("filters", set.filters(), "filters", set.filters());
+        figures.same("filters", "filters", set.filters());
         figures.both("rate at most", readable(most), "max_fpr", most);
         if let Some(window) = stages.forgets_after() {
             let text = humantime::format_duration(window).to_string();
@@ -87,7 +87,7 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
         }
     }
     if set.local().is_some() {
-        figures.both("checksum", "right", "checksum", "right");
+        figures.same("checksum", "checksum", "right");
     }
 }
 

@@ -14,7 +14,7 @@ use std::{fs, io};
 pub fn completions(options: &CompletionsOptions) -> Result<u8, Error> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Cli::described(), "bloomline", &mut script);
-    let output = Output::create(None, [])?;
+    let output = Output::standard([])?;
     output.write_text(&script)?;
     Ok(SUCCESS)
 }

@@ -27,7 +27,7 @@ pub fn run(options: &PlanOptions) -> Result<u8, Error> {
             if json { Value::from_iter(layouts.iter().map(Planned::json)).to_string() } else { layouts_text(&layouts) }
         }
     };
-    let output = Output::create(None, [])?;
+    let output = Output::standard([])?;
     output.write_line(&text)?;
     Ok(SUCCESS)
 }

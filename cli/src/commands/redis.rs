@@ -3,7 +3,7 @@
 use crate::commands::info;
 use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, readable, readable_count, readable_size, table};
-use crate::files::{self, Origin};
+use crate::files;
 use crate::lock::Lock;
 use crate::options::{
     DeleteOptions, DownloadOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions, UploadOptions,
@@ -63,7 +63,7 @@ fn list(options: &ListOptions) -> Result<(), Error> {
             Err(error) => return Err(error.into()),
         }
     }
-    let output = Output::create(None, [])?;
+    let output = Output::standard([])?;
     if options.json {
         return output.write_line(Value::from(objects).to_string());
     }
@@ -92,9 +92,9 @@ fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
     let mut shared = Shared::open(&address)?;
     shared.refresh()?;
     let mut described = Figures::default();
-    described.both("name", address.name, "name", address.name);
+    described.same("name", "name", address.name);
     info::describe(&mut described, &KeySet::Shared(shared.into()));
-    let output = Output::create(None, [])?;
+    let output = Output::standard([])?;
     output.write_line(if options.json { described.json() } else { described.text() })
 }
 
@@ -205,7 +205,7 @@ fn line(cells: &[&str; 8]) -> String {
 fn watch(options: &WatchOptions) -> Result<(), Error> {
     let address = Address::of(&options.shared)?.expect("it is required");
     let mut filter = address.open()?;
-    let output = Output::create(None, None::<&Origin>)?;
+    let output = Output::standard([])?;
     if !options.json {
         let head = ["fill", "keys", "keys/s", "rate now", "stored", "claims/s", "memory of servers", "evicted"];
         output.write_line(line(&head))?;

@@ -71,10 +71,9 @@ impl Coding {
     }
 
     /// That of a regular file, from its position on, which stays where it is.
-    pub fn of_file(mut file: &File) -> io::Result<Self> {
-        let start = file.stream_position()?;
+    pub fn of_file(file: &File) -> io::Result<Self> {
         let mut head = [0; HEAD];
-        let length = file.read_at(&mut head, start)?;
+        let length = read_head(file, &mut head)?;
         Ok(Self::of(&head[..length]))
     }
 
@@ -98,13 +97,19 @@ fn agree(head: &[u8], magic: &[u8], loose: Option<usize>) -> bool {
     head.iter().zip(magic).enumerate().all(same)
 }
 
+/// The first bytes of a regular file from its position on, which stays where it is.
+pub fn read_head(mut file: &File, head: &mut [u8]) -> io::Result<usize> {
+    let start = file.stream_position()?;
+    file.read_at(head, start)
+}
+
 /// A file that is read.
 pub struct Source {
-    pub file: File,
+    pub file: Arc<File>,
     /// Counts the bytes that are read.
     pub read: Arc<AtomicU64>,
     /// Gets these bytes too, if it is there.
-    pub copy: Option<File>,
+    pub copy: Option<Arc<File>>,
 }
 
 impl Source {
@@ -133,7 +138,7 @@ pub fn contents(source: Source, start: u64, buffer: usize) -> io::Result<Box<dyn
     let open =
         |head: &[u8]| MAGICS.iter().any(|(_, magic, loose)| head.len() < magic.len() && agree(head, magic, *loose));
     // One byte after another, for the writer of a pipe may wait after any.
-    while open(&head) && (&file.file).take(1).read_to_end(&mut head)? > 0 {}
+    while open(&head) && (&*file.file).take(1).read_to_end(&mut head)? > 0 {}
     let coding = Coding::of(&head);
     if start > 0 && coding == Coding::Plain {
         check_reach(file.file.metadata()?.len(), start)?;
@@ -303,7 +308,7 @@ mod tests {
         let like_bzip2 = [b"BZh9\n", &lines[..]].concat();
         for (bytes, length) in [(&lines, lines.len()), (&gzip, lines.len()), (&like_bzip2, lines.len() + 5)] {
             for start in [0, 3, length as u64 / 2] {
-                let mut file = tempfile::tempfile().unwrap();
+                let mut file = Arc::new(tempfile::tempfile().unwrap());
                 file.write_all(bytes).unwrap();
                 file.rewind().unwrap();
                 let read = Arc::default();

@@ -8,7 +8,6 @@ use crate::input::foreign;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -33,6 +32,7 @@ pub struct Inputs {
 }
 
 /// An input that could be opened.
+#[derive(Clone)]
 pub struct Input {
     /// What it is called, and which file it is.
     pub origin: Origin,
@@ -40,7 +40,7 @@ pub struct Input {
     pub path: PathBuf,
     /// A file that can be opened only once. It is read from this position on, or from where it is. A named regular file is
     /// opened again when its turn comes, so that thousands do not use up the descriptors.
-    file: Option<(File, Option<u64>)>,
+    file: Option<(Arc<File>, Option<u64>)>,
     /// Its size in bytes, if it is a regular file, that is, one which can be read again.
     pub size: Option<u64>,
     /// Whether it is a regular file that is compressed, as far as its first bytes tell.
@@ -54,7 +54,7 @@ pub struct Input {
     /// Bytes read of all inputs.
     read: Arc<AtomicU64>,
     /// A temporary file that gets what is read.
-    copy: Option<File>,
+    copy: Option<Arc<File>>,
 }
 
 /// An input that is being read.
@@ -153,7 +153,7 @@ impl Input {
             }
             let mut head = [0; foreign::HEAD];
             // An error may pass until it is read.
-            let length = if metadata.is_file() { read_head(&file, &mut head).unwrap_or(0) } else { 0 };
+            let length = if metadata.is_file() { decode::read_head(&file, &mut head).unwrap_or(0) } else { 0 };
             let head = &head[..length];
             let coding = Coding::of(head);
             let plain_end = lines_end.filter(|_| coding == Coding::Plain);
@@ -167,7 +167,7 @@ impl Input {
         };
         let (file, metadata, compressed, is_table) =
             open().map_err(|source| Error::Open { input: files::input_name(&path), source })?;
-        let file = (!metadata.is_file() || stdin).then_some((file, None));
+        let file = (!metadata.is_file() || stdin).then(|| (file.into(), None));
         let origin = Origin::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
         let modified = modified(&metadata);
@@ -176,25 +176,19 @@ impl Input {
 
     /// The same input once more, to be read after this one. Only a regular file can be.
     pub fn again(&self) -> io::Result<Self> {
-        let again = |(file, start): &(File, Option<u64>)| {
-            let mut file = file.try_clone()?;
-            let start = start.map_or_else(|| file.stream_position(), Ok)?;
-            Ok::<_, io::Error>((file, Some(start)))
+        let again = |(file, start): &(Arc<File>, Option<u64>)| {
+            let start = start.map_or_else(|| file.clone().stream_position(), Ok)?;
+            Ok::<_, io::Error>((file.clone(), Some(start)))
         };
-        let Self { origin, path, file, size, compressed, is_table, modified, lines_end, read, .. } = self;
-        let (origin, path, file) = (origin.clone(), path.clone(), file.as_ref().map(again).transpose()?);
-        let (size, compressed, is_table, modified, lines_end) = (*size, *compressed, *is_table, *modified, *lines_end);
-        Ok(Self { origin, path, file, size, compressed, is_table, modified, lines_end, read: read.clone(), copy: None })
+        let file = self.file.as_ref().map(again).transpose()?;
+        Ok(Self { file, copy: None, ..self.clone() })
     }
 
     /// A temporary file that gets what is read of this input, as the same input once more. Its size is that of what came by then.
     fn copied(&mut self) -> io::Result<Self> {
-        let copy = tempfile::tempfile()?;
-        let (file, origin, path) = (Some((copy.try_clone()?, Some(0))), self.origin.clone(), self.path.clone());
-        self.copy = Some(copy);
-        let (lines_end, read) = (self.lines_end, self.read.clone());
-        let (compressed, is_table) = (false, false);
-        Ok(Self { origin, path, file, size: None, compressed, is_table, modified: None, lines_end, read, copy: None })
+        let copy = Arc::new(tempfile::tempfile()?);
+        self.copy = Some(copy.clone());
+        Ok(Self { file: Some((copy, Some(0))), copy: None, ..self.clone() })
     }
 
     /// Looks into the file.
@@ -211,8 +205,8 @@ impl Input {
     }
 
     /// The file, to be read by positions, and what counts the bytes that are read.
-    pub fn into_file(self) -> io::Result<(File, Arc<AtomicU64>)> {
-        let file = self.file.map_or_else(|| File::open(&self.path), |(file, _)| Ok(file))?;
+    pub fn into_file(self) -> io::Result<(Arc<File>, Arc<AtomicU64>)> {
+        let file = self.file.map_or_else(|| File::open(&self.path).map(Arc::new), |(file, _)| Ok(file))?;
         Ok((file, self.read))
     }
 
@@ -223,15 +217,9 @@ impl Input {
                 position.map_or(Ok(0), |position| file.seek(SeekFrom::Start(position)))?;
                 file
             }
-            None => File::open(self.path)?,
+            None => File::open(self.path)?.into(),
         };
         let source = Source { file, read: self.read, copy: self.copy };
         Ok(Opened { contents: decode::contents(source, start, BUFFER)?, regular: self.size.is_some() })
     }
-}
-
-/// The first bytes of a regular file from its position on, which stays where it is.
-fn read_head(mut file: &File, head: &mut [u8]) -> io::Result<usize> {
-    let start = file.stream_position()?;
-    file.read_at(head, start)
 }

@@ -86,16 +86,16 @@ impl Meter {
         let mut met = locked(&self.met);
         let mut figures = Figures::default();
         figures.field("running", true);
-        figures.both("lines read", counts.lines, "lines", counts.lines);
-        figures.both("unique", counts.unique, "unique", counts.unique);
-        figures.both("dropped", counts.dropped(), "dropped", counts.dropped());
+        figures.same("lines read", "lines", counts.lines);
+        figures.same("unique", "unique", counts.unique);
+        figures.same("dropped", "dropped", counts.dropped());
         let fill = met.fill.map_or_else(|| "unknown".to_owned(), |fill| format!("{:.2} %", 100.0 * fill));
         figures.both("fill", fill, "fill", met.fill);
         let RedisFilterMetrics { uncertain, unconfirmed, given_back, sent_again, .. } = met.last;
-        figures.both("uncertain", uncertain, "uncertain", uncertain);
+        figures.same("uncertain", "uncertain", uncertain);
         figures.unless_zero("unconfirmed", "unconfirmed", unconfirmed);
         figures.unless_zero("given back", "given_back", given_back);
-        figures.both("sent again", sent_again, "sent_again", sent_again);
+        figures.same("sent again", "sent_again", sent_again);
         let mean = mean(met.batches, met.batch_time);
         let text =
             mean.map_or_else(|| "none".to_owned(), |mean| format!("{mean:.1?}, {:.1?} at most", met.slowest_batch));

@@ -72,7 +72,8 @@ impl Table {
     pub fn open(input: Input) -> io::Result<Self> {
         let name: Arc<str> = input.origin.name().into();
         let partitions = partitions(&input.path);
-        let bytes = Positioned::of(input)?;
+        let (file, read) = input.into_file()?;
+        let bytes = Positioned::new(file, read)?;
         let (metadata, schema) = footer(&bytes)?;
         let arrow = in_footer(|| {
             let mut reader = ParquetMetaDataReader::new_with_metadata(metadata);
@@ -166,7 +167,7 @@ pub fn start(column: &ColumnChunkMetaData) -> i64 {
 
 /// The rows of a file, and the bytes of the texts of a column, or of all columns.
 pub fn measure(file: &File, column: Option<&[String]>) -> io::Result<(u64, u64)> {
-    let bytes = Positioned::new(file.try_clone()?, Arc::default())?;
+    let bytes = Positioned::new(Arc::new(file.try_clone()?), Arc::default())?;
     let (metadata, _) = footer(&bytes)?;
     let literal = column.map(|path| [path.join(".")]);
     let is_wanted = |path: &[String]| {
@@ -193,14 +194,9 @@ pub fn failure(error: ParquetError) -> io::Error {
 }
 
 impl Positioned {
-    fn of(input: Input) -> io::Result<Self> {
-        let (file, read) = input.into_file()?;
-        Self::new(file, read)
-    }
-
-    fn new(file: File, read: Arc<AtomicU64>) -> io::Result<Self> {
+    fn new(file: Arc<File>, read: Arc<AtomicU64>) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        Ok(Self { file: Arc::new(file), length, read })
+        Ok(Self { file, length, read })
     }
 
     /// Refuses what is cut or encrypted, and a footer that has no place. Returns where it starts, and its length.
