@@ -68,7 +68,7 @@ const PARAGRAPH: u64 = 100;
 /// A text for each row, or none.
 pub type Column = Vec<Option<String>>;
 
-/// The member that notes are.
+/// The member, or the column, that notes are.
 pub const MEMBER: &str = "bloomline";
 
 /// From this size on a text is huge, and there may be no memory for what is made of it.

@@ -1,5 +1,6 @@
 //! Lines as they are printed, with what stands before them.
 
+use crate::documents::MEMBER;
 use crate::input::chunks::BYTE_ORDER_MARK;
 use crate::input::lines::{Before, COUNT, Lines};
 use crate::key::json::members;
@@ -7,9 +8,7 @@ use crate::table::{Added, Selected, Wish};
 use memchr::memmem;
 use std::io::{self, Write};
 
-/// The column of what is told of each row.
-const NOTE: &str = "bloomline";
-/// How the name of that member is written, and how an escape begins that may be a part of it.
+/// How the member of counts is written, and how an escape begins that may be a part of its name.
 const COUNT_NAMES: [&[u8]; 2] = [b"\"count\"", b"\\u00"];
 
 impl Lines {
@@ -28,10 +27,10 @@ impl Lines {
             Before::Nothing => None,
             Before::Mark => {
                 let text = |mark: &Option<bool>| mark.map(|new| if new { "new" } else { "dup" }.to_owned());
-                Some(Added::Texts(NOTE, self.marks.iter().map(text).collect()))
+                Some(Added::Texts(MEMBER, self.marks.iter().map(text).collect()))
             }
             Before::Count | Before::Member => {
-                let (mut times, mut asides) = (self.times.iter(), self.asides.iter().peekable());
+                let (mut times, mut asides) = (self.times.iter(), self.keys.asides.iter().peekable());
                 let count = |row: usize| {
                     let aside = asides.next_if(|(other, _)| *other == row).is_some();
                     if aside { 1 } else { times.next().copied().unwrap_or(1) }
@@ -39,8 +38,8 @@ impl Lines {
                 Some(Added::Numbers(COUNT, (0..self.count).map(count).collect()))
             }
         };
-        let (texts, notes) = self.documents.rewritten(self.asides.iter().map(|(row, _)| *row), self.count);
-        let notes = notes.map(|notes| Added::Texts(NOTE, notes));
+        let (texts, notes) = self.documents.rewritten(self.keys.asides.iter().map(|(row, _)| *row), self.count);
+        let notes = notes.map(|notes| Added::Texts(MEMBER, notes));
         Some(rows.select(wanted, texts, added.or(notes), wish))
     }
 
@@ -92,7 +91,7 @@ impl Lines {
         out: &mut W,
         write: impl Fn(&[u8], u64, bool, &mut W) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (mut times, mut asides) = (self.times.iter(), self.asides.iter().peekable());
+        let (mut times, mut asides) = (self.times.iter(), self.keys.asides.iter().peekable());
         self.stretches(|_, _| false).enumerate().try_for_each(|(i, (line, own))| {
             let aside = asides.next_if(|(line, _)| *line == i);
             let times = if aside.is_some() { 1 } else { times.next().copied().unwrap_or(1) };

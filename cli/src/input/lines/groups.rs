@@ -1,0 +1,145 @@
+//! What groups of lines or documents need of them: what is kept of each, and what was decided.
+
+use crate::error::Error;
+use crate::groups::decisions::{Decided, Verdict};
+use crate::groups::near::involved::Collecting;
+use crate::groups::records::Records;
+use crate::input::lines::aside::Aside;
+use crate::input::lines::hash::Keys;
+use crate::input::lines::{Hashing, Lines, What};
+use crate::values::OnError;
+use bloomline_text::Document;
+use bloomline_text::near::Near;
+use std::io;
+
+impl Lines {
+    /// Has the bands of all documents inserted that have marks, in order. `insert` returns how many were new, and tells which.
+    pub fn insert_bands(
+        &mut self,
+        near: &Near,
+        insert: impl FnOnce(&[u64], &mut [bool]) -> Result<usize, Error>,
+    ) -> Result<usize, Error> {
+        let bands = &self.documents.bands[..near.bands() * self.found.len()];
+        self.new_bands.resize(bands.len(), false);
+        insert(bands, &mut self.new_bands)
+    }
+
+    /// Marks the lines of the input with this number that are to be compared.
+    pub fn want(&mut self, input: usize, collecting: &mut Collecting) {
+        self.marks.clear();
+        self.marks.resize(self.count, None);
+        let header = !self.header().is_empty();
+        collecting.take(input, header, self.count, |line| self.marks[line] = Some(true));
+        self.passed = self.count;
+    }
+
+    /// Makes the sets of grams of the lines that have marks.
+    pub fn make_sets(&mut self, hashing: &Hashing) {
+        let Self { chunk, rows, ends, documents, marks, grams, sets, .. } = self;
+        grams.clear();
+        sets.clear();
+        let What::Document(rule, _) = &hashing.what else { return };
+        let mut wanted = marks.iter().map(Option::is_some);
+        if let Some(rows) = rows {
+            return rows.each_text(|text| {
+                if let (Some(true), Some(text)) = (wanted.next(), text) {
+                    documents.push_grams_of(text, rule, &hashing.hasher, grams);
+                    sets.push(grams.len());
+                }
+            });
+        }
+        let mut start = chunk.start();
+        for (&end, wanted) in ends.iter().zip(wanted) {
+            if wanted {
+                documents.push_grams(&chunk.bytes()[start..end - 1], rule, &hashing.hasher, grams);
+                sets.push(grams.len());
+            }
+            start = end;
+        }
+    }
+
+    /// The sets of grams that were made, in order.
+    pub fn sets(&self) -> impl Iterator<Item = &[u64]> {
+        let mut start = 0;
+        self.sets.iter().map(move |&end| {
+            let set = &self.grams[start..end];
+            start = end;
+            set
+        })
+    }
+
+    /// Has groups remember the lines of the input with this number that have marks, or would have them if they were not left out.
+    pub fn record(&self, input: usize, on_error: OnError, records: &mut Records) -> io::Result<()> {
+        records.places.take(input, !self.header().is_empty(), self.passed);
+        let (mut asides, mut key) = (self.keys.asides.iter().peekable(), 0);
+        let per = self.new_bands.len() / self.found.len().max(1);
+        for line in 0..self.passed {
+            match asides.next_if(|(aside, _)| *aside == line) {
+                Some((_, why)) => records.add_aside(why.told(on_error))?,
+                None => {
+                    let (score, id) = (self.values.score(key), self.values.id(key));
+                    records.add(self.keys.fingerprints[key], self.found[key], score, id)?;
+                    if let Some(all) = &mut records.bands {
+                        let bands = per * key..per * (key + 1);
+                        all.add(&self.documents.bands[bands.clone()], &self.new_bands[bands])?;
+                    }
+                    key += 1;
+                }
+            }
+        }
+        records.settle()
+    }
+
+    /// Marks the lines of the input with this number with what was decided of each. Those that are kept without a key get the mark
+    /// `kept`. Returns how many are selected.
+    pub fn recall(&mut self, input: usize, kept: bool, decided: &mut Decided) -> io::Result<u64> {
+        let (header, which) = (!self.header().is_empty(), decided.print.which);
+        let Self { count, marks, times, keys: Keys { asides, .. }, .. } = self;
+        marks.clear();
+        marks.resize(*count, Some(which.takes(1)));
+        times.clear();
+        if decided.print.counted {
+            times.resize(*count, 1);
+        }
+        decided.take(input, header, *count, |line, verdict| match verdict {
+            Verdict::Stays { count } => {
+                marks[line] = Some(which.takes(count));
+                times.get_mut(line).into_iter().for_each(|times| *times = count);
+            }
+            Verdict::Goes { .. } => marks[line] = Some(false),
+            Verdict::Aside(told) => {
+                let aside = Aside::of(told);
+                marks[line] = match &aside {
+                    Aside::Empty(stays) => Some(*stays),
+                    aside => (aside.treated(OnError::Fail) == Some(OnError::Keep)).then_some(kept),
+                };
+                asides.push((line, aside));
+            }
+        })?;
+        // Those of keys alone.
+        let (mut lines, mut aside) = (0.., asides.iter().peekable());
+        times.retain(|_| {
+            let line = lines.next();
+            aside.next_if(|(aside, _)| Some(*aside) == line).is_none()
+        });
+        self.passed = self.count;
+        let stay = asides.iter().filter(|(line, _)| marks[*line] == Some(true));
+        let kept = stay.filter(|(_, why)| !matches!(why, Aside::Empty(_))).count();
+        Ok((marks.iter().filter(|mark| **mark == Some(true)).count() - kept) as u64)
+    }
+
+    /// Calls `each` with each line that passed and has a document which is decided: its number from 0, the document, its text, and what
+    /// it is called.
+    pub fn each_document(
+        &self,
+        mut each: impl FnMut(usize, Document<'_>, &str, &str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut asides = self.keys.asides.iter().peekable();
+        let with_document = (0..self.passed).filter(|line| asides.next_if(|(aside, _)| aside == line).is_none());
+        for (number, line) in with_document.enumerate() {
+            let (document, text) = self.documents.get(number);
+            each(line, document, text, self.values.id(number))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! The hashes of the keys of lines and rows, or of their documents.
+
+use crate::documents::{DocumentRule, Documents};
+use crate::input::lines::aside::Aside;
+use crate::input::lines::{Hashing, Lines, What};
+use crate::key::Fault;
+use crate::table::Rows;
+use crate::values::OnError;
+use bloomline::KeyHasher;
+
+/// The keys of lines.
+#[derive(Default)]
+pub(super) struct Keys {
+    /// The hash of each: of every line but those aside.
+    pub(super) hashes: Vec<u64>,
+    /// The hash of each and a second one: 128 bits that tell keys apart for certain. Empty unless wanted.
+    pub(super) fingerprints: Vec<u128>,
+    /// Lines without a key or a document, in order, and why.
+    pub(super) asides: Vec<(usize, Aside)>,
+}
+
+impl Keys {
+    fn clear(&mut self) {
+        self.hashes.clear();
+        self.fingerprints.clear();
+        self.asides.clear();
+    }
+
+    /// Takes the key of a line. Returns whether it has one.
+    fn take(
+        &mut self,
+        line: usize,
+        key: Result<&[u8], Fault>,
+        Hashing { hasher, nulls, .. }: &Hashing,
+        second: Option<&KeyHasher>,
+    ) -> bool {
+        let why = match key {
+            Ok(key) => {
+                let hash = hasher.bytes(key);
+                let both = |second: &KeyHasher| u128::from(hash) << 64 | u128::from(second.bytes(key));
+                self.hashes.push(hash);
+                self.fingerprints.extend(second.map(both));
+                return true;
+            }
+            Err(Fault::Null) => Aside::Null(*nulls),
+            Err(fault) => Aside::Fault(fault),
+        };
+        self.asides.push((line, why));
+        false
+    }
+
+    /// Takes the fingerprint of the last document, which is that of a line. Returns whether it has one.
+    fn take_document(&mut self, line: usize, documents: &Documents, rule: &DocumentRule) -> bool {
+        let Some(fingerprint) = documents.fingerprint(rule) else {
+            self.asides.push((line, Aside::Empty(documents.stays_alone(rule))));
+            return false;
+        };
+        self.hashes.push((fingerprint >> 64) as u64);
+        self.fingerprints.push(fingerprint);
+        true
+    }
+}
+
+impl Lines {
+    /// Splits the lines and hashes each. A byte order mark at the start of an input is no part of a line.
+    pub fn hash(&mut self, hashing: &Hashing) {
+        self.ends.clear();
+        self.keys.clear();
+        self.documents.clear();
+        self.values.clear();
+        if let Some(rows) = self.rows.clone() {
+            return self.hash_rows(&rows, hashing);
+        }
+        let Self { chunk, rule: own_rule, ends, end, keys, documents, values, scratch, .. } = self;
+        let skip_blank = hashing.format.skip_blank;
+        *end = hashing.format.end;
+        scratch.set_plain(!chunk.quoted);
+        chunk.each_end(*end, |end| ends.push(end));
+        let (bytes, mut start) = (chunk.bytes(), chunk.start());
+        let count = ends.len();
+        self.count = count;
+        let lines = ends.iter().map(|&end| {
+            let line = start..end - 1;
+            start = end;
+            line
+        });
+        let hasher = &hashing.hasher;
+        match &hashing.what {
+            _ if hashing.decided => {}
+            What::Key(rule, None) if rule.is_line() && !skip_blank => {
+                keys.hashes.extend(lines.map(|line| hasher.bytes(&bytes[line])));
+            }
+            What::Key(rule, second) => {
+                let rule = own_rule.as_deref().unwrap_or(rule);
+                for (i, line) in lines.enumerate() {
+                    let line = &bytes[line];
+                    if skip_blank && line.trim_ascii_start().is_empty() {
+                        keys.asides.push((i, Aside::Blank));
+                        continue;
+                    }
+                    let key = if chunk.open && i + 1 == count { Err(Fault::Quote) } else { rule.key(line, scratch) };
+                    if keys.take(i, key, hashing, second.as_ref()) {
+                        values.push(&hashing.values, line);
+                    }
+                }
+            }
+            What::Document(rule, on_error) => {
+                for (i, line) in lines.enumerate() {
+                    match documents.push(&bytes[line.clone()], line.start, rule, hasher) {
+                        Ok(()) if rule.second.is_some() && !keys.take_document(i, documents, rule) => {}
+                        Ok(()) => values.push(&hashing.values, &bytes[line]),
+                        Err(fault) => {
+                            keys.asides.push((i, Aside::Fault(fault)));
+                            if *on_error == OnError::Fail {
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hashes each row.
+    fn hash_rows(&mut self, rows: &Rows, hashing: &Hashing) {
+        let Self { keys, documents, values: found, scratch, count, .. } = self;
+        *count = rows.count();
+        let (hasher, mut row, mut failed) = (&hashing.hasher, 0, None);
+        match &hashing.what {
+            _ if hashing.decided => return,
+            What::Key(rule, second) => rows.each_row(|values| {
+                keys.take(row, rule.key_of(values, scratch), hashing, second.as_ref());
+                row += 1;
+            }),
+            What::Document(rule, on_error) => rows.each_text(|text| {
+                match text {
+                    // After a failure nothing is looked at.
+                    Some(text) if failed.is_none() || *on_error != OnError::Fail => {
+                        documents.push_text(text, rule, hasher);
+                        if rule.second.is_some() {
+                            keys.take_document(row, documents, rule);
+                        }
+                    }
+                    _ => {
+                        failed.get_or_insert(row);
+                        keys.asides.push((row, Aside::Fault(Fault::NoText { pointer: rule.pointer.to_string() })));
+                    }
+                }
+                row += 1;
+            }),
+        }
+        if hashing.values.is_nothing() {
+            return;
+        }
+        let (mut row, mut aside) = (0, keys.asides.iter().peekable());
+        rows.each_value(|values| {
+            if aside.next_if(|(aside, _)| *aside == row).is_none() {
+                found.push_row(&hashing.values, values);
+            }
+            row += 1;
+        });
+    }
+}
