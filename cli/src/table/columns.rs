@@ -3,7 +3,7 @@
 use crate::key::json::Pointer;
 use crate::table::file::Table;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray, StructArray};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_schema::{DataType, Field};
 use parquet::arrow::ProjectionMask;
 use std::io;
 use std::sync::Arc;
@@ -170,22 +170,4 @@ fn unknown(table: &Table, pointer: &Pointer) -> io::Error {
     let more = if names.len() > NAMES { format!(" and {} more", names.len() - NAMES) } else { String::new() };
     let shown = if shown.is_empty() { "none".to_owned() } else { shown };
     io::Error::other(format!("it has no column {:?}, but {shown}{more}; name one of these", pointer.tokens().join(".")))
-}
-
-/// The same schema with texts and binaries as views, which are not copied while they are read.
-pub fn views(schema: &SchemaRef) -> SchemaRef {
-    let fields: Fields = schema.fields().iter().map(viewed).collect();
-    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
-}
-
-fn viewed(field: &Arc<Field>) -> Arc<Field> {
-    let viewed = match field.data_type() {
-        DataType::Utf8 => DataType::Utf8View,
-        DataType::Binary => DataType::BinaryView,
-        DataType::List(inner) => DataType::List(self::viewed(inner)),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(self::viewed).collect()),
-        DataType::Map(entries, sorted) => DataType::Map(self::viewed(entries), *sorted),
-        _ => return field.clone(),
-    };
-    Arc::new(field.as_ref().clone().with_data_type(viewed))
 }

@@ -1,14 +1,15 @@
 //! Row groups that are written again: each column by itself, encoded and compressed as it was.
 
 use crate::encode::Compression as Asked;
+use crate::error::Error;
 use crate::input::decode::Coding;
 use crate::table::assembly::{Contents, Form, Group};
-use crate::table::damage::{Place, in_place};
+use crate::table::damage::{Place, in_place, quietly};
 use crate::table::file::Table;
+use crate::table::json;
 use crate::table::rows::{more, reader};
-use crate::table::selected::{Added, Selected};
-use crate::table::value;
-use arrow_array::{Array, ArrayRef, BooleanArray, StringArray, StringViewArray};
+use crate::table::selected::{Selected, Wish};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter;
 use parquet::arrow::ProjectionMask;
@@ -34,8 +35,24 @@ const MOST: f64 = 0.9;
 /// The rate of the Bloom filters in a file.
 const FILTER_FPR: f64 = 0.01;
 
+impl Wish {
+    /// Refuses what no table can be.
+    pub fn check(self) -> io::Result<()> {
+        self.compression.map_or(Ok(()), |compression| asked(compression).map(drop))
+    }
+}
+
+impl Selected {
+    /// Makes a row group of them, or none. A group that stays as it is is copied.
+    pub fn encode(&self) -> Result<Group, Error> {
+        let failed = |source| Error::Rows { input: self.rows.table.name.to_string(), source };
+        let damaged = || Err(io::Error::other(format!("row group {}: it is damaged", self.rows.group.unwrap_or(0))));
+        quietly(|| group(self)).unwrap_or_else(damaged).map_err(failed)
+    }
+}
+
 /// A row group of the rows that are selected, or none. One that stays as it is is copied.
-pub fn group(selected: &Selected) -> io::Result<Group> {
+fn group(selected: &Selected) -> io::Result<Group> {
     let Selected { rows, wanted, texts, added, wish } = selected;
     let table = &rows.table;
     let form = Form::of(table, added.as_ref())?;
@@ -57,29 +74,12 @@ pub fn group(selected: &Selected) -> io::Result<Group> {
 }
 
 fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Result<Contents> {
-    let Selected { rows, wanted, texts, added, wish } = selected;
+    let Selected { rows, wanted, texts, added, .. } = selected;
     let (table, metadata) = (&*rows.table, rows.table.metadata().row_group(group));
     let schema = table.schema();
-    let place = |column: &str| format!("{}", Place { group: Some(group), column: Some(column) });
-    for column in metadata.columns() {
-        let refused = match (column.column_type(), column.compression_codec()) {
-            (Type::INT96, _) => "its values are of the old type INT96, which is not written; make timestamps of them",
-            _ if column.column_descr().converted_type() == ConvertedType::INTERVAL => {
-                "its values are intervals, which are written without their months; make texts or numbers of them"
-            }
-            (_, CompressionCodec::LZO) if wish.compression.is_none() => {
-                "it is compressed by LZO, which is not written; give --compress"
-            }
-            _ => continue,
-        };
-        return Err(io::Error::other(format!("{}: {refused}", place(&column.column_path().string()))));
-    }
+
+    check(selected, group)?;
     let replaced = texts.as_ref().and_then(|_| rows.columns.root());
-    if texts.is_some() && replaced.is_none() {
-        return Err(io::Error::other(
-            "the texts are in a part of a column, which is not rewritten; choose a column of texts",
-        ));
-    }
     let properties = properties(selected, metadata, kept as u64, replaced)?;
     let whole = |error: ParquetError| io::Error::other(format!("row group {group}: {error}"));
     let mut writer =
@@ -148,6 +148,30 @@ fn encode(selected: &Selected, group: usize, kept: usize, form: &Form) -> io::Re
     Ok(Contents::Encoded(mem::take(writer.inner_mut()).into(), metadata.into()))
 }
 
+/// Refuses a row group that cannot be written as it was.
+fn check(Selected { rows, texts, wish, .. }: &Selected, group: usize) -> io::Result<()> {
+    for column in rows.table.metadata().row_group(group).columns() {
+        let refused = match (column.column_type(), column.compression_codec()) {
+            (Type::INT96, _) => "its values are of the old type INT96, which is not written; make timestamps of them",
+            _ if column.column_descr().converted_type() == ConvertedType::INTERVAL => {
+                "its values are intervals, which are written without their months; make texts or numbers of them"
+            }
+            (_, CompressionCodec::LZO) if wish.compression.is_none() => {
+                "it is compressed by LZO, which is not written; give --compress"
+            }
+            _ => continue,
+        };
+        let place = Place { group: Some(group), column: Some(&column.column_path().string()) };
+        return Err(io::Error::other(format!("{place}: {refused}")));
+    }
+    if texts.is_some() && rows.columns.root().is_none() {
+        return Err(io::Error::other(
+            "the texts are in a part of a column, which is not rewritten; choose a column of texts",
+        ));
+    }
+    Ok(())
+}
+
 /// The Bloom filters of a row group that is copied.
 fn filters(table: &Table, group: usize) -> io::Result<Vec<Option<Sbbf>>> {
     let filter = |column: &ColumnChunkMetaData| {
@@ -172,33 +196,14 @@ fn masks(wanted: &[bool], rows: impl Iterator<Item = usize>) -> Vec<BooleanArray
 /// Texts, some of which are replaced.
 fn with_texts(array: &ArrayRef, texts: &[&Option<String>]) -> ArrayRef {
     let is_text = array.data_type() == &DataType::Utf8View;
-    let old = |row: usize| if array.is_null(row) { None } else { value::bytes(&**array, row) };
+    let old = |row: usize| if array.is_null(row) { None } else { json::bytes(&**array, row) };
     let changed = texts.iter().enumerate().map(|(row, text)| text.as_deref().map(str::as_bytes).or_else(|| old(row)));
     if is_text {
         // All of it was UTF-8, and is.
         let texts = changed.map(|text| text.map(|text| std::str::from_utf8(text).unwrap_or_default()));
         return Arc::new(StringViewArray::from_iter(texts));
     }
-    Arc::new(arrow_array::BinaryViewArray::from_iter(changed))
-}
-
-impl Added {
-    pub fn field(&self) -> Field {
-        match self {
-            Self::Texts(name, _) => Field::new(*name, DataType::Utf8, true),
-            Self::Numbers(name, _) => Field::new(*name, DataType::Int64, false),
-        }
-    }
-
-    fn array(&self) -> ArrayRef {
-        match self {
-            Self::Texts(_, texts) => Arc::new(StringArray::from_iter(texts)),
-            Self::Numbers(_, numbers) => {
-                let numbers = numbers.iter().map(|&number| number as i64);
-                Arc::new(arrow_array::Int64Array::from_iter_values(numbers))
-            }
-        }
-    }
+    Arc::new(BinaryViewArray::from_iter(changed))
 }
 
 /// How a row group is written: column by column as it was.
@@ -307,7 +312,7 @@ fn same(codec: CompressionCodec) -> Compression {
 }
 
 /// The codec that is asked for.
-pub fn asked(asked: Asked) -> io::Result<Compression> {
+fn asked(asked: Asked) -> io::Result<Compression> {
     let refused = |_| io::Error::other(format!("Parquet has no compression {asked}; choose another with --compress"));
     Ok(match asked.coding {
         Coding::Plain => Compression::UNCOMPRESSED,

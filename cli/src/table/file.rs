@@ -1,7 +1,10 @@
 //! A file of Parquet that is read: its footer, and its bytes by position.
 
 use crate::input::inputs::Input;
-use arrow_schema::SchemaRef;
+use crate::table::damage::{Place, caught, has_room, no_room, short};
+use crate::table::partitions::partitions;
+use crate::table::thrift::{check_schema, is_offset_index};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::{ParquetError, Result};
@@ -13,15 +16,9 @@ use parquet::schema::types::SchemaDescriptor;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::{Component, Path};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use crate::table::columns::views;
-use crate::table::damage::{Place, caught, has_room, no_room, short};
-use crate::table::thrift::{check_schema, is_offset_index};
 
 /// What a file begins and ends with, and what one begins with whose footer is encrypted.
 const MAGIC: &[u8] = b"PAR1";
@@ -113,6 +110,24 @@ impl Table {
 fn options() -> ArrowReaderOptions {
     // What they say of Arrow's types is no part of the file. Nothing is lost without it, for the file's own types stay.
     ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_encoding_stats_as_mask(false)
+}
+
+/// The same schema with texts and binaries as views, which are not copied while they are read.
+fn views(schema: &SchemaRef) -> SchemaRef {
+    let fields: Fields = schema.fields().iter().map(viewed).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn viewed(field: &Arc<Field>) -> Arc<Field> {
+    let kind = match field.data_type() {
+        DataType::Utf8 => DataType::Utf8View,
+        DataType::Binary => DataType::BinaryView,
+        DataType::List(inner) => DataType::List(viewed(inner)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(viewed).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(viewed(entries), *sorted),
+        _ => return field.clone(),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(kind))
 }
 
 /// The footer of a file, without the indexes of its pages, and the types of its columns.
@@ -321,64 +336,5 @@ impl Read for From {
         self.position += read as u64;
         self.bytes.read.fetch_add(read as u64, Relaxed);
         Ok(read)
-    }
-}
-
-/// The columns that the folders of a path tell, as Hive has them.
-fn partitions(path: &Path) -> Vec<(String, Option<String>)> {
-    let folders = path.parent().into_iter().flat_map(Path::components);
-    let names = folders.filter_map(|part| match part {
-        Component::Normal(name) => Some(name.as_bytes()),
-        _ => None,
-    });
-    let pairs = names.filter_map(|name| name.split_once_at(b'='));
-    pairs
-        .map(|(name, value)| {
-            let value = (value != b"__HIVE_DEFAULT_PARTITION__").then(|| unescaped(value));
-            (unescaped(name), value)
-        })
-        .collect()
-}
-
-trait SplitAt {
-    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])>;
-}
-
-impl SplitAt for [u8] {
-    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])> {
-        let at = memchr::memchr(byte, self).filter(|&at| at > 0)?;
-        Some((&self[..at], &self[at + 1..]))
-    }
-}
-
-/// A name without the escapes `%3D` for signs that no folder's name may have.
-fn unescaped(name: &[u8]) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = name;
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let escaped = digits.filter(|_| first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(escaped.unwrap_or(first));
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_tell_columns() {
-        let some = |value: &str| Some(value.to_owned());
-        for (path, expected) in [
-            ("a/day=2026-11-01/b=x%2Fy/part.parquet", vec![("day", some("2026-11-01")), ("b", some("x/y"))]),
-            ("day=__HIVE_DEFAULT_PARTITION__/p", vec![("day", None)]),
-            ("=x/a=/p=q", vec![("a", some(""))]),
-            ("%zz=%/p", vec![("%zz", some("%"))]),
-        ] {
-            let expected: Vec<_> = expected.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-            assert_eq!(partitions(Path::new(path)), expected, "{path}");
-        }
     }
 }

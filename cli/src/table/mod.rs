@@ -3,14 +3,16 @@
 //! ```text
 //! damage     what a damaged file makes fail, and where
 //! thrift     what footers and headers tell of sizes, before they are believed
+//! partitions columns that the path of a file tells
 //! file       the footer, and bytes by position
 //! pages      the pages of a row group
 //! columns    which columns are read, and what of them is a part of a key
-//! value      what a value is as a part of a key
+//! json       what a value is as JSON
+//! value      what it is as a part of a key
 //! rows       the rows of a row group, with these columns
 //! selected   which of them are written
-//! encode     makes a row group of them, or copies one
 //! assembly   puts row groups one after another, and ends the file
+//! encode     makes a row group of rows, or copies one
 //! ```
 
 use crate::key::json::Pointer;
@@ -57,10 +59,14 @@ mod damage;
 mod encode;
 #[cfg(feature = "parquet")]
 mod file;
+#[cfg(feature = "parquet")]
+mod json;
 #[cfg(not(feature = "parquet"))]
 mod none;
 #[cfg(feature = "parquet")]
 mod pages;
+#[cfg(feature = "parquet")]
+mod partitions;
 #[cfg(feature = "parquet")]
 mod rows;
 #[cfg(feature = "parquet")]

@@ -69,16 +69,6 @@ impl Rows {
     pub fn each_text(&self, _: impl FnMut(Option<&str>)) {
         match *self {}
     }
-
-    pub fn select(
-        self: &Arc<Self>,
-        _: Vec<bool>,
-        _: Option<Vec<Option<String>>>,
-        _: Option<Added>,
-        _: Wish,
-    ) -> Selected {
-        match **self {}
-    }
 }
 
 pub enum NoRow {}
@@ -94,6 +84,10 @@ impl Values for NoRow {
 }
 
 impl Selected {
+    pub fn new(rows: Arc<Rows>, _: Vec<bool>, _: Option<Vec<Option<String>>>, _: Option<Added>, _: Wish) -> Self {
+        match *rows {}
+    }
+
     pub fn encode(&self) -> Result<Group, Error> {
         match *self {}
     }

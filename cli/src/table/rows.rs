@@ -6,8 +6,8 @@ use crate::table::Wanted;
 use crate::table::columns::Columns;
 use crate::table::damage::{Place, has_room, in_place};
 use crate::table::file::Table;
+use crate::table::json;
 use crate::table::pages::Pages;
-use crate::table::selected::{Added, Selected, Wish};
 use crate::table::value::{self, Row};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
@@ -196,20 +196,9 @@ impl Rows {
         self.each_batch(|columns, rows| {
             let texts = &*columns[0];
             (0..rows).for_each(|row| {
-                let bytes = if texts.is_null(row) { None } else { value::bytes(texts, row) };
+                let bytes = if texts.is_null(row) { None } else { json::bytes(texts, row) };
                 found(bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()));
             });
         });
-    }
-
-    /// Those of them that are wanted, to be written.
-    pub fn select(
-        self: &Arc<Self>,
-        wanted: Vec<bool>,
-        texts: Option<Vec<Option<String>>>,
-        added: Option<Added>,
-        wish: Wish,
-    ) -> Selected {
-        Selected { rows: self.clone(), wanted, texts, added, wish }
     }
 }

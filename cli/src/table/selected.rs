@@ -1,12 +1,9 @@
 //! Rows that are written: what a row group of an output is made of.
 
 use crate::encode::Compression;
-use crate::error::Error;
-use crate::table::assembly::Group;
-use crate::table::damage::quietly;
-use crate::table::encode;
 use crate::table::rows::Rows;
-use std::io;
+use arrow_array::{ArrayRef, Int64Array, StringArray};
+use arrow_schema::{DataType, Field};
 use std::sync::Arc;
 
 /// Rows of a row group, some of which are written.
@@ -34,18 +31,33 @@ pub struct Wish {
     pub filter: bool,
 }
 
-impl Wish {
-    /// Refuses what no table can be.
-    pub fn check(self) -> io::Result<()> {
-        self.compression.map_or(Ok(()), |asked| encode::asked(asked).map(drop))
+impl Selected {
+    /// Those that are wanted of these.
+    pub fn new(
+        rows: Arc<Rows>,
+        wanted: Vec<bool>,
+        texts: Option<Vec<Option<String>>>,
+        added: Option<Added>,
+        wish: Wish,
+    ) -> Self {
+        Self { rows, wanted, texts, added, wish }
     }
 }
 
-impl Selected {
-    /// Makes a row group of them, or none. A group that stays as it is is copied.
-    pub fn encode(&self) -> Result<Group, Error> {
-        let failed = |source| Error::Rows { input: self.rows.table.name.to_string(), source };
-        let damaged = || Err(io::Error::other(format!("row group {}: it is damaged", self.rows.group.unwrap_or(0))));
-        quietly(|| encode::group(self)).unwrap_or_else(damaged).map_err(failed)
+impl Added {
+    pub fn field(&self) -> Field {
+        match self {
+            Self::Texts(name, _) => Field::new(*name, DataType::Utf8, true),
+            Self::Numbers(name, _) => Field::new(*name, DataType::Int64, false),
+        }
+    }
+
+    pub fn array(&self) -> ArrayRef {
+        match self {
+            Self::Texts(_, texts) => Arc::new(StringArray::from_iter(texts)),
+            Self::Numbers(_, numbers) => {
+                Arc::new(Int64Array::from_iter_values(numbers.iter().map(|&number| number as i64)))
+            }
+        }
     }
 }

@@ -1,13 +1,11 @@
 //! The values of arrays, as keys tell them: like the values of lines of JSON.
 
 use crate::key::{KeyRule, Part, Scratch, Value, Values};
+use crate::table::json::{bytes, entry, push, push_time};
 use arrow_array::cast::AsArray;
-use arrow_array::temporal_conversions::{as_date, as_datetime, as_time};
-use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::DataType;
 use bloomline::KeyHasher;
-use std::fmt::{Debug, Write};
 use std::io;
 
 /// The key of a null.
@@ -41,48 +39,11 @@ fn value<'a>(array: &'a dyn Array, row: usize, json: &'a mut String) -> Value<'a
         return Value::Text(bytes);
     }
     json.clear();
-    match array.data_type() {
-        _ if push_time(array, row, json) => Value::Text(json.as_bytes()),
-        _ => {
-            push(array, row, json);
-            Value::Json(json)
-        }
+    if push_time(array, row, json) {
+        return Value::Text(json.as_bytes());
     }
-}
-
-/// The values of a dictionary, and which one of them a row has.
-fn entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {
-    let dictionary = array.as_any_dictionary_opt()?;
-    macro_rules! key {
-        ($kind:ty) => {
-            dictionary.keys().as_primitive::<$kind>().value(row) as usize
-        };
-    }
-    let key = match dictionary.keys().data_type() {
-        DataType::Int8 => key!(Int8Type),
-        DataType::Int16 => key!(Int16Type),
-        DataType::Int32 => key!(Int32Type),
-        DataType::Int64 => key!(Int64Type),
-        DataType::UInt8 => key!(UInt8Type),
-        DataType::UInt16 => key!(UInt16Type),
-        DataType::UInt32 => key!(UInt32Type),
-        _ => key!(UInt64Type),
-    };
-    Some((&**dictionary.values(), key))
-}
-
-/// The bytes of a text or a binary.
-pub fn bytes(array: &dyn Array, row: usize) -> Option<&[u8]> {
-    Some(match array.data_type() {
-        DataType::Utf8View => array.as_string_view().value(row).as_bytes(),
-        DataType::BinaryView => array.as_binary_view().value(row),
-        DataType::Utf8 => array.as_string::<i32>().value(row).as_bytes(),
-        DataType::LargeUtf8 => array.as_string::<i64>().value(row).as_bytes(),
-        DataType::Binary => array.as_binary::<i32>().value(row),
-        DataType::LargeBinary => array.as_binary::<i64>().value(row),
-        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().value(row),
-        _ => return None,
-    })
+    push(array, row, json);
+    Value::Json(json)
 }
 
 /// Calls `found` with the bytes of each text or binary, in order. False, without a call, for an array of others.
@@ -168,211 +129,11 @@ pub fn check(kind: &DataType, texts: bool) -> io::Result<()> {
     }
 }
 
-/// Adds a date or a time as a text: as ISO 8601 has it, with the digits of a second that are needed. An instant has a Z.
-fn push_time(array: &dyn Array, row: usize, out: &mut String) -> bool {
-    fn write(out: &mut String, time: Option<impl Debug>, value: impl Into<i64>) {
-        match time {
-            Some(time) => write!(out, "{time:?}"),
-            // Beyond the years that are counted.
-            None => write!(out, "{}", value.into()),
-        }
-        .expect("memory takes all");
-    }
-    macro_rules! of {
-        ($kind:ty, $convert:ident) => {{
-            let value = array.as_primitive::<$kind>().value(row);
-            write(out, $convert::<$kind>(value.into()), value);
-        }};
-    }
-    match array.data_type() {
-        DataType::Date32 => of!(Date32Type, as_date),
-        DataType::Date64 => of!(Date64Type, as_date),
-        DataType::Time32(TimeUnit::Second) => of!(Time32SecondType, as_time),
-        DataType::Time32(_) => of!(Time32MillisecondType, as_time),
-        DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType, as_time),
-        DataType::Time64(_) => of!(Time64NanosecondType, as_time),
-        DataType::Timestamp(unit, zone) => {
-            match unit {
-                TimeUnit::Second => of!(TimestampSecondType, as_datetime),
-                TimeUnit::Millisecond => of!(TimestampMillisecondType, as_datetime),
-                TimeUnit::Microsecond => of!(TimestampMicrosecondType, as_datetime),
-                TimeUnit::Nanosecond => of!(TimestampNanosecondType, as_datetime),
-            }
-            out.push_str(if zone.is_some() { "Z" } else { "" });
-        }
-        _ => return false,
-    }
-    true
-}
-
-/// Adds a value as compact JSON, the members of structs sorted by name.
-fn push(array: &dyn Array, row: usize, out: &mut String) {
-    macro_rules! digits {
-        ($kind:ty) => {
-            write!(out, "{}", array.as_primitive::<$kind>().value(row)).expect("memory takes all")
-        };
-    }
-    macro_rules! decimal {
-        ($kind:ty, $scale:expr) => {
-            push_decimal(&array.as_primitive::<$kind>().value(row).to_string(), i64::from($scale), out)
-        };
-    }
-    if array.is_null(row) {
-        return out.push_str("null");
-    }
-    if let Some((values, entry)) = entry(array, row) {
-        return push(values, entry, out);
-    }
-    if let Some(bytes) = bytes(array, row) {
-        return match std::str::from_utf8(bytes) {
-            Ok(text) => push_text(text, out),
-            Err(_) => push_bytes(bytes, out),
-        };
-    }
-    match array.data_type() {
-        DataType::Boolean => out.push_str(if array.as_boolean().value(row) { "true" } else { "false" }),
-        DataType::Int8 => digits!(Int8Type),
-        DataType::Int16 => digits!(Int16Type),
-        DataType::Int32 => digits!(Int32Type),
-        DataType::Int64 => digits!(Int64Type),
-        DataType::UInt8 => digits!(UInt8Type),
-        DataType::UInt16 => digits!(UInt16Type),
-        DataType::UInt32 => digits!(UInt32Type),
-        DataType::UInt64 => digits!(UInt64Type),
-        DataType::Float16 => push_float(array.as_primitive::<Float16Type>().value(row).to_f32(), out),
-        DataType::Float32 => push_float(array.as_primitive::<Float32Type>().value(row), out),
-        DataType::Float64 => push_float(array.as_primitive::<Float64Type>().value(row), out),
-        DataType::Decimal32(_, scale) => decimal!(Decimal32Type, *scale),
-        DataType::Decimal64(_, scale) => decimal!(Decimal64Type, *scale),
-        DataType::Decimal128(_, scale) => decimal!(Decimal128Type, *scale),
-        DataType::Decimal256(_, scale) => decimal!(Decimal256Type, *scale),
-        DataType::Duration(TimeUnit::Second) => digits!(DurationSecondType),
-        DataType::Duration(TimeUnit::Millisecond) => digits!(DurationMillisecondType),
-        DataType::Duration(TimeUnit::Microsecond) => digits!(DurationMicrosecondType),
-        DataType::Duration(TimeUnit::Nanosecond) => digits!(DurationNanosecondType),
-        DataType::List(_) => push_list(&array.as_list::<i32>().value(row), out),
-        DataType::LargeList(_) => push_list(&array.as_list::<i64>().value(row), out),
-        DataType::FixedSizeList(..) => push_list(&array.as_fixed_size_list().value(row), out),
-        DataType::Map(..) => {
-            let entries = array.as_map().value(row);
-            push_list(&(std::sync::Arc::new(entries) as ArrayRef), out);
-        }
-        DataType::Struct(fields) => {
-            let array = array.as_struct();
-            let mut members: Vec<(&str, &ArrayRef)> =
-                fields.iter().zip(array.columns()).map(|(field, column)| (&**field.name(), column)).collect();
-            members.sort_by_key(|(name, _)| *name);
-            let mut comma = "{";
-            for (name, column) in members {
-                out.push_str(comma);
-                push_text(name, out);
-                out.push(':');
-                push(&**column, row, out);
-                comma = ",";
-            }
-            out.push_str(if comma == "{" { "{}" } else { "}" });
-        }
-        _ => {
-            let mut text = String::new();
-            if push_time(array, row, &mut text) {
-                push_text(&text, out);
-            } else {
-                // Other types are refused before.
-                out.push_str("null");
-            }
-        }
-    }
-}
-
-fn push_list(values: &ArrayRef, out: &mut String) {
-    let mut comma = "[";
-    for i in 0..values.len() {
-        out.push_str(comma);
-        push(&**values, i, out);
-        comma = ",";
-    }
-    out.push_str(if comma == "[" { "[]" } else { "]" });
-}
-
-/// A text between quotes.
-fn push_text(text: &str, out: &mut String) {
-    out.push_str(&serde_json::to_string(text).expect("a text is JSON"));
-}
-
-/// A binary that is no text, as an array of numbers: another binary may be any text.
-fn push_bytes(bytes: &[u8], out: &mut String) {
-    for (i, byte) in bytes.iter().enumerate() {
-        write!(out, "{}{byte}", if i == 0 { '[' } else { ',' }).expect("memory takes all");
-    }
-    out.push(']');
-}
-
-/// The digits of a decimal with this scale, without zeros behind the point: equal numbers are one key.
-fn push_decimal(digits: &str, scale: i64, out: &mut String) {
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
-    if digits == "0" {
-        return out.push('0');
-    }
-    out.push_str(sign);
-    let scale = usize::try_from(scale).map_err(|_| scale.unsigned_abs() as usize);
-    match scale {
-        Err(zeros) => {
-            out.push_str(digits);
-            (0..zeros).for_each(|_| out.push('0'));
-        }
-        Ok(scale) => {
-            let digits = format!("{digits:0>width$}", width = scale + 1);
-            let (whole, part) = digits.split_at(digits.len() - scale);
-            let part = part.trim_end_matches('0');
-            out.push_str(whole);
-            if !part.is_empty() {
-                out.push('.');
-                out.push_str(part);
-            }
-        }
-    }
-}
-
-/// As `serde_json` writes it. There is one zero, and one value that is no number.
-fn push_float<T: Float>(value: T, out: &mut String) {
-    out.push_str(&match value.finite() {
-        Some(text) => text,
-        None => value.name().to_owned(),
-    });
-}
-
-trait Float: Copy {
-    /// The shortest text that is this number, if it is one.
-    fn finite(self) -> Option<String>;
-    fn name(self) -> &'static str;
-}
-
-macro_rules! float {
-    ($kind:ty) => {
-        impl Float for $kind {
-            fn finite(self) -> Option<String> {
-                // The sum of the two zeros is 0.0.
-                self.is_finite().then(|| serde_json::to_string(&(self + 0.0)).expect("a finite number is JSON"))
-            }
-
-            fn name(self) -> &'static str {
-                match () {
-                    () if self.is_nan() => "NaN",
-                    () if self > 0.0 => "Infinity",
-                    () => "-Infinity",
-                }
-            }
-        }
-    };
-}
-
-float!(f32);
-float!(f64);
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::key::json::Pointer;
+    use arrow_array::types::*;
     use arrow_array::*;
     use arrow_schema::Field;
     use proptest::prelude::*;

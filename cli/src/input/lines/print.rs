@@ -40,7 +40,7 @@ impl Lines {
         };
         let (texts, notes) = self.documents.rewritten(self.keys.asides.iter().map(|(row, _)| *row), self.count);
         let notes = notes.map(|notes| Added::Texts(MEMBER, notes));
-        Some(rows.select(wanted, texts, added.or(notes), wish))
+        Some(Selected::new(rows.clone(), wanted, texts, added.or(notes), wish))
     }
 
     /// Writes the header of the input, and a name for what stands before the lines.
