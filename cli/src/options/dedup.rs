@@ -2,8 +2,8 @@
 
 use crate::groups::choice::Choice;
 use crate::key::Part;
-use crate::options::GroupOptions;
 use crate::options::filter::{GrowthOptions, SharedOptions, SharedWriteOptions, SizeOptions};
+use crate::options::groups::GroupOptions;
 use crate::options::output::OutputOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
 use crate::values::{StatsFormat, count, duration};

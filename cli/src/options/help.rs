@@ -1,4 +1,4 @@
-//! What the help of each command begins with, and which options its short form has.
+//! What the help of each command begins and ends with, and which options its short form has.
 
 use clap::Command;
 
@@ -130,6 +130,26 @@ const HELPS: &[Help] = &[
         ],
     },
 ];
+
+pub const CODES: &str = "\
+Exit codes:
+  0      done
+  2      an error
+  128+n  ended by the signal n, such as 130 by Ctrl-C";
+
+pub const READING_CODES: &str = "\
+Exit codes:
+  0      done
+  1      done, but an input or a part of one was left out by --on-error skip or keep
+  2      an error
+  128+n  ended by the signal n, such as 130 by Ctrl-C";
+
+pub const CHECK_CODES: &str = "\
+Exit codes:
+  0      lines were selected
+  1      no line was selected
+  2      an error, or an input could not be read
+  128+n  ended by the signal n, such as 130 by Ctrl-C";
 
 /// The command line with its help.
 pub fn with_help(cli: Command) -> Command {

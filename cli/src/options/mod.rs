@@ -1,6 +1,6 @@
 //! The command line.
 
-pub mod corpus;
+mod corpus;
 mod dedup;
 mod filter;
 mod groups;
@@ -12,6 +12,7 @@ mod redis;
 mod renamed;
 mod sets;
 
+pub use corpus::CorpusOptions;
 pub use dedup::{DedupOptions, RunOptions};
 pub use filter::{GrowthOptions, ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions, WhenFull};
 pub use groups::GroupOptions;
@@ -26,7 +27,7 @@ pub use redis::{
 };
 pub use sets::SetOptions;
 
-use crate::options::corpus::CorpusOptions;
+use crate::options::help::{CHECK_CODES, CODES, READING_CODES};
 use crate::values::Delimiter;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -181,26 +182,6 @@ pub enum Command {
     #[command(after_long_help = CODES)]
     Manual(ManualOptions),
 }
-
-pub(crate) const CODES: &str = "\
-Exit codes:
-  0      done
-  2      an error
-  128+n  ended by the signal n, such as 130 by Ctrl-C";
-
-const READING_CODES: &str = "\
-Exit codes:
-  0      done
-  1      done, but an input or a part of one was left out by --on-error skip or keep
-  2      an error
-  128+n  ended by the signal n, such as 130 by Ctrl-C";
-
-const CHECK_CODES: &str = "\
-Exit codes:
-  0      lines were selected
-  1      no line was selected
-  2      an error, or an input could not be read
-  128+n  ended by the signal n, such as 130 by Ctrl-C";
 
 /// A usage error on one line: clap's explanation and tips, without the usage that follows them.
 pub fn one_line(error: &clap::Error) -> String {

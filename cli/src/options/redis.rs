@@ -1,7 +1,7 @@
 //! The options of `bloomline redis`.
 
-use crate::options::CODES;
 use crate::options::filter::{ServerOptions, SharedOptions};
+use crate::options::help::CODES;
 use crate::values::duration;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

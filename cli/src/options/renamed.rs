@@ -1,4 +1,4 @@
-//! Options that other programs or earlier versions have under another name.
+//! Options that people may look for under another name.
 
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

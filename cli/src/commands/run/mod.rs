@@ -24,8 +24,9 @@ use crate::leftovers;
 use crate::lock::Lock;
 use crate::locked::locked;
 use crate::messages::{print, warn};
-use crate::options::corpus::CorpusOptions;
-use crate::options::{DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
+use crate::options::{
+    CorpusOptions, DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions,
+};
 use crate::progress::Progress;
 use crate::replace::{self, Replacement};
 use crate::report;

@@ -5,7 +5,7 @@ use crate::groups::decisions::{Decided, Verdict};
 use crate::groups::near::involved::Collecting;
 use crate::groups::records::Records;
 use crate::input::lines::aside::Aside;
-use crate::input::lines::hash::Keys;
+use crate::input::lines::keys::Keys;
 use crate::input::lines::{Hashing, Lines, What};
 use crate::values::OnError;
 use bloomline_text::Document;

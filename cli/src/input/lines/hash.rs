@@ -1,65 +1,10 @@
 //! The hashes of the keys of lines and rows, or of their documents.
 
-use crate::documents::{DocumentRule, Documents};
 use crate::input::lines::aside::Aside;
 use crate::input::lines::{Hashing, Lines, What};
 use crate::key::Fault;
 use crate::table::Rows;
 use crate::values::OnError;
-use bloomline::KeyHasher;
-
-/// The keys of lines.
-#[derive(Default)]
-pub(super) struct Keys {
-    /// The hash of each: of every line but those aside.
-    pub(super) hashes: Vec<u64>,
-    /// The hash of each and a second one: 128 bits that tell keys apart for certain. Empty unless wanted.
-    pub(super) fingerprints: Vec<u128>,
-    /// Lines without a key or a document, in order, and why.
-    pub(super) asides: Vec<(usize, Aside)>,
-}
-
-impl Keys {
-    fn clear(&mut self) {
-        self.hashes.clear();
-        self.fingerprints.clear();
-        self.asides.clear();
-    }
-
-    /// Takes the key of a line. Returns whether it has one.
-    fn take(
-        &mut self,
-        line: usize,
-        key: Result<&[u8], Fault>,
-        Hashing { hasher, nulls, .. }: &Hashing,
-        second: Option<&KeyHasher>,
-    ) -> bool {
-        let why = match key {
-            Ok(key) => {
-                let hash = hasher.bytes(key);
-                let both = |second: &KeyHasher| u128::from(hash) << 64 | u128::from(second.bytes(key));
-                self.hashes.push(hash);
-                self.fingerprints.extend(second.map(both));
-                return true;
-            }
-            Err(Fault::Null) => Aside::Null(*nulls),
-            Err(fault) => Aside::Fault(fault),
-        };
-        self.asides.push((line, why));
-        false
-    }
-
-    /// Takes the fingerprint of the last document, which is that of a line. Returns whether it has one.
-    fn take_document(&mut self, line: usize, documents: &Documents, rule: &DocumentRule) -> bool {
-        let Some(fingerprint) = documents.fingerprint(rule) else {
-            self.asides.push((line, Aside::Empty(documents.stays_alone(rule))));
-            return false;
-        };
-        self.hashes.push((fingerprint >> 64) as u64);
-        self.fingerprints.push(fingerprint);
-        true
-    }
-}
 
 impl Lines {
     /// Splits the lines and hashes each. A byte order mark at the start of an input is no part of a line.
@@ -99,7 +44,7 @@ impl Lines {
                         continue;
                     }
                     let key = if chunk.open && i + 1 == count { Err(Fault::Quote) } else { rule.key(line, scratch) };
-                    if keys.take(i, key, hashing, second.as_ref()) {
+                    if keys.take(i, key, hasher, second.as_ref(), hashing.nulls) {
                         values.push(&hashing.values, line);
                     }
                 }
@@ -129,7 +74,7 @@ impl Lines {
         match &hashing.what {
             _ if hashing.decided => return,
             What::Key(rule, second) => rows.each_row(|values| {
-                keys.take(row, rule.key_of(values, scratch), hashing, second.as_ref());
+                keys.take(row, rule.key_of(values, scratch), hasher, second.as_ref(), hashing.nulls);
                 row += 1;
             }),
             What::Document(rule, on_error) => rows.each_text(|text| {

@@ -3,6 +3,7 @@
 mod aside;
 mod groups;
 mod hash;
+mod keys;
 mod print;
 
 use crate::documents::exact::ExactUnits;
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::groups::values::{Found, Wanted as Values};
 use crate::input::chunks::{Chunk, Chunks};
 use crate::input::lines::aside::Aside;
-use crate::input::lines::hash::Keys;
+use crate::input::lines::keys::Keys;
 use crate::input::split::LineFormat;
 use crate::key::{Fault, KeyRule, Part, Scratch};
 use crate::table::{Rows, Wanted};
