@@ -6,7 +6,8 @@
 BLOOMLINE is the command (target/release/bloomline). It needs redis-server or valkey-server, starts its own, and takes
 ten minutes. Each process reads all lines, each from elsewhere on. A process that fails is started again, for the lines
 that are left. Lost: lines that no process printed. Twice: lines printed beyond the first time. Uncertain: what the
-processes said may come twice, and with --redis-wait what too few replicas had in time. Failed: how many ended with an error, and the first that one said.
+processes said may come twice, and with --redis-wait what too few replicas had in time. Failed: how many ended with an
+error, and the first that one said.
 """
 
 import argparse
@@ -146,7 +147,7 @@ class Crowd:
                 process.send_signal(name)
 
 
-def one(name, *options, again=True, begin=SIZE, size=None):
+def one(name, *options, begin=SIZE, size=None):
     """A scenario with one server. Processes that are started again have another size, if one is given."""
     def wrap(disturb):
         def scenario(folder):
@@ -155,7 +156,7 @@ def one(name, *options, again=True, begin=SIZE, size=None):
             try:
                 crowd.await_claims([server], 0.1)
                 disturb(server, crowd)
-                crowd.finish(again, size or begin)
+                crowd.finish(size=size or begin)
                 crowd.row(name)
             finally:
                 crowd.signal(signal.SIGKILL)

@@ -29,8 +29,6 @@ from scrapy.utils.request import RequestFingerprinter
 from bloomline.scrapy import DupeFilter, RedisDupeFilter
 
 RATE = 1e-6
-
-
 CHUNK = 100_000
 
 

@@ -208,14 +208,14 @@ def run_side(side, folder, warm, conf, is_counted):
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    data = folder / "facts.json"
+    rows = json.loads((folder / "facts.json").read_text())["rows"]
     options = {
         "spark.driver.memory": "6g",
         "spark.driver.maxResultSize": "0",
         "spark.sql.broadcastTimeout": "3600",
         "spark.ui.enabled": "false",
         "spark.local.dir": str(folder / "local"),
-        "spark.sql.shuffle.partitions": str(max(8, json.loads(data.read_text())["rows"] // 312_500)),
+        "spark.sql.shuffle.partitions": str(max(8, rows // 312_500)),
         **dict(option.split("=", 1) for option in conf),
     }
     builder = SparkSession.builder.master("local[2]")

@@ -5,6 +5,7 @@
 //! ```
 
 use bloomline::{BloomFilter, KeyHasher};
+use bloomline_benches::smoke;
 use bloomline_text::{Rules, Texts, words};
 use std::hint::black_box;
 use std::time::Instant;
@@ -95,6 +96,12 @@ fn text(script: &Script, share: usize, bytes: usize) -> String {
     text
 }
 
+/// Documents of 16 paragraphs.
+fn documents(text: &str) -> Vec<String> {
+    let paragraphs: Vec<&str> = text.split_inclusive('\n').collect();
+    paragraphs.chunks(16).map(|paragraphs| paragraphs.concat()).collect()
+}
+
 /// The least of some times, in nanoseconds.
 fn least(rounds: u32, mut run: impl FnMut()) -> f64 {
     let time = |run: &mut dyn FnMut()| {
@@ -106,8 +113,7 @@ fn least(rounds: u32, mut run: impl FnMut()) -> f64 {
 }
 
 fn main() {
-    let smoke = !std::env::args().any(|argument| argument == "--bench");
-    let (bytes, rounds) = if smoke { (10_000, 1) } else { (1_000_000, 15) };
+    let (bytes, rounds) = if smoke() { (10_000, 1) } else { (1_000_000, 15) };
     let rules = Rules::default();
     let hasher = KeyHasher::new(0);
     let mut texts = Texts::default();
@@ -116,8 +122,7 @@ fn main() {
     for (script, share) in [(&ENGLISH, 0)].into_iter().chain(mixtures) {
         let text = text(script, share, bytes);
         let tokens = words(&text).count() as f64;
-        let documents: Vec<&str> = text.split_inclusive('\n').collect();
-        let documents: Vec<String> = documents.chunks(16).map(|paragraphs| paragraphs.concat()).collect();
+        let documents = documents(&text);
         let ours = least(rounds, || {
             for document in &documents {
                 texts.clear();
@@ -139,9 +144,8 @@ fn main() {
     }
 
     let text = text(&ENGLISH, 0, bytes);
-    let documents: Vec<&str> = text.split_inclusive('\n').collect();
-    let documents: Vec<String> = documents.chunks(16).map(|paragraphs| paragraphs.concat()).collect();
-    for memory in if smoke { vec![1 << 16] } else { vec![1 << 20, 100 << 20] } {
+    let documents = documents(&text);
+    for memory in if smoke() { vec![1 << 16] } else { vec![1 << 20, 100 << 20] } {
         for words in [13, 1] {
             let mut rules = Rules::default();
             rules.min_ngram = words;

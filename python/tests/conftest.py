@@ -11,13 +11,17 @@ from collections.abc import Iterator
 import pytest
 
 
+def free_port() -> int:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return int(any_port.getsockname()[1])
+
+
 class Server:
     """A server in a folder of its own. It can be stopped and started again."""
 
     def __init__(self, program: str, folder: str, *options: str) -> None:
-        with socket.socket() as any_port:
-            any_port.bind(("127.0.0.1", 0))
-            self.port = any_port.getsockname()[1]
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}"
         self.arguments = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", *options]
         self.folder = folder

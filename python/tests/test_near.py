@@ -132,10 +132,8 @@ def test_clusters_pairs_and_counts_are_those_of_the_model(
 
     texts = [document["text"] for document in documents]
     found = model(texts, similarity, lambda place: KEEPS[keep](documents[place], place))
-    stay = found.stay()
-    counts = {"count": [found.kept.count(place) for place in stay]} if count else {}
     assert lines_of(folder / "kept") == [
-        {**documents[place], **{name: numbers[i] for name, numbers in counts.items()}} for i, place in enumerate(stay)
+        {**documents[place], **({"count": found.kept.count(place)} if count else {})} for place in found.stay()
     ]
     assert lines_of(folder / "pairs") == [
         {**where[place], "kept": where[kept], "similarity": float(f"{jaccard(texts[place], texts[kept]):.4f}")}

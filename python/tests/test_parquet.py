@@ -264,31 +264,16 @@ def test_which_rows_stay(which: str, nulls: str, tmp_path: pathlib.Path) -> None
     sources = [
         write(tmp_path / f"{i}.parquet", in_groups(part, 3)) for i, part in enumerate([table.slice(0, 10), table.slice(10)])
     ]
-    option = {"first": [], "last": ["--keep", "last"], "unique": ["--unique"], "repeated": ["--repeated"], "invert": ["-v"]}[
-        which
-    ]
+    options = {"first": [], "last": ["--keep", "last"], "unique": ["--unique"], "repeated": ["--repeated"], "invert": ["-v"]}
     kept = stay([(value,) for value in values], which, nulls)
-    bloomline(tmp_path, "dedup", "-q", "--column", "k", "--nulls", nulls, *option, *sources, "-o", "out.parquet")
+    command = ["dedup", "-q", "--column", "k", "--nulls", nulls, *options[which], *sources]
+    bloomline(tmp_path, *command, "-o", "out.parquet")
     assert_stays(sources, tmp_path / "out.parquet", kept)
-    total = bloomline(tmp_path, "dedup", "-q", "--column", "k", "--nulls", nulls, *option, *sources, "--total").stdout
-    assert total == f"{len(kept)}\n".encode()
+    assert bloomline(tmp_path, *command, "--total").stdout == f"{len(kept)}\n".encode()
     if which == "first":
-        bloomline(tmp_path, "dedup", "-q", "--column", "k", "--nulls", nulls, "--exact", *sources, "-o", "exact.parquet")
+        bloomline(tmp_path, *command, "--exact", "-o", "exact.parquet")
         assert (tmp_path / "exact.parquet").read_bytes() == (tmp_path / "out.parquet").read_bytes()
-        bloomline(
-            tmp_path,
-            "dedup",
-            "-q",
-            "--column",
-            "k",
-            "--nulls",
-            nulls,
-            *sources,
-            "-o",
-            "again.parquet",
-            "--dupes",
-            "dupes.parquet",
-        )
+        bloomline(tmp_path, *command, "-o", "again.parquet", "--dupes", "dupes.parquet")
         assert_stays(sources, tmp_path / "again.parquet", kept)
         repeats = [number for number in stay([(value,) for value in values], "invert", nulls) if number not in kept]
         assert_stays(sources, tmp_path / "dupes.parquet", repeats)

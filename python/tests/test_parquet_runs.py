@@ -205,10 +205,8 @@ def test_lines_of_json_and_parquet_share_a_state(name: str, nullable: bool, tmp_
     bloomline(tmp_path, "dedup", "--column", "k", "-s", "a.bloom", source, "-o", "a.parquet")
     other = '{"k":"another"}'
     lines = "".join(line + "\n" for line in [*compact, other])
-    assert (
-        bloomline(tmp_path, "dedup", "--json-pointer", "/k", "-s", "a.bloom", input=lines.encode()).stdout.decode()
-        == other + "\n"
-    )
+    told = bloomline(tmp_path, "dedup", "--json-pointer", "/k", "-s", "a.bloom", input=lines.encode()).stdout
+    assert told.decode() == other + "\n"
     # Half of the lines first, and then Parquet.
     half = "".join(line + "\n" for line in compact[::2]).encode()
     bloomline(tmp_path, "dedup", "--column", "k", "-s", "b.bloom", input=half)
@@ -226,17 +224,8 @@ def test_several_columns_share_a_state_with_lines(tmp_path: pathlib.Path) -> Non
     )
     source = write(tmp_path / "in.parquet", [table])
     lines = json_lines(table)
-    bloomline(
-        tmp_path,
-        "dedup",
-        "--json-pointer",
-        "/s/x",
-        "--json-pointer",
-        "/i",
-        "-s",
-        "a.bloom",
-        input=lines.splitlines(True)[1] + lines.splitlines(True)[3],
-    )
+    two = lines.splitlines(True)[1] + lines.splitlines(True)[3]
+    bloomline(tmp_path, "dedup", "--json-pointer", "/s/x", "--json-pointer", "/i", "-s", "a.bloom", input=two)
     bloomline(tmp_path, "dedup", "--column", "s.x,i", "-s", "a.bloom", source, "-o", "out.parquet")
     assert_stays([source], tmp_path / "out.parquet", [0, 2, 4])
     assert bloomline(tmp_path, "dedup", "--column", "s.x,i", "-s", "a.bloom", input=lines).stdout == b""

@@ -7,7 +7,6 @@ import pickle
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 
 from bloomline import AtomicBloomFilter, BloomFilter, RedisBloomFilter
-from conftest import Server
+from conftest import Server, free_port
 
 
 def test_it_answers_as_a_local_filter_and_has_its_bits(redis: Server) -> None:
@@ -377,9 +376,7 @@ def test_certificate_authorities(redis: Server, tmp_path: pathlib.Path) -> None:
     redis.stop()
     files = ["--tls-cert-file", ours / "cert.pem", "--tls-key-file", ours / "key.pem", "--tls-ca-cert-file", ours / "cert.pem"]
     # The plain port stays, for the test's own commands.
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        port = any_port.getsockname()[1]
+    port = free_port()
     redis.arguments += ["--tls-port", str(port), *map(str, files)]
     redis.start()
     url = f"rediss://127.0.0.1:{port}"

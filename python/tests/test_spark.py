@@ -519,12 +519,15 @@ REFUSED = {
     "map<string,int>": "SELECT map('a', 1) key",
     "map within": "SELECT struct(array(map('a', 1)) AS a) key",
     "interval of months": "SELECT interval '1' month key",
-    # PySpark 3.5 does not know these types.
-    **({"calendar interval": "SELECT make_interval(1, 2, 3) key"} if HAS_ARROW_UDF else {}),
-    **({"variant": "SELECT parse_json('1') key"} if HAS_ARROW_UDF else {}),
-    **({"collation": "SELECT 'a' COLLATE UTF8_LCASE key"} if HAS_ARROW_UDF else {}),
-    **({"collation within": "SELECT array(struct('a' COLLATE UNICODE_CI AS a)) key"} if HAS_ARROW_UDF else {}),
 }
+# PySpark 3.5 does not know these types.
+if HAS_ARROW_UDF:
+    REFUSED |= {
+        "calendar interval": "SELECT make_interval(1, 2, 3) key",
+        "variant": "SELECT parse_json('1') key",
+        "collation": "SELECT 'a' COLLATE UTF8_LCASE key",
+        "collation within": "SELECT array(struct('a' COLLATE UNICODE_CI AS a)) key",
+    }
 
 
 @pytest.mark.parametrize("what", REFUSED)
