@@ -36,7 +36,7 @@ impl BloomFilter {
     }
 
     /// [Folds](Self::fold) the filter as often as [`current_fpr`](Self::current_fpr), the rate of its bits as they are, stays
-    /// at or below `false_positive_rate`. Returns how often. It reads the filter at most six times, and needs at most half as much
+    /// at or below `false_positive_rate`. Returns how often. It reads the filter at most eight times, and needs at most half as much
     /// memory beside it.
     ///
     /// # Examples

@@ -33,13 +33,18 @@ fn same_word_keys() -> [Pattern; 2] {
     [key([(0, 1), (0, 2), (0, 3), (0, 4)]), key([(1, 1), (0, 2), (0, 9), (0, 4)])]
 }
 
+/// Runs it under every interleaving with so many preemptions.
+fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(run);
+}
+
 /// Races the inserts of `keys`, one thread each, under loom; the number of `true`s of each distinct key goes to `check`;
 /// the final words must hold all their bits.
 fn race(preemptions: usize, insert: Insert, keys: &[Pattern], check: fn(claims: &[usize])) {
     let keys: Vec<Pattern> = keys.to_vec();
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(move || {
+    model(preemptions, move || {
         let filter = Arc::new(filter());
         let threads: Vec<_> = keys[1..]
             .iter()
@@ -159,12 +164,6 @@ fn the_models_catch_the_other_order_of_the_writes() {
 
 /// Hashes whose keys meet in one block; any do.
 const HASHES: [u64; 3] = [0x0123_4567_89AB_CDEF, 0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F];
-
-fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(run);
-}
 
 #[test]
 fn an_insert_that_was_told_of_is_seen() {
