@@ -532,7 +532,7 @@ fn big_endian_machines_load_what_they_refuse_to_borrow_and_to_map() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filter.bloom");
     for filter in [&[filter(3, 8, 7, 20)][..], &purposes()].concat() {
-        let bytes = Aligned::new(&bytes_of(&filter), 0);
+        let bytes = Aligned::new(&bytes_of!(&filter), 0);
         refused_by_big_endian(BorrowedBloomFilter::new(bytes.as_ref()));
         assert!(read(bytes.as_ref()).unwrap() == filter);
         filter.save(&path).unwrap();
