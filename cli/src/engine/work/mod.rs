@@ -13,31 +13,29 @@
 //!
 //! A checkpoint is a moment when no thread is between claim and write, so all outputs, the set and the positions fit together.
 
+mod choose;
+mod claim;
+mod gather;
 mod save;
 
-use crate::documents::DocumentRule;
 use crate::documents::exact::ExactUnits;
 use crate::encode::Encoder;
 use crate::engine::checkpoint::Checkpoints;
 use crate::engine::folder::Folder;
-use crate::engine::lane::{Chunk, End, Lane};
+use crate::engine::lane::{Chunk, Lane};
 use crate::engine::sink::{Print, Sink};
 use crate::engine::wakes::Wake;
 use crate::error::{Error, Stop};
 use crate::files::Origin;
-use crate::input::lines::{AsideCounts, Hashing, Lines, What};
-use crate::key::Fault;
+use crate::input::lines::{Hashing, Lines};
 use crate::locked::locked;
-use crate::output::{Output, Piece};
 use crate::progress::Progress;
-use crate::seen::counts::Counts;
-use crate::seen::tally::{Limit, Offered, Tally};
-use crate::seen::{Beside, Claimed, Deciding, Halt, SharedSeen};
-use crate::turns::{Turn, Turns};
+use crate::seen::tally::{Offered, Tally};
+use crate::seen::{Beside, SharedSeen};
+use crate::turns::Turns;
 use crate::values::OnError;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, tick};
 use std::cmp::Reverse;
-use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -47,10 +45,6 @@ use std::time::{Duration, Instant};
 
 /// How often the progress is shown.
 const PERIOD: Duration = Duration::from_millis(100);
-/// How long a thread waits for others to catch up where nothing else is left to do.
-const MOMENT: Duration = Duration::from_millis(1);
-/// How often the lines of a shared set are made safe from a crash of the machine.
-const SETTLING: Duration = Duration::from_secs(1);
 
 /// What is done with the lines of the inputs.
 pub struct Task {
@@ -111,9 +105,6 @@ impl Keep {
 
 /// Held by whoever takes a chunk from claim to write.
 type Between<'a> = RwLockReadGuard<'a, ()>;
-
-/// Pieces that are due, each with its output.
-type Due<'a> = Vec<(&'a Output, Piece)>;
 
 /// The work, and how far it is.
 pub struct Work {
@@ -313,69 +304,6 @@ impl Work {
         }
     }
 
-    /// The input to read from next. Waits while there is none, and not all are at their ends.
-    fn choose(&self, last: Option<usize>) -> Option<usize> {
-        while !self.ending.load(Relaxed) && self.unread.load(Relaxed) > 0 {
-            let chosen = if self.has_order() { self.choose_in_order() } else { self.choose_any(last) };
-            if chosen.is_some() {
-                return chosen;
-            }
-            thread::sleep(MOMENT);
-        }
-        None
-    }
-
-    /// Whether inputs are read one after another, as far as threads have nothing better to do.
-    fn has_order(&self) -> bool {
-        self.claims.is_some() || self.sinks.len() < self.lanes.len()
-    }
-
-    /// The first input that is not read, or one after it while another thread reads that.
-    fn choose_in_order(&self) -> Option<usize> {
-        let mut first = self.first.load(Relaxed);
-        while self.lanes.get(first)?.is_read() {
-            first += 1;
-            self.first.fetch_max(first, Relaxed);
-        }
-        if !self.has_room(first) {
-            return None;
-        }
-        // Only these may have been read.
-        let lanes = self.lanes[first..].iter().take(self.most());
-        let in_flight: usize = lanes.clone().map(Lane::in_flight).sum();
-        let may_wait = |lane: &&Lane| {
-            let most = match lane.is_compressed {
-                true => self.task.ahead,
-                // Whoever waits for a pipe does not look at what comes after it.
-                false if self.lanes[first].size.is_none() => 0,
-                false => self.most(),
-            };
-            !lane.is_read() && in_flight < most
-        };
-        let free = |lane: &&Lane| lane.is_free();
-        let chosen = lanes.filter(|lane| lane.number == first || may_wait(lane)).find(free);
-        Some(chosen.map_or(first, |lane| lane.number))
-    }
-
-    /// The input that this thread stays with, the largest that nobody has begun, or one that can be helped with.
-    fn choose_any(&self, last: Option<usize>) -> Option<usize> {
-        let goes_on = |&lane: &usize| !self.lanes[lane].is_read() && self.has_room(lane);
-        let count = self.lanes.len();
-        let after = last.map_or(0, |last| last + 1);
-        last.filter(goes_on)
-            .or_else(|| locked(&self.fresh).pop())
-            .or_else(|| (0..count).map(|i| (after + i) % count).find(goes_on))
-    }
-
-    /// Chunks and pieces of one input that may be on their way.
-    fn most(&self) -> usize {
-        2 * self.task.threads + 2
-    }
-
-    fn has_room(&self, lane: usize) -> bool {
-        self.lanes[lane].in_flight() + self.sink(lane).under_way() < self.most()
-    }
-
     fn sink(&self, lane: usize) -> &Sink {
         &self.sinks[lane.min(self.sinks.len() - 1)]
     }
@@ -416,236 +344,10 @@ impl Work {
         Ok(())
     }
 
-    /// Claims the lines of a chunk, and prints them.
-    fn claim_in_turn(
-        &self,
-        claims: &Turns<Chunk>,
-        turn: Turn<'_, Chunk>,
-        mut chunk: Chunk,
-        encoder: &mut Encoder,
-    ) -> Result<(), Stop> {
-        self.claim(&mut chunk).inspect_err(|_| claims.close())?;
-        let is_last = match &chunk.end {
-            Some(End::Failed(_)) => self.task.on_error == OnError::Fail,
-            Some(End::Whole) => false,
-            None => chunk.claimed.halt.is_some() || chunk.lines.passed() < chunk.lines.count(),
-        };
-        if is_last {
-            claims.close();
-        }
-        if !self.shared {
-            drop(turn);
-            return self.gather(chunk, encoder);
-        }
-        // No other process prints these lines. So they leave before others are claimed, and while this thread has the turn.
-        let lines = if chunk.end.is_none() { chunk.lines.marked(true) } else { 0 };
-        let unprinted = |source| Stop::Failed(Error::Unprinted { lines, source: Box::new(source) });
-        let sink = self.sink(chunk.at.0);
-        // What is compressed leaves as well: a run that is killed loses the lines of one chunk.
-        let gathered = self.gather(chunk, encoder).and_then(|()| Ok(sink.write_out(encoder)?));
-        let mut settled = locked(&self.settled);
-        let settled = match settled.elapsed() < SETTLING {
-            true => Ok(()),
-            false => {
-                *settled = Instant::now();
-                self.sinks.iter().try_for_each(|sink| sink.settle(encoder))
-            }
-        };
-        match gathered {
-            Err(Stop::Failed(source)) => Err(unprinted(source)),
-            gathered => settled.map_err(unprinted).and(gathered),
-        }
-    }
-
-    /// Finds out which lines are new.
-    fn claim(&self, chunk: &mut Chunk) -> Result<(), Error> {
-        let Chunk { at: (lane, _), lines, claimed, end: None, .. } = chunk else { return Ok(()) };
-        let Task { on_error, print: Print { wanted, .. }, act, hashing, .. } = &self.task;
-        match (&hashing.what, act) {
-            (_, Act::Decided) => {
-                if let Beside::Decided { decided, .. } = &mut self.seen.write().beside {
-                    claimed.unique = lines.recall(*lane, *wanted, decided).map_err(Error::groups)?;
-                }
-            }
-            (_, Act::Collect) => {
-                if let Beside::Collecting(collecting) = &mut self.seen.write().beside {
-                    lines.want(*lane, collecting);
-                }
-            }
-            (What::Document(rule, _), _) if rule.second.is_none() => {
-                let mut set = Deciding { seen: &self.seen, inserted: 0 };
-                let mut exact = self.exact_units.as_ref().map(locked);
-                let fpr = |set: &Deciding<'_>| {
-                    // What is found of tests is certain.
-                    let certain = self.searches == Some(true);
-                    let rate = |keys| if certain { 0.0 } else { self.seen.look().set.expected_fpr(keys) };
-                    locked(&self.offered).add(set.inserted, rate)
-                };
-                claimed.units = lines.decide(rule, *on_error, &mut set, exact.as_deref_mut(), fpr)?;
-                claimed.inserted = set.inserted;
-                claimed.unique = (lines.marked(true) - lines.count_asides(*on_error).kept) as u64;
-            }
-            (_, Act::Find | Act::FindOne) => {
-                let find = |hashes: &[u64], fingerprints: &[u128], found: &mut [bool]| {
-                    self.seen.find(hashes, fingerprints, found).map(|()| hashes.len())
-                };
-                lines.mark(*on_error, *wanted, find)?;
-                claimed.unique = lines.marked(*wanted) as u64;
-            }
-            (_, Act::Recall) => {
-                let mut times = mem::take(&mut lines.times);
-                lines.mark(*on_error, *wanted, |_, fingerprints, selected| {
-                    if let Beside::Repeats(repeats) = &mut self.seen.write().beside {
-                        claimed.unique = repeats.recall(fingerprints, selected, &mut times) as u64;
-                    }
-                    Ok(fingerprints.len())
-                })?;
-                lines.times = times;
-            }
-            (what, Act::Insert | Act::InsertInOrder) => {
-                let mut seen = self.seen.write();
-                if let What::Document(DocumentRule { near: Some(near), .. }, _) = what {
-                    // What is new of a document, its bands tell.
-                    lines.mark(*on_error, *wanted, |hashes, _, new| {
-                        new.fill(true);
-                        Ok(hashes.len())
-                    })?;
-                    let insert = |bands: &[u64], new: &mut [bool]| seen.set.insert_hashes(bands, new);
-                    claimed.inserted = lines.insert_bands(near, insert)? as u64;
-                } else {
-                    lines.mark(*on_error, *wanted, |hashes, fingerprints, new| {
-                        let (done, came) = seen.insert(hashes, fingerprints, new)?;
-                        *claimed = came;
-                        Ok(done)
-                    })?;
-                }
-                if let Beside::Records(records) = &mut seen.beside {
-                    lines.record(*lane, *on_error, records).map_err(Error::groups)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts a chunk where it belongs, and prints those whose turn it is.
-    fn gather(&self, mut chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
-        if self.task.act == Act::Collect && chunk.end.is_none() {
-            // No other thread waits for it.
-            chunk.lines.make_sets(&self.task.hashing);
-        }
-        let sink = self.sink(chunk.at.0);
-        sink.turns.put(chunk.at, chunk.then, chunk);
-        while let Some((turn, chunk)) = sink.turns.take() {
-            let lane = &self.lanes[chunk.at.0];
-            lane.arrived(chunk.weight);
-            let printed = match chunk.end {
-                None => self.print(lane, sink, chunk),
-                Some(end) => {
-                    self.recycle(chunk.lines, chunk.weight);
-                    self.end(lane, sink, end)
-                }
-            };
-            let (pieces, stop) = printed.inspect_err(|_| sink.turns.close())?;
-            if stop.is_some() {
-                sink.turns.close();
-            }
-            drop(turn);
-            for (output, piece) in pieces {
-                if output.put(piece, encoder, self.keep.state.is_some())? {
-                    sink.complete(self.keep.state.is_none())?;
-                }
-            }
-            stop.map_or(Ok(()), Err)?;
-        }
-        Ok(())
-    }
-
-    /// Prints and counts lines. Returns the pieces that are due with them, and why they are the last.
-    fn print<'a>(&self, lane: &Lane, sink: &'a Sink, chunk: Chunk) -> Result<(Due<'a>, Option<Stop>), Error> {
-        let Chunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
-        // After a failure of the server nobody knows about those that are not new.
-        let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
-        if self.task.act == Act::Collect
-            && let Beside::Collecting(collecting) = &mut self.seen.write().beside
-        {
-            lines.sets().try_for_each(|grams| collecting.push(grams))?;
-        }
-        self.keep.begin(sink)?;
-        let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
-        let passed = lines.passed();
-        let AsideCounts { faults, kept, blank } = lines.count_asides(self.task.on_error);
-        let counts = Counts {
-            lines: (passed - unknown) as u64,
-            faults: faults as u64,
-            kept: kept as u64,
-            blank: blank as u64,
-            inserted,
-            unique,
-            bytes: lines.bytes(passed) as u64,
-            left_out: 0,
-            units,
-        };
-        let mut gathered = locked(&lane.gathered);
-        let fault = gathered.position.first_fault(&lines);
-        let mut tally = locked(&self.tally);
-        let line = |lines: &Lines| gathered.position.line(lines, passed);
-        let stop = match halt {
-            Some(Halt::Failed(error)) => Some(error),
-            Some(Halt::Full) => tally.limit.as_ref().map(|&Limit { planned, fpr, .. }| Error::Full {
-                line: line(&lines),
-                keys: planned,
-                fpr,
-            }),
-            None => lines.take_fault().map(|fault| match fault {
-                Fault::Null => Error::NullKey { line: line(&lines) },
-                fault => Error::NoKey { what: tally.wanted, line: line(&lines), fault },
-            }),
-        };
-        if (self.searches == Some(false) || self.searches == Some(true) && counts.units.found > 0)
-            && let Beside::Against(against) = &mut self.seen.write().beside
-        {
-            against.take(lane.number, gathered.position.lines, &lines)?;
-        }
-        let enough = (self.task.act == Act::FindOne && unique > 0).then_some(Stop::Enough);
-        gathered.position.advance(&lines, passed);
-        gathered.counts.add(&counts);
-        tally.count(&counts, fault, || self.seen.look().set.current_fpr());
-        self.recycle(lines, weight);
-        // What is wrong with a line after it does not matter.
-        Ok((pieces, enough.or(stop.map(Stop::After))))
-    }
-
     /// Keeps the memory of a chunk for another, unless it has grown.
     fn recycle(&self, lines: Box<Lines>, weight: usize) {
         if weight == 1 {
             locked(&self.spare).push(lines);
         }
-    }
-
-    /// Ends an input. Returns the pieces that are left of its output, and why the run ends with it.
-    fn end<'a>(&self, lane: &Lane, sink: &'a Sink, end: End) -> Result<(Due<'a>, Option<Stop>), Error> {
-        let mut gathered = locked(&lane.gathered);
-        if let End::Failed(source) = end {
-            let position = gathered.position.to_string();
-            if self.task.on_error == OnError::Fail {
-                return Ok((Vec::new(), Some(Stop::After(Error::Read { position, source }))));
-            }
-            let why = format!("cannot read {position}: {source}; continued without the rest of it");
-            locked(&self.tally).leave_out(&why);
-            gathered.broken = Some(why);
-        }
-        gathered.ended = true;
-        self.whole.fetch_add(1, Relaxed);
-        // Of a table that has no rows which can be read, not even the columns may be known.
-        if lane.is_table && gathered.broken.is_some() && sink.leave_out() {
-            return Ok((Vec::new(), None));
-        }
-        sink.spare(gathered.broken.is_some(), &gathered.counts);
-        self.keep.begin(sink)?;
-        if self.lanes.get(lane.next).is_some_and(|next| next.size.is_none()) {
-            // Whoever waits for a pipe sees what came before it.
-            sink.flush()?;
-        }
-        Ok((sink.end()?, None))
     }
 }

@@ -1,0 +1,76 @@
+//! Which input a thread reads from next.
+
+use crate::engine::lane::Lane;
+use crate::engine::work::Work;
+use crate::locked::locked;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
+
+/// How long a thread waits for others to catch up where nothing else is left to do.
+const MOMENT: Duration = Duration::from_millis(1);
+
+impl Work {
+    /// The input to read from next. Waits while there is none, and not all are at their ends.
+    pub(super) fn choose(&self, last: Option<usize>) -> Option<usize> {
+        while !self.ending.load(Relaxed) && self.unread.load(Relaxed) > 0 {
+            let chosen = if self.has_order() { self.choose_in_order() } else { self.choose_any(last) };
+            if chosen.is_some() {
+                return chosen;
+            }
+            thread::sleep(MOMENT);
+        }
+        None
+    }
+
+    /// Whether inputs are read one after another, as far as threads have nothing better to do.
+    fn has_order(&self) -> bool {
+        self.claims.is_some() || self.sinks.len() < self.lanes.len()
+    }
+
+    /// The first input that is not read, or one after it while another thread reads that.
+    fn choose_in_order(&self) -> Option<usize> {
+        let mut first = self.first.load(Relaxed);
+        while self.lanes.get(first)?.is_read() {
+            first += 1;
+            self.first.fetch_max(first, Relaxed);
+        }
+        if !self.has_room(first) {
+            return None;
+        }
+        // Only these may have been read.
+        let lanes = self.lanes[first..].iter().take(self.most());
+        let in_flight: usize = lanes.clone().map(Lane::in_flight).sum();
+        let may_wait = |lane: &&Lane| {
+            let most = match lane.is_compressed {
+                true => self.task.ahead,
+                // Whoever waits for a pipe does not look at what comes after it.
+                false if self.lanes[first].size.is_none() => 0,
+                false => self.most(),
+            };
+            !lane.is_read() && in_flight < most
+        };
+        let free = |lane: &&Lane| lane.is_free();
+        let chosen = lanes.filter(|lane| lane.number == first || may_wait(lane)).find(free);
+        Some(chosen.map_or(first, |lane| lane.number))
+    }
+
+    /// The input that this thread stays with, the largest that nobody has begun, or one that can be helped with.
+    fn choose_any(&self, last: Option<usize>) -> Option<usize> {
+        let goes_on = |&lane: &usize| !self.lanes[lane].is_read() && self.has_room(lane);
+        let count = self.lanes.len();
+        let after = last.map_or(0, |last| last + 1);
+        last.filter(goes_on)
+            .or_else(|| locked(&self.fresh).pop())
+            .or_else(|| (0..count).map(|i| (after + i) % count).find(goes_on))
+    }
+
+    /// Chunks and pieces of one input that may be on their way.
+    fn most(&self) -> usize {
+        2 * self.task.threads + 2
+    }
+
+    fn has_room(&self, lane: usize) -> bool {
+        self.lanes[lane].in_flight() + self.sink(lane).under_way() < self.most()
+    }
+}

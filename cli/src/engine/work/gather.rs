@@ -1,0 +1,136 @@
+//! What is printed of lines, in their order.
+
+use crate::encode::Encoder;
+use crate::engine::lane::{Chunk, End, Lane};
+use crate::engine::sink::Sink;
+use crate::engine::work::{Act, Work};
+use crate::error::{Error, Stop};
+use crate::input::lines::{AsideCounts, Lines};
+use crate::key::Fault;
+use crate::locked::locked;
+use crate::output::{Output, Piece};
+use crate::seen::counts::Counts;
+use crate::seen::tally::Limit;
+use crate::seen::{Beside, Claimed, Halt};
+use crate::values::OnError;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Pieces that are due, each with its output.
+type Due<'a> = Vec<(&'a Output, Piece)>;
+
+impl Work {
+    /// Puts a chunk where it belongs, and prints those whose turn it is.
+    pub(super) fn gather(&self, mut chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
+        if self.task.act == Act::Collect && chunk.end.is_none() {
+            // No other thread waits for it.
+            chunk.lines.make_sets(&self.task.hashing);
+        }
+        let sink = self.sink(chunk.at.0);
+        sink.turns.put(chunk.at, chunk.then, chunk);
+        while let Some((turn, chunk)) = sink.turns.take() {
+            let lane = &self.lanes[chunk.at.0];
+            lane.arrived(chunk.weight);
+            let printed = match chunk.end {
+                None => self.print(lane, sink, chunk),
+                Some(end) => {
+                    self.recycle(chunk.lines, chunk.weight);
+                    self.end(lane, sink, end)
+                }
+            };
+            let (pieces, stop) = printed.inspect_err(|_| sink.turns.close())?;
+            if stop.is_some() {
+                sink.turns.close();
+            }
+            drop(turn);
+            for (output, piece) in pieces {
+                if output.put(piece, encoder, self.keep.state.is_some())? {
+                    sink.complete(self.keep.state.is_none())?;
+                }
+            }
+            stop.map_or(Ok(()), Err)?;
+        }
+        Ok(())
+    }
+
+    /// Prints and counts lines. Returns the pieces that are due with them, and why they are the last.
+    fn print<'a>(&self, lane: &Lane, sink: &'a Sink, chunk: Chunk) -> Result<(Due<'a>, Option<Stop>), Error> {
+        let Chunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
+        // After a failure of the server nobody knows about those that are not new.
+        let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
+        if self.task.act == Act::Collect
+            && let Beside::Collecting(collecting) = &mut self.seen.write().beside
+        {
+            lines.sets().try_for_each(|grams| collecting.push(grams))?;
+        }
+        self.keep.begin(sink)?;
+        let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
+        let passed = lines.passed();
+        let AsideCounts { faults, kept, blank } = lines.count_asides(self.task.on_error);
+        let counts = Counts {
+            lines: (passed - unknown) as u64,
+            faults: faults as u64,
+            kept: kept as u64,
+            blank: blank as u64,
+            inserted,
+            unique,
+            bytes: lines.bytes(passed) as u64,
+            left_out: 0,
+            units,
+        };
+        let mut gathered = locked(&lane.gathered);
+        let fault = gathered.position.first_fault(&lines);
+        let mut tally = locked(&self.tally);
+        let line = |lines: &Lines| gathered.position.line(lines, passed);
+        let stop = match halt {
+            Some(Halt::Failed(error)) => Some(error),
+            Some(Halt::Full) => tally.limit.as_ref().map(|&Limit { planned, fpr, .. }| Error::Full {
+                line: line(&lines),
+                keys: planned,
+                fpr,
+            }),
+            None => lines.take_fault().map(|fault| match fault {
+                Fault::Null => Error::NullKey { line: line(&lines) },
+                fault => Error::NoKey { what: tally.wanted, line: line(&lines), fault },
+            }),
+        };
+        if (self.searches == Some(false) || self.searches == Some(true) && counts.units.found > 0)
+            && let Beside::Against(against) = &mut self.seen.write().beside
+        {
+            against.take(lane.number, gathered.position.lines, &lines)?;
+        }
+        let enough = (self.task.act == Act::FindOne && unique > 0).then_some(Stop::Enough);
+        gathered.position.advance(&lines, passed);
+        gathered.counts.add(&counts);
+        tally.count(&counts, fault, || self.seen.look().set.current_fpr());
+        self.recycle(lines, weight);
+        // What is wrong with a line after it does not matter.
+        Ok((pieces, enough.or(stop.map(Stop::After))))
+    }
+
+    /// Ends an input. Returns the pieces that are left of its output, and why the run ends with it.
+    fn end<'a>(&self, lane: &Lane, sink: &'a Sink, end: End) -> Result<(Due<'a>, Option<Stop>), Error> {
+        let mut gathered = locked(&lane.gathered);
+        if let End::Failed(source) = end {
+            let position = gathered.position.to_string();
+            if self.task.on_error == OnError::Fail {
+                return Ok((Vec::new(), Some(Stop::After(Error::Read { position, source }))));
+            }
+            let why = format!("cannot read {position}: {source}; continued without the rest of it");
+            locked(&self.tally).leave_out(&why);
+            gathered.broken = Some(why);
+        }
+        gathered.ended = true;
+        self.whole.fetch_add(1, Relaxed);
+        // Of a table that has no rows which can be read, not even the columns may be known.
+        if lane.is_table && gathered.broken.is_some() && sink.leave_out() {
+            return Ok((Vec::new(), None));
+        }
+        sink.spare(gathered.broken.is_some(), &gathered.counts);
+        self.keep.begin(sink)?;
+        if self.lanes.get(lane.next).is_some_and(|next| next.size.is_none()) {
+            // Whoever waits for a pipe sees what came before it.
+            sink.flush()?;
+        }
+        Ok((sink.end()?, None))
+    }
+}
