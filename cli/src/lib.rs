@@ -79,7 +79,7 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// Takes note of a standard output that is closed: what is written there would be lost, or go to the next file that is opened.
 pub fn look_at_standard_output() {
-    output::look_at_standard();
+    output::target::look_at_standard();
 }
 
 fn run_command(command: Command) -> Result<u8, Error> {

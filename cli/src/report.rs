@@ -1,6 +1,6 @@
 //! What `--stats` prints.
 
-use crate::documents::DocumentRule;
+use crate::documents::rule::DocumentRule;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
 use crate::input::lines::What;

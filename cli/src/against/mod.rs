@@ -1,6 +1,6 @@
 //! Tests and other texts that a corpus must not have: their grams, and which documents had them.
 
-use crate::documents::DocumentRule;
+use crate::documents::rule::DocumentRule;
 use crate::error::Error;
 use crate::groups::ids::Ids;
 use crate::input::lines::Lines;

@@ -3,7 +3,7 @@
 use crate::against::Against;
 use crate::commands::kinds;
 use crate::commands::pass::Pass;
-use crate::documents::DocumentRule;
+use crate::documents::rule::DocumentRule;
 use crate::engine::wakes::Wake;
 use crate::error::{Error, Stop};
 use crate::groups::values;

@@ -14,7 +14,7 @@ use crate::input::lines::{Hashing, What};
 use crate::locked::locked;
 use crate::messages::print;
 use crate::options::SetOptions;
-use crate::output::Target;
+use crate::output::target::Target;
 use crate::report;
 use crate::seen::sizing::New;
 use crate::seen::tally::Tally;

@@ -3,39 +3,20 @@
 //! The bytes of a line stay as they are: a cut takes bytes out of the string as it is written, with its escapes.
 
 pub mod exact;
+pub mod rule;
 
 use crate::documents::exact::ExactUnits;
-use crate::key::json::{Pointer, members};
-use crate::key::{Fault, KeyRule, Part};
+use crate::documents::rule::DocumentRule;
+use crate::key::Fault;
+use crate::key::json::members;
 use bloomline::KeyHasher;
-use bloomline_text::near::{self, Near, Scratch};
-use bloomline_text::{By, Claim, Document, Form, Rules, Set, Texts, Verdict, wrong_removal};
+use bloomline_text::near::{self, Scratch};
+use bloomline_text::{By, Document, Set, Texts, Verdict, wrong_removal};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::mem;
 use std::ops::{AddAssign, Range};
 use std::str::from_utf8;
-
-/// What is looked up of a document, and what becomes of it.
-#[derive(Clone)]
-pub struct DocumentRule {
-    /// Where its text is.
-    pub pointer: Pointer,
-    /// What a unit is, and when it is a duplicate.
-    pub text: Rules,
-    /// Near duplicates of whole documents instead.
-    pub near: Option<Near>,
-    /// A document of which only white space is left stays.
-    pub keep_empty: bool,
-    /// Where the first paragraphs are cut, the next one keeps the newline before it.
-    pub newline_stays: bool,
-    /// Nothing is cut, and each line tells what would be.
-    pub annotate: bool,
-    /// Whole texts are told apart for certain, by a second hash.
-    pub second: Option<KeyHasher>,
-    /// A line has to be an object, which takes a member at its end.
-    pub object: bool,
-}
 
 /// Documents of a chunk of lines. Its memory is used again and again.
 #[derive(Default)]
@@ -61,9 +42,6 @@ pub struct Documents {
 
 /// A range of a chunk, and what is written in its place.
 pub type Edit = (Range<usize>, String);
-
-/// Bytes of a short paragraph.
-const PARAGRAPH: u64 = 100;
 
 /// A text for each row, or none.
 pub type Column = Vec<Option<String>>;
@@ -122,91 +100,17 @@ impl AddAssign<&Self> for UnitCounts {
     }
 }
 
-impl DocumentRule {
-    /// A name for what goes into the filter.
-    pub fn name(&self) -> String {
-        let form = form_name(self.text.form, self.near.is_none() && self.text.ngram == 0);
-        self.unformed_name() + &form
-    }
-
-    /// A name for that without the form.
-    fn unformed_name(&self) -> String {
-        match (&self.near, self.text.ngram) {
-            (Some(near), _) => {
-                format!("{} bands of {} of {}-grams of words", near.bands(), near.rows(), near.ngram())
-            }
-            (None, 0) => {
-                let Rules { by, trim, ignore_case, .. } = self.text;
-                let part = Part::Json(vec![self.pointer.clone()]);
-                // A whole text is the key that other commands make of it, but for the white space that is trimmed.
-                let name = KeyRule { part, crlf: false, trim: false, url: false, ignore_case, nulls: true }.name();
-                let of = if by == By::Paragraph { "paragraphs of " } else { "" };
-                format!("{of}{name}{}", if trim { ", without white space around" } else { "" })
-            }
-            (None, 1) => "words".to_owned(),
-            (None, ngram) => format!("{ngram}-grams of words"),
-        }
-    }
-
-    /// All that decides what stays, for comparison with another run.
-    pub fn description(&self) -> String {
-        let Rules { by, min_ngram, threshold, at_least, drop_document, claim, frozen, .. } = self.text;
-        let by = if by == By::Paragraph { "paragraph" } else { "document" };
-        let threshold = format!(", {} {threshold}", if at_least { "from" } else { "above" });
-        let text = self.near.is_none().then(|| {
-            let ngrams = (self.text.ngram > 0).then(|| format!(", from {min_ngram} words{threshold}"));
-            format!(", by {by}{}", ngrams.unwrap_or_default())
-        });
-        let flags = [
-            (drop_document, ", documents dropped"),
-            (claim == Claim::Gram, ", grams claimed"),
-            (frozen, ", frozen"),
-            (self.keep_empty, ", empty ones kept"),
-            (self.newline_stays, ", newlines at the start kept"),
-            (self.annotate, ", annotated"),
-        ];
-        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
-        let name = format!("{} at {}", self.name(), self.pointer);
-        text.into_iter().fold(name, |all, part| all + &part) + &flags.collect::<String>()
-    }
-
-    /// About how many keys there are in a piece of a line of JSON.
-    pub fn keys_in(&self, piece: &[u8]) -> f64 {
-        match (&self.near, self.text.ngram, self.text.by) {
-            // Words are some six bytes long.
-            (None, 1.., _) => piece.len() as f64 / 6.0,
-            (None, 0, By::Paragraph) => memchr::memmem::find_iter(piece, r"\n").count() as f64,
-            // Other keys are of whole documents.
-            _ => 0.0,
-        }
-    }
-
-    /// About how many keys there are in so many texts with so many bytes.
-    pub fn keys_of(&self, texts: u64, bytes: u64) -> u64 {
-        match (&self.near, self.text.ngram, self.text.by) {
-            (Some(near), ..) => texts * near.bands() as u64,
-            // Words are some six bytes long.
-            (None, 1.., _) => texts + bytes / 6,
-            (None, 0, By::Paragraph) => texts + bytes / PARAGRAPH,
-            (None, ..) => texts,
-        }
-    }
-
-    /// What its units are called.
-    pub fn units(&self) -> &'static str {
-        match (&self.near, self.text.by) {
-            (None, By::Paragraph) => "paragraphs",
-            _ => "documents",
-        }
-    }
-
-    /// What its keys are called.
-    pub fn keys(&self) -> &'static str {
-        match (&self.near, self.text.ngram) {
-            (Some(_), _) => "bands",
-            (None, 0) => "units",
-            (None, _) => "grams",
-        }
+impl Located {
+    /// What is cut out of the chunk: the first `head` units, and those after them that are cut. The newlines with which units begin are at
+    /// `breaks`.
+    fn cuts(&self, breaks: &[Range<usize>], units: &[Verdict], head: usize) -> impl Iterator<Item = Range<usize>> {
+        let Range { start, end } = self.string;
+        // In the chunk a unit begins where its newline is written.
+        let begin = move |unit: usize| unit.checked_sub(1).map_or(start, |i| breaks[i].start);
+        let stop = move |unit: usize| breaks.get(unit).map_or(end, |newline| newline.start);
+        let begun = head.checked_sub(1).map(|i| breaks.get(i).map_or(end, |newline| newline.end));
+        let cut = units.iter().enumerate().skip(head).filter(|(_, unit)| unit.cut);
+        begun.map(|end| start..end).into_iter().chain(cut.map(move |(unit, _)| begin(unit)..stop(unit)))
     }
 }
 
@@ -264,22 +168,7 @@ impl Documents {
         self.breaks[breaks..].iter_mut().for_each(|newline| *newline = newline.start + at..newline.end + at);
         let mut old_notes = if rule.annotate { members(document, MEMBER) } else { Vec::new() };
         old_notes.iter_mut().for_each(|old| *old = start + old.start..start + old.end);
-        let text = &self.text.as_bytes()[before..];
-        match &rule.near {
-            Some(near) => near.hash(hasher, text, &mut self.scratch, &mut self.bands),
-            None => self.texts.push(&rule.text, hasher, text),
-        }
-        if let (Some(second), None) = (&rule.second, &rule.near) {
-            self.seconds.push(&rule.text, second, text);
-        }
-        self.located.push(Located {
-            string: at..at + string.len(),
-            note: start + note,
-            old_notes,
-            text: self.text.len(),
-            breaks: self.breaks.len(),
-            bands: self.bands.len(),
-        });
+        self.locate(before, rule, hasher, at..at + string.len(), start + note, old_notes);
         Ok(())
     }
 
@@ -287,22 +176,34 @@ impl Documents {
     pub fn push_text(&mut self, text: &str, rule: &DocumentRule, hasher: &KeyHasher) {
         let start = self.text.len();
         self.text.push_str(text);
-        match &rule.near {
-            Some(near) => near.hash(hasher, text.as_bytes(), &mut self.scratch, &mut self.bands),
-            None => {
-                if rule.text.by == By::Paragraph {
-                    let newlines = memchr::memchr_iter(b'\n', text.as_bytes());
-                    self.breaks.extend(newlines.map(|newline| start + newline..start + newline + 1));
-                }
-                self.texts.push(&rule.text, hasher, text.as_bytes());
-            }
-        }
-        if let (Some(second), None) = (&rule.second, &rule.near) {
-            self.seconds.push(&rule.text, second, text.as_bytes());
+        if rule.near.is_none() && rule.text.by == By::Paragraph {
+            let newlines = memchr::memchr_iter(b'\n', text.as_bytes());
+            self.breaks.extend(newlines.map(|newline| start + newline..start + newline + 1));
         }
         let end = self.text.len();
-        let (breaks, bands) = (self.breaks.len(), self.bands.len());
-        self.located.push(Located { string: start..end, note: end, old_notes: Vec::new(), text: end, breaks, bands });
+        self.locate(start, rule, hasher, start..end, end, Vec::new());
+    }
+
+    /// Hashes the text that was added last, from this byte on, and takes note of where its document is.
+    fn locate(
+        &mut self,
+        start: usize,
+        rule: &DocumentRule,
+        hasher: &KeyHasher,
+        string: Range<usize>,
+        note: usize,
+        old_notes: Vec<Range<usize>>,
+    ) {
+        let Self { text, breaks, bands, .. } = self;
+        let own = &text.as_bytes()[start..];
+        if let Some(near) = &rule.near {
+            near.hash(hasher, own, &mut self.scratch, bands);
+        } else {
+            self.texts.push(&rule.text, hasher, own);
+            rule.second.iter().for_each(|second| self.seconds.push(&rule.text, second, own));
+        }
+        let (text, breaks, bands) = (text.len(), breaks.len(), bands.len());
+        self.located.push(Located { string, note, old_notes, text, breaks, bands });
     }
 
     /// Both hashes of the last document: 128 bits that tell texts apart for certain. `None` if its text has nothing to compare. Of near
@@ -417,14 +318,7 @@ impl Documents {
                 self.edits.extend(place.old_notes.iter().map(|old| (old.clone(), String::new())));
                 self.edits.push((place.note..place.note, note(&verdicts, grams, found, goes)));
             } else if cut > 0 && !goes {
-                // In the chunk a unit begins where its newline is written.
-                let breaks = &self.breaks[first..place.breaks];
-                let begin = |unit: usize| unit.checked_sub(1).map_or(place.string.start, |i| breaks[i].start);
-                let end = |unit: usize| breaks.get(unit).map_or(place.string.end, |newline| newline.start);
-                let begun = head.checked_sub(1).map(|i| breaks.get(i).map_or(place.string.end, |newline| newline.end));
-                let cut = verdicts.iter().enumerate().skip(head).filter(|(_, unit)| unit.cut);
-                let ranges = begun.map(|end| place.string.start..end).into_iter();
-                let ranges = ranges.chain(cut.map(|(unit, _)| begin(unit)..end(unit)));
+                let ranges = place.cuts(&self.breaks[first..place.breaks], &verdicts, head);
                 self.edits.extend(ranges.map(|range| (range, String::new())));
             }
             (text, first) = (place.text, place.breaks);
@@ -473,21 +367,6 @@ impl Documents {
     pub fn edits(&self) -> &[Edit] {
         &self.edits
     }
-}
-
-/// What is said of a form where keys are named. `exact` are those of exact texts, which alone have white space.
-fn form_name(form: Form, exact: bool) -> String {
-    let switches = [
-        (form.nfkc, "nfkc"),
-        (form.nfc && !form.nfkc, "nfc"),
-        (form.case, "case"),
-        (form.digits, "digits"),
-        (form.punctuation, "punctuation"),
-        (form.space && exact, "space"),
-        (form.crlf && exact && !form.space, "crlf"),
-    ];
-    let names: Vec<&str> = switches.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
-    if names.is_empty() { String::new() } else { format!(", normalized by {}", names.join(",")) }
 }
 
 /// A member for the end of an object.

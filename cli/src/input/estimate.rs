@@ -1,6 +1,7 @@
 //! How many lines inputs have, or keys of documents, from samples of them.
 
-use crate::documents::{DocumentRule, Documents};
+use crate::documents::Documents;
+use crate::documents::rule::DocumentRule;
 use crate::error::Error;
 use crate::input::decode::{self, Coding, Source};
 use crate::input::inputs::Input;

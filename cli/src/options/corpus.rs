@@ -1,6 +1,7 @@
 //! The options of `bloomline corpus`, and what they mean together.
 
-use crate::documents::{DocumentRule, MEMBER};
+use crate::documents::MEMBER;
+use crate::documents::rule::DocumentRule;
 use crate::files::is_standard;
 use crate::groups::choice::Choice;
 use crate::input::lines::COUNT;

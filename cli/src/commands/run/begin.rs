@@ -15,7 +15,7 @@ use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{Before, What};
 use crate::leftovers;
 use crate::options::RunOptions;
-use crate::output::Target;
+use crate::output::target::Target;
 use crate::replace::Replaced;
 use crate::seen::set::KeySet;
 use crate::seen::shared::Address;

@@ -1,6 +1,6 @@
 //! Which lines are new, or else wanted.
 
-use crate::documents::DocumentRule;
+use crate::documents::rule::DocumentRule;
 use crate::encode::Encoder;
 use crate::engine::lane::{Chunk, End};
 use crate::engine::sink::Print;

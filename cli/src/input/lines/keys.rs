@@ -1,6 +1,7 @@
 //! The keys of lines, as far as they are hashed.
 
-use crate::documents::{DocumentRule, Documents};
+use crate::documents::Documents;
+use crate::documents::rule::DocumentRule;
 use crate::input::lines::aside::Aside;
 use crate::key::Fault;
 use crate::values::OnError;

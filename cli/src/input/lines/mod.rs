@@ -7,7 +7,8 @@ mod keys;
 mod print;
 
 use crate::documents::exact::ExactUnits;
-use crate::documents::{DocumentRule, Documents, UnitCounts};
+use crate::documents::rule::DocumentRule;
+use crate::documents::{Documents, UnitCounts};
 use crate::error::Error;
 use crate::groups::values::{Found, Wanted as Values};
 use crate::input::chunks::{Chunk, Chunks};

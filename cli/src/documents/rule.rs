@@ -1,0 +1,134 @@
+//! What is looked up of a document, and what becomes of it.
+
+use crate::key::json::Pointer;
+use crate::key::{KeyRule, Part};
+use bloomline::KeyHasher;
+use bloomline_text::near::Near;
+use bloomline_text::{By, Claim, Form, Rules};
+
+/// Bytes of a short paragraph.
+const PARAGRAPH: u64 = 100;
+
+/// What is looked up of a document, and what becomes of it.
+#[derive(Clone)]
+pub struct DocumentRule {
+    /// Where its text is.
+    pub pointer: Pointer,
+    /// What a unit is, and when it is a duplicate.
+    pub text: Rules,
+    /// Near duplicates of whole documents instead.
+    pub near: Option<Near>,
+    /// A document of which only white space is left stays.
+    pub keep_empty: bool,
+    /// Where the first paragraphs are cut, the next one keeps the newline before it.
+    pub newline_stays: bool,
+    /// Nothing is cut, and each line tells what would be.
+    pub annotate: bool,
+    /// Whole texts are told apart for certain, by a second hash.
+    pub second: Option<KeyHasher>,
+    /// A line has to be an object, which takes a member at its end.
+    pub object: bool,
+}
+
+impl DocumentRule {
+    /// A name for what goes into the filter.
+    pub fn name(&self) -> String {
+        let form = form_name(self.text.form, self.near.is_none() && self.text.ngram == 0);
+        self.unformed_name() + &form
+    }
+
+    /// A name for that without the form.
+    fn unformed_name(&self) -> String {
+        match (&self.near, self.text.ngram) {
+            (Some(near), _) => {
+                format!("{} bands of {} of {}-grams of words", near.bands(), near.rows(), near.ngram())
+            }
+            (None, 0) => {
+                let Rules { by, trim, ignore_case, .. } = self.text;
+                let part = Part::Json(vec![self.pointer.clone()]);
+                // A whole text is the key that other commands make of it, but for the white space that is trimmed.
+                let name = KeyRule { part, crlf: false, trim: false, url: false, ignore_case, nulls: true }.name();
+                let of = if by == By::Paragraph { "paragraphs of " } else { "" };
+                format!("{of}{name}{}", if trim { ", without white space around" } else { "" })
+            }
+            (None, 1) => "words".to_owned(),
+            (None, ngram) => format!("{ngram}-grams of words"),
+        }
+    }
+
+    /// All that decides what stays, for comparison with another run.
+    pub fn description(&self) -> String {
+        let Rules { by, min_ngram, threshold, at_least, drop_document, claim, frozen, .. } = self.text;
+        let by = if by == By::Paragraph { "paragraph" } else { "document" };
+        let threshold = format!(", {} {threshold}", if at_least { "from" } else { "above" });
+        let text = self.near.is_none().then(|| {
+            let ngrams = (self.text.ngram > 0).then(|| format!(", from {min_ngram} words{threshold}"));
+            format!(", by {by}{}", ngrams.unwrap_or_default())
+        });
+        let flags = [
+            (drop_document, ", documents dropped"),
+            (claim == Claim::Gram, ", grams claimed"),
+            (frozen, ", frozen"),
+            (self.keep_empty, ", empty ones kept"),
+            (self.newline_stays, ", newlines at the start kept"),
+            (self.annotate, ", annotated"),
+        ];
+        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
+        let name = format!("{} at {}", self.name(), self.pointer);
+        text.into_iter().fold(name, |all, part| all + &part) + &flags.collect::<String>()
+    }
+
+    /// About how many keys there are in a piece of a line of JSON.
+    pub fn keys_in(&self, piece: &[u8]) -> f64 {
+        match (&self.near, self.text.ngram, self.text.by) {
+            // Words are some six bytes long.
+            (None, 1.., _) => piece.len() as f64 / 6.0,
+            (None, 0, By::Paragraph) => memchr::memmem::find_iter(piece, r"\n").count() as f64,
+            // Other keys are of whole documents.
+            _ => 0.0,
+        }
+    }
+
+    /// About how many keys there are in so many texts with so many bytes.
+    pub fn keys_of(&self, texts: u64, bytes: u64) -> u64 {
+        match (&self.near, self.text.ngram, self.text.by) {
+            (Some(near), ..) => texts * near.bands() as u64,
+            // Words are some six bytes long.
+            (None, 1.., _) => texts + bytes / 6,
+            (None, 0, By::Paragraph) => texts + bytes / PARAGRAPH,
+            (None, ..) => texts,
+        }
+    }
+
+    /// What its units are called.
+    pub fn units(&self) -> &'static str {
+        match (&self.near, self.text.by) {
+            (None, By::Paragraph) => "paragraphs",
+            _ => "documents",
+        }
+    }
+
+    /// What its keys are called.
+    pub fn keys(&self) -> &'static str {
+        match (&self.near, self.text.ngram) {
+            (Some(_), _) => "bands",
+            (None, 0) => "units",
+            (None, _) => "grams",
+        }
+    }
+}
+
+/// What is said of a form where keys are named. `exact` are those of exact texts, which alone have white space.
+fn form_name(form: Form, exact: bool) -> String {
+    let switches = [
+        (form.nfkc, "nfkc"),
+        (form.nfc && !form.nfkc, "nfc"),
+        (form.case, "case"),
+        (form.digits, "digits"),
+        (form.punctuation, "punctuation"),
+        (form.space && exact, "space"),
+        (form.crlf && exact && !form.space, "crlf"),
+    ];
+    let names: Vec<&str> = switches.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+    if names.is_empty() { String::new() } else { format!(", normalized by {}", names.join(",")) }
+}

@@ -1,0 +1,214 @@
+//! What is opened for an output before anything is written to it.
+
+use crate::encode::Compression;
+use crate::error::Error;
+use crate::files::{self, Origin};
+use crate::input::decode::Coding;
+use crate::output::Output;
+use crate::stall::Watched;
+use crate::table::{Assembly, Saved};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, IsTerminal, Seek};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Whether standard output was closed when somebody looked. Relaxed: it is set before there are threads.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// What the system says of a descriptor that is closed: EBADF.
+const BAD_DESCRIPTOR: i32 = 9;
+
+/// Takes note of a standard output that is closed.
+pub fn look_at_standard() {
+    if io::stdout().as_fd().try_clone_to_owned().is_err() {
+        CLOSED.store(true, Relaxed);
+    }
+}
+
+/// Standard output, unless it is closed.
+fn standard() -> io::Result<File> {
+    if CLOSED.load(Relaxed) {
+        return Err(io::Error::from_raw_os_error(BAD_DESCRIPTOR));
+    }
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
+
+/// A file or standard output that is open. What is in it stays until [`begin`](Self::begin), so all that can fail comes before.
+pub struct Target {
+    /// What it is called, and which file it is.
+    pub origin: Origin,
+    file: File,
+    path: Option<PathBuf>,
+    compression: Compression,
+    /// Its length.
+    length: u64,
+    /// There was no such file before, so it goes again if nothing begins.
+    made: Option<PathBuf>,
+}
+
+impl Target {
+    /// Opens `path`, or standard output, which "-" is too, to be compressed as is asked or as its name tells. Refuses a file that
+    /// is read or written besides, by this run or another, and compressed bytes for a terminal.
+    pub fn open<'a>(
+        path: Option<&Path>,
+        compression: Option<Compression>,
+        read: impl IntoIterator<Item = &'a Origin>,
+        written: impl IntoIterator<Item = &'a Origin>,
+    ) -> Result<Self, Error> {
+        let path = path.filter(|path| !files::is_standard(path));
+        let name = path.map_or_else(|| "standard output".to_owned(), files::name);
+        let compression = Compression::of_output(path, compression)?;
+        let open = || {
+            let Some(path) = path else { return Ok((standard()?, None)) };
+            let there = path.exists();
+            let file = File::options().write(true).create(true).truncate(false).open(path)?;
+            // The name of the file itself, should a link lead to it.
+            Ok((file, if there { None } else { Some(path.canonicalize()?) }))
+        };
+        let (file, made) = open().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let target = Self::of_file(file, path, name, compression, made)?;
+        target.origin.check_apart(read, written)?;
+        if compression.coding != Coding::Plain && target.file.is_terminal() {
+            return Err(Error::Terminal { output: target.origin.name().to_owned() });
+        }
+        target.lock()
+    }
+
+    /// Opens an output of a folder that is this run's alone, which a run began before if it `goes_on`. Follows no link.
+    pub fn of_own(path: &Path, compression: Compression, goes_on: bool) -> Result<Self, Error> {
+        let name = files::name(path);
+        let open = || {
+            let file = File::options().write(true).create_new(!goes_on).open(path)?;
+            if !files::is_file_itself(path, &file.metadata()?) {
+                return Err(io::Error::other("it is a link, or no regular file"));
+            }
+            Ok(file)
+        };
+        let file = open().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let made = (!goes_on).then(|| path.to_owned());
+        Self::of_file(file, Some(path), name, compression, made)?.lock()
+    }
+
+    /// Makes a file that only its owner can read, for the new contents of another one, by the name of which it is told of.
+    pub fn of_part(part: &Path, name: String, compression: Compression) -> Result<Self, Error> {
+        let file = File::options().write(true).create_new(true).mode(0o600).open(part);
+        let file = file.map_err(|source| Error::Create { output: name.clone(), source })?;
+        Self::of_file(file, Some(part), name, compression, Some(part.to_owned()))
+    }
+
+    fn of_file(
+        file: File,
+        path: Option<&Path>,
+        name: String,
+        compression: Compression,
+        made: Option<PathBuf>,
+    ) -> Result<Self, Error> {
+        let metadata = file.metadata().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let origin = Origin::new(name, &metadata);
+        Ok(Self { origin, file, path: path.map(Path::to_owned), compression, length: 0, made })
+    }
+
+    /// Takes the lock of a regular file.
+    fn lock(self) -> Result<Self, Error> {
+        let mut target = self;
+        let failed = |target: &Self, source| Error::Create { output: target.origin.name().to_owned(), source };
+        if let Some(path) = target.path.as_ref().filter(|_| target.origin.is_regular()) {
+            // The lock goes with the descriptor. Where there are no locks, nothing tells of others.
+            let taken = matches!(target.file.try_lock(), Err(TryLockError::WouldBlock));
+            // From the lock on it is this run's alone.
+            let metadata = target.file.metadata().map_err(|source| failed(&target, source))?;
+            // A run that made it and did not begin may have removed it since it was opened here.
+            if taken || !files::is_named(path, &metadata) {
+                target.made = None;
+                return Err(Error::Locked { file: target.origin.name().to_owned() });
+            }
+            target.length = metadata.len();
+        }
+        Ok(target)
+    }
+
+    /// Whether there are bytes in a file that a run from its beginning would lose.
+    pub fn is_full(&self) -> bool {
+        self.length > 0
+    }
+
+    /// Refuses a file that is shorter than it was.
+    pub fn check_length(&self, length: u64) -> Result<(), Error> {
+        if self.origin.is_regular() && self.length < length {
+            let output = self.origin.name().to_owned();
+            return Err(Error::Shorter { output, have: self.length, want: length });
+        }
+        Ok(())
+    }
+
+    /// The output after the first `length` bytes that are there. What follows them is gone. `table` is what it is, if it is one.
+    pub fn begin(mut self, length: u64, table: Option<&Saved>) -> Result<Output, Error> {
+        self.check_length(length)?;
+        let name = self.origin.name().to_owned();
+        let mut file = self.file.try_clone().map_err(|source| Error::Create { output: name.clone(), source })?;
+        let regular = self.origin.is_regular();
+        if self.path.is_some() && regular {
+            let begun = file.set_len(length).and_then(|()| file.seek(io::SeekFrom::Start(length)));
+            begun.map_err(|source| Error::Create { output: name.clone(), source })?;
+        }
+        let table = table.map_or_else(|| Ok(Assembly::default()), |saved| Assembly::resumed(saved, length));
+        let table = table.map_err(|source| Error::Create { output: name.clone(), source })?;
+        self.made = None;
+        let path = self.path.take();
+        Ok(Output::new(Watched::new(file, regular), name, self.compression, path, length, table))
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if let Some(path) = &self.made
+            && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
+        {
+            // Not worth a message beside the one that is on its way.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Output {
+    /// Opens standard output. Refuses a file that is also an input.
+    pub fn standard<'a>(inputs: impl IntoIterator<Item = &'a Origin>) -> Result<Self, Error> {
+        Target::open(None, None, inputs, [])?.begin(0, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::thread;
+
+    /// The others are refused, and remove nothing.
+    #[test]
+    fn of_runs_that_begin_at_once_one_makes_the_output() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..500 {
+            let path = folder.path().join(round.to_string());
+            let (start, end) = (Barrier::new(4), Barrier::new(4));
+            let run = || {
+                start.wait();
+                let opened = Target::open(Some(&path), None, [], []);
+                let refused = opened.as_ref().err().map(|error| matches!(error, Error::Locked { .. }));
+                assert!(refused.unwrap_or(true));
+                let begun = opened.is_ok();
+                let output = opened.and_then(|target| target.begin(0, None));
+                // Locks are held until all have tried.
+                end.wait();
+                drop(output);
+                begun
+            };
+            let begun = thread::scope(|scope| {
+                let runs = [(); 4].map(|()| scope.spawn(run));
+                runs.map(|run| run.join().unwrap()).iter().filter(|begun| **begun).count()
+            });
+            assert_eq!((begun, path.exists()), (1, true), "round {round}");
+        }
+    }
+}
