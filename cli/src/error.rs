@@ -1,6 +1,6 @@
 //! Why the command fails, or stops. Every message fits one line and names the input or output concerned.
 
-use crate::key::Fault;
+use crate::key::fault::Fault;
 use bloomline::{BuildError, FileError, MergeError};
 use std::path::PathBuf;
 use std::{fmt, io};

@@ -7,7 +7,7 @@ pub mod rule;
 
 use crate::documents::exact::ExactUnits;
 use crate::documents::rule::DocumentRule;
-use crate::key::Fault;
+use crate::key::fault::Fault;
 use crate::key::json::members;
 use bloomline::KeyHasher;
 use bloomline_text::near::{self, Scratch};

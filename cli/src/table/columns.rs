@@ -1,5 +1,6 @@
 //! The columns of a table that keys are made of.
 
+use crate::key::fault::shown;
 use crate::key::json::Pointer;
 use crate::table::file::Table;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray, StructArray};
@@ -7,9 +8,6 @@ use arrow_schema::{DataType, Field};
 use parquet::arrow::ProjectionMask;
 use std::io;
 use std::sync::Arc;
-
-/// The most names of columns that a message has.
-const NAMES: usize = 30;
 
 /// Which columns of a table are read, and what of them is a part of a key.
 pub struct Columns {
@@ -166,8 +164,6 @@ fn unknown(table: &Table, pointer: &Pointer) -> io::Error {
     let schema = table.arrow.schema();
     let partitions = table.partitions.iter().map(|(name, _)| name);
     let names: Vec<&String> = schema.fields().iter().map(|field| field.name()).chain(partitions).collect();
-    let shown = names.iter().take(NAMES).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-    let more = if names.len() > NAMES { format!(" and {} more", names.len() - NAMES) } else { String::new() };
-    let shown = if shown.is_empty() { "none".to_owned() } else { shown };
-    io::Error::other(format!("it has no column {:?}, but {shown}{more}; name one of these", pointer.tokens().join(".")))
+    let shown = if names.is_empty() { "none".to_owned() } else { shown(&names) };
+    io::Error::other(format!("it has no column {:?}, but {shown}; name one of these", pointer.tokens().join(".")))
 }

@@ -2,7 +2,9 @@
 
 mod begin;
 mod first;
+mod of_options;
 
+use crate::against::Against;
 use crate::commands::against::{self, Tests};
 use crate::commands::groups::{Grouping, Reported};
 use crate::commands::kinds;
@@ -10,33 +12,29 @@ use crate::documents::exact::ExactUnits;
 use crate::engine::checkpoint::{Checkpoint, Mark};
 use crate::engine::lane::lanes;
 use crate::engine::sink::{Print, Sink};
-use crate::engine::wakes;
+use crate::engine::wakes::{self, Wake};
 use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin, is_standard};
-use crate::groups::choice::Choice;
-use crate::groups::decisions::{Printed, Which};
 use crate::groups::values::Wanted as Values;
 use crate::input::inputs::{Input, Inputs};
-use crate::input::lines::{Before, Hashing, What};
+use crate::input::lines::{Hashing, What};
 use crate::input::split::LineFormat;
 use crate::leftovers;
 use crate::lock::Lock;
 use crate::locked::locked;
 use crate::messages::{print, warn};
-use crate::options::{
-    CorpusOptions, DedupOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions,
-};
+use crate::options::{ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::progress::Progress;
 use crate::replace::{self, Replacement};
 use crate::report;
-use crate::seen::exact;
 use crate::seen::repeats::Selection;
 use crate::seen::set::KeySet;
 use crate::seen::tally::Tally;
 use crate::seen::{Beside, Seen, SharedSeen};
 use crate::signals;
 use crate::values::OnError;
+use crossbeam_channel::Receiver;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -81,99 +79,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// Of lines.
-    pub fn of_dedup(options: DedupOptions) -> Self {
-        let selection = selection(&options);
-        let DedupOptions {
-            reading,
-            key,
-            size,
-            shared,
-            writing,
-            mut run,
-            dupes,
-            invert,
-            total,
-            verify,
-            stats_every,
-            groups,
-            ..
-        } = options;
-        let which = selection.map_or(Which::All, |selection| selection.which);
-        let printed = Printed { which, counted: options.count };
-        let grouping = groups.given().map(|_| Grouping::new(groups, printed, None));
-        let selection = selection.filter(|_| grouping.is_none());
-        let before = match (options.annotate, options.count) {
-            (true, _) => Before::Mark,
-            (_, true) => Before::Count,
-            _ => Before::Nothing,
-        };
-        // Which copy of a line is the first one depends on it.
-        run.in_order |= selection.is_some() || grouping.is_some();
-        let exact = (options.exact || selection.is_some()) && grouping.is_none();
-        let second = (exact || grouping.is_some()).then(|| exact::second_hasher(size.seed()));
-        Self {
-            format: key.format(reading.end()),
-            what: What::Key(key.rule(), second),
-            key_name: String::new(),
-            description: String::new(),
-            nulls: key.nulls.treated(),
-            keys: "lines",
-            wanted: "key",
-            server: shared.server.redis.is_some().then_some((shared, writing)),
-            frozen: None,
-            against: None,
-            exact,
-            selection,
-            grouping,
-            exact_units: false,
-            sample: verify,
-            stats_every,
-            print: Print { wanted: !invert, before, total, wish: run.output.of_rows() },
-            dupes,
-            reading,
-            size,
-            options: run,
-        }
-    }
-
-    /// Of documents.
-    pub fn of_corpus(options: CorpusOptions) -> Self {
-        let mut rule = options.rule();
-        let frozen = options.frozen().map(Path::to_owned);
-        let asks_for_groups = options.asks_for_groups().is_some();
-        let CorpusOptions { reading, size, mut run, verify, groups, count, near, against, report, .. } = options;
-        let against = (!against.is_empty()).then(|| Tests::new(against, report, groups.id.clone()));
-        let printed = Printed { which: Which::All, counted: count };
-        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, rule.near.zip(near)));
-        rule.second = grouping.as_ref().map(|_| exact::second_hasher(size.seed()));
-        run.in_order |= grouping.is_some();
-        let before = if count { Before::Member } else { Before::Nothing };
-        Self {
-            key_name: rule.name(),
-            description: rule.description(),
-            nulls: OnError::Fail,
-            keys: rule.keys(),
-            wanted: "text",
-            server: None,
-            frozen,
-            against,
-            exact: false,
-            selection: None,
-            grouping,
-            exact_units: verify,
-            sample: None,
-            stats_every: None,
-            print: Print { wanted: true, before, total: false, wish: run.output.of_rows() },
-            dupes: None,
-            format: LineFormat::plain(reading.end()),
-            what: What::Document(rule, reading.on_error),
-            reading,
-            size,
-            options: run,
-        }
-    }
-
     /// The files that are written, but for the state.
     pub fn outputs(&self) -> impl Iterator<Item = &Path> {
         let outputs = [self.options.output.file(), self.dupes.as_deref()].into_iter().flatten();
@@ -214,9 +119,8 @@ impl Run {
         Hashing { values, ..Hashing::of_keys(set.hasher(), self.format, self.what.clone(), self.nulls) }
     }
 
-    /// Runs it.
-    pub fn run(mut self) -> Result<u8, Error> {
-        let started = Instant::now();
+    /// Finds the inputs, and the tests if there are any. What is hashed depends on their kind.
+    fn find(&mut self) -> Result<(Inputs, Option<Inputs>), Error> {
         let go_on = self.reading.on_error != OnError::Fail;
         let tests = self.against.as_mut().map(|tests| tests.find(&self.reading)).transpose()?;
         let mut inputs = Inputs::check(&self.reading.named(), &self.no_inputs(), go_on)?;
@@ -232,28 +136,56 @@ impl Run {
         if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
             kinds::check_one(&inputs)?;
         }
+        Ok((inputs, tests))
+    }
+
+    /// Reads the tests that these inputs are searched for. Returns them, how many of their inputs are left out, and what comes from outside.
+    /// Fails with why it ended before.
+    fn search(&self, tests: Option<Inputs>, inputs: &Inputs) -> Result<Option<(Against, u64, Receiver<Wake>)>, Stop> {
+        let (Some(against), Some(tests), What::Document(rule, _)) = (&self.against, tests, &self.what) else {
+            return Ok(None);
+        };
+        let wakes = wakes::receive(None, None)?;
+        let (mut built, left_out) = against.build(tests, rule, &self.reading, &self.size, &self.options, &wakes)?;
+        built.search(against::names(inputs));
+        Ok(Some((built, left_out, wakes)))
+    }
+
+    /// What is done with lines that are hashed so.
+    fn task(&self, hashing: Hashing) -> Task {
+        Task {
+            threads: self.reading.threads(),
+            hashing,
+            on_error: self.reading.on_error,
+            act: match self.selection {
+                Some(_) => Act::Recall,
+                None if self.grouping.is_some() => Act::Decided,
+                None if self.options.is_side_by_side() => Act::Insert,
+                None => Act::InsertInOrder,
+            },
+            print: self.print,
+            ahead: self.reading.ahead(),
+        }
+    }
+
+    /// Runs it.
+    pub fn run(mut self) -> Result<u8, Error> {
+        let started = Instant::now();
+        let (mut inputs, tests) = self.find()?;
         let of_tests = self.against.as_ref().map_or_else(Values::default, Tests::values);
         let values = self.grouping.as_ref().map_or_else(|| of_tests.clone(), Grouping::values);
         let pointers = values.pointers();
         kinds::check_first_table(&inputs, self.what.of_rows(), &pointers, self.print.wish, self.reading.on_error)?;
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
-        let mut searching = None;
-        if let (Some(against), Some(tests), What::Document(rule, _)) = (&self.against, tests, &self.what) {
-            let wakes = wakes::receive(None, None)?;
-            let (mut built, left_out) =
-                match against.build(tests, rule, &self.reading, &self.size, &self.options, &wakes) {
-                    Ok(built) => built,
-                    Err(stop) => return stop.end(),
-                };
-            built.search(against::names(&inputs));
-            searching = Some((built, left_out, wakes));
-        }
+        let searching = match self.search(tests, &inputs) {
+            Ok(searching) => searching,
+            Err(stop) => return stop.end(),
+        };
         let Begun { mut seen, mut tally, sinks, keep, start, replacement, mut reports } = self.begin(&inputs)?;
         let tests_report = reports.tests.take();
-        let in_order = !self.options.is_side_by_side();
         match tally.limit.as_ref().filter(|limit| limit.stop) {
-            Some(_) if !in_order => return Err(Error::StopSideBySide),
+            Some(_) if self.options.is_side_by_side() => return Err(Error::StopSideBySide),
             Some(limit) => seen.limit(limit.keys),
             None => {}
         }
@@ -293,19 +225,7 @@ impl Run {
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.options.quiet, to_stdout);
         let progress = progress.of_shared(meter, self.options.stats);
         let hashing = self.hashing(&seen.look().set, of_tests);
-        let task = Task {
-            threads: self.reading.threads(),
-            hashing: Hashing { decided: self.grouping.is_some(), ..hashing },
-            on_error: self.reading.on_error,
-            act: match self.selection {
-                Some(_) => Act::Recall,
-                None if self.grouping.is_some() => Act::Decided,
-                None if in_order => Act::InsertInOrder,
-                None => Act::Insert,
-            },
-            print: self.print,
-            ahead: self.reading.ahead(),
-        };
+        let task = self.task(Hashing { decided: self.grouping.is_some(), ..hashing });
         let exact_units = match &self.what {
             What::Document(rule, _) if self.exact_units => Some(ExactUnits::new(rule.text.clone())),
             _ => None,
@@ -374,17 +294,6 @@ impl Run {
         // A signal may have cut the statistics short.
         stop.or(signals::first().map(Stop::Signal)).map_or(Ok(tally.exit_code()), Stop::end)
     }
-}
-
-/// What is selected by how often lines come, where that is asked for.
-fn selection(options: &DedupOptions) -> Option<Selection> {
-    let which = match (options.repeated, options.unique) {
-        (true, _) => Which::Repeated,
-        (_, true) => Which::Unique,
-        _ => Which::All,
-    };
-    let (last, counted) = (options.groups.keep == Choice::Last, options.count);
-    options.reads_twice().is_some().then_some(Selection { which, last, counted })
 }
 
 /// What a run begins with.

@@ -6,7 +6,7 @@ use crate::engine::sink::Sink;
 use crate::engine::work::{Act, Work};
 use crate::error::{Error, Stop};
 use crate::input::lines::{AsideCounts, Lines};
-use crate::key::Fault;
+use crate::key::fault::Fault;
 use crate::locked::locked;
 use crate::output::{Output, Piece};
 use crate::seen::counts::Counts;

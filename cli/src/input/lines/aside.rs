@@ -1,7 +1,7 @@
 //! Lines without a key, and why.
 
 use crate::groups::decisions;
-use crate::key::Fault;
+use crate::key::fault::Fault;
 use crate::values::OnError;
 
 /// Why a line has no key.

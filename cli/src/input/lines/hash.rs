@@ -2,7 +2,7 @@
 
 use crate::input::lines::aside::Aside;
 use crate::input::lines::{Hashing, Lines, What};
-use crate::key::Fault;
+use crate::key::fault::Fault;
 use crate::table::Rows;
 use crate::values::OnError;
 

@@ -3,7 +3,7 @@
 use crate::documents::Documents;
 use crate::documents::rule::DocumentRule;
 use crate::input::lines::aside::Aside;
-use crate::key::Fault;
+use crate::key::fault::Fault;
 use crate::values::OnError;
 use bloomline::KeyHasher;
 

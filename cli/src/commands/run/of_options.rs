@@ -1,0 +1,121 @@
+//! Runs, as the options ask for them.
+
+use crate::commands::against::Tests;
+use crate::commands::groups::Grouping;
+use crate::commands::run::Run;
+use crate::engine::sink::Print;
+use crate::groups::choice::Choice;
+use crate::groups::decisions::{Printed, Which};
+use crate::input::lines::{Before, What};
+use crate::input::split::LineFormat;
+use crate::options::{CorpusOptions, DedupOptions};
+use crate::seen::exact;
+use crate::seen::repeats::Selection;
+use crate::values::OnError;
+use std::path::Path;
+
+impl Run {
+    /// Of lines.
+    pub fn of_dedup(options: DedupOptions) -> Self {
+        let selection = selection(&options);
+        let DedupOptions {
+            reading,
+            key,
+            size,
+            shared,
+            writing,
+            mut run,
+            dupes,
+            invert,
+            total,
+            verify,
+            stats_every,
+            groups,
+            ..
+        } = options;
+        let which = selection.map_or(Which::All, |selection| selection.which);
+        let printed = Printed { which, counted: options.count };
+        let grouping = groups.given().map(|_| Grouping::new(groups, printed, None));
+        let selection = selection.filter(|_| grouping.is_none());
+        let before = match (options.annotate, options.count) {
+            (true, _) => Before::Mark,
+            (_, true) => Before::Count,
+            _ => Before::Nothing,
+        };
+        // Which copy of a line is the first one depends on it.
+        run.in_order |= selection.is_some() || grouping.is_some();
+        let exact = (options.exact || selection.is_some()) && grouping.is_none();
+        let second = (exact || grouping.is_some()).then(|| exact::second_hasher(size.seed()));
+        Self {
+            format: key.format(reading.end()),
+            what: What::Key(key.rule(), second),
+            key_name: String::new(),
+            description: String::new(),
+            nulls: key.nulls.treated(),
+            keys: "lines",
+            wanted: "key",
+            server: shared.server.redis.is_some().then_some((shared, writing)),
+            frozen: None,
+            against: None,
+            exact,
+            selection,
+            grouping,
+            exact_units: false,
+            sample: verify,
+            stats_every,
+            print: Print { wanted: !invert, before, total, wish: run.output.of_rows() },
+            dupes,
+            reading,
+            size,
+            options: run,
+        }
+    }
+
+    /// Of documents.
+    pub fn of_corpus(options: CorpusOptions) -> Self {
+        let mut rule = options.rule();
+        let frozen = options.frozen().map(Path::to_owned);
+        let asks_for_groups = options.asks_for_groups().is_some();
+        let CorpusOptions { reading, size, mut run, verify, groups, count, near, against, report, .. } = options;
+        let against = (!against.is_empty()).then(|| Tests::new(against, report, groups.id.clone()));
+        let printed = Printed { which: Which::All, counted: count };
+        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, rule.near.zip(near)));
+        rule.second = grouping.as_ref().map(|_| exact::second_hasher(size.seed()));
+        run.in_order |= grouping.is_some();
+        let before = if count { Before::Member } else { Before::Nothing };
+        Self {
+            key_name: rule.name(),
+            description: rule.description(),
+            nulls: OnError::Fail,
+            keys: rule.keys(),
+            wanted: "text",
+            server: None,
+            frozen,
+            against,
+            exact: false,
+            selection: None,
+            grouping,
+            exact_units: verify,
+            sample: None,
+            stats_every: None,
+            print: Print { wanted: true, before, total: false, wish: run.output.of_rows() },
+            dupes: None,
+            format: LineFormat::plain(reading.end()),
+            what: What::Document(rule, reading.on_error),
+            reading,
+            size,
+            options: run,
+        }
+    }
+}
+
+/// What is selected by how often lines come, where that is asked for.
+fn selection(options: &DedupOptions) -> Option<Selection> {
+    let which = match (options.repeated, options.unique) {
+        (true, _) => Which::Repeated,
+        (_, true) => Which::Unique,
+        _ => Which::All,
+    };
+    let (last, counted) = (options.groups.keep == Choice::Last, options.count);
+    options.reads_twice().is_some().then_some(Selection { which, last, counted })
+}

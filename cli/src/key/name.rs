@@ -1,0 +1,92 @@
+//! Names for keys, which the files of filters keep.
+
+use crate::key::fields::{Pick, Split};
+use crate::key::{KeyRule, Part};
+use bloomline::KeyHasher;
+
+/// The most bytes of a name, which the files of filters have room for.
+pub const NAME_BYTES: usize = 1024;
+
+impl KeyRule {
+    /// A name for such keys. Other rules have other names. It has no control characters, and a long one ends in its hash.
+    pub fn name(&self) -> String {
+        let mut name = match &self.part {
+            Part::Line => "line".to_owned(),
+            Part::Record => "record of CSV lines".to_owned(),
+            Part::Row => "row".to_owned(),
+            Part::Fields { picks, split } => fields_name(picks, split),
+            Part::Json(pointers) => match &pointers[..] {
+                [pointer] if pointer.to_string().is_empty() => "value of JSON lines".to_owned(),
+                [pointer] => format!("{} of JSON lines", escaped(&pointer.to_string())),
+                // A pointer alone starts with a slash. In quotes, several cannot be taken for another one.
+                several => {
+                    let quoted = several.iter().map(|pointer| format!("'{}'", escaped(&pointer.to_string())));
+                    format!("{} of JSON lines", quoted.collect::<Vec<_>>().join(" and "))
+                }
+            },
+        };
+        let steps = [
+            (self.crlf, ", without CR"),
+            (self.trim, ", trimmed"),
+            (self.url, ", normal form of a URL"),
+            (self.ignore_case, ", case ignored"),
+        ];
+        steps.iter().filter(|(taken, _)| *taken).for_each(|(_, step)| name += step);
+        if name.len() > NAME_BYTES {
+            let hash = KeyHasher::new(0).bytes(name.as_bytes());
+            // Room for the three bytes of the dots, a space and the hash.
+            let cut = (0..NAME_BYTES - 20).rfind(|&cut| name.is_char_boundary(cut)).unwrap_or(0);
+            name = format!("{}… {hash:016x}", &name[..cut]);
+        }
+        name
+    }
+}
+
+/// A name for fields, which is the same for 1,2,3 and 1-3.
+fn fields_name(picks: &[Pick], split: &Split) -> String {
+    let mut runs: Vec<Pick> = Vec::new();
+    for pick in picks {
+        match (runs.last_mut(), pick) {
+            (Some(Pick::Numbers(_, Some(last))), &Pick::Numbers(first, Some(end))) if *last + 1 == first => *last = end,
+            _ => runs.push(pick.clone()),
+        }
+    }
+    let runs = runs.iter().map(|run| match run {
+        Pick::Numbers(first, Some(last)) if first == last => first.to_string(),
+        Pick::Numbers(first, Some(last)) => format!("{first}-{last}"),
+        Pick::Numbers(first, None) => format!("{first}-"),
+        Pick::Name(name) => format!("'{}'", escaped(name)),
+    });
+    let fields = match picks {
+        [Pick::Name(_)] => "field",
+        [pick] if pick.number().is_some() => "field",
+        _ => "fields",
+    };
+    let lines = match split {
+        Split::At(delimiter) => format!("lines split at {}", delimiter_name(delimiter)),
+        Split::Csv(b',') => "CSV lines".to_owned(),
+        Split::Csv(delimiter) => format!("CSV lines split at {}", delimiter_name(&[*delimiter])),
+    };
+    format!("{fields} {} of {lines}", runs.collect::<Vec<_>>().join(","))
+}
+
+fn delimiter_name(delimiter: &[u8]) -> String {
+    match delimiter {
+        b"\t" => "tab".to_owned(),
+        b"\0" => "NUL".to_owned(),
+        other => format!("'{}'", escaped(&String::from_utf8_lossy(other))),
+    }
+}
+
+/// The text on one line, with an escape for each control character, quote and backslash.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        if character.is_control() || matches!(character, '\'' | '\\') {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}

@@ -1,0 +1,550 @@
+//! Keys of lines, their names, and why there is none.
+
+use super::*;
+use crate::key::name::NAME_BYTES;
+use ::url::ParseError;
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+const LINE: KeyRule =
+    KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false, nulls: true };
+
+fn numbered(numbers: &[RangeInclusive<usize>]) -> Vec<Pick> {
+    numbers.iter().map(|numbers| Pick::Numbers(*numbers.start(), Some(*numbers.end()))).collect()
+}
+
+/// As `-f` has it.
+fn part_picks(list: &str, split: Split) -> Part {
+    Part::Fields { picks: list.split(',').map(|pick| pick.parse().unwrap()).collect(), split }
+}
+
+fn part_fields(numbers: &[RangeInclusive<usize>], delimiter: &[u8]) -> Part {
+    Part::Fields { picks: numbered(numbers), split: Split::At(delimiter.to_vec()) }
+}
+
+fn part_field(number: usize, delimiter: &[u8]) -> Part {
+    part_fields(&[number..=number], delimiter)
+}
+
+fn part_csv(numbers: &[RangeInclusive<usize>], delimiter: u8) -> Part {
+    Part::Fields { picks: numbered(numbers), split: Split::Csv(delimiter) }
+}
+
+fn part_values(pointers: &[&str]) -> Part {
+    Part::Json(pointers.iter().map(|pointer| pointer.parse().unwrap()).collect())
+}
+
+fn part_json(pointer: &str) -> Part {
+    part_values(&[pointer])
+}
+
+fn key(rule: &KeyRule, line: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
+    rule.key(line.as_ref(), &mut Scratch::default()).map(<[u8]>::to_vec)
+}
+
+fn bytes(text: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
+    Ok(text.as_ref().to_vec())
+}
+
+#[test]
+fn only_plain_lines_are_lines() {
+    assert!(LINE.is_line());
+    assert!(!KeyRule { crlf: true, ..LINE }.is_line());
+    assert!(!KeyRule { part: Part::Record, ..LINE }.is_line());
+    assert!(!KeyRule { trim: true, ..LINE }.is_line());
+    assert!(!KeyRule { url: true, ..LINE }.is_line());
+    assert!(!KeyRule { ignore_case: true, ..LINE }.is_line());
+    assert!(!KeyRule { part: part_field(1, b"\t"), ..LINE }.is_line());
+    assert!(!KeyRule { part: part_json(""), ..LINE }.is_line());
+}
+
+#[test]
+fn lines_are_their_keys() {
+    for line in [&b""[..], b" a\r", b"\xff\0"] {
+        assert_eq!(key(&LINE, line), bytes(line));
+    }
+}
+
+#[test]
+fn fields_are_those_of_cut() {
+    let field = |number, delimiter: &str, line: &str| {
+        key(&KeyRule { part: part_field(number, delimiter.as_bytes()), ..LINE }, line)
+    };
+    assert_eq!(field(1, "\t", "a\tb\tc"), bytes("a"));
+    assert_eq!(field(2, "\t", "a\tb\tc"), bytes("b"));
+    assert_eq!(field(3, "\t", "a\tb\tc"), bytes("c"));
+    assert_eq!(field(4, "\t", "a\tb\tc"), Err(Fault::Field { number: 4, fields: 3 }));
+    assert_eq!(field(1, ",", ",,"), bytes(""));
+    assert_eq!(field(3, ",", ",,"), bytes(""));
+    assert_eq!(field(4, ",", ",,"), Err(Fault::Field { number: 4, fields: 3 }));
+    assert_eq!(field(1, ",", ""), bytes(""));
+    assert_eq!(field(2, ",", ""), Err(Fault::Field { number: 2, fields: 1 }));
+    assert_eq!(field(usize::MAX, ",", "a"), Err(Fault::Field { number: usize::MAX, fields: 1 }));
+    assert_eq!(field(2, "::", "a:b::c:::d"), bytes("c"));
+    assert_eq!(field(3, "::", "a:b::c:::d"), bytes(":d"));
+    assert_eq!(field(2, "\u{2192}", "a\u{2192}b"), bytes("b"));
+    assert_eq!(field(2, ",", "a, b\r"), bytes(" b\r"));
+}
+
+#[test]
+fn a_carriage_return_at_the_end_is_no_part_of_the_key() {
+    let rule = KeyRule { crlf: true, ..LINE };
+    for (line, expected) in [("a\r", "a"), ("a", "a"), ("\r", ""), ("a\r\r", "a\r"), ("\ra", "\ra")] {
+        assert_eq!(key(&rule, line), bytes(expected));
+        assert_eq!(key(&KeyRule { part: Part::Record, ..LINE }, line), bytes(expected));
+    }
+    let rule = KeyRule { part: part_field(2, b","), ..rule };
+    assert_eq!(key(&rule, "a\r,b\r"), bytes("b"));
+    assert_eq!(key(&KeyRule { part: part_field(1, b","), ..rule }, "a\r,b\r"), bytes("a\r"));
+}
+
+#[test]
+fn lists_of_fields_are_read_as_cut_reads_them() {
+    for (text, expected) in [
+        ("2", Some((2, Some(2)))),
+        ("2-4", Some((2, Some(4)))),
+        ("3-3", Some((3, Some(3)))),
+        ("2-", Some((2, None))),
+        ("-3", Some((1, Some(3)))),
+        ("007", Some((7, Some(7)))),
+        ("4294967295-", Some((u32::MAX as usize, None))),
+        ("", None),
+        ("-", None),
+        ("0", None),
+        ("0-", None),
+        ("-0", None),
+        ("0-2", None),
+        ("4-2", None),
+        ("4294967296", None),
+        ("-a", None),
+        ("--csv", None),
+    ] {
+        let numbers = expected.map(|(first, last)| Pick::Numbers(first, last));
+        assert_eq!(text.parse::<Pick>().ok(), numbers, "{text:?}");
+    }
+    for name in ["url", "2a", "a-", "1.5", "+1", " 1", "2024-01-02", "\u{e4}"] {
+        assert_eq!(name.parse::<Pick>(), Ok(Pick::Name(name.to_owned())));
+    }
+}
+
+#[test]
+fn names_are_those_of_the_header() {
+    let resolved = |list, split: &Split, crlf, header: &str| {
+        let rule = KeyRule { part: part_picks(list, split.clone()), crlf, ..LINE };
+        assert_eq!(rule.has_names(), list != "2-,1");
+        let Part::Fields { picks, .. } = rule.resolved(header.as_bytes())?.part else { unreachable!() };
+        Ok(picks)
+    };
+    let one = |number| Pick::Numbers(number, Some(number));
+    let (csv, tab) = (Split::Csv(b';'), Split::At(b"\t".to_vec()));
+    assert_eq!(resolved("b,a,2-", &csv, false, "a;x;b"), Ok(vec![one(3), one(1), Pick::Numbers(2, None)]));
+    assert_eq!(resolved("b", &csv, false, "\"a;\n\";\"b\"\r"), Ok(vec![one(2)]));
+    assert_eq!(resolved("say \"b\"", &csv, false, "a;\"say \"\"b\"\"\""), Ok(vec![one(2)]));
+    assert_eq!(resolved("b", &tab, true, "a\tb\r"), Ok(vec![one(2)]));
+    assert_eq!(resolved("\"b\"", &tab, false, "a\t\"b\""), Ok(vec![one(2)]));
+    assert_eq!(resolved("2-,1", &tab, false, ""), Ok(vec![Pick::Numbers(2, None), one(1)]));
+    let missing = |names: &[&str]| {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        Err(Fault::NoName { name: "b".to_owned(), names })
+    };
+    assert_eq!(resolved("a,b", &tab, false, "a\tB"), missing(&["a", "B"]));
+    assert_eq!(resolved("b", &tab, false, "a\tb\r"), missing(&["a", "b\r"]));
+    assert_eq!(resolved("b", &csv, false, ""), missing(&[""]));
+    let twice = Fault::TwoNames { name: "b".to_owned(), numbers: [1, 3] };
+    assert_eq!(resolved("b", &csv, false, "b;a;\"b\";b"), Err(twice));
+    assert_eq!(resolved("a", &csv, false, "b;a;b"), Ok(vec![one(2)]));
+    assert_eq!(resolved("a", &csv, false, "a;\"b"), Err(Fault::Quote));
+}
+
+#[test]
+fn white_space_around_the_key_goes() {
+    let rule = KeyRule { trim: true, ..LINE };
+    assert_eq!(key(&rule, " \t\x0c\r\na b\r"), bytes("a b"));
+    assert_eq!(key(&rule, ""), bytes(""));
+    assert_eq!(key(&rule, " \r"), bytes(""));
+    assert_eq!(key(&rule, b" \xff "), bytes(b"\xff"));
+    // White space of Unicode only stays.
+    assert_eq!(key(&rule, "\u{a0}a\u{3000}"), bytes("\u{a0}a\u{3000}"));
+    // The key's, not the line's.
+    assert_eq!(key(&KeyRule { part: part_field(2, b","), ..rule }, "a , b ,c"), bytes("b"));
+    let rule = KeyRule { part: part_json("/a"), trim: true, ..LINE };
+    assert_eq!(key(&rule, r#"{"a":"\n b\t"}"#), bytes("b"));
+}
+
+#[test]
+fn case_is_ignored() {
+    let rule = KeyRule { ignore_case: true, ..LINE };
+    assert_eq!(key(&rule, ""), bytes(""));
+    assert_eq!(key(&rule, "aBC [1]"), bytes("abc [1]"));
+    assert_eq!(key(&rule, "\u{c4}\u{410}A"), bytes("\u{e4}\u{430}a"));
+    // A sigma at the end of a word has a form of its own.
+    assert_eq!(key(&rule, "\u{39f}\u{3a3}"), bytes("\u{3bf}\u{3c2}"));
+    assert_eq!(key(&rule, b"A\xc3\x84\xff"), bytes(b"a\xc3\x84\xff"));
+}
+
+#[test]
+fn urls_are_in_their_normal_form() {
+    let rule = KeyRule { url: true, ..LINE };
+    assert_eq!(key(&rule, " HTTP://Example.org.:80/%c3#a\r"), bytes("http://example.org/%C3"));
+    assert_eq!(key(&rule, ""), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
+    assert_eq!(key(&rule, "example.org"), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
+    assert!(matches!(key(&rule, b"http://example.org/\xff"), Err(Fault::Utf8(_))));
+}
+
+#[test]
+fn json_values_are_keys() {
+    let rule = KeyRule { part: part_json("/text"), ..LINE };
+    assert_eq!(key(&rule, "{\"id\":1,\"text\":\"a\"}\r"), bytes("a"));
+    assert_eq!(key(&rule, r#"{"text":"1"}"#), bytes("1"));
+    assert_eq!(key(&rule, r#"{"id":1}"#), Err(Fault::NoValue { pointer: "/text".to_owned() }));
+    assert!(matches!(key(&rule, ""), Err(Fault::Json(_))));
+    assert!(matches!(key(&rule, r#"{"text":"a","#), Err(Fault::Json(_))));
+    // Invalid UTF-8 is no JSON, wherever it stands.
+    for line in [&b"{\"text\":\"\xff\"}"[..], b"{\"text\":\"a\",\"b\":\"\xff\"}", b"{\"text\":\"a\"}\xff"] {
+        assert!(matches!(key(&rule, line), Err(Fault::Utf8(_))));
+    }
+}
+
+#[test]
+fn json_values_of_other_types_are_other_keys() {
+    for (trim, ignore_case) in [(false, false), (true, false), (false, true), (true, true)] {
+        let rule = KeyRule { part: part_json("/a"), trim, ignore_case, ..LINE };
+        let texts = ["null", "true", "1", "1.0", "-0", "[]", "[1]", r#"["1"]"#, "{}", r#"{"b":1}"#];
+        let values = texts.map(|text| key(&rule, format!(r#"{{"a":{text}}}"#)).unwrap());
+        let strings = texts.map(|text| key(&rule, serde_json::json!({ "a": text }).to_string()).unwrap());
+        // A string has the key of a line that is its content. No line of text has the key of another value.
+        assert_eq!(strings, texts.map(|text| text.as_bytes().to_vec()));
+        assert!(values.iter().all(|value| from_utf8(value).is_err()), "{values:?}");
+        let all: HashSet<_> = values.iter().chain(&strings).collect();
+        assert_eq!(all.len(), 2 * texts.len());
+    }
+    // Other values fold as before.
+    let rule = KeyRule { part: part_json(""), ignore_case: true, ..LINE };
+    assert_eq!(key(&rule, r#"["A"]"#), key(&rule, r#"[ "a" ]"#));
+    let rule = KeyRule { part: part_json("/a"), url: true, ..LINE };
+    assert_eq!(key(&rule, r#"{"a":"http://a"}"#), bytes("http://a/"));
+    for value in ["1", "null", r#"["http://a/"]"#] {
+        let fault = key(&rule, format!(r#"{{"a":{value}}}"#));
+        assert_eq!(fault, Err(Fault::NoString { pointer: "/a".to_owned() }), "{value}");
+    }
+}
+
+#[test]
+fn csv_fields_lose_their_quotes() {
+    let field =
+        |number, delimiter, line: &str| key(&KeyRule { part: part_csv(&[number..=number], delimiter), ..LINE }, line);
+    for (line, expected) in [
+        ("", &[""][..]),
+        (",", &["", ""]),
+        ("a,b", &["a", "b"]),
+        (r#""a",b"#, &["a", "b"]),
+        (r#""a,b",c"#, &["a,b", "c"]),
+        (r#""say ""hi""","""#, &["say \"hi\"", ""]),
+        (r#""","""#, &["", ""]),
+        (r#"a"b",c"#, &["a\"b\"", "c"]),
+        (r#" "a",b"#, &[" \"a\"", "b"]),
+        (r#""a"b"c,d"#, &["ab\"c", "d"]),
+        ("\"a\nb\",c", &["a\nb", "c"]),
+        ("a,b\r", &["a", "b"]),
+        ("a,\"b\"\r", &["a", "b"]),
+        ("a,\"b\r\"", &["a", "b\r"]),
+        ("\u{feff}\"a\",b", &["\u{feff}\"a\"", "b"]),
+        ("\u{feff},\"b\"", &["\u{feff}", "b"]),
+    ] {
+        for (i, text) in expected.iter().enumerate() {
+            assert_eq!(field(i + 1, b',', line), bytes(text), "{line:?}");
+            assert_eq!(field(i + 1, b';', &line.replace(',', ";")), bytes(text.replace(',', ";")), "{line:?}");
+        }
+        let (number, fields) = (expected.len() + 1, expected.len());
+        assert_eq!(field(number, b',', line), Err(Fault::Field { number, fields }), "{line:?}");
+    }
+    for line in ["\"", "a,\"b", "\"a\"\"", "\"a,b\r", "a,\""] {
+        assert_eq!(field(1, b',', line), Err(Fault::Quote), "{line:?}");
+    }
+}
+
+#[test]
+fn all_steps_go_in_order() {
+    let rule =
+        KeyRule { part: part_field(2, b"\t"), crlf: false, trim: true, url: true, ignore_case: true, nulls: true };
+    assert_eq!(key(&rule, "1\t http://Example.org/\u{c4}/A#B \t2"), bytes("http://example.org/%c3%84/a"));
+    let rule = KeyRule { part: part_json("/u"), ..rule };
+    assert_eq!(key(&rule, r#"{"u":"\thttp:\/\/Example.org\/A"}"#), bytes("http://example.org/a"));
+    // What one line leaves behind is not seen by the next.
+    let mut scratch = Scratch::default();
+    for (line, expected) in [
+        (r#"{"u":"http:\/\/a.example\/LONGER"}"#, Some("http://a.example/longer")),
+        (r#"{"u":"\n"}"#, None),
+        (r#"{"u":"http:\/\/b.example"}"#, Some("http://b.example/")),
+    ] {
+        assert_eq!(rule.key(line.as_bytes(), &mut scratch).ok(), expected.map(str::as_bytes));
+    }
+}
+
+#[test]
+fn names_are_read_with_ease() {
+    let named = |part, trim, url, ignore_case| KeyRule { part, trim, url, ignore_case, ..LINE }.name();
+    for (part, expected) in [
+        (Part::Line, "line"),
+        (part_field(2, b"\t"), "field 2 of lines split at tab"),
+        (part_field(12, b", "), "field 12 of lines split at ', '"),
+        (part_field(1, b"'\\\n\x1b"), r"field 1 of lines split at '\'\\\n\u{1b}'"),
+        (part_json("/text"), "/text of JSON lines"),
+        (part_json("/~1a\n/\u{e4}"), r"/~1a\n/ä of JSON lines"),
+        (part_json(""), "value of JSON lines"),
+        (part_field(1, b"\0"), "field 1 of lines split at NUL"),
+        (part_fields(&[1..=1, 3..=3], b"\t"), "fields 1,3 of lines split at tab"),
+        (part_fields(&[3..=3, 1..=1, 1..=1], b";"), "fields 3,1,1 of lines split at ';'"),
+        (part_csv(&[2..=2], b','), "field 2 of CSV lines"),
+        (part_csv(&[2..=4, 1..=1], b';'), "fields 2-4,1 of CSV lines split at ';'"),
+        (Part::Record, "record of CSV lines"),
+        (part_picks("2-", Split::At(b"\t".to_vec())), "fields 2- of lines split at tab"),
+        (part_picks("-3,1-1,-1", Split::Csv(b',')), "fields 1-3,1,1 of CSV lines"),
+        (part_picks("url", Split::Csv(b',')), "field 'url' of CSV lines"),
+        (part_picks("it's,2-,title", Split::At(b",".to_vec())), r"fields 'it\'s',2-,'title' of lines split at ','"),
+        (part_values(&["/a", "", "/b'c"]), r"'/a' and '' and '/b\'c' of JSON lines"),
+    ] {
+        assert_eq!(named(part.clone(), false, false, false), expected);
+        let all = format!("{expected}, trimmed, normal form of a URL, case ignored");
+        assert_eq!(named(part, true, true, true), all);
+    }
+    assert_eq!(KeyRule { crlf: true, ..LINE }.name(), "line, without CR");
+    assert_eq!(KeyRule { crlf: true, trim: true, ..LINE }.name(), "line, without CR, trimmed");
+    assert_eq!(named(Part::Line, true, false, false), "line, trimmed");
+    assert_eq!(named(Part::Line, false, true, false), "line, normal form of a URL");
+    assert_eq!(named(Part::Line, false, false, true), "line, case ignored");
+}
+
+#[test]
+fn other_rules_have_other_names() {
+    let mut parts = vec![Part::Line, Part::Record];
+    for list in ["1-", "2-", "1,2-", "-4", "2,3-", "a", "b", "a,b", "b,a", "a,1", "1-2-3", "a' of", "','", "'1'"] {
+        // Delimiters other than those below.
+        parts.extend([Split::At(b"|".to_vec()), Split::Csv(b'|')].map(|split| part_picks(list, split)));
+    }
+    for delimiter in [&b","[..], b";", b"\t", b"\0", b"\\0", b"tab", b"' of"] {
+        for numbers in [&[1..=1][..], &[2..=2], &[1..=1, 3..=3], &[3..=3, 1..=1], &[1..=3], &[1..=1, 1..=3], &[13..=13]]
+        {
+            parts.push(part_fields(numbers, delimiter));
+            parts.extend((delimiter.len() == 1).then(|| part_csv(numbers, delimiter[0])));
+        }
+    }
+    for pointers in [
+        &[""][..],
+        &["/"],
+        &["/a"],
+        &["/b"],
+        &["/a", "/b"],
+        &["/b", "/a"],
+        &["/a", "/a"],
+        &["/a and /b"],
+        &["/a' and '/b"],
+        &["/a' and '/b", "/c"],
+        &["/a", "/b", "/c"],
+        &["", ""],
+        &["/a of JSON lines, trimmed"],
+    ] {
+        parts.push(part_values(pointers));
+    }
+    let names = parts.iter().flat_map(|part| {
+        let part = || part.clone();
+        [
+            KeyRule { part: part(), ..LINE }.name(),
+            KeyRule { part: part(), crlf: true, ..LINE }.name(),
+            KeyRule { part: part(), trim: true, ..LINE }.name(),
+            KeyRule { part: part(), url: true, ..LINE }.name(),
+            KeyRule { part: part(), ignore_case: true, ..LINE }.name(),
+        ]
+    });
+    let all: HashSet<String> = names.collect();
+    assert_eq!(all.len(), 5 * parts.len());
+    // The same fields have one name.
+    let name = |numbers: &[RangeInclusive<usize>]| KeyRule { part: part_fields(numbers, b","), ..LINE }.name();
+    assert_eq!(name(&[1..=1, 2..=2, 3..=3, 5..=5]), name(&[1..=2, 3..=3, 5..=5]));
+}
+
+#[test]
+fn long_names_fit_a_file_and_differ() {
+    let name = |text: &str| KeyRule { part: part_json(text), ..LINE }.name();
+    let longest = "/".repeat(NAME_BYTES - " of JSON lines".len());
+    assert_eq!(name(&longest), format!("{longest} of JSON lines"));
+    for one in ["/", "\u{e4}", "\u{1f600}"] {
+        let long = format!("{longest}{}", one.repeat(1000));
+        let names = [&long, &format!("{long}a"), &format!("{long}b")].map(|text| name(text));
+        let builder = |name| bloomline::BloomFilter::builder().memory(64).probes(4).key_name(name);
+        assert!(names.iter().all(|name| builder(name).plan().is_ok() && name.len() > NAME_BYTES - 4));
+        assert!(names[0] != names[1] && names[1] != names[2], "{names:?}");
+    }
+}
+
+#[test]
+fn faults_are_told_on_one_line() {
+    let fault = |rule: KeyRule, line: &[u8]| key(&rule, line).unwrap_err().to_string();
+    assert_eq!(fault(KeyRule { part: part_field(3, b","), ..LINE }, b"a"), "there is no field 3: the line has 1 field");
+    assert_eq!(
+        fault(KeyRule { part: part_field(3, b","), ..LINE }, b"a,"),
+        "there is no field 3: the line has 2 fields"
+    );
+    assert_eq!(fault(KeyRule { part: part_json("/a\nb"), ..LINE }, b"{}"), r#"there is no value at "/a\nb""#);
+    for text in [
+        fault(KeyRule { part: part_json("/a"), ..LINE }, b"{"),
+        fault(KeyRule { part: part_json("/a"), ..LINE }, b"\xff"),
+        fault(KeyRule { url: true, ..LINE }, b"a\nb"),
+        fault(KeyRule { url: true, ..LINE }, b"\xff"),
+    ] {
+        assert_eq!(text.lines().count(), 1, "{text:?}");
+    }
+}
+
+/// The fields of a line, found the slow way.
+fn split(line: &[u8], delimiter: &[u8]) -> Vec<Vec<u8>> {
+    let mut fields = vec![Vec::new()];
+    let mut at = 0;
+    while at < line.len() {
+        if line[at..].starts_with(delimiter) {
+            fields.push(Vec::new());
+            at += delimiter.len();
+        } else {
+            fields.last_mut().unwrap().push(line[at]);
+            at += 1;
+        }
+    }
+    fields
+}
+
+/// The fields of a line of CSV, found the slow way. None if quotes are open at its end.
+fn split_csv(line: &[u8], delimiter: u8) -> Option<Vec<Vec<u8>>> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let (mut fields, mut at) = (Vec::new(), 0);
+    loop {
+        let mut field = Vec::new();
+        if line.get(at) == Some(&b'"') {
+            at += 1;
+            loop {
+                match (line.get(at)?, line.get(at + 1)) {
+                    (b'"', Some(b'"')) => at += 1,
+                    (b'"', _) => break,
+                    _ => {}
+                }
+                field.push(line[at]);
+                at += 1;
+            }
+            at += 1;
+        }
+        while at < line.len() && line[at] != delimiter {
+            field.push(line[at]);
+            at += 1;
+        }
+        fields.push(field);
+        if at == line.len() {
+            return Some(fields);
+        }
+        at += 1;
+    }
+}
+
+/// The key of each part alone, or the fault of the first part that has one.
+fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+    let parts: Vec<Part> = match &rule.part {
+        Part::Line | Part::Record | Part::Row => vec![rule.part.clone()],
+        Part::Fields { picks, split } => {
+            let one = |number| Part::Fields { picks: numbered(&[number..=number]), split: split.clone() };
+            let fields = match split {
+                Split::At(delimiter) => self::split(line, delimiter).len(),
+                Split::Csv(delimiter) => split_csv(line, *delimiter).map_or(0, |fields| fields.len()),
+            };
+            let numbers = picks.iter().flat_map(|pick| match *pick {
+                Pick::Numbers(first, last) => first..=last.unwrap_or(fields.max(first)),
+                Pick::Name(_) => unreachable!(),
+            });
+            numbers.map(one).collect()
+        }
+        Part::Json(pointers) => pointers.iter().map(|pointer| Part::Json(vec![pointer.clone()])).collect(),
+    };
+    parts.into_iter().map(|part| key(&KeyRule { part, ..rule.clone() }, line)).collect()
+}
+
+fn some_picks() -> impl Strategy<Value = Vec<Pick>> {
+    let range = (1..4usize, prop::option::of(0..2usize));
+    let pick = range.prop_map(|(first, more)| Pick::Numbers(first, more.map(|more| first + more)));
+    prop::collection::vec(pick, 1..4)
+}
+
+fn line_of(bytes: &'static [u8], most: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop::sample::select(bytes), 0..=most)
+}
+
+proptest! {
+    #[test]
+    fn fields_are_those_of_a_naive_split(
+        line in line_of(b",;\xff", 40),
+        delimiter in prop::collection::vec(prop::sample::select(&b",;"[..]), 1..4),
+    ) {
+        let fields = split(&line, &delimiter);
+        for number in 1..fields.len() + 3 {
+            let rule = KeyRule { part: part_field(number, &delimiter), ..LINE };
+            let expected = fields.get(number - 1).cloned().ok_or(Fault::Field { number, fields: fields.len() });
+            prop_assert_eq!(key(&rule, &line), expected);
+        }
+    }
+
+    #[test]
+    fn csv_fields_are_those_of_a_naive_split(line in line_of(b"\"\"\"\",,,;;a\r\n\0\xef\xbb\xbf", 40), delimiter in prop::sample::select(&b",;\0"[..])) {
+        let fields = split_csv(&line, delimiter);
+        for number in 1..fields.as_ref().map_or(0, Vec::len) + 3 {
+            let rule = KeyRule { part: part_csv(&[number..=number], delimiter), ..LINE };
+            let expected = fields.as_ref().ok_or(Fault::Quote).and_then(|fields| {
+                fields.get(number - 1).cloned().ok_or(Fault::Field { number, fields: fields.len() })
+            });
+            prop_assert_eq!(key(&rule, &line), expected);
+        }
+    }
+
+    #[test]
+    fn several_parts_are_equal_if_each_is(
+        one in line_of(b"aA ,,,\"", 8),
+        two in line_of(b"aA ,,,\"", 8),
+        picks in some_picks(),
+        (trim, ignore_case) in any::<(bool, bool)>(),
+    ) {
+        for split in [Split::At(b",".to_vec()), Split::Csv(b',')] {
+            let part = Part::Fields { picks: picks.clone(), split };
+            let rule = KeyRule { part, trim, ignore_case, ..LINE };
+            let model = [&one, &two].map(|line| keys(&rule, line));
+            // What one line leaves behind is not seen by the next.
+            let mut scratch = Scratch::default();
+            let ours = [&one, &two].map(|line| rule.key(line, &mut scratch).map(<[u8]>::to_vec));
+            for (model, ours) in model.iter().zip(&ours) {
+                prop_assert_eq!(model.as_ref().err(), ours.as_ref().err());
+            }
+            prop_assert_eq!(model[0] == model[1], ours[0] == ours[1]);
+        }
+    }
+
+    #[test]
+    fn several_values_are_equal_if_each_is(
+        values in prop::array::uniform4(prop::sample::select(&["", "a", "aa", "1", "null"][..])),
+        strings in any::<[bool; 4]>(),
+    ) {
+        // As strings, or as they stand.
+        let text = |i: usize| {
+            let string = strings[i] || values[i].is_empty() || values[i].starts_with('a');
+            if string { format!("\"{}\"", values[i]) } else { values[i].to_owned() }
+        };
+        let rule = KeyRule { part: part_values(&["/b", "/a"]), ..LINE };
+        let [one, two] = [0, 2].map(|i| key(&rule, format!(r#"{{"a":{},"b":{}}}"#, text(i), text(i + 1))).unwrap());
+        prop_assert_eq!(one == two, (text(0), text(1)) == (text(2), text(3)));
+    }
+
+    #[test]
+    fn no_line_is_a_danger(
+        line in prop::collection::vec(any::<u8>(), 0..60),
+        (trim, url, ignore_case) in any::<(bool, bool, bool)>(),
+    ) {
+        let several = [part_fields(&[2..=4, 1..=1], b"::"), part_csv(&[1..=2], b','), part_values(&["/a", ""])];
+        for part in [Part::Line, Part::Record, part_field(2, b","), part_json(""), part_json("/a")].into_iter().chain(several) {
+            let _ = key(&KeyRule { part, trim, url, ignore_case, ..LINE }, &line);
+        }
+    }
+}
