@@ -75,9 +75,7 @@ impl Folder {
         fs::create_dir_all(path).map_err(|source| Error::Create { output: name(path), source })?;
         Ok(Self { path: path.to_owned(), outputs, unsynced: Mutex::default(), _lock: lock(path)? })
     }
-}
 
-impl Folder {
     /// Takes note of an output that was begun.
     pub fn begun(&self, output: &OutputPath) {
         let folders = files::folder(&output.part).ancestors().take_while(|folder| folder.starts_with(&self.path));

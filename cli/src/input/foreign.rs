@@ -49,7 +49,7 @@ const ENDINGS: [(&str, &str); 12] = [
     ("feather", "Feather"),
     ("ipc", "Arrow"),
     ("orc", "ORC"),
-    ("parquet", "Parquet"),
+    ("parquet", TABLE),
     ("pdf", "PDF"),
     ("sqlite", "SQLite"),
     ("tar", "tar"),

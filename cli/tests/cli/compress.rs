@@ -1,6 +1,6 @@
 //! Compressed outputs: in pieces, by all threads, and as `--compress` asks.
 
-use crate::common::{Bench, clean, failed, fed, numbers, tells, text};
+use crate::common::{Bench, clean, failed, fed, limited, numbers, tells, text};
 use crate::corpus::{count, decode, decoded, gunzip, gzip, unzstd};
 use crate::live::{Live, wait_for};
 use std::fs::{self, File};
@@ -137,11 +137,9 @@ fn a_run_over_several_pieces_goes_on_where_it_ended() {
         [output, dupes].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
 
         let stateful = line.replace("dedup", "dedup --state s --checkpoint 5ms --force");
-        // In blocks of 512 bytes. The state has 320 kB.
-        let script = format!("ulimit -f {}; trap '' XFSZ; exec \"$0\" \"$@\"", size * 3 / 4 / 512);
-        let mut limited = Command::new("sh");
-        limited.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).args(stateful.split(' '));
-        let message = failed(&limited.current_dir(bench.0.path()).output().unwrap());
+        // The state has 320 kB.
+        let limit = format!("-f {}", size * 3 / 4 / 512);
+        let message = failed(&limited(&limit, &bench.command(&stateful)).output().unwrap());
         tells(&message, &[&format!("write to \"{output}\": File too large")]);
         assert!(bench.read(output).len() < size && bench.path("s").exists());
 

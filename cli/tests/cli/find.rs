@@ -1,6 +1,6 @@
 //! Which files the inputs stand for: directories, globs and lists.
 
-use crate::common::{Bench, clean, ended, failed, fed, number, refused, stats, tells, text};
+use crate::common::{Bench, clean, ended, failed, fed, limited, number, refused, stats, tells, text};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -350,9 +350,7 @@ fn many_files_and_deep_folders_take_few_descriptors() {
     let names: String = (0..2000).map(|i| format!("d/{i}\n")).collect();
     bench.write("list", names.as_bytes());
     for (inputs, expected) in [("d", "2001\n"), ("-L d", "2001\n"), ("--files-from list", "2000\n")] {
-        let mut command = Command::new("sh");
-        let script = format!("ulimit -n 40; exec \"$0\" dedup --total {inputs}");
-        command.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).current_dir(bench.0.path());
+        let mut command = limited("-n 40", &bench.command(&format!("dedup --total {inputs}")));
         assert_eq!(text(&clean(command.output().unwrap())), expected, "{inputs}");
     }
 }

@@ -1,6 +1,6 @@
 //! Inputs that are replaced by what stays of them, also while the command is killed.
 
-use crate::common::{Bench, failed, numbers, refused, tells, text};
+use crate::common::{Bench, failed, limited, numbers, refused, tells, text};
 use crate::corpus::{decode, decoded, gunzip, gzip, zstd};
 use crate::live::{Live, wait_for};
 use proptest::prelude::*;
@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -309,14 +308,7 @@ fn a_full_disk_leaves_the_old_contents() {
     let lines = [numbers(0..40_000), numbers(0..40_000)].concat();
     for line in ["dedup --in-place small all", "dedup -o all small all"] {
         let bench = Bench::new(&[("small", b"a\na\n"), ("all", &lines)]);
-        let mut shell = Command::new("sh");
-        // A limit in blocks; the signal that comes with it is ignored.
-        shell.args([
-            "-c",
-            &format!("trap '' XFSZ; ulimit -f 100; exec \"$0\" {line}"),
-            env!("CARGO_BIN_EXE_bloomline"),
-        ]);
-        let output = shell.current_dir(bench.0.path()).stdin(Stdio::null()).output().unwrap();
+        let output = limited("-f 100", &bench.command(line)).output().unwrap();
         tells(&failed(&output), &["cannot write to \"all\"", "File too large"]);
         assert!(bench.read("all") == lines);
         has_only(&bench, &["small", "all"]);

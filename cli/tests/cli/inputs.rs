@@ -1,6 +1,6 @@
 //! What lines are read from: files, pipes and standard input, compressed or not, whole or broken.
 
-use crate::common::{Bench, clean, ended, failed, fed, number, numbers, refused, stats, tells, text};
+use crate::common::{Bench, clean, ended, failed, fed, limited, number, numbers, refused, stats, tells, text};
 use crate::corpus::{bzip2, count, gzip, large, model, xz, zstd};
 use crate::live::Live;
 use flate2::Compression;
@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::Output;
 use std::thread;
 
 /// `printf 'a\\nb\\nc\\na\\nd\\n' | bzip2`
@@ -204,14 +204,11 @@ fn a_broken_input_before_a_checkpoint_counts_when_the_run_is_resumed() {
     }
 }
 
-/// The command in a shell that limits its memory to so many KiB. All threads share one arena of the C library, for the addresses that
-/// it reserves for another one count as well.
-fn limited(bench: &Bench, kibibytes: u32, line: &str) -> Command {
-    let mut command = Command::new("sh");
-    let script = format!("ulimit -v {kibibytes}; exec \"$0\" \"$@\"");
-    command.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).args(line.split(' '));
-    command.env("MALLOC_ARENA_MAX", "1").current_dir(bench.0.path());
-    command
+/// Runs with a limit on memory, in KiB. All threads share one arena of the C library, for the addresses that it reserves for another
+/// one count as well.
+fn run_within(bench: &Bench, kibibytes: u32, line: &str) -> Output {
+    let mut command = limited(&format!("-v {kibibytes}"), &bench.command(line));
+    command.env("MALLOC_ARENA_MAX", "1").output().unwrap()
 }
 
 #[test]
@@ -224,7 +221,7 @@ fn a_line_that_is_larger_than_the_memory_is_told() {
     for options in ["-n 100 -j 2", "-j 1", "-j 2 --field 1"] {
         let run = |on_error: &str| {
             let line = format!("dedup {options} --on-error {on_error} first long last");
-            limited(&bench, LIMIT, &line).output().unwrap()
+            run_within(&bench, LIMIT, &line)
         };
         let output = run("fail");
         assert_eq!(text(&output.stdout), "a\nb\n", "{options}");
@@ -241,7 +238,7 @@ fn a_line_that_is_larger_than_the_memory_is_told() {
         assert_eq!(output.status.code(), Some(1));
         assert!(output.stdout.len() > 50 << 20 && output.stdout.ends_with(b"\0\nc\n"), "{}", output.stdout.len());
     }
-    let message = failed(&limited(&bench, LIMIT, "build -n 100 -o f first long").output().unwrap());
+    let message = failed(&run_within(&bench, LIMIT, "build -n 100 -o f first long"));
     tells(&message, &["cannot read \"long\" after line 0: ", why[0], why[1]]);
     assert!(!bench.path("f").exists());
 }
@@ -256,7 +253,7 @@ fn a_quote_that_is_never_closed_takes_no_more_than_the_memory() {
     let why = "cannot read \"open\" after line 2: the next line has more than ";
     let run = |on_error: &str| {
         let line = format!("dedup -n 100 -j 2 --csv -f 2 --on-error {on_error} open last");
-        limited(&bench, 300_000, &line).output().unwrap()
+        run_within(&bench, 300_000, &line)
     };
     let output = run("fail");
     assert_eq!(text(&output.stdout), "a,\"b\n\"\n");
@@ -274,7 +271,7 @@ fn a_line_that_is_left_out_gives_its_memory_back() {
     let bench = Bench::new(&[("last", b"c\n")]);
     File::create(bench.path("long")).unwrap().set_len(400 << 20).unwrap();
     for kibibytes in (100_000..200_000).step_by(10_000) {
-        let output = limited(&bench, kibibytes, "dedup -j 1 -n 100 --on-error skip long last").output().unwrap();
+        let output = run_within(&bench, kibibytes, "dedup -j 1 -n 100 --on-error skip long last");
         let said = text(&output.stderr);
         assert_eq!(
             (output.status.code(), &*output.stdout, said.matches('\n').count()),
@@ -294,7 +291,7 @@ fn a_key_that_is_larger_than_the_memory_is_told() {
     for options in ["--ignore-case", "--json-pointer /a", "--json-pointer /a --normalize url"] {
         let run = |on_error: &str| {
             let line = format!("dedup -j 1 -n 100 {options} --on-error {on_error} long");
-            limited(&bench, 450_000, &line).output().unwrap()
+            run_within(&bench, 450_000, &line)
         };
         if !options.contains("url") {
             let output = run("fail");
@@ -317,12 +314,12 @@ fn a_key_that_is_larger_than_the_memory_is_told() {
 fn a_filter_that_is_larger_than_the_memory_is_told() {
     let bench = Bench::new(&[("a", b"a\n")]);
     for line in ["dedup -n 100000000 a", "dedup --memory 5G a", "build -n 100000000 -o f a"] {
-        let message = failed(&limited(&bench, 300_000, line).output().unwrap());
+        let message = failed(&run_within(&bench, 300_000, line));
         tells(&message, &[" bytes of memory for the filter", "-p", "-n", "--memory"]);
     }
     bench.clean("build --no-shrink -n 100000000 -o f a");
     for line in ["dedup --state f a", "check -s f a", "build --append -o f a", "info f"] {
-        let message = failed(&limited(&bench, 300_000, line).output().unwrap());
+        let message = failed(&run_within(&bench, 300_000, line));
         tells(&message, &["cannot load the filter \"f\": ", "memory"]);
     }
 }

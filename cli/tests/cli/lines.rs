@@ -1,12 +1,11 @@
 //! Which lines come out: the bytes against a plain model, for all sizes of chunks and numbers of threads.
 
-use crate::common::{Bench, clean, fed, number, refused, stats, tells};
+use crate::common::{Bench, clean, fed, limited, number, refused, stats, tells};
 use crate::corpus::{HOMEPAGES, count, gzip, large, model};
 use crate::live::Live;
 use proptest::prelude::*;
 use std::fs::{self, File};
 use std::io::Write;
-use std::process::Command;
 
 const AWKWARD: &[&[u8]] = &[
     b"",
@@ -102,10 +101,9 @@ fn several_files_are_one_input_with_whole_lines() {
 #[test]
 fn more_files_than_descriptors() {
     let (bench, names) = files(AWKWARD);
-    let mut limited = Command::new("sh");
-    limited.args(["-c", r#"ulimit -n 30; exec "$@""#, "sh", env!("CARGO_BIN_EXE_bloomline"), "dedup", "--binary"]);
-    limited.args((0..40).flat_map(|_| names.split(' '))).current_dir(bench.0.path());
-    assert_eq!(clean(limited.output().unwrap()), model(AWKWARD));
+    let mut command = limited("-n 30", &bench.command("dedup --binary"));
+    command.args((0..40).flat_map(|_| names.split(' ')));
+    assert_eq!(clean(command.output().unwrap()), model(AWKWARD));
 }
 
 proptest! {

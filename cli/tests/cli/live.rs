@@ -1,5 +1,6 @@
 //! A command that runs while the test watches it.
 
+use crate::common::signal;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -45,7 +46,7 @@ impl Live {
 
     /// Sends a signal while standard input stays silent.
     pub fn signal(&self, name: &str) {
-        assert!(Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap().success());
+        signal(&self.child, name);
     }
 
     /// Its exit code, once it ended by itself, the other lines it printed, and what it said.

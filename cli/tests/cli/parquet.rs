@@ -1,6 +1,6 @@
 //! Files of Parquet while the command is killed, and on disks that are full.
 
-use crate::common::{Bench, failed, tells, text};
+use crate::common::{Bench, failed, limited, signal, tells, text};
 use crate::resume::job::Random;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -193,11 +193,10 @@ impl Job {
             }
             _ => {
                 let named = self.named();
-                let names = |name: &str| name.to_owned();
                 assert_eq!(fs::read_dir(self.bench.path("out")).unwrap().count(), self.inputs.len());
                 let mut kept = Vec::new();
                 for (name, rows) in &self.inputs {
-                    let left = contents(name, named[&names(name)].clone());
+                    let left = contents(name, named[*name].clone());
                     let mut own = rows.iter();
                     assert!(
                         left.iter().all(|row| own.any(|other| other == row)),
@@ -219,9 +218,7 @@ impl Job {
 fn end(mut child: Child, after: Duration, terminate: bool) -> Output {
     thread::sleep(after);
     if terminate {
-        let pid = child.id().to_string();
-        // It fails if the command has ended.
-        Command::new("kill").args(["-TERM", &pid]).stderr(Stdio::null()).status().unwrap();
+        signal(&child, "TERM");
     } else {
         child.kill().unwrap();
     }
@@ -487,13 +484,12 @@ fn a_full_disk_leaves_no_part() {
                 continue;
             }
             let bench = Bench::new(&[("a", &bytes), ("b", &small)]);
-            // In blocks of 512 bytes; the signal that comes with the limit is ignored.
-            let limit = if line.contains("zstd") { 60 } else { 200 };
-            let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" {line} -n 10000 -p 0.01{state}");
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).current_dir(bench.0.path());
-            let output = shell.stdin(Stdio::null()).output().unwrap();
-            tells(&failed(&output), &["cannot write to ", &format!("{file:?}"), "File too large"]);
+            let limit = if line.contains("zstd") { "-f 60" } else { "-f 200" };
+            let command = bench.command(&format!("{line} -n 10000 -p 0.01{state}"));
+            tells(
+                &failed(&limited(limit, &command).output().unwrap()),
+                &["cannot write to ", &format!("{file:?}"), "File too large"],
+            );
             assert!(bench.read("a") == bytes && bench.read("b") == small, "{line}");
             let mut left = names(&bench, ".");
             if left.remove("out") && bench.path("out").is_dir() {

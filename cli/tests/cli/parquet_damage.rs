@@ -1,6 +1,6 @@
 //! Damaged files of Parquet: each run ends by itself, tells the file in one line, and takes no more memory than it is given.
 
-use crate::common::{Bench, text};
+use crate::common::{Bench, limited, text};
 use crate::parquet::table;
 use crate::resume::job::{Random, mix};
 use arrow_array::builder::{Int32Builder, ListBuilder};
@@ -12,7 +12,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -156,10 +156,8 @@ fn damaged(random: &mut Random, file: &[u8]) -> Vec<u8> {
 /// what they do not use, so all share one arena.
 #[track_caller]
 fn run(bench: &Bench, line: &str) -> (i32, String) {
-    let script = format!("ulimit -c 0; ulimit -v {}; exec \"$0\" {line}", MEMORY / 1024);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &script, env!("CARGO_BIN_EXE_bloomline")]).current_dir(bench.0.path());
-    let mut child = shell
+    let limit = format!("-c 0; ulimit -v {}", MEMORY / 1024);
+    let mut child = limited(&limit, &bench.command(line))
         .env("MALLOC_ARENA_MAX", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -1,6 +1,6 @@
 //! `bloomline dedup` with counts, repeats and last copies: the bytes against a plain model and against `uniq`.
 
-use crate::common::{Bench, clean, failed, fed, number, refused, stats, tells, text};
+use crate::common::{Bench, clean, failed, fed, limited, number, refused, stats, tells, text};
 use crate::corpus::{HOMEPAGES, decoded, gzip, large, zstd};
 use crate::live::Live;
 use proptest::prelude::*;
@@ -390,20 +390,13 @@ fn what_cannot_be_counted_is_refused() {
 
 #[test]
 fn a_pipe_that_cannot_be_copied_is_an_error() {
-    let limited = |options: &str| {
-        let mut command = Command::new("sh");
-        command.args([
-            "-c",
-            "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"",
-            env!("CARGO_BIN_EXE_bloomline"),
-            "dedup",
-            "-c",
-        ]);
-        command.args(options.split(' ')).arg("-");
+    let bench = Bench::new(&[]);
+    let run = |options: &str| {
+        let command = limited("-f 8", &bench.command(&format!("dedup -c {options} -")));
         fed(command, &b"line\n".repeat(10_000))
     };
-    tells(&refused(limited("-n 10")), &["standard input", "cannot keep a copy of it in a temporary file", "TMPDIR"]);
-    let output = limited("--on-error skip");
+    tells(&refused(run("-n 10")), &["standard input", "cannot keep a copy of it in a temporary file", "TMPDIR"]);
+    let output = run("--on-error skip");
     assert_eq!(output.status.code(), Some(2));
     tells(&text(&output.stderr), &["cannot keep a copy", "an input changed"]);
 }

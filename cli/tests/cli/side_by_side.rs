@@ -1,6 +1,6 @@
 //! `bloomline dedup --output-dir`: many files at once, each distinct line in one of the outputs.
 
-use crate::common::{Bench, clean, failed, number, numbers, refused, stats, tells, text};
+use crate::common::{Bench, clean, failed, limited, number, numbers, refused, signal, stats, tells, text};
 use crate::corpus::{bzip2, count, decode, decoded, gzip, model, xz, zstd};
 use crate::live::wait_for;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -265,11 +265,8 @@ fn the_manifest_tells_which_input_is_broken() {
 fn a_full_disk_leaves_no_part_without_a_state() {
     let bench = Bench::new(&[("a", &numbers(0..10)), ("b", &numbers(0..50_000)), ("c", b"c\n")]);
     for options in ["-j 2", "--in-order", "--in-order -j 1 --compress none", "--in-order --compress zstd"] {
-        let script = r#"ulimit -f 8; trap '' XFSZ; exec "$0" "$@""#;
         let command = bench.command(&format!("dedup -n 100000 --output-dir o --force {options} a b c"));
-        let mut shell = Command::new("sh");
-        shell.args(["-c", script]).arg(command.get_program()).args(command.get_args()).current_dir(bench.0.path());
-        tells(&failed(&shell.output().unwrap()), &["File too large"]);
+        tells(&failed(&limited("-f 8", &command).output().unwrap()), &["File too large"]);
         assert!(!found(&bench.path("o")).iter().any(|name| name.ends_with(".part")), "{options}");
     }
 }
@@ -410,7 +407,7 @@ pub fn killed(command: &mut Command, moment: Duration) -> Output {
 pub fn signalled(command: &mut Command, moment: Duration) -> Output {
     let child = command.spawn().unwrap();
     thread::sleep(moment);
-    Command::new("kill").arg(child.id().to_string()).stderr(Stdio::null()).status().unwrap();
+    signal(&child, "TERM");
     let output = child.wait_with_output().unwrap();
     let ended = output.status.success() || output.status.code() == Some(143) || output.status.signal() == Some(15);
     assert!(ended, "{:?} {}", output.status, text(&output.stderr));
@@ -418,12 +415,9 @@ pub fn signalled(command: &mut Command, moment: Duration) -> Output {
 }
 
 /// As a full disk: from a size of a file on, nothing can be written.
-fn limited(command: &mut Command, moment: Duration) -> Output {
-    let blocks = 1 + moment.as_millis() % 97;
-    let mut shell = Command::new("sh");
-    let script = format!(r#"ulimit -f {blocks}; trap '' XFSZ; exec "$0" "$@""#);
-    shell.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
-    let output = shell.current_dir(command.get_current_dir().unwrap()).output().unwrap();
+fn filled(command: &mut Command, moment: Duration) -> Output {
+    let limit = format!("-f {}", 1 + moment.as_millis() % 97);
+    let output = limited(&limit, command).output().unwrap();
     if !output.status.success() {
         tells(&failed(&output), &["File too large"]);
         // There is room again.
@@ -450,8 +444,8 @@ fn resumed_after_signals() {
 
 #[test]
 fn resumed_after_a_full_disk() {
-    interrupt(6, "", limited);
-    interrupt(6, IN_ORDER, limited);
+    interrupt(6, "", filled);
+    interrupt(6, IN_ORDER, filled);
 }
 
 #[test]
@@ -460,7 +454,7 @@ fn resumed_after_60_ends() {
     for options in ["", IN_ORDER, LONG] {
         interrupt(10, options, killed);
         interrupt(5, options, signalled);
-        interrupt(5, options, limited);
+        interrupt(5, options, filled);
     }
 }
 
@@ -509,7 +503,7 @@ fn a_signal_leaves_no_part_without_a_state() {
     for _ in 0..20 {
         let child = command(&bench, &corpus, "dedup --chunk-size 100 --output-dir o --force").spawn().unwrap();
         wait_for(|| bench.path("o/a.part").metadata().is_ok_and(|part| part.len() > 0) || bench.path("o/a").exists());
-        Command::new("kill").arg(child.id().to_string()).stderr(Stdio::null()).status().unwrap();
+        signal(&child, "TERM");
         let output = child.wait_with_output().unwrap();
         assert!(!found(&bench.path("o")).iter().any(|name| name.ends_with(".part")));
         if output.status.code() == Some(143) {
@@ -525,11 +519,8 @@ fn descriptors_are_few() {
     let corpus: Corpus = (0..500).map(|i| (format!("{i}.zst"), numbers(i..i + 10))).collect();
     let bench = bench(&corpus);
     for (folder, options) in [("o", ""), ("p", " --in-order")] {
-        let mut limited = Command::new("sh");
-        limited.args(["-c", r#"ulimit -n 40; exec "$0" "$@""#]);
         let command = command(&bench, &corpus, &format!("dedup -p 1e-9 -j 4{options} --output-dir {folder}"));
-        limited.arg(command.get_program()).args(command.get_args()).current_dir(bench.0.path());
-        clean(limited.output().unwrap());
+        clean(limited("-n 40", &command).output().unwrap());
         check(&bench, folder, &corpus);
     }
 }

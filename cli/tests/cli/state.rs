@@ -1,10 +1,9 @@
 //! `bloomline dedup --state`: runs that go on with the filter of the one before.
 
-use crate::common::{Bench, clean, ended, fed, numbers, refused, tells, text};
+use crate::common::{Bench, clean, ended, fed, limited, numbers, refused, tells, text};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
 #[test]
 fn a_state_makes_two_runs_one() {
@@ -168,11 +167,9 @@ fn lines_that_could_not_be_printed_are_not_remembered() {
 #[test]
 fn a_disk_that_fills_up_leaves_a_state_of_what_is_on_it() {
     let bench = Bench::new(&[("a", &numbers(0..5000))]);
-    // Files of at most 64 KiB, in units of 512 bytes: half of the output, and more than the state.
-    let script = r#"ulimit -f 128; trap '' XFSZ; exec "$0" dedup -n 10000 -p 0.001 --state s -o o a"#;
-    let mut limited = Command::new("sh");
-    limited.args(["-c", script, env!("CARGO_BIN_EXE_bloomline")]).current_dir(bench.0.path());
-    tells(&refused(limited.output().unwrap()), &["write to \"o\"", "File too large"]);
+    // Files of at most 64 KiB: half of the output, and more than the state.
+    let mut command = limited("-f 128", &bench.command("dedup -n 10000 -p 0.001 --state s -o o a"));
+    tells(&refused(command.output().unwrap()), &["write to \"o\"", "File too large"]);
     // No checkpoint was due but the first one.
     assert_eq!(ended(bench.run("check --total -s s a"), 1), "0\n");
     bench.clean("dedup -n 10000 -p 0.001 --state s -o o --resume a");

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use tempfile::TempDir;
 
@@ -17,6 +17,20 @@ pub fn bloomline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// The command with a limit of `ulimit`, in whose unit of 512 bytes files are measured. The signal that comes with it is ignored.
+pub fn limited(limit: &str, command: &Command) -> Command {
+    let script = format!("ulimit {limit}; trap '' XFSZ; exec \"$0\" \"$@\"");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
+    shell.current_dir(command.get_current_dir().expect("that of a bench"));
+    shell
+}
+
+/// Sends a signal to a process for which nobody has waited yet.
+pub fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
 }
 
 /// Runs with a pipe as standard input.

@@ -16,7 +16,7 @@ mod python;
 mod servers;
 
 use bloomline::KeyHasher;
-use common::Bench;
+use common::{Bench, signal};
 use harness::tests;
 use proxy::Proxy;
 use serde_json::Value;
@@ -501,10 +501,6 @@ fn lines_that_no_replica_has_are_told() {
     assert_eq!(told(&format!("{line} --redis-wait 1")), (true, Some(1000)));
     assert_eq!(told(&line.replace("set", "other").replace("out", "more")), (false, Some(0)));
     assert!(bench.refused("dedup --redis-wait 1 in").contains("--redis"));
-}
-
-fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
 }
 
 fn processes_that_are_stopped_and_go_on_repeat_nothing() {

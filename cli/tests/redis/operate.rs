@@ -1,10 +1,10 @@
 //! `bloomline redis`: the filters of a server, for those who look after them.
 
-use crate::common::{self, Bench};
+use crate::common::{self, Bench, signal};
 use crate::harness::tests;
 use crate::proxy::Proxy;
 use crate::servers::{Cluster, Server, eventually};
-use crate::{LINES, SIZE, signal};
+use crate::{LINES, SIZE};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};

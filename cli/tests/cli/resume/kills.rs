@@ -1,12 +1,11 @@
 //! Kills and signals at random moments.
 
 use super::job::*;
-use crate::common::{Bench, text};
+use crate::common::{Bench, signal, text};
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -105,15 +104,13 @@ fn resume_after_signals(tries: u32) {
         let job = job();
         let (expected, duration) = (job.expected(), job.duration());
         for this in 0..tries / jobs.len() as u32 {
-            let (signal, number) = if this % 2 == 0 { ("-TERM", 15) } else { ("-INT", 2) };
+            let (name, number) = if this % 2 == 0 { ("TERM", 15) } else { ("INT", 2) };
             job.clear();
             let mut resume = false;
             for _ in 0..3 {
                 let child = job.busy(&mut random, resume).spawn().unwrap();
-                let pid = child.id().to_string();
                 thread::sleep(random.moment(duration));
-                // It fails if the command has ended.
-                Command::new("kill").args([signal, &pid]).stderr(Stdio::null()).status().unwrap();
+                signal(&child, name);
                 let output = child.wait_with_output().unwrap();
                 if output.status.success() {
                     resume = true;
