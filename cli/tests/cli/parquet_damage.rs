@@ -158,8 +158,8 @@ fn damaged(random: &mut Random, file: &[u8]) -> Vec<u8> {
 fn run(bench: &Bench, line: &str) -> (i32, String) {
     let limit = format!("-c 0; ulimit -v {}", MEMORY / 1024);
     let mut child = limited(&limit, &bench.command(line))
-        .env("MALLOC_ARENA_MAX", "1")
         .stdin(Stdio::null())
+        .env("MALLOC_ARENA_MAX", "1")
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

@@ -76,7 +76,7 @@ impl Crowd {
             let line = format!(
                 "dedup --redis {url} --name set {SIZE} --chunk-size 8192 --no-mirror --stats=json -o out{i} in{i}"
             );
-            bench.command(&line).stderr(Stdio::piped()).spawn().unwrap()
+            bench.command(&line).spawn().unwrap()
         };
         let children = (0..processes).map(run).collect();
         Self { bench, children }
@@ -240,7 +240,7 @@ fn a_set_grows_with_its_lines() {
     let set = format!("--redis {} --name set", server.url());
     let spawn = |name: &str| {
         let line = format!("dedup {set} -p 0.001 --stats=json -o out-{name} {name}");
-        bench.command(&line).stderr(Stdio::piped()).spawn().unwrap()
+        bench.command(&line).spawn().unwrap()
     };
     let mut kept = 0;
     for child in ["a", "b"].map(spawn) {
@@ -301,8 +301,7 @@ fn lines_that_are_claimed_are_not_lost_without_a_word() {
     assert!(refused.contains("append with >>"), "{refused}");
     assert_eq!(bench.read("out"), common::numbers(0..LINES));
     // A reader that leaves early leaves lines that nobody will see.
-    let mut child =
-        bench.command(&format!("{set} more")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = bench.command(&format!("{set} more")).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(common::failed(&output).contains("new lines are in the shared filter and were not printed"), "{output:?}");
@@ -335,7 +334,7 @@ fn a_run_that_is_killed_loses_one_chunk() {
                 "dedup --redis {} --name set {SIZE} --chunk-size {CHUNK} --no-mirror{options} -o out{i}{ending} in",
                 server.url()
             );
-            let mut child = bench.command(&line).stderr(Stdio::piped()).spawn().unwrap();
+            let mut child = bench.command(&line).spawn().unwrap();
             if i > 0 {
                 thread::sleep(Duration::from_millis(60 * i));
                 child.kill().unwrap();
@@ -374,8 +373,7 @@ fn a_filter_beyond_its_plan_warns() {
 /// Lines that one process prints a few at a time while the test has its way with the server.
 fn slow_run(bench: &Bench, server: &Server, line: &str, meanwhile: impl FnOnce()) -> Output {
     let before = server.calls("bitfield");
-    let mut child =
-        bench.command(line).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = bench.command(line).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let feeding = thread::spawn(move || {
         for from in (0..60_000).step_by(500) {
@@ -429,8 +427,7 @@ fn a_run_that_is_done_tells_what_it_counted() {
         let server = Server::start("");
         let bench = Bench::new(&[]);
         let line = format!("dedup --redis {} --name set -n 1000 -p 1e-6 --stats=json", server.url());
-        let mut child =
-            bench.command(&line).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = bench.command(&line).stdin(Stdio::piped()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         input.write_all(&lines).unwrap();
         let (mut printed, mut stdout) = (vec![0; lines.len()], child.stdout.take().unwrap());

@@ -136,8 +136,7 @@ fn a_filter_is_watched() {
     fill(&bench, &server.url(), "set", 1000);
     let set = format!("--redis {} --name set", server.url());
     let start = |options: &str| {
-        let mut child =
-            bench.command(&format!("redis watch {set} --every 200ms{options}")).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = bench.command(&format!("redis watch {set} --every 200ms{options}")).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         (child, lines)
     };
@@ -199,7 +198,7 @@ fn a_run_tells_how_its_servers_do() {
     let proxy = Proxy::start(server.port, 5);
     let bench = Bench::new(&[]);
     let line = format!("dedup --redis {} --name set {SIZE} --stats=json --stats-every 200ms -o out", proxy.url());
-    let mut child = bench.command(&line).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = bench.command(&line).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let mut next = || serde_json::from_str::<Value>(&said.next().unwrap()).unwrap();
