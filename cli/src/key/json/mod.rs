@@ -1,0 +1,368 @@
+//! JSON pointers, and the key that one finds in a document.
+//!
+//! The document is walked and never built: what the pointer passes by is checked and skipped.
+
+use crate::places::places;
+use memchr::memchr;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+use std::iter;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// Where in a document a value is (RFC 6901).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pointer {
+    text: String,
+    /// The names on the way, unescaped.
+    tokens: Vec<String>,
+}
+
+/// A value, as a key tells it.
+#[derive(Debug, PartialEq)]
+pub enum Found<'a> {
+    /// The content of a string.
+    Text(&'a str),
+    /// The text of another scalar as it is written, the compact text of an array or object with its members sorted by name. So
+    /// the numbers 1 and 1.0 are two.
+    Other(&'a str),
+}
+
+/// Why a text is no pointer: it starts with something else than a slash, or a tilde escapes nothing.
+const START: &str = "a JSON pointer is empty or starts with \"/\"";
+const ESCAPE: &str = "in the names of a JSON pointer, write \"~0\" for \"~\" and \"~1\" for \"/\"";
+
+/// Why a document cannot be read.
+#[derive(Debug, PartialEq)]
+pub struct Unreadable {
+    message: String,
+    /// In bytes, from 1. `None` if nothing is there to point to.
+    column: Option<usize>,
+}
+
+impl FromStr for Pointer {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let mut tokens = text.split('/');
+        if tokens.next() != Some("") {
+            return Err(START);
+        }
+        Ok(Self { text: text.to_owned(), tokens: tokens.map(unescape).collect::<Result<_, _>>()? })
+    }
+}
+
+/// The name that a token stands for.
+fn unescape(token: &str) -> Result<String, &'static str> {
+    let mut parts = token.split('~');
+    let mut name = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (character, rest) = match part.as_bytes().first() {
+            Some(b'0') => ('~', &part[1..]),
+            Some(b'1') => ('/', &part[1..]),
+            _ => return Err(ESCAPE),
+        };
+        name.push(character);
+        name.push_str(rest);
+    }
+    Ok(name)
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot read JSON: {}", self.message)?;
+        self.column.map_or(Ok(()), |column| write!(f, " at column {column}"))
+    }
+}
+
+impl Unreadable {
+    /// An error in a part of a document.
+    fn new(error: &serde_json::Error, part: &str, document: &str) -> Self {
+        if document.trim_ascii().is_empty() {
+            return Self { message: "the line is blank".to_owned(), column: None };
+        }
+        let text = error.to_string();
+        let suffix = format!(" at line {} column {}", error.line(), error.column());
+        let offset = part.as_ptr().addr() - document.as_ptr().addr();
+        let message = match text.strip_suffix(&suffix).unwrap_or(&text) {
+            "unexpected end of hex escape" | "lone leading surrogate in hex escape" => {
+                "half of a surrogate pair stands alone"
+            }
+            message => message,
+        };
+        Self { message: message.to_owned(), column: Some(offset + error.column()) }
+    }
+}
+
+impl Pointer {
+    /// To the member of these names.
+    pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let tokens: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let escaped = tokens.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+        Self { text: escaped.collect(), tokens }
+    }
+
+    /// The names on the way, unescaped.
+    pub fn tokens(&self) -> &[String] {
+        &self.tokens
+    }
+
+    /// The value at the pointer, if there is one.
+    pub fn find<'a>(&self, document: &'a str, scratch: &'a mut String) -> Result<Option<Found<'a>>, Unreadable> {
+        let Some(part) = self.find_raw(document)? else { return Ok(None) };
+        content(part, scratch).map(Some).map_err(|error| Unreadable::new(&error, part, document))
+    }
+
+    /// The string at the pointer between its quotes, as it is written, if there is one; `Err` of `None` if the value is no string.
+    /// Adds its content to `into`, and calls `newline` with where in it each escape for a newline is.
+    pub fn find_string<'a>(
+        &self,
+        document: &'a str,
+        into: &mut String,
+        newline: impl FnMut(Range<usize>),
+    ) -> Result<Option<&'a str>, Option<Unreadable>> {
+        let Some(part) = self.find_raw(document).map_err(Some)? else { return Ok(None) };
+        let string = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or(None)?;
+        let before = into.len();
+        if !unescape_content(string, into, newline) {
+            into.truncate(before);
+            let error = serde_json::from_str::<String>(part).expect_err("a surrogate stands alone");
+            return Err(Some(Unreadable::new(&error, part, document)));
+        }
+        Ok(Some(string))
+    }
+
+    /// The text of the value at the pointer on one line, if there is one.
+    pub fn find_compact<'a>(&self, document: &'a str) -> Result<Option<Cow<'a, str>>, Unreadable> {
+        let Some(part) = self.find_raw(document)? else { return Ok(None) };
+        if !part.contains(['\n', '\r']) {
+            return Ok(Some(part.into()));
+        }
+        let value = serde_json::from_str::<Value>(part).map_err(|error| Unreadable::new(&error, part, document))?;
+        Ok(Some(value.to_string().into()))
+    }
+
+    /// The text of the value at the pointer, if there is one.
+    ///
+    /// All of the document is checked. If several members have one name, the last one counts.
+    fn find_raw<'a>(&self, document: &'a str) -> Result<Option<&'a str>, Unreadable> {
+        let mut part = document;
+        let mut tokens = self.tokens.iter();
+        let mut found = match tokens.next() {
+            Some(token) => step(part, token),
+            None => serde_json::from_str(part).map(Some),
+        };
+        // The way down leads through values that are checked already, and are mostly short.
+        loop {
+            match found.map_err(|error| Unreadable::new(&error, part, document))? {
+                Some(value) => part = value.get(),
+                None => return Ok(None),
+            }
+            match tokens.next() {
+                Some(token) => found = step(part, token),
+                None => return Ok(Some(part)),
+            }
+        }
+    }
+}
+
+/// The member or element of a value that a token names.
+fn step<'a>(text: &'a str, token: &str) -> serde_json::Result<Option<&'a RawValue>> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let found = match text.trim_ascii_start().as_bytes().first() {
+        Some(b'{') => deserializer.deserialize_map(Member(token)),
+        Some(b'[') => deserializer.deserialize_seq(Element(index(token))),
+        _ => IgnoredAny::deserialize(&mut deserializer).map(|_| None),
+    }?;
+    deserializer.end()?;
+    Ok(found)
+}
+
+/// What to take out of an object that was checked before, so that no member of this name is left, and the others are with their
+/// commas. Nothing if there is no other.
+pub fn members(object: &str, name: &str) -> Vec<Range<usize>> {
+    let all = serde_json::Deserializer::from_str(object).deserialize_map(Members).unwrap_or_default();
+    let place = |part: &str| part.as_ptr().addr() - object.as_ptr().addr();
+    let (mut ranges, mut end) = (Vec::new(), None);
+    for (i, (key, value)) in all.iter().enumerate() {
+        let (start, after) = (place(key.get()), place(value.get()) + value.get().len());
+        if !serde_json::from_str(key.get()).is_ok_and(|Name(key)| key == name) {
+            end = Some(after);
+            continue;
+        }
+        let before = end.map(|end| end + object[end..start].find(',').expect("a comma is between members"));
+        let next = all.get(i + 1).map(|(key, _)| place(key.get()));
+        ranges.push(match before {
+            Some(comma) => comma..after,
+            None => start..next.unwrap_or(after),
+        });
+        end = end.map(|_| after);
+    }
+    if end.is_some() { ranges } else { Vec::new() }
+}
+
+/// The array index that a token is: digits without leading zeros. What no array is long enough for is none.
+fn index(token: &str) -> Option<usize> {
+    let digits = token.bytes().all(|byte| byte.is_ascii_digit());
+    let leading_zero = token.len() > 1 && token.starts_with('0');
+    token.parse().ok().filter(|_| digits && !leading_zero)
+}
+
+/// What a value tells.
+fn content<'a>(text: &'a str, scratch: &'a mut String) -> serde_json::Result<Found<'a>> {
+    Ok(match text.as_bytes()[0] {
+        b'"' => {
+            let content = &text[1..text.len() - 1];
+            if memchr(b'\\', content.as_bytes()).is_none() {
+                return Ok(Found::Text(content));
+            }
+            scratch.clear();
+            if !unescape_content(content, scratch, |_| {}) {
+                *scratch = serde_json::from_str(text)?;
+            }
+            Found::Text(scratch)
+        }
+        b'{' | b'[' => {
+            *scratch = serde_json::from_str::<Value>(text)?.to_string();
+            Found::Other(scratch)
+        }
+        _ => Found::Other(text),
+    })
+}
+
+/// What the letter after a backslash means. A table, for no branch can be foretold where texts mix newlines, tabs and quotes.
+const MEANINGS: [u8; 256] = {
+    let mut meanings = [0; 256];
+    let mut letter = 0;
+    while letter < 256 {
+        meanings[letter] = match letter as u8 {
+            b'b' => 0x08,
+            b'f' => 0x0C,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            itself => itself,
+        };
+        letter += 1;
+    }
+    meanings
+};
+
+/// Unescapes the content of a string that was checked before, and adds it; `false` if one of its surrogates stands alone. Most
+/// texts have an escape somewhere, and serde_json would allocate for each of them. Calls `newline` with where in the content each
+/// escape for a newline is.
+fn unescape_content(content: &str, into: &mut String, mut newline: impl FnMut(Range<usize>)) -> bool {
+    let unit = |escape: &str| u32::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok();
+    let (mut done, mut is_whole) = (0, true);
+    places(content.as_bytes(), [b'\\'], |backslash| {
+        // One before `done` is a part of the escape before it.
+        if backslash < done || !is_whole {
+            return;
+        }
+        into.push_str(&content[done..backslash]);
+        let escape = &content[backslash + 1..];
+        let (character, length) = match escape.as_bytes()[0] {
+            b'u' => {
+                let first = unit(escape);
+                let second = escape.get(5..).and_then(|escape| escape.strip_prefix('\\')).and_then(unit);
+                match (first, first.and_then(char::from_u32), second) {
+                    (_, Some(character), _) => (character, 5),
+                    (Some(high @ 0xD800..0xDC00), None, Some(low @ 0xDC00..0xE000)) => {
+                        let code = 0x10000 + ((high - 0xD800) << 10 | (low - 0xDC00));
+                        (char::from_u32(code).expect("a pair of surrogates is a character"), 11)
+                    }
+                    _ => {
+                        is_whole = false;
+                        return;
+                    }
+                }
+            }
+            letter => (char::from(MEANINGS[usize::from(letter)]), 1),
+        };
+        done = backslash + 1 + length;
+        if character == '\n' {
+            newline(backslash..done);
+        }
+        into.push(character);
+    });
+    into.push_str(&content[done..]);
+    is_whole
+}
+
+/// Finds the last member of a name.
+struct Member<'t>(&'t str);
+
+impl<'de> Visitor<'de> for Member<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(Name(name)) = members.next_key()? {
+            if name == self.0 {
+                found = Some(members.next_value()?);
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// All members: names and values as they are written.
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(&'de RawValue, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        iter::from_fn(|| members.next_entry().transpose()).collect()
+    }
+}
+
+/// A member's name. One without escapes is not copied.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Finds the element of an index.
+struct Element(Option<usize>);
+
+impl<'de> Visitor<'de> for Element {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+        for _ in 0..self.0.unwrap_or(0) {
+            if elements.next_element::<IgnoredAny>()?.is_none() {
+                return Ok(None);
+            }
+        }
+        let found = if self.0.is_some() { elements.next_element()? } else { None };
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests;
