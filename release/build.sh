@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Makes all that is published: packages of Rust, the source and the wheels of Python, an archive of the command, and one for Debian.
-# `release/build.sh [FOLDER]`
+# `release/build.sh FOLDER [STEP...]`
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=$(realpath -m "${1-target/shipped}")
+out=$(realpath -m "$1")
+shift
 tools=$PWD/target/release-tools
 stage=$PWD/target/stage
 version=$(cargo pkgid -p bloomline | sed 's/.*[#@]//')
@@ -15,10 +16,9 @@ binary=target/$target/dist/bloomline
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH PATH=$tools/bin:$PATH
 
-step() {
-    printf '\n== %s (%d s)\n' "$1" "$SECONDS"
-    shift
-    "$@"
+clean() {
+    rm -rf "$out"
+    mkdir "$out"
 }
 
 # Zig links for an old glibc, without a container that has it.
@@ -45,13 +45,13 @@ licenses() {
         --output-file python/LICENSE-DEPENDENCIES release/licenses.hbs
 }
 
-# Pythons without a GIL cannot use the stable ABI, so each gets a wheel of its own.
+# Pythons without a GIL cannot use the stable ABI, so each gets a wheel of its own. PyO3 takes them from 3.14 on.
 wheels() {
     local python build=(maturin build --locked --manifest-path python/Cargo.toml --out "$out"
         --zig --target "$target" --compatibility "manylinux_${glibc/./_}")
     maturin sdist --manifest-path python/Cargo.toml --out "$out"
     "${build[@]}" --interpreter python3
-    for python in $(compgen -c python3. | grep -E '^python3\.[0-9]+t$' | sort -u); do
+    for python in $(compgen -c python3. | grep -xE 'python3\.(1[4-9]|[2-9][0-9])t' | sort -u); do
         "${build[@]}" --interpreter "$python"
     done
 }
@@ -78,14 +78,15 @@ debian() {
     cargo deb --no-build --no-strip --target "$target" --profile dist -p bloomline-cli --output "$out/"
 }
 
-rm -rf "$out" && mkdir -p "$out"
-step "tools" tools
-step "packages of Rust" crates
-step "texts of licences" licenses
-step "wheels" wheels
-step "command" command_line
-step "archive" archive
-step "package for Debian" debian
-(cd "$out" && sha256sum -- * >SHA256SUMS)
+sums() {
+    (cd "$out" && rm -f SHA256SUMS && sha256sum -- * >SHA256SUMS)
+}
+
+mkdir -p "$out"
+[[ $# != 0 ]] || set -- clean tools crates licenses wheels command_line archive debian sums
+for step; do
+    printf '\n== %s (%d s)\n' "$step" "$SECONDS"
+    "$step"
+done
 printf '\nAll is in %s after %d s.\n' "$out" "$SECONDS"
 ls -l "$out"
