@@ -75,7 +75,7 @@ archive() {
 }
 
 debian() {
-    cargo deb --no-build --no-strip --target "$target" --profile dist -p bloomline-cli --output "$out/"
+    cargo deb --quiet --no-build --no-strip --target "$target" --profile dist -p bloomline-cli --output "$out/"
 }
 
 sums() {
