@@ -354,7 +354,8 @@ fn headers_that_no_filter_has_are_named() {
 /// No system has 2^62 bytes: `OutOfMemory` would tell that they were asked for.
 #[test]
 fn a_claim_of_many_blocks_takes_no_memory() {
-    for blocks in [4u64, 1 << 30, 1 << 40, 1 << 56] {
+    // On 32 bits the larger ones are known to be more than the address space.
+    for &blocks in if usize::BITS == 32 { &[4u64, 1 << 24][..] } else { &[4, 1 << 30, 1 << 40, 1 << 56] } {
         let claim = with_header(&bytes_of!(&filter(3, 8, 7, 20)), 0, 16, &blocks.to_le_bytes());
         let error = refused(&claim);
         let length = claim.len() as u64;

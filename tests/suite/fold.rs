@@ -117,7 +117,9 @@ fn a_folded_filter_has_the_rate_of_its_size() {
 /// At most 1/128 more than the least size, and folds until fewer than 256 blocks are left.
 #[test]
 fn sizes_for_a_rate_fold() {
-    for keys in [1, 100, 5_000, 123_456, 10_000_000, 3_000_000_000] {
+    // A 32-bit machine has no filter for more.
+    let many = if usize::BITS == 32 { 300_000_000 } else { 3_000_000_000 };
+    for keys in [1, 100, 5_000, 123_456, 10_000_000, many] {
         for rate in [0.1, 0.01, 1e-4, 1e-6] {
             let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).plan().unwrap();
             let blocks = plan.block_count();
