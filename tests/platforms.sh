@@ -73,9 +73,16 @@ wasm32() {
         cargo build -p bloomline --target wasm32-unknown-unknown --no-default-features'
 }
 
-# Debian has no standard library for these, so it is compiled from its sources.
+# Debian has no standard library for these two, so it is compiled from its sources.
 windows() {
-    within 'RUSTC_BOOTSTRAP=1 cargo check -Z build-std=std,panic_unwind -p bloomline --all-features --target x86_64-pc-windows-gnu'
+    within 'export RUSTC_BOOTSTRAP=1 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
+        export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine64 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-L /target/start"
+        mkdir -p /target/start
+        for part in rsbegin rsend; do
+            rustc --target x86_64-pc-windows-gnu --crate-type lib --emit obj -o /target/start/$part.o \
+                "$(rustc --print sysroot)/lib/rustlib/src/rust/library/rtstartup/$part.rs"
+        done
+        cargo test -Z build-std=std,panic_unwind,test -p bloomline --all-features --target x86_64-pc-windows-gnu --lib'
 }
 # No compiler of C is needed to check the Rust code that calls it.
 macos() {

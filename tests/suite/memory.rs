@@ -1,7 +1,7 @@
 //! The memory that sparse filters take: that of the pages they wrote to. Linux tells it of a process, so each test has one.
 #![cfg(target_os = "linux")]
 
-use bloomline::{AtomicBloomFilter, BloomFilter};
+use bloomline::BloomFilter;
 use std::process::Command;
 use std::time::Instant;
 
@@ -61,6 +61,7 @@ fn small_pages_are_taken_one_by_one() {
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn copies_and_unions_of_sparse_filters_are_sparse() {
+    use bloomline::AtomicBloomFilter;
     alone("memory::copies_and_unions_of_sparse_filters_are_sparse", || {
         let mut filter = sparse(false);
         let before = resident();
