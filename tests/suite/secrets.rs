@@ -61,11 +61,12 @@ fn no_error_prints_a_seed() {
 #[test]
 fn no_mapped_filter_prints_its_seed() {
     let filter: BloomFilter = size(BloomFilter::builder()).build().unwrap();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    filter.save(file.path()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("filter.bloom");
+    filter.save(&path).unwrap();
     #[allow(unsafe_code)]
     // SAFETY: nobody else knows the file.
-    let mapped = unsafe { BloomFilter::map(file.path()) }.unwrap();
+    let mapped = unsafe { BloomFilter::map(&path) }.unwrap();
     debug(&mapped, &["BorrowedBloomFilter", "block_count"]);
 }
 
