@@ -1,7 +1,7 @@
 //! The memory that sparse filters take: that of the pages they wrote to. Linux tells it of a process, so each test has one.
 #![cfg(target_os = "linux")]
 
-use bloomline::BloomFilter;
+use bloomline::{AtomicBloomFilter, BloomFilter};
 use std::process::Command;
 use std::time::Instant;
 
