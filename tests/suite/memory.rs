@@ -61,7 +61,6 @@ fn small_pages_are_taken_one_by_one() {
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn copies_and_unions_of_sparse_filters_are_sparse() {
-    use bloomline::AtomicBloomFilter;
     alone("memory::copies_and_unions_of_sparse_filters_are_sparse", || {
         let mut filter = sparse(false);
         let before = resident();
