@@ -160,7 +160,7 @@ archive() {
     cd - >/dev/null
 }
 
-# The oldest Debian that has a glibc for which Rust compiles is older than those that are kept; this is the oldest of these.
+# In the oldest Debian that its mirrors keep, which has glibc 2.31. CHROOT may name a folder that has one.
 debian() {
     local chroot=${CHROOT-} before
     if [[ -z $chroot ]]; then
