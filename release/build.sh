@@ -24,8 +24,8 @@ clean() {
 # Zig links for an old glibc, without a container that has it.
 tools() {
     [[ -x $tools/bin/maturin ]] || { python3 -m venv "$tools" && pip --quiet install 'maturin>=1.9,<2' ziglang cargo-zigbuild; }
-    command -v cargo-about >/dev/null || cargo install --quiet --locked --features cli --root "$tools" cargo-about@0.9
-    command -v cargo-deb >/dev/null || cargo install --quiet --locked --root "$tools" cargo-deb@3
+    command -v cargo-about >/dev/null || cargo install --quiet --locked --features cli --root "$tools" 'cargo-about@^0.9'
+    command -v cargo-deb >/dev/null || cargo install --quiet --locked --root "$tools" 'cargo-deb@^3'
 }
 
 # Cargo verifies each against those before it, which it unpacks once for a version. So the copies of an earlier run would be taken.
