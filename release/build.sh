@@ -41,7 +41,8 @@ crates() {
 
 # The command and the module have the same dependencies. Both are given the same text.
 licenses() {
-    cargo about generate --locked --fail --manifest-path python/Cargo.toml --config release/about.toml \
+    cargo fetch --locked
+    cargo about generate --locked --offline --fail --manifest-path python/Cargo.toml --config release/about.toml \
         --output-file python/LICENSE-DEPENDENCIES release/licenses.hbs
 }
 
