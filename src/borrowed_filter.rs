@@ -250,7 +250,7 @@ impl BloomFilter {
     /// reference are undefined behaviour, and on most systems a query beyond the end of a shortened file kills the
     /// process. [`save`](Self::save) is no such change: it puts a new file in the place of the old one, which stays as it
     /// is for those who mapped it. Copying over the file, such as `cp` does, is one. An error of the disk, too, kills
-    /// the process on most systems, rather than being returned.
+    /// the process on most systems, rather than being returned. Windows may refuse to save to a file that is mapped.
     ///
     /// # Examples
     /// ```

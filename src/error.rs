@@ -79,7 +79,8 @@ pub enum BuildError {
         /// The share of keys that collide in all 64 bits: `keys / 2^64`.
         floor: f64,
     },
-    /// The filter that the rate needs does not fit the limit: the memory given, or the address space.
+    /// The filter that the rate needs does not fit the limit: the memory given, or the address space, which is below 2 GiB on
+    /// 32-bit machines.
     TooLarge {
         /// The bytes needed (saturating).
         bytes: u64,
