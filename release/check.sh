@@ -81,14 +81,12 @@ newest() {
     CARGO_TARGET_DIR=$PWD/target cargo check --quiet --manifest-path "$work/Cargo.toml" --workspace --exclude bloomline-benches --all-features
 }
 
-# The public interface as the packages have it is the baseline, until the registry has one.
+# The public interface of the library against that of its package. The other packages depend on this one, so theirs can be compared
+# from the day on that the registry has it.
 semver() {
-    local crate
     has cargo-semver-checks || { skipped "no cargo-semver-checks" && return; }
-    for crate in bloomline bloomline-text bloomline-redis; do
-        tar --extract --gzip --file "$(echo "$out/$crate"-[0-9]*.crate)" --directory "$work"
-        cargo semver-checks -p "$crate" --all-features --baseline-root "$(echo "$work/$crate"-[0-9]*)"
-    done
+    tar --extract --gzip --file "$(echo "$out"/bloomline-[0-9]*.crate)" --directory "$work"
+    cargo semver-checks -p bloomline --all-features --baseline-root "$(echo "$work"/bloomline-[0-9]*)"
 }
 
 # All Pythons of this machine for which there is a wheel.
