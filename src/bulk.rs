@@ -19,7 +19,7 @@ use crate::key::Key;
 use crate::keys::Keys;
 use crate::operations::{self, Exclusive, Operations, Shared};
 use crate::params::Params;
-use crate::storage::{self, AtomicBlocks};
+use crate::storage::AtomicBlocks;
 use crate::words4::Words4;
 use alloc::{vec, vec::Vec};
 use rayon::prelude::*;
@@ -221,7 +221,7 @@ impl Probe for InsertingInRange<'_> {
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
         let index = block::locate(hash, self.total);
-        storage::prefetch(&self.blocks[index - self.first], self.total);
+        kernel::prefetch(&self.blocks[index - self.first], self.total);
     }
 
     #[inline(always)]

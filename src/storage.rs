@@ -3,6 +3,7 @@
 
 use crate::block::{self, BLOCK_BYTES, Block, WORDS};
 use crate::error::BuildError;
+use crate::kernel::prefetch;
 use crate::sync::{AtomicU64, Ordering};
 use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use core::ptr::NonNull;
@@ -431,44 +432,6 @@ impl AtomicBlocks {
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(self.locate(hash), self.as_slice().len());
     }
-}
-
-/// The blocks of 32 MiB. The cache that the cores share has most lines of a filter of this size.
-const SHARED_CACHE_BLOCKS: usize = 1 << 19;
-
-/// Asks for the cache line that `line` starts on, which is one of a filter of so many `blocks`.
-///
-/// From the cores' shared cache it comes at once, and goes into the first level. From memory it goes into the second: on
-/// Intel's cores more lines can be on their way there (docs/BENCHMARKS.md), and from there the probe has it in some cycles.
-/// The number of blocks is the same for a whole batch, so the compiler takes the choice out of the loop.
-#[inline(always)]
-pub(crate) fn prefetch<T>(line: &T, blocks: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
-        let line = core::ptr::from_ref(line).cast();
-        if blocks <= SHARED_CACHE_BLOCKS {
-            // SAFETY: SSE is part of x86-64, and a prefetch has no effect on memory whatever the address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line) }
-        } else {
-            // SAFETY: as above.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(line) }
-        }
-    }
-    #[cfg(all(target_arch = "aarch64", not(miri)))]
-    {
-        use core::arch::asm;
-        let line = core::ptr::from_ref(line);
-        if blocks <= SHARED_CACHE_BLOCKS {
-            // SAFETY: a prefetch has no effect on memory or flags whatever the address.
-            unsafe { asm!("prfm pldl1keep, [{}]", in(reg) line, options(nomem, nostack, preserves_flags)) }
-        } else {
-            // SAFETY: as above.
-            unsafe { asm!("prfm pldl2keep, [{}]", in(reg) line, options(nomem, nostack, preserves_flags)) }
-        }
-    }
-    #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", not(miri)))))]
-    let _ = (line, blocks);
 }
 
 /// Whether memory can come from the system.

@@ -18,6 +18,7 @@ mod neon;
 #[cfg(feature = "rayon")]
 mod pick;
 mod portable;
+mod prefetch;
 
 use crate::block::{Block, Pattern};
 use core::fmt;
@@ -25,6 +26,7 @@ use core::fmt;
 #[cfg(feature = "rayon")]
 pub(crate) use pick::pick;
 pub(crate) use portable::Portable;
+pub(crate) use prefetch::prefetch;
 
 /// An instruction set that filters are probed with. All set the same bits and give the same answers.
 ///

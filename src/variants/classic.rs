@@ -6,14 +6,14 @@ use crate::error::BuildError;
 use crate::fixed::Fixed;
 use crate::format::{CLASSIC, Format};
 use crate::hash::KeyHasher;
-use crate::kernel::Isa;
+use crate::kernel::{Isa, prefetch};
 use crate::methods;
 use crate::operations::{Exclusive, Operations, Shape, Shared};
 use crate::params::Size;
 use crate::purpose::Purpose;
 use crate::size;
 use crate::stats;
-use crate::storage::{AtomicBlocks, Blocks, Memory, MemoryMut, prefetch};
+use crate::storage::{AtomicBlocks, Blocks, Memory, MemoryMut};
 use crate::sync::Ordering;
 
 /// The Bloom filter as Bloom described it: each key sets k bits anywhere among the m bits of the filter.

@@ -5,13 +5,13 @@ use crate::block::{self, Block, Pattern, WORDS};
 use crate::fixed::Fixed;
 use crate::format::{COUNTING, Format};
 use crate::fpr::{BlockRates, Lanes};
-use crate::kernel::Isa;
+use crate::kernel::{Isa, prefetch};
 use crate::key::Key;
 use crate::methods;
 use crate::operations::{Exclusive, Operations, Shape};
 use crate::params::Size;
 use crate::stats;
-use crate::storage::{Blocks, Memory, prefetch};
+use crate::storage::{Blocks, Memory};
 
 /// Counters of 4 bits in place of bits: keys can be inserted several times, counted, and removed again.
 ///

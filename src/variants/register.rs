@@ -8,12 +8,12 @@ use crate::block::{self, Pattern, WORDS};
 use crate::fixed::Fixed;
 use crate::format::{Format, REGISTER};
 use crate::fpr::{BlockRates, Lanes};
-use crate::kernel::Isa;
+use crate::kernel::{Isa, prefetch};
 use crate::methods;
 use crate::operations::{Operations, Shape, Shared};
 use crate::params::Size;
 use crate::stats;
-use crate::storage::{AtomicBlocks, prefetch};
+use crate::storage::AtomicBlocks;
 use crate::sync::{AtomicU64, Ordering};
 
 /// All k bits of a key in one 64-bit word, k = 2 to 10: any number of threads insert, each by a single atomic operation.
