@@ -16,9 +16,14 @@ binary=target/$target/dist/bloomline
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH PATH=$tools/bin:$PATH
 
+# Only a folder that it made goes.
 clean() {
+    if [[ ! -e $out/SHA256SUMS && -n $(ls -A "$out" 2>/dev/null) ]]; then
+        echo "$out has files, and this script did not finish it; remove it, or name another folder" >&2
+        exit 2
+    fi
     rm -rf "$out"
-    mkdir "$out"
+    mkdir -p "$out"
 }
 
 # Zig links for an old glibc, without a container that has it.

@@ -5,12 +5,26 @@
 # runs, and has the results.
 #
 # It needs Debian, root, cargo and debootstrap. FOLDER becomes a Debian (sid) of 6 GB, with Rust for each platform and the emulators.
-# If it is one already, it is used. Unmount FOLDER/proc before you remove it.
+# If this script made it before, it is used again, by one run at a time. Unmount FOLDER/proc before you remove it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:?usage: tests/platforms.sh FOLDER [PLATFORM...]}")
 shift
-[[ $# -gt 0 ]] || set -- aarch64 s390x i686 wasm32 windows macos
+all=(aarch64 s390x i686 wasm32 windows macos)
+[[ $# -gt 0 ]] || set -- "${all[@]}"
+for platform; do
+    [[ " ${all[*]} " == *" $platform "* ]] || { echo "no platform $platform; there are ${all[*]}" >&2 && exit 2; }
+done
+
+# It installs and removes files in there. So it takes no folder that has others.
+mark=$folder/made-by-bloomline
+if [[ ! -e $mark && -n $(ls -A "$folder" 2>/dev/null) ]]; then
+    echo "$folder has files, and this script did not make it; name another folder" >&2
+    exit 2
+fi
+mkdir -p "$folder"
+exec {lock}>"$mark"
+flock --nonblock "$lock" || { echo "another run uses $folder" >&2 && exit 2; }
 
 # Runs commands in the folder. The system runs programs of other CPUs by the emulators, in a namespace of this call's own.
 within() {

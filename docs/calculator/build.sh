@@ -23,5 +23,7 @@ page=$(<docs/calculator/page.html)
 page=${page/STYLE/"$(<docs/calculator/style.css)"}
 page=${page/SCRIPT/"$(<docs/calculator/script.js)"}
 page=${page/MODEL/"$(base64 -w0 "$model")"}
-printf '%s\n' "$page" >docs/calculator.html
+# A disk that is full leaves the old page.
+printf '%s\n' "$page" >"$model.html"
+mv "$model.html" docs/calculator.html
 wc -c docs/calculator.html
