@@ -18,12 +18,12 @@ done
 
 # It installs and removes files in there. So it takes no folder that has others.
 mark=$folder/made-by-bloomline
-if [[ ! -e $mark && -n $(ls -A "$folder" 2>/dev/null) ]]; then
-    echo "$folder has files, and this script did not make it; name another folder" >&2
+if [[ ! -s $mark && -n $(ls -A "$folder" 2>/dev/null) ]]; then
+    echo "$folder has files, and this script did not make it whole; remove it, or name another folder" >&2
     exit 2
 fi
 mkdir -p "$folder"
-exec {lock}>"$mark"
+exec {lock}>>"$mark"
 flock --nonblock "$lock" || { echo "another run uses $folder" >&2 && exit 2; }
 
 # Runs commands in the folder. The system runs programs of other CPUs by the emulators, in a namespace of this call's own.
@@ -42,7 +42,10 @@ within() {
 make_folder() {
     local mirror
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' | head -n 1)
-    [[ -e $folder/usr/bin/apt-get ]] || debootstrap --variant=minbase --include=ca-certificates sid "$folder" "$mirror"
+    if [[ ! -s $mark ]]; then
+        debootstrap --variant=minbase --include=ca-certificates sid "$folder" "$mirror"
+        echo "made by tests/platforms.sh" >"$mark"
+    fi
     cp -r /etc/ssl/certs "$folder/etc/ssl"
     cp /etc/resolv.conf "$folder/etc"
     mkdir -p "$folder/src"
