@@ -20,7 +20,6 @@ pub struct Comparison {
     pub seconds: f64,
     pub contenders: Vec<Entry>,
     /// Rows that are missing.
-    #[serde(default)]
     pub left_out: Vec<LeftOut>,
     pub rows: Vec<Row>,
     pub loads: Vec<LoadRow>,
@@ -41,7 +40,7 @@ impl Comparison {
 pub struct Entry {
     pub name: String,
     /// Built once of all keys. None can be inserted later.
-    #[serde(default, rename = "static")]
+    #[serde(rename = "static")]
     pub fixed: bool,
     /// The crate of a peer.
     pub peer: Option<String>,

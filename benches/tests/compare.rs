@@ -212,13 +212,6 @@ fn tables_show_the_figures() {
 }
 
 #[test]
-fn older_results_are_read() {
-    let bench = Bench::new(&[("old.json", include_bytes!("data/older-comparison.json"))]);
-    let table = bench.clean("--from old.json");
-    assert!(table.contains("words4") && !table.contains("static"), "{table}");
-}
-
-#[test]
 fn what_is_left_out_is_named() {
     let bench = Bench::new(&[]);
     let chosen = |line: &str| {
