@@ -60,6 +60,12 @@ impl Bench {
         clean(self.command(line).output().unwrap())
     }
 
+    /// The same with some contenders alone.
+    #[track_caller]
+    fn clean_only(&self, names: &str, line: &str) -> String {
+        clean(self.command(line).args(["--only", names]).output().unwrap())
+    }
+
     #[track_caller]
     fn json(&self, line: &str) -> Value {
         let text = self.clean(line);
@@ -85,9 +91,9 @@ fn number(object: &Value, name: &str) -> f64 {
 }
 
 #[test]
-fn figures_agree_with_the_models() {
+fn figures_agree_with_the_models_and_plots_are_whole() {
     let bench = Bench::new(&[]);
-    let line = format!("{SHORT} --json");
+    let line = format!("{SHORT} --json --html page.html --svg plots");
     let result = bench.json(&line);
     let contenders = [&LAYOUTS[..], &PEERS].concat();
     assert_eq!(names(&result["contenders"], "name"), contenders);
@@ -140,6 +146,7 @@ fn figures_agree_with_the_models() {
     }
     check_models(&result["models"]);
     check_circumstances(&result, &line);
+    check_plots(&bench);
 }
 
 /// The curves: the classic one goes through the table of every textbook, and more bits make a lower rate.
@@ -177,13 +184,15 @@ fn check_circumstances(result: &Value, line: &str) {
 #[test]
 fn tables_show_the_figures() {
     let bench = Bench::new(&[]);
-    let result = bench.json("--sizes 64K,256K --rounds 3 --probes 4096 -j 2 --json");
+    let names = ["words4", "fastbloom", STATIC];
+    let line = "--sizes 64K,256K --rounds 3 --probes 4096 -j 2 --json";
+    let result: Value = serde_json::from_str(&bench.clean_only(&names.join(","), line)).unwrap();
     bench.write("result.json", result.to_string().as_bytes());
     let table = bench.clean("--from result.json");
     let mut rows = result["rows"].as_array().unwrap().iter();
     for title in ["64 KiB, 43690 keys\n", "256 KiB, 174762 keys\n"] {
         let (_, part) = table.split_once(title).unwrap();
-        for (line, row) in part.lines().skip(1).zip(rows.by_ref().take(LAYOUTS.len() + PEERS.len())) {
+        for (line, row) in part.lines().skip(1).zip(rows.by_ref().take(names.len())) {
             let contender = row["contender"].as_str().unwrap();
             let cells = line.strip_prefix(&label(contender)).unwrap();
             // A static filter of many keys is built once.
@@ -214,11 +223,7 @@ fn tables_show_the_figures() {
 #[test]
 fn what_is_left_out_is_named() {
     let bench = Bench::new(&[]);
-    let chosen = |line: &str| {
-        let mut command = bench.command(line);
-        command.args(["--only", "words4,binary fuse,quotient,bloomcraft"]);
-        clean(command.output().unwrap())
-    };
+    let chosen = |line: &str| bench.clean_only("words4,binary fuse,quotient,bloomcraft", line);
     // 8 bits a fingerprint in 1.25 slots, and 1 + 2.125 bits in two.
     let short = "--sizes 64K --rounds 1 --probes 4096 -j 1 --bits-per-key";
     let result: Value = serde_json::from_str(&chosen(&format!("{short} 8 --json"))).unwrap();
@@ -302,10 +307,8 @@ fn bad_requests_are_refused() {
     assert!(output.status.code() == Some(2) && !bench.path("new").exists());
 }
 
-#[test]
-fn plots_are_whole() {
-    let bench = Bench::new(&[]);
-    bench.clean(&format!("{SHORT} --html page.html --svg plots"));
+/// The plots, and the page with them.
+fn check_plots(bench: &Bench) {
     let contenders = [&LAYOUTS[..], &PEERS].concat();
     let operations =
         ["words4: query", "words4: bulk load", "words4: atomic insert", "classic: query", "sbbf-rs: query"];
@@ -333,7 +336,7 @@ fn plots_are_whole() {
     // Speeds and loads of two sizes, and the rates.
     assert_eq!(page.matches("<table>").count(), 5);
     for width in [390, 1200] {
-        let Some(seen) = look(&bench, &page, width) else { return };
+        let Some(seen) = look(bench, &page, width) else { return };
         assert!(number(&seen, "overflow") <= 0.0, "at {width} px: {seen}");
         let plots = seen["plots"].as_array().unwrap();
         assert_eq!(names(&seen["plots"], "id"), ["speed", "rate", "space", "threads"]);
