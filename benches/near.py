@@ -68,10 +68,10 @@ def overlaps(documents):
     posts, sizes = defaultdict(list), np.array([len(document) for document in documents])
     for i, document in enumerate(documents):
         lists = [posts[gram] for gram in document]
-        others, both = np.unique(np.concatenate([np.array(posts, dtype=np.int64) for posts in lists]), return_counts=True)
+        others, both = np.unique(np.concatenate([np.array(found, dtype=np.int64) for found in lists]), return_counts=True)
         yield others, both / (sizes[i] + sizes[others] - both)
-        for posts_of_gram in lists:
-            posts_of_gram.append(i)
+        for found in lists:
+            found.append(i)
 
 
 def score(similarities, found):

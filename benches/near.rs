@@ -10,9 +10,11 @@
 //! `benches/near.py` compares that with datasketch.
 
 use bloomline::{BloomFilter, KeyHasher};
+use bloomline_benches::smoke;
+use bloomline_benches::turns::best;
 use bloomline_text::near::{self, Near, Scratch};
-use std::hint::black_box;
-use std::time::Instant;
+
+const ROUNDS: u32 = 7;
 
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
@@ -29,22 +31,23 @@ fn main() {
 fn by_length() {
     let near = Near::new(0.8).unwrap();
     println!("{:>7} {:>12} {:>8}", "words", "ns/document", "MB/s");
-    for words in [5, 50, 500, 5000, 50_000] {
+    let lengths: &[usize] = if smoke() { &[5] } else { &[5, 50, 500, 5000, 50_000] };
+    for &words in lengths {
         let documents: Vec<String> = (0..100_000 / words + 1)
             .map(|document| (0..words).map(|i| format!("{} ", (document * words + i) * 7919 % 65_537)).collect())
             .collect();
         let bytes: usize = documents.iter().map(String::len).sum();
-        let (best, _) = best(|| hash(near, &documents));
-        println!("{words:>7} {:>12.0} {:>8.0}", best / documents.len() as f64, bytes as f64 / best * 1000.0);
+        let (time, _) = best(ROUNDS, || hash(near, &documents));
+        println!("{words:>7} {:>12.0} {:>8.0}", time / documents.len() as f64, bytes as f64 / time * 1000.0);
     }
 }
 
 fn decide(near: Near, file: &str, rate: f64) {
     let text = std::fs::read_to_string(file).unwrap();
     let documents: Vec<_> = text.lines().collect();
-    let (hashed, bands) = best(|| hash(near, &documents));
+    let (hashed, bands) = best(ROUNDS, || hash(near, &documents));
     let keys = documents.len() * near.bands();
-    let (claimed, (bytes, decisions)) = best(|| {
+    let (claimed, (bytes, decisions)) = best(ROUNDS, || {
         let mut seen = BloomFilter::new(keys as u64, near.band_fpr(rate)).expect("a filter for the documents");
         let new = |bands| near::claim(&mut seen, bands).expect("it never fails");
         let found = bands.chunks(near.bands()).map(new).map(|new| if new { '0' } else { '1' }).collect::<String>();
@@ -63,14 +66,4 @@ fn hash<T: AsRef<[u8]>>(near: Near, documents: &[T]) -> Vec<u64> {
         near.hash(&hasher, text.as_ref(), &mut scratch, &mut bands);
     }
     bands
-}
-
-/// The ns of the best of seven rounds, and what the last one made.
-fn best<T>(mut round: impl FnMut() -> T) -> (f64, T) {
-    let rounds = (0..7).map(|_| {
-        let start = Instant::now();
-        let made = black_box(round());
-        (start.elapsed().as_nanos() as f64, made)
-    });
-    rounds.reduce(|(least, _), (time, made)| (time.min(least), made)).expect("there are seven")
 }

@@ -6,9 +6,9 @@
 
 use bloomline::{BloomFilter, KeyHasher};
 use bloomline_benches::smoke;
+use bloomline_benches::turns::best;
 use bloomline_text::{Rules, Texts, words};
 use std::hint::black_box;
-use std::time::Instant;
 
 /// Words, what stands between two, and what ends a sentence.
 struct Script {
@@ -102,16 +102,6 @@ fn documents(text: &str) -> Vec<String> {
     paragraphs.chunks(16).map(|paragraphs| paragraphs.concat()).collect()
 }
 
-/// The least of some times, in nanoseconds.
-fn least(rounds: u32, mut run: impl FnMut()) -> f64 {
-    let time = |run: &mut dyn FnMut()| {
-        let start = Instant::now();
-        run();
-        start.elapsed().as_nanos() as f64
-    };
-    (0..rounds).map(|_| time(&mut run)).fold(f64::INFINITY, f64::min)
-}
-
 fn main() {
     let (bytes, rounds) = if smoke() { (10_000, 1) } else { (1_000_000, 15) };
     let rules = Rules::default();
@@ -123,14 +113,14 @@ fn main() {
         let text = text(script, share, bytes);
         let tokens = words(&text).count() as f64;
         let documents = documents(&text);
-        let ours = least(rounds, || {
+        let (ours, ()) = best(rounds, || {
             for document in &documents {
                 texts.clear();
                 texts.push(&rules, &hasher, document.as_bytes());
                 black_box(texts.grams());
             }
         });
-        let library = least(rounds.min(3), || _ = black_box(words(&text).count()));
+        let (library, _) = best(rounds.min(3), || words(&text).count());
         let figures = |time: f64| {
             format!(
                 "{:6.2} ns {:6.2} ns/B {:6.0} MB/s",
@@ -153,7 +143,7 @@ fn main() {
             filter.populate();
             let (mut grams, mut seed) = (0, 0);
             let mut run = |decide: bool| {
-                least(rounds, || {
+                best(rounds, || {
                     grams = 0;
                     seed += 1;
                     // Another hasher makes other grams.
@@ -168,7 +158,7 @@ fn main() {
                     }
                 })
             };
-            let (alone, decided) = (run(false), run(true));
+            let ((alone, ()), (decided, ())) = (run(false), run(true));
             println!(
                 "filter of {memory} bytes: {:.2} ns a gram to decide and insert",
                 (decided - alone) / grams as f64

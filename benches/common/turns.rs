@@ -70,6 +70,16 @@ pub fn per_key(time: Duration, keys: usize) -> f64 {
     time.as_secs_f64() * 1e9 / keys as f64
 }
 
+/// The least nanoseconds that a round took, and what the last one made. There is at least one round.
+pub fn best<T>(rounds: u32, mut round: impl FnMut() -> T) -> (f64, T) {
+    let rounds = (0..rounds).map(|_| {
+        let start = Instant::now();
+        let made = black_box(round());
+        (start.elapsed().as_nanos() as f64, made)
+    });
+    rounds.reduce(|(least, _), (time, made)| (time.min(least), made)).expect("at least one round")
+}
+
 /// Plays the rounds, each side once in each.
 pub fn take_turns(sides: &mut [Side], rounds: u32, mut play: impl FnMut(&mut Side)) {
     for _ in 0..rounds {

@@ -7,10 +7,10 @@ use super::fingerprints::{
 use super::paint::Stroke;
 use super::peers::{bloomcraft_for_memory, bloomcraft_for_rate};
 use bloomfilter::Bloom;
-use bloomline::BloomFilter;
 use bloomline::variants::{
     ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter, TwoBlockBloomFilter,
 };
+use bloomline::{BloomFilter, BuildError};
 use bloomline_benches::layout::Layout;
 use fastbloom::BloomFilter as Fastbloom;
 
@@ -44,12 +44,8 @@ impl Kind {
             interface: "insert_hashes, contains_hashes: batches",
             stroke: Stroke { hue, dash: 0 },
             build_bytes: None,
-            for_memory: |bytes, keys| {
-                L::for_memory(bytes, keys).map_or_else(|error| Err(error.to_string()), |filter| made(Ours(filter)))
-            },
-            for_rate: Some(|keys, rate| {
-                L::for_rate(keys, rate).map_or_else(|error| Err(error.to_string()), |filter| made(Ours(filter)))
-            }),
+            for_memory: |bytes, keys| ours(L::for_memory(bytes, keys)),
+            for_rate: Some(|keys, rate| ours(L::for_rate(keys, rate))),
         }
     }
 }
@@ -140,6 +136,10 @@ pub const KINDS: &[Kind] = &[
 
 /// A layout of the library. The wrapper lets peers implement [`Contender`] themselves.
 struct Ours<L>(L);
+
+fn ours(filter: Result<impl Layout + 'static, BuildError>) -> Made {
+    filter.map_or_else(|error| Err(error.to_string()), |filter| made(Ours(filter)))
+}
 
 impl<L: Layout> Contender for Ours<L> {
     fn insert(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {

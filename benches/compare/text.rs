@@ -3,7 +3,6 @@
 use super::result::{Comparison, LoadRow, RateRow, Row, Time};
 use bloomline_benches::ROUND_KEYS;
 use indicatif::HumanBytes;
-use std::cmp::Ordering;
 
 /// A table. Its first row is the head.
 pub struct Table {
@@ -125,10 +124,8 @@ fn speeds(comparison: &Comparison, rows: &[Row]) -> Table {
 fn loads(loads: &[&LoadRow]) -> Option<Table> {
     let first = loads.first()?;
     let mut head = texts(["contender", "load", "interface"]);
-    head.extend(first.threads.iter().map(|at| match at.threads.cmp(&1) {
-        Ordering::Greater => format!("{} threads", at.threads),
-        _ => "1 thread".to_owned(),
-    }));
+    let threads = |count: usize| if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
+    head.extend(first.threads.iter().map(|at| threads(at.threads)));
     let row = |row: &&LoadRow| {
         let mut cells = vec![row.contender.clone(), row.operation.clone(), row.interface.clone()];
         cells.extend(row.threads.iter().map(|at| time(at.time)));
