@@ -82,12 +82,18 @@ def until(condition):
 
 
 class Crowd:
-    """Processes that share the lines."""
+    """Processes that share the lines, and none of which is left in the end."""
 
     def __init__(self, folder, url, options=(), times=1, size=SIZE):
         self.folder, self.url, self.lines, self.options = folder, url, times * arguments.lines, options
         self.outputs, self.uncertain, self.unconfirmed, self.failures = [], 0, 0, []
         self.running = [self.run(i, size) for i in range(PROCESSES)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.signal(signal.SIGKILL)
 
     def line(self, i):
         return f"https://example.org/{i}\n"
@@ -152,14 +158,13 @@ def one(name, *options, begin=SIZE, size=None):
     def wrap(disturb):
         def scenario(folder):
             server = Server(folder, *options)
-            crowd = Crowd(folder, server.url, size=begin)
             try:
-                crowd.await_claims([server], 0.1)
-                disturb(server, crowd)
-                crowd.finish(size=size or begin)
-                crowd.row(name)
+                with Crowd(folder, server.url, size=begin) as crowd:
+                    crowd.await_claims([server], 0.1)
+                    disturb(server, crowd)
+                    crowd.finish(size=size or begin)
+                    crowd.row(name)
             finally:
-                crowd.signal(signal.SIGKILL)
                 server.end()
         SCENARIOS[disturb.__name__] = scenario
         return disturb
@@ -366,11 +371,11 @@ def sentinels(name, take_over, more=()):
                 watching.append(Server(folder, "--sentinel", program=[arguments.server, str(file)]))
             until(lambda: all("slaves=1,sentinels=3" in server.tell("INFO sentinel") for server in watching))
             url = "redis+sentinel://" + ",".join(f"127.0.0.1:{server.port}" for server in watching) + "/main"
-            crowd = Crowd(folder, url, more, times=3)
-            crowd.await_claims([primary], 0.1)
-            take_over(primary, replica)
-            crowd.finish()
-            crowd.row(name)
+            with Crowd(folder, url, more, times=3) as crowd:
+                crowd.await_claims([primary], 0.1)
+                take_over(primary, replica)
+                crowd.finish()
+                crowd.row(name)
         finally:
             for server in [*watching, replica, primary]:
                 server.end()
@@ -407,15 +412,14 @@ def encrypted(folder):
         port = free.getsockname()[1]
     files = [word for name in ("cert", "key", "ca-cert") for word in (f"--tls-{name}-file", folder / f"{name[-4:].strip('-')}.pem")]
     server = Server(folder, "--tls-port", str(port), "--tls-auth-clients", "no", *map(str, files))
-    crowd = Crowd(folder, f"rediss://127.0.0.1:{port}", ["--redis-ca", str(folder / "cert.pem")])
     try:
-        crowd.await_claims([server], 0.1)
-        cuts(server, crowd)
-        long_halt(server, crowd)
-        crowd.finish()
-        crowd.row("TLS: all connections are cut, ten times, and the server halts for 12 s")
+        with Crowd(folder, f"rediss://127.0.0.1:{port}", ["--redis-ca", str(folder / "cert.pem")]) as crowd:
+            crowd.await_claims([server], 0.1)
+            cuts(server, crowd)
+            long_halt(server, crowd)
+            crowd.finish()
+            crowd.row("TLS: all connections are cut, ten times, and the server halts for 12 s")
     finally:
-        crowd.signal(signal.SIGKILL)
         server.end()
 
 
@@ -439,11 +443,11 @@ def cluster(name, take_over, more=(), times=1):
                 until(lambda: nodes[3 + i].tell(f"CLUSTER REPLICATE {ids[i]}") == "OK")
             until(lambda: all("cluster_state:ok" in node.tell("CLUSTER INFO") for node in nodes))
             until(lambda: all("link_status:up" in node.tell("INFO replication") for node in nodes[3:]))
-            crowd = Crowd(folder, ",".join(node.url for node in nodes), more, times)
-            crowd.await_claims(nodes[:3], 0.1)
-            take_over(nodes)
-            crowd.finish()
-            crowd.row(name)
+            with Crowd(folder, ",".join(node.url for node in nodes), more, times) as crowd:
+                crowd.await_claims(nodes[:3], 0.1)
+                take_over(nodes)
+                crowd.finish()
+                crowd.row(name)
         finally:
             for node in nodes:
                 node.end()
