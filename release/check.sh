@@ -81,14 +81,6 @@ newest() {
     CARGO_TARGET_DIR=$PWD/target cargo check --quiet --manifest-path "$work/Cargo.toml" --workspace --exclude bloomline-benches --all-features
 }
 
-# The public interface of the library against that of its package. The other packages depend on this one, so theirs can be compared
-# from the day on that the registry has it.
-semver() {
-    has cargo-semver-checks || { skipped "no cargo-semver-checks" && return; }
-    tar --extract --gzip --file "$(echo "$out"/bloomline-[0-9]*.crate)" --directory "$work"
-    cargo semver-checks -p bloomline --all-features --baseline-root "$(echo "$work"/bloomline-[0-9]*)"
-}
-
 # All Pythons of this machine for which there is a wheel.
 pythons() {
     local python
@@ -160,21 +152,21 @@ archive() {
 
 # In the oldest Debian that its mirrors keep, which has glibc 2.31. CHROOT may name a folder that has one.
 debian() {
-    local chroot=${CHROOT-} before
+    local chroot=${CHROOT-} found
     if [[ -z $chroot ]]; then
         has debootstrap || { skipped "no debootstrap, and CHROOT names no folder" && return; }
         chroot=$work/chroot
         debootstrap --variant=minbase bullseye "$chroot" >/dev/null
     fi
     cp "$out"/*.deb "$chroot/tmp/bloomline.deb"
-    before=$(chroot "$chroot" find / -xdev -name '*bloomline*' ! -path '/tmp/*' ! -path '/proc/*')
-    [[ -z $before ]] || fail "the chroot is not clean: $before"
+    found=$(chroot "$chroot" find / -xdev -name '*bloomline*' ! -path '/tmp/*' ! -path '/proc/*')
+    [[ -z $found ]] || fail "the chroot is not clean: $found"
     chroot "$chroot" apt-get install --yes --no-install-recommends /tmp/bloomline.deb >/dev/null
     [[ $(printf 'b\na\nb\n' | chroot "$chroot" bloomline dedup) == $'b\na' ]] || fail "bloomline dedup"
-    chroot "$chroot" dpkg --listfiles bloomline | grep -q 'man1/bloomline-dedup.1' || fail "no manual page"
+    chroot "$chroot" dpkg --listfiles bloomline | grep 'man1/bloomline-dedup.1' >/dev/null || fail "no manual page"
     chroot "$chroot" apt-get purge --yes bloomline >/dev/null
-    before=$(chroot "$chroot" find / -xdev -name '*bloomline*' ! -path '/tmp/*' ! -path '/proc/*' ! -path '/var/log/*')
-    [[ -z $before ]] || fail "left behind: $before"
+    found=$(chroot "$chroot" find / -xdev -name '*bloomline*' ! -path '/tmp/*' ! -path '/proc/*' ! -path '/var/log/*')
+    [[ -z $found ]] || fail "left behind: $found"
     if has lintian; then lintian --fail-on error "$out"/*.deb; else skipped "no lintian"; fi
 }
 
@@ -191,7 +183,7 @@ container() {
     [[ $(printf 'b\na\nb\n' | "$engine" run --rm -i bloomline dedup) == $'b\na' ]] || fail "bloomline dedup in a container"
 }
 
-[[ $# != 0 ]] || set -- sums crates crate_tests dependencies newest semver wheels python_tests sdist archive debian container
+[[ $# != 0 ]] || set -- sums crates crate_tests dependencies newest wheels python_tests sdist archive debian container
 for step; do
     printf '\n== %s (%d s)\n' "$step" "$SECONDS"
     work=$all/$step
