@@ -1,5 +1,5 @@
 //! Processes that are stopped while saving: the file is the old or the new one, whole.
-#![cfg(all(unix, feature = "file"))]
+#![cfg(unix)]
 
 use bloomline::{BloomFilter, FileErrorKind};
 use std::env;

@@ -57,12 +57,9 @@ fn a_copy_counts_every_key_that_it_has() {
         while !done.load(std::sync::atomic::Ordering::Acquire) {
             let copy = filter.clone();
             assert!(copy.contains_batch(&keys, &mut found) as u64 <= copy.keys(), "a copy");
-            #[cfg(feature = "file")]
-            {
-                let bytes = bytes_of!(filter);
-                let copy = ScalableBloomFilter::read_from(&bytes[..]).unwrap();
-                assert!(copy.contains_batch(&keys, &mut found) as u64 <= copy.keys(), "a file");
-            }
+            let bytes = bytes_of!(filter);
+            let copy = ScalableBloomFilter::read_from(&bytes[..]).unwrap();
+            assert!(copy.contains_batch(&keys, &mut found) as u64 <= copy.keys(), "a file");
         }
     });
 }
@@ -170,7 +167,6 @@ fn a_parallel_insert_that_fails_leaves_a_sound_filter() {
     assert_eq!(keys.iter().filter(|key| filter.contains(*key)).count(), 2000);
 }
 
-#[cfg(feature = "file")]
 #[test]
 fn both_scalable_filters_have_one_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -225,7 +221,7 @@ mod serde {
                 #[allow(unused_mut)] // of filters that many threads write to
                 let mut filter = $filter::new(1000, 0.01).unwrap();
                 for hash in 1..1000u64 {
-                    _ = filter.insert_hash( hash.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                    _ = filter.insert_hash(hash.wrapping_mul(0x9E37_79B9_7F4A_7C15));
                 }
                 let bytes = bytes_of!(filter);
                 there_and_back(&filter, bytes);

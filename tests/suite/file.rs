@@ -1,5 +1,4 @@
 //! Filters as files: what is saved is loaded, and what is not sound is refused by its name.
-#![cfg(feature = "file")]
 
 use crate::bytes::with_header;
 use bloomline::{AtomicBloomFilter, BloomFilter, BorrowedBloomFilter, FileError, FileErrorKind, ScalableBloomFilter};

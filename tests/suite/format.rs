@@ -2,7 +2,6 @@
 //! that the library writes, gives the same answers and refuses the same files.
 //!
 //! The tests that lack Python or its module `xxhash` say so on the standard error and pass, unless `BLOOMLINE_REQUIRE_PYTHON=1`.
-#![cfg(feature = "file")]
 
 use crate::bytes::with_header;
 use crate::python::python;

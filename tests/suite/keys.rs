@@ -1,8 +1,6 @@
 //! The hashes of keys, held to docs/FORMAT.md by the crate `wyhash`; and what keys promise beside.
 
-#[cfg(feature = "file")]
-use bloomline::BloomFilter;
-use bloomline::{Key, KeyHasher};
+use bloomline::{BloomFilter, Key, KeyHasher};
 use proptest::prelude::*;
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -187,7 +185,6 @@ fn sequences() {
     assert_ne!(hash(&[[0u32; 0]; 1]), hash(&[[0u32; 0]; 2]));
 }
 
-#[cfg(feature = "std")]
 #[test]
 fn paths() {
     use std::ffi::{OsStr, OsString};
@@ -210,7 +207,6 @@ fn paths() {
 }
 
 /// A file that is written from the specification has keys of all types but those of tests/suite/file.rs.
-#[cfg(feature = "file")]
 #[test]
 fn keys_in_a_file_are_found() {
     let mut filter: BloomFilter = BloomFilter::builder().memory(40 * 64).probes(8).seed(2).build().unwrap();

@@ -1,7 +1,7 @@
 //! The library by its public interface: one program, for a program for each subject would take twice as long to build.
+//! It needs the features `std` and `file`.
 
 mod bulk;
-#[cfg(feature = "file")]
 #[macro_use]
 mod bytes;
 mod crash;

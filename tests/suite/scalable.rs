@@ -400,7 +400,6 @@ fn the_rate_after_many_stages() {
     check_rate(1000, 1e-3, 2_000_000, 32, 4_000_000);
 }
 
-#[cfg(feature = "file")]
 mod files {
     use super::*;
     use crate::bytes::with_header;
