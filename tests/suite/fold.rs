@@ -1,6 +1,6 @@
 //! Folding: bit by bit the filter that fewer blocks would have made, at the rate of such a filter.
 
-use bloomline::{AtomicBloomFilter, BloomFilter, MergeError, ScalableBloomFilter};
+use bloomline::{AtomicBloomFilter, BloomFilter, MergeError};
 use proptest::prelude::*;
 
 fn filter(blocks: usize, probes: u32, keys: impl IntoIterator<Item = u64>) -> BloomFilter {
@@ -84,7 +84,7 @@ fn folding_ends_at_the_smallest_size_that_keeps_the_rate() {
         assert_eq!(room, if times == 0 { expected } else { filter.capacity(rate) });
         assert!(room as f64 > 0.97 * keys as f64, "{room}");
         assert_eq!(filter.false_positive_rate(), Some(rate));
-        let once_more = { filter.fold().then(|| filter.current_fpr()) };
+        let once_more = filter.fold().then(|| filter.current_fpr());
         assert!(once_more.is_none_or(|folded| folded > rate), "{once_more:?}");
     }
 }
@@ -134,16 +134,4 @@ fn sizes_for_a_rate_fold() {
             assert!(least == 0 || fewer(least) > rate, "{keys} {rate}: {blocks}");
         }
     }
-}
-
-#[test]
-fn stages_tell_what_they_are_made_for() {
-    let builder = ScalableBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01).key_name("line");
-    let mut filter: ScalableBloomFilter = builder.build().unwrap();
-    for key in 0..2000u64 {
-        filter.insert(&key).unwrap();
-    }
-    let stages: Vec<_> = filter.stages().iter().map(|stage| (stage.expected_keys(), stage.key_name())).collect();
-    assert_eq!(stages, [(Some(1000), "line"), (Some(2000), "line")]);
-    assert_eq!(filter.key_name(), "line");
 }

@@ -1,6 +1,8 @@
 //! `ScalableBloomFilter`: against a set of keys, against stages built by hand, against the model, and as a file.
 
-use bloomline::{BloomFilter, BuildError, Kernel, Key, KeyHasher, MergeError, ScalableBloomFilter};
+use bloomline::{
+    AtomicScalableBloomFilter, BloomFilter, BuildError, Kernel, Key, KeyHasher, MergeError, ScalableBloomFilter,
+};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -73,15 +75,14 @@ proptest! {
         prop_assert!(all.keys() >= model.len() as u64);
         prop_assert!(model.iter().all(|key| all.contains(key)));
         // It goes on as a set, and so does a copy that threads share.
-        let shared = bloomline::AtomicScalableBloomFilter::from(all.clone());
+        let shared = AtomicScalableBloomFilter::from(all.clone());
         for key in more {
             let new = model.insert(key);
             prop_assert_eq!(all.insert(&key).unwrap(), new);
             prop_assert_eq!(shared.insert(&key).unwrap(), new);
         }
         prop_assert!(all == ScalableBloomFilter::from(shared));
-        let (mut cleared, shared) = (all.clone(), bloomline::AtomicScalableBloomFilter::from(all));
-        let mut shared = shared;
+        let (mut cleared, mut shared) = (all.clone(), AtomicScalableBloomFilter::from(all));
         shared.clear();
         cleared.clear();
         prop_assert_eq!((cleared.keys(), cleared.stages().len()), (0, 1));
@@ -266,15 +267,17 @@ fn a_stage_begins_with_the_first_key_that_needs_it() {
 
 #[test]
 fn what_a_filter_says_of_itself() {
-    let kernels = Kernel::available();
-    for kernel in kernels {
-        let builder = ScalableBloomFilter::builder().expected_keys(100).false_positive_rate(0.01);
+    for kernel in Kernel::available() {
+        let builder = ScalableBloomFilter::builder().expected_keys(100).false_positive_rate(0.01).key_name("line");
         let mut filter = builder.seed(7).kernel(kernel).build().unwrap();
         for key in 0..1000u64 {
             filter.insert(&key).unwrap();
         }
         assert_eq!((filter.kernel(), filter.seed(), filter.stages().len()), (kernel, 7, 4));
         assert!(filter.stages().iter().all(|stage| (stage.kernel(), stage.seed()) == (kernel, 7)));
+        let made_for: Vec<_> = filter.stages().iter().map(|stage| (stage.expected_keys(), stage.key_name())).collect();
+        assert_eq!(made_for, [100, 200, 400, 800].map(|keys| (Some(keys), "line")));
+        assert_eq!(filter.key_name(), "line");
         assert_eq!(1u64.hash_with(filter.hasher()), 1u64.hash_with(&KeyHasher::new(7)));
         assert_eq!(filter.false_positive_rate(), Some(0.01));
         let memory: usize = filter.stages().iter().map(BloomFilter::memory_bytes).sum();
