@@ -7,7 +7,7 @@
 //! filters until that is at most 1.4 %. Together they are at most 2.1 %, so the band's 10 % are 4.8 deviations; 4.4
 //! downwards at 10,000 keys, where whole blocks take up to 2 % off the rate.
 //!
-//! The tests marked `ignore` are for release builds: `cargo test --release --test suite -- rates:: --ignored`.
+//! The tests marked `ignore` are long: `cargo test --test suite -- rates:: --ignored`.
 
 use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key, ScalableBloomFilter};
 use std::ops::Range;
@@ -68,7 +68,7 @@ const FAST: [Case; 7] = [
     Case { keys: 1_000_000, rate: 1e-3, filters: 1 },
 ];
 
-/// A minute or two.
+/// The tests of these are ignored, for they take long.
 const LONG: [Case; 5] = [
     Case { keys: 10_000, rate: 1e-4, filters: 128 },
     Case { keys: 1_000_000, rate: 1e-4, filters: 1 },
@@ -77,13 +77,8 @@ const LONG: [Case; 5] = [
     Case { keys: 10_000_000, rate: 1e-4, filters: 1 },
 ];
 
-/// Measures with keys of one kind, `key` of 0, 1, 2, …, for every kernel and both types side by side.
-fn check<K: Key>(case: Case, key: impl Fn(u64) -> K) {
-    check_with(&Kernel::available().collect::<Vec<_>>(), case, key);
-}
-
-/// Measures so with some kernels.
-fn check_with<K: Key>(kernels: &[Kernel], case: Case, key: impl Fn(u64) -> K) {
+/// Measures with keys of one kind, `key` of 0, 1, 2, …, for these kernels and both types side by side.
+fn check<K: Key>(kernels: &[Kernel], case: Case, key: impl Fn(u64) -> K) {
     let Case { keys, rate, filters } = case;
     let probes = (HITS / rate / filters as f64) as u64;
     let mut blocks = 0;
@@ -121,49 +116,55 @@ fn check_with<K: Key>(kernels: &[Kernel], case: Case, key: impl Fn(u64) -> K) {
     }
 }
 
+/// Of hashes that look random the kernels find the same, by `random_keys` and by the independent model below. So one of them tells what
+/// the hash makes of other keys, and at low rates.
+fn one_kernel() -> [Kernel; 1] {
+    [Kernel::detect()]
+}
+
 #[test]
 fn random_keys() {
-    FAST.into_iter().for_each(|case| check(case, random));
+    let kernels: Vec<Kernel> = Kernel::available().collect();
+    FAST.into_iter().for_each(|case| check(&kernels, case, random));
 }
 
 #[test]
 fn sequential_keys() {
-    FAST.into_iter().for_each(|case| check(case, |i| i));
+    FAST.into_iter().for_each(|case| check(&one_kernel(), case, |i| i));
 }
 
 #[test]
 fn url_like_keys() {
-    FAST.into_iter().for_each(|case| check(case, url));
+    FAST.into_iter().for_each(|case| check(&one_kernel(), case, url));
 }
 
 #[test]
 fn prefix_sharing_keys() {
-    FAST.into_iter().for_each(|case| check(case, prefixed));
+    FAST.into_iter().for_each(|case| check(&one_kernel(), case, prefixed));
 }
 
 #[test]
-#[ignore = "long: for release builds"]
+#[ignore = "long"]
 fn random_keys_at_low_rates() {
-    LONG.into_iter().for_each(|case| check(case, random));
+    LONG.into_iter().for_each(|case| check(&one_kernel(), case, random));
 }
 
-// Of hashes that look random the kernels find the same, so one of them tells what the hash makes of other keys.
 #[test]
-#[ignore = "long: for release builds"]
+#[ignore = "long"]
 fn sequential_keys_at_low_rates() {
-    LONG.into_iter().for_each(|case| check_with(&[Kernel::detect()], case, |i| i));
+    LONG.into_iter().for_each(|case| check(&one_kernel(), case, |i| i));
 }
 
 #[test]
-#[ignore = "long: for release builds"]
+#[ignore = "long"]
 fn url_like_keys_at_low_rates() {
-    LONG.into_iter().for_each(|case| check_with(&[Kernel::detect()], case, url));
+    LONG.into_iter().for_each(|case| check(&one_kernel(), case, url));
 }
 
 #[test]
-#[ignore = "long: for release builds"]
+#[ignore = "long"]
 fn prefix_sharing_keys_at_low_rates() {
-    LONG.into_iter().for_each(|case| check_with(&[Kernel::detect()], case, prefixed));
+    LONG.into_iter().for_each(|case| check(&one_kernel(), case, prefixed));
 }
 
 /// Keys that a careless use of the hash merges: short strings, short arrays, tuples that differ in one field, and
@@ -172,12 +173,12 @@ fn prefix_sharing_keys_at_low_rates() {
 fn keys_that_trap_hashes() {
     const CASE: Case = Case { keys: 10_000, rate: 1e-2, filters: 128 };
     const PUBLIC: u64 = 0xE703_7ED1_A0B4_28DB;
-    check(CASE, |i| format!("{i:x}"));
-    check(CASE, |i| [i as u8, (i >> 8) as u8, (i >> 16) as u8]);
-    check(CASE, |i| (i as u32, 0u8));
-    check(CASE, |i| (0u8, i as u32));
-    check(CASE, |i| ("key", i as u32, [0u8; 3]));
-    check(CASE, |i| {
+    check(&one_kernel(), CASE, |i| format!("{i:x}"));
+    check(&one_kernel(), CASE, |i| [i as u8, (i >> 8) as u8, (i >> 16) as u8]);
+    check(&one_kernel(), CASE, |i| (i as u32, 0u8));
+    check(&one_kernel(), CASE, |i| (0u8, i as u32));
+    check(&one_kernel(), CASE, |i| ("key", i as u32, [0u8; 3]));
+    check(&one_kernel(), CASE, |i| {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&i.to_le_bytes());
         key[16..24].copy_from_slice(&PUBLIC.to_le_bytes());
@@ -239,9 +240,20 @@ fn kernels_follow_the_independent_model() {
 }
 
 #[test]
-#[ignore = "long: for release builds"]
+#[ignore = "long"]
 fn kernels_follow_the_independent_model_at_low_rates() {
     check_against_the_model(model_rates().into_iter().filter(|&(.., rate)| (1e-5..1e-4).contains(&rate)));
+}
+
+/// Asks a filter of the keys below `keys` for keys that are absent. Of given bits only the hits are left to chance: five deviations.
+#[track_caller]
+fn check_current(current: f64, keys: u64, mut contains: impl FnMut(&[u64], &mut [bool]) -> usize) {
+    let trials = (HITS / current) as u64;
+    let mut found = 0;
+    in_batches(keys..keys + trials, |i| i, |keys, answers| found += contains(keys, answers));
+    let expected = trials as f64 * current;
+    let deviation = (expected * (1.0 - current)).sqrt();
+    assert!((found as f64 - expected).abs() < 5.0 * deviation, "{keys} keys: {found} hits, not {expected:.0}");
 }
 
 /// The model's rate for the number of keys, the rate of the very bits, and the rate that keys meet.
@@ -260,14 +272,7 @@ fn expected_current_and_measured_rates_agree() {
             let current = filter.current_fpr();
             let ratio = current / filter.expected_fpr(keys);
             assert!((0.97..=1.03).contains(&ratio), "k {probes}, {bits} bits a key: {ratio}");
-
-            let trials = (HITS / current) as u64;
-            let mut found = 0;
-            in_batches(keys..keys + trials, |i| i, |keys, answers| found += filter.contains_batch(keys, answers));
-            // Of given bits only the hits are left to chance: five deviations.
-            let expected = trials as f64 * current;
-            let deviation = (expected * (1.0 - current)).sqrt();
-            assert!((found as f64 - expected).abs() < 5.0 * deviation, "k {probes}: {found} hits, not {expected:.0}");
+            check_current(current, keys, |keys, found| filter.contains_batch(keys, found));
         }
         let (current, estimate) = (filter.current_fpr(), filter.estimated_keys());
         let atomic = AtomicBloomFilter::from(filter);
@@ -283,14 +288,7 @@ fn the_current_rate_of_a_scalable_filter_is_measured() {
     for more in [8_000, 25_000, 140_000] {
         in_batches(keys..more, |i| i, |keys, new| _ = filter.insert_batch(keys, new));
         keys = more;
-        let current = filter.current_fpr();
-        let trials = (HITS / current) as u64;
-        let mut found = 0;
-        in_batches(keys..keys + trials, |i| i, |keys, answers| found += filter.contains_batch(keys, answers));
-        // Of given bits only the hits are left to chance: five deviations.
-        let expected = trials as f64 * current;
-        let deviation = (expected * (1.0 - current)).sqrt();
-        assert!((found as f64 - expected).abs() < 5.0 * deviation, "{keys} keys: {found} hits, not {expected:.0}");
+        check_current(filter.current_fpr(), keys, |keys, found| filter.contains_batch(keys, found));
     }
     assert_eq!(filter.stages().len(), 4);
 }

@@ -136,7 +136,7 @@ fn rates_are_the_models() {
 }
 
 #[test]
-#[ignore = "long: for release builds"]
+#[ignore = "long"]
 fn small_rates_are_the_models() {
     // The atomic classic filter has the bits of the other one, which another test holds it to.
     rate_is_the_models::<BloomFilter>(&BITS, LONG);
