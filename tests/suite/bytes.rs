@@ -1,5 +1,6 @@
-//! The bytes of filters' files, and how tests change them.
+//! The bytes of filters' files, how tests change them, and a stream that fails.
 
+use std::io::{self, Read, Write};
 use twox_hash::XxHash3_64;
 
 macro_rules! bytes_of {
@@ -17,4 +18,33 @@ pub fn with_header(bytes: &[u8], start: usize, place: usize, field: &[u8]) -> Ve
     let checksum = XxHash3_64::oneshot(&bytes[start..start + 56]);
     bytes[start + 56..start + 64].copy_from_slice(&checksum.to_le_bytes());
     bytes
+}
+
+/// Fails once so many bytes have passed.
+pub struct Failing(pub usize);
+
+impl Failing {
+    fn pass(&mut self, bytes: usize) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(io::Error::other("the line is dead"));
+        }
+        let passed = bytes.min(self.0);
+        self.0 -= passed;
+        Ok(passed)
+    }
+}
+
+impl Write for Failing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pass(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.pass(1).map(|_| ())
+    }
+}
+
+impl Read for Failing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.pass(buffer.len())
+    }
 }

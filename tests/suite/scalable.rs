@@ -405,7 +405,7 @@ fn the_rate_after_many_stages() {
 
 mod files {
     use super::*;
-    use crate::bytes::with_header;
+    use crate::bytes::{Failing, with_header};
     use bloomline::{AtomicBloomFilter, FileError, FileErrorKind};
     use std::fs;
     use std::io::Read;
@@ -632,15 +632,9 @@ mod files {
 
     #[test]
     fn errors_of_streams_are_passed_on() {
-        struct Dead;
-        impl Read for Dead {
-            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-                Err(std::io::Error::other("the line is dead"))
-            }
-        }
         let good = bytes_of!(&filled(3, 0.1, 7, 20));
         for limit in 0..good.len() {
-            let error = ScalableBloomFilter::read_from((&good[..limit]).chain(Dead)).unwrap_err();
+            let error = ScalableBloomFilter::read_from((&good[..limit]).chain(Failing(0))).unwrap_err();
             assert!(matches!(error.kind(), FileErrorKind::Io(_)), "{limit}: {error}");
             assert_eq!(error.to_string(), "the line is dead", "{limit}");
         }
