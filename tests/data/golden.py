@@ -7,7 +7,7 @@ from format import Filter, Scalable, hash_sequence, hash_tuple
 
 
 def hashes(filter):
-    """Those of the function `hashes` in tests/suite/file.rs: byte strings, text, integers and pairs."""
+    """Those of the function `hashes` in tests/suite/file/vectors.rs: byte strings, text, integers and pairs."""
     for i in range(100):
         yield filter.hash(f"key {i}".encode())
         yield filter.hash(b"long " * i)

@@ -206,7 +206,7 @@ fn paths() {
     assert_eq!(hash(&Path::new(path).components().collect::<PathBuf>()), hash(same));
 }
 
-/// A file that is written from the specification has keys of all types but those of tests/suite/file.rs.
+/// A file that is written from the specification has keys of all types but those of tests/suite/file/vectors.rs.
 #[test]
 fn keys_in_a_file_are_found() {
     let mut filter: BloomFilter = BloomFilter::builder().memory(40 * 64).probes(8).seed(2).build().unwrap();
