@@ -7,9 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// From so many keys on all threads insert.
 const MANY: u64 = 1 << 18;
-/// Keys that a thread looks at before it inserts those of its range, and that all threads hash before they insert them.
+/// Keys that a thread looks at before it inserts those of its range.
 const PICKED: u64 = 1 << 12;
-const PORTION: u64 = 1 << 19;
+/// Keys that all threads hash before they insert them.
+const ROUND: u64 = 1 << 19;
 /// Keys that a thread takes from a parallel iterator at a time.
 const TAKEN: u64 = 1 << 17;
 
@@ -46,7 +47,7 @@ impl Case {
     #[track_caller]
     fn check_bulk(&self) {
         assert!(self.after(|filter| filter.par_insert(&self.keys)) == self.full, "par_insert");
-        assert!(self.after(|filter| filter.par_insert(&Hashes(&self.hashes))) == self.full, "par_insert_hashes");
+        assert!(self.after(|filter| filter.par_insert(&Hashes(&self.hashes))) == self.full, "par_insert of hashes");
         assert!(self.after(|filter| filter.par_extend(self.keys.par_iter())) == self.full, "par_extend");
     }
 
@@ -97,16 +98,16 @@ fn every_pool() {
 
 /// In filters so roomy that the last keys still set bits.
 #[test]
-fn around_the_ends_of_portions() {
+fn around_the_ends_of_rounds() {
     for (blocks, keys) in [
         (100_000, MANY - 1),
         (100_000, MANY),
         (100_000, 70 * PICKED - 1),
         (100_000, 70 * PICKED),
         (100_000, 70 * PICKED + 1),
-        (100_000, PORTION - 1),
-        (100_000, PORTION),
-        (500_000, 2 * PORTION + 100),
+        (100_000, ROUND - 1),
+        (100_000, ROUND),
+        (500_000, 2 * ROUND + 100),
     ] {
         let case = Case::new(build(Kernel::detect(), blocks, 4), keys);
         in_pool(8, || case.check_bulk());
@@ -154,7 +155,7 @@ fn strings_are_bulk_keys() {
     let empty = build(Kernel::detect(), 600, 8);
     let mut expected = empty.clone();
     keys.iter().for_each(|key| _ = expected.insert(key));
-    let [mut bulk, mut extended, mut par_extended] = [const { None }; 3].map(|_: Option<()>| empty.clone());
+    let [mut bulk, mut extended, mut par_extended] = [(); 3].map(|()| empty.clone());
     bulk.par_insert(&keys);
     extended.extend(keys.iter().map(String::as_str));
     par_extended.par_extend(keys.into_par_iter());

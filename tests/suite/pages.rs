@@ -38,8 +38,8 @@ shrink_to_fit                                              | b.s........ | other
 fold fold_to block_words set_block_words                   | b.......... | of words4 with one writer: the bits of a key do not depend on the size, and nobody else sees them move
 save load write_to write_to_slice file_bytes read_from     | bastrCATRPN |
 map                                                        | b.......... | only its blocks are aligned in a file
-keys estimated_fpr stages                                  | ..s........ | only a filter that grows counts its keys
-keys estimated_fpr                                         | ..st....... | its stages are shared with other threads
+stages                                                     | ..s........ | only a filter that grows has them; other threads may add to those of a shared one
+keys estimated_fpr                                         | ..st....... | only a filter that grows counts its keys
 rotate rotate_if_older_than rotations                      | ....r...... | only a window forgets
 with_bits bits                                             | .....C..... | a size that is no whole number of blocks
 with_bitset_bytes from_bitset to_bitset hash               | .........P. | Parquet's own form

@@ -10,7 +10,7 @@ use std::panic::{self, AssertUnwindSafe, catch_unwind};
 /// Rows that are asked for together.
 const PORTION: usize = 512;
 
-/// Checks the four calls of a filter with keys 0, 1, 2, … against what `expected` says of each.
+/// Checks what a filter leaves of selected rows, by keys and by hashes, against single calls.
 macro_rules! check {
     ($filter:expr, $keys:expr, $bitmap:expr, $indices:expr) => {{
         let (filter, keys) = (&$filter, &$keys[..]);

@@ -9,8 +9,6 @@ use std::ops::Range;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
-#[cfg(feature = "frontier")]
-use std::time::{Duration, Instant};
 
 const THREADS: [u32; 3] = [2, 4, 8];
 
@@ -205,6 +203,7 @@ mod frontier {
     use bloomline::{Frontier, WhenFull};
     use std::collections::HashSet;
     use std::sync::Mutex;
+    use std::time::{Duration, Instant};
 
     /// The seed is fixed, so that the order alone is left to chance.
     fn frontier(keys: u32, fpr: f64, expected: u64) -> Frontier<u32> {
