@@ -69,10 +69,9 @@ const FAST: [Case; 7] = [
 ];
 
 /// The tests of these are ignored, for they take long.
-const LONG: [Case; 5] = [
+const LONG: [Case; 4] = [
     Case { keys: 10_000, rate: 1e-4, filters: 128 },
     Case { keys: 1_000_000, rate: 1e-4, filters: 1 },
-    Case { keys: 1_000_000, rate: 1e-5, filters: 1 },
     Case { keys: 10_000_000, rate: 1e-2, filters: 1 },
     Case { keys: 10_000_000, rate: 1e-4, filters: 1 },
 ];
@@ -147,6 +146,7 @@ fn prefix_sharing_keys() {
 #[ignore = "long"]
 fn random_keys_at_low_rates() {
     LONG.into_iter().for_each(|case| check(&one_kernel(), case, random));
+    check(&one_kernel(), Case { keys: 1_000_000, rate: 1e-5, filters: 1 }, random);
 }
 
 #[test]
@@ -202,16 +202,16 @@ fn model_rates() -> Vec<(u32, f64, f64)> {
 
 /// Measured ÷ model within 7 %: the hits' deviation is 1.6 %, and the blocks' rates deviate by at most 2.9 times their
 /// mean in these rows, so a filter's by 1.1 %. Together that is at most 1.9 %, so 7 % are three and a half deviations.
-fn check_against_the_model(rows: impl Iterator<Item = (u32, f64, f64)>) {
+fn check_against_the_model(kernels: &[Kernel], rows: impl Iterator<Item = (u32, f64, f64)>) {
     for (row, (probes, bits, rate)) in rows.enumerate() {
         // A power of two, which leaves zeros at the end of what the pattern is made from, and an odd number.
         let blocks = [65_536, 65_539][row % 2];
         let keys = (blocks as f64 * 512.0 / bits) as u64;
-        let build = |kernel| {
+        let build = |&kernel: &Kernel| {
             let builder = BloomFilter::builder().memory(blocks * 64).probes(probes).expected_keys(keys);
             builder.kernel(kernel).build().unwrap()
         };
-        let mut filters: Vec<BloomFilter> = Kernel::available().map(build).collect();
+        let mut filters: Vec<BloomFilter> = kernels.iter().map(build).collect();
         let start = (row as u64) << 40;
         in_batches(start..start + keys, random, |hashes, new| {
             filters.iter_mut().for_each(|filter| _ = filter.insert_hashes(hashes, new));
@@ -236,13 +236,17 @@ fn check_against_the_model(rows: impl Iterator<Item = (u32, f64, f64)>) {
 
 #[test]
 fn kernels_follow_the_independent_model() {
-    check_against_the_model(model_rates().into_iter().filter(|&(.., rate)| rate >= 1e-4));
+    let kernels: Vec<Kernel> = Kernel::available().collect();
+    check_against_the_model(&kernels, model_rates().into_iter().filter(|&(.., rate)| rate >= 1e-4));
 }
 
 #[test]
 #[ignore = "long"]
-fn kernels_follow_the_independent_model_at_low_rates() {
-    check_against_the_model(model_rates().into_iter().filter(|&(.., rate)| (1e-5..1e-4).contains(&rate)));
+fn the_independent_model_is_followed_at_low_rates() {
+    check_against_the_model(
+        &one_kernel(),
+        model_rates().into_iter().filter(|&(.., rate)| (1e-5..1e-4).contains(&rate)),
+    );
 }
 
 /// Asks a filter of the keys below `keys` for keys that are absent. Of given bits only the hits are left to chance: five deviations.
