@@ -62,7 +62,7 @@ fn crawl(root: &Path, frontier: &Frontier<PathBuf>, counts: &Counts) {
     // Acquire: with the visits come the pushes that were made during them, so equality means that none is under way.
     while counts.visited.load(Ordering::Acquire) != frontier.seen() {
         let Some(page) = frontier.pop() else {
-            // Another thread may be about to push. Longer than a visit takes, short beside a crawl.
+            // Another thread may be about to push. The pause is longer than a visit, and short beside a crawl.
             thread::sleep(Duration::from_micros(100));
             continue;
         };

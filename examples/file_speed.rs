@@ -10,9 +10,9 @@ use bloomline::BloomFilter;
 use std::error::Error;
 use std::time::Instant;
 
-/// Hashes that fill the filter with bits, well spread.
-fn hashes(count: u64) -> impl Iterator<Item = u64> {
-    (1..=count).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+/// Hash `i` of many that are well spread.
+fn hash(i: u64) -> u64 {
+    i.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut filter: BloomFilter =
                 BloomFilter::builder().memory(gibibytes.parse::<usize>()? << 30).probes(8).build()?;
             // A bit or more in every page and block of the filter.
-            let hashes: Vec<u64> = hashes(1 << 16).collect();
+            let hashes: Vec<u64> = (1..=1 << 16).map(hash).collect();
             let step = u64::MAX / (filter.block_count() as u64 / hashes.len() as u64 + 1);
             for start in (0..=u64::MAX - step).step_by(step as usize) {
                 let shifted: Vec<u64> = hashes.iter().map(|hash| hash.wrapping_add(start)).collect();
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             // SAFETY: this example's user does not change the file meanwhile.
             #[allow(unsafe_code)]
             let filter = unsafe { BloomFilter::map(path)? };
-            let found = filter.contains_hash(hashes(1).sum());
+            let found = filter.contains_hash(hash(1));
             println!("mapped, and a first answer ({found}): {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
             let start = Instant::now();
             filter.verify()?;
