@@ -20,7 +20,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs/FORMAT.md"
 exec("".join(re.findall("```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)))
 make_secret, golden_hash = functools.cache(make_secret), functools.cache(golden_hash)
 
-FILTER, SCALABLE = b"\x89BLOOM\r\n", b"\x89BLSER\r\n"
+FILTER, SCALABLE, ROTATING = b"\x89BLOOM\r\n", b"\x89BLSER\r\n", b"\x89BLROT\r\n"
 LAYOUTS = {  # number: name, probes, bits of a unit
     1: ("words4", (4, 8, 12, 16), 512),
     2: ("classic", range(1, 33), 1),
@@ -57,9 +57,9 @@ def is_name(value):
 
 
 def check_header(data, at, magic):
-    """The checks that both kinds of file begin with, in the order of the page."""
+    """The checks that all kinds of file begin with, in the order of the page."""
     header = data[at:at + 64]
-    check(header[:8] not in {FILTER, SCALABLE} - {magic}, "the other kind of file")
+    check(header[:8] not in {FILTER, SCALABLE, ROTATING} - {magic}, "another kind of file")
     check(magic.startswith(header[:8]), "not a file of bloomline")
     check(len(header) == 64, "truncated")
     check(xxh3(header[:56]) == header[56:], "damaged header")
@@ -308,9 +308,64 @@ class Scalable:
         return read, end
 
 
+class Rotating:
+    """A rotating filter that was read. The page leaves the size of an empty one to its writer."""
+
+    def contains(self, key):
+        return any(generation.contains(key) for generation in self.generations)
+
+    def insert(self, key):
+        current = self.generations[-1]
+        if current.contains(key):
+            return False
+        if self.last == self.keys and self.rotates_when_full:
+            oldest = self.generations.pop(0)
+            self.generations.append(Filter.new("words4", oldest.units, oldest.probes, oldest.seed, oldest.fields))
+            self.last = 0
+            return self.insert(key)
+        new = not self.contains(key)
+        current.insert(key)
+        self.last = min(self.last + 1, self.keys)
+        return new
+
+    def write(self):
+        generations = b"".join(generation.write() for generation in self.generations)
+        stays = int(not self.rotates_when_full)
+        numbers = 2, len(self.generations), self.rate, self.window, self.last, 64 + len(generations), stays, 0
+        header = struct.pack("<8sIIdQQQII", ROTATING, *numbers)
+        return header + xxh3(header) + generations
+
+    @classmethod
+    def read(cls, data, at=0):
+        header = check_header(data, at, ROTATING)
+        read = cls.__new__(cls)
+        count, read.rate, read.window, read.last, length, stays, reserved = struct.unpack("<IdQQQII", header[12:56])
+        check(stays <= 1, "bad when full")
+        check(is_rate(read.rate), "bad rate")
+        check(read.window >= 1, "bad window")
+        check(2 <= count <= 64, "bad generations")
+        read.keys, read.rotates_when_full = -(-read.window // (count - 1)), stays == 0
+        check(read.last <= read.keys, "bad last")
+        check(reserved == 0, "bad reserved")
+        check(at + length <= len(data), "truncated")
+        all_keep = -math.expm1(math.log1p(-read.rate) / count)
+        read.generations, end = [], at + 64
+        for _ in range(count):
+            generation, end = Filter.read(data[:at + length], end)
+            read.generations.append(generation)
+            first = read.generations[0]
+            check(generation.layout == "words4", "bad layout")
+            check(generation.seed == first.seed, "bad seed")
+            check((generation.block_count, generation.probes) == (first.block_count, first.probes), "bad blocks")
+            rate = rate_of(read.keys, generation.block_count, generation.probes)
+            check(rate <= all_keep / (1 + all_keep) * (1 + 1e-9), "bad blocks")
+        check(end == at + length, "bad length")
+        return read, end
+
+
 def read(data):
-    """The filter of a whole file, of either kind."""
-    found, end = (Scalable if data[3:4] == b"S" else Filter).read(data)
+    """The filter of a whole file, of any kind."""
+    found, end = {b"S": Scalable, b"R": Rotating}.get(data[3:4], Filter).read(data)
     check(end == len(data), "too long")
     return found
 
@@ -326,7 +381,8 @@ def work(job):
     new = [filter.insert(key) for key in keys("insert")]
     for _ in range(job.get("fold", 0)):
         filter = filter.fold()
-    fields = filter.fields if isinstance(filter, Filter) else filter.stages[-1].fields
+    parts = [filter] if isinstance(filter, Filter) else filter.stages if isinstance(filter, Scalable) else filter.generations
+    fields = parts[-1].fields
     return {
         "new": new,
         "contains": [filter.contains(key) for key in keys("contains")],

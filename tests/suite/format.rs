@@ -5,10 +5,11 @@
 
 use crate::bytes::with_header;
 use crate::python::python;
-use bloomline::{BloomFilter, Builder, FileError, FileErrorKind, ScalableBloomFilter};
+use bloomline::{BloomFilter, Builder, FileError, FileErrorKind};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 use twox_hash::XxHash3_64;
 
@@ -90,82 +91,9 @@ fn words4_is_the_same_there() {
     }
 }
 
+mod series;
 #[cfg(feature = "variants")]
-mod variants {
-    use super::*;
-    use bloomline::variants::{
-        ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter, TwoBlockBloomFilter,
-    };
-
-    fn made(layout: &str, units: usize, probes: u32, seed: u64) -> Value {
-        json!({ "layout": layout, "units": units, "probes": probes, "seed": seed })
-    }
-
-    /// A file without fields with more bits set in a byte, and the trailer that belongs to them.
-    fn with_body(bytes: &[u8], place: usize, bits: u8) -> Vec<u8> {
-        let mut bytes = bytes.to_vec();
-        bytes[place] |= bits;
-        let (trailer, end) = (bytes.len() - 16, bytes.len() - 8);
-        let ones: u32 = bytes[64..trailer].iter().map(|byte| byte.count_ones()).sum();
-        bytes[trailer..end].copy_from_slice(&u64::from(ones).to_le_bytes());
-        let checksum = XxHash3_64::oneshot(&bytes[64..end]);
-        bytes[end..].copy_from_slice(&checksum.to_le_bytes());
-        bytes
-    }
-
-    #[test]
-    fn other_layouts_are_the_same_there() {
-        for (bits, probes) in [(1, 1), (3000, 7), (20_000, 32)] {
-            let filter = ClassicBloomFilter::with_bits(bits, probes).unwrap();
-            both_agree!(ClassicBloomFilter, filter, made("classic", bits as usize, probes, 0));
-        }
-        for (groups, probes) in [(1, 4), (5, 8), (40, 16)] {
-            let filter = CountingBloomFilter::builder().memory(128 * groups).probes(probes).seed(5).build().unwrap();
-            both_agree!(CountingBloomFilter, filter, made("counting", groups, probes, 5));
-        }
-        for (words, probes) in [(8, 2), (40, 5), (400, 10)] {
-            let filter = RegisterBloomFilter::builder().memory(8 * words).probes(probes).seed(5).build().unwrap();
-            both_agree!(RegisterBloomFilter, filter, made("register", words, probes, 5));
-        }
-        for (blocks, probes) in [(1, 8), (8, 16), (33, 24), (40, 32)] {
-            let filter = TwoBlockBloomFilter::builder().memory(64 * blocks).probes(probes).seed(5).build().unwrap();
-            both_agree!(TwoBlockBloomFilter, filter, made("words4x2", blocks, probes, 5));
-        }
-        for blocks in [1, 2, 33] {
-            let filter = SplitBlockBloomFilter::with_bitset_bytes(32 * blocks).unwrap();
-            both_agree!(SplitBlockBloomFilter, filter, made("split block", blocks, 8, 0));
-        }
-    }
-
-    #[test]
-    fn units_and_seeds_that_no_writer_writes_are_refused_by_both() {
-        let mut classic = ClassicBloomFilter::with_bits(100, 3).unwrap();
-        classic.insert("a");
-        let classic = bytes_of!(classic);
-        let split = bytes_of!(SplitBlockBloomFilter::with_bitset_bytes(32).unwrap());
-        // The golden hash of seed 1.
-        let seeded = bytes_of!(BloomFilter::builder().memory(64).probes(8).seed(1).build().unwrap());
-        let (bit_100, bit_511) = (with_body(&classic, 64 + 12, 0x10), with_body(&classic, 64 + 63, 0x80));
-        let cases = [
-            ("units", with_header(&classic, 0, 40, &513u64.to_le_bytes())),
-            ("units", with_header(&classic, 0, 40, &0u64.to_le_bytes())),
-            ("units", bit_100),
-            ("units", bit_511),
-            ("units", with_body(&split, 64 + 32, 1)),
-            ("seed", with_header(&split, 0, 24, &seeded[24..40])),
-        ];
-        let jobs: Vec<Value> = cases.iter().map(|(_, bytes)| json!({ "read": hex(bytes) })).collect();
-        let Some(replies) = ask(&jobs) else { return };
-        for (i, ((name, bytes), reply)) in cases.iter().zip(replies).enumerate() {
-            let classic = ClassicBloomFilter::read_from(&bytes[..]).map(|_| ());
-            let split = SplitBlockBloomFilter::read_from(&bytes[..]).map(|_| ());
-            let error = if i < 4 { classic } else { split }.unwrap_err();
-            assert!(matches!(error.kind(), FileErrorKind::Field { field, .. } if field == name), "{i}: {error}");
-            let allowed = [format!("bad {name}"), "bad blocks".to_owned()];
-            assert!(allowed.iter().any(|reason| reply["refused"] == json!(reason)), "{i}: {reply}");
-        }
-    }
-}
+mod variants;
 
 #[test]
 fn fields_go_both_ways() {
@@ -256,70 +184,13 @@ fn a_filter_folds_there_to_the_same_bytes() {
     }
 }
 
-#[test]
-fn scalable_filters_that_were_merged_are_the_same_there() {
-    let filled = |first: u64, keys: &[Vec<u8>]| {
-        let builder = ScalableBloomFilter::builder().expected_keys(first).false_positive_rate(0.01).seed(5);
-        let mut filter = builder.build().unwrap();
-        keys.iter().for_each(|key| _ = filter.insert(&key[..]).unwrap());
-        filter
-    };
-    let (after, asked) = (keys(90..300), keys(0..700));
-    let mut merged = filled(10, &keys(0..70));
-    merged.union(&filled(3, &keys(50..90))).unwrap();
-    let mut shrunk = filled(100_000, &keys(0..90));
-    shrunk.shrink_to_fit().unwrap();
-    for mut filter in [merged, shrunk] {
-        let bytes = bytes_of!(filter);
-        after.iter().for_each(|key| _ = filter.insert(&key[..]).unwrap());
-        let contains: Vec<bool> = asked.iter().map(|key| filter.contains(&key[..])).collect();
-        let jobs = [
-            json!({ "read": hex(&bytes) }),
-            json!({ "read": hex(&bytes), "insert": hex_of_all(&after), "contains": hex_of_all(&asked) }),
-        ];
-        let Some(replies) = ask(&jobs) else { return };
-        assert!(file(&replies[0]) == bytes);
-        assert!(file(&replies[1]) == bytes_of!(filter));
-        assert_eq!(replies[1]["contains"], json!(contains));
-    }
-}
-
-#[test]
-fn scalable_filters_are_the_same_there() {
-    for (first, rate, seed, count) in [(1, 0.5, 0, 0), (1, 0.01, 1, 100), (10, 0.01, 2, 70), (100, 1e-6, 3, 500)] {
-        let builder = ScalableBloomFilter::builder().expected_keys(first).false_positive_rate(rate).seed(seed);
-        let mut filter = if seed == 2 { builder.key_name("url") } else { builder }.build().unwrap();
-        let (before, after) = (keys(0..count), keys(count..2 * count));
-        let mut new: Vec<bool> = before.iter().map(|key| filter.insert(&key[..]).unwrap()).collect();
-        let bytes = bytes_of!(filter);
-        new.extend(after.iter().map(|key| filter.insert(&key[..]).unwrap()));
-        let asked = keys(0..700);
-        let contains: Vec<bool> = asked.iter().map(|key| filter.contains(&key[..])).collect();
-        let all = [&before[..], &after].concat();
-        let name = Some(filter.key_name()).filter(|name| !name.is_empty());
-        let made = json!({ "first": first, "rate": rate, "seed": seed, "key_name": name });
-        let jobs = [
-            json!({ "read": hex(&bytes) }),
-            json!({ "read": hex(&bytes), "insert": hex_of_all(&after), "contains": hex_of_all(&asked) }),
-            json!({ "scalable": made, "insert": hex_of_all(&all), "contains": hex_of_all(&asked) }),
-        ];
-        let Some(replies) = ask(&jobs) else { return };
-        assert!(file(&replies[0]) == bytes);
-        for reply in &replies[1..] {
-            assert!(file(reply) == bytes_of!(filter), "{made}");
-            assert!(ScalableBloomFilter::read_from(&file(reply)[..]).unwrap() == filter);
-            assert_eq!(reply["contains"], json!(contains), "{made}");
-        }
-        assert_eq!(replies[1]["new"], json!(new[count as usize..]));
-        assert_eq!(replies[2]["new"], json!(new));
-    }
-}
-
 /// How format.py names what the library names so.
 fn reason(kind: &FileErrorKind) -> String {
     match kind {
         FileErrorKind::NotBloomline => "not a file of bloomline".to_owned(),
-        FileErrorKind::Scalable | FileErrorKind::NotScalable => "the other kind of file".to_owned(),
+        FileErrorKind::Scalable | FileErrorKind::NotScalable | FileErrorKind::Rotating | FileErrorKind::NotRotating => {
+            "another kind of file".to_owned()
+        }
         FileErrorKind::DamagedHeader => "damaged header".to_owned(),
         FileErrorKind::DamagedBody => "damaged body".to_owned(),
         FileErrorKind::NewerVersion { .. } => "newer version".to_owned(),
@@ -334,7 +205,7 @@ fn reason(kind: &FileErrorKind) -> String {
 }
 
 /// Neither side reads these files, and both give the same reason.
-fn refused_by_both(files: &[Vec<u8>], load: impl Fn(&std::path::Path) -> FileError) -> Vec<String> {
+fn refused_by_both(files: &[Vec<u8>], load: impl Fn(&Path) -> FileError) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.bloom");
     let reason_here = |bytes: &Vec<u8>| {
@@ -362,7 +233,7 @@ fn damaged(good: &[u8]) -> Vec<Vec<u8>> {
 
 #[test]
 fn damaged_files_are_refused_by_both() {
-    let load = |path: &std::path::Path| BloomFilter::load(path).map(|_| ()).unwrap_err();
+    let load = |path: &Path| BloomFilter::load(path).map(|_| ()).unwrap_err();
     let fields = fs::read(data("fields.bloom")).unwrap();
     refused_by_both(&damaged(&fields), load);
 
@@ -409,47 +280,6 @@ fn damaged_files_are_refused_by_both() {
         ("bad fields", with_fields(&plain, &keys(1), 64)),
     ];
     let (names, files): (Vec<&str>, Vec<_>) = cases.into_iter().unzip();
-    assert_eq!(refused_by_both(&files, load), names);
-}
-
-#[test]
-fn damaged_scalable_files_are_refused_by_both() {
-    let load = |path: &std::path::Path| ScalableBloomFilter::load(path).map(|_| ()).unwrap_err();
-    let scalable = fs::read(data("series.bloom")).unwrap();
-    refused_by_both(&damaged(&scalable), load);
-
-    let other_seed = {
-        let mut other =
-            ScalableBloomFilter::builder().expected_keys(10).false_positive_rate(0.01).seed(2).build().unwrap();
-        (0..50u64).for_each(|key| _ = other.insert(&key).unwrap());
-        bytes_of!(other)
-    };
-    // The first stage has a block, and fields in 64 bytes.
-    let second = 64 + 64 + 64 + 64 + 16;
-    let cases = [
-        ("newer version", with_header(&scalable, 0, 8, &[3])),
-        ("older version", with_header(&scalable, 0, 8, &[1])),
-        ("bad stages", with_header(&scalable, 0, 12, &[0])),
-        ("bad stages", with_header(&scalable, 0, 12, &[65])),
-        ("bad rate", with_header(&scalable, 0, 16, &1.0f64.to_le_bytes())),
-        ("bad first", with_header(&scalable, 0, 24, &[0])),
-        ("bad last", with_header(&scalable, 0, 32, &[0])),
-        ("bad last", with_header(&scalable, 0, 32, &[41])),
-        ("truncated", with_header(&scalable, 0, 40, &(scalable.len() as u64 + 1).to_le_bytes())),
-        ("bad reserved", with_header(&scalable, 0, 48, &[1])),
-        ("bad merged", with_header(&scalable, 0, 53, &[1])),
-        ("bad stages", with_header(&scalable, 0, 52, &[3])),
-        // The first stage takes as many keys as the third, which has room for more.
-        ("bad last", with_header(&scalable, 0, 52, &[2])),
-        ("bad blocks", with_header(&scalable, 0, 16, &1e-9f64.to_le_bytes())),
-        ("bad seed", [&scalable[..second], &other_seed[second..]].concat()),
-        ("the other kind of file", [&scalable[..64], &scalable].concat()),
-    ];
-    let (names, files): (Vec<&str>, Vec<_>) = cases.into_iter().unzip();
-    let mut files = files;
-    let nested = files.len() - 1;
-    let length = files[nested].len() as u64;
-    files[nested] = with_header(&files[nested], 0, 40, &length.to_le_bytes());
     assert_eq!(refused_by_both(&files, load), names);
 }
 
