@@ -3,7 +3,8 @@
 #![no_main]
 
 use bloomline::{
-    AtomicBloomFilter, BloomFilter, BorrowedBloomFilter, FileError, FileErrorKind, KeyHasher, ScalableBloomFilter,
+    AtomicBloomFilter, BloomFilter, BorrowedBloomFilter, FileError, FileErrorKind, KeyHasher, RotatingBloomFilter,
+    ScalableBloomFilter,
 };
 use libfuzzer_sys::fuzz_target;
 use std::io::{self, Read};
@@ -97,17 +98,19 @@ fn golden_hash(seed: u64) -> u64 {
         .fold(0, |golden, length| hasher.combine(golden, hasher.bytes(&bytes[..length])))
 }
 
-/// The data as the only stage of a scalable filter, with a header that is sound where `first` and `last` are.
-fn scalable(stage: &[u8], first: u8, last: u8) -> Vec<u8> {
-    let mut bytes = b"\x89BLSER\r\n\x02\0\0\0\x01\0\0\0".to_vec();
+/// The data as each part of a scalable or rotating filter, with a header that is sound where `keys` and `last` are.
+fn series(magic: &[u8; 8], parts: u32, part: &[u8], keys: u8, last: u8) -> Vec<u8> {
+    let mut bytes = magic.to_vec();
+    bytes.extend(2u32.to_le_bytes());
+    bytes.extend(parts.to_le_bytes());
     bytes.extend(0.5f64.to_bits().to_le_bytes());
-    bytes.extend(u64::from(first).to_le_bytes());
+    bytes.extend(u64::from(keys).to_le_bytes());
     bytes.extend(u64::from(last).to_le_bytes());
-    bytes.extend((HEADER as u64 + stage.len() as u64).to_le_bytes());
+    bytes.extend((HEADER as u64 + u64::from(parts) * part.len() as u64).to_le_bytes());
     bytes.extend([0; 8]);
     let checksum = XxHash3_64::oneshot(&bytes);
     bytes.extend(checksum.to_le_bytes());
-    bytes.extend(stage);
+    (0..parts).for_each(|_| bytes.extend(part));
     bytes
 }
 
@@ -118,11 +121,23 @@ fn check_scalable(data: &[u8]) {
         let mut written = Vec::new();
         filter.write_to(&mut written).unwrap();
         assert!(ScalableBloomFilter::read_from(&written[..]).unwrap() == filter);
-        // No input that passes has more than the stage of `scalable`.
+        // No input that passes has other stages than those of `series`.
         if !has_unknown_fields(&data[HEADER..]) {
             assert_eq!(written, data[..data.len() - rest.len()]);
         }
         assert!(filter.estimated_fpr() <= filter.false_positive_rate().unwrap());
+    }
+}
+
+/// An error, or a rotating filter that is written as the same bytes.
+fn check_rotating(data: &[u8]) {
+    let mut rest = data;
+    if let Ok(filter) = RotatingBloomFilter::read_from(&mut rest) {
+        let mut written = Vec::new();
+        filter.write_to(&mut written).unwrap();
+        if !has_unknown_fields(&data[HEADER..]) {
+            assert_eq!(written, data[..data.len() - rest.len()]);
+        }
     }
 }
 
@@ -143,10 +158,12 @@ fn check_borrowed(data: &[u8], read: &Result<BloomFilter, FileError>) {
 fuzz_target!(|input: (u8, u16, &[u8])| {
     let (repairs, part, data) = input;
     check_scalable(data);
+    check_rotating(data);
     let mut data = data.to_vec();
     repair(&mut data, repairs);
-    let [first, last] = part.to_le_bytes();
-    check_scalable(&scalable(&data, first, last));
+    let [keys, last] = part.to_le_bytes();
+    check_scalable(&series(b"\x89BLSER\r\n", 1, &data, keys, last));
+    check_rotating(&series(b"\x89BLROT\r\n", 2, &data, keys, last));
     let mut rest = &data[..];
     let read = BloomFilter::read_from(&mut rest);
     check_borrowed(&data, &read);
