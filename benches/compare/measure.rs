@@ -37,6 +37,19 @@ impl Method {
         self.round_keys.div_ceil(self.keys(bytes))
     }
 
+    /// The parts that a filter is filled in. A large one has one to touch its memory first, and one for each round.
+    fn parts(&self, bytes: usize) -> u64 {
+        let keys = self.keys(bytes);
+        if keys < self.round_keys { 1 } else { keys.div_ceil(self.round_keys).max(u64::from(self.rounds) + 1) }
+    }
+
+    /// The keys of a part, from 0 on.
+    fn part(&self, bytes: usize, part: u64) -> Vec<u64> {
+        let (keys, parts) = (self.keys(bytes), self.parts(bytes));
+        let start = |part: u64| (u128::from(keys) * u128::from(part) / u128::from(parts)) as u64;
+        range(PRESENT, start(part)..start(part + 1))
+    }
+
     /// The keys that pass through one contender and one load.
     pub fn work(&self, bytes: usize) -> (u64, u64) {
         let (keys, rounds, pools) = (self.keys(bytes), u64::from(self.rounds), self.pools.len() as u64);
@@ -48,6 +61,21 @@ impl Method {
     /// Shows what is measured next.
     fn show(&self, bytes: usize, name: &str) {
         self.progress.set_message(format!("{}, {name}", HumanBytes(bytes as u64)));
+    }
+
+    /// Inserts keys; how long that took.
+    fn insert(
+        &self,
+        bytes: usize,
+        kind: &Kind,
+        filter: &mut dyn Contender,
+        hashes: &[u64],
+        new: &mut [bool],
+    ) -> Duration {
+        self.show(bytes, &format!("insert, {}", kind.name));
+        let round = timed(|| filter.insert(hashes, new));
+        self.progress.inc(hashes.len() as u64);
+        round.time
     }
 
     /// Plays all rounds.
@@ -137,27 +165,25 @@ pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, left_out: &mut Vec
 
 /// Contenders at their planned load, and the times that it took.
 fn fill<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, left_out: &mut Vec<LeftOut>) -> Vec<Filled<'a>> {
-    let keys = method.keys(bytes);
-    let small = keys < method.round_keys;
-    // A large filter is filled in parts: one to touch its memory first, and one for each round.
-    let parts = if small { 1 } else { keys.div_ceil(method.round_keys).max(u64::from(method.rounds) + 1) };
-    let start = |part: u64| (u128::from(keys) * u128::from(part) / u128::from(parts)) as u64;
-    let part = |part| range(PRESENT, start(part)..start(part + 1));
-    let insert = |kind: &Kind, filter: &mut dyn Contender, hashes: &[u64], new: &mut [bool]| {
-        method.show(bytes, &format!("insert, {}", kind.name));
-        let round = timed(|| filter.insert(hashes, &mut new[..hashes.len()]));
-        method.progress.inc(hashes.len() as u64);
-        round.time
-    };
+    let mut filled = begin(method, kinds, bytes, left_out);
+    match method.parts(bytes) {
+        1 => fill_again(method, bytes, &mut filled),
+        parts => (1..parts).for_each(|part| insert_part(method, bytes, part, &mut filled)),
+    }
+    filled
+}
 
-    let mut hashes = part(0);
-    // Written before, so that its pages do not count as those of the first filter. A later part may be longer by one key.
-    let mut new = vec![true; hashes.len() + 1];
+/// Contenders with the first part of their keys, and static ones with all.
+fn begin<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, left_out: &mut Vec<LeftOut>) -> Vec<Filled<'a>> {
+    let (keys, hashes) = (method.keys(bytes), method.part(bytes, 0));
+    // Written before, so that its pages do not count as those of the first filter.
+    let mut new = vec![true; hashes.len()];
     let room = machine::available_bytes().unwrap_or(u64::MAX);
     let mut filled = Vec::new();
     for &kind in kinds {
         // A static filter is built of all keys at once: they, their answers and what the build takes are in memory too.
-        let build = kind.build_bytes.filter(|_| !small).map(|build_bytes| build_bytes(keys) + 9 * keys);
+        let large = kind.build_bytes.filter(|_| method.parts(bytes) > 1);
+        let build = large.map(|build_bytes| build_bytes(keys) + 9 * keys);
         let made = match build {
             Some(build) if memory_needed(bytes, kinds.len()).saturating_add(build) > room => {
                 Err(format!("its build takes {} more memory", HumanBytes(build)))
@@ -177,34 +203,43 @@ fn fill<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, left_out: &mut Ve
         let mut inserts = Vec::new();
         match all {
             Some((hashes, mut new)) => {
-                inserts.push(per_key(insert(kind, &mut *filter, &hashes, &mut new), hashes.len()))
+                let time = method.insert(bytes, kind, &mut *filter, &hashes, &mut new);
+                inserts.push(per_key(time, hashes.len()));
             }
-            None => _ = insert(kind, &mut *filter, &hashes, &mut new),
+            None => _ = method.insert(bytes, kind, &mut *filter, &hashes, &mut new),
         }
         let resident = machine::resident_bytes().zip(before).map(|(after, before)| after.saturating_sub(before));
         filled.push(Filled { kind, filter, resident, inserts });
     }
-    for i in 1..parts {
-        hashes = part(i);
-        for Filled { kind, filter, inserts, .. } in filled.iter_mut().filter(|filled| filled.kind.build_bytes.is_none())
-        {
-            inserts.push(per_key(insert(kind, &mut **filter, &hashes, &mut new), hashes.len()));
-        }
-    }
-    let fills = method.fills(bytes);
-    for _ in 0..if small { method.rounds } else { 0 } {
-        for Filled { kind, filter, inserts, .. } in &mut filled {
+    filled
+}
+
+/// Fills small filters anew in each round.
+fn fill_again(method: &Method, bytes: usize, filled: &mut [Filled]) {
+    let (keys, fills, hashes) = (method.keys(bytes), method.fills(bytes), method.part(bytes, 0));
+    let mut new = vec![true; hashes.len()];
+    for _ in 0..method.rounds {
+        for Filled { kind, filter, inserts, .. } in &mut *filled {
             let mut time = Duration::ZERO;
             for _ in 0..fills {
                 if let Ok(empty) = (kind.for_memory)(bytes, keys) {
                     *filter = empty;
                 }
-                time += insert(kind, &mut **filter, &hashes, &mut new);
+                time += method.insert(bytes, kind, &mut **filter, &hashes, &mut new);
             }
             inserts.push(per_key(time, (fills * keys) as usize));
         }
     }
-    filled
+}
+
+/// Inserts a part of the keys into large filters.
+fn insert_part(method: &Method, bytes: usize, part: u64, filled: &mut [Filled]) {
+    let hashes = method.part(bytes, part);
+    let mut new = vec![true; hashes.len()];
+    for Filled { kind, filter, inserts, .. } in filled.iter_mut().filter(|filled| filled.kind.build_bytes.is_none()) {
+        let time = method.insert(bytes, kind, &mut **filter, &hashes, &mut new);
+        inserts.push(per_key(time, hashes.len()));
+    }
 }
 
 /// A row for each load at one size: keys go into an empty filter, up to its planned load, then into an empty one again.
