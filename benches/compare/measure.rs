@@ -225,7 +225,7 @@ fn fill_again(method: &Method, bytes: usize, filled: &mut [Filled]) {
                 if let Ok(empty) = (kind.for_memory)(bytes, keys) {
                     *filter = empty;
                 }
-                time += method.insert(bytes, kind, &mut **filter, &hashes, &mut new);
+                time += method.insert(bytes, kind, filter.as_mut(), &hashes, &mut new);
             }
             inserts.push(per_key(time, (fills * keys) as usize));
         }
@@ -237,7 +237,7 @@ fn insert_part(method: &Method, bytes: usize, part: u64, filled: &mut [Filled]) 
     let hashes = method.part(bytes, part);
     let mut new = vec![true; hashes.len()];
     for Filled { kind, filter, inserts, .. } in filled.iter_mut().filter(|filled| filled.kind.build_bytes.is_none()) {
-        let time = method.insert(bytes, kind, &mut **filter, &hashes, &mut new);
+        let time = method.insert(bytes, kind, filter.as_mut(), &hashes, &mut new);
         inserts.push(per_key(time, hashes.len()));
     }
 }
