@@ -132,12 +132,14 @@ def main(fingerprints: int, requests: int) -> None:
         any_port.close()
         arguments = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
         server = subprocess.Popen(arguments, cwd=folder, stdout=subprocess.DEVNULL)
-        time.sleep(1)
-        print(f"\n{requests} requests\n\n| | new, µs | seen, µs |\n|---|--:|--:|", flush=True)
-        for kind in "scrapy-redis", "no mirror", "mirror":
-            one("shared", kind, f"redis://127.0.0.1:{port}/0", requests)
-        server.kill()
-        server.wait()
+        try:
+            time.sleep(1)
+            print(f"\n{requests} requests\n\n| | new, µs | seen, µs |\n|---|--:|--:|", flush=True)
+            for kind in "scrapy-redis", "no mirror", "mirror":
+                one("shared", kind, f"redis://127.0.0.1:{port}/0", requests)
+        finally:
+            server.kill()
+            server.wait()
 
 
 if __name__ == "__main__":
