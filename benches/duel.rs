@@ -10,8 +10,8 @@
 //! keys that an operation answered with `true` in its last round: found, or new. For queries of misses it is the measured
 //! false-positive rate.
 
-use bloomline::{AtomicBloomFilter, BloomFilter, Key};
-use bloomline_benches::filters::{fastbloom, fastbloom_atomic, holding};
+use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, Key};
+use bloomline_benches::filters::{fastbloom, fastbloom_atomic, filled, holding};
 use bloomline_benches::hashes::{PRESENT, probe_keys, range};
 use bloomline_benches::rivals::{Rivals, atomic_inserts, each};
 use bloomline_benches::turns::{Side, duel};
@@ -59,7 +59,7 @@ fn batch<'a, K: Key>(name: &str, filter: &'a BloomFilter, keys: &'a [K]) -> Side
 
 /// What leaves a shared filter at its planned load as it is: queries, and inserts of keys that it holds.
 fn atomic_on_load(name: &str, bytes: usize) {
-    let filter = AtomicBloomFilter::from(holding::<u64>(bytes, &[]));
+    let filter = AtomicBloomFilter::from(filled(bytes, Kernel::detect()));
     let fastbloom = fastbloom_atomic(fastbloom(bytes));
     for (percent, kind) in HITS {
         let hashes = probe_keys(ROUND_KEYS, held(bytes), percent);
