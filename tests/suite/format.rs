@@ -164,23 +164,26 @@ fn unknown_fields_are_skipped_by_both() {
 
 #[test]
 fn a_filter_folds_there_to_the_same_bytes() {
-    for probes in [4, 8, 12, 16] {
-        let size = || BloomFilter::builder().memory(64 * 96).probes(probes);
-        let rated = BloomFilter::builder().memory(64 * 96).false_positive_rate(0.001);
-        for builder in [size().seed(9), size().key_name("url"), rated.key_name("line")] {
-            let mut filter = builder.build().unwrap();
-            keys(0..500).iter().for_each(|key| _ = filter.insert(&key[..]));
-            let jobs: Vec<Value> =
-                (0..=6).map(|fold| json!({ "read": hex(&bytes_of!(filter)), "fold": fold })).collect();
-            let Some(replies) = ask(&jobs) else { return };
-            for reply in &replies[..6] {
-                assert!(file(reply) == bytes_of!(filter), "{probes}: {:?}", filter.expected_keys());
-                assert_eq!(reply["expected_keys"], json!(filter.expected_keys()));
-                let even = filter.block_count().is_multiple_of(2);
-                assert_eq!(filter.fold(), even);
-            }
-            assert_eq!(replies[6]["refused"], "this filter does not fold");
+    let size = |probes| BloomFilter::builder().memory(64 * 96).probes(probes);
+    let sized = [4, 8, 12, 16].into_iter().flat_map(|probes| [size(probes).seed(9), size(probes).key_name("url")]);
+    let rated = BloomFilter::builder().memory(64 * 96).false_positive_rate(0.001).key_name("line");
+    let filled = |builder: Builder<BloomFilter>| {
+        let mut filter = builder.build().unwrap();
+        keys(0..500).iter().for_each(|key| _ = filter.insert(&key[..]));
+        filter
+    };
+    let mut filters: Vec<BloomFilter> = sized.chain([rated]).map(filled).collect();
+    let fold = |filter: &BloomFilter, times: u32| json!({ "read": hex(&bytes_of!(filter)), "fold": times });
+    let jobs: Vec<Value> = filters.iter().flat_map(|filter| (0..=6).map(move |times| fold(filter, times))).collect();
+    let Some(replies) = ask(&jobs) else { return };
+    for (filter, replies) in filters.iter_mut().zip(replies.chunks(7)) {
+        for reply in &replies[..6] {
+            assert!(file(reply) == bytes_of!(filter), "{}: {:?}", filter.probes(), filter.expected_keys());
+            assert_eq!(reply["expected_keys"], json!(filter.expected_keys()));
+            let even = filter.block_count().is_multiple_of(2);
+            assert_eq!(filter.fold(), even);
         }
+        assert_eq!(replies[6]["refused"], "this filter does not fold");
     }
 }
 
