@@ -7,9 +7,12 @@ use bloomline::variants::{
 };
 use bloomline::{BloomFilter, BuildError, FileErrorKind, Key, KeyHasher, MergeError};
 use proptest::prelude::*;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+mod counters;
+mod specification;
 
 macro_rules! for_each_layout {
     ($run:ident $(, $argument:expr)*) => {
@@ -352,87 +355,6 @@ fn racing_inserts_of_the_classic_filter_lose_nothing() {
     assert!(ClassicBloomFilter::from(filter) == alone);
 }
 
-#[derive(Clone, Debug)]
-enum Step {
-    Insert(u16, u8),
-    Remove(u16),
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
-    /// Small filters with many keys, so that counters are shared, reach 15, and keys pass for others.
-    #[test]
-    fn counters_hold_a_multiset(
-        steps in prop::collection::vec(prop_oneof![
-            (0..300u16, 1..20u8).prop_map(|(key, times)| Step::Insert(key, if times < 17 { 1 } else { times })),
-            (0..300u16).prop_map(Step::Remove),
-        ], 1..800),
-        groups in 1..20usize,
-        probes in prop::sample::select(vec![4, 8, 16]),
-    ) {
-        let mut filter = CountingBloomFilter::builder().memory(128 * groups).probes(probes).build().unwrap();
-        let empty = filter.clone();
-        let mut counts: HashMap<u16, u32> = HashMap::new();
-        let mut stuck = false;
-        for step in steps {
-            match step {
-                Step::Insert(key, times) => for _ in 0..times {
-                    prop_assert_eq!(filter.contains(&key), !filter.clone().insert(&key));
-                    filter.insert(&key);
-                    *counts.entry(key).or_default() += 1;
-                },
-                Step::Remove(key) => match counts.get_mut(&key) {
-                    Some(count) if *count > 0 => {
-                        *count -= 1;
-                        prop_assert!(filter.remove(&key));
-                    }
-                    _ if filter.contains(&key) => {} // a false positive: not to be removed
-                    _ => {
-                        let before = filter.clone();
-                        prop_assert!(!filter.remove(&key));
-                        prop_assert!(filter == before);
-                    }
-                },
-            }
-            for (key, &count) in &counts {
-                let most = filter.count_at_most(key);
-                stuck |= most == 15;
-                prop_assert!(u32::from(most) >= count.min(15));
-                prop_assert!(filter.contains(key) == (most > 0) && (most > 0 || count == 0));
-            }
-        }
-        // One counter of a key may be stuck and another not, which the least of them does not show.
-        for (key, count) in counts {
-            stuck |= count >= 15;
-            (0..count).for_each(|_| assert!(filter.remove(&key)));
-        }
-        prop_assert!(stuck || groups < 15 || filter == empty);
-    }
-}
-
-#[test]
-fn counters_stay_at_fifteen() {
-    let mut filter = CountingBloomFilter::builder().memory(1 << 16).probes(8).build().unwrap();
-    (0..14).for_each(|_| _ = filter.insert("a"));
-    assert_eq!(filter.count_at_most("a"), 14);
-    (0..14).for_each(|_| assert!(filter.remove("a")));
-    assert_eq!((filter.count_at_most("a"), filter.fill_ratio()), (0, 0.0));
-    (0..40).for_each(|_| _ = filter.insert("a"));
-    assert_eq!(filter.count_at_most("a"), 15);
-    (0..40).for_each(|_| assert!(filter.remove("a")));
-    assert_eq!(filter.count_at_most("a"), 15);
-    // Sums stop there too.
-    let [mut ours, mut theirs] =
-        [(); 2].map(|()| CountingBloomFilter::builder().memory(1 << 16).probes(8).build().unwrap());
-    (0..7).for_each(|_| _ = ours.insert("a"));
-    (0..8).for_each(|_| _ = theirs.insert("a"));
-    ours.union(&theirs).unwrap();
-    assert_eq!(ours.count_at_most("a"), 15);
-    ours.union(&theirs).unwrap();
-    assert!(ours.count_at_most("a") == 15 && ours.count_at_most("b") == 0);
-}
-
 /// Columns that DuckDB wrote, another implementation: tests/data/README.md.
 #[test]
 fn the_split_block_is_that_of_other_writers() {
@@ -444,94 +366,4 @@ fn the_split_block_is_that_of_other_writers() {
     let mut filter = SplitBlockBloomFilter::with_bitset_bytes(numbers.len()).unwrap();
     (-10..40i64).for_each(|i| _ = filter.insert(&i.to_le_bytes()));
     assert_eq!(filter.to_bitset(), numbers);
-}
-
-/// The layouts as docs/FORMAT.md has them, written a second time: places counted from the first bit of all blocks.
-fn places(layout: &str, hash: u64, units: u64, probes: u32) -> Vec<u64> {
-    let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
-    let high = |a, b| (wide(a, b) >> 64) as u64;
-    let fold = |a, b| high(a, b) ^ wide(a, b) as u64;
-    let mixed = |hash: u64| fold(hash, 0x6A09_E667_F3BC_C909);
-    let probes = u64::from(probes);
-    match layout {
-        "classic" => (1..=probes)
-            .map(|i| hash.wrapping_add(0xA076_1D64_78BD_642F_u64.wrapping_mul(i)))
-            .map(|state| high(fold(state, state ^ 0xE703_7ED1_A0B4_28DB), units))
-            .collect(),
-        "counting" => (0..probes)
-            .map(|i| 256 * high(hash, units) + i * 256 / probes + (mixed(hash) >> (i * 64 / probes)) % (256 / probes))
-            .collect(),
-        "split block" => {
-            let block = ((hash >> 32) * units) >> 32;
-            let salts = [
-                0x47b6_137b,
-                0x4497_4d91,
-                0x8824_ad5b,
-                0xa2b7_289d,
-                0x7054_95c7,
-                0x2df1_424b,
-                0x9efc_4947,
-                0x5c6b_fb31,
-            ];
-            let bit = |(i, salt): (u64, u32)| 256 * block + 32 * i + u64::from((hash as u32).wrapping_mul(salt) >> 27);
-            (0..8).zip(salts).map(bit).collect()
-        }
-        "register" => (0..probes).map(|i| 64 * high(hash, units) + (mixed(hash) >> (6 * i)) % 64).collect(),
-        "words4x2" => {
-            let half = |hash: u64| {
-                let first = mixed(hash);
-                let second = fold(first, 0xBB67_AE85_84CA_A73B);
-                (0..4).flat_map(move |lane| {
-                    let (f, s) = (first >> (16 * lane), second >> (16 * lane));
-                    let word = high(hash, units) * 8 + lane + 4 * (f >> 15 & 1);
-                    let bits = [f, f >> 6, s, s >> 6];
-                    (0..probes as usize / 8).map(move |i| 64 * word + bits[i] % 64)
-                })
-            };
-            half(hash).chain(half(fold(hash, 0x3C6E_F372_FE94_F82B))).collect()
-        }
-        _ => unreachable!(),
-    }
-}
-
-fn name<L: Layout>(_: &L) -> &'static str {
-    L::NAME
-}
-
-#[test]
-fn bits_are_those_of_the_specification() {
-    macro_rules! check {
-        ($filter:expr, $probes:expr) => {
-            let mut filter = $filter.unwrap();
-            let hashes = hashes(0..50);
-            Layout::insert_hashes(&mut filter, &hashes, &mut [false; 50]);
-            let file = bytes_of!(filter);
-            let units = u64::from_le_bytes(*file[40..].first_chunk().unwrap());
-            let layout = name(&filter);
-            let mut expected = vec![0; file.len() - 80];
-            for place in hashes.iter().flat_map(|&hash| places(layout, hash, units, $probes)) {
-                if layout == "counting" {
-                    // None reaches 16 here, or this would overflow into the next.
-                    expected[place as usize / 2] += 1 << (place % 2 * 4);
-                } else {
-                    expected[place as usize / 8] |= 1u8 << (place % 8);
-                }
-            }
-            assert!(file[64..file.len() - 16] == expected, "{layout}, {} probes", $probes);
-        };
-    }
-    for probes in 1..=32 {
-        check!(ClassicBloomFilter::with_bits(1001, probes), probes);
-        check!(ClassicBloomFilter::with_bits(1001, probes).map(AtomicClassicBloomFilter::from), probes);
-    }
-    for probes in 2..=10 {
-        check!(RegisterBloomFilter::builder().memory(640).probes(probes).build(), probes);
-    }
-    for probes in [8, 16, 24, 32] {
-        check!(TwoBlockBloomFilter::builder().memory(640).probes(probes).build(), probes);
-    }
-    for probes in [4, 8, 16] {
-        check!(CountingBloomFilter::builder().memory(640).probes(probes).build(), probes);
-    }
-    check!(SplitBlockBloomFilter::with_bitset_bytes(352), 8);
 }

@@ -1,0 +1,86 @@
+//! Filters of counters: a multiset, from which keys can be removed.
+
+use bloomline::variants::CountingBloomFilter;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u16, u8),
+    Remove(u16),
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Small filters with many keys, so that counters are shared, reach 15, and keys pass for others.
+    #[test]
+    fn counters_hold_a_multiset(
+        steps in prop::collection::vec(prop_oneof![
+            (0..300u16, 1..20u8).prop_map(|(key, times)| Step::Insert(key, if times < 17 { 1 } else { times })),
+            (0..300u16).prop_map(Step::Remove),
+        ], 1..800),
+        groups in 1..20usize,
+        probes in prop::sample::select(vec![4, 8, 16]),
+    ) {
+        let mut filter = CountingBloomFilter::builder().memory(128 * groups).probes(probes).build().unwrap();
+        let empty = filter.clone();
+        let mut counts: HashMap<u16, u32> = HashMap::new();
+        let mut stuck = false;
+        for step in steps {
+            match step {
+                Step::Insert(key, times) => for _ in 0..times {
+                    prop_assert_eq!(filter.contains(&key), !filter.clone().insert(&key));
+                    filter.insert(&key);
+                    *counts.entry(key).or_default() += 1;
+                },
+                Step::Remove(key) => match counts.get_mut(&key) {
+                    Some(count) if *count > 0 => {
+                        *count -= 1;
+                        prop_assert!(filter.remove(&key));
+                    }
+                    _ if filter.contains(&key) => {} // a false positive: not to be removed
+                    _ => {
+                        let before = filter.clone();
+                        prop_assert!(!filter.remove(&key));
+                        prop_assert!(filter == before);
+                    }
+                },
+            }
+            for (key, &count) in &counts {
+                let most = filter.count_at_most(key);
+                stuck |= most == 15;
+                prop_assert!(u32::from(most) >= count.min(15));
+                prop_assert!(filter.contains(key) == (most > 0) && (most > 0 || count == 0));
+            }
+        }
+        // One counter of a key may be stuck and another not, which the least of them does not show.
+        for (key, count) in counts {
+            stuck |= count >= 15;
+            (0..count).for_each(|_| assert!(filter.remove(&key)));
+        }
+        prop_assert!(stuck || groups < 15 || filter == empty);
+    }
+}
+
+#[test]
+fn counters_stay_at_fifteen() {
+    let mut filter = CountingBloomFilter::builder().memory(1 << 16).probes(8).build().unwrap();
+    (0..14).for_each(|_| _ = filter.insert("a"));
+    assert_eq!(filter.count_at_most("a"), 14);
+    (0..14).for_each(|_| assert!(filter.remove("a")));
+    assert_eq!((filter.count_at_most("a"), filter.fill_ratio()), (0, 0.0));
+    (0..40).for_each(|_| _ = filter.insert("a"));
+    assert_eq!(filter.count_at_most("a"), 15);
+    (0..40).for_each(|_| assert!(filter.remove("a")));
+    assert_eq!(filter.count_at_most("a"), 15);
+    // Sums stop there too.
+    let [mut ours, mut theirs] =
+        [(); 2].map(|()| CountingBloomFilter::builder().memory(1 << 16).probes(8).build().unwrap());
+    (0..7).for_each(|_| _ = ours.insert("a"));
+    (0..8).for_each(|_| _ = theirs.insert("a"));
+    ours.union(&theirs).unwrap();
+    assert_eq!(ours.count_at_most("a"), 15);
+    ours.union(&theirs).unwrap();
+    assert!(ours.count_at_most("a") == 15 && ours.count_at_most("b") == 0);
+}
