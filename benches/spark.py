@@ -275,14 +275,13 @@ class Usage:
         below = {jvm}
         while more := {pid for pid, (parent, _, _) in found.items() if parent in below} - below:
             below |= more
-        below = [found[pid] for pid in below if pid in found]
-        cpu = lambda pid: found[pid][1]
+        tree = [found[pid] for pid in below if pid in found]
         # What the JVM has waited for is nobody else's, and is no work of its own.
         own = Path("/proc", str(jvm), "stat").read_text().rpartition(")")[2].split()
         self.jvm = sum(map(int, own[11:13])) / TICK
-        self.workers = sum(cpu for _, cpu, _ in below) - self.jvm
-        self.driver = cpu(driver) - cpu_of_children(driver)
-        self.memory = sum(memory for _, _, memory in below)
+        self.workers = sum(cpu for _, cpu, _ in tree) - self.jvm
+        self.driver = found[driver][1] - cpu_of_children(driver)
+        self.memory = sum(memory for _, _, memory in tree)
 
 
 def cpu_of_children(pid):
