@@ -327,10 +327,14 @@ impl<'a, J: Job> Exchange<'a, J> {
 
     /// The caller wants an end: all commands without an answer are abandoned.
     pub(crate) fn end(&mut self) -> RedisFilterError {
+        self.abandon();
+        RedisFilterError::Ended
+    }
+
+    fn abandon(&mut self) {
         for open in self.open.drain(..) {
             self.job.abandon(open.command, open.doubted);
         }
-        RedisFilterError::Ended
     }
 
     /// What to do after all parcels of a round were taken.
@@ -359,9 +363,7 @@ impl<'a, J: Job> Exchange<'a, J> {
             left.is_none().then_some(RedisFilterError::Unreachable { node, waited, message })
         });
         if let Some(error) = error {
-            for open in self.open.drain(..) {
-                self.job.abandon(open.command, open.doubted);
-            }
+            self.abandon();
             return Err(error);
         }
         // A redirection needs no wait, unless nodes redirect a command to each other.

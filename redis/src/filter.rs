@@ -212,7 +212,7 @@ methods! {
     }
 
     /// Inserts a key. Returns `true` if this call claimed it, which happens to one of all clients, or if it may have
-    /// claimed it and the answer was lost. Takes one round trip, and one more for the client's first key in a shard.
+    /// claimed it and the answer was lost. Takes one round trip, and two more for the client's first key in a shard.
     ///
     /// # Errors
     /// [`RedisFilterError`]. The key is not inserted then.
@@ -232,8 +232,8 @@ methods! {
     ///
     /// The keys go to the servers in portions of 4096. Of equal keys in a portion only the first can be claimed. Sends
     /// one command for each key, and takes one round trip for each portion. If a fifth of the last keys was there, it reads the
-    /// blocks of a portion of 256 keys or more first, in a round trip more, and claims only what it does not find. It takes one
-    /// more for each 16 shards in which the client has its first key.
+    /// blocks of a portion of 256 keys or more first, in a round trip more, and claims only what it does not find. Where a portion
+    /// has the client's first keys in some shards, it takes one more, and one for each 16 of these shards.
     ///
     /// # Errors
     /// [`RedisFilterError`]. Even then `new` marks the keys that this call has claimed or may have claimed. Act on

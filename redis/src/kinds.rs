@@ -154,7 +154,7 @@ impl Stages {
         self.stage(number).is_ok_and(|(own, _)| plan.block_count() <= own.block_count() + own.block_count() / 8 + 1)
     }
 
-    /// So many times that a generation takes keys after it was opened; `None` if time changes nothing.
+    /// So many periods after a stage was opened, each as long as a generation takes keys; `None` if time changes nothing.
     fn after(&self, opened: u64, periods: u64) -> Option<u64> {
         // There are no generations if it grows.
         let generations = u64::from(self.generations);

@@ -192,7 +192,7 @@ pub(crate) fn decode_stage(key: &str, line: &[u8]) -> Result<Stage, RedisFilterE
     Ok(Stage { plan: fields.plan()?, keys, made: fields.made()?, opened })
 }
 
-/// The local filter that has the same bits.
+/// What makes the local filter that has the same bits.
 pub(crate) fn size(memory: usize, probes: u32, seed: u64) -> Builder<BloomFilter> {
     BloomFilter::builder().memory(memory).probes(probes).seed(seed)
 }

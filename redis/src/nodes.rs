@@ -4,7 +4,7 @@ use crate::error::RedisFilterError;
 use crate::exchange::{Exchange, Job, Next, Outcome, Parcel, unanswered};
 use crate::packed::Sink;
 use crate::sentinel::Sentinels;
-use crate::server::RedisServer;
+use crate::server::{Ending, RedisServer};
 use crate::topology::{Node, Topology, refusal};
 use redis::{Cmd, RedisResult, Value, cmd};
 use std::time::{Duration, Instant};
@@ -37,6 +37,9 @@ pub(crate) trait Transport: Sized {
 
 /// How long to wait for a script before the server is asked again.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
+
+/// How long to sleep before it is asked whether the caller wants an end.
+const NAP: Duration = Duration::from_millis(100);
 
 /// The nodes that serve a filter.
 #[derive(Clone)]
@@ -98,7 +101,7 @@ impl<T: Transport> Nodes<T> {
                 Next::Done => return Ok(smooth),
                 Next::Again { wait, refresh } => {
                     smooth = false;
-                    T::sleep(wait).await;
+                    pause::<T>(wait, &self.server.ending).await;
                     if refresh && !self.server.ending.is_over() {
                         self.refresh().await;
                     }
@@ -147,6 +150,15 @@ impl<T: Transport> Nodes<T> {
                 *topology = found;
             }
         }
+    }
+}
+
+/// Waits, unless the caller wants an end.
+async fn pause<T: Transport>(mut wait: Duration, ending: &Ending) {
+    while !wait.is_zero() && !ending.is_over() {
+        let nap = wait.min(NAP);
+        T::sleep(nap).await;
+        wait -= nap;
     }
 }
 
@@ -225,17 +237,13 @@ async fn ask_sentinel(
     sentinels.primary(answer).map_err(|message| RedisFilterError::Refused { node: node.to_string(), message })
 }
 
-/// Whether an answer to `HELLO` is that of a replica. It is a map or, with the older protocol, a list of names and values.
+/// Whether an answer to `HELLO`, a list of names and values, is that of a replica.
 fn says_replica(answer: &Value) -> bool {
+    let Value::Array(list) = answer else { return false };
     let is = |value: &Value, text: &str| match value {
         Value::BulkString(value) => value == text.as_bytes(),
         Value::SimpleString(value) => value == text,
         _ => false,
     };
-    let replica = |name: &Value, value: &Value| is(name, "role") && (is(value, "replica") || is(value, "slave"));
-    match answer {
-        Value::Map(pairs) => pairs.iter().any(|(name, value)| replica(name, value)),
-        Value::Array(list) => list.chunks_exact(2).any(|pair| replica(&pair[0], &pair[1])),
-        _ => false,
-    }
+    list.chunks_exact(2).any(|pair| is(&pair[0], "role") && (is(&pair[1], "replica") || is(&pair[1], "slave")))
 }

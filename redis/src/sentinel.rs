@@ -8,7 +8,6 @@ use redis::{Cmd, ConnectionInfo, IntoConnectionInfo, Value, cmd};
 /// The port of a Sentinel whose URL names none.
 const PORT: u16 = 26379;
 
-#[derive(Clone)]
 pub(crate) struct Sentinels {
     pub(crate) addresses: Vec<ConnectionInfo>,
     /// What they call the primary.
@@ -73,14 +72,15 @@ impl Sentinels {
             Value::SimpleString(text) => Some(text.clone()),
             _ => None,
         };
+        let address = |answer: &Value| {
+            let Value::Array(parts) = answer else { return None };
+            let [host, port] = &parts[..] else { return None };
+            Some(Node::new(&text(host)?, text(port)?.parse().ok()?))
+        };
         match &answer {
-            Value::Array(parts) if parts.len() == 2 => text(&parts[0])
-                .zip(text(&parts[1]).and_then(|port| port.parse().ok()))
-                .map(|(host, port)| Node::new(&host, port))
-                .ok_or_else(|| "its answer makes no sense".to_owned()),
             Value::Nil => Err(format!("it knows no primary with the name {:?}", self.name)),
             Value::ServerError(error) => Err(error.to_string()),
-            _ => Err("its answer makes no sense".to_owned()),
+            answer => address(answer).ok_or_else(|| "its answer makes no sense".to_owned()),
         }
     }
 }

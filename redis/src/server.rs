@@ -3,9 +3,7 @@
 use crate::error::RedisFilterError;
 use crate::sentinel::Sentinels;
 use crate::topology::Node;
-use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates,
-};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -44,7 +42,7 @@ pub struct RedisServer {
     authority: Option<Arc<[u8]>>,
     /// What this client shows to the server.
     identity: Option<Identity>,
-    /// What the connections of a thread that blocks begin with. Reading the certificates of the system takes some time.
+    /// What encrypted connections begin with. It is made once, for it takes some time to read the certificates of the system.
     tls: Arc<OnceLock<Arc<ClientConfig>>>,
 }
 
@@ -90,13 +88,13 @@ impl RedisServer {
     /// Where Sentinels decide which one is the primary, name them and it:
     /// `redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/NAME/DATABASE`, or `rediss+sentinel://` if all connections are
     /// encrypted. The hosts are those of Sentinels, and the port is 26379 if not given. The login, which may be left out as the
-    /// database may, is for the primary; write `%40` for an `@` in it, `%2F` for `/` and `%3F` for `?`. Sentinels that want one too get that of `?sentinel_user=USER&sentinel_password=PASSWORD`
-    /// at the end. A failover takes as long as their `down-after-milliseconds` and some seconds, so `patience` must be longer.
+    /// database may, is for the primary; write `%40` for an `@` in it, `%2F` for `/` and `%3F` for `?`. Sentinels that want one
+    /// too get that of `?sentinel_user=USER&sentinel_password=PASSWORD` at the end. A failover takes as long as their
+    /// `down-after-milliseconds` and some seconds, so `patience` must be longer.
     ///
     /// Certificates must be trusted by the system, or by an [authority](Self::certificate_authority). A server may want
-    /// [one of yours](Self::client_certificate). For `rediss://` rustls
-    /// needs a provider of cryptography. If the process has not chosen one, this call chooses `ring` for it. Nothing is sent
-    /// yet.
+    /// [one of yours](Self::client_certificate). For `rediss://` rustls needs a provider of cryptography. If the process has not
+    /// chosen one, this call chooses `ring` for it. Nothing is sent yet.
     ///
     /// # Errors
     /// [`RedisFilterError::Url`].
@@ -285,30 +283,18 @@ impl RedisServer {
         self.sentinels.is_some() || self.seeds.len() > 1
     }
 
-    /// A client for a node.
-    pub(crate) fn client(&self, node: &Node) -> RedisResult<Client> {
+    /// How to reach a node.
+    pub(crate) fn info(&self, node: &Node) -> ConnectionInfo {
         let mut sentinels = self.sentinels.iter().flat_map(|sentinels| &sentinels.addresses);
         let seed = sentinels.find(|info| self::node(info) == *node).unwrap_or(&self.seeds[0]);
         let mut addr = seed.addr().clone();
         if let ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } = &mut addr {
             (*host, *port) = (node.host().to_owned(), node.port());
         }
-        let info = seed.clone().set_addr(addr);
-        let Self { authority, identity, .. } = self;
-        if authority.is_none() && identity.is_none() {
-            return Client::open(info);
-        }
-        let client_tls = identity.as_ref().map(|Identity { certificate, key }| ClientTlsConfig {
-            client_cert: certificate.to_vec(),
-            client_key: key.to_vec(),
-        });
-        Client::build_with_tls(
-            info,
-            TlsCertificates { client_tls, root_cert: authority.as_deref().map(<[u8]>::to_vec) },
-        )
+        seed.clone().set_addr(addr)
     }
 
-    /// How a connection that blocks is encrypted.
+    /// How connections are encrypted.
     pub(crate) fn tls(&self) -> Arc<ClientConfig> {
         let config = || {
             let roots = self
@@ -408,8 +394,7 @@ mod tests {
     #[test]
     fn nodes_get_the_credentials_of_the_first() {
         let server = RedisServer::new("rediss://me:hush@one:7000").unwrap();
-        let client = server.client(&Node::new("two", 7001)).unwrap();
-        let info = client.get_connection_info();
+        let info = server.info(&Node::new("two", 7001));
         assert!(matches!(info.addr(), ConnectionAddr::TcpTls { host, port: 7001, .. } if host == "two"));
         assert_eq!(info.redis_settings().password(), Some("hush"));
     }

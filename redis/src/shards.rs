@@ -103,7 +103,7 @@ impl Shards {
             .map(move |start| (lead + (start - blocks.start) * BLOCK_BYTES, start..blocks.end.min(start + PIECE)))
     }
 
-    /// The command that counts the bits of a shard, or of so many of its blocks from one of them on.
+    /// The command that counts the bits of some blocks of a shard, of which the first is 0.
     pub(crate) fn count_ones(&self, shard: usize, blocks: Range<usize>) -> (u16, Cmd) {
         let key = &self.keys[shard];
         let [first, end] = [blocks.start, blocks.end].map(|block| self.lead + block * BLOCK_BYTES);
@@ -234,9 +234,9 @@ impl Probes {
         sink.number(self.offset + BLOCK_BYTES - 1);
     }
 
-    /// Whether the answer to a claim says that a bit was 0. `None` if it is not the answer to a claim.
-    pub(crate) fn were_lacking(&self, answer: &[Value]) -> Option<bool> {
-        let (bits, mut lacking) = (answer, false);
+    /// Whether the bits that a claim answers say that one was 0. `None` if they are no answer to it.
+    pub(crate) fn were_lacking(&self, bits: &[Value]) -> Option<bool> {
+        let mut lacking = false;
         for bit in bits {
             match bit {
                 Value::Int(0) => lacking = true,

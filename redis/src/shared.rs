@@ -476,7 +476,7 @@ impl<T: Transport> SharedFilter<T> {
             .field("block_count", &plan.block_count())
             .field("probes", &plan.probes())
             .field("mirror", &self.row.mirrored)
-            .field("uncertain", &self.uncertain)
+            .field("uncertain", &self.uncertain())
             .field("unconfirmed", &self.unconfirmed)
             .finish_non_exhaustive()
     }
@@ -621,7 +621,8 @@ impl RedisFilterStats {
             all.expected_fpr += rate * (1.0 - all.expected_fpr);
             all.stored_bytes += stored_bytes;
         }
-        all.fill_ratio = ones as f64 / (all.memory_bytes as f64 * 8.0);
+        // All stages may have been forgotten while they were counted.
+        all.fill_ratio = ones as f64 / (all.memory_bytes.max(1) as f64 * 8.0);
         all
     }
 }

@@ -73,8 +73,7 @@ impl SharedWire {
     }
 
     async fn greet(server: &RedisServer, node: &Node, readonly: bool) -> RedisResult<Self> {
-        let client = server.client(node)?;
-        let info = client.get_connection_info();
+        let info = server.info(node);
         let stream: Box<dyn Stream> = match info.addr() {
             ConnectionAddr::Tcp(host, port) => Box::new(connect_tcp(host, *port).await?),
             ConnectionAddr::TcpTls { host, port, insecure: false, .. } => {
@@ -96,7 +95,7 @@ impl SharedWire {
             writer.abort();
         });
         let wire = Self { requests, timeout: server.response_timeout };
-        for (name, command) in greeting::commands(info, readonly) {
+        for (name, command) in greeting::commands(&info, readonly) {
             greeting::check(name, wire.ask(&command).await?)?;
         }
         Ok(wire)

@@ -11,7 +11,7 @@ use crate::meta;
 use crate::nodes::{Nodes, Transport};
 use crate::packed::Sink;
 use crate::shards::{Key, META, Shards};
-use redis::Value;
+use redis::{Cmd, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,11 +75,7 @@ impl Watch {
             self.looked = None;
         }
         for some in Vec::from_iter(lacking).chunks(GROWING) {
-            let marks = some.iter().map(|&shard| self.shards.mark(shard, meta::new_mark(self.made)));
-            let expiries = some.iter().filter_map(|&shard| self.shards.expire(shard));
-            let mut marking = Commands::new(marks.chain(expiries)).for_replicas();
-            nodes.run(&mut marking).await?;
-            self.take_marks(nodes, some, &marking.answers).await?;
+            self.mark_by(nodes, some, Shards::mark).await?;
         }
         Ok(())
     }
@@ -141,29 +137,29 @@ impl Watch {
         self.check()?;
         let all: Vec<usize> = (0..self.marks.len()).collect();
         for some in all.chunks(SEALED) {
-            let seals = some.iter().map(|&shard| self.shards.seal(shard, meta::new_mark(self.made)));
-            let expiries = some.iter().filter_map(|&shard| self.shards.expire(shard));
-            let mut sealing = Commands::new(seals.chain(expiries)).for_replicas();
-            nodes.run(&mut sealing).await?;
-            self.take_marks(nodes, some, &sealing.answers).await?;
+            self.mark_by(nodes, some, Shards::seal).await?;
         }
         Ok(())
     }
 
-    /// Takes the marks in which answers end.
-    async fn take_marks<T: Transport>(
+    /// Sends a command for each of these shards, which gives it a mark if it has none. Takes the marks in which the answers end.
+    async fn mark_by<T: Transport>(
         &mut self,
         nodes: &mut Nodes<T>,
         shards: &[usize],
-        answers: &[Value],
+        command: fn(&Shards, usize, u64) -> (u16, Cmd),
     ) -> Result<()> {
-        for (&shard, answer) in shards.iter().zip(answers) {
+        let commands = shards.iter().map(|&shard| command(&self.shards, shard, meta::new_mark(self.made)));
+        let expiries = shards.iter().filter_map(|&shard| self.shards.expire(shard));
+        let mut job = Commands::new(commands.chain(expiries)).for_replicas();
+        nodes.run(&mut job).await?;
+        for (&shard, answer) in shards.iter().zip(&job.answers) {
             let mark = if let Value::Array(parts) = answer { parts.last() } else { None };
             let Some(&Value::Int(mark @ 1..)) = mark else {
                 return Err(self.shards.keys[shard].refused("it cannot mark a shard"));
             };
             if let Err(error) = self.compare(shard, mark.cast_unsigned()) {
-                // If the description tells nothing else.
+                // The description may tell more.
                 self.wrong = None;
                 self.used = BTreeSet::from([shard]);
                 return self.look_again(nodes).await.and(Err(error));

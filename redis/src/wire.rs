@@ -37,8 +37,7 @@ pub(crate) struct Wire {
 impl Wire {
     /// Connects, logs in, and makes sure that the server takes the connection.
     pub(crate) fn connect(server: &RedisServer, node: &Node, readonly: bool) -> RedisResult<Self> {
-        let client = server.client(node)?;
-        let info = client.get_connection_info();
+        let info = server.info(node);
         let timeout = server.connect_timeout;
         if server.ending.is_over() {
             return Err(timed_out("the connection").into());
@@ -60,7 +59,7 @@ impl Wire {
             other => return Err(invalid(&format!("no connection to {other} is possible"))),
         };
         let mut wire = Self { stream, came: Came::default(), ending: server.ending.clone(), timeout };
-        for (name, command) in greeting::commands(info, readonly) {
+        for (name, command) in greeting::commands(&info, readonly) {
             greeting::check(name, wire.ask(&command)?)?;
         }
         wire.timeout = server.response_timeout;
@@ -135,9 +134,7 @@ impl<'a> Patient<'a> {
             }
         }
     }
-}
 
-impl Read for Patient<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // An answer whose bytes come one by one has no more time than another.
         if self.spent >= self.limit || self.ending.is_over() {
