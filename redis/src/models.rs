@@ -9,7 +9,7 @@ use crate::packed::Sink;
 use crate::server::RedisServer;
 use crate::shared::SharedFilter;
 use crate::topology::Node;
-use redis::{Arg, Cmd, RedisResult, Value, parse_redis_value};
+use redis::{Cmd, RedisResult, Value, parse_redis_value};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
@@ -180,11 +180,9 @@ impl Transport for Simulated {
     }
 
     async fn ask(&mut self, _: &Node, command: &Cmd) -> RedisResult<Value> {
-        let word = |argument: Arg<&[u8]>| {
-            if let Arg::Simple(word) = argument { word.to_vec() } else { unreachable!("no cursors") }
-        };
-        let words: Words = command.args_iter().map(word).collect();
-        step(&words).await.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset).into())
+        let mut written = Written::default();
+        written.command(command);
+        step(&written.0[0]).await.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset).into())
     }
 
     async fn sleep(_: Duration) {}
@@ -248,6 +246,7 @@ fn run(mut tasks: Vec<Task<'_>>, mut switches: usize) {
     }
 }
 
+/// Runs what has nobody beside it to its end.
 fn alone<F: Future>(future: F) -> F::Output {
     let mut future = Box::pin(future);
     let mut context = Context::from_waker(Waker::noop());

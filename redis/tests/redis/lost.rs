@@ -51,6 +51,7 @@ fn until_failure(filter: &mut RedisBloomFilter) -> RedisFilterError {
             assert_eq!(filter.stats().map(drop), Err(error.clone()));
             return error;
         }
+        thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -225,7 +225,8 @@ fn clients_that_live_for_moments_forget() {
     assert!(insert(0));
     let started = Instant::now();
     let mut key = 1;
-    while started.elapsed() < Duration::from_secs(14) {
+    // The first key is asked for until 8 s after its generation was opened.
+    while started.elapsed() < Duration::from_secs(9) {
         assert!(insert(key));
         // What is younger than the window is not forgotten with the rest.
         assert!(!insert(key.saturating_sub(5)) || key < 5, "{key}");
@@ -269,7 +270,7 @@ fn window(seconds: u64) -> Stages {
 fn it_forgets_in_time() {
     let server = Server::start("");
     let (mut filter, mut reader) =
-        (create(&server.address(), "f", &window(4)), create(&server.address(), "f", &window(4)));
+        (create(&server.address(), "f", &window(2)), create(&server.address(), "f", &window(2)));
     let started = Instant::now();
     assert_eq!(filter.insert(&0), Ok(true));
     let mut seen = Vec::new();
@@ -281,16 +282,18 @@ fn it_forgets_in_time() {
         }
         seen.push(started.elapsed());
         // Any more than that is longer than promised.
-        assert!(started.elapsed() < Duration::from_secs(4 + 2 + 4), "it never forgets");
+        assert!(started.elapsed() < Duration::from_secs(2 + 1 + 4), "it never forgets");
         thread::sleep(Duration::from_millis(50));
     }
     let last = seen.last().expect("it was seen");
-    assert!(*last >= Duration::from_secs(4), "{last:?}");
+    assert!(*last >= Duration::from_secs(2), "{last:?}");
+    // It may have looked at the clock a moment earlier.
+    eventually("the other client forgets it, too", || !filter.contains(&0).unwrap());
     assert_eq!(filter.insert(&0), Ok(true));
     assert_eq!(filter.insert(&0), Ok(false));
-    // What was forgotten takes no memory: four generations of one shard, their list and the description.
-    assert!(stages_of(&mut filter) <= 4);
-    assert!(server.tell::<u64>("DBSIZE") <= 6, "{:?}", server.tell::<Vec<String>>("KEYS *"));
+    // What was forgotten takes no memory: five generations of one shard, their list and the description.
+    assert!(stages_of(&mut filter) <= 5);
+    assert!(server.tell::<u64>("DBSIZE") <= 7, "{:?}", server.tell::<Vec<String>>("KEYS *"));
 }
 
 /// Whatever second they pass in. Each key is inserted by all clients within less than the window.
@@ -303,7 +306,7 @@ fn clients_claim_each_key_once_while_generations_pass() {
         for client in 0..3 {
             let (mut filter, tally) = (create(&server.address(), "f", &stages), &tally);
             scope.spawn(move || {
-                for keys in tally.batches(client, 500).iter().take_while(|_| started.elapsed() < Duration::from_secs(8))
+                for keys in tally.batches(client, 500).iter().take_while(|_| started.elapsed() < Duration::from_secs(5))
                 {
                     let mut new = vec![false; keys.len()];
                     filter.insert_batch(keys, &mut new).unwrap();
@@ -411,13 +414,17 @@ fn rights_of_stages_are_few() {
     let keys: Vec<u64> = (0..5000).collect();
     assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(5000));
     assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0));
+    assert_eq!(filter.contains(&1u64), Ok(true));
     assert!(stages_of(&mut filter) >= 2);
-    let mut forgets = create(&address("crawler"), "g", &window(2));
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(4) {
-        forgets.insert(&1).unwrap();
-        thread::sleep(Duration::from_millis(200));
-    }
+    assert_eq!(create(&address("crawler"), "g", &window(60)).insert(&1), Ok(true));
+    // As if that generation were over for long: whoever comes next opens another, and removes it.
+    let line: String = server.tell("HGET cbf:{g:stages} 0");
+    let (line, _) = line.split_once(" opened=").unwrap();
+    let mut older = redis::cmd("HSET");
+    older.arg("cbf:{g:stages}").arg(0).arg(format!("{line} opened=1"));
+    older.exec(&mut server.client().unwrap()).unwrap();
+    assert_eq!(create(&address("crawler"), "g", &window(60)).insert(&1), Ok(true));
+    assert_eq!(server.tell::<Vec<String>>("HKEYS cbf:{g:stages}"), ["1"]);
     let denied = failed(RedisBloomFilter::open(&address("other"), "f"), &["HGETALL"]);
     assert!(matches!(denied, Denied { .. }), "{denied:?}");
     // Others need none of these, for what is lost either.
