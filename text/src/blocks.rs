@@ -68,7 +68,7 @@ const DOES: [u8; 256] = {
 impl Scan<'_> {
     /// The tokens from `from` on, which is a boundary, to a boundary before the first character that has to be looked at one by
     /// one. Returns that boundary and the place of the character; nothing at the end of the text.
-    pub(super) fn blocks(&mut self, from: usize) -> Option<(usize, usize)> {
+    pub(crate) fn blocks(&mut self, from: usize) -> Option<(usize, usize)> {
         let bytes = self.text.as_bytes();
         let mut at = from;
         // Where the token begins that is open at the end of a block.

@@ -92,9 +92,8 @@ const CALM: u32 = 16;
 
 impl Scan<'_> {
     /// The tokens from `from` on, which is a boundary, to a boundary behind `least` and behind some characters that follow no
-    /// rare rules, or to the end.
-    /// Returns where it ended.
-    pub(super) fn chars(&mut self, from: usize, least: usize) -> usize {
+    /// rare rules, or to the end. Returns where it ended.
+    pub(crate) fn chars(&mut self, from: usize, least: usize) -> usize {
         let text = self.text;
         let (mut state, mut start) = (Nothing, from);
         // Whether the token is white space alone, and whether its last character is a joiner.

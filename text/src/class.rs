@@ -8,46 +8,46 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use unicode_segmentation::UnicodeSegmentation;
 
 // 0 says that the library was not asked yet.
-pub(super) const OTHER: u8 = 1;
-pub(super) const LETTER: u8 = 2;
-pub(super) const HEBREW: u8 = 3;
-pub(super) const NUMBER: u8 = 4;
-pub(super) const KATAKANA: u8 = 5;
+pub(crate) const OTHER: u8 = 1;
+pub(crate) const LETTER: u8 = 2;
+pub(crate) const HEBREW: u8 = 3;
+pub(crate) const NUMBER: u8 = 4;
+pub(crate) const KATAKANA: u8 = 5;
 /// Such as the underscore.
-pub(super) const CONNECTOR: u8 = 6;
+pub(crate) const CONNECTOR: u8 = 6;
 /// Joins two letters.
-pub(super) const MID_LETTER: u8 = 7;
+pub(crate) const MID_LETTER: u8 = 7;
 /// Joins two digits.
-pub(super) const MID_NUMBER: u8 = 8;
+pub(crate) const MID_NUMBER: u8 = 8;
 /// Joins two letters or two digits.
-pub(super) const MID_BOTH: u8 = 9;
-pub(super) const APOSTROPHE: u8 = 10;
-pub(super) const QUOTE: u8 = 11;
+pub(crate) const MID_BOTH: u8 = 9;
+pub(crate) const APOSTROPHE: u8 = 10;
+pub(crate) const QUOTE: u8 = 11;
 /// Half of a flag.
-pub(super) const FLAG: u8 = 12;
+pub(crate) const FLAG: u8 = 12;
 /// White space of which a run is one token.
-pub(super) const SPACE: u8 = 13;
+pub(crate) const SPACE: u8 = 13;
 /// The end of a line: nothing joins it on either side.
-pub(super) const NEWLINE: u8 = 14;
+pub(crate) const NEWLINE: u8 = 14;
 /// Belongs to the character before it, such as an accent.
-pub(super) const MARK: u8 = 15;
+pub(crate) const MARK: u8 = 15;
 /// A mark that joins a pictogram behind it too.
-pub(super) const JOINER: u8 = 16;
-pub(super) const CLASSES: usize = 17;
+pub(crate) const JOINER: u8 = 16;
+pub(crate) const CLASSES: usize = 17;
 
 /// The bits of a class's number.
-pub(super) const CLASS: u8 = 0x1F;
+pub(crate) const CLASS: u8 = 0x1F;
 /// Added to the class of white space.
-pub(super) const WHITE: u8 = 0x40;
+pub(crate) const WHITE: u8 = 0x40;
 /// Added to the class of pictograms.
-pub(super) const PICTOGRAM: u8 = 0x80;
+pub(crate) const PICTOGRAM: u8 = 0x80;
 
 /// The class of every character that was met. Memory that nobody asked about stays with the system.
 static KNOWN: [AtomicU8; 0x11_0000] = [const { AtomicU8::new(0) }; 0x11_0000];
 
 /// The class of a character, with [`WHITE`] and [`PICTOGRAM`].
 #[inline]
-pub(super) fn class(c: char) -> u8 {
+pub(crate) fn class(c: char) -> u8 {
     // Whoever finds nothing asks the library, which tells all threads the same.
     match KNOWN[c as usize].load(Ordering::Relaxed) {
         0 => learn(c),
@@ -64,8 +64,8 @@ fn learn(c: char) -> u8 {
 }
 
 /// Whether the library takes `before`, `c` and `after` for one token.
-fn joined(before: impl Into<String>, c: char, after: &str) -> bool {
-    let mut text = before.into();
+fn joined(before: &str, c: char, after: &str) -> bool {
+    let mut text = String::from(before);
     text.push(c);
     text += after;
     text.split_word_bounds().count() == 1

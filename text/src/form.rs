@@ -85,6 +85,7 @@ impl Form {
         &scratch.text
     }
 
+    /// A text in this form but for carriage returns, step by step as docs/FORMAT.md has it.
     fn by_definition(&self, text: &str) -> String {
         let composed = self.composed(text);
         let folded = if self.case { UniCase::unicode(composed).to_folded_case() } else { composed };

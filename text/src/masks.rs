@@ -3,26 +3,26 @@
 use wide::u8x16;
 
 /// Bytes in a block.
-pub(super) const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 /// The bytes of a block by the classes of ASCII, the first in the lowest bit.
-pub(super) struct Masks {
-    pub(super) letters: u64,
-    pub(super) digits: u64,
+pub(crate) struct Masks {
+    pub(crate) letters: u64,
+    pub(crate) digits: u64,
     /// Such as the underscore.
-    pub(super) connectors: u64,
+    pub(crate) connectors: u64,
     /// What joins two letters.
-    pub(super) letter_mids: u64,
+    pub(crate) letter_mids: u64,
     /// What joins two digits.
-    pub(super) digit_mids: u64,
-    pub(super) white: u64,
-    pub(super) newlines: u64,
-    pub(super) not_ascii: u64,
+    pub(crate) digit_mids: u64,
+    pub(crate) white: u64,
+    pub(crate) newlines: u64,
+    pub(crate) not_ascii: u64,
 }
 
 impl Masks {
     #[inline(always)]
-    pub(super) fn new(block: &[u8; BLOCK]) -> Self {
+    pub(crate) fn new(block: &[u8; BLOCK]) -> Self {
         let is = |bytes: u8x16, byte| bytes.simd_eq(u8x16::splat(byte));
         let within = |bytes: u8x16, first: u8, last: u8| {
             let from_first = bytes - u8x16::splat(first);
@@ -43,18 +43,18 @@ impl Masks {
 
 /// The bytes that go on with a character that another byte begins.
 #[inline(always)]
-pub(super) fn continuations(block: &[u8; BLOCK]) -> u64 {
+pub(crate) fn continuations(block: &[u8; BLOCK]) -> u64 {
     bits(block, |bytes| (bytes & u8x16::splat(0xC0)).simd_eq(u8x16::splat(0x80)))
 }
 
 #[inline(always)]
-pub(super) fn newlines(block: &[u8; BLOCK]) -> u64 {
+pub(crate) fn newlines(block: &[u8; BLOCK]) -> u64 {
     bits(block, |bytes| bytes.simd_eq(u8x16::splat(b'\n')))
 }
 
 /// The highest bits of what `of` makes of the bytes.
 #[inline(always)]
-pub(super) fn bits(block: &[u8; BLOCK], of: impl Fn(u8x16) -> u8x16) -> u64 {
+pub(crate) fn bits(block: &[u8; BLOCK], of: impl Fn(u8x16) -> u8x16) -> u64 {
     let (quarters, _) = block.as_chunks::<16>();
     let bits = |i: usize| u64::from(of(u8x16::new(quarters[i])).to_bitmask()) << (16 * i);
     bits(0) | bits(1) | bits(2) | bits(3)

@@ -42,7 +42,7 @@ use bloomline::{Key, KeyHasher};
 pub use error::NearError;
 
 /// The most values of a signature.
-pub(crate) const MOST_VALUES: usize = 16_384;
+const MOST_VALUES: usize = 16_384;
 
 /// How alike two documents are near duplicates: the bands of their signatures, the rows of a band, and the tokens of a gram.
 ///

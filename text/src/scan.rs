@@ -13,15 +13,15 @@ pub(crate) struct Newline {
 }
 
 /// A text whose tokens are found one after the other.
-pub(super) struct Scan<'a> {
-    pub(super) text: &'a str,
+pub(crate) struct Scan<'a> {
+    pub(crate) text: &'a str,
     hasher: TokenHasher<'a>,
     tokens: &'a mut Vec<u64>,
     newlines: &'a mut Vec<Newline>,
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         text: &'a str,
         hasher: TokenHasher<'a>,
         tokens: &'a mut Vec<u64>,
@@ -31,7 +31,7 @@ impl<'a> Scan<'a> {
     }
 
     /// All of the text: in blocks, and what follows rare rules by characters.
-    pub(super) fn run(mut self) {
+    pub(crate) fn run(mut self) {
         let mut at = 0;
         while let Some((boundary, place)) = self.blocks(at) {
             at = self.chars(boundary, place);
@@ -40,17 +40,17 @@ impl<'a> Scan<'a> {
 
     /// A token in the text.
     #[inline(always)]
-    pub(super) fn token(&mut self, start: usize, end: usize) {
+    pub(crate) fn token(&mut self, start: usize, end: usize) {
         self.tokens.push(self.hasher.part(self.text.as_bytes(), start, end));
     }
 
     /// A newline, which comes after all tokens so far.
-    pub(super) fn newline(&mut self, at: usize) {
+    pub(crate) fn newline(&mut self, at: usize) {
         self.newline_after(at, 0);
     }
 
     /// A newline, which comes after all tokens so far and some more.
-    pub(super) fn newline_after(&mut self, at: usize, more: usize) {
+    pub(crate) fn newline_after(&mut self, at: usize, more: usize) {
         self.newlines.push(Newline { at, tokens: self.tokens.len() + more });
     }
 }

@@ -55,7 +55,7 @@ struct Entry {
     dropped: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Unit {
     start: usize,
     end: usize,

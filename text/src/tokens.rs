@@ -56,10 +56,11 @@ mod tests {
     use alloc::string::String;
     use proptest::prelude::*;
 
-    /// A character of every class, the pictograms among them, and white space of every class.
+    /// A character of every class, the pictograms among them, and white space of every class. Then more of some, for ASCII goes
+    /// another way.
     const OF_EACH_CLASS: [char; 27] = [
-        'a', 'א', '1', 'カ', '_', ':', ',', '.', '\'', '"', '🇩', ' ', '\n', '\r', '\u{301}', '\u{200D}', '\t', '!',
-        '中', '😀', 'ℹ', '\u{AD}', '\u{A0}', '\u{202F}', '\u{3000}', '·', 'é',
+        'a', 'א', '1', 'カ', '_', ':', ',', '.', '\'', '"', '🇩', ' ', '\n', '\u{301}', '\u{200D}', '\t', '!', '😀', 'ℹ',
+        '\u{202F}', '\r', '中', '\u{AD}', '\u{A0}', '\u{3000}', '·', 'é',
     ];
 
     fn hash(token: &[u8], hasher: &KeyHasher) -> u64 {
@@ -98,25 +99,25 @@ mod tests {
         assert!((tokens, newlines) == specification(text, hasher), "{:?}", String::from_utf8_lossy(text));
     }
 
-    /// All strings of so many characters of `alphabet`, each after `before` and before `after`.
-    fn check_all(alphabet: &[char], length: u32, before: &str, after: &str) {
+    /// All strings of so many characters of `alphabet`, each after `before`.
+    fn check_all(alphabet: &[char], length: u32, before: &str) {
         let hasher = KeyHasher::new(0);
         for number in 0..alphabet.len().pow(length) {
             let chars = (0..length).map(|place| alphabet[number / alphabet.len().pow(place) % alphabet.len()]);
-            let text: String = before.chars().chain(chars).chain(after.chars()).collect();
+            let text: String = before.chars().chain(chars).collect();
             check(text.as_bytes(), &hasher);
         }
     }
 
     #[test]
     fn all_strings_of_four_classes_have_the_librarys_tokens() {
-        check_all(&OF_EACH_CLASS, 4, "", "");
+        check_all(&OF_EACH_CLASS, 4, "");
     }
 
     #[test]
-    #[ignore = "minutes long"]
+    #[ignore = "millions of strings"]
     fn all_strings_of_five_classes_have_the_librarys_tokens() {
-        check_all(&OF_EACH_CLASS, 5, "", "");
+        check_all(&OF_EACH_CLASS[..20], 5, "");
     }
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
         for length in 59..=64 {
             for filler in ["x", "7", " ", ".", "x y. "] {
                 let before: String = filler.chars().cycle().take(length).collect();
-                check_all(&ascii, 4, &before, "");
+                check_all(&ascii, 4, &before);
             }
         }
     }
@@ -133,7 +134,8 @@ mod tests {
     #[test]
     fn every_character_has_the_librarys_tokens() {
         let hasher = KeyHasher::new(1);
-        for c in '\0'..=char::MAX {
+        // Planes 4 to 13 have no characters.
+        for c in ('\0'..='\u{3FFFF}').chain('\u{E0000}'..=char::MAX) {
             // After and before all that tells classes apart.
             let text = alloc::format!(
                 "{c} {c}{c}a{c}a1{c}1 ア{c}ア א{c}א \u{200D}{c}! {c}\u{301}{c} 🇦{c}🇦\n{c}\u{301}a\u{200D}{c}_{c}.{c} א\"{c}"

@@ -447,18 +447,14 @@ fn huge_texts_and_texts_that_are_not_utf8_have_bands() {
 /// The bands of a text by docs/FORMAT.md, as slowly as it says.
 fn specified(text: &str, seed: u64, ngram: usize, bands: usize, rows: usize) -> Vec<u64> {
     let secret = wyhash::final3::make_secret(seed);
-    let mum = |a: u64, b: u64| {
-        let product = u128::from(a) * u128::from(b);
-        (product >> 64) as u64 ^ product as u64
-    };
     let random = |gram: u64, round: u64| {
         let state = gram.wrapping_add(0xA076_1D64_78BD_642F_u64.wrapping_mul(round + 1));
         mum(state, state ^ 0xE703_7ED1_A0B4_28DB)
     };
 
-    let tokens: Vec<u64> = words(text).map(|token| specified_token(token, seed, secret, mum)).collect();
+    let tokens: Vec<u64> = words(text).map(|token| specified_token(token, seed, secret)).collect();
     let windows = if tokens.len() < ngram { vec![&tokens[..]] } else { tokens.windows(ngram).collect() };
-    let grams: Vec<u64> = windows.into_iter().map(|window| specified_gram(window, secret, mum)).collect();
+    let grams: Vec<u64> = windows.into_iter().map(|window| specified_gram(window, secret)).collect();
 
     let values = bands * rows;
     let value = |place: usize| {
@@ -481,7 +477,12 @@ fn specified(text: &str, seed: u64, ngram: usize, bands: usize, rows: usize) -> 
     (0..bands).map(band).collect()
 }
 
-fn specified_token(token: &str, seed: u64, secret: [u64; 4], mum: impl Fn(u64, u64) -> u64) -> u64 {
+fn mum(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product >> 64) as u64 ^ product as u64
+}
+
+pub fn specified_token(token: &str, seed: u64, secret: [u64; 4]) -> u64 {
     if token.len() > 16 {
         return wyhash::final3::wyhash(token.as_bytes(), seed, secret);
     }
@@ -489,7 +490,8 @@ fn specified_token(token: &str, seed: u64, secret: [u64; 4], mum: impl Fn(u64, u
     mum(half(0) ^ secret[1], half(8) ^ secret[2])
 }
 
-fn specified_gram(tokens: &[u64], secret: [u64; 4], mum: impl Fn(u64, u64) -> u64) -> u64 {
+/// The hash of a gram, from those of its tokens.
+pub fn specified_gram(tokens: &[u64], secret: [u64; 4]) -> u64 {
     let base = secret[3] / 8 * 8 + 5;
     let sum = tokens.iter().fold(0u64, |sum, token| sum.wrapping_mul(base).wrapping_add(*token));
     mum(sum ^ secret[0], secret[1])

@@ -1,8 +1,8 @@
 //! What becomes of texts, beside a slow specification: tokens of the library for word boundaries, and sets of their sequences.
 
-#[path = "text/specification.rs"]
 mod specification;
 
+use crate::near::{specified_gram, specified_token};
 use bloomline::{AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, KeyHasher, ScalableBloomFilter};
 use bloomline_text::{By, Claim, Rules, Texts, words};
 use proptest::prelude::*;
@@ -136,31 +136,14 @@ fn inserted(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashSet<u64> {
     set.0
 }
 
-/// docs/FORMAT.md, "Hashes of grams", by hand: arithmetic of 128 bits, and each gram from its tokens.
+/// docs/FORMAT.md, "Hashes of grams": each gram from its tokens.
 #[test]
 fn grams_have_the_hashes_of_the_format() {
     for seed in [0, 1, 0x9E37_79B9_7F4A_7C15] {
         let secret = wyhash::final3::make_secret(seed);
-        let fold = |a: u64, b: u64| {
-            let product = u128::from(a) * u128::from(b);
-            product as u64 ^ (product >> 64) as u64
-        };
-        let token = |token: &str| match token.len() {
-            17.. => wyhash::final3::wyhash(token.as_bytes(), seed, secret),
-            _ => {
-                let byte = |i: usize| token.as_bytes().get(i).copied().unwrap_or(0);
-                let word = |from: usize| (0..8).map(|i| u64::from(byte(from + i)) << (8 * i)).sum::<u64>();
-                fold(word(0) ^ secret[1], word(8) ^ secret[2])
-            }
-        };
-        let base = secret[3] & !7 | 5;
         let gram = |tokens: &[&str]| {
-            let modulus = 1u128 << 64;
-            let mut sum = 0;
-            for text in tokens {
-                sum = (sum * u128::from(base) + u128::from(token(text))) % modulus;
-            }
-            fold(sum as u64 ^ secret[0], secret[1])
+            let tokens: Vec<u64> = tokens.iter().map(|token| specified_token(token, seed, secret)).collect();
+            specified_gram(&tokens, secret)
         };
         let text = "It's 3.14 in eighteen_and_more_bytes, sixteen_bytes_ok a ü 日本 \u{1F600}! 7";
         let tokens: Vec<&str> = words(text).collect();

@@ -1,0 +1,6 @@
+//! The package by its public interface, in one program.
+
+#[cfg(feature = "forms")]
+mod forms;
+mod near;
+mod text;
