@@ -80,7 +80,7 @@ impl Stages {
     ///
     /// The time is rounded up to whole seconds for each [generation](Self::generations).
     pub fn window(window: Duration, keys: u64, rate: f64) -> Self {
-        let seconds = window.as_secs() + u64::from(window.subsec_nanos() > 0);
+        let seconds = window.as_secs().saturating_add(u64::from(window.subsec_nanos() > 0));
         Self { keys, rate, window: seconds.max(1), generations: GENERATIONS, seed: 0 }
     }
 
@@ -193,5 +193,19 @@ impl Kind {
             ("blocks", plan.map_or(0, |plan| plan.block_count() as u64)),
             ("probes", plan.map_or(0, |plan| plan.probes().into())),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_of_any_length_is_no_shorter() {
+        let endless = Stages::window(Duration::MAX, 1000, 0.01);
+        assert_eq!(endless.forgets_after(), Some(Duration::from_secs(u64::MAX)));
+        assert!(!endless.is_over(1, 1 << 40) && endless.is_asked(1, u64::MAX - 1));
+        let rounded = Stages::window(Duration::from_millis(1001), 1000, 0.01);
+        assert_eq!(rounded.forgets_after(), Some(Duration::from_secs(2)));
     }
 }

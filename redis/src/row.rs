@@ -249,13 +249,10 @@ impl Row {
             }
             sealed?;
             sealed = last.watch.seal(nodes).await;
-            match sealed {
-                Err(RedisFilterError::Gone { .. }) => {}
-                _ => break,
+            if !matches!(sealed, Err(RedisFilterError::Gone { .. })) {
+                sealed?;
+                break;
             }
-        }
-        if !matches!(sealed, Err(RedisFilterError::Gone { .. })) {
-            sealed?;
         }
         self.begin(nodes, stages, from + 1).await
     }
@@ -292,9 +289,7 @@ impl Row {
         };
         let Some(time) = time else { return Err(self.key.refused("it does not tell the time")) };
         let mut found = stages_of(&self.key, list)?;
-        if let Some(number) =
-            found.iter().find_map(|(number, stage)| (!stages.fits(*number, stage.plan)).then_some(number))
-        {
+        if let Some((number, _)) = found.iter().find(|(number, stage)| !stages.fits(**number, stage.plan)) {
             return Err(self.key.refused(&format!("its stage {number} is not one of this filter")));
         }
         let newest = found.keys().next_back().copied();

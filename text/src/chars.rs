@@ -128,13 +128,7 @@ impl Scan<'_> {
                 state = next;
                 continue;
             }
-            if matches!(state, LetterMid | HebrewQuote | NumberMid) {
-                self.token(start, mid);
-                start = mid;
-            }
-            if !blank {
-                self.token(start, i);
-            }
+            self.end_token(state, start, mid, i, blank);
             if calm >= CALM && i > least {
                 return i;
             }
@@ -146,13 +140,20 @@ impl Scan<'_> {
             blank = class & WHITE != 0;
             joiner = kind == JOINER;
         }
+        self.end_token(state, start, mid, text.len(), blank);
+        text.len()
+    }
+
+    /// A token that ends at `end`. If the mark of punctuation at `mid` has joined nothing, it begins a token of its own. White space
+    /// alone is none.
+    #[inline(always)]
+    fn end_token(&mut self, state: State, mut start: usize, mid: usize, end: usize, blank: bool) {
         if matches!(state, LetterMid | HebrewQuote | NumberMid) {
             self.token(start, mid);
             start = mid;
         }
         if !blank {
-            self.token(start, text.len());
+            self.token(start, end);
         }
-        text.len()
     }
 }

@@ -40,13 +40,13 @@ pub trait Set {
     /// Why a call fails.
     type Error;
 
-    /// `found[i]` = whether `hashes[i]` is in the set; the count of `true`. Both slices have one length.
+    /// Sets `found[i]` to whether `hashes[i]` is in the set. Returns how many are. Both slices have one length.
     ///
     /// # Errors
     /// The set's own.
     fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Self::Error>;
 
-    /// Inserts hashes in order; `new[i]` = whether `hashes[i]` was new; the count of `true`. Both slices have one length.
+    /// Inserts hashes in order, and sets `new[i]` to whether `hashes[i]` was new. Returns how many were. Both slices have one length.
     ///
     /// # Errors
     /// The set's own.

@@ -122,7 +122,7 @@ impl Texts {
         self.units.push(Unit { start: from.at, end: to.at, hashes: end, grams, found: 0, cut: false });
     }
 
-    /// Adds the hash of a unit's exact text, unless it is blank; how many it added.
+    /// Adds the hash of a unit's exact text, unless it is blank. Returns how many it added.
     fn push_exact(&mut self, rules: &Rules, hasher: &KeyHasher, text: &[u8]) -> usize {
         let mut text = rules.form.put(text, &mut self.formed);
         if is_blank(text) {

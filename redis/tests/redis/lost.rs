@@ -30,10 +30,15 @@ tests! {
 /// More than the time after which a client looks.
 const PERIOD: Duration = Duration::from_millis(1100);
 
+/// Keys of all shards.
+fn hundred() -> Vec<u64> {
+    (0..100).collect()
+}
+
 /// A client of the roomy filter `f` that has used all of its shards.
 fn client(server: &Server) -> RedisBloomFilter {
     let mut filter = create(&server.address(), "f", &roomy());
-    assert_eq!(filter.insert_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]), Ok(100));
+    assert_eq!(filter.insert_batch(&hundred(), &mut [false; 100]), Ok(100));
     filter
 }
 
@@ -86,7 +91,7 @@ fn a_part_that_is_evicted_is_missed() {
         let mut old = client(&server);
         server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
         let mut next = create(&server.address(), "f", &roomy());
-        next.insert_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]).unwrap();
+        next.insert_batch(&hundred(), &mut [false; 100]).unwrap();
         assert_eq!(until_failure(&mut old), gone(part));
         assert_eq!(next.check(), Ok(()));
         assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
@@ -116,9 +121,9 @@ fn a_query_misses_them_too() {
     for part in ["1", "meta"] {
         client(&server);
         let mut reader = RedisBloomFilter::open(&server.address(), "f").unwrap();
-        assert_eq!(reader.contains_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]), Ok(100));
+        assert_eq!(reader.contains_batch(&hundred(), &mut [false; 100]), Ok(100));
         thread::sleep(PERIOD);
-        assert_eq!(reader.contains_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]), Ok(100));
+        assert_eq!(reader.contains_batch(&hundred(), &mut [false; 100]), Ok(100));
         server.tell::<()>(&format!("DEL cbf:{{f:{part}}}"));
         assert_eq!(reader.check(), Err(gone(part)));
         RedisBloomFilter::remove(&server.address(), "f").unwrap();
@@ -164,7 +169,7 @@ fn no_filter_is_written_over_what_another_left() {
     server.tell::<()>("DEL cbf:{f:meta} cbf:{f:0}");
     let mut other = create(&server.address(), "f", &roomy().memory(41 << 20));
     let mut new = [true; 100];
-    let error = other.insert_batch(&(0..100u64).collect::<Vec<_>>(), &mut new).unwrap_err();
+    let error = other.insert_batch(&hundred(), &mut new).unwrap_err();
     assert!(error == left_over("1") || error == left_over("2"), "{error}");
     assert_eq!(new, [false; 100]);
 }
@@ -176,7 +181,7 @@ fn an_old_client_leaves_no_mark() {
         let mut old = create(&server.address(), "f", &roomy());
         RedisBloomFilter::remove(&server.address(), "f").unwrap();
         let fresh = is_made_anew.then(|| create(&server.address(), "f", &roomy()));
-        let error = old.insert_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]).unwrap_err();
+        let error = old.insert_batch(&hundred(), &mut [false; 100]).unwrap_err();
         assert_eq!(error, if is_made_anew { replaced("meta") } else { gone("meta") });
         assert_eq!(server.tell::<u64>("DBSIZE"), u64::from(is_made_anew), "a shard was marked");
         drop(fresh);
@@ -205,7 +210,7 @@ fn what_an_old_client_left_is_told() {
     assert_eq!(error, left_over("1"));
     let mut reader = RedisBloomFilter::open(&server.address(), "f").unwrap();
     thread::sleep(PERIOD);
-    assert_eq!(reader.contains_batch(&(0..100u64).collect::<Vec<_>>(), &mut [false; 100]), Err(left_over("1")));
+    assert_eq!(reader.contains_batch(&hundred(), &mut [false; 100]), Err(left_over("1")));
     // What the message says helps.
     assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
     assert_eq!(client(&server).check(), Ok(()));

@@ -108,8 +108,8 @@ impl Drop for Proxy {
 }
 
 impl State {
-    /// Forwards in threads until either side is done, or so many bytes went one way: of answers with commands that the
-    /// server carries out unheard, mostly; else of commands, whose last is incomplete then.
+    /// Forwards in threads until either side is done, or so many bytes went one way. Mostly these are answers, whose commands the
+    /// server carries out unheard. Else they are commands, of which the last is incomplete then.
     fn forward(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
         let (commands, answers) = {
             let mut random = self.random.lock().unwrap();
