@@ -10,7 +10,6 @@ use std::thread;
 
 tests! {
     what_was_answered_before_a_backup_is_in_it,
-    what_was_answered_before_a_backup_of_a_cluster_is_in_it,
     a_backup_is_merged_beneath_clients,
 }
 
@@ -50,13 +49,6 @@ fn assert_restored(server: &RedisServer, before: &[u64], copy: &BloomFilter) {
 }
 
 fn what_was_answered_before_a_backup_is_in_it() {
-    let server = Server::start("");
-    let (before, copy) = back_up(&server.address());
-    server.tell::<()>("FLUSHALL");
-    assert_restored(&server.address(), &before, &copy);
-}
-
-fn what_was_answered_before_a_backup_of_a_cluster_is_in_it() {
     let cluster = Cluster::start(3, false);
     let (before, copy) = back_up(&cluster.address());
     cluster.nodes.iter().for_each(|node| node.tell::<()>("FLUSHALL"));
