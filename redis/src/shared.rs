@@ -282,6 +282,7 @@ impl<T: Transport> SharedFilter<T> {
                 let (name, key) = (row.name.to_string(), shards.keys[shard].name.clone());
                 result = row.last().watch.look_again(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
             }
+            let all = open.clone();
             if !again.is_empty() {
                 (*open, *late) = (again.clone(), true);
             }
@@ -289,11 +290,11 @@ impl<T: Transport> SharedFilter<T> {
             if outdated {
                 *late = true;
                 row.load(nodes).await?;
-                again.extend(open.iter().filter(|&&i| new[i]));
+                again.extend(all.iter().filter(|&&i| new[i]));
             }
             if row.find(number).is_none() {
                 // It was not asked any more, and what it answered says nothing. Its shards may have come back by these claims.
-                again = open.clone();
+                again = all;
                 let keys = used.iter().map(|&shard| shards.keys[shard].clone());
                 unlink(nodes, keys).await?;
             }
