@@ -207,7 +207,7 @@ impl Row {
         let chance = meta::unique() as usize;
         let shard = chance % shards.keys.len();
         let blocks = shards.blocks(shard).len();
-        let start = chance / shards.keys.len() % blocks.saturating_sub(SAMPLE).max(1);
+        let start = chance / shards.keys.len() % (blocks.saturating_sub(SAMPLE) + 1);
         let sample = start..blocks.min(start + SAMPLE);
         let bits = 512.0 * sample.len() as f64;
         let mut job = Commands::new([shards.count_ones(shard, sample)]);
@@ -219,7 +219,7 @@ impl Row {
         Ok(())
     }
 
-    /// Reads the stages. The error of a stage that is not asked any more is none.
+    /// Reads the stages.
     pub(crate) async fn load<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
         let mut job = Commands::new(self.read());
         nodes.run(&mut job).await?;
@@ -271,7 +271,7 @@ impl Row {
             .filter(|(other, stage)| *other < number && !stages.is_asked(stage.opened, self.time))
             .collect();
         self.adopt(&answers)?;
-        // If it fails, the servers forget them in time.
+        // If this fails, the servers forget the shards in time, and whoever opens the next stage removes the fields.
         let field = |(number, _): &(u64, Stage)| (self.key.slot, self.key.command("HDEL").arg(*number).take());
         let shards =
             gone.iter().flat_map(|(number, stage)| Shards::of_stage(&self.name, *number, stage.plan, None).keys);
