@@ -462,7 +462,8 @@ impl<T: Transport> SharedFilter<T> {
             run(nodes, key, merge).await?;
             run(nodes, &copy, copy.command("UNLINK")).await?;
         }
-        Ok(())
+        // A shard that was lost meanwhile has what was uploaded, and nothing else.
+        self.check().await
     }
 
     pub(crate) async fn delete(mut self) -> Result<()> {
