@@ -7,7 +7,8 @@ use crate::listing::{self, RedisServerStats};
 use crate::meta::Described;
 use crate::metrics::RedisFilterMetrics;
 use crate::server::RedisServer;
-use crate::shared::{RedisFilterStats, SharedFilter};
+use crate::shared::SharedFilter;
+use crate::stats::RedisFilterStats;
 #[cfg(feature = "tokio")]
 use crate::tokio::Tokio;
 use bloomline::{BloomFilter, BuildError, Builder, Key, KeyHasher, Plan};

@@ -32,8 +32,8 @@
 // with, `packed` writes commands and `answers` reads answers. `repeats` tells whether blocks are read before they are claimed. `row`
 // has the stages of a filter, and `kinds` what they are made for. `shards` knows where a block is on a server, `meta` describes a
 // filter to its server, and `watch` tells whether it is still the same filter. `server` has the addresses, `sentinel` asks for the
-// primary, and `topology` knows which node serves a slot. `listing` finds the filters of servers, and `metrics` tells what a client
-// has met.
+// primary, and `topology` knows which node serves a slot. `listing` finds the filters of servers, `removal` removes one, `stats` tells
+// how full it is, and `metrics` what a client has met.
 mod answers;
 mod blocking;
 mod error;
@@ -49,6 +49,7 @@ mod metrics;
 mod models;
 mod nodes;
 mod packed;
+mod removal;
 mod repeats;
 mod row;
 mod sentinel;
@@ -57,6 +58,7 @@ mod shards;
 mod shared;
 #[cfg(feature = "tokio")]
 mod shared_wire;
+mod stats;
 #[cfg(feature = "tokio")]
 mod tokio;
 mod topology;
@@ -71,7 +73,7 @@ pub use kinds::Stages;
 pub use listing::RedisServerStats;
 pub use metrics::RedisFilterMetrics;
 pub use server::RedisServer;
-pub use shared::RedisFilterStats;
+pub use stats::RedisFilterStats;
 
 /// The code of the README, for the tests.
 #[cfg(doctest)]

@@ -88,6 +88,14 @@ impl RedisServerStats {
     }
 }
 
+/// The policy of a node that may evict keys which do not expire, from its answer to `INFO`.
+pub(crate) fn evicting(node: &Node, answer: &Value) -> Option<String> {
+    let Value::BulkString(info) = answer else { return None };
+    let info = String::from_utf8_lossy(info);
+    let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"))?.trim();
+    policy.starts_with("allkeys-").then(|| format!("{node} has maxmemory-policy {}", policy.escape_debug()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

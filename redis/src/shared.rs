@@ -4,15 +4,16 @@
 use crate::error::RedisFilterError;
 use crate::jobs::{Asked, Claims, Commands, Queries};
 use crate::kinds::{Kind, Stages};
-use crate::listing::RedisServerStats;
+use crate::listing::{RedisServerStats, evicting};
 use crate::meta::{self, Described};
 use crate::metrics::RedisFilterMetrics;
 use crate::nodes::{Nodes, Transport};
+use crate::removal::{remove, unlink};
 use crate::repeats::Repeats;
-use crate::row::{self, Part, Row};
+use crate::row::{self, Row};
 use crate::server::RedisServer;
 use crate::shards::{BLOCK_BYTES, Key, META, Shards, check_name, word_of};
-use crate::topology::Node;
+use crate::stats::{RedisFilterStats, count};
 use crate::watch::Beside;
 use bloomline::{BloomFilter, BuildError, KeyHasher, MergeError, Plan};
 use redis::{Cmd, Value};
@@ -27,9 +28,6 @@ const ROUND_TRIP: usize = 4096;
 
 /// How long the copy of a shard that is uploaded lives, in seconds, if its client dies.
 const COPY_LIFE: u64 = 600;
-
-/// Shards that are removed together.
-const REMOVED: usize = 1024;
 
 type Result<T, E = RedisFilterError> = std::result::Result<T, E>;
 
@@ -522,109 +520,4 @@ async fn run<T: Transport>(nodes: &mut Nodes<T>, key: &Key, command: Cmd) -> Res
     let mut job = Commands::new([(key.slot, command)]);
     nodes.run(&mut job).await?;
     Ok(job.answers.remove(0))
-}
-
-/// Removes a filter, of this kind if that is known: its stages and their list, and its shards, as long as there are more. The
-/// description is the last: a filter of which only a part was removed can still be opened and deleted. Returns whether there was
-/// anything.
-async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind: Option<Kind>) -> Result<bool> {
-    let (mut next, mut found) = (0, false);
-    let least = match kind {
-        Some(Kind::Fixed(plan)) => Shards::new(name, plan).keys.len(),
-        _ => {
-            let stages = match row::keys_of(nodes, name).await {
-                // Whoever has no right to ask for stages has made none.
-                Err(RedisFilterError::Denied { .. }) => Vec::new(),
-                stages => stages?,
-            };
-            found = unlink(nodes, stages).await?;
-            0
-        }
-    };
-    loop {
-        let keys = (next..next + REMOVED).map(|shard| Key::new(name, shard));
-        next += REMOVED;
-        let removed = unlink(nodes, keys).await?;
-        found |= removed;
-        if !removed && next >= least {
-            break;
-        }
-    }
-    Ok(unlink(nodes, [Key::new(name, META)]).await? || found)
-}
-
-/// Removes keys. Returns whether any was there.
-async fn unlink<T: Transport>(nodes: &mut Nodes<T>, keys: impl IntoIterator<Item = Key>) -> Result<bool> {
-    let mut job = Commands::new(keys.into_iter().map(|key| (key.slot, key.command("UNLINK"))));
-    nodes.run(&mut job).await?;
-    Ok(job.answers.contains(&Value::Int(1)))
-}
-
-/// The policy of a node that may evict keys which do not expire, from its answer to `INFO`.
-fn evicting(node: &Node, answer: &Value) -> Option<String> {
-    let Value::BulkString(info) = answer else { return None };
-    let info = String::from_utf8_lossy(info);
-    let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"))?.trim();
-    policy.starts_with("allkeys-").then(|| format!("{node} has maxmemory-policy {}", policy.escape_debug()))
-}
-
-/// How full a stage is.
-async fn count<T: Transport>(part: &mut Part, nodes: &mut Nodes<T>) -> Result<(Plan, u64, u64)> {
-    part.watch.check()?;
-    let shards = Arc::clone(&part.shards);
-    // The blocks, without the mark.
-    let about = |(shard, key): (usize, &Key)| {
-        [shards.count_ones(shard, 0..shards.blocks(shard).len()), (key.slot, key.command("STRLEN"))]
-    };
-    let mut job = Commands::new(shards.keys.iter().enumerate().flat_map(about));
-    nodes.run(&mut job).await?;
-    let (mut ones, mut stored_bytes) = (0, 0);
-    for (shard, figures) in job.answers.chunks(2).enumerate() {
-        let [Value::Int(count @ 0..), Value::Int(length @ 0..)] = figures else {
-            return Err(shards.keys[shard].refused("it cannot count bits"));
-        };
-        ones += count.cast_unsigned();
-        stored_bytes += length.cast_unsigned().min(shards.bytes(shard) as u64);
-    }
-    // A filter that is lost looks empty. What another filter left does not.
-    part.watch.look_at_all(nodes, true).await?;
-    Ok((shards.plan, ones, stored_bytes))
-}
-
-/// How full a filter on a server is.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct RedisFilterStats {
-    /// How many stages there are: 1, unless the filter is one of [`Stages`](crate::Stages).
-    pub stages: usize,
-    /// The bytes of all blocks of the filter.
-    pub memory_bytes: u64,
-    /// The share of bits that are set, 0 to 1.
-    pub fill_ratio: f64,
-    /// The number of distinct keys that were inserted, estimated from the share of bits. It is infinite if all bits are
-    /// set.
-    pub estimated_keys: f64,
-    /// The false-positive rate to expect with that number of keys.
-    pub expected_fpr: f64,
-    /// The bytes that the servers hold for the filter. Shards without keys take none.
-    pub stored_bytes: u64,
-}
-
-impl RedisFilterStats {
-    /// Of stages, from the number of bits that are set in each and the bytes that are stored.
-    fn of(stages: &[(Plan, u64, u64)]) -> Self {
-        let (mut all, mut ones) = (Self { stages: stages.len(), ..Self::default() }, 0);
-        for &(plan, some, stored_bytes) in stages {
-            let keys = plan.estimated_keys(some as f64 / (plan.memory_bytes() as f64 * 8.0));
-            let rate = if keys.is_finite() { plan.expected_fpr(keys as u64) } else { 1.0 };
-            ones += some;
-            all.memory_bytes += plan.memory_bytes() as u64;
-            all.estimated_keys += keys;
-            all.expected_fpr += rate * (1.0 - all.expected_fpr);
-            all.stored_bytes += stored_bytes;
-        }
-        // All stages may have been forgotten while they were counted.
-        all.fill_ratio = ones as f64 / (all.memory_bytes.max(1) as f64 * 8.0);
-        all
-    }
 }

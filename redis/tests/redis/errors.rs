@@ -61,21 +61,22 @@ fn passwords_and_rights_are_asked_for() {
 
 /// A server without it reads no long command, and hangs up.
 fn a_password_that_is_asked_for_later_leaves_nothing_in_doubt() {
+    let server = Server::start("");
+    let mut filter = create(&server.address(), "f", &small());
+    let runtime = crate::tasks::runtime();
+    let mut other = runtime.block_on(AsyncRedisBloomFilter::open(&server.address(), "f")).unwrap();
+    assert_eq!(filter.insert(&0), Ok(true));
+    assert_eq!(runtime.block_on(other.insert(&1)), Ok(true));
+    let mut operator = server.client().unwrap();
+    for line in ["CONFIG SET requirepass hush", "CLIENT KILL TYPE normal SKIPME yes"] {
+        command(line).query::<redis::Value>(&mut operator).unwrap();
+    }
+    // Both look whether an idle connection is still there.
+    thread::sleep(Duration::from_millis(1100));
     // So few that no read comes before the claims.
-    let (keys, mut new) = ((2..202u64).collect::<Vec<_>>(), [true; 200]);
+    let keys: Vec<u64> = (2..202).collect();
     for is_blocking in [true, false] {
-        let server = Server::start("");
-        let mut filter = create(&server.address(), "f", &small());
-        let runtime = crate::tasks::runtime();
-        let mut other = runtime.block_on(AsyncRedisBloomFilter::open(&server.address(), "f")).unwrap();
-        assert_eq!(filter.insert(&0), Ok(true));
-        assert_eq!(runtime.block_on(other.insert(&1)), Ok(true));
-        let mut operator = server.client().unwrap();
-        for line in ["CONFIG SET requirepass hush", "CLIENT KILL TYPE normal SKIPME yes"] {
-            command(line).query::<redis::Value>(&mut operator).unwrap();
-        }
-        // The client looks whether an idle connection is still there.
-        thread::sleep(Duration::from_millis(1100));
+        let mut new = [true; 200];
         let (inserted, uncertain) = if is_blocking {
             (filter.insert_batch(&keys, &mut new), filter.uncertain())
         } else {
@@ -87,7 +88,7 @@ fn a_password_that_is_asked_for_later_leaves_nothing_in_doubt() {
     }
 }
 
-/// The files of the library in which commands are made.
+/// Files of the library in which commands are made.
 const SOURCES: [&str; 7] = ["shared.rs", "shards.rs", "jobs.rs", "nodes.rs", "exchange.rs", "greeting.rs", "watch.rs"];
 
 /// The rights that docs/SERVER.md lists.

@@ -1,0 +1,50 @@
+//! What removes a filter from its servers.
+
+use crate::error::RedisFilterError;
+use crate::jobs::Commands;
+use crate::kinds::Kind;
+use crate::nodes::{Nodes, Transport};
+use crate::row;
+use crate::shards::{Key, META, Shards};
+use redis::Value;
+
+/// Shards that are removed together.
+const REMOVED: usize = 1024;
+
+type Result<T> = std::result::Result<T, RedisFilterError>;
+
+/// Removes a filter, of this kind if that is known: its stages and their list, and its shards, as long as there are more. The
+/// description is the last: a filter of which only a part was removed can still be opened and deleted. Returns whether there was
+/// anything.
+pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind: Option<Kind>) -> Result<bool> {
+    let (mut next, mut found) = (0, false);
+    let least = match kind {
+        Some(Kind::Fixed(plan)) => Shards::new(name, plan).keys.len(),
+        _ => {
+            let stages = match row::keys_of(nodes, name).await {
+                // Whoever has no right to ask for stages has made none.
+                Err(RedisFilterError::Denied { .. }) => Vec::new(),
+                stages => stages?,
+            };
+            found = unlink(nodes, stages).await?;
+            0
+        }
+    };
+    loop {
+        let keys = (next..next + REMOVED).map(|shard| Key::new(name, shard));
+        next += REMOVED;
+        let removed = unlink(nodes, keys).await?;
+        found |= removed;
+        if !removed && next >= least {
+            break;
+        }
+    }
+    Ok(unlink(nodes, [Key::new(name, META)]).await? || found)
+}
+
+/// Removes keys. Returns whether any was there.
+pub(crate) async fn unlink<T: Transport>(nodes: &mut Nodes<T>, keys: impl IntoIterator<Item = Key>) -> Result<bool> {
+    let mut job = Commands::new(keys.into_iter().map(|key| (key.slot, key.command("UNLINK"))));
+    nodes.run(&mut job).await?;
+    Ok(job.answers.contains(&Value::Int(1)))
+}

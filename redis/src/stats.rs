@@ -1,0 +1,74 @@
+//! `RedisFilterStats`: how full a filter is.
+
+use crate::error::RedisFilterError;
+use crate::jobs::Commands;
+use crate::nodes::{Nodes, Transport};
+use crate::row::Part;
+use crate::shards::Key;
+use bloomline::Plan;
+use redis::Value;
+use std::sync::Arc;
+
+/// How full a filter on a server is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RedisFilterStats {
+    /// How many stages there are: 1, unless the filter is one of [`Stages`](crate::Stages).
+    pub stages: usize,
+    /// The bytes of all blocks of the filter.
+    pub memory_bytes: u64,
+    /// The share of bits that are set, 0 to 1.
+    pub fill_ratio: f64,
+    /// The number of distinct keys that were inserted, estimated from the share of bits. It is infinite if all bits are
+    /// set.
+    pub estimated_keys: f64,
+    /// The false-positive rate to expect with that number of keys.
+    pub expected_fpr: f64,
+    /// The bytes that the servers hold for the filter. Shards without keys take none.
+    pub stored_bytes: u64,
+}
+
+impl RedisFilterStats {
+    /// Of stages, from the number of bits that are set in each and the bytes that are stored.
+    pub(crate) fn of(stages: &[(Plan, u64, u64)]) -> Self {
+        let (mut all, mut ones) = (Self { stages: stages.len(), ..Self::default() }, 0);
+        for &(plan, some, stored_bytes) in stages {
+            let keys = plan.estimated_keys(some as f64 / (plan.memory_bytes() as f64 * 8.0));
+            let rate = if keys.is_finite() { plan.expected_fpr(keys as u64) } else { 1.0 };
+            ones += some;
+            all.memory_bytes += plan.memory_bytes() as u64;
+            all.estimated_keys += keys;
+            all.expected_fpr += rate * (1.0 - all.expected_fpr);
+            all.stored_bytes += stored_bytes;
+        }
+        // All stages may have been forgotten while they were counted.
+        all.fill_ratio = ones as f64 / (all.memory_bytes.max(1) as f64 * 8.0);
+        all
+    }
+}
+
+/// The size of a stage, the number of its bits that are set, and the bytes that are stored.
+pub(crate) async fn count<T: Transport>(
+    part: &mut Part,
+    nodes: &mut Nodes<T>,
+) -> Result<(Plan, u64, u64), RedisFilterError> {
+    part.watch.check()?;
+    let shards = Arc::clone(&part.shards);
+    // The blocks, without the mark.
+    let about = |(shard, key): (usize, &Key)| {
+        [shards.count_ones(shard, 0..shards.blocks(shard).len()), (key.slot, key.command("STRLEN"))]
+    };
+    let mut job = Commands::new(shards.keys.iter().enumerate().flat_map(about));
+    nodes.run(&mut job).await?;
+    let (mut ones, mut stored_bytes) = (0, 0);
+    for (shard, figures) in job.answers.chunks(2).enumerate() {
+        let [Value::Int(count @ 0..), Value::Int(length @ 0..)] = figures else {
+            return Err(shards.keys[shard].refused("it cannot count bits"));
+        };
+        ones += count.cast_unsigned();
+        stored_bytes += length.cast_unsigned().min(shards.bytes(shard) as u64);
+    }
+    // A filter that is lost looks empty. What another filter left does not.
+    part.watch.look_at_all(nodes, true).await?;
+    Ok((shards.plan, ones, stored_bytes))
+}
