@@ -1,10 +1,9 @@
 //! docs/calculator.html, in Chromium: its figures are those of `bloomline plan`, and its lines make what it says.
 
 use crate::browser;
-use crate::common::{Bench, bloomline};
+use crate::common::Bench;
 use serde_json::{Value, json};
 use std::ops::Range;
-use std::process::Command;
 
 const PAGE: &str = include_str!("../../../docs/calculator.html");
 
@@ -187,8 +186,7 @@ fn lines_make_the_filter() {
 
         let bench = Bench::new(&[("keys.txt", b"a\nb\na\n")]);
         let shell = shown["shell"].as_str().unwrap();
-        let script = format!("bloomline() {{ {:?} \"$@\"; }}; {shell}", bloomline().get_program());
-        let output = Command::new("sh").args(["-c", &script]).current_dir(bench.0.path()).output().unwrap();
+        let output = bench.bash(shell).output().unwrap();
         assert!(output.status.success(), "{shell}: {output:?}");
         let info = bench.json("info --json seen.bloom");
         assert_eq!((&info["memory_bytes"], &info["probes"]), (&size.0.into(), &size.1.into()), "{shell}: {info}");

@@ -68,6 +68,24 @@ pub fn bzip2(contents: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// As gzip that only stores: contents of one length make files of one length.
+pub fn stored(contents: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+    encoder.write_all(contents).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Bytes in the compression that a name tells.
+pub fn encode(name: &str, bytes: &[u8]) -> Vec<u8> {
+    match name.rsplit_once('.') {
+        Some((_, "gz")) => gzip(bytes),
+        Some((_, "zst")) => zstd(bytes),
+        Some((_, "xz")) => xz(bytes),
+        Some((_, "bz2")) => bzip2(bytes),
+        _ => bytes.to_vec(),
+    }
+}
+
 /// What stands in gzip members, of which there is one at least.
 pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
     assert!(!bytes.is_empty(), "not even a member");

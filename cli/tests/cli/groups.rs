@@ -1,7 +1,7 @@
 //! Groups of equal documents and lines: which one stays, and what is told of them, against a plain model.
 
 use crate::common::{Bench, clean, failed, fed, number, stats, tells, text};
-use crate::corpus::{decoded, gzip, zstd};
+use crate::corpus::{decoded, encode, gzip};
 use crate::side_by_side::{killed, signalled};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -170,12 +170,8 @@ fn write(bench: &Bench, inputs: &[Vec<Document>]) -> Vec<(String, Vec<Document>)
             document.line(place - 1) + "\n"
         };
         let bytes = documents.iter().map(line).collect::<String>().into_bytes();
-        let (name, bytes) = match number % 3 {
-            0 => (format!("{number}"), bytes),
-            1 => (format!("{number}.gz"), gzip(&bytes)),
-            _ => (format!("{number}.zst"), zstd(&bytes)),
-        };
-        bench.write(&name, &bytes);
+        let name = format!("{number}{}", ["", ".gz", ".zst"][number % 3]);
+        bench.write(&name, &encode(&name, &bytes));
         (name, documents.clone())
     };
     inputs.iter().enumerate().map(&mut write).collect()

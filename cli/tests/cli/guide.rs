@@ -4,8 +4,6 @@ use crate::common::Bench;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 /// Words that no other text has.
 fn words(of: usize, count: usize) -> Vec<String> {
@@ -54,10 +52,7 @@ fn each_step_removes_what_the_page_says() {
     (0..).zip(&raw).for_each(|(i, lines)| bench.write(&format!("raw/{i}.jsonl"), lines.as_bytes()));
     bench.write("tests/tests.jsonl", [7, 40, 99].map(test).concat().as_bytes());
 
-    let program = Path::new(env!("CARGO_BIN_EXE_bloomline")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let output =
-        Command::new("bash").args(["-ec", script]).current_dir(bench.0.path()).env("PATH", path).output().unwrap();
+    let output = bench.bash(&format!("set -e\n{script}")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
     let distinct = documents(&bench, "1-distinct");

@@ -1,7 +1,6 @@
 //! What people know from other programs: the table in docs/COMMAND.md, run.
 
 use crate::common::Bench;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The pairs of commands in the table.
@@ -30,11 +29,7 @@ fn printed(command: &str) -> Vec<Vec<u8>> {
     };
     let bench = Bench::new(&[("f", &lines(400, 7)), ("old", &lines(60, 5)), ("new", &lines(90, 3))]);
     bench.write("f", &[&bench.read("f")[..], &lines(100, 7), b"1,NAME 3,x\n1,name 3,X\n500,Once,x\n"].concat());
-    let program = Path::new(env!("CARGO_BIN_EXE_bloomline")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let mut bash = Command::new("bash");
-    bash.args(["-c", command]).current_dir(bench.0.path()).env("PATH", path).env("LC_ALL", "C");
-    let output = bash.output().unwrap();
+    let output = bench.bash(command).env("LC_ALL", "C").output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""), "{command}");
     let bytes = match command {
         _ if command.contains("-o f") => bench.read("f"),

@@ -1,7 +1,7 @@
 //! Inputs that are replaced by what stays of them, also while the command is killed.
 
 use crate::common::{Bench, failed, limited, numbers, refused, tells, text};
-use crate::corpus::{decode, decoded, gunzip, gzip, zstd};
+use crate::corpus::{decode, decoded, encode, gunzip, gzip, zstd};
 use crate::live::{Live, wait_for};
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -48,7 +48,7 @@ proptest! {
         };
         let contents: Vec<Vec<u8>> = files.iter().map(lines).collect();
         for (name, contents) in names.iter().zip(&contents) {
-            bench.write(name, &if name.ends_with("gz") { gzip(contents) } else { contents.clone() });
+            bench.write(name, &encode(name, contents));
         }
         let options = format!("-p 1e-9 -j {threads} --chunk-size {chunk}");
         let expected = model(contents.iter().map(|file| &file[..]));
@@ -322,12 +322,7 @@ fn kill_in_place(tries: u64) {
     let contents: Vec<Vec<u8>> = (0..names.len() as u32)
         .map(|i| [numbers(6000 * i..6000 * (i + 2)), numbers(6000 * i..6000 * (i + 1)), numbers(0..2000)].concat())
         .collect();
-    let coded = |name: &str, contents: &[u8]| match name.split_once('.') {
-        Some((_, "gz")) => gzip(contents),
-        Some(_) => zstd(contents),
-        None => contents.to_vec(),
-    };
-    let old: Vec<Vec<u8>> = names.iter().zip(&contents).map(|(name, contents)| coded(name, contents)).collect();
+    let old: Vec<Vec<u8>> = names.iter().zip(&contents).map(|(name, contents)| encode(name, contents)).collect();
     let all: HashSet<&[u8]> = contents.iter().flat_map(|lines| lines.split_inclusive(|&byte| byte == b'\n')).collect();
     let new = model(contents.iter().map(|lines| &lines[..]));
     let bench = Bench::new(&[]);
@@ -380,13 +375,13 @@ fn kill_in_place(tries: u64) {
 
 #[test]
 fn nothing_is_lost_by_a_kill() {
-    kill_in_place(20);
+    kill_in_place(10);
 }
 
 #[test]
-#[ignore = "takes a minute"]
-fn nothing_is_lost_by_100_kills() {
-    kill_in_place(100);
+#[ignore = "takes half a minute"]
+fn nothing_is_lost_by_50_kills() {
+    kill_in_place(50);
 }
 
 /// Each file keeps its header, and of equal records the one that is asked for.

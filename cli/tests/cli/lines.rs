@@ -4,7 +4,7 @@ use crate::common::{Bench, clean, fed, limited, number, refused, stats, tells};
 use crate::corpus::{HOMEPAGES, count, gzip, large, model};
 use crate::live::Live;
 use proptest::prelude::*;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 
 const AWKWARD: &[&[u8]] = &[
@@ -26,7 +26,7 @@ fn awkward_lines_in_chunks_of_any_size() {
     let long = [&b"x".repeat(70_000)[..], b"\nshort\n", &b"x".repeat(70_000), b"\n", &b"x".repeat(70_001)].concat();
     for input in AWKWARD.iter().copied().chain([&long[..]]) {
         let bench = Bench::new(&[("a", input)]);
-        for size in ["1", "2", "3", "7", "4096", "1048576"] {
+        for size in ["1", "2", "3", "7", "1048576"] {
             for threads in ["1", "3"] {
                 let output = clean(bench.run(&format!("dedup --binary --chunk-size {size} -j {threads} a")));
                 assert_eq!(output, model(&[input]), "{:?} in chunks of {size}", &input[..input.len().min(30)]);
@@ -73,9 +73,7 @@ fn a_resumed_run_knows_where_a_byte_order_mark_counts() {
     let line = "dedup -n 10 --json-pointer /a --state s -o o a";
     tells(&bench.refused(line), &["\"a\", line 1: there is no value"]);
     // It goes on with a file of the same size and time.
-    let time = fs::metadata(bench.path("a")).unwrap().modified().unwrap();
-    bench.write("a", b"\xEF\xBB\xBF{\"a\":1}\n\xEF\xBB\xBF{\"a\":2}\n");
-    File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
+    bench.rewrite("a", b"\xEF\xBB\xBF{\"a\":1}\n\xEF\xBB\xBF{\"a\":2}\n");
     for _ in 0..2 {
         tells(&bench.refused(&format!("{line} --resume")), &["\"a\", line 2: ", "JSON"]);
         assert_eq!(bench.read("o"), b"\xEF\xBB\xBF{\"a\":1}\n");

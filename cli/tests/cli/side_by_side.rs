@@ -1,7 +1,7 @@
 //! `bloomline dedup --output-dir`: many files at once, each distinct line in one of the outputs.
 
 use crate::common::{Bench, clean, failed, limited, number, numbers, refused, signal, stats, tells, text};
-use crate::corpus::{bzip2, count, decode, decoded, gzip, model, xz, zstd};
+use crate::corpus::{count, decode, decoded, encode, gzip, model};
 use crate::live::wait_for;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,16 +42,6 @@ fn corpus() -> Corpus {
     let end = corpus[1].1.len() - 1;
     corpus[1].1.truncate(end);
     corpus
-}
-
-fn encode(name: &str, bytes: &[u8]) -> Vec<u8> {
-    match name.rsplit_once('.') {
-        Some((_, "gz")) => gzip(bytes),
-        Some((_, "zst")) => zstd(bytes),
-        Some((_, "xz")) => xz(bytes),
-        Some((_, "bz2")) => bzip2(bytes),
-        _ => bytes.to_vec(),
-    }
 }
 
 /// The corpus below `in`.

@@ -5,9 +5,10 @@
 pub mod pages;
 
 use serde_json::Value;
+use std::env;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use tempfile::TempDir;
@@ -98,6 +99,13 @@ impl Bench {
         fs::write(self.path(name), bytes).unwrap();
     }
 
+    /// Writes to a file, which keeps its time: a run that goes on takes it for the same.
+    pub fn rewrite(&self, name: &str, bytes: &[u8]) {
+        let time = self.path(name).metadata().unwrap().modified().unwrap();
+        self.write(name, bytes);
+        File::options().write(true).open(self.path(name)).unwrap().set_modified(time).unwrap();
+    }
+
     pub fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
     }
@@ -117,6 +125,15 @@ impl Bench {
 
     pub fn run(&self, line: &str) -> Output {
         self.command(line).output().unwrap()
+    }
+
+    /// A script of bash that finds the command by its name.
+    pub fn bash(&self, script: &str) -> Command {
+        let folder = Path::new(env!("CARGO_BIN_EXE_bloomline")).parent().unwrap();
+        let path = format!("{}:{}", folder.display(), env::var("PATH").unwrap());
+        let mut bash = Command::new("bash");
+        bash.args(["-c", script]).current_dir(self.0.path()).env("PATH", path);
+        bash
     }
 
     /// Runs with a file as standard input.
