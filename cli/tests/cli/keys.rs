@@ -198,23 +198,6 @@ fn lines_are_numbered_in_their_own_file() {
 }
 
 #[test]
-fn names_of_keys_tell_them_apart() {
-    let bench = Bench::new(&[("a", b"{\"a\":1,\"b\":2}\n")]);
-    let keys =
-        ["--json-pointer /a", "--json-pointer /a --json-pointer /b", "--field 1", "--field 1,1", "--csv --field 1"];
-    let names = ["/a of JSON lines", "'/a' and '/b' of JSON lines", "field 1 of lines split at tab"];
-    let more = ["fields 1,1 of lines split at tab", "field 1 of CSV lines"];
-    let names: Vec<&str> = names.into_iter().chain(more).collect();
-    for (built, name) in keys.iter().zip(&names) {
-        bench.clean(&format!("build -n 100 {built} -o f a"));
-        assert_eq!(bench.json("info --json f")["key_name"], *name);
-        for (asked, other) in keys.iter().zip(&names).filter(|(asked, _)| *asked != built) {
-            tells(&bench.refused(&format!("check {asked} -s f a")), &[name, other]);
-        }
-    }
-}
-
-#[test]
 fn the_count_is_that_of_the_lines_printed() {
     let bench = Bench::new(&[("a", b"1\tx\n2\n3\tx\n4\n")]);
     let printed = bench.run("dedup -q --field 2 --on-error keep a").stdout;

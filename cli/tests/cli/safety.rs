@@ -2,10 +2,10 @@
 
 use crate::common::{Bench, clean, fed, numbers, refused, tells, text};
 use crate::corpus::gunzip;
-use crate::live::Live;
+use crate::live::{Live, wait_for};
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 /// The files of a folder and what is in them.
 fn files(bench: &Bench) -> Vec<(String, Vec<u8>)> {
@@ -42,6 +42,9 @@ fn a_run_that_is_refused_leaves_all_files_as_they_are() {
         ("-o new --dupes missing/d a", &["\"missing/d\""]),
         ("-o link --dupes nowhere a", &["\"nowhere\"", "another output"]),
         ("-o new --state new a", &["\"new\"", "another output"]),
+        ("--dupes new --state new a", &["\"new\"", "another output"]),
+        ("-o s.resume --state s a", &["\"s.resume\"", "another output"]),
+        ("-o new --dupes s.resume --state s a", &["\"s.resume\"", "another output"]),
         ("-o s.lock --state s a", &["\"s.lock\"", "another output"]),
         ("-o d --dupes s.lock --state s a", &["\"s.lock\"", "another output"]),
         ("-o out --state missing/s a", &["\"missing/s\""]),
@@ -156,9 +159,7 @@ fn one_run_at_a_time_writes_to_a_filter() {
     symlink("f", bench.path("link")).unwrap();
     for (line, file) in [("dedup --state s -", "s"), ("build --append -o f -", "f"), ("build -n 10 -o link -", "f")] {
         let live = running(&bench, line);
-        while !bench.path(&format!("{file}.lock")).exists() {
-            std::thread::yield_now();
-        }
+        wait_for(|| bench.path(&format!("{file}.lock")).exists());
         for other in ["dedup --state", "build --append -o", "merge f -o"] {
             // The target of a merge is none of its inputs.
             if (other, file) != ("merge f -o", "f") {
@@ -225,9 +226,7 @@ fn a_run_that_waits_comes_after_the_other() {
 fn one_run_at_a_time_writes_to_an_output() {
     let bench = Bench::new(&[("a", b"a\n")]);
     let mut live = running(&bench, "dedup -o o -");
-    while !bench.path("o").exists() || refusal(bench.command("dedup -o o a")).is_none() {
-        std::thread::yield_now();
-    }
+    wait_for(|| bench.path("o").exists() && bench.run("dedup -o o a").status.code() == Some(2));
     tells(&bench.refused("dedup -o o a"), &["\"o\"", "another run is writing to it"]);
     tells(&bench.refused("dedup -o p --dupes o a"), &["\"o\"", "another run is writing to it"]);
     live.say(b"second\n");
@@ -244,12 +243,6 @@ fn a_folder_that_takes_no_temporary_file_is_refused_before_an_output_is_emptied(
     let message = refused(bench.command("dedup --exact -o out a").env("TMPDIR", "missing").output().unwrap());
     tells(&message, &["--exact", "No such file", "TMPDIR"]);
     assert_eq!(bench.read("out"), b"precious\n");
-}
-
-/// The message of a command, if it is refused.
-fn refusal(mut command: Command) -> Option<String> {
-    let output = command.output().unwrap();
-    (output.status.code() == Some(2)).then(|| refused(output))
 }
 
 /// What has the name of a begun output may be anybody's.

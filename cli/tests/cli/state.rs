@@ -123,18 +123,6 @@ fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
 }
 
 #[test]
-fn a_new_state_that_is_also_an_output_is_refused() {
-    for (line, name) in [
-        ("-o new --state new", "\"new\""),
-        ("--dupes new --state new", "\"new\""),
-        ("-o new.resume --state new", "\"new.resume\""),
-    ] {
-        let bench = Bench::new(&[("a", b"a\na\n")]);
-        tells(&bench.refused(&format!("dedup {line} a")), &[&format!("write to {name}"), "another output"]);
-    }
-}
-
-#[test]
 fn an_input_beside_the_state_outlives_the_run() {
     for line in ["dedup --state s -o o s.resume", "dedup --state s s.resume"] {
         let bench = Bench::new(&[("s.resume", b"precious\n")]);

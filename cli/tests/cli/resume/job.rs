@@ -227,7 +227,7 @@ impl Job {
 
     /// About the time that a busy run takes.
     pub fn duration(&self) -> Duration {
-        median_time(|| {
+        time_of(|| {
             self.clear();
             self.check_end(&self.command(&["--chunk-size", "700"]).output().unwrap());
         })
@@ -327,15 +327,14 @@ pub fn succeed(command: &mut Command) {
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
-/// The median time of three runs, with something added for checkpoints.
-pub fn median_time(run: impl Fn()) -> Duration {
-    let mut times = [0, 1, 2].map(|_| {
+/// The time of the faster of two runs, with something added for checkpoints.
+pub fn time_of(run: impl Fn()) -> Duration {
+    let times = [0, 1].map(|_| {
         let start = Instant::now();
         run();
         start.elapsed()
     });
-    times.sort();
-    times[1].mul_f64(1.3)
+    times[0].min(times[1]).mul_f64(1.3)
 }
 
 /// Kills a process after a while, if it is still there.

@@ -3,11 +3,9 @@
 pub mod job;
 mod kills;
 
-use crate::common::{Bench, blocks, failed, fed, refused, tells, text};
-use crate::corpus::{count, decoded};
+use crate::common::{Bench, blocks, fed, refused, tells, text};
+use crate::corpus::{count, decoded, stored};
 use bloomline::BloomFilter;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use job::*;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -29,13 +27,7 @@ fn a_run_that_failed_goes_on_where_it_ended() {
     bad[tab] = b' ';
     let bad_line = count(&whole[..tab]) + 1;
     for (output, dupes) in [("o", "d"), ("o.gz", "d.zst"), ("o.xz", "d.bz2"), ("o.bz2", "d.xz")] {
-        // Compressed, the two contents would differ in size; only stored, they do not.
-        let store = |contents: &[u8]| {
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
-            encoder.write_all(contents).unwrap();
-            encoder.finish().unwrap()
-        };
-        for code in [<[u8]>::to_vec, store] {
+        for code in [<[u8]>::to_vec, stored] {
             let bench = Bench::new(&[("before", b"x\t1\n"), ("a", &code(&whole))]);
             let line = format!("dedup -n 2000 --field 2 --state s -o {output} --dupes {dupes} before a");
             assert_eq!(bench.clean(&line), "");
@@ -93,6 +85,12 @@ fn other_inputs_are_not_resumed() {
         let sizes = format!(" has changed since that run, from {} to {} bytes; ", input.len(), changed.len());
         tells(&message, &["cannot resume", "/in.txt\"", &sizes]);
     }
+    // One of the same size has another time.
+    let mut rotated = input.clone();
+    rotated.rotate_left(1);
+    fs::write(job.path("in.txt"), rotated).unwrap();
+    let message = job.refused(&mut job.command(&["--resume"]));
+    tells(&message, &["cannot resume from \"state.resume\"", "/in.txt\" has changed since that run; "]);
     fs::write(job.path("in.txt"), &input).unwrap();
     File::options().write(true).open(job.path("in.txt")).unwrap().set_modified(time).unwrap();
     fs::write(job.path("more"), "more\n").unwrap();
@@ -330,7 +328,7 @@ fn of_two_killed_runs_the_second_is_resumed() {
     let expected = job.expected();
     let mut random = Random(0x000B_1007);
     let (mut tries, mut before_first_line) = (0, 0);
-    while before_first_line < 10 {
+    while before_first_line < 3 {
         tries += 1;
         assert!(tries < 200, "{before_first_line} of {tries} were killed before their first line");
         job.clear();
@@ -356,13 +354,6 @@ fn of_two_killed_runs_the_second_is_resumed() {
 
 /// A run that is forced to begin anew empties the output before it saves its first checkpoint. Killed in between, it leaves the
 /// first run's.
-#[test]
-fn an_output_that_a_new_run_emptied_is_not_gone_on_with() {
-    let (job, _) = crashed(plain());
-    File::create(job.path("out.txt")).unwrap();
-    tells(&job.refused(&mut job.command(&["--resume"])), &["cannot resume", "\"out.txt\"", " 0 bytes"]);
-}
-
 #[test]
 fn beginning_anew_as_a_refusal_advises_loses_no_line() {
     let (job, expected) = crashed(plain());
@@ -390,21 +381,6 @@ fn checkpoints_that_are_always_due_do_not_stop_the_run() {
 }
 
 #[test]
-fn an_output_that_is_the_state_is_refused() {
-    let job = plain();
-    for (arguments, output) in [
-        ("-o state", STATE),
-        ("-o state.resume", CHECKPOINTS),
-        ("-o out.txt --dupes state", STATE),
-        ("-o out.txt --dupes state.resume", CHECKPOINTS),
-    ] {
-        job.clear();
-        let message = job.bench.refused(&format!("dedup --state state in.txt {arguments}"));
-        tells(&message, &[&format!("write to \"{output}\""), "another output"]);
-    }
-}
-
-#[test]
 fn a_limit_is_the_same_when_resumed() {
     let lines = lines(1, 60_000);
     let mut seen = HashSet::new();
@@ -425,38 +401,11 @@ fn a_limit_is_the_same_when_resumed() {
 }
 
 #[test]
-fn a_run_that_stops_when_full_stops_at_the_same_line_when_resumed() {
-    let input = ended(&lines(1, 60_000), b'\n');
-    let mut job = Job::new("stopped", &[("in.txt", input)], "-n 25000 -p 1e-3 --when-full stop", "out.txt");
-    job.failure = Some("stopped at \"in.txt\", line ");
-    let expected = job.expected();
-    let stop = |more: &[&str]| {
-        let message = failed(&job.command(more).output().unwrap());
-        message.split_once(':').unwrap().1.split_once(':').unwrap().0.to_owned()
-    };
-    job.clear();
-    let whole = stop(&[]);
-    job.crash();
-    assert_eq!(stop(&["--resume"]), whole);
-    job.check_results(&expected);
-}
-
-#[test]
 fn another_way_with_errors_is_not_resumed() {
     let (job, _) = crashed(faulty());
     let skip = |argument| if argument == "keep" { "skip" } else { argument };
     let message = job.refused(&mut bloomline_like(&job.command(&["--resume"]), skip));
     tells(&message, &["cannot resume from \"state.resume\"", "--on-error keep, and not skip"]);
-}
-
-#[test]
-fn inputs_that_changed_but_for_their_sizes_are_not_resumed() {
-    let (job, _) = crashed(plain());
-    let mut input = fs::read(job.path("in.txt")).unwrap();
-    input.rotate_left(1);
-    fs::write(job.path("in.txt"), &input).unwrap();
-    let message = job.refused(&mut job.command(&["--resume"]));
-    tells(&message, &["cannot resume from \"state.resume\"", "/in.txt\" has changed since that run; "]);
 }
 
 /// The last checkpoint says that it is of the end, and is written before the state.
