@@ -2,7 +2,7 @@
 
 use crate::common::{Bench, clean, failed, number, stats, tells, text};
 use crate::corpus::{decoded, gzip};
-use crate::side_by_side::{killed, signalled};
+use crate::live::{killed, signalled};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::process::{Command, Output};
@@ -424,15 +424,15 @@ fn interrupt(tries: u32, end: impl Fn(&mut Command, Duration) -> Output) {
 
 #[test]
 fn resumed_after_an_end() {
-    interrupt(4, killed);
+    interrupt(3, killed);
     interrupt(2, signalled);
 }
 
 #[test]
-#[ignore = "takes minutes"]
-fn resumed_after_30_ends() {
-    interrupt(20, killed);
-    interrupt(10, signalled);
+#[ignore = "takes a minute"]
+fn resumed_after_many_ends() {
+    interrupt(10, killed);
+    interrupt(5, signalled);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::{Bench, clean, failed, fed, number, stats, tells, text};
 use crate::corpus::{decoded, encode, gzip};
-use crate::side_by_side::{killed, signalled};
+use crate::live::{killed, signalled};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -331,7 +331,7 @@ fn many(count: usize) -> Vec<u8> {
 /// A run that is cut off leaves the state as it was, and is begun again.
 #[test]
 fn a_run_that_is_cut_off_is_begun_again() {
-    let input = many(60_000);
+    let input = many(30_000);
     for (target, result) in [("-o out", "out"), ("--output-dir out --manifest manifest", "out/in")] {
         let bench = Bench::new(&[("in", &input), ("before", &many(1000))]);
         let line = format!("{WHOLE} --keep max:/score --count --pairs pairs -s state {target} in");
@@ -351,10 +351,10 @@ fn a_run_that_is_cut_off_is_begun_again() {
         let expected = files();
         assert!(values(&expected[1]).iter().any(|pair| pair["kept"].is_null()));
         let mut cut_off = 0;
-        for moment in 0..16 {
+        for moment in 0..8 {
             begin();
             let state = bench.read("state");
-            let moment = duration.mul_f64(f64::from(moment + 1) / 15.0);
+            let moment = duration.mul_f64(f64::from(moment + 1) / 7.5);
             let end = if cut_off % 2 == 0 { killed(&mut run(""), moment) } else { signalled(&mut run(""), moment) };
             // Nothing may be left to do but to end.
             let done = bench.read("state") != state && !bench.path("state.resume").exists();
@@ -373,7 +373,7 @@ fn a_run_that_is_cut_off_is_begun_again() {
             assert!(files() == expected, "after {moment:?}");
             assert!(!bench.path("state.resume").exists());
         }
-        assert!(cut_off > 3 || duration < Duration::from_millis(50), "{cut_off}");
+        assert!(cut_off > 2 || duration < Duration::from_millis(50), "{cut_off}");
         // Nothing is left to do.
         tells(&bench.refused(&format!("{line} --resume")), &["refusing", "nothing is left to do"]);
     }

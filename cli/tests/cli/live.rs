@@ -1,8 +1,9 @@
-//! A command that runs while the test watches it.
+//! Commands that run while the test watches them, or ends them.
 
-use crate::common::signal;
+use crate::common::{signal, text};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,6 +73,27 @@ impl Drop for Live {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Kills a command at a moment, unless it ends before.
+pub fn killed(command: &mut Command, moment: Duration) -> Output {
+    let mut child = command.spawn().unwrap();
+    thread::sleep(moment);
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() || output.status.signal() == Some(9), "{}", text(&output.stderr));
+    output
+}
+
+/// Sends SIGTERM to a command at a moment, unless it ends before.
+pub fn signalled(command: &mut Command, moment: Duration) -> Output {
+    let child = command.spawn().unwrap();
+    thread::sleep(moment);
+    signal(&child, "TERM");
+    let output = child.wait_with_output().unwrap();
+    let ended = output.status.success() || output.status.code() == Some(143) || output.status.signal() == Some(15);
+    assert!(ended, "{:?} {}", output.status, text(&output.stderr));
+    output
 }
 
 #[track_caller]

@@ -208,6 +208,8 @@ fn both(case: &Case, keys: Option<&[u8]>) -> [(Option<i32>, Vec<u8>, Vec<u8>); 2
         theirs.extend(["--dupes", "theirs.d"].map(str::to_owned));
     }
     let mut python = Command::new("python3");
+    // It needs nothing that is installed, and starts faster without a look at that.
+    python.args(["-I", "-S"]);
     python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/reference.py"));
     python.current_dir(bench.0.path()).args(&case.options).args(theirs);
     let mut command = bench.command("dedup --quiet");

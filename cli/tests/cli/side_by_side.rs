@@ -2,16 +2,14 @@
 
 use crate::common::{Bench, clean, failed, limited, number, numbers, refused, signal, stats, tells, text};
 use crate::corpus::{count, decode, decoded, encode, gzip, model};
-use crate::live::wait_for;
+use crate::live::{killed, signalled, wait_for};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::symlink;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// A corpus: its files, without their compression.
@@ -385,25 +383,6 @@ fn interrupt(tries: u32, options: &str, end: impl Fn(&mut Command, Duration) -> 
     }
 }
 
-pub fn killed(command: &mut Command, moment: Duration) -> Output {
-    let mut child = command.spawn().unwrap();
-    thread::sleep(moment);
-    child.kill().unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success() || output.status.signal() == Some(9), "{}", text(&output.stderr));
-    output
-}
-
-pub fn signalled(command: &mut Command, moment: Duration) -> Output {
-    let child = command.spawn().unwrap();
-    thread::sleep(moment);
-    signal(&child, "TERM");
-    let output = child.wait_with_output().unwrap();
-    let ended = output.status.success() || output.status.code() == Some(143) || output.status.signal() == Some(15);
-    assert!(ended, "{:?} {}", output.status, text(&output.stderr));
-    output
-}
-
 /// As a full disk: from a size of a file on, nothing can be written.
 fn filled(command: &mut Command, moment: Duration) -> Output {
     let limit = format!("-f {}", 1 + moment.as_millis() % 97);
@@ -421,30 +400,30 @@ const LONG: &str = " --compress zstd:1:long=20";
 
 #[test]
 fn resumed_after_kills() {
-    interrupt(12, "", killed);
-    interrupt(8, IN_ORDER, killed);
-    interrupt(4, LONG, killed);
+    interrupt(8, "", killed);
+    interrupt(6, IN_ORDER, killed);
+    interrupt(3, LONG, killed);
 }
 
 #[test]
 fn resumed_after_signals() {
-    interrupt(6, "", signalled);
-    interrupt(6, IN_ORDER, signalled);
+    interrupt(4, "", signalled);
+    interrupt(4, IN_ORDER, signalled);
 }
 
 #[test]
 fn resumed_after_a_full_disk() {
-    interrupt(6, "", filled);
-    interrupt(6, IN_ORDER, filled);
+    interrupt(4, "", filled);
+    interrupt(4, IN_ORDER, filled);
 }
 
 #[test]
-#[ignore = "takes minutes"]
-fn resumed_after_60_ends() {
+#[ignore = "takes a minute"]
+fn resumed_after_many_ends() {
     for options in ["", IN_ORDER, LONG] {
-        interrupt(10, options, killed);
-        interrupt(5, options, signalled);
-        interrupt(5, options, filled);
+        interrupt(6, options, killed);
+        interrupt(3, options, signalled);
+        interrupt(3, options, filled);
     }
 }
 
@@ -456,7 +435,7 @@ fn resumed_after_a_failure() {
     // Compressing takes long enough for checkpoints between the failure and the end.
     let line =
         "dedup -p 1e-9 --field 2 -j 8 --chunk-size 20000 --compress xz:0 --state s --checkpoint 1ms --output-dir o a";
-    for _ in 0..10 {
+    for _ in 0..4 {
         let bench = Bench::new(&[("a", lines.concat().as_bytes())]);
         tells(&bench.refused(line), &["\"a\", line 150001:", "--on-error"]);
         let output = bench.run(&format!("{line} --resume --on-error skip"));

@@ -194,7 +194,7 @@ fn commands_that_read_lines_have_a_bar_unless_quiet() {
         let Some(terminal) = Terminal::open(&bench, 80, line) else { return };
         let mut input = OpenOptions::new().write(true).open(bench.path("in")).unwrap();
         let (mut seen, start) = (false, Instant::now());
-        while !seen && start.elapsed() < Duration::from_secs(if shown { 20 } else { 1 }) {
+        while !seen && start.elapsed() < Duration::from_millis(if shown { 20_000 } else { 500 }) {
             input.write_all(b"https://example.org/0\n").unwrap();
             sleep(Duration::from_millis(5));
             seen = terminal.see("-J").iter().any(|line| line.contains("lines/s"));
