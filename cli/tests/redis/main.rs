@@ -34,7 +34,7 @@ tests! {
     each_line_is_printed_once_while_a_slot_moves,
     what_was_claimed_before_an_error_is_printed,
     a_shared_set_is_checked_and_told_about,
-    a_set_grows_with_its_lines,
+    a_set_of_unknown_size_is_one_that_grows,
     a_set_forgets_its_lines,
     lines_that_are_claimed_are_not_lost_without_a_word,
     a_run_that_is_killed_loses_one_chunk,
@@ -111,15 +111,13 @@ impl Crowd {
 }
 
 fn each_line_is_printed_by_one_process() {
-    for processes in [2, 4] {
-        let server = Server::start("");
-        assert_eq!(Crowd::start(&server.url(), processes).finish(), (0, 0));
-        // Later ones find everything seen.
-        let bench = Bench::new(&[("in", &common::numbers(0..LINES))]);
-        let url = server.url();
-        assert_eq!(bench.clean(&format!("dedup --redis {url} --name set in")), "");
-        assert_eq!(bench.clean(&format!("check --redis {url} --name set --total in")), format!("{LINES}\n"));
-    }
+    let server = Server::start("");
+    let url = server.url();
+    assert_eq!(Crowd::start(&url, 4).finish(), (0, 0));
+    // Later ones find everything seen.
+    let bench = Bench::new(&[("in", &common::numbers(0..LINES))]);
+    assert_eq!(bench.clean(&format!("dedup --redis {url} --name set in")), "");
+    assert_eq!(bench.clean(&format!("check --redis {url} --name set --total in")), format!("{LINES}\n"));
 }
 
 fn no_line_is_lost_where_connections_break() {
@@ -138,17 +136,15 @@ fn await_inserts(cluster: &Cluster, inserts: u64) {
 }
 
 fn no_line_is_lost_where_a_node_crashes() {
-    for processes in [2, 4] {
-        let mut cluster = Cluster::start(3, false);
-        let crowd = Crowd::start(&cluster.url(), processes);
-        await_inserts(&cluster, u64::from(LINES) / 2);
-        let (_, victim) = cluster.home("cbf:{set:0}");
-        cluster.nodes[victim].kill();
-        thread::sleep(Duration::from_millis(300));
-        cluster.nodes[victim].relaunch();
-        let (repeats, uncertain) = crowd.finish();
-        assert!(repeats <= uncertain, "{repeats} repeats, {uncertain} uncertain");
-    }
+    let mut cluster = Cluster::start(3, false);
+    let crowd = Crowd::start(&cluster.url(), 4);
+    await_inserts(&cluster, u64::from(LINES) / 2);
+    let (_, victim) = cluster.home("cbf:{set:0}");
+    cluster.nodes[victim].kill();
+    thread::sleep(Duration::from_millis(300));
+    cluster.nodes[victim].relaunch();
+    let (repeats, uncertain) = crowd.finish();
+    assert!(repeats <= uncertain, "{repeats} repeats, {uncertain} uncertain");
 }
 
 fn each_line_is_printed_once_while_a_slot_moves() {
@@ -234,9 +230,9 @@ fn a_shared_set_is_checked_and_told_about() {
 }
 
 /// Nobody says how many lines there are.
-fn a_set_grows_with_its_lines() {
+fn a_set_of_unknown_size_is_one_that_grows() {
     let server = Server::start("");
-    let bench = Bench::new(&[("a", &common::numbers(0..300_000)), ("b", &common::numbers(100_000..400_000))]);
+    let bench = Bench::new(&[("a", &common::numbers(0..30_000)), ("b", &common::numbers(10_000..40_000))]);
     let set = format!("--redis {} --name set", server.url());
     let spawn = |name: &str| {
         let line = format!("dedup {set} -p 0.001 --stats=json -o out-{name} {name}");
@@ -249,8 +245,7 @@ fn a_set_grows_with_its_lines() {
         assert_eq!(stats["uncertain"], 0);
         kept += stats["unique"].as_u64().unwrap();
     }
-    // Some are false positives.
-    assert!((399_000..=400_000).contains(&kept), "{kept}");
+    assert_eq!(kept, 40_000);
     let info = bench.json(&format!("redis info {set} --json"));
     assert_eq!((info["filters"].as_u64(), info["max_fpr"].as_f64()), (Some(1), Some(0.001)), "{info}");
     assert!((common::number(&info, "estimated_keys") / kept as f64 - 1.0).abs() < 0.02, "{info}");
@@ -258,12 +253,12 @@ fn a_set_grows_with_its_lines() {
     assert!(bench.clean(&format!("redis list --redis {}", server.url())).contains("set "));
     // With the same rate or without one it is the same, and with another it is not.
     assert_eq!(bench.clean(&format!("dedup {set} a")), "");
-    assert_eq!(bench.clean(&format!("check {set} --total b")), "300000\n");
+    assert_eq!(bench.clean(&format!("check {set} --total b")), "30000\n");
     assert!(bench.refused(&format!("dedup {set} -p 0.01 a")).contains("choose another name"));
     assert!(bench.refused(&format!("redis download {set} -o copy.bloom")).contains("grows or forgets"));
     // Lines are new at the default rate in a set of another name.
     let other = bench.clean(&format!("dedup --redis {} --name other a", server.url()));
-    assert_eq!(other.into_bytes(), common::numbers(0..300_000));
+    assert_eq!(other.into_bytes(), common::numbers(0..30_000));
     for name in ["set", "other"] {
         assert_eq!(bench.clean(&format!("redis delete --redis {} --name {name}", server.url())), "");
     }
@@ -280,6 +275,8 @@ fn a_set_forgets_its_lines() {
     let info = bench.json(&format!("redis info {set} --json"));
     assert_eq!((info["forgets_after_seconds"].as_u64(), info["max_fpr"].as_f64()), (Some(4), Some(1e-6)), "{info}");
     common::tells(&bench.clean(&format!("redis info {set}")), &["forgets after  4s"]);
+    // For so long at least they are remembered.
+    thread::sleep(Duration::from_secs(4));
     let mut again = String::new();
     eventually("lines are printed again", || {
         again += &bench.clean(&line);
@@ -324,7 +321,7 @@ fn legible(bytes: &[u8], ending: &str) -> Vec<u8> {
 fn a_run_that_is_killed_loses_one_chunk() {
     const CHUNK: usize = 8192;
     let server = Server::start("");
-    let input = common::numbers(0..100_000);
+    let input = common::numbers(0..50_000);
     for (ending, options) in [("", ""), (".gz", ""), (".zst", ""), (".zst", " --compress zstd:3:long=27")] {
         let bench = Bench::new(&[("in", &input)]);
         let mut printed = HashSet::new();
@@ -336,7 +333,7 @@ fn a_run_that_is_killed_loses_one_chunk() {
             );
             let mut child = bench.command(&line).spawn().unwrap();
             if i > 0 {
-                thread::sleep(Duration::from_millis(60 * i));
+                thread::sleep(Duration::from_millis(30 * i));
                 child.kill().unwrap();
             }
             let output = child.wait_with_output().unwrap();
@@ -448,9 +445,7 @@ fn a_run_that_is_done_tells_what_it_counted() {
         let output = child.wait_with_output().unwrap();
         server.signal("CONT");
         assert!(started.elapsed() < Duration::from_secs(8));
-        let told = String::from_utf8(output.stderr).unwrap();
-        let stats = told.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{told}"));
-        let stats: serde_json::Value = serde_json::from_str(stats).unwrap();
+        let (told, stats) = (common::text(&output.stderr), common::stats(&output));
         assert_eq!(stats["unique"].as_u64(), Some(1000), "{told}");
         assert_eq!(output.status.code(), Some(if lost { 2 } else { 128 + 15 }), "{told}");
         stdout.read_to_end(&mut printed).unwrap();
@@ -488,8 +483,7 @@ fn lines_that_no_replica_has_are_told() {
     let told = |line: &str| {
         let output = bench.run(line);
         assert!(output.status.success(), "{output:?}");
-        let message = String::from_utf8(output.stderr).unwrap();
-        let stats: serde_json::Value = serde_json::from_str(message.lines().last().unwrap()).unwrap();
+        let (message, stats) = (common::text(&output.stderr), common::stats(&output));
         (
             message.contains("1000 lines were printed before as many replicas as --redis-wait asks for"),
             stats["unconfirmed"].as_u64(),
@@ -530,7 +524,7 @@ fn one_signal_ends_a_run_whose_server_does_not_answer() {
         } else {
             server.signal("STOP")
         }
-        thread::sleep(Duration::from_millis(500));
+        thread::sleep(Duration::from_millis(200));
         let asked = Instant::now();
         signal(&child, "INT");
         let code = child.wait().unwrap().code();
