@@ -1,19 +1,12 @@
 //! `corpus --against`: what tests have goes, and a report tells of it. python/tests/test_against.py has a model of both.
 
-use crate::common::{Bench, clean, failed, number, stats, tells, text};
+use crate::common::{Bench, clean, failed, number, stats, tells, text, values};
+use crate::documents::line;
 use serde_json::Value;
 use std::fs;
 use std::thread;
 
 const QUESTION: &str = "Which river flows through the city of 京都 and past the 鴨川デルタ on its way to the sea?";
-
-fn line(id: usize, text: &str) -> String {
-    format!("{{\"id\":{id},\"text\":{}}}\n", Value::from(text))
-}
-
-fn report(bench: &Bench, name: &str) -> Vec<Value> {
-    text(&bench.read(name)).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
 
 #[test]
 fn what_tests_have_goes_and_nothing_else() {
@@ -33,7 +26,7 @@ fn what_tests_have_goes_and_nothing_else() {
     // What was blank before stays, as it is in nobody's tests.
     let kept = [&*train[2], &train[3], &train[4]].concat();
     assert_eq!(bench.clean("corpus --against tests train --report r --id /id"), kept);
-    let told = report(&bench, "r");
+    let told = values(&bench.read("r"));
     let found = told.iter().map(|item| number(item, "found"));
     assert!(found.eq([number(&told[0], "grams"), 1.0, 0.0]));
     let documents: Vec<_> = told.iter().map(|item| &item["documents"]).collect();
@@ -46,11 +39,11 @@ fn what_tests_have_goes_and_nothing_else() {
     assert_eq!(bench.clean("corpus --against tests --by paragraph train"), cut);
     assert_eq!(bench.clean("corpus --against tests --by paragraph --output-dir o train --report r2"), "");
     assert_eq!(text(&bench.read("o/train")), cut);
-    assert_eq!(report(&bench, "r2").len(), 3);
+    assert_eq!(values(&bench.read("r2")).len(), 3);
     assert_eq!(text(&bench.run_with("corpus --against tests --by paragraph", "train").stdout), cut);
     bench.write("place", train.concat().as_bytes());
     assert_eq!(bench.clean("corpus --against tests --in-place place --report r3"), "");
-    assert_eq!((text(&bench.read("place")), report(&bench, "r3").len()), (kept, 3));
+    assert_eq!((text(&bench.read("place")), values(&bench.read("r3")).len()), (kept, 3));
     // Of texts that differ from the tests in what does not count.
     bench.write("loud", line(1, &QUESTION.to_uppercase()).as_bytes());
     assert_eq!(bench.clean("corpus --against tests loud"), line(1, &QUESTION.to_uppercase()));
@@ -75,7 +68,7 @@ fn nothing_goes_by_mistake() {
         (number(&stats(&output), "found_grams"), number(&stats(&output), "expected_wrongly_removed")),
         (0.0, 0.0)
     );
-    assert_eq!(report(&bench, "r")[0]["documents"], Value::Array(Vec::new()));
+    assert_eq!(values(&bench.read("r"))[0]["documents"], Value::Array(Vec::new()));
 }
 
 #[test]

@@ -24,13 +24,12 @@ const QUICK: [(&str, &str, &str); 5] = [
 /// What the coding's own program reads, if it is here.
 #[track_caller]
 fn read_by(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
-    Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .ok()?;
+    let mut version = Command::new(program);
+    version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if version.status().is_err() {
+        eprintln!("SKIPPED: no {program} here");
+        return None;
+    }
     let mut command = Command::new(program);
     command.arg("-dc");
     Some(clean(fed(command, bytes)))

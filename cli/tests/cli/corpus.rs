@@ -15,19 +15,26 @@ use std::io::{self, Read, Write};
 /// Real addresses, many of which repeat.
 pub const HOMEPAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/homepages.txt");
 
-/// The distinct lines of the files, in order, as `awk '!seen[$0]++'` prints them.
-pub fn model(files: &[&[u8]]) -> Vec<u8> {
+/// Of each file, in order, the lines that come for the first time.
+pub fn models<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     let mut seen = HashSet::new();
-    let mut output = Vec::new();
-    for file in files {
-        for line in file.strip_suffix(b"\n").unwrap_or(file).split(|&byte| byte == b'\n') {
-            if !file.is_empty() && seen.insert(line) {
+    let mut first = |file: &'a [u8]| {
+        let mut output: Vec<u8> = Vec::new();
+        for line in file.split_inclusive(|&byte| byte == b'\n') {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            if seen.insert(line) {
                 output.extend(line);
                 output.push(b'\n');
             }
         }
-    }
-    output
+        output
+    };
+    files.into_iter().map(&mut first).collect()
+}
+
+/// The distinct lines of the files, in order, as `awk '!seen[$0]++'` prints them.
+pub fn model(files: &[&[u8]]) -> Vec<u8> {
+    models(files.iter().copied()).concat()
 }
 
 /// Many chunks of the real size, with repeats near and far.

@@ -1,6 +1,6 @@
 //! `corpus`: paragraphs and documents, and the bytes that stay.
 
-use crate::common::{Bench, clean, failed, number, stats, tells, text};
+use crate::common::{Bench, clean, failed, number, stats, tells, text, values};
 use crate::corpus::{decoded, gzip};
 use crate::live::{killed, signalled};
 use serde_json::Value;
@@ -16,13 +16,12 @@ fn sentence(number: usize, words: usize) -> String {
     (0..words).map(word).collect::<Vec<_>>().join(" ")
 }
 
-fn line(id: usize, text: &str) -> String {
+pub fn line(id: usize, text: &str) -> String {
     format!("{{\"id\":{id},\"text\":{}}}\n", Value::from(text))
 }
 
-fn texts(lines: &[u8]) -> Vec<String> {
-    let text_of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["text"].as_str().unwrap().to_owned();
-    text(lines).lines().map(text_of).collect()
+pub fn texts(lines: &[u8]) -> Vec<String> {
+    values(lines).iter().map(|document| document["text"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -280,7 +279,7 @@ fn side_by_side_every_text_stays_and_copies_are_counted() {
     };
     let manifest = clean(bench.run("corpus -n 400000 -p 1e-9 --in-order --manifest m --output-dir p a b"));
     assert_eq!(manifest, b"");
-    let lines: Vec<Value> = text(&bench.read("m")).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = values(&bench.read("m"));
     let bytes = all.concat().len() as f64;
     let figures = |line: &Value| {
         ["lines", "unique", "units", "duplicate_units", "text_bytes", "removed_bytes"].map(|name| number(line, name))
@@ -386,11 +385,8 @@ fn interrupt(tries: u32, end: impl Fn(&mut Command, Duration) -> Output) {
             let manifest = if options.contains("-o ") { Vec::new() } else { bench.read("m") };
             let names = ["lines", "units", "text_bytes", "unique", "shortened", "duplicate_units", "removed_bytes"];
             let names = if ordered { &names[..] } else { &names[..3] };
-            let of_line = |line: &str| -> Vec<f64> {
-                let line = serde_json::from_str(line).unwrap();
-                names.iter().map(|name| number(&line, name)).collect()
-            };
-            text(&manifest).lines().map(of_line).collect()
+            let of_file = |file: &Value| -> Vec<f64> { names.iter().map(|name| number(file, name)).collect() };
+            values(&manifest).iter().map(of_file).collect()
         };
         let whole = inputs();
         let started = Instant::now();

@@ -140,7 +140,7 @@ fn one_file_that_cannot_be_read_stops_no_other() {
 }
 
 #[test]
-fn quiet_tells_by_its_exit_code() {
+fn any_tells_by_its_exit_code() {
     let bench = Bench::new(&[("keys", b"x\ny\n"), ("some", b"n\nx\n"), ("none", b"n\n"), ("empty", b"")]);
     bench.clean("build -o f keys");
     for (arguments, code) in [("some", 0), ("none", 1), ("none some", 0), ("empty", 1), ("-v some", 0), ("-v keys", 1)]

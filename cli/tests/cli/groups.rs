@@ -1,6 +1,6 @@
 //! Groups of equal documents and lines: which one stays, and what is told of them, against a plain model.
 
-use crate::common::{Bench, clean, failed, fed, number, stats, tells, text};
+use crate::common::{Bench, clean, failed, fed, number, stats, tells, text, values};
 use crate::corpus::{decoded, encode, gzip};
 use crate::live::{killed, signalled};
 use proptest::prelude::*;
@@ -175,10 +175,6 @@ fn write(bench: &Bench, inputs: &[Vec<Document>]) -> Vec<(String, Vec<Document>)
         (name, documents.clone())
     };
     inputs.iter().enumerate().map(&mut write).collect()
-}
-
-fn values(bytes: &[u8]) -> Vec<Value> {
-    text(bytes).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn lines(bytes: &[u8]) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! The page on a corpus: its commands, run.
 
-use crate::common::Bench;
+use crate::common::{Bench, values};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,15 +15,11 @@ fn documents(bench: &Bench, folder: &str) -> Vec<Value> {
     let mut files: Vec<_> = fs::read_dir(bench.path(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let lines: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    values(lines.as_bytes())
 }
 
 fn ids(documents: &[Value]) -> BTreeSet<u64> {
     documents.iter().map(|document| document["id"].as_u64().unwrap()).collect()
-}
-
-fn lines(bench: &Bench, file: &str) -> Vec<Value> {
-    String::from_utf8(bench.read(file)).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -59,18 +55,19 @@ fn each_step_removes_what_the_page_says() {
     assert_eq!(ids(&distinct), (0..100).chain(1030..1050).collect());
     let count = |document: &Value| 1 + u64::from(document["id"].as_u64().unwrap() < 30);
     assert!(distinct.iter().all(|document| document["count"] == count(document)));
-    assert_eq!(lines(&bench, "equal.jsonl").len(), 30);
-    assert!(lines(&bench, "equal.jsonl").iter().all(|pair| pair["id"] == pair["kept"]["id"].as_u64().unwrap() + 1000));
+    let equal = values(&bench.read("equal.jsonl"));
+    assert_eq!(equal.len(), 30);
+    assert!(equal.iter().all(|pair| pair["id"] == pair["kept"]["id"].as_u64().unwrap() + 1000));
 
     assert_eq!(ids(&documents(&bench, "2-apart")), (0..100).collect());
-    assert_eq!(lines(&bench, "near.jsonl").len(), 20);
+    assert_eq!(values(&bench.read("near.jsonl")).len(), 20);
 
     let paragraphs = documents(&bench, "3-paragraphs");
     let with = paragraphs.iter().filter(|document| document["text"].as_str().unwrap().contains(BOILERPLATE));
     assert_eq!((paragraphs.len(), with.count()), (100, 1));
 
     assert_eq!(ids(&documents(&bench, "4-clean")), (0..100).filter(|id| ![7, 40, 99].contains(id)).collect());
-    let found = lines(&bench, "found.jsonl");
+    let found = values(&bench.read("found.jsonl"));
     assert!(
         found.iter().all(|item| item["documents"][0]["id"] == item["id"] && item["found"] == item["grams"]),
         "{found:?}"

@@ -1,7 +1,7 @@
 //! Inputs that are replaced by what stays of them, also while the command is killed.
 
 use crate::common::{Bench, failed, limited, numbers, refused, tells, text};
-use crate::corpus::{decode, decoded, encode, gunzip, gzip, zstd};
+use crate::corpus::{decode, decoded, encode, gunzip, gzip, models, zstd};
 use crate::live::{Live, wait_for};
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -10,15 +10,6 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// What stays of files in their order: the first of equal lines.
-fn model<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
-    let mut seen = HashSet::new();
-    let mut stays = |file: &'a [u8]| {
-        file.split_inclusive(|&byte| byte == b'\n').filter(|line| seen.insert(*line)).flatten().copied().collect()
-    };
-    files.into_iter().map(&mut stays).collect()
-}
 
 fn inode(bench: &Bench, name: &str) -> u64 {
     bench.path(name).metadata().unwrap().ino()
@@ -51,7 +42,7 @@ proptest! {
             bench.write(name, &encode(name, contents));
         }
         let options = format!("-p 1e-9 -j {threads} --chunk-size {chunk}");
-        let expected = model(contents.iter().map(|file| &file[..]));
+        let expected = models(contents.iter().map(|file| &file[..]));
         // The second time nothing goes.
         for _ in 0..2 {
             let line = match one {
@@ -324,7 +315,7 @@ fn kill_in_place(tries: u64) {
         .collect();
     let old: Vec<Vec<u8>> = names.iter().zip(&contents).map(|(name, contents)| encode(name, contents)).collect();
     let all: HashSet<&[u8]> = contents.iter().flat_map(|lines| lines.split_inclusive(|&byte| byte == b'\n')).collect();
-    let new = model(contents.iter().map(|lines| &lines[..]));
+    let new = models(contents.iter().map(|lines| &lines[..]));
     let bench = Bench::new(&[]);
     let run = || {
         bench.command(&format!("dedup -p 1e-9 -j 2 --chunk-size 5000 --in-place {}", names.join(" "))).spawn().unwrap()

@@ -1,7 +1,9 @@
 //! `corpus --like`: what other tools removed from some documents, this command removes too. tests/data/like tells how they were run.
 
-use crate::common::{bloomline, clean};
+use crate::common::{bloomline, clean, values};
+use crate::documents::texts;
 use serde_json::Value;
+use std::fs;
 
 const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/like/documents.jsonl");
 const RESULTS: &str = include_str!("../data/like/results.jsonl");
@@ -29,12 +31,6 @@ const MODES: [(&str, &str); 19] = [
     ("c4-line", "--like c4"),
 ];
 
-fn documents() -> Vec<String> {
-    let text = std::fs::read_to_string(DOCUMENTS).unwrap();
-    let text_of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["text"].as_str().unwrap().to_owned();
-    text.lines().map(text_of).collect()
-}
-
 /// The paragraphs that are cut, or `None` if the document is dropped. dolma and C4 cut blank ones that repeat, and this command
 /// never does, so these are left out.
 type Cut = Option<Vec<(usize, usize)>>;
@@ -47,18 +43,18 @@ fn cut(text: &str, dropped: bool, spans: &Value) -> Cut {
 
 #[test]
 fn as_other_tools_do() {
-    let texts = documents();
-    assert_eq!(RESULTS.lines().count(), MODES.len());
-    for line in RESULTS.lines() {
-        let result: Value = serde_json::from_str(line).unwrap();
+    let texts = texts(&fs::read(DOCUMENTS).unwrap());
+    let results = values(RESULTS.as_bytes());
+    assert_eq!(results.len(), MODES.len());
+    for result in &results {
         let mode = result["mode"].as_str().unwrap();
         let options = MODES.iter().find(|(known, _)| *known == mode).unwrap().1;
         // So few false positives that there are none.
         let mut command = bloomline();
         command.args(["corpus", "--annotate", "-n", "1000000", "-p", "1e-12", DOCUMENTS]).args(options.split(' '));
-        let printed = String::from_utf8(clean(command.output().unwrap())).unwrap();
-        let ours = printed.lines().zip(&texts).map(|(line, text)| {
-            let note = &serde_json::from_str::<Value>(line).unwrap()["bloomline"];
+        let printed = values(&clean(command.output().unwrap()));
+        let ours = printed.iter().zip(&texts).map(|(line, text)| {
+            let note = &line["bloomline"];
             cut(text, note["duplicate"] == true, &note["spans"])
         });
         let theirs = result["cut"].as_array().unwrap();

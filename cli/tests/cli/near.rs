@@ -1,6 +1,6 @@
 //! Near duplicates that are verified: whatever way the documents come, the same stay. python/tests/test_near.py has the model of clusters.
 
-use crate::common::{Bench, clean, fed, number, stats, tells, text};
+use crate::common::{Bench, clean, fed, number, stats, tells, text, values};
 use crate::corpus::{gzip, zstd};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -45,8 +45,7 @@ fn jaccard(a: &str, b: &str) -> f64 {
 /// The numbers of the lines of each cluster.
 fn clusters(bench: &Bench, name: &str) -> Vec<Vec<usize>> {
     let number = |member: &Value| member["line"].as_u64().unwrap() as usize - 1;
-    let report = text(&bench.read(name));
-    let lines = report.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines = values(&bench.read(name)).into_iter();
     lines.map(|line| line["members"].as_array().unwrap().iter().map(number).collect()).collect()
 }
 
@@ -110,16 +109,15 @@ fn each_input_has_an_output_and_lines_without_a_text_are_counted() {
     bench.clean(&format!("{NEAR} {faulty} --pairs two --output-dir out a.jsonl b.jsonl"));
     assert_eq!([bench.read("out/a.jsonl"), bench.read("out/b.jsonl")].concat(), together.as_bytes());
     assert_eq!(bench.read("one"), bench.read("two"));
-    let files: BTreeSet<String> = text(&bench.read("one"))
-        .lines()
-        .map(|line| {
-            let pair: Value = serde_json::from_str(line).unwrap();
-            let (name, line) = (pair["file"].as_str().unwrap().to_owned(), number(&pair, "line") as usize);
+    let files: BTreeSet<String> = values(&bench.read("one"))
+        .iter()
+        .map(|pair| {
+            let (name, line) = (pair["file"].as_str().unwrap().to_owned(), number(pair, "line") as usize);
             let place = if name == "a.jsonl" { line - 1 } else { line - 3 + 130 };
             let kept = number(&pair["kept"], "line") as usize;
             let kept = if pair["kept"]["file"] == "a.jsonl" { kept - 1 } else { kept - 3 + 130 };
             let similarity = jaccard(&all[place], &all[kept]);
-            assert!((number(&pair, "similarity") - similarity).abs() < 0.000_051);
+            assert!((number(pair, "similarity") - similarity).abs() < 0.000_051);
             name
         })
         .collect();

@@ -1,6 +1,6 @@
 //! `bloomline dedup` with counts, repeats and last copies: the bytes against a plain model and against `uniq`.
 
-use crate::common::{Bench, clean, failed, fed, limited, number, refused, stats, tells, text};
+use crate::common::{Bench, clean, failed, fed, limited, number, refused, stats, tells, text, values};
 use crate::corpus::{HOMEPAGES, decoded, encode, gzip, large};
 use crate::live::Live;
 use proptest::prelude::*;
@@ -258,8 +258,7 @@ proptest! {
         bench.clean(&format!("dedup {}-j {threads} --chunk-size 30 --manifest m --output-dir out {}", asked.options(), names.join(" ")));
         let all: Vec<&[u8]> = inputs.iter().flatten().map(|line| line.as_bytes()).collect();
         let mut printed = asked.model(&all, whole, b'\n').into_iter();
-        let manifest = text(&bench.read("m"));
-        let mut manifest = manifest.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let mut manifest = values(&bench.read("m")).into_iter();
         for (name, lines) in names.iter().zip(&inputs) {
             let expected: Vec<Vec<u8>> = printed.by_ref().take(lines.len()).collect();
             prop_assert_eq!(text(&decoded(&bench, &format!("out/{name}"))), text(&expected.concat()));

@@ -1,7 +1,7 @@
 //! `bloomline dedup --output-dir`: many files at once, each distinct line in one of the outputs.
 
-use crate::common::{Bench, clean, failed, limited, number, numbers, refused, signal, stats, tells, text};
-use crate::corpus::{count, decode, decoded, encode, gzip, model};
+use crate::common::{Bench, clean, failed, limited, number, numbers, refused, signal, stats, tells, text, values};
+use crate::corpus::{count, decode, decoded, encode, gzip, model, models};
 use crate::live::{killed, signalled, wait_for};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,8 +111,7 @@ fn check(bench: &Bench, folder: &str, corpus: &Corpus) {
 /// The manifest has each file, in the order of the inputs.
 #[track_caller]
 fn check_manifest(bench: &Bench, folder: &str, corpus: &Corpus, outputs: &Corpus) -> Vec<Value> {
-    let manifest = text(&bench.read("m"));
-    let files: Vec<Value> = manifest.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let files = values(&bench.read("m"));
     assert_eq!(files.len(), corpus.len());
     for (((name, bytes), (output, _)), file) in corpus.iter().zip(outputs).zip(&files) {
         assert_eq!((&file["input"], &file["fault"]), (&format!("in/{name}").into(), &Value::Null));
@@ -226,9 +225,7 @@ fn lines_without_a_key_and_broken_files() {
         assert_eq!(output.status.code(), Some(1));
         tells(&text(&output.stderr), &["torn.gz", "\"missing\"", "lines without a key: 1", "\"a\", line 2"]);
         assert_eq!((text(&bench.read("o/a")), text(&bench.read("o/b"))), (a.to_owned(), "k\t3\n".to_owned()));
-        let manifest = text(&bench.read("m"));
-        let torn: Value = serde_json::from_str(manifest.lines().nth(1).unwrap()).unwrap();
-        tells(torn["fault"].as_str().unwrap(), &["torn.gz", "continued without the rest"]);
+        tells(values(&bench.read("m"))[1]["fault"].as_str().unwrap(), &["torn.gz", "continued without the rest"]);
     }
 }
 
@@ -239,11 +236,10 @@ fn the_manifest_tells_which_input_is_broken() {
     for in_order in ["", " --in-order"] {
         let line = format!("dedup --on-error skip --output-dir o --force --manifest m{in_order} a.gz b.gz c d.gz");
         assert_eq!(bench.run(&line).status.code(), Some(1));
-        let manifest = text(&bench.read("m"));
-        let faults = manifest.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["fault"].to_string());
-        assert_eq!(faults.clone().count(), 4);
-        for (fault, part) in faults.zip(["a.gz", "b.gz", "null", "d.gz"]) {
-            tells(&fault, &[part]);
+        let files = values(&bench.read("m"));
+        assert_eq!(files.len(), 4);
+        for (file, part) in files.iter().zip(["a.gz", "b.gz", "null", "d.gz"]) {
+            tells(&file["fault"].to_string(), &[part]);
         }
     }
 }
@@ -278,10 +274,8 @@ fn the_next_month_knows_the_last_one() {
 #[track_caller]
 fn check_order(bench: &Bench, folder: &str, corpus: &Corpus) {
     check(bench, folder, corpus);
-    let mut seen = BTreeSet::new();
-    for (name, bytes) in corpus {
-        let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty() && seen.insert(*line));
-        let expected: Vec<u8> = lines.flat_map(|line| [line, b"\n"].concat()).collect();
+    let expected = models(corpus.iter().map(|(_, bytes)| &bytes[..]));
+    for ((name, _), expected) in corpus.iter().zip(expected) {
         assert!(decoded(bench, &format!("{folder}/{name}")) == expected, "{name}");
     }
 }
@@ -515,7 +509,7 @@ fn the_manifest_tells_names_apart_that_are_no_utf8() {
         fs::write(bench.path("in").join(OsStr::from_bytes(name)), name).unwrap();
     }
     bench.clean("dedup --output-dir o --manifest m in");
-    let files: Vec<Value> = text(&bench.read("m")).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let files = values(&bench.read("m"));
     let told = |name: &str| files.iter().map(|file| file[name].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>();
     assert_eq!(told("input"), ["in/x\u{FFFD}", "in/x\u{FFFD}", "in/y"]);
     assert_eq!(told("input_hex"), ["696e2f78fe", "696e2f78ff", "-"]);

@@ -1,8 +1,7 @@
 //! Tables: headers, names of fields, records of CSV with several lines, and ends of lines.
 
-use crate::common::{Bench, clean, ended, failed, fed, stats, tells, text};
+use crate::common::{Bench, clean, ended, failed, fed, stats, tells, text, values};
 use crate::corpus::{decode, gzip, stored, unzstd, zstd};
-use serde_json::Value;
 use std::fs;
 
 /// For chunks that end in every place, and several threads.
@@ -111,8 +110,7 @@ fn each_output_of_a_folder_has_the_header_of_its_input() {
             assert!(b.starts_with("\"url\",\"title, \"\"more\"\"\",id\n"), "{b}");
             assert!(c.starts_with("title,url\n"), "{c}");
             assert_eq!(stats(&output)["unique"], 4);
-            let manifest = text(&bench.read("m"));
-            let lines: Vec<Value> = manifest.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let lines = values(&bench.read("m"));
             let of = |field: &str| lines.iter().map(|line| line[field].as_u64().unwrap()).collect::<Vec<_>>();
             assert_eq!(of("lines"), [0, 3, 2, 2]);
             assert_eq!(of("unique").iter().sum::<u64>(), 4);
@@ -309,7 +307,7 @@ fn carriage_returns_and_blank_lines_may_be_no_part_of_it() {
     assert_eq!(bench.json("info --json f")["key_name"], "line, without CR");
     assert_eq!(bench.clean("check --crlf --skip-blank --total -s f a"), "6\n");
     bench.clean("dedup --skip-blank --manifest m --output-dir out a");
-    assert_eq!(serde_json::from_slice::<Value>(&bench.read("m")).unwrap()["blank"], 3);
+    assert_eq!(values(&bench.read("m"))[0]["blank"], 3);
     // Where a carriage return is no part of the key anyway, the key has the name that it has.
     for (options, name) in [("--csv", "record of CSV lines"), ("--csv -f 1", "field 1 of CSV lines")] {
         bench.clean(&format!("build --crlf {options} -o f csv"));

@@ -174,6 +174,12 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+/// The values of lines of JSON.
+#[track_caller]
+pub fn values(lines: &[u8]) -> Vec<Value> {
+    text(lines).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 /// What `--stats=json` says, after any warnings.
 #[track_caller]
 pub fn stats(output: &Output) -> Value {
