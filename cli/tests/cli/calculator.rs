@@ -280,14 +280,15 @@ fn links_need_not_name_two_values() {
         // What the memory is follows from the others.
         ("#keys=7&rate=1%&memory=64", "#keys=7&rate=0.01"),
     ];
-    let choices: Vec<Value> = links.iter().map(|(link, _)| json!({ "link": link })).collect();
+    let unreadable = json!({ "link": "#keys=1e6&rate=<img src=x onerror=alert(1)>" });
+    let choices = links.iter().map(|(link, _)| json!({ "link": link })).chain([unreadable]);
+    let choices: Vec<Value> = choices.collect();
     let Some(shown) = shown(&choices) else { return };
     for ((link, whole), shown) in links.iter().zip(&shown) {
         assert_eq!(shown["link"], *whole, "{link}");
     }
-    let unreadable = json!({ "link": "#keys=1e6&rate=<img src=x onerror=alert(1)>" });
-    let error = self::shown(&[unreadable]).unwrap().remove(0);
-    assert!(error["error"].as_str().unwrap().contains("“<img src=x onerror=alert(1)>” is not a rate"), "{error}");
+    let error = shown[links.len()]["error"].as_str().unwrap();
+    assert!(error.contains("“<img src=x onerror=alert(1)>” is not a rate"), "{error}");
 }
 
 /// The fewest keys, and memory far beyond what its keys need.

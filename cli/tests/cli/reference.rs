@@ -229,9 +229,9 @@ fn random_corpora_are_those_of_the_reference() {
 }
 
 #[test]
-#[ignore = "takes half a minute"]
-fn random_corpora_are_those_of_the_reference_200_times() {
-    compare_corpora(200);
+#[ignore = "takes a quarter of a minute"]
+fn random_corpora_are_those_of_the_reference_120_times() {
+    compare_corpora(120);
 }
 
 /// Compares the command with the reference on so many random corpora. Most of the time goes into starting Python.

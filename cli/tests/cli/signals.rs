@@ -219,13 +219,13 @@ fn a_signal_ends_a_run_whose_output_is_blocked() {
         (live, reader)
     };
     let cases = [("--state s -o PIPE", Some("s")), ("--state t -o out --dupes PIPE", Some("t")), ("-o PIPE", None)];
-    let run = |((signal, code), (options, state)): ((&str, i32), (&str, Option<&'static str>))| {
+    let mut runs = Vec::new();
+    for ((signal, code), (options, state)) in ASKING.into_iter().zip(cases) {
         let (live, reader) = begun(&format!("{options} lines lines").replace("PIPE", signal), signal);
         live.signal(signal);
-        (live, reader, code, state)
-    };
+        runs.push((live, reader, code, state));
+    }
     // Each waits for its reader for a second, and all do so at once.
-    let runs: Vec<_> = ASKING.into_iter().zip(cases).map(run).collect();
     for (live, _reader, code, state) in runs {
         let (ended, _, said) = live.end();
         assert_eq!(ended, Some(code), "{said}");

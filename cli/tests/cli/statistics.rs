@@ -1,23 +1,23 @@
 //! What a run says of itself, and what it keeps quiet.
 
 use crate::common::{Bench, blocks, ended, failed, number, numbers, ones, stats, tells, text};
-use crate::corpus::{count, gzip, large, model};
+use crate::corpus::{count, gzip};
 use bloomline::{BloomFilter, ScalableBloomFilter};
 use std::io::Write;
 use std::time::Instant;
 
 #[test]
 fn stats_tell_the_figures() {
-    let input = large();
+    let input = [numbers(0..20_000), numbers(5000..15_000)].concat();
     let bench = Bench::new(&[("a", &input)]);
-    let unique = count(&model(&[&input]));
+    let unique = 20_000;
 
     let started = Instant::now();
     let stats = stats(&bench.run(&format!("dedup --stats=json -n {unique} --when-full warn -p 1e-6 --state s a")));
     let elapsed = started.elapsed().as_secs_f64();
-    assert_eq!(stats["lines"], 300_000);
+    assert_eq!(stats["lines"], 30_000);
     assert_eq!(stats["unique"], unique);
-    assert_eq!(stats["dropped"], 300_000 - unique);
+    assert_eq!(stats["dropped"], 10_000);
     assert_eq!(stats["bytes"], input.len());
     let within = |name: &str, range: std::ops::Range<f64>| {
         let value = number(&stats, name);
@@ -33,7 +33,7 @@ fn stats_tell_the_figures() {
 
     for flag in ["--stats", "--stats=text"] {
         let text = text(&bench.run(&format!("dedup {flag} a")).stderr);
-        assert!(text.contains("lines read       300000\n"), "{text}");
+        assert!(text.contains("lines read       30000\n"), "{text}");
         assert!(text.contains(&format!("\nunique           {unique}\n")), "{text}");
     }
 }

@@ -36,7 +36,7 @@ SCRIPTS = {
 }
 
 
-def sentence(rng, words, length):
+def sentence(rng, length):
     kind = rng.choice(sorted(SCRIPTS)) if rng.random() < 0.22 else None
     pool = SCRIPTS[kind] if kind else ENGLISH
     out = [rng.choice(pool if rng.random() < 0.93 else ENGLISH) for _ in range(length)]
@@ -55,11 +55,11 @@ def paragraph(rng):
     if kind < 0.07:
         return rng.choice(["", " ", "\t", "\r", " \u00a0 ", "\u3000", "   \t", "\u2028", "\u0085"])
     if kind < 0.20:
-        return sentence(rng, None, rng.randint(1, 6))
+        return sentence(rng, rng.randint(1, 6))
     if kind < 0.24:
         # The same gram many times in one paragraph.
         return " ".join([rng.choice(ENGLISH)] * rng.randint(3, 40))
-    text = " ".join(sentence(rng, None, rng.randint(4, 14)) for _ in range(rng.choice([1, 1, 2, 2, 3])))
+    text = " ".join(sentence(rng, rng.randint(4, 14)) for _ in range(rng.choice([1, 1, 2, 2, 3])))
     if rng.random() < 0.1:
         text = text.replace(" ", rng.choice(["  ", "\t", " \t ", "\u00a0", "\u3000", "\u2003", "\r", "\u2029"]), rng.randint(1, 4))
     if rng.random() < 0.05:
