@@ -1,6 +1,6 @@
 //! Compressed outputs: in pieces, by all threads, and as `--compress` asks.
 
-use crate::common::{Bench, clean, failed, fed, limited, numbers, tells, text};
+use crate::common::{Bench, clean, failed, fed, limited, numbers, skipped, tells, text};
 use crate::corpus::{count, decode, decoded, gunzip, gzip, unzstd};
 use crate::live::{Live, wait_for};
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ fn read_by(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut version = Command::new(program);
     version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if version.status().is_err() {
-        eprintln!("SKIPPED: no {program} here");
+        skipped(&format!("no {program} here"));
         return None;
     }
     let mut command = Command::new(program);
@@ -107,7 +107,7 @@ fn a_reader_may_be_slow_or_leave() {
 #[test]
 fn a_full_output_ends_the_run() {
     if !Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: no /dev/full here");
+        skipped("no /dev/full here");
         return;
     }
     let bench = Bench::new(&[("in", &numbers(0..LINES))]);

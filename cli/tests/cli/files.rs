@@ -1,6 +1,6 @@
 //! The commands that keep filters in files: `build`, `check`, `merge` and `info`.
 
-use crate::common::{Bench, blocks, clean, ended, failed, number, numbers, ones, refused, tells, text};
+use crate::common::{Bench, blocks, clean, ended, failed, number, numbers, ones, refused, skipped, tells, text};
 use crate::live::Live;
 use bloomline::{BloomFilter, ScalableBloomFilter};
 use serde_json::Value;
@@ -104,7 +104,7 @@ fn outputs_and_exit_codes_are_those_of_grep() {
             let arguments = format!("{of_grep} -F -x -f keys {files}");
             let grep = Command::new("grep").args(arguments.split(' ')).current_dir(bench.0.path()).output();
             let Ok(grep) = grep else {
-                eprintln!("SKIPPED: no grep here");
+                skipped("no grep here");
                 return;
             };
             let ours = bench.run(&format!("check {options} -s f {files}"));
@@ -455,6 +455,6 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_read() {
         let message = refused(bench.command("info f").stdout(full).output().unwrap());
         tells(&message, &["write to standard output", "No space left"]);
     } else {
-        eprintln!("SKIPPED: no /dev/full here");
+        skipped("no /dev/full here");
     }
 }

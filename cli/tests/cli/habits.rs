@@ -1,6 +1,6 @@
 //! What people know from other programs: the table in docs/COMMAND.md, run.
 
-use crate::common::Bench;
+use crate::common::{Bench, skipped};
 use std::process::{Command, Stdio};
 
 /// The pairs of commands in the table.
@@ -53,7 +53,7 @@ fn the_table_of_habits_is_true() {
         if is_here(program) {
             assert!(lines == printed(&theirs), "{ours} and {theirs}");
         } else {
-            eprintln!("SKIPPED: no {program} here");
+            skipped(&format!("no {program} here"));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What lines are read from: files, pipes and standard input, compressed or not, whole or broken.
 
-use crate::common::{Bench, clean, ended, failed, fed, limited, number, numbers, refused, stats, tells, text};
+use crate::common::{Bench, clean, ended, failed, fed, limited, number, numbers, refused, skipped, stats, tells, text};
 use crate::corpus::{bzip2, count, gzip, large, model, xz, zstd};
 use crate::live::Live;
 use flate2::Compression;
@@ -416,7 +416,7 @@ fn unreadable_inputs_are_refused_before_any_output() {
     if File::open(bench.path("secret")).is_err() {
         tells(&bench.refused("dedup a secret"), &["\"secret\"", "Permission denied"]);
     } else {
-        eprintln!("SKIPPED: root reads every file");
+        skipped("root reads every file");
     }
     tells(&bench.refused("dedup two\nlines"), &[r#""two\nlines""#, "No such file"]);
 }
@@ -426,7 +426,7 @@ fn an_input_that_fails_midway_is_an_error_after_what_is_right() {
     // The address 0 of a process cannot be read.
     let broken = "/proc/self/mem";
     if !Path::new(broken).exists() {
-        eprintln!("SKIPPED: no {broken} here");
+        skipped(&format!("no {broken} here"));
         return;
     }
     let bench = Bench::new(&[("a", b"a\nb\na\n"), ("b", b"c\n")]);
@@ -576,7 +576,7 @@ fn an_input_that_vanishes_is_broken_from_the_start() {
 #[test]
 fn an_input_that_cannot_be_read_is_left_out_of_the_estimate_too() {
     if !Path::new("/proc/self/mem").exists() {
-        eprintln!("SKIPPED: no /proc/self/mem here");
+        skipped("no /proc/self/mem here");
         return;
     }
     let bench = Bench::new(&[("first", b"a\n"), ("second", b"a\nb\n")]);

@@ -1,6 +1,6 @@
 //! Options: what is refused, and what the help tells.
 
-use crate::common::{Bench, bloomline, clean, failed, tells, text};
+use crate::common::{Bench, bloomline, clean, failed, skipped, tells, text};
 use std::process::Command;
 
 #[test]
@@ -191,7 +191,7 @@ fn examples_and_exit_codes_of_manual_pages_can_be_copied() {
         let path = bench.path(&format!("pages/bloomline-{page}.1"));
         let Ok(shown) = Command::new("man").args(["-E", "ascii", "-l"]).arg(path).env("MANWIDTH", "300").output()
         else {
-            eprintln!("SKIPPED: no man here");
+            skipped("no man here");
             return;
         };
         let shown = text(&shown.stdout);

@@ -1,6 +1,6 @@
 //! Where lines go, and what becomes of a run whose output fails.
 
-use crate::common::{Bench, clean, numbers, refused, tells, text};
+use crate::common::{Bench, clean, numbers, refused, skipped, tells, text};
 use crate::corpus::{gunzip, large, unzstd};
 use crate::live::Live;
 use std::fs::File;
@@ -138,7 +138,7 @@ fn standard_output_that_is_an_input_is_refused() {
 #[test]
 fn a_full_output_is_an_error() {
     if !Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: no /dev/full here");
+        skipped("no /dev/full here");
         return;
     }
     let bench = Bench::new(&[("a", b"a\n")]);

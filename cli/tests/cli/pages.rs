@@ -23,12 +23,10 @@ fn what_the_pages_say_runs() {
             // Another test, or nobody here, installs the command.
             let script: Vec<&str> = script.lines().filter(|line| !line.starts_with("cargo ")).collect();
             let script = script.join("\n");
-            if is_elsewhere(&script) {
-                println!("skipped: {script}");
-                continue;
+            if !is_elsewhere(&script) {
+                run(&script);
+                count += 1;
             }
-            run(&script);
-            count += 1;
         }
     }
     assert!(count >= 19, "{count}");

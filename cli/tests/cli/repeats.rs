@@ -1,6 +1,6 @@
 //! `bloomline dedup` with counts, repeats and last copies: the bytes against a plain model and against `uniq`.
 
-use crate::common::{Bench, clean, failed, fed, limited, number, refused, stats, tells, text, values};
+use crate::common::{Bench, clean, failed, fed, limited, number, refused, skipped, stats, tells, text, values};
 use crate::corpus::{HOMEPAGES, decoded, encode, gzip, large};
 use crate::live::Live;
 use proptest::prelude::*;
@@ -162,7 +162,7 @@ fn real_lines_are_those_of_the_model_whatever_the_threads() {
 fn sorted_lines_are_those_of_uniq() {
     let version = Command::new("uniq").arg("--version").output();
     if !version.is_ok_and(|output| text(&output.stdout).contains("coreutils")) {
-        eprintln!("skipped: there is no uniq of the GNU coreutils");
+        skipped("no uniq of the GNU coreutils here");
         return;
     }
     let input = large();

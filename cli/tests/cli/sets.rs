@@ -1,6 +1,6 @@
 //! `in` and `not-in`, beside plain sets and grep.
 
-use crate::common::{Bench, clean, ended, failed, fed, number, numbers, refused, stats, tells, text};
+use crate::common::{Bench, clean, ended, failed, fed, number, numbers, refused, skipped, stats, tells, text};
 use crate::corpus::{gunzip, unzstd};
 use crate::live::Live;
 use proptest::prelude::*;
@@ -70,7 +70,7 @@ fn outputs_and_exit_codes_are_those_of_grep() {
             let arguments = format!("{of_grep} -F -x -f old {files}");
             let grep = Command::new("grep").args(arguments.split(' ')).current_dir(bench.0.path()).output();
             let Ok(grep) = grep else {
-                eprintln!("SKIPPED: no grep here");
+                skipped("no grep here");
                 return;
             };
             let ours = bench.run(&format!("{ours} old -- {files}"));

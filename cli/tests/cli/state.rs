@@ -1,6 +1,6 @@
 //! `bloomline dedup --state`: runs that go on with the filter of the one before.
 
-use crate::common::{Bench, clean, ended, fed, limited, numbers, refused, tells, text};
+use crate::common::{Bench, clean, ended, fed, limited, numbers, refused, skipped, tells, text};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -105,7 +105,7 @@ fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
     if tempfile::tempfile_in(bench.path("locked")).is_err() {
         states.push(("locked/s", "Permission denied"));
     } else {
-        eprintln!("SKIPPED: root writes to every folder");
+        skipped("root writes to every folder");
     }
     for (state, why) in states {
         let message = bench.refused(&format!("dedup -o out --state {state} a"));
@@ -134,7 +134,7 @@ fn an_input_beside_the_state_outlives_the_run() {
 #[test]
 fn lines_that_could_not_be_printed_are_not_remembered() {
     if !Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: no /dev/full here");
+        skipped("no /dev/full here");
         return;
     }
     let bench = Bench::new(&[("a", &numbers(0..1000))]);

@@ -1,6 +1,6 @@
 //! What a user sees in a terminal: tmux shows it. Skipped where that cannot be run and BLOOMLINE_REQUIRE_TERMINAL is not 1.
 
-use crate::common::{Bench, bloomline, numbers};
+use crate::common::{Bench, bloomline, numbers, skipped};
 use crate::corpus::gzip;
 use crate::live::wait_for;
 use std::env;
@@ -22,8 +22,7 @@ impl<'a> Terminal<'a> {
     fn open(bench: &'a Bench, columns: u16, line: &str) -> Option<Self> {
         if let Err(error) = Command::new("tmux").arg("-V").output() {
             assert!(env::var_os("BLOOMLINE_REQUIRE_TERMINAL").is_none_or(|value| value != "1"), "tmux: {error}");
-            // The harness keeps what `eprintln!` says of a test that passes.
-            _ = writeln!(io::stderr(), "skipped, and counted as passed: tmux cannot be run: {error}");
+            skipped(&format!("tmux cannot be run: {error}"));
             return None;
         }
         static TERMINALS: AtomicU32 = AtomicU32::new(0);
