@@ -369,7 +369,7 @@ fn a_run_that_is_cut_off_is_begun_again() {
             assert!(files() == expected, "after {moment:?}");
             assert!(!bench.path("state.resume").exists());
         }
-        assert!(cut_off > 2 || duration < Duration::from_millis(50), "{cut_off}");
+        assert!(cut_off > 1 || duration < Duration::from_millis(50), "{cut_off}");
         // Nothing is left to do.
         tells(&bench.refused(&format!("{line} --resume")), &["refusing", "nothing is left to do"]);
     }
