@@ -195,7 +195,7 @@ fn inputs() -> impl Strategy<Value = Vec<Vec<Document>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn random_documents_are_those_of_the_model(

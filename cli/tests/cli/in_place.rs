@@ -24,7 +24,7 @@ fn has_only(bench: &Bench, names: &[&str]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     /// Each line stays once, in the first file that has it, and the lines stay in their order.
     #[test]
     fn files_have_what_stays_of_them(

@@ -352,9 +352,11 @@ fn the_lines_of_compressed_inputs_are_estimated() {
         let keys_at_1e6 = number(&stats, "memory_bytes") * 8.0 / 41.08;
         // Its lines grow longer, so the head promises more of them.
         assert!((0.98..1.4).contains(&(keys_at_1e6 / lines)), "{inputs}: {}", keys_at_1e6 / lines);
-        bench.clean(&format!("build --no-shrink -o f {inputs}"));
-        // It would warn of a filter that is too full.
-        bench.clean(&format!("check --any -s f {inputs}"));
+        if inputs.contains(' ') {
+            bench.clean(&format!("build --no-shrink -o f {inputs}"));
+            // It would warn of a filter that is too full.
+            bench.clean(&format!("check --any -s f {inputs}"));
+        }
     }
     // One whose head tells little is read once more.
     let mut misleading = vec![b'x'; 2 << 20];

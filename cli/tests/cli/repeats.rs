@@ -191,7 +191,7 @@ fn sorted_lines_are_those_of_uniq() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     /// Few distinct lines, in files that break anywhere, compressed ones, and a pipe.
     #[test]

@@ -17,7 +17,7 @@ fn file(lines: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     /// The lines of NEW in their order, each as often as it comes.
     #[test]
     fn lines_are_those_of_the_model(
