@@ -425,7 +425,7 @@ fn resumed_after_an_end() {
 }
 
 #[test]
-#[ignore = "takes a minute"]
+#[ignore = "takes long"]
 fn resumed_after_many_ends() {
     interrupt(10, killed);
     interrupt(5, signalled);

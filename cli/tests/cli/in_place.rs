@@ -370,7 +370,7 @@ fn nothing_is_lost_by_a_kill() {
 }
 
 #[test]
-#[ignore = "takes half a minute"]
+#[ignore = "takes long"]
 fn nothing_is_lost_by_50_kills() {
     kill_in_place(50);
 }

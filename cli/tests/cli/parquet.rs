@@ -280,7 +280,7 @@ fn each_key_comes_once_after_12_kills() {
 }
 
 #[test]
-#[ignore = "takes a minute"]
+#[ignore = "takes long"]
 fn each_key_comes_once_after_40_kills() {
     resume_after_kills(40);
 }
@@ -379,7 +379,7 @@ fn files_are_replaced_whole_or_not_at_all() {
 }
 
 #[test]
-#[ignore = "takes half a minute"]
+#[ignore = "takes long"]
 fn files_are_replaced_whole_or_not_at_all_by_40_kills() {
     kill_in_place(40);
 }

@@ -255,7 +255,7 @@ fn damaged_files_are_told() {
 }
 
 #[test]
-#[ignore = "takes half a minute"]
+#[ignore = "takes long"]
 fn many_damaged_files_are_told() {
     damage(1500);
 }

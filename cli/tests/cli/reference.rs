@@ -230,7 +230,7 @@ fn random_corpora_are_those_of_the_reference() {
 }
 
 #[test]
-#[ignore = "takes a quarter of a minute"]
+#[ignore = "takes long"]
 fn random_corpora_are_those_of_the_reference_120_times() {
     compare_corpora(120);
 }

@@ -412,7 +412,7 @@ fn resumed_after_a_full_disk() {
 }
 
 #[test]
-#[ignore = "takes a minute"]
+#[ignore = "takes long"]
 fn resumed_after_many_ends() {
     for options in ["", IN_ORDER, LONG] {
         interrupt(6, options, killed);

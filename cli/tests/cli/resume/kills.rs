@@ -232,7 +232,7 @@ fn a_resumed_run_ends_as_if_it_had_not_been_killed() {
 }
 
 #[test]
-#[ignore = "takes half a minute"]
+#[ignore = "takes long"]
 fn a_resumed_run_ends_as_if_it_had_not_been_killed_36_times() {
     resume_after_kills(36);
 }
@@ -243,7 +243,7 @@ fn a_resumed_run_ends_as_if_no_signal_had_come() {
 }
 
 #[test]
-#[ignore = "takes half a minute"]
+#[ignore = "takes long"]
 fn a_resumed_run_ends_as_if_no_signal_had_come_24_times() {
     resume_after_signals(24);
 }
@@ -254,7 +254,7 @@ fn a_run_after_a_killed_one_loses_no_line() {
 }
 
 #[test]
-#[ignore = "takes half a minute"]
+#[ignore = "takes long"]
 fn a_run_after_a_killed_one_loses_no_line_24_times() {
     run_again_after_kills(24);
 }
