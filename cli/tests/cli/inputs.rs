@@ -225,7 +225,7 @@ fn run_within(bench: &Bench, kibibytes: u32, line: &str) -> Output {
 
 #[test]
 fn a_line_that_is_larger_than_the_memory_is_told() {
-    const LIMIT: u32 = 150_000;
+    const LIMIT: u32 = 200_000;
     let bench = Bench::new(&[("first", b"a\nb\na\n"), ("long", &endless(b"", 0)), ("last", b"c\n")]);
     let why = ["the next line has more than ", " bytes, and memory for more cannot be had"];
     for options in ["-n 100 -j 2", "-j 1", "-j 2 --field 1"] {
@@ -260,7 +260,7 @@ fn a_quote_that_is_never_closed_takes_no_more_than_the_memory() {
     let why = "cannot read \"open\" after line 2: the next line has more than ";
     let run = |on_error: &str| {
         let line = format!("dedup -n 100 -j 2 --csv -f 2 --on-error {on_error} open last");
-        run_within(&bench, 150_000, &line)
+        run_within(&bench, 200_000, &line)
     };
     let output = run("fail");
     assert_eq!(text(&output.stdout), "a,\"b\n\"\n");
