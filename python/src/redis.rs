@@ -188,6 +188,45 @@ fn seconds(name: &str, value: f64) -> PyResult<Duration> {
     }
 }
 
+/// A server that is trusted by the certificates in these files, and sees those of the client.
+fn with_certificates(
+    mut server: RedisServer,
+    authority: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+) -> PyResult<RedisServer> {
+    let read = |path: &Path| fs::read(path).map_err(|error| error::io(&error, Some(path)));
+    if let Some(path) = authority {
+        server = server.certificate_authority(&read(&path)?).map_err(error::redis)?;
+    }
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => {
+            server.client_certificate(&read(&certificate)?, &read(&key)?).map_err(error::redis)
+        }
+        (None, None) => Ok(server),
+        _ => Err(PyValueError::new_err("client_certificate and client_key go together: give both")),
+    }
+}
+
+/// What a filter that grows or forgets is made of; `None` for one of one size. `is_fixed` says that a size of bits is given.
+fn stages(
+    expected_keys: Option<u64>,
+    false_positive_rate: Option<f64>,
+    forget_after: Option<f64>,
+    is_fixed: bool,
+) -> PyResult<Option<Stages>> {
+    match (expected_keys, false_positive_rate, forget_after) {
+        (Some(keys), Some(rate), Some(window)) if !is_fixed => {
+            Ok(Some(Stages::window(seconds("forget_after", window)?, keys, rate)))
+        }
+        (_, _, Some(_)) => Err(PyValueError::new_err(
+            "forget_after goes with expected_keys and false_positive_rate: give these, and no other size",
+        )),
+        (None, Some(rate), None) if !is_fixed => Ok(Some(Stages::growing(rate))),
+        _ => Ok(None),
+    }
+}
+
 #[pymethods]
 impl RedisBloomFilter {
     #[new]
@@ -226,38 +265,16 @@ impl RedisBloomFilter {
         if read_from_replicas {
             server = server.read_from_replicas();
         }
-        let read = |path: &Path| fs::read(path).map_err(|error| error::io(&error, Some(path)));
-        if let Some(path) = certificate_authority {
-            server = server.certificate_authority(&read(&path)?).map_err(error::redis)?;
-        }
-        match (client_certificate, client_key) {
-            (Some(certificate), Some(key)) => {
-                server = server.client_certificate(&read(&certificate)?, &read(&key)?).map_err(error::redis)?;
-            }
-            (None, None) => {}
-            _ => return Err(PyValueError::new_err("client_certificate and client_key go together: give both")),
-        }
+        let server = with_certificates(server, certificate_authority, client_certificate, client_key)?;
         let watch = Arc::<Mutex<Watch>>::default();
         let server = server.end_if({
             let watch = Arc::clone(&watch);
             move || watch.lock().wants_end()
         });
-        let is_sized = expected_keys.is_some() || memory.is_some() || probes.is_some() || seed.is_some();
-        let is_sized = is_sized || false_positive_rate.is_some();
         let size = given!(bloomline::BloomFilter::builder(), expected_keys false_positive_rate memory probes seed);
         let is_fixed = memory.is_some() || probes.is_some();
-        let stages = match (expected_keys, false_positive_rate, forget_after) {
-            (Some(keys), Some(rate), Some(window)) if !is_fixed => {
-                Some(Stages::window(seconds("forget_after", window)?, keys, rate))
-            }
-            (_, _, Some(_)) => {
-                let message =
-                    "forget_after goes with expected_keys and false_positive_rate: give these, and no other size";
-                return Err(PyValueError::new_err(message));
-            }
-            (None, Some(rate), None) if !is_fixed => Some(Stages::growing(rate)),
-            _ => None,
-        };
+        let is_sized = is_fixed || expected_keys.is_some() || false_positive_rate.is_some() || seed.is_some();
+        let stages = stages(expected_keys, false_positive_rate, forget_after, is_fixed)?;
         let stages = stages.map(|stages| stages.seed(seed.unwrap_or(0)));
         let open = || {
             let client = match &stages {

@@ -6,12 +6,11 @@
 use crate::error;
 use crate::lock::{Detached, Lock, Thread};
 use bloomline::{
-    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, Filter, RotatingBloomFilter,
-    ScalableBloomFilter,
+    AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, BorrowedBloomFilter, Filter, MergeError,
+    RotatingBloomFilter, ScalableBloomFilter,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use std::cmp::Ordering;
 use std::hint::black_box;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -23,16 +22,15 @@ pub(crate) enum Set {
     // In a box, for they want an alignment that Python's objects do not have.
     AtomicScalable(Box<Lock<AtomicScalableBloomFilter>>),
     Rotating(Box<Lock<RotatingBloomFilter>>),
-    Mapped(Unlocked<BorrowedBloomFilter<'static>>),
+    Mapped(Unlocked),
 }
 
 // What Python's allocator gives.
 const _: () = assert!(align_of::<Set>() <= 16);
 
-/// Two locks for one call, always in the same order.
-fn ordered<A, B, T>(left: &Lock<A>, right: &Lock<B>, lock: impl FnOnce(bool) -> T) -> T {
-    let (left, right) = (std::ptr::from_ref(left).addr(), std::ptr::from_ref(right).addr());
-    lock(left.cmp(&right) != Ordering::Greater)
+/// Whether the left one of two locks for one call is taken first. So it is always the same one.
+fn is_first<F>(left: &Lock<F>, right: &Lock<F>) -> bool {
+    std::ptr::from_ref(left) < std::ptr::from_ref(right)
 }
 
 /// One expression for the filters of all types, or one each for those of some.
@@ -71,10 +69,10 @@ macro_rules! with_writer {
 }
 
 /// A filter to read from alone, which needs no lock.
-pub(crate) struct Unlocked<F>(pub(crate) F);
+pub(crate) struct Unlocked(pub(crate) BorrowedBloomFilter<'static>);
 
-impl<F> Unlocked<F> {
-    pub(crate) fn read<'a>(&self, _: impl Into<Thread<'a>>) -> &F {
+impl Unlocked {
+    pub(crate) fn read<'a>(&self, _: impl Into<Thread<'a>>) -> &BorrowedBloomFilter<'static> {
         &self.0
     }
 }
@@ -163,11 +161,9 @@ impl Set {
     /// Whether both are equal; `None` for filters of two types.
     pub(crate) fn equals(&self, detached: Detached, other: &Self) -> Option<bool> {
         fn equal<F: PartialEq>(detached: Detached, left: &Lock<F>, right: &Lock<F>) -> bool {
-            ordered(left, right, |in_order| {
-                let (first, second) = if in_order { (left, right) } else { (right, left) };
-                let first = first.read(detached);
-                *first == *second.read(detached)
-            })
+            let (first, second) = if is_first(left, right) { (left, right) } else { (right, left) };
+            let first = first.read(detached);
+            *first == *second.read(detached)
         }
         if std::ptr::eq(self, other) {
             return Some(true);
@@ -187,41 +183,32 @@ impl Set {
 
     /// Merges another filter into this one: all bits, or those that both have.
     pub(crate) fn merge(&self, detached: Detached, other: &Self, intersect: bool) -> PyResult<()> {
-        fn both<F, T>(detached: Detached, left: &Lock<F>, right: &Lock<F>, merge: impl FnOnce(&mut F, &F) -> T) -> T {
-            ordered(left, right, |in_order| {
-                if in_order {
-                    let mut left = left.write(detached);
-                    merge(&mut left, &right.read(detached))
-                } else {
-                    let right = right.read(detached);
-                    merge(&mut left.write(detached), &right)
-                }
-            })
+        fn both<F>(
+            detached: Detached,
+            left: &Lock<F>,
+            right: &Lock<F>,
+            merge: impl FnOnce(&mut F, &F) -> Result<(), MergeError>,
+        ) -> Result<(), MergeError> {
+            if is_first(left, right) {
+                let mut left = left.write(detached);
+                merge(&mut left, &right.read(detached))
+            } else {
+                let right = right.read(detached);
+                merge(&mut left.write(detached), &right)
+            }
         }
         if std::ptr::eq(self, other) {
             return Ok(());
         }
         match (self, other) {
-            (Self::Plain(left), Self::Plain(right)) => {
-                both(
-                    detached,
-                    left,
-                    right,
-                    |left, right| {
-                        if intersect { left.intersect(right) } else { left.union(right) }
-                    },
-                )
-            }
-            (Self::Atomic(left), Self::Atomic(right)) => {
-                both(
-                    detached,
-                    left,
-                    right,
-                    |left, right| {
-                        if intersect { left.intersect(right) } else { left.union(right) }
-                    },
-                )
-            }
+            (Self::Plain(left), Self::Plain(right)) => both(detached, left, right, |left, right| match intersect {
+                true => left.intersect(right),
+                false => left.union(right),
+            }),
+            (Self::Atomic(left), Self::Atomic(right)) => both(detached, left, right, |left, right| match intersect {
+                true => left.intersect(right),
+                false => left.union(right),
+            }),
             (Self::Plain(left), Self::Mapped(right)) => {
                 let (mut left, right) = (left.write(detached), right.read(detached));
                 if intersect { left.intersect(right) } else { left.union(right) }
