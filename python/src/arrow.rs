@@ -35,9 +35,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         let (schema, array) = array(&export.call0()?)?;
         let kind = key_type(&schema)?;
         detach(py, |detached| take_import(detached, hasher, array, &kind, 0, take))?;
-    } else if let Some(export) = keys.getattr_opt("__arrow_c_stream__")? {
-        let mut stream =
-            stream(&if is_of("pandas", keys)? { export_pandas(keys, &export)? } else { export.call0()? })?;
+    } else if let Some(mut stream) = stream(keys)? {
         let kind = detach(py, |_| key_type(&stream_schema(&mut stream)?))?;
         // Polars exports pointers to objects, and nothing else of a fixed size.
         if has(&kind, |kind| matches!(kind, DataType::FixedSizeBinary(_))) && is_of("polars", keys)? {
@@ -63,10 +61,9 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
 /// The batches of a frame or a table, checked as a whole: whoever reads them may trust them.
 pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
     let py = rows.py();
-    let Some(export) = rows.getattr_opt("__arrow_c_stream__")? else {
+    let Some(mut stream) = stream(rows)? else {
         return Err(PyTypeError::new_err("rows are those of a frame or a table: pandas, Polars, pyarrow, DuckDB"));
     };
-    let mut stream = stream(&if is_of("pandas", rows)? { export_pandas(rows, &export)? } else { export.call0()? })?;
     detach(py, |_| {
         let schema = stream_schema(&mut stream)?;
         let field = import(|| Field::try_from(&schema))?;
@@ -143,8 +140,10 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArr
     Ok((schema, array))
 }
 
-/// What `__arrow_c_stream__` returned.
-fn stream(exported: &Bound<'_, PyAny>) -> PyResult<FFI_ArrowArrayStream> {
+/// The stream that an object exports, if it exports one.
+fn stream(object: &Bound<'_, PyAny>) -> PyResult<Option<FFI_ArrowArrayStream>> {
+    let Some(export) = object.getattr_opt("__arrow_c_stream__")? else { return Ok(None) };
+    let exported = if is_of("pandas", object)? { export_pandas(object, &export)? } else { export.call0()? };
     let stream = exported.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?.cast();
     // SAFETY: as above.
     #[allow(unsafe_code)]
@@ -152,7 +151,7 @@ fn stream(exported: &Bound<'_, PyAny>) -> PyResult<FFI_ArrowArrayStream> {
     if stream.release().is_none() {
         return Err(refused("another reader took it"));
     }
-    Ok(stream)
+    Ok(Some(stream))
 }
 
 /// The schema of all arrays of a stream.
