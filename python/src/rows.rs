@@ -42,6 +42,7 @@ pub(crate) fn answers(
 ) -> PyResult<Vec<bool>> {
     let batches = record_batches(rows)?;
     detach(rows.py(), |detached| {
+        let mut signals = Signals::after(signals::TICK);
         let (mut hashes, mut without, mut row) = (Vec::new(), Vec::new(), 0);
         for batch in &batches {
             let hashed = hash_rows(batch.columns(), hasher, nulls == Nulls::Equal, |hash| {
@@ -52,6 +53,7 @@ pub(crate) fn answers(
                 row += 1;
             });
             hashed.map_err(|refused| PyTypeError::new_err(refused.to_string()))?;
+            signals.handle()?;
         }
         if let (Nulls::Fail, Some(first)) = (nulls, without.first()) {
             return Err(PyValueError::new_err(format!(
@@ -61,7 +63,6 @@ pub(crate) fn answers(
         let mut asked = Vec::new();
         asked.try_reserve_exact(hashes.len()).map_err(error::memory)?;
         asked.resize(hashes.len(), false);
-        let mut signals = Signals::after(signals::TICK);
         for (hashes, asked) in hashes.chunks(PORTION).zip(asked.chunks_mut(PORTION)) {
             ask(detached.into(), hashes, asked)?;
             signals.handle()?;
