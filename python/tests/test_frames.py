@@ -110,6 +110,14 @@ def test_a_lazy_frame_has_a_filter_each_time() -> None:
     assert lazy.collect().equals(lazy.collect()) and len(lazy.collect()) == 2
 
 
+def test_what_comes_after_a_lazy_frame_is_no_part_of_it() -> None:
+    frame = pl.DataFrame({"url": ["a", "a", "b"], "day": [1, 2, 3]})
+    first, lazy = frame[[0, 2]], bloomline.dedup(frame.lazy(), on="url")
+    assert lazy.filter(pl.col("day") > 1).collect().equals(first.filter(pl.col("day") > 1))
+    assert lazy.head(2).collect().equals(first)
+    assert lazy.select("day").collect().equals(first.select("day"))
+
+
 def test_a_filter_that_stays() -> None:
     seen = BloomFilter(1000, 1e-6)
     months = [pd.DataFrame({"url": urls}) for urls in (["a", "b"], ["b", "c", "c"])]

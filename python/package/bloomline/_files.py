@@ -6,13 +6,13 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from bloomline import _frames
 from bloomline._bloomline import Filter
+from bloomline._frames import Nulls
 
 Path = str | os.PathLike[str]
-Nulls = Literal["equal", "keep", "skip", "fail"]
 Frame = TypeVar("Frame")
 
 
@@ -67,7 +67,7 @@ def dedup(
 
     Args:
         inputs: A frame, or files and folders, read in this order.
-        on: The columns of the key, with dots into structs; without them the whole row or line is the key.
+        on: The columns of the key, of files with dots into structs; without them the whole row or line is the key.
         output: The file for what stays. Give this, `output_dir` or `in_place`.
         output_dir: A folder that gets a file for each input.
         in_place: Each input is replaced by what stays of it.

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from bloomline._bloomline import BloomFilter, Filter
+
+Nulls = Literal["equal", "keep", "skip", "fail"]
 
 
 def is_frame(data: object) -> bool:
@@ -21,12 +23,14 @@ def _package(data: object) -> str:
 
 
 def dedup(
-    frame: Any, on: str | Sequence[str] | None, n: int | None, p: float | None, nulls: Any, seen: Filter | None
+    frame: Any, on: str | Sequence[str] | None, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None
 ) -> Any:
     """The rows whose key is new, in a frame of the same kind."""
     if _is_lazy(frame):
-        # Whoever collects it twice gets the same rows twice: each time has a filter of its own.
-        return frame.map_batches(lambda batch: dedup(batch, on, n, p, nulls, seen))
+        # Whoever collects it twice gets the same rows twice: each time has a filter of its own. Polars before 2 moves a later filter, a limit
+        # and a choice of columns before it unless it is told not to, and other rows would stay.
+        stays_here = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
+        return frame.map_batches(lambda batch: dedup(batch, on, n, p, nulls, seen), **stays_here)
     package = _package(frame)
     if package not in ("pandas", "polars", "pyarrow"):
         what = f"a {type(frame).__name__} of {package} is no frame that is known here"

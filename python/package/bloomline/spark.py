@@ -29,10 +29,10 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas import functions as pandas_functions
 
 from bloomline._bloomline import BloomFilter, Filter, MappedBloomFilter, RedisBloomFilter, ScalableBloomFilter
+from bloomline._frames import Nulls
 
 __all__ = ["Figures", "StreamingDedup", "build", "contains", "drop_duplicates", "drop_seen"]
 
-Nulls = Literal["equal", "keep", "skip", "fail"]
 On = str | Sequence[str] | None
 Seen = Filter | str | os.PathLike[str]
 
@@ -816,8 +816,7 @@ def _sent(session: SparkSession, path: str) -> _Source:
     """Sends a file under a name of its own, for Spark takes each name once."""
     path = os.path.abspath(path)
     # Before a task fails over it.
-    seen = _open(path)
-    if seen is None:
+    if _open(path) is None:
         raise FileNotFoundError(f"there is no file {path!r}")
     if _is_on_one_machine(session):
         return _File(path)
