@@ -136,9 +136,7 @@ class DupeFilter(_DupeFilter):
     def _load(self, settings: "BaseSettings") -> BloomFilter | ScalableBloomFilter:
         keys, rate = settings.getint("BLOOMLINE_EXPECTED_KEYS"), self._wanted_rate
         name = "scrapy request fingerprint"
-        made = (
-            BloomFilter(keys, rate, key_name=name) if keys else ScalableBloomFilter(100_000, rate, key_name=name)
-        )
+        made = BloomFilter(keys, rate, key_name=name) if keys else ScalableBloomFilter(100_000, rate, key_name=name)
         if not self._folder:
             return made
         path = self._folder / FILTER
