@@ -53,13 +53,9 @@ class Server:
         self.process.wait()
 
 
-def find_server() -> str | None:
-    return shutil.which("redis-server") or shutil.which("valkey-server")
-
-
 @pytest.fixture
 def redis() -> Iterator[Server]:
-    program = find_server()
+    program = shutil.which("redis-server") or shutil.which("valkey-server")
     if not program:
         assert os.environ.get("BLOOMLINE_REQUIRE_REDIS") != "1", "no redis-server"
         pytest.skip("no redis-server")

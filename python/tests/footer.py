@@ -167,7 +167,6 @@ class Chunk(NamedTuple):
     pages: list[Page]
     # The chunk as it stands in the file.
     data: bytes
-    start: int
     has_statistics: bool
     has_column_index: bool
     has_offset_index: bool
@@ -188,7 +187,6 @@ class Group(NamedTuple):
 class Layout(NamedTuple):
     schema: bytes
     metadata: list[tuple[bytes, bytes | None]]
-    created_by: str
     groups: list[Group]
 
 
@@ -215,7 +213,6 @@ def chunk(data: bytes, fields: Struct) -> Chunk:
         codec=CODECS[get(meta, 4)],
         pages=pages(data, start, end),
         data=data[start:end],
-        start=start,
         has_statistics=12 in meta,
         has_column_index=6 in fields,
         has_offset_index=4 in fields,
@@ -230,7 +227,6 @@ def layout(path: pathlib.Path) -> Layout:
     return Layout(
         schema=written(kind, schema),
         metadata=[(get(pair, 1), get(pair, 2)) for pair in get(meta, 5, default=[])],
-        created_by=get(meta, 6, default=b"").decode(),
         groups=[
             Group(
                 rows=get(group, 3),

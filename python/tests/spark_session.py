@@ -43,14 +43,14 @@ def start(master: str, **conf: str) -> Any:
     time.tzset()
     builder: Any = SparkSession.builder
     builder = builder.master(master)
-    for name, value in (CONF | {name.replace("_", "."): value for name, value in conf.items()}).items():
+    for name, value in (CONF | conf).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
-def start_cluster(home: pathlib.Path, **conf: str) -> Any:
+def start_cluster(home: pathlib.Path) -> Any:
     """A session with two executors, which are processes. They work in `home`."""
     import pyspark
 
@@ -58,7 +58,7 @@ def start_cluster(home: pathlib.Path, **conf: str) -> Any:
     for found in pathlib.Path(pyspark.__file__).parent.iterdir():
         (home / found.name).symlink_to(found)
     os.environ["SPARK_HOME"] = str(home)
-    return start("local-cluster[2,1,1024]", **conf)
+    return start("local-cluster[2,1,1024]")
 
 
 # A program and its processes, in a network of their own. They end when this does.

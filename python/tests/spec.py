@@ -41,15 +41,15 @@ def expected_bits(data: bytes, keys: list[Any], seed: int = 0) -> int:
 
 
 @functools.cache
-def grams_of(text: str, ngram: int = 5, seed: int = 0) -> frozenset[int]:
-    """The hashes of the grams of a text whose tokens are words between spaces."""
+def grams_of(text: str) -> frozenset[int]:
+    """The hashes of the grams of five words of a text whose tokens are words between spaces."""
     tokens = [word.encode() for word in text.split(" ") if word]
-    windows = [tokens[i : i + ngram] for i in range(max(len(tokens) - ngram, 0) + 1)] if tokens else []
-    return frozenset(_page["gram_hash"](window, seed) for window in windows)
+    windows = [tokens[i : i + 5] for i in range(max(len(tokens) - 5, 0) + 1)] if tokens else []
+    return frozenset(_page["gram_hash"](window, 0) for window in windows)
 
 
 @functools.cache
-def bands_of(text: str, bands: int, rows: int, ngram: int = 5, seed: int = 0) -> frozenset[int]:
+def bands_of(text: str, bands: int, rows: int) -> frozenset[int]:
     """The hashes of the bands of such a text."""
-    grams = grams_of(text, ngram, seed)
-    return frozenset(_page["hash_bands"](sorted(grams), bands, rows, seed, _secret(seed)) if grams else [])
+    grams = grams_of(text)
+    return frozenset(_page["hash_bands"](sorted(grams), bands, rows, 0, _secret(0)) if grams else [])

@@ -18,13 +18,9 @@ class Links(scrapy.Spider):
     async def start(self) -> AsyncIterator[Any]:
         yield scrapy.Request(self.root)
 
-    def start_requests(self) -> Iterator[Any]:  # Scrapy before 2.13
-        yield scrapy.Request(self.root)
-
     def parse(self, response: Response) -> Iterator[Any]:
         for link in response.text.split():
             yield scrapy.Request(response.urljoin(link))
-
 
 
 def main(root: str, statistics: str, settings: str) -> None:
