@@ -289,12 +289,12 @@ WORDS = (
 )
 
 
-def documents(count: int = 40) -> list[str | None]:
+def documents() -> list[str]:
     """Texts of paragraphs that come again, whole or with a word changed."""
     random_ = random.Random(2)
     known = [" ".join(random_.choices(WORDS, k=random_.choice([3, 15, 30]))) for _ in range(12)]
-    texts: list[str | None] = []
-    for _ in range(count):
+    texts: list[str] = []
+    for _ in range(40):
         paragraphs = []
         for _ in range(random_.randrange(5)):
             kind = random_.random()
@@ -307,7 +307,7 @@ def documents(count: int = 40) -> list[str | None]:
                 words = [" "]
             paragraphs.append(" ".join(words))
         texts.append("\n".join(paragraphs))
-        if texts and random_.random() < 0.2:
+        if random_.random() < 0.2:
             texts.append(random_.choice(texts))
     return texts
 
@@ -376,14 +376,15 @@ def test_a_corpus_copies_groups_and_reads_columns_by_name(tmp_path: pathlib.Path
 def test_a_run_that_was_cut_off_goes_on(tmp_path: pathlib.Path) -> None:
     crawl = tmp_path / "crawl"
     crawl.mkdir()
-    ids = [random.Random(3).randrange(300) for _ in range(400)]
+    random_ = random.Random(3)
+    ids = [random_.randrange(300) for _ in range(400)]
     for number in range(4):
         write(crawl / f"{number}.parquet", in_groups(pa.table({"id": ids[100 * number : 100 * number + 100]}), 10))
     bad = (crawl / "3.parquet").read_bytes()
     (crawl / "3.parquet").write_bytes(bad[:-20])
     arguments = ["dedup", "--column", "id", "-s", "state", "--output-dir", "out", "--in-order", "crawl"]
     assert "3.parquet" in refused(tmp_path, *arguments)
-    assert [path.name for path in (tmp_path / "out").iterdir() if not path.name.endswith(".part")] != ["3.parquet"]
+    assert not (tmp_path / "out/3.parquet").exists()
     (crawl / "3.parquet").write_bytes(bad)
     bloomline(tmp_path, *arguments, "--resume")
     found = [pq.read_table(tmp_path / f"out/{number}.parquet")["id"].to_pylist() for number in range(4)]
