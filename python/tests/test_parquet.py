@@ -256,7 +256,17 @@ def test_counts_and_notes_are_columns(tmp_path: pathlib.Path) -> None:
         assert all(new.form in forms(old) for old, new in zip(before.chunks, after.chunks[:-1], strict=True))
 
 
-@pytest.mark.parametrize("which", ["first", "last", "unique", "repeated", "invert"])
+# The options for the rows that stay.
+WHICH: dict[str, list[str]] = {
+    "first": [],
+    "last": ["--keep", "last"],
+    "unique": ["--unique"],
+    "repeated": ["--repeated"],
+    "invert": ["-v"],
+}
+
+
+@pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("nulls", ["equal", "keep", "skip"])
 def test_which_rows_stay(which: str, nulls: str, tmp_path: pathlib.Path) -> None:
     values = ["a", None, "b", "a", "c", None, "d", "b", "e", "f", "g", None, "h", "i", "a", "a"]
@@ -264,9 +274,8 @@ def test_which_rows_stay(which: str, nulls: str, tmp_path: pathlib.Path) -> None
     sources = [
         write(tmp_path / f"{i}.parquet", in_groups(part, 3)) for i, part in enumerate([table.slice(0, 10), table.slice(10)])
     ]
-    options = {"first": [], "last": ["--keep", "last"], "unique": ["--unique"], "repeated": ["--repeated"], "invert": ["-v"]}
     kept = stay([(value,) for value in values], which, nulls)
-    command = ["dedup", "-q", "--column", "k", "--nulls", nulls, *options[which], *sources]
+    command = ["dedup", "-q", "--column", "k", "--nulls", nulls, *WHICH[which], *sources]
     bloomline(tmp_path, *command, "-o", "out.parquet")
     assert_stays(sources, tmp_path / "out.parquet", kept)
     assert bloomline(tmp_path, *command, "--total").stdout == f"{len(kept)}\n".encode()
@@ -372,10 +381,8 @@ def test_random_tables_are_those_of_the_model(data: st.DataObject, tmp_path: pat
             write(tmp_path / f"{number}.parquet", groups, compression=codec, data_page_version=version, use_dictionary=dictionary)
         )
     picked = data.draw(st.lists(st.sampled_from(range(len(values))), unique=True))
-    which = data.draw(st.sampled_from(["first", "first", "last", "unique", "repeated", "invert"]))
-    options = {"first": [], "last": ["--keep", "last"], "unique": ["--unique"], "repeated": ["--repeated"], "invert": ["-v"]}[
-        which
-    ]
+    which = data.draw(st.sampled_from(["first", *WHICH]))
+    options = [*WHICH[which]]
     nulls = "equal"
     if picked:
         nulls = data.draw(st.sampled_from(["equal", "keep", "skip"]))

@@ -155,15 +155,12 @@ def test_an_array_that_changes_meanwhile() -> None:
     """Each key is one of the values that were there."""
     filter = AtomicBloomFilter(1000, 1e-9)
     keys = np.zeros(200_000, np.int64)
-    text = np.full(50_000, b"a" * 16)
     done = threading.Event()
 
     def change() -> None:
         while not done.is_set():
             keys[:] = 1
             keys[:] = 0
-            text[:] = b"b" * 16
-            text[:] = b"a" * 16
 
     def add() -> None:
         for _ in range(20):
@@ -172,12 +169,6 @@ def test_an_array_that_changes_meanwhile() -> None:
 
     together(change, add)
     assert len(filter) <= 2
-    filter.update(text)
-    grown = bytearray(b"abc")
-    view = memoryview(grown)
-    with pytest.raises(BufferError):
-        grown.extend(b"x" * 100)
-    view.release()
 
 
 def test_a_list_that_changes_meanwhile() -> None:
