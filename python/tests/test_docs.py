@@ -68,10 +68,11 @@ def test_recipes(package: str, tmp_path: pathlib.Path) -> None:
 
 
 def test_types(tmp_path: pathlib.Path) -> None:
+    modules = ["scrapy.py", *(["spark.py"] if importlib.util.find_spec("pyspark") else [])]
     for arguments in (
+        # With the types of the installed wheel.
         ["mypy", "--strict", HERE / "examples"],
-        ["mypy", "--strict", HERE / "package/bloomline/scrapy.py"],
-        *([["mypy", "--strict", HERE / "package/bloomline/spark.py"]] if importlib.util.find_spec("pyspark") else []),
+        ["mypy", "--strict", *(HERE / "package/bloomline" / module for module in modules)],
         ["mypy.stubtest", "bloomline._bloomline", "--allowlist", HERE / "stubtest-allow.txt"],
     ):
         subprocess.run([sys.executable, "-m", *arguments], cwd=tmp_path, check=True)
