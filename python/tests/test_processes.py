@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,12 @@ from bloomline import AtomicBloomFilter, BloomFilter, Filter
 from test_keys import CLASSES
 
 METHODS = [method for method in ("fork", "spawn", "forkserver") if method in multiprocessing.get_all_start_methods()]
-mapped: Any = None
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def pool(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with multiprocessing.get_context(request.param).Pool(2) as pool:
+        yield pool
 
 
 def fill(job: tuple[Any, int]) -> Filter:
@@ -22,40 +28,32 @@ def fill(job: tuple[Any, int]) -> Filter:
     return filter
 
 
-def open_mapped(path: pathlib.Path) -> None:
-    global mapped
-    mapped = BloomFilter.map(path)
+def ask(job: tuple[Filter, list[str]]) -> list[bool]:
+    filter, keys = job
+    return filter.contains_many(keys).tolist()
 
 
-def ask_mapped(keys: list[str]) -> list[bool]:
-    return mapped.contains_many(keys).tolist()
+def test_filters_travel(pool: Any) -> None:
+    for make in CLASSES:
+        sent = make(10_000, 1e-6)
+        sent.add("sent")
+        for start, filter in zip((0, 1000), pool.map(fill, [(sent, 0), (sent, 1000)])):
+            assert type(filter) is make
+            assert "sent" in filter and filter.contains_many(range(start, start + 1000)).all()
+    merged = BloomFilter(10_000, 1e-6)
+    for filter in pool.map(fill, [(BloomFilter(10_000, 1e-6), start) for start in range(0, 4000, 1000)]):
+        merged |= filter
+    whole = BloomFilter(10_000, 1e-6)
+    whole.update(range(4000))
+    assert merged == whole
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_filters_travel(method: str) -> None:
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        for make in CLASSES:
-            sent = make(10_000, 1e-6)
-            sent.add("sent")
-            for start, filter in zip((0, 1000), pool.map(fill, [(sent, 0), (sent, 1000)])):
-                assert type(filter) is make
-                assert "sent" in filter and filter.contains_many(range(start, start + 1000)).all()
-        merged = BloomFilter(10_000, 1e-6)
-        for filter in pool.map(fill, [(BloomFilter(10_000, 1e-6), start) for start in range(0, 4000, 1000)]):
-            merged |= filter  # type: ignore[operator, misc]
-        whole = BloomFilter(10_000, 1e-6)
-        whole.update(range(4000))
-        assert merged == whole
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_workers_share_a_mapped_filter(method: str, tmp_path: pathlib.Path) -> None:
+def test_workers_share_a_mapped_filter(pool: Any, tmp_path: pathlib.Path) -> None:
     seen = BloomFilter(10_000, 1e-9)
     seen.update(f"key {i}" for i in range(5000))
     seen.save(tmp_path / "seen.bloom")
-    with multiprocessing.get_context(method).Pool(2, open_mapped, [tmp_path / "seen.bloom"]) as pool:
-        answers = pool.map(ask_mapped, [[f"key {i}" for i in range(4000, 6000)]] * 4)
-    assert answers == [[True] * 1000 + [False] * 1000] * 4
+    mapped = BloomFilter.map(tmp_path / "seen.bloom")
+    assert pool.map(ask, [(mapped, [f"key {i}" for i in range(4000, 6000)])] * 4) == [[True] * 1000 + [False] * 1000] * 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
