@@ -239,12 +239,14 @@ def test_shapes_and_second_actions(spark: Any, tmp_path: pathlib.Path, shape: st
     df = SHAPES[shape](spark)
     rows = df.count()
     keys = {row.key for row in df.select("key").distinct().collect()}
-    every: list[dict[str, Any]] = [{}, {"n": 3000, "partitions": 5}, {"n": 20_000, "strategy": "prefix", "path": tmp_path}]
+    every: list[dict[str, Any]] = [{"n": 3000, "partitions": 5}, {"n": 20_000, "strategy": "prefix", "path": tmp_path}]
     for options in every:
         figures = bs.Figures(spark)
         kept = bs.drop_duplicates(df, "key", p=1e-9, figures=figures, **options)
-        for again in (kept, kept, kept.persist(), kept):
-            found = [row.key for row in again.collect()]
+        for action in range(3):
+            # The last one reads a cache. A frame that an action has run on is planned without it.
+            rows_of = kept.persist().select("*") if action == 2 else kept
+            found = [row.key for row in rows_of.collect()]
             assert len(found) == len(keys) and set(found) == keys, options
             assert (figures.rows, figures.kept) == (rows, len(keys)), options
             assert 0 <= figures.expected_lost < 1e-4
