@@ -147,16 +147,16 @@ def test_each_page_is_fetched_once(site: Site, tmp_path: pathlib.Path) -> None:
     assert stats["dupefilter/filtered"] == sum(len(links_of(page, 2000)) for page in range(2000)) - 1999
 
 
-@sites(2000)
+@sites(1000)
 def test_stopped_twice_and_resumed_with_other_settings(site: Site, tmp_path: pathlib.Path) -> None:
     job = OURS | {"JOBDIR": str(tmp_path / "job")}
-    stopped = Run(site, tmp_path, **job, BLOOMLINE_EXPECTED_KEYS=4000).after(400, signal.SIGINT)
+    stopped = Run(site, tmp_path, **job, BLOOMLINE_EXPECTED_KEYS=4000).after(250, signal.SIGINT)
     assert stopped["finish_reason"] == "shutdown" and 0 < stopped["bloomline/fill_ratio"] < 0.5
     saved = BloomFilter.load(tmp_path / "job/requests.bloom")
     assert saved.expected_keys == 4000 and saved.key_name == "scrapy request fingerprint"
     assert sorted(path.name for path in (tmp_path / "job").iterdir()) == ["requests.bloom", "requests.queue"]
     # It stays what it is.
-    stopped = Run(site, tmp_path, **job, BLOOMLINE_EXPECTED_KEYS=5).after(400, signal.SIGINT)
+    stopped = Run(site, tmp_path, **job, BLOOMLINE_EXPECTED_KEYS=5).after(250, signal.SIGINT)
     assert stopped["finish_reason"] == "shutdown"
     last = Run(site, tmp_path, **job, BLOOMLINE_SAVE_INTERVAL=0.1)
     stats = last.wait()
