@@ -208,6 +208,7 @@ fn import_array(array: FFI_ArrowArray, kind: &DataType) -> PyResult<ArrayRef> {
 /// it makes a copy.
 fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
     use DataType::*;
+    let child_is = |child: usize, field: &Field| is_aligned(array.child(child), field.data_type());
     let lies_at = |buffer: usize, multiple: usize| array.buffer(buffer).addr().is_multiple_of(multiple);
     let has_rows = !array.is_empty() || array.offset() > 0;
     match kind {
@@ -215,7 +216,11 @@ fn is_aligned(array: &FFI_ArrowArray, kind: &DataType) -> bool {
         LargeUtf8 | LargeBinary => !has_rows || lies_at(1, align_of::<i64>()),
         // The last buffer has the lengths of those between the views and it.
         Utf8View | BinaryView => array.num_buffers() <= 3 || lies_at(array.num_buffers() - 1, align_of::<i64>()),
-        Struct(columns) => (0..).zip(columns).all(|(i, column)| is_aligned(array.child(i), column.data_type())),
+        List(items) | LargeList(items) | ListView(items) | LargeListView(items) => child_is(0, items),
+        FixedSizeList(items, _) | Map(items, _) => child_is(0, items),
+        RunEndEncoded(_, values) => child_is(1, values),
+        Struct(columns) => (0..).zip(columns).all(|(i, column)| child_is(i, column)),
+        Union(members, _) => (0..).zip(members.iter()).all(|(i, (_, member))| child_is(i, member)),
         Dictionary(_, values) => array.dictionary().is_none_or(|array| is_aligned(array, values)),
         _ => true,
     }

@@ -368,6 +368,20 @@ def test_unaligned_offsets_of_arrow(kind: pa.DataType) -> None:
     check(unaligned(keys[:0]), [])
 
 
+def test_unaligned_offsets_within_rows() -> None:
+    strange = unaligned(pa.array(["a", "b" * 20]), 2)
+    lists = pa.ListArray.from_arrays([0, 1, 2], strange)
+    for column in (
+        lists,
+        pa.LargeListArray.from_arrays([0, 1, 2], strange),
+        pa.FixedSizeListArray.from_arrays(strange, 1),
+        pa.MapArray.from_arrays([0, 1, 2], strange, [1, 2]),
+        pa.StructArray.from_arrays([lists], ["a"]),
+    ):
+        with pytest.raises(ValueError, match="offsets are not aligned"):
+            BloomFilter(1000, 0.01).add_rows(pa.table({"a": column}))
+
+
 def test_a_stream_that_fails() -> None:
     """Its batches before are added, it may use the filter, and its reason is told."""
     filter = BloomFilter(10_000, 1e-9)
