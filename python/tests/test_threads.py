@@ -54,10 +54,12 @@ def test_readers_beside_writers(make: Any) -> None:
     done = threading.Event()
 
     def write() -> None:
-        for start in range(10_000, 100_000, 10_000):
-            filter.update(np.arange(start, start + 10_000))
-            filter.update([f"{start} {i}" for i in range(100)])
-        done.set()
+        try:
+            for start in range(10_000, 100_000, 10_000):
+                filter.update(np.arange(start, start + 10_000))
+                filter.update([f"{start} {i}" for i in range(100)])
+        finally:
+            done.set()
 
     def read() -> int:
         rounds = 0
@@ -163,9 +165,11 @@ def test_an_array_that_changes_meanwhile() -> None:
             keys[:] = 0
 
     def add() -> None:
-        for _ in range(20):
-            filter.update(keys)
-        done.set()
+        try:
+            for _ in range(20):
+                filter.update(keys)
+        finally:
+            done.set()
 
     together(change, add)
     assert len(filter) <= 2
