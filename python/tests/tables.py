@@ -161,19 +161,19 @@ def by_pyarrow(path: pathlib.Path) -> Read:
 
 
 @functools.cache
-def _duckdb() -> Any:
+def duckdb_connection() -> Any:
     # Not above: Hypothesis keeps modules until the interpreter ends, and DuckDB complains of what they hold of it.
     import duckdb
 
     connection = duckdb.connect()
     connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
     # It would complain of what is left when the interpreter ends.
-    atexit.register(_duckdb.cache_clear)
+    atexit.register(duckdb_connection.cache_clear)
     return connection
 
 
 def by_duckdb(path: pathlib.Path) -> Read:
-    found = _duckdb().from_parquet(str(path), hive_partitioning=False)
+    found = duckdb_connection().from_parquet(str(path), hive_partitioning=False)
     return Read((found.columns, [str(type) for type in found.types]), rows_of(found.to_arrow_table()))
 
 

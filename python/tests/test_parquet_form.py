@@ -7,7 +7,6 @@ import random
 from decimal import Decimal
 from typing import Any
 
-import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -16,7 +15,7 @@ import pytest
 
 import footer
 from footer import DATA, DATA_V2, Struct, get, layout, patched
-from tables import array, by_pyarrow, rows_of, stay
+from tables import array, by_pyarrow, duckdb_connection, rows_of, stay
 from trips import (
     assert_groups,
     assert_rows,
@@ -31,8 +30,12 @@ from trips import (
 )
 
 
+# The names of codecs that DuckDB and Polars have others for.
+NAMES = {"uncompressed": "none", "lz4_raw": "lz4"}
+
+
 def write_pyarrow(path: pathlib.Path, table: pa.Table, codec: str) -> None:
-    write(path, in_groups(table), compression={"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec))
+    write(path, in_groups(table), compression=NAMES.get(codec, codec))
 
 
 def write_duckdb(path: pathlib.Path, table: pa.Table, codec: str) -> None:
@@ -55,8 +58,7 @@ def test_codecs_of_each_writer_stay(writer: str, codec: str, tmp_path: pathlib.P
     source = tmp_path / "in.parquet"
     WRITERS[writer](source, table, codec)
     groups = layout(source).groups
-    name = {"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec)
-    assert len(groups) == 4 and {chunk.codec for group in groups for chunk in group.chunks} == {name}
+    assert len(groups) == 4 and {chunk.codec for group in groups for chunk in group.chunks} == {NAMES.get(codec, codec)}
     bloomline(tmp_path, "dedup", "--column", "id", source, "-o", "out.parquet")
     assert_stays([source], tmp_path / "out.parquet", kept)
 
@@ -351,7 +353,7 @@ def indexed(tmp_path: pathlib.Path) -> tuple[pathlib.Path, list[int]]:
 def may_have(path: pathlib.Path, column: str, value: Any) -> list[bool]:
     """For each row group with a Bloom filter, whether it may have the value."""
     asked = "SELECT row_group_id, bloom_filter_excludes FROM parquet_bloom_probe(?, ?, ?) ORDER BY row_group_id"
-    return [not excludes for _, excludes in duckdb.connect().execute(asked, [str(path), column, value]).fetchall()]
+    return [not excludes for _, excludes in duckdb_connection().execute(asked, [str(path), column, value]).fetchall()]
 
 
 def test_indexes_bloom_filters_and_sorting_columns_stay(tmp_path: pathlib.Path) -> None:
@@ -372,7 +374,7 @@ def test_indexes_bloom_filters_and_sorting_columns_stay(tmp_path: pathlib.Path) 
             assert pq.read_table(output, filters=[(column, "==", value)]).num_rows == expected
             assert pl.scan_parquet(output).filter(pl.col(column) == value).collect().height == expected
             asked = f"SELECT count(*) FROM read_parquet('{output}') WHERE {column} = ?"
-            assert duckdb.connect().execute(asked, [value]).fetchall() == [(expected,)]
+            assert duckdb_connection().execute(asked, [value]).fetchall() == [(expected,)]
     absent = [not any(may_have(output, "id", value)) for value in range(1000, 1100)]
     assert sum(absent) > 80
     metadata = pq.ParquetFile(output).metadata
