@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import bloomline
 from bloomline import BloomFilter
+from tables import stay
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -54,33 +55,11 @@ def tables(draw: st.DrawFn) -> Any:
     return pa.table([*arrays, pa.array(range(rows))], names=[*(f"c{i}" for i in range(len(kinds))), "row"])
 
 
-def plain(value: Any) -> Any:
-    """What is equal for values that are equal."""
-    if isinstance(value, float):
-        return "nan" if value != value else value + 0.0
-    if isinstance(value, dict):
-        return tuple((key, plain(member)) for key, member in sorted(value.items()))
-    return ("list", *map(plain, value)) if isinstance(value, list) else value
-
-
-def first_rows(table: Any, nulls: str) -> list[int]:
-    """The rows that stay, by a set of Python's."""
-    seen, kept = set(), []
-    for row in table.to_pylist():
-        number = row.pop("row")
-        if nulls != "equal" and None in row.values():
-            kept += [number] if nulls == "keep" else []
-        elif (key := tuple(map(plain, row.values()))) not in seen:
-            seen.add(key)
-            kept.append(number)
-    return kept
-
-
 @settings(max_examples=150, deadline=None)
 @given(tables(), st.sampled_from(["equal", "keep", "skip"]))
 def test_rows_are_those_of_a_set(table: Any, nulls: Any) -> None:
     on = table.column_names[:-1]
-    expected = first_rows(table, nulls)
+    expected = stay(zip(*(table[name].to_pylist() for name in on)), nulls=nulls)
     new = BloomFilter(1000, 1e-6).add_rows(table.select(on), nulls=nulls)
     assert [row for row, is_new in enumerate(new) if is_new] == expected
     # pyarrow and Polars do not filter or read all columns of views.
