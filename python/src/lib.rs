@@ -11,7 +11,7 @@
 //! set.rs     the library's types behind one
 //! filter.rs  the class of what all filters do; add.rs has its method that is called most
 //! types.rs   the class of each type
-//! redis.rs   the class of a filter on a server
+//! redis.rs   the class of a filter on a server; figures.rs has those of what it tells of itself
 //! ```
 //!
 //! The command is the crate in `cli/`, called by `package/bloomline/__main__.py`.
@@ -22,6 +22,7 @@ mod add;
 mod arrow;
 mod buffer;
 mod error;
+mod figures;
 mod filter;
 mod key;
 mod keys;
@@ -40,9 +41,11 @@ mod _bloomline {
     use std::ffi::OsString;
 
     #[pymodule_export]
+    use crate::figures::{RedisFilterMetrics, RedisFilterStats};
+    #[pymodule_export]
     use crate::filter::Filter;
     #[pymodule_export]
-    use crate::redis::{RedisBloomFilter, RedisFilterMetrics, RedisFilterStats};
+    use crate::redis::RedisBloomFilter;
     #[pymodule_export]
     use crate::types::{
         AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, MappedBloomFilter, RotatingBloomFilter,

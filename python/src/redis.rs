@@ -1,6 +1,7 @@
 //! `RedisBloomFilter`: the library's filter on a server, for threads and forked processes too.
 
 use crate::error;
+use crate::figures::{RedisFilterMetrics, RedisFilterStats};
 use crate::filter::Filter;
 use crate::key;
 use crate::keys::{self, Numpy};
@@ -9,10 +10,7 @@ use crate::set::Set;
 use crate::signals::{self, Signals};
 use crate::types::{self, given};
 use bloomline::KeyHasher;
-use bloomline_redis::{
-    RedisBloomFilter as Client, RedisFilterError, RedisFilterMetrics as Metrics, RedisFilterStats as Figures,
-    RedisServer, Stages,
-};
+use bloomline_redis::{RedisBloomFilter as Client, RedisFilterError, RedisServer, Stages};
 use parking_lot::{Mutex, ReentrantMutex};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -365,9 +363,7 @@ impl RedisBloomFilter {
     /// True
     /// >>> seen.delete()
     fn stats(&self, py: Python<'_>) -> PyResult<RedisFilterStats> {
-        let Figures { stages, memory_bytes, fill_ratio, estimated_keys, expected_fpr, stored_bytes, .. } =
-            self.with(py, Client::stats)?;
-        Ok(RedisFilterStats { stages, memory_bytes, fill_ratio, estimated_keys, expected_fpr, stored_bytes })
+        self.with(py, Client::stats).map(RedisFilterStats::from)
     }
 
     /// What this object has met in this process, and how long the servers took since the last call of this. Asks no server.
@@ -490,72 +486,5 @@ impl RedisBloomFilter {
         let error =
             "a RedisBloomFilter does not pickle, for its URL may hold a password: open it by URL and name there";
         Err(PyTypeError::new_err(error))
-    }
-}
-
-/// How full a filter on a server is: RedisBloomFilter.stats().
-#[pyclass(module = "bloomline", frozen, get_all)]
-pub(crate) struct RedisFilterStats {
-    /// How many stages there are: 1, unless the filter grows or forgets.
-    stages: usize,
-    /// The size of all bits in bytes.
-    memory_bytes: u64,
-    /// The share of bits that are set, 0 to 1.
-    fill_ratio: f64,
-    /// The number of distinct keys, estimated from the share of bits. Infinite if all bits are set.
-    estimated_keys: f64,
-    /// The false-positive rate to expect with that number of keys.
-    expected_fpr: f64,
-    /// The bytes that the servers hold for the filter.
-    stored_bytes: u64,
-}
-
-#[pymethods]
-impl RedisFilterStats {
-    fn __repr__(&self) -> String {
-        let Self { stages, memory_bytes, fill_ratio, estimated_keys, expected_fpr, stored_bytes } = self;
-        format!(
-            "RedisFilterStats(stages={stages}, memory_bytes={memory_bytes}, fill_ratio={fill_ratio:?}, estimated_keys={estimated_keys:?}, \
-             expected_fpr={expected_fpr:?}, stored_bytes={stored_bytes})"
-        )
-    }
-}
-
-/// What a client of a filter on a server has met: RedisBloomFilter.metrics().
-#[pyclass(module = "bloomline", frozen, get_all)]
-pub(crate) struct RedisFilterMetrics {
-    /// Keys that were reported as new although another process may have been told so too.
-    uncertain: u64,
-    /// Keys that were reported as new although too few replicas had them in time.
-    unconfirmed: u64,
-    /// Commands that were sent again.
-    sent_again: u64,
-    /// The share of bits that were set at the last call of stats, or None.
-    fill_ratio: Option<f64>,
-    /// Portions of up to 4096 keys for which the servers were asked since the last call of metrics.
-    batches: u64,
-    /// The mean time that one of them took, in seconds, or None if there was none.
-    mean_batch_seconds: Option<f64>,
-    /// The longest time that one of them took, in seconds.
-    slowest_batch_seconds: f64,
-}
-
-impl From<Metrics> for RedisFilterMetrics {
-    fn from(metrics: Metrics) -> Self {
-        let Metrics { uncertain, unconfirmed, sent_again, fill_ratio, batches, slowest_batch, .. } = metrics;
-        let mean_batch_seconds = metrics.mean_batch_time().map(|time| time.as_secs_f64());
-        let slowest_batch_seconds = slowest_batch.as_secs_f64();
-        Self { uncertain, unconfirmed, sent_again, fill_ratio, batches, mean_batch_seconds, slowest_batch_seconds }
-    }
-}
-
-#[pymethods]
-impl RedisFilterMetrics {
-    fn __repr__(&self) -> String {
-        let Self { uncertain, unconfirmed, sent_again, batches, slowest_batch_seconds, .. } = self;
-        format!(
-            "RedisFilterMetrics(uncertain={uncertain}, unconfirmed={unconfirmed}, sent_again={sent_again}, batches={batches}, \
-             slowest_batch_seconds={slowest_batch_seconds:?})"
-        )
     }
 }
