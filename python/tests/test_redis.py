@@ -284,53 +284,56 @@ except KeyboardInterrupt as stopped:
     assert answer.stdout == "True\n", answer.stderr
 
 
-def handles_in_time(server: Server, call: str, said: str, setup: str = "") -> None:
-    """Runs a call of a filter while the server hangs, and sends SIGINT after a second. The call prints what becomes of it."""
+def handles_in_time(server: Server, calls: dict[str, str], setup: str = "") -> None:
+    """Runs each call of a filter while the server hangs, and sends SIGINT after a second. What the call prints stands beside it."""
     code = f"""
 import os, signal, threading, time
 import numpy
 from bloomline import BloomFilter, RedisBloomFilter
 def openfilter():
     return RedisBloomFilter({server.url!r}, "f", 100_000, 0.001)
-seen = openfilter()
-seen.add("before")
-os.kill({server.process.pid}, signal.SIGSTOP)
-{setup}
-threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-started = time.monotonic()
-try:
-    {call}
-except KeyboardInterrupt as stopped:
-    print("stopped", getattr(stopped, "new", None))
-print(time.monotonic() - started < 8.0)
-os.kill({server.process.pid}, signal.SIGCONT)
-after = ("after", os.getpid())
-print("before" in seen, seen.add(after), seen.add(after))
+for number, call in enumerate({list(calls)!r}):
+    seen = openfilter()
+    before, after = ("before", number), ("after", number)
+    seen.add(before)
+    os.kill({server.process.pid}, signal.SIGSTOP)
+    exec({setup!r})
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    try:
+        exec(call)
+    except KeyboardInterrupt as stopped:
+        print("stopped", getattr(stopped, "new", None))
+    print(time.monotonic() - started < 8.0)
+    os.kill({server.process.pid}, signal.SIGCONT)
+    print(before in seen, seen.add(after), seen.add(after))
 """
     try:
         answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
-    assert answer.stdout == said + "True\nTrue True False\n", answer.stderr
+    assert answer.stdout == "".join(said + "True\nTrue True False\n" for said in calls.values()), answer.stderr
 
 
 def test_ctrl_c_while_a_server_hangs(redis: Server) -> None:
-    for call, new in (
-        ("seen.add('a')", "True"),
-        ("seen.add_many(range(3))", "[ True  True  True]"),
-        ("'a' in seen", "None"),
-        ("seen.update(range(10_000))", "None"),
-        ("seen.stats()", "None"),
-        ("seen.download()", "None"),
-        ("seen.delete()", "None"),
-        ("openfilter()", "None"),
-    ):
-        handles_in_time(redis, call, f"stopped {new}\n")
+    handles_in_time(
+        redis,
+        {
+            "seen.add('a')": "stopped True\n",
+            "seen.add_many(range(3))": "stopped [ True  True  True]\n",
+            "'a' in seen": "stopped None\n",
+            "seen.update(range(10_000))": "stopped None\n",
+            "seen.stats()": "stopped None\n",
+            "seen.download()": "stopped None\n",
+            "seen.delete()": "stopped None\n",
+            "openfilter()": "stopped None\n",
+        },
+    )
 
 
 def test_ctrl_c_while_another_thread_hangs(redis: Server) -> None:
     waits = "threading.Thread(target=seen.add, args=('a',)).start(); time.sleep(0.5)"
-    handles_in_time(redis, "seen.add('b')", "stopped False\n", waits)
+    handles_in_time(redis, {"seen.add('b')": "stopped False\n"}, waits)
 
 
 def test_other_handlers_while_a_server_hangs(redis: Server) -> None:
@@ -344,7 +347,7 @@ def handle(*_):
     os.kill({redis.process.pid}, signal.SIGCONT)
 signal.signal(signal.SIGINT, handle)
 """
-    handles_in_time(redis, "print(seen.add('b'))", "handler True\nTrue\n", setup)
+    handles_in_time(redis, {"print(seen.add('b'))": "handler True\nTrue\n"}, setup)
 
 
 def test_handlers_wait_for_the_end_of_an_upload(redis: Server) -> None:
@@ -355,7 +358,7 @@ local.add("uploaded")
 signal.signal(signal.SIGINT, lambda *_: print("handler", local.add("a")))
 threading.Timer(2.5, os.kill, ({redis.process.pid}, signal.SIGCONT)).start()
 """
-    handles_in_time(redis, "seen.upload(local)", "handler True\n", setup)
+    handles_in_time(redis, {"seen.upload(local)": "handler True\n"}, setup)
 
 
 def certify(folder: pathlib.Path) -> None:
