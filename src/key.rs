@@ -19,7 +19,7 @@ use core::time::Duration;
 /// | an IP address | its 4 or 16 bytes, in the order in which they are written |
 /// | a socket address | the pair of its IP address and its port, a `u16` |
 /// | a [`Duration`] | the pair of its whole seconds, a `u64`, and its nanoseconds, a `u32` |
-/// | a path, an [`OsStr`](std::ffi::OsStr) (feature `std`) | its bytes, as it is written |
+/// | a path, an `OsStr` (feature `std`) | its bytes, as it is written |
 /// | a tuple of 1 to 12 keys | its members, from the left, by [`KeyHasher::combine`] |
 /// | a slice, array or [`Vec`] of other keys than `u8` | the tuple of its length as a `u64` and all members |
 /// | an [`Option`] | `None` the `u8` 0; `Some(key)` the pair `(1u8, key)` |

@@ -309,29 +309,37 @@ class Scalable:
 
 
 class Rotating:
-    """A rotating filter that was read. The page leaves the size of an empty one to its writer."""
+    def __init__(self, window, rate, generations=2, seed=0, key_name=None, rotate_when_full=True):
+        self.window, self.rate, self.asked, self.rotates = window, rate, generations, rotate_when_full
+        self.last, (keys, rate) = 0, self.limits()
+        blocks, probes = size_for(keys, rate)
+        fields = {"expected_keys": keys, "rate": rate, "key_name": key_name}
+        self.generations = [Filter.new("words4", blocks, probes, seed, **fields) for _ in range(generations)]
+
+    def limits(self):
+        """The keys that a generation takes, and at which rate."""
+        rate = -math.expm1(math.log1p(-self.rate) / self.asked)
+        return -(-self.window // (self.asked - 1)), rate / (1 + rate)
 
     def contains(self, key):
         return any(generation.contains(key) for generation in self.generations)
 
     def insert(self, key):
-        current = self.generations[-1]
-        if current.contains(key):
+        if self.generations[-1].contains(key):
             return False
-        if self.last == self.keys and self.rotates_when_full:
+        full = self.last == self.limits()[0]
+        if full and self.rotates:
             oldest = self.generations.pop(0)
             self.generations.append(Filter.new("words4", oldest.units, oldest.probes, oldest.seed, oldest.fields))
-            self.last = 0
-            return self.insert(key)
+            self.last, full = 0, False
+        self.last += not full
         new = not self.contains(key)
-        current.insert(key)
-        self.last = min(self.last + 1, self.keys)
+        self.generations[-1].insert(key)
         return new
 
     def write(self):
         generations = b"".join(generation.write() for generation in self.generations)
-        stays = int(not self.rotates_when_full)
-        numbers = 2, len(self.generations), self.rate, self.window, self.last, 64 + len(generations), stays, 0
+        numbers = 2, self.asked, self.rate, self.window, self.last, 64 + len(generations), not self.rotates, 0
         header = struct.pack("<8sIIdQQQII", ROTATING, *numbers)
         return header + xxh3(header) + generations
 
@@ -339,26 +347,24 @@ class Rotating:
     def read(cls, data, at=0):
         header = check_header(data, at, ROTATING)
         read = cls.__new__(cls)
-        count, read.rate, read.window, read.last, length, stays, reserved = struct.unpack("<IdQQQII", header[12:56])
-        check(stays <= 1, "bad when full")
+        read.asked, read.rate, read.window, read.last, length, when_full, reserved = struct.unpack("<IdQQQII", header[12:56])
+        check(when_full <= 1, "bad when full")
         check(is_rate(read.rate), "bad rate")
         check(read.window >= 1, "bad window")
-        check(2 <= count <= 64, "bad generations")
-        read.keys, read.rotates_when_full = -(-read.window // (count - 1)), stays == 0
-        check(read.last <= read.keys, "bad last")
+        check(2 <= read.asked <= 64, "bad generations")
+        keys, rate = read.limits()
+        check(read.last <= keys, "bad last")
         check(reserved == 0, "bad reserved")
         check(at + length <= len(data), "truncated")
-        all_keep = -math.expm1(math.log1p(-read.rate) / count)
-        read.generations, end = [], at + 64
-        for _ in range(count):
+        read.rotates, read.generations, end = not when_full, [], at + 64
+        for _ in range(read.asked):
             generation, end = Filter.read(data[:at + length], end)
             read.generations.append(generation)
             first = read.generations[0]
             check(generation.layout == "words4", "bad layout")
             check(generation.seed == first.seed, "bad seed")
             check((generation.block_count, generation.probes) == (first.block_count, first.probes), "bad blocks")
-            rate = rate_of(read.keys, generation.block_count, generation.probes)
-            check(rate <= all_keep / (1 + all_keep) * (1 + 1e-9), "bad blocks")
+            check(rate_of(keys, generation.block_count, generation.probes) <= rate * (1 + 1e-9), "bad blocks")
         check(end == at + length, "bad length")
         return read, end
 
@@ -376,13 +382,15 @@ def work(job):
     keys = lambda name: map(bytes.fromhex, job.get(name, []))
     if "read" in job:
         filter = read(bytes.fromhex(job["read"]))
+    elif "filter" in job:
+        filter = Filter.new(**job["filter"])
     else:
-        filter = Filter.new(**job["filter"]) if "filter" in job else Scalable(**job["scalable"])
+        filter = Scalable(**job["scalable"]) if "scalable" in job else Rotating(**job["rotating"])
     new = [filter.insert(key) for key in keys("insert")]
     for _ in range(job.get("fold", 0)):
         filter = filter.fold()
-    parts = [filter] if isinstance(filter, Filter) else filter.stages if isinstance(filter, Scalable) else filter.generations
-    fields = parts[-1].fields
+    part = filter.stages[-1] if isinstance(filter, Scalable) else filter.generations[-1] if isinstance(filter, Rotating) else filter
+    fields = part.fields
     return {
         "new": new,
         "contains": [filter.contains(key) for key in keys("contains")],

@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-from format import Filter, Scalable, hash_sequence, hash_tuple
+from format import Filter, Rotating, Scalable, hash_sequence, hash_tuple
 
 
 def hashes(filter):
@@ -74,6 +74,11 @@ def files():
     for key in range(50):
         scalable.insert(key.to_bytes(8, "little"))
     yield "series", scalable
+
+    rotating = Rotating(20, 0.01, 3, 1, "line")
+    for key in range(50):
+        rotating.insert(key.to_bytes(8, "little"))
+    yield "rotating", rotating
 
 
 for name, filter in files():

@@ -332,6 +332,19 @@ fn a_batch_of_repeats_does_not_make_others_rotate() {
     }
 }
 
+/// The file in tests/data, which every later version must still read. tests/data/golden.py has its keys.
+#[test]
+fn a_file_is_read_and_written_again() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/rotating.bloom");
+    let loaded = RotatingBloomFilter::load(path).unwrap();
+    assert_eq!((loaded.expected_keys(), loaded.seed(), loaded.key_name()), (Some(20), 1, "line"));
+    assert!((30..50u64).all(|key| loaded.contains(&key)));
+    let builder = RotatingBloomFilter::builder().expected_keys(20).false_positive_rate(0.01).generations(3);
+    let built = builder.seed(1).key_name("line").build().unwrap();
+    (0..50u64).for_each(|key| _ = built.insert(&key));
+    assert!(bytes_of!(built) == std::fs::read(path).unwrap() && bytes_of!(loaded) == std::fs::read(path).unwrap());
+}
+
 #[test]
 fn what_a_filter_says_of_itself() {
     let builder = || RotatingBloomFilter::builder().expected_keys(1000).false_positive_rate(0.01);
