@@ -584,6 +584,16 @@ def test_nulls_that_fail(spark: Any, tmp_path: pathlib.Path, ask: str) -> None:
     assert not list(tmp_path.glob("*.bloom"))
     with pytest.raises(ValueError, match="keep"):
         bs.build(df, "key", n=10, nulls="keep")
+    seen = BloomFilter(10, 0.01)
+    asks: list[Callable[[], Any]] = [
+        lambda: bs.drop_duplicates(df, "key", nulls="drop"),
+        lambda: bs.build(df, "key", n=10, nulls="drop"),
+        lambda: bs.contains(seen, "key", nulls="drop"),
+        lambda: bs.drop_seen(df, seen, "key", nulls="drop"),
+    ]
+    for misnamed in asks:
+        with pytest.raises(ValueError, match="nulls is 'drop'"):
+            misnamed()
     assert bs.build(df, "key", n=10, nulls="skip") == bs.build(df.dropna(), "key", n=10)
 
 

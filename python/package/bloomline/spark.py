@@ -155,6 +155,7 @@ def drop_duplicates(
     >>> sorted(row.url for row in drop_duplicates(frame, on="url").collect())
     ['a', 'b']
     """
+    _check_nulls(nulls)
     if df.isStreaming:
         raise TypeError("this frame is a stream: within its foreachBatch, StreamingDedup.batch takes one batch after another")
     frame, names = _named(df, on)
@@ -214,6 +215,7 @@ def build(
     >>> "a" in seen, "c" in seen
     (True, False)
     """
+    _check_nulls(nulls)
     if nulls == "keep":
         raise ValueError("nulls: a filter keeps no rows; give 'equal', 'skip' or 'fail'")
     frame, names = _named(df, on)
@@ -256,6 +258,7 @@ def contains(seen: Seen, *columns: str | Column, nulls: Nulls = "equal") -> Colu
     >>> frame.filter(contains(seen, "url")).count()
     1
     """
+    _check_nulls(nulls)
     return _contains(_shared(seen), [F.col(column) if isinstance(column, str) else column for column in columns], nulls)
 
 
@@ -278,6 +281,7 @@ def drop_seen(df: DataFrame, seen: Seen, on: On = None, *, nulls: Nulls = "equal
     >>> drop_seen(frame, seen, on="url").collect()
     [Row(url='b')]
     """
+    _check_nulls(nulls)
     return _drop_seen(df, _shared(seen), on, nulls)
 
 
@@ -596,6 +600,12 @@ class _Unseen:
 
 # What is kept was not found, and what is skipped was.
 _INVERTED: dict[Nulls, Nulls] = {"equal": "equal", "keep": "skip", "skip": "keep", "fail": "fail"}
+
+
+def _check_nulls(nulls: str) -> None:
+    """A task would refuse them only as it runs."""
+    if nulls not in _INVERTED:
+        raise ValueError(f"nulls is {nulls!r}: give 'equal', 'keep', 'skip' or 'fail'")
 
 
 # The first pass of the strategy prefix
