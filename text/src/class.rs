@@ -58,7 +58,7 @@ pub(crate) fn class(c: char) -> u8 {
 #[cold]
 fn learn(c: char) -> u8 {
     let class = ask(c) | if c.is_whitespace() { WHITE } else { 0 };
-    let class = class | if joined('\u{200D}', c, "") { PICTOGRAM } else { 0 };
+    let class = class | if joined("\u{200D}", c, "") { PICTOGRAM } else { 0 };
     KNOWN[c as usize].store(class, Ordering::Relaxed);
     class
 }
