@@ -67,7 +67,7 @@ pub enum BuildError {
     /// A [`ScalableBloomFilter`](crate::ScalableBloomFilter), or another filter of several parts, without expected keys or
     /// without a rate, or with memory or probes.
     NotKeysAndRate,
-    /// A number of generations that a [`RotatingBloomFilter`](crate::RotatingBloomFilter) does not offer.
+    /// A number of generations that a `RotatingBloomFilter` does not offer.
     Generations {
         /// The number asked for.
         value: u32,

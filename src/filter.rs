@@ -12,7 +12,7 @@ pub trait Sealed {}
 /// Any filter, for code that works with all of them: `fn load(seen: &mut impl Filter)`.
 ///
 /// All filter types implement it but two: Parquet's, which hashes in its own way, and
-/// [`BorrowedBloomFilter`](crate::BorrowedBloomFilter), which is only read. Inserts take `&mut self` and return an error,
+/// `BorrowedBloomFilter`, which is only read. Inserts take `&mut self` and return an error,
 /// as the types do that ask the most. A reference to a filter that many threads write to is a filter as well, as a `&File` is a
 /// `Write`r: each thread has one of its own. The methods of a type itself, where it has one of the same name, are those that
 /// are called unless the code is generic.
