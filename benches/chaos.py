@@ -116,8 +116,9 @@ class Crowd:
     def finish(self, again=True, size=SIZE):
         """Waits for the end of all, and starts those that failed again."""
         while self.running:
-            i, process = self.running.pop(0)
+            i, process = self.running[0]
             said = process.communicate()[1].splitlines()
+            del self.running[0]
             for line in said:
                 if line.startswith("{"):
                     figures = json.loads(line)

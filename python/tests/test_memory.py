@@ -46,7 +46,7 @@ def resident() -> int:
 
 def least(count: int) -> int:
     """Half of what the calls would leave behind with an object each: no allocator gives less than 16 bytes."""
-    return max(2 << 20, 8 * count)
+    return max(1 << 20, 8 * count)
 
 
 def check(calls: Callable[[int], None], count: int = CALLS) -> None:

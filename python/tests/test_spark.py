@@ -240,7 +240,8 @@ def test_shapes_and_second_actions(spark: Any, tmp_path: pathlib.Path, shape: st
     rows = df.count()
     keys = {row.key for row in df.select("key").distinct().collect()}
     every: list[dict[str, Any]] = [{"n": 3000, "partitions": 5}, {"n": 20_000, "strategy": "prefix", "path": tmp_path}]
-    for options in every:
+    # The frame's own partitions and a filter of any size, of the frames that cost little.
+    for options in every + [{}] * (rows < 50):
         figures = bs.Figures(spark)
         kept = bs.drop_duplicates(df, "key", p=1e-9, figures=figures, **options)
         for action in range(3):
@@ -590,6 +591,7 @@ def test_nulls_that_fail(spark: Any, tmp_path: pathlib.Path, ask: str) -> None:
         lambda: bs.build(df, "key", n=10, nulls="drop"),
         lambda: bs.contains(seen, "key", nulls="drop"),
         lambda: bs.drop_seen(df, seen, "key", nulls="drop"),
+        lambda: bs.StreamingDedup(tmp_path, "key", n=10, nulls="drop"),
     ]
     for misnamed in asks:
         with pytest.raises(ValueError, match="nulls is 'drop'"):

@@ -304,7 +304,7 @@ methods! {
     ///
     /// # Errors
     /// [`RedisFilterError`]: [`Merge`](RedisFilterError::Merge) if the filters differ in size, probes or seed. Nothing
-    /// is changed then. After another error some of the keys are in.
+    /// is changed then. After another error some or all of the keys are in.
     pub async fn upload(&mut self, filter: &BloomFilter) -> Result<(), RedisFilterError> {
         self.0.upload(filter).await
     }

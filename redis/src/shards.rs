@@ -154,8 +154,10 @@ impl Shards {
 
     /// The command that lets the server forget a shard in time, if it is to.
     pub(crate) fn expire(&self, shard: usize) -> Option<(u16, Cmd)> {
+        /// The last second that a server takes, for it counts milliseconds.
+        const LAST: u64 = i64::MAX as u64 / 1000;
         let key = &self.keys[shard];
-        self.until.map(|until| (key.slot, key.command("EXPIREAT").arg(until).take()))
+        self.until.map(|until| (key.slot, key.command("EXPIREAT").arg(until.min(LAST)).take()))
     }
 
     /// The command that reads the mark of a shard: 8 bytes, the highest first, or less if it has none.

@@ -7,7 +7,6 @@ use crate::block::WORDS;
 use crate::format::WORDS4;
 use crate::fpr;
 use crate::growth::{Growth, MAX_MERGED, MAX_STAGES};
-use crate::params::Params;
 use crate::window;
 use std::io::{self, Read, Write};
 
@@ -46,8 +45,8 @@ pub(crate) trait Kind {
     const PARTS: &'static str;
     const KEYS: &'static str;
 
-    /// Whether all parts have the size of the first one.
-    const OF_ONE_SIZE: bool;
+    /// Whether all parts have the size and the fields of the first one.
+    const ALIKE: bool;
 
     /// Whether so many parts can be of these values.
     fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind>;
@@ -63,7 +62,7 @@ impl Kind for Scalable {
     const MAGIC: Magic = SCALABLE;
     const PARTS: &'static str = "stages";
     const KEYS: &'static str = "first";
-    const OF_ONE_SIZE: bool = false;
+    const ALIKE: bool = false;
 
     fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind> {
         let merged = series.merged as u64;
@@ -89,7 +88,7 @@ impl Kind for Rotating {
     const MAGIC: Magic = ROTATING;
     const PARTS: &'static str = "generations";
     const KEYS: &'static str = "window";
-    const OF_ONE_SIZE: bool = true;
+    const ALIKE: bool = true;
 
     fn check(series: &Series, parts: u32) -> Result<(), FileErrorKind> {
         check(Self::PARTS, parts.into(), (2..=window::MOST).contains(&parts), "2 to 64")?;
@@ -178,12 +177,12 @@ pub(crate) fn read<K: Kind>(
     let mut rest = Rest { reader, have: HEADER_BYTES as u64, want: header.length };
     let mut parts: Vec<Loaded> = Vec::new();
     for part in 0..header.parts {
-        let first = parts.first().map(|first| first.params);
-        let loaded = read_part::<K>(&mut rest, &header, part, first, length.is_some()).map_err(|kind| match kind {
-            // These are about the whole file.
-            FileErrorKind::Truncated { .. } | FileErrorKind::Io(_) => kind,
-            kind => FileErrorKind::Stage { stage: part, kind: Box::new(kind) },
-        })?;
+        let loaded =
+            read_part::<K>(&mut rest, &header, part, parts.first(), length.is_some()).map_err(|kind| match kind {
+                // These are about the whole file.
+                FileErrorKind::Truncated { .. } | FileErrorKind::Io(_) => kind,
+                kind => FileErrorKind::Stage { stage: part, kind: Box::new(kind) },
+            })?;
         parts.push(loaded);
     }
     check("length", header.length, rest.have == header.length, "that of the header and all parts")?;
@@ -196,7 +195,7 @@ fn read_part<K: Kind>(
     rest: &mut Rest<impl Read>,
     header: &Header,
     part: usize,
-    first: Option<Params>,
+    first: Option<&Loaded>,
     vouched: bool,
 ) -> Result<Loaded, FileErrorKind> {
     let mut bytes = [0; HEADER_BYTES];
@@ -204,14 +203,16 @@ fn read_part<K: Kind>(
     let head = header::decode(&WORDS4, &bytes)?;
     let params = &head.params;
     let blocks = params.blocks as u64;
-    let first = first.unwrap_or(*params);
-    check("seed", params.seed, params.seed == first.seed, "that of the first part")?;
-    let same = (params.blocks, params.probes) == (first.blocks, first.probes);
-    check("blocks", blocks, same || !K::OF_ONE_SIZE, "those of the first part, with as many probes")?;
+    let of_first = first.map_or(*params, |first| first.params);
+    check("seed", params.seed, params.seed == of_first.seed, "that of the first part")?;
+    let same = (params.blocks, params.probes) == (of_first.blocks, of_first.probes);
+    check("blocks", blocks, same || !K::ALIKE, "those of the first part, with as many probes")?;
     let after = head.file_bytes() - HEADER_BYTES as u64 + PART_BYTES * (header.parts - 1 - part) as u64;
     check("blocks", blocks, after <= rest.want.saturating_sub(rest.have), "as many as the length has room for")?;
     let probes = params.probes;
     let head = stream::read_fields(rest, head)?;
+    let same = first.is_none_or(|first| first.purpose == head.purpose);
+    check("fields", head.fields as u64, same || !K::ALIKE, "those of the first part")?;
     let (keys, most) = match part.checked_sub(header.series.merged) {
         Some(_) => K::part(&header.series, header.parts, part),
         None => {

@@ -5,6 +5,7 @@ itself: the module runs the Python that stands there. The module needs `xxhash` 
 its standard input, one line of JSON each (see `work`).
 """
 
+import decimal
 import functools
 import json
 import math
@@ -318,7 +319,10 @@ class Rotating:
 
     def limits(self):
         """The keys that a generation takes, and at which rate."""
-        rate = -math.expm1(math.log1p(-self.rate) / self.asked)
+        # Rounded after each step, but not by the mathematics of this machine, which may round the last bit another way.
+        with decimal.localcontext(prec=50):
+            keep = float((1 - decimal.Decimal(self.rate)).ln()) / self.asked
+            rate = float(1 - decimal.Decimal(keep).exp())
         return -(-self.window // (self.asked - 1)), rate / (1 + rate)
 
     def contains(self, key):
@@ -364,6 +368,7 @@ class Rotating:
             check(generation.layout == "words4", "bad layout")
             check(generation.seed == first.seed, "bad seed")
             check((generation.block_count, generation.probes) == (first.block_count, first.probes), "bad blocks")
+            check(generation.fields == first.fields, "bad fields")
             check(rate_of(keys, generation.block_count, generation.probes) <= rate * (1 + 1e-9), "bad blocks")
         check(end == at + length, "bad length")
         return read, end

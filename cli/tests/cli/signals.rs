@@ -257,7 +257,7 @@ fn a_signal_ends_a_run_of_which_one_output_is_blocked() {
     let _held = File::options().read(true).write(true).open(blocked).unwrap();
     let reader = thread::spawn(|| io::copy(&mut File::open(drained).unwrap(), &mut io::sink()).unwrap());
     // By then nothing goes on.
-    sleep(Duration::from_secs(1));
+    sleep(Duration::from_secs(3));
     live.signal("INT");
     assert_eq!(live.end().0, Some(130));
     assert!(reader.join().unwrap() > 0);

@@ -333,7 +333,7 @@ fn a_run_that_is_killed_loses_one_chunk() {
             );
             let mut child = bench.command(&line).spawn().unwrap();
             if i > 0 {
-                thread::sleep(Duration::from_millis(40 * i));
+                thread::sleep(Duration::from_millis(25 * i));
                 child.kill().unwrap();
             }
             let output = child.wait_with_output().unwrap();

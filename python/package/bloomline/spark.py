@@ -319,6 +319,7 @@ class StreamingDedup:
         nulls: Nulls = "equal",
         partitions: int | None = None,
     ) -> None:
+        _check_nulls(nulls)
         self._is_local = os.fspath(path).startswith("local:")
         self._folder = pathlib.Path(os.fspath(path).removeprefix("local:")).absolute()
         self._on, self._n, self._p, self._nulls, self._partitions = on, n, p, nulls, partitions

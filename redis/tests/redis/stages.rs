@@ -22,6 +22,7 @@ tests! {
     clients_that_live_for_moments_forget,
     tasks_grow_it_too,
     it_forgets_in_time,
+    a_window_may_be_endless,
     clients_claim_each_key_once_while_generations_pass,
     servers_forget_what_nobody_uses,
     a_client_that_stood_still_follows,
@@ -294,6 +295,13 @@ fn it_forgets_in_time() {
     // What was forgotten takes no memory: five generations of one shard, their list and the description.
     assert!(stages_of(&mut filter) <= 5);
     assert!(server.tell::<u64>("DBSIZE") <= 7, "{:?}", server.tell::<Vec<String>>("KEYS *"));
+}
+
+fn a_window_may_be_endless() {
+    let server = Server::start("");
+    let endless = || create(&server.address(), "f", &Stages::window(Duration::MAX, 1000, 1e-9));
+    let (mut filter, mut other) = (endless(), endless());
+    assert_eq!((filter.insert(&0), other.insert(&0), other.contains(&0)), (Ok(true), Ok(false), Ok(true)));
 }
 
 /// Whatever second they pass in. Each key is inserted by all clients within less than the window.

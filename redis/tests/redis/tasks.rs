@@ -16,6 +16,7 @@ tests! {
     tasks_that_race_claim_each_key_once,
     tasks_of_a_cluster_claim_each_key_once_while_a_slot_moves,
     #[ignore = "takes half a minute"] no_key_is_lost_where_a_node_crashes,
+    a_full_server_takes_the_rest_later,
     no_key_is_lost_where_connections_break,
     #[ignore = "takes half a minute"] no_key_is_lost_where_connections_break_for_long,
     a_connection_that_was_closed_while_idle_leaves_nothing_in_doubt,
@@ -142,6 +143,29 @@ fn no_key_is_lost_where_a_node_crashes() {
         });
         tally.assert_none_lost();
     }
+}
+
+fn a_full_server_takes_the_rest_later() {
+    let server = Server::start("--maxmemory-policy noeviction");
+    runtime().block_on(async {
+        let mut filter = AsyncRedisBloomFilter::create(&server.address(), "f", &roomy()).await.unwrap();
+        let used = server.figure("used_memory");
+        server.tell::<()>(&format!("CONFIG SET maxmemory {}", used + (20 << 20)));
+        let tally = Tally::new(12_000);
+        // Shard by shard: those of the first fill a portion.
+        let mut keys: Vec<u64> = (0..tally.keys()).collect();
+        keys.sort_by_key(|key| filter.hasher().bytes(&key.to_le_bytes()));
+        let mut new = vec![true; keys.len()];
+        let error = failed(filter.insert_batch(&keys, &mut new).await, &["give it more"]);
+        assert_eq!(error, RedisFilterError::OutOfMemory { node: format!("127.0.0.1:{}", server.port) });
+        tally.count(&keys, &new);
+        server.tell::<()>("CONFIG SET maxmemory 0");
+        let claimed = new.iter().filter(|new| **new).count();
+        assert_eq!(filter.insert_batch(&keys, &mut new).await, Ok(keys.len() - claimed));
+        tally.count(&keys, &new);
+        tally.assert_once_each();
+        assert!((1..keys.len()).contains(&claimed) && filter.uncertain() == 0, "{claimed} claimed");
+    });
 }
 
 /// Tasks whose connections break.

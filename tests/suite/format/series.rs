@@ -136,13 +136,16 @@ fn rotating_filters_are_the_same_there() {
 #[test]
 fn damaged_rotating_files_are_refused_by_both() {
     let load = |path: &Path| RotatingBloomFilter::load(path).map(|_| ()).unwrap_err();
+    let builder = |window: u64, seed: u64| {
+        RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(0.1).seed(seed)
+    };
     let filled = |window: u64, seed: u64| {
-        let builder = RotatingBloomFilter::builder().expected_keys(window).false_positive_rate(0.1).seed(seed);
-        let filter = builder.build().unwrap();
+        let filter = builder(window, seed).build().unwrap();
         keys(0..30).iter().for_each(|key| _ = filter.insert(&key[..]));
         bytes_of!(filter)
     };
     let rotating = filled(20, 1);
+    let named = bytes_of!(builder(20, 1).key_name("url").build().unwrap());
     refused_by_both(&damaged(&rotating), load);
 
     // The second of the two generations.
@@ -162,6 +165,7 @@ fn damaged_rotating_files_are_refused_by_both() {
         ("bad blocks", with_header(&rotating, 0, 16, &1e-9f64.to_le_bytes())),
         ("bad blocks", with_length([first, &second(&filled(2000, 1))].concat())),
         ("bad seed", [first, &second(&filled(20, 2))].concat()),
+        ("bad fields", with_length([first, &second(&named)].concat())),
         ("another kind of file", with_length([&rotating[..64], &rotating].concat())),
     ];
     let (names, files): (Vec<&str>, Vec<_>) = cases.into_iter().unzip();

@@ -352,8 +352,6 @@ fn of_two_killed_runs_the_second_is_resumed() {
     }
 }
 
-/// A run that is forced to begin anew empties the output before it saves its first checkpoint. Killed in between, it leaves the
-/// first run's.
 #[test]
 fn beginning_anew_as_a_refusal_advises_loses_no_line() {
     let (job, expected) = crashed(plain());
