@@ -42,7 +42,7 @@ sums() {
     (cd "$out" && sha256sum --quiet --check SHA256SUMS)
 }
 
-# Each has its licences, nothing large and nothing unexpected. `.ci/run` does this too.
+# Each has its licences, nothing large and nothing unexpected. `.ci/run nightly` does this too.
 crates() {
     local crate name large expected
     expected='(src|examples)/.*\.rs|docs/[A-Z]+\.md|(README|CHANGELOG)\.md|LICENSE-(MIT|APACHE)|tests/data/fpr\.csv'
@@ -74,7 +74,7 @@ dependencies() {
     fi
 }
 
-# With the newest versions that the manifests allow. `.ci/run` has the least, and the lock file those between.
+# With the newest versions that the manifests allow. `.ci/run nightly` has the least, and the lock file those between.
 newest() {
     cp -r Cargo.toml Cargo.lock src cli python redis text benches tests examples "$work"
     cargo update --manifest-path "$work/Cargo.toml"
