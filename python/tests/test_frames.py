@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import bloomline
 from bloomline import BloomFilter
-from tables import stay
+from tables import KINDS, Kind, stay
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -71,6 +71,50 @@ def test_rows_are_those_of_a_set(table: Any, nulls: Any) -> None:
         assert bloomline.dedup(frame.lazy(), on, nulls=nulls, n=1000).collect()["row"].to_list() == expected
         pandas = table.to_pandas(types_mapper=pd.ArrowDtype)
         assert bloomline.dedup(pandas, on, nulls=nulls, n=1000)["row"].tolist() == expected
+
+
+NUMBERS = [[1, 2], [3], [], [1, None], [3, 1]]
+# Types that files of Parquet do not have.
+OTHERS = [
+    Kind(pa.large_list_view(pa.int32()), NUMBERS),
+    Kind(pa.list_view(pa.list_view(pa.int8())), [[NUMBERS[0]], [NUMBERS[1], []], [[]], []]),
+    Kind(pa.list_view(pa.struct([("a", pa.large_list_view(pa.string()))])), [[{"a": ["x"]}], [{"a": ["y"]}], [{"a": []}], []]),
+    Kind(pa.month_day_nano_interval(), [(1, 0, 0), (0, 30, 0)]),
+    Kind(pa.run_end_encoded(pa.int32(), pa.string()), ["a", "b"]),
+]
+REFUSED = ["SPARSE_UNION", "DENSE_UNION", "RUN_END_ENCODED", "INTERVAL_MONTH_DAY_NANO", "INTERVAL_MONTHS", "INTERVAL_DAY_TIME"]
+UNIONS = [
+    pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [pa.array([1, 2, 1]), pa.array(["a", "b", "c"])]),
+    pa.UnionArray.from_dense(pa.array([0, 1, 0], pa.int8()), pa.array([0, 0, 1], pa.int32()), [pa.array([1, 1]), pa.array(["a"])]),
+]
+
+
+def of_type(name: str) -> list[Kind]:
+    kinds = [Kind(array.type, array.to_pylist()) for array in UNIONS] + [*KINDS.values(), *OTHERS]
+    found = [kind for kind in kinds if (getattr(kind.type, "storage_type", kind.type)).id == getattr(pa.lib, f"Type_{name}")]
+    # pyarrow has no arrays of these.
+    assert found or name in ("INTERVAL_MONTHS", "INTERVAL_DAY_TIME"), f"no values of the type {name} are tried"
+    return found
+
+
+@pytest.mark.parametrize("name", [name.removeprefix("Type_") for name in dir(pa.lib) if name.startswith("Type_")])
+def test_each_type_of_arrow_is_a_key_or_is_refused(name: str) -> None:
+    for kind in of_type(name):
+        values = [*kind.values, *kind.values[1:], None, kind.values[0], None]
+        array = UNIONS[name == "DENSE_UNION"] if name.endswith("_UNION") else kind.array(values)
+        rows = pa.array(range(len(array)))
+        offsets = pa.array(range(len(array) + 1), pa.int32())
+        within = pa.ListArray.from_arrays(offsets, array), pa.StructArray.from_arrays([array], ["a"])
+        for column in array, array.slice(1), *within:
+            table = pa.table({"a": column, "b": rows[: len(column)]})
+            ask = BloomFilter(1000, 1e-9).add_rows
+            if name in REFUSED:
+                with pytest.raises(TypeError, match="cannot be keys"):
+                    ask(table.select(["a"]))
+                continue
+            expected = stay([(value,) for value in values[-len(column) :]])
+            assert [row for row, new in enumerate(ask(table.select(["a"]))) if new] == expected, kind.type
+            assert ask(table).all()
 
 
 def test_a_frame_stays_of_its_kind() -> None:

@@ -107,6 +107,7 @@ pub fn push(array: &dyn Array, row: usize, out: &mut String) {
         };
     }
     match array.data_type() {
+        DataType::Null => out.push_str("null"),
         DataType::Boolean => out.push_str(if array.as_boolean().value(row) { "true" } else { "false" }),
         DataType::Int8 => digits!(Int8Type),
         DataType::Int16 => digits!(Int16Type),
@@ -129,6 +130,8 @@ pub fn push(array: &dyn Array, row: usize, out: &mut String) {
         DataType::Duration(TimeUnit::Nanosecond) => digits!(DurationNanosecondType),
         DataType::List(_) => push_list(&array.as_list::<i32>().value(row), out),
         DataType::LargeList(_) => push_list(&array.as_list::<i64>().value(row), out),
+        DataType::ListView(_) => push_list(&array.as_list_view::<i32>().value(row), out),
+        DataType::LargeListView(_) => push_list(&array.as_list_view::<i64>().value(row), out),
         DataType::FixedSizeList(..) => push_list(&array.as_fixed_size_list().value(row), out),
         DataType::Map(..) => {
             let entries = array.as_map().value(row);
@@ -151,12 +154,8 @@ pub fn push(array: &dyn Array, row: usize, out: &mut String) {
         }
         _ => {
             let mut text = String::new();
-            if push_time(array, row, &mut text) {
-                push_text(&text, out);
-            } else {
-                // Other types are refused before.
-                out.push_str("null");
-            }
+            assert!(push_time(array, row, &mut text), "{} is refused before", array.data_type());
+            push_text(&text, out);
         }
     }
 }
