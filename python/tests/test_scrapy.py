@@ -23,9 +23,12 @@ from conftest import Server
 pytest.importorskip("scrapy")
 from scrapy import Request  # noqa: E402
 from scrapy.settings import Settings  # noqa: E402
+from scrapy.utils.misc import load_object  # noqa: E402
 from scrapy.utils.request import RequestFingerprinter  # noqa: E402
+from scrapy.utils.test import get_crawler  # noqa: E402
 
-from bloomline.scrapy import _address, _fingerprints, _load  # noqa: E402
+from bloomline.scrapy import RedisDupeFilter, _address, _fingerprints, _load  # noqa: E402
+from spider import Links  # noqa: E402
 
 OURS: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.DupeFilter"}
 SHARED: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.RedisDupeFilter", "BLOOMLINE_EXPECTED_KEYS": 10_000}
@@ -286,6 +289,65 @@ def test_the_scheduler_of_scrapy_redis(site: Site, tmp_path: pathlib.Path, redis
     assert RedisBloomFilter(redis.url, "set of links").stats().fill_ratio == 0
 
 
+@sites(300)
+def test_the_set_of_scrapy_redis_is_taken_along(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
+    client = pytest.importorskip("redis").from_url(redis.url)
+    pytest.importorskip("scrapy_redis")
+    theirs: dict[str, Any] = {"DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter", "REDIS_URL": redis.url}
+    theirs |= {"SCHEDULER": "scrapy_redis.scheduler.Scheduler", "SCHEDULER_PERSIST": True, "SCHEDULER_IDLE_BEFORE_CLOSE": 1}
+    Run(site, tmp_path, **theirs).after(100, signal.SIGINT)
+    old = client.scard("links:dupefilter")
+    client.sadd("links:dupefilter", "no fingerprint")
+    # Without the setting it says what it does not know.
+    alone = Run(site, tmp_path, **theirs | SHARED, SCHEDULER_QUEUE_KEY="another")
+    alone.after(1, signal.SIGINT)
+    told = re.search(r"own filter has (\d+) fingerprints in the set links:dupefilter", alone.log.read_text())
+    assert told and int(told[1]) == old + 1
+    RedisBloomFilter(redis.url, "links:dupefilter").delete()
+    before = collections.Counter(site.fetches)
+    ours = theirs | SHARED | {"BLOOMLINE_IMPORT_FROM": theirs["DUPEFILTER_CLASS"]}
+    first = Run(site, tmp_path, **ours)
+    stats = first.after(50, signal.SIGINT)
+    assert stats["bloomline/imported"] == old
+    assert "1 members of the set links:dupefilter are not fingerprints" in first.log.read_text()
+    # The scheduler keeps the filter, and does not close it. The figures are those of the end all the same.
+    assert stats["bloomline/keys"] == pytest.approx(RedisBloomFilter(redis.url, "links:dupefilter").stats().estimated_keys)
+    assert stats["bloomline/keys"] > old
+    # What is added to the old set later does not come over.
+    client.sadd("links:dupefilter", "00" * 20)
+    assert Run(site, tmp_path, **ours).wait()["bloomline/imported"] == old
+    fetched = site.fetches - before
+    assert site.fetches.keys() == set(range(300)) and [page for page, count in fetched.items() if count > 1] == []
+    # A filter that was lost gets all of them again, and one that was cleared begins with none.
+    RedisBloomFilter(redis.url, "links:dupefilter").delete()
+    assert Run(site, tmp_path, **ours).wait()["bloomline/imported"] == old + 1
+    Run(site, tmp_path, **ours | {"SCHEDULER_PERSIST": False}).wait()
+    assert Run(site, tmp_path, **ours).wait()["bloomline/imported"] == 0
+
+
+def test_an_import_that_was_cut_off_goes_on(redis: Server) -> None:
+    """From the portion that was not added, if the server is the same as then."""
+    client = pytest.importorskip("redis").from_url(redis.url)
+    pytest.importorskip("scrapy_redis")
+    prints = [i.to_bytes(20, "big") for i in range(20_000)]
+    client.sadd("links:dupefilter", *(fingerprint.hex() for fingerprint in prints))
+    settings = SHARED | {"REDIS_URL": redis.url, "BLOOMLINE_EXPECTED_KEYS": 30_000}
+    settings["BLOOMLINE_IMPORT_FROM"] = "scrapy_redis.dupefilter.RFPDupeFilter"
+    life = client.info("server")["run_id"]
+    cursor, skipped = client.sscan("links:dupefilter", 0, count=5000)
+    for server, expected in (life, 20_000 - len(skipped)), ("another", 20_000):
+        client.set("links:dupefilter:imported to links:dupefilter", f"{server} {cursor} {len(skipped)} 0")
+        crawler = get_crawler(Links, settings)
+        crawler.spider = Links.from_crawler(crawler)
+        crawler.stats = load_object(crawler.settings["STATS_CLASS"])(crawler)
+        crawler.request_fingerprinter = RequestFingerprinter()
+        RedisDupeFilter.from_crawler(crawler)
+        assert crawler.stats.get_value("bloomline/imported") == 20_000
+        seen = RedisBloomFilter(redis.url, "links:dupefilter")
+        assert sum(fingerprint in seen for fingerprint in prints) == expected
+        seen.delete()
+
+
 @sites(400)
 def test_a_server_that_stays_away(site: Site, tmp_path: pathlib.Path, redis: Server) -> None:
     job = SHARED | {"JOBDIR": str(tmp_path / "job"), "BLOOMLINE_PATIENCE": 0.5}
@@ -333,15 +395,42 @@ def test_a_filter_that_is_too_small(site: Site, tmp_path: pathlib.Path) -> None:
     assert 0 < stats["bloomline/expected_lost"] < stats["bloomline/false_positive_rate"] * 100
 
 
-def test_files_of_scrapys_own_filter(tmp_path: pathlib.Path) -> None:
+def read_seen(path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> tuple[list[bytes], int]:
+    """The fingerprints that are read, and how many parts a warning says were skipped."""
+    caplog.clear()
+    fingerprints = list(_fingerprints(path))
+    told = [re.search(r"is damaged, as by a crash, in (\d+) places", message) for message in caplog.messages]
+    return fingerprints, sum(int(match[1]) for match in told if match)
+
+
+def test_files_of_scrapys_own_filter(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "requests.seen"
     prints = [bytes([i]) * 20 for i in range(48, 60)]
-    path.write_bytes(b"".join(b"\0\x14" + fingerprint for fingerprint in prints) + b"\0\x14cut")
-    assert list(_fingerprints(path)) == prints
-    path.write_text("".join(f"{fingerprint.hex()}\n" for fingerprint in prints) + "3030")
-    assert list(_fingerprints(path)) == prints
+    records = [b"\0\x14" + fingerprint for fingerprint in prints]
+    lines = [f"{fingerprint.hex()}\n".encode() for fingerprint in prints]
+    path.write_bytes(b"".join(records) + b"\0\x14cut")
+    assert read_seen(path, caplog) == (prints, 1)
+    path.write_bytes(b"".join(lines) + b"3030")
+    assert read_seen(path, caplog) == (prints, 1)
     path.write_bytes(b"")
-    assert list(_fingerprints(path)) == []
+    assert read_seen(path, caplog) == ([], 0)
+    # After a crash the next run writes behind what was cut off, or behind the NULs that a power cut left.
+    for whole, newline in (records, b""), (lines, b"\n"):
+        path.write_bytes(b"".join(whole))
+        assert read_seen(path, caplog) == (prints, 0)
+        for nuls in 1, 2, 3, 40, 4095:
+            for cut in b"", whole[0][:15]:
+                path.write_bytes(b"".join(whole[:4]) + cut + b"\0" * nuls + newline + b"".join(whole[4:]))
+                fingerprints, skipped = read_seen(path, caplog)
+                assert set(prints[:4]) <= set(fingerprints) and set(prints[5:]) <= set(fingerprints), (nuls, cut)
+                assert 1 <= skipped <= 2
+            path.write_bytes(b"\0" * nuls + newline + b"".join(whole))
+            fingerprints, skipped = read_seen(path, caplog)
+            assert set(prints[1:]) <= set(fingerprints) and skipped == 1, nuls
+        path.write_bytes(b"".join(whole[:4]) + whole[0][:15] + b"".join(whole[4:]))
+        fingerprints, skipped = read_seen(path, caplog)
+        assert set(prints[:4]) <= set(fingerprints) and set(prints[6:]) <= set(fingerprints)
+        assert skipped == 1
 
 
 def test_a_damaged_filter_is_refused(tmp_path: pathlib.Path) -> None:

@@ -5,6 +5,7 @@ silent. The statistics bloomline/… say how full the filter is and how many pag
 """
 
 import logging
+import re
 import shutil
 import sys
 import time
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
+from scrapy import signals
 from scrapy.dupefilters import RFPDupeFilter
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
+from scrapy.utils.misc import load_object
 
 from bloomline import BloomFilter, RedisBloomFilter, ScalableBloomFilter
 
@@ -23,7 +26,7 @@ if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
@@ -38,6 +41,8 @@ RUNNING = "requests.bloom.running"
 SCRAPYS = "requests.seen"
 QUEUE = "requests.queue"
 KILLED = "killed"
+SCRAPY_REDIS = "scrapy_redis.dupefilter.RFPDupeFilter"
+IMPORTED_AT_A_TIME = 4096
 
 
 class _DupeFilter(RFPDupeFilter):
@@ -203,6 +208,9 @@ class RedisDupeFilter(_DupeFilter):
     BLOOMLINE_PATIENCE is how many seconds a request waits for a server that does not answer: 30 where it is silent.
     BLOOMLINE_WAIT_FOR_REPLICAS is how many replicas of a server have a request before it is sent, or a second has passed: 0 where
     it is silent. bloomline/unconfirmed counts those that were sent after the second.
+    BLOOMLINE_IMPORT_FROM = "scrapy_redis.dupefilter.RFPDupeFilter", or the path of a class derived from it, adds the fingerprints
+    that this filter keeps in a Redis set under the same name, once. Fingerprints of requests are from then on those of that
+    class, because Scrapy's own differ; keep the setting as long as the set is in use. bloomline/imported counts them.
 
     Each request that this spider has not seen takes a round trip, and the spider stands still meanwhile. If the answer is
     lost, the request is sent, although another spider may send it too: bloomline/uncertain counts these. If the server
@@ -237,6 +245,14 @@ class RedisDupeFilter(_DupeFilter):
                 raise
             self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
         self._failed = False
+        # The scheduler of scrapy-redis does not close a filter that it keeps.
+        crawler.signals.connect(self._spider_closed, signals.spider_closed)
+        path = settings.get("BLOOMLINE_IMPORT_FROM")
+        self._old: Any = load_object(path).from_spider(crawler.spider) if path else None
+        if self._old:
+            self._import()
+        else:
+            self._warn_of_old()
 
     @classmethod
     def from_spider(cls, spider: "Spider") -> Self:
@@ -246,7 +262,7 @@ class RedisDupeFilter(_DupeFilter):
     def request_seen(self, request: "Request") -> bool:
         if not self._failed:
             try:
-                if not self._filter.add(self.fingerprinter.fingerprint(request)):
+                if not self._filter.add(self._fingerprint_of(request)):
                     return True
                 self._count()
             except OSError as error:
@@ -267,6 +283,11 @@ class RedisDupeFilter(_DupeFilter):
         if not self._failed:
             self._look()
 
+    def _spider_closed(self) -> None:
+        # Not after `clear`, whose statistics are those of the set that it removed.
+        if self._new:
+            self.close("finished")
+
     def clear(self) -> None:
         """Forget all requests, those of other spiders too. The scheduler of scrapy-redis calls it."""
         self._look()
@@ -274,6 +295,64 @@ class RedisDupeFilter(_DupeFilter):
         size: dict[str, Any] = old.size
         old.delete()
         self._filter = RedisBloomFilter(self._url, self._name, **size, **self._options)
+        if self._old:
+            # The next run begins with no request, and not with those of the old set.
+            self._old.server.set(self._mark, "cleared")
+
+    def _fingerprint_of(self, request: "Request") -> bytes:
+        if self._old:
+            return bytes.fromhex(self._old.request_fingerprint(request))
+        return self.fingerprinter.fingerprint(request)
+
+    @property
+    def _mark(self) -> str:
+        """The key that says how far the import is."""
+        return f"{self._old.key}:imported to {self._name}"
+
+    def _import(self) -> None:
+        """Adds the members of the old set, unless an earlier run added all of them."""
+        server, key = self._old.server, self._old.key
+        # A cursor counts for one life of a server alone: the order of a set changes with it.
+        life = server.info("server")["run_id"]
+        state, cursor, count, invalid = "", 0, 0, 0
+        if mark := server.get(self._mark):
+            state, *rest = (mark.decode() if isinstance(mark, bytes) else mark).split()
+            if state == "cleared" or state == "done" and self._filter.stats().estimated_keys > 0:
+                self._stats.set_value("bloomline/imported", int(rest[0]) if rest else 0)
+                return
+            if state == life:
+                cursor, count, invalid = map(int, rest)
+        while True:
+            cursor, members = server.sscan(key, cursor, count=IMPORTED_AT_A_TIME)
+            fingerprints = [fingerprint for member in members if (fingerprint := _from_hex(member))]
+            self._filter.update(fingerprints)
+            count, invalid = count + len(fingerprints), invalid + len(members) - len(fingerprints)
+            if not cursor:
+                break
+            server.set(self._mark, f"{life} {cursor} {count} {invalid}")
+        server.set(self._mark, f"done {count}")
+        self._stats.set_value("bloomline/imported", count)
+        logger.info("Imported %d fingerprints of the set %s", count, key)
+        if invalid:
+            logger.warning("%d members of the set %s are not fingerprints in hexadecimal: they are left out", invalid, key)
+
+    def _warn_of_old(self) -> None:
+        """Warns if the filter of scrapy-redis has requests that this filter does not know."""
+        try:
+            old = load_object(SCRAPY_REDIS).from_spider(self._crawler.spider)
+            count = old.server.scard(old.key)
+        except Exception as error:
+            # Without scrapy-redis, without the right to ask, or with a key of another type, there is nothing to warn of.
+            logger.debug("Cannot look for a set of scrapy-redis: %s", error)
+            return
+        if count:
+            logger.warning(
+                "scrapy-redis's own filter has %d fingerprints in the set %s, and this filter does not know them: their pages are "
+                'fetched again. BLOOMLINE_IMPORT_FROM = "%s" adds them; without it, delete the set if it is of no use',
+                count,
+                old.key,
+                SCRAPY_REDIS,
+            )
 
     def _figures(self) -> dict[str, Any]:
         stats = self._filter.stats()
@@ -334,15 +413,62 @@ def _load(path: Path) -> BloomFilter | ScalableBloomFilter:
     return ScalableBloomFilter.load(path)
 
 
+def _from_hex(text: bytes | str) -> bytes:
+    """The bytes that hexadecimal digits stand for; none if they are anything else."""
+    try:
+        return bytes.fromhex(text.decode() if isinstance(text, bytes) else text)
+    except ValueError:
+        return b""
+
+
 def _fingerprints(path: Path) -> "Iterator[bytes]":
-    """What Scrapy's own filter wrote: lengths of two bytes and fingerprints, or lines of hexadecimal digits."""
+    """What Scrapy's own filter wrote: lengths of two bytes and fingerprints, or lines of hexadecimal digits.
+
+    A crash may cut one off, and a power cut may leave NULs in its place. These are skipped, with a warning that counts them.
+    """
     with path.open("rb") as file:
-        if file.peek(1)[:1] in b"0123456789abcdef":
-            yield from (bytes.fromhex(line.decode()) for line in file if line.endswith(b"\n"))
-        while length := int.from_bytes(file.read(2), "big"):
-            fingerprint = file.read(length)
-            if len(fingerprint) == length:
-                yield fingerprint
+        # The first byte of a length is 0, and a run of NULs hides which of the two it is.
+        start = b""
+        while not start and (chunk := file.read(1 << 16)):
+            start = chunk.lstrip(b"\0\r\n")[:8]
+        file.seek(0)
+        invalid = yield from _in_lines(file) if _from_hex(start) else _with_lengths(file)
+    if invalid:
+        logger.warning("%s is damaged, as by a crash, in %d places, which are skipped: their pages are fetched again", path, invalid)
+
+
+def _in_lines(file: IO[bytes]) -> "Generator[bytes, None, int]":
+    invalid = 0
+    for line in file:
+        parts = [part for part in line.removesuffix(b"\n").split(b"\0") if part]
+        fingerprints = [fingerprint for part in parts if (fingerprint := _from_hex(part))]
+        is_cut = not line.endswith(b"\n")
+        if not is_cut:
+            yield from fingerprints
+        invalid += is_cut or b"\0" in line or len(fingerprints) < len(parts)
+    return invalid
+
+
+def _with_lengths(file: IO[bytes]) -> "Generator[bytes, None, int]":
+    contents, at, prefix, invalid = file.read(), 0, b"", 0
+    while at < len(contents):
+        length = int.from_bytes(contents[at : at + 2], "big")
+        end = at + 2 + length
+        if 0 < length < 256 and end <= len(contents):
+            prefix = prefix or contents[at : at + 2]
+            yield contents[at + 2 : end]
+            at = end
+            continue
+        invalid += 1
+        if length:
+            # The fingerprint before was cut off, and took the next one's length. All have the same length.
+            at = contents.find(prefix, at + 1) if prefix else -1
+        else:
+            after = re.compile(rb"[^\0]").search(contents, at)
+            at = after.start() - 1 if after else -1
+        if at < 0:
+            break
+    return invalid
 
 
 def _address(settings: "BaseSettings") -> tuple[str, dict[str, Any]]:
