@@ -16,7 +16,7 @@ use arrow_schema::{ArrowError, DataType, Field};
 use bloomline::{Key, KeyHasher};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyCapsule, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyTuple, PyType};
 use std::ffi::{CStr, c_int};
 use std::fmt::Display;
 use std::ops::Range;
@@ -98,15 +98,12 @@ fn is_of(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// What `__arrow_c_stream__` of a pandas object returns. Most indexes of a frame it exports as a column more.
+/// What `__arrow_c_stream__` of a pandas object returns. Most indexes of a frame it exports as a column more, and times as they come.
 fn export_pandas<'py>(keys: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
     let exported = if keys.hasattr("set_index")? {
-        let options = [("preserve_index", false)].into_py_dict(py)?;
-        let table = py.import("pyarrow")?.getattr("Table")?;
-        table
-            .call_method("from_pandas", (keys,), Some(&options))
-            .and_then(|table| table.call_method0("__arrow_c_stream__"))
+        let frames = py.import("bloomline._frames")?;
+        frames.call_method1("table_of_pandas", (keys,)).and_then(|table| table.call_method0("__arrow_c_stream__"))
     } else {
         export.call0()
     };

@@ -16,6 +16,7 @@ import bloomline
 from bloomline import BloomFilter
 from tables import KINDS, Kind, stay
 
+np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -115,6 +116,70 @@ def test_each_type_of_arrow_is_a_key_or_is_refused(name: str) -> None:
             expected = stay([(value,) for value in values[-len(column) :]])
             assert [row for row, new in enumerate(ask(table.select(["a"]))) if new] == expected, kind.type
             assert ask(table).all()
+
+
+ONE_DAY, ONE = pd.Timedelta(days=1).as_unit("ns"), pd.Timedelta(1, "ns")
+BERLIN = datetime.timezone(datetime.timedelta(hours=1))
+# Objects of each type of time, some of which are equal for pandas, or are where one of them is cut off.
+TIMES: list[Any] = [
+    EPOCH.date(),
+    EPOCH,
+    EPOCH.replace(microsecond=1),
+    EPOCH.replace(tzinfo=datetime.UTC),
+    EPOCH.replace(tzinfo=datetime.UTC).astimezone(BERLIN),
+    datetime.datetime(1, 1, 1),
+    pd.Timestamp(EPOCH),
+    pd.Timestamp(EPOCH).as_unit("ns") + ONE,
+    pd.Timestamp(EPOCH, tz="UTC"),
+    pd.Timestamp(EPOCH, tz="UTC").as_unit("ns") + ONE,
+    pd.Timestamp(EPOCH, tz="UTC").tz_convert(BERLIN).as_unit("ns") + ONE,
+    datetime.timedelta(1),
+    datetime.timedelta(10**6),
+    ONE_DAY,
+    ONE_DAY + ONE,
+    datetime.time(),
+    datetime.time(microsecond=1),
+    datetime.time(tzinfo=datetime.UTC),
+    datetime.time(1, tzinfo=BERLIN),
+    np.datetime64("2026-11-23"),
+    np.datetime64("2026-11-23T00:00:00.000000001"),
+    np.timedelta64(1, "D"),
+    pd.Period("2026-11", "M"),
+    "2026-11-23",
+    1,
+]
+
+
+@pytest.mark.parametrize("time", TIMES, ids=repr)
+def test_times_as_objects_are_those_of_pandas_or_are_refused(time: Any) -> None:
+    for other in TIMES:
+        objects = pd.Series([time, other, None, other, time], dtype=object)
+        forms = [objects, [{"b": [value]} for value in objects]]
+        kept = pd.Index(objects.dropna().drop_duplicates(), dtype=object)
+        if kept.is_unique:
+            forms.append(pd.Categorical.from_codes([0, len(kept) - 1, -1, len(kept) - 1, 0], kept))
+        for form in forms:
+            try:
+                new = BloomFilter(1000, 1e-9).add_rows(pd.DataFrame({"a": form}))
+            except TypeError:
+                continue
+            assert new.tolist() == (~objects.duplicated()).tolist(), form
+
+
+def test_times_as_objects_that_are_not_refused() -> None:
+    day, stamp = EPOCH.date(), pd.Timestamp(EPOCH)
+    for values in [
+        [day, None, day],
+        [EPOCH, stamp, pd.NaT, stamp + ONE],
+        [stamp.as_unit("ns") + ONE, stamp],
+        [datetime.timedelta(1), ONE_DAY, ONE_DAY + ONE],
+        [EPOCH.replace(tzinfo=datetime.UTC), stamp.tz_localize("UTC"), stamp.tz_localize("UTC").tz_convert(BERLIN)],
+        [datetime.time(1), pd.NA, datetime.time(1)],
+    ]:
+        frame = pd.DataFrame({"a": pd.Series(values, dtype=object), "b": [[value] for value in values]})
+        assert bloomline.dedup(frame, on="a").index.tolist() == frame.drop_duplicates("a").index.tolist()
+    with pytest.raises(TypeError, match="column 'day' has objects of several types of time"):
+        bloomline.dedup(pd.DataFrame({"day": [day, EPOCH]}))
 
 
 def test_a_frame_stays_of_its_kind() -> None:

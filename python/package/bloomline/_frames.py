@@ -1,6 +1,8 @@
 """Duplicates in frames and tables: pandas, Polars, pyarrow."""
 
-from collections.abc import Sequence
+import datetime
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
@@ -43,3 +45,70 @@ def dedup(
     if package == "pyarrow":
         return frame.filter(import_module("pyarrow").array(new))
     return frame[new] if package == "pandas" else frame.filter(new)
+
+
+def table_of_pandas(frame: Any) -> Any:
+    """A frame of pandas as a table of Arrow, without its index.
+
+    Raises:
+        TypeError: If times that differ would become equal. Arrow reads a column of objects as one type of time, and cuts off what that lacks:
+            the time of a day, the zone or nanoseconds.
+    """
+    pa = import_module("pyarrow")
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    for place, field in enumerate(table.schema):
+        column = frame.iloc[:, place]
+        objects = column.cat.categories if hasattr(column, "cat") else column
+        if objects.dtype != object or _are_exact(objects.to_numpy(), str(field.type)):
+            continue
+        times = column.infer_objects()
+        if times.dtype.kind not in "mM":
+            raise TypeError(
+                f"column {frame.columns[place]!r} has objects of several types of time, or of nanoseconds: convert it, such as by"
+                " pandas.to_datetime"
+            )
+        table = table.set_column(place, field.name, pa.chunked_array(pa.Array.from_pandas(times)))
+    return table
+
+
+_TIMES = datetime.date, datetime.time, datetime.timedelta
+_NESTED = list, tuple, set, frozenset, Mapping
+
+
+def _are_exact(objects: Any, kind: str) -> bool:
+    """True if Arrow tells the times among objects apart, which it reads as this type."""
+    np = import_module("numpy")
+    found = set(map(type, objects))
+    has_times = any(issubclass(one, (*_TIMES, np.datetime64, np.timedelta64)) for one in found)
+    has_nested = any(issubclass(one, (*_NESTED, np.ndarray)) for one in found)
+    # The name of a member may say so as well, which costs the time of a look at its values alone.
+    if not (has_times or has_nested and re.search("date|time|duration", kind)):
+        return True
+    types: dict[Hashable, Hashable] = {}
+    return all(types.setdefault(place, one) == one and one != "inexact" for place, one in _types(objects, (), np))
+
+
+def _types(objects: Iterable[Any], place: tuple[object, ...], np: Any) -> Iterator[tuple[Hashable, Hashable]]:
+    """What Arrow would have to keep of the type of each value, with the names that lead to it."""
+    for value in objects:
+        if isinstance(value, Mapping):
+            yield from _types(value.keys(), (*place, "keys"), np)
+            for name, member in value.items():
+                yield from _types([member], (*place, name), np)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "mM":
+            yield (*place, None), value.dtype
+        elif isinstance(value, (*_NESTED, np.ndarray)):
+            yield from _types(value, (*place, None), np)
+        elif isinstance(value, (np.datetime64, np.timedelta64)):
+            yield place, value.dtype
+        # Nulls, of which NaT is a time, and NaN is not itself.
+        elif value is None or type(value).__name__ == "NAType" or value != value:
+            continue
+        elif getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
+            yield place, "inexact"
+        elif isinstance(value, datetime.datetime):
+            yield place, "naive" if value.tzinfo is None else "aware"
+        elif isinstance(value, datetime.time):
+            yield place, "time" if value.tzinfo is None else "inexact"
+        else:
+            yield place, next((one for one in _TIMES if isinstance(value, one)), "no time")
