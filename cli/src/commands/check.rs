@@ -20,11 +20,11 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let CheckOptions { reading, key, select, .. } = options;
     let format = key.format(reading.end());
     let own = options.state.as_deref().map(files::of_filter);
-    let inputs = Inputs::check(&reading.named(), own.as_slice().as_flattened(), true)?;
+    let mut inputs = Inputs::check(&reading.named(), own.as_slice().as_flattened(), true)?;
     let rule = kinds::rule(&[&inputs], key.rule())?;
     kinds::check_format(&[&inputs], format, Some(&rule))?;
     if !select.any && !select.total {
-        kinds::check_one(&inputs)?;
+        kinds::check_one(&mut inputs, reading.cut(format), reading.on_error)?;
     }
     let filter = filter(options, &rule.name())?;
     let excess = filter.made_for().filter(|_| !select.quiet).and_then(|(keys, _)| filter.excess(keys));

@@ -1,6 +1,8 @@
 //! Inputs of two kinds: files of lines, and tables, which have rows.
 
 use crate::error::Error;
+use crate::input::chunks::Cut;
+use crate::input::header;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::split::LineFormat;
 use crate::key::json::Pointer;
@@ -8,11 +10,12 @@ use crate::key::{KeyRule, Part};
 use crate::table::{TableReader, Wanted, Wish};
 use crate::values::OnError;
 
-/// Refuses lines and rows in one output.
-pub fn check_one(inputs: &Inputs) -> Result<(), Error> {
+/// Refuses what cannot stand in one output: lines and rows, and lines under different headers. Where bad input does not end the run,
+/// inputs with another header than the first are left out.
+pub fn check_one(inputs: &mut Inputs, cut: Cut, on_error: OnError) -> Result<(), Error> {
     match inputs.kinds() {
         (Some(lines), Some(table)) => Err(Error::Kinds { lines: name(lines), table: name(table) }),
-        _ => Ok(()),
+        _ => header::check_all(inputs, cut, on_error != OnError::Fail),
     }
 }
 

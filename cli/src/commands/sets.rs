@@ -35,14 +35,14 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     if options.reads_standard_input_twice() {
         return Err(Error::OldAndNew);
     }
-    let new = Inputs::check(&Named { paths: &options.new, list: None, ..reading.named() }, &[], true)?;
+    let mut new = Inputs::check(&Named { paths: &options.new, list: None, ..reading.named() }, &[], true)?;
     // Who compares a new file with the directory that it is in does not mean the file itself.
     let own: Vec<PathBuf> = new.found.iter().map(|input| input.path.clone()).collect();
     let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = kinds::rule(&[&old, &new], key.rule())?;
     kinds::check_format(&[&old, &new], format, Some(&rule))?;
     if !select.any && !select.total {
-        kinds::check_one(&new)?;
+        kinds::check_one(&mut new, reading.cut(format), reading.on_error)?;
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), What::Key(rule, second));

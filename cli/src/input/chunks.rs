@@ -2,11 +2,13 @@
 
 use crate::error::Error;
 use crate::input::foreign;
+use crate::input::header::{self, Header};
 use crate::input::inputs::{Input, Opened};
 use crate::input::split::{LineFormat, QUOTE, Records};
 use crate::places::places;
 use std::io::{self, Read};
 use std::mem;
+use std::sync::{Arc, OnceLock};
 
 /// A byte order mark: the first bytes of many text files in UTF-8, and no part of the text.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -131,6 +133,9 @@ pub struct Chunks {
     lines_end: Option<u8>,
     /// The header of the input, with its end, as soon as a chunk was read.
     header: Vec<u8>,
+    /// What the input is called, and the header that it must have.
+    name: String,
+    expected: Option<Arc<OnceLock<Header>>>,
     /// What failed, until the lines before it have gone.
     failure: Option<io::Error>,
 }
@@ -145,9 +150,9 @@ enum Contents {
 impl Chunks {
     /// Begins at the byte `start` of the input's contents.
     pub fn new(input: Input, start: u64, cut: Cut) -> Self {
-        let lines_end = input.lines_end;
-        let contents = Contents::Waiting(input, start);
-        Self { contents, tail: Vec::new(), first: start == 0, cut, lines_end, header: Vec::new(), failure: None }
+        let (lines_end, name, expected) = (input.lines_end, input.origin.name().to_owned(), input.header.clone());
+        let (contents, first) = (Contents::Waiting(input, start), start == 0);
+        Self { contents, tail: Vec::new(), first, cut, lines_end, header: Vec::new(), name, expected, failure: None }
     }
 
     /// Whether the writer of a pipe may wait for what becomes of its lines.
@@ -210,6 +215,10 @@ impl Chunks {
         chunk.take(len, &format);
         if self.first {
             self.header = chunk.header().to_vec();
+            if let Some(expected) = self.expected.as_ref().filter(|_| !self.header.is_empty()) {
+                let checked = header::check(expected, self.header_text(), &self.name, &format);
+                checked.inspect_err(|_| self.contents = Contents::Over)?;
+            }
         }
         self.first &= chunk.len == 0;
         match self.failure.take_if(|_| chunk.len == 0) {

@@ -5,12 +5,13 @@ use crate::files::{self, Origin};
 use crate::input::decode::{self, Coding, Source};
 use crate::input::find::{self, Found, Named};
 use crate::input::foreign;
+use crate::input::header::Header;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Bytes of a compressed file that are read at once.
@@ -51,6 +52,8 @@ pub struct Input {
     pub modified: Option<Duration>,
     /// The end of lines, if what is no lines is to be refused.
     pub lines_end: Option<u8>,
+    /// The header that it must have, as soon as one is known, if its lines stand under that of other inputs.
+    pub header: Option<Arc<OnceLock<Header>>>,
     /// Bytes read of all inputs.
     read: Arc<AtomicU64>,
     /// A temporary file that gets what is read.
@@ -171,7 +174,8 @@ impl Input {
         let origin = Origin::new(files::input_name(&path), &metadata);
         let size = origin.is_regular().then_some(metadata.len());
         let modified = modified(&metadata);
-        Ok(Self { origin, path, file, size, compressed, is_table, modified, lines_end, read: read.clone(), copy: None })
+        let (header, copy, read) = (None, None, read.clone());
+        Ok(Self { origin, path, file, size, compressed, is_table, modified, lines_end, header, read, copy })
     }
 
     /// The same input once more, to be read after this one. Only a regular file can be.
@@ -182,6 +186,17 @@ impl Input {
         };
         let file = self.file.as_ref().map(again).transpose()?;
         Ok(Self { file, copy: None, ..self.clone() })
+    }
+
+    /// Looks at the beginning of a regular file, which is read later as if nobody had.
+    pub fn peek<T>(&self, look: impl FnOnce(Self) -> io::Result<T>) -> io::Result<T> {
+        let again = Self { header: None, read: Arc::default(), ..self.again()? };
+        let start = again.file.as_ref().and_then(|(_, start)| *start);
+        let looked = look(again);
+        if let (Some((file, None)), Some(start)) = (&self.file, start) {
+            (&**file).seek(SeekFrom::Start(start))?;
+        }
+        looked
     }
 
     /// A temporary file that gets what is read of this input, as the same input once more. Its size is that of what came by then.

@@ -6,6 +6,7 @@ pub mod estimate;
 pub mod find;
 pub mod foreign;
 pub mod glob;
+pub mod header;
 pub mod inputs;
 pub mod lines;
 pub mod position;

@@ -91,6 +91,11 @@ impl<'a> Fields<'a> {
         Some(&self.text[self.spans.get(number - 1)?.clone()])
     }
 
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.spans.iter().map(|span| &self.text[span.clone()])
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.spans.len()

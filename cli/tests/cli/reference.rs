@@ -155,18 +155,18 @@ fn has_python() -> bool {
     there
 }
 
-/// The header of a file, in which the fields have an order of their own, and one of CSV has several lines. Empty if there is none.
+/// The header of a file, whose names have quotes in some files of CSV, and which has several lines there. Empty if there is none.
 fn header(options: &[String], file: usize, end: u8) -> Vec<u8> {
     let has = |name: &str| options.iter().any(|option| option == name);
     if !has("--header") {
         return Vec::new();
     }
     let csv = has("--csv");
-    let mut names = [["a", "b", "c"], ["x", "c", "a"], ["c", "a", "b"]][file % 3].map(str::to_owned).to_vec();
+    let mut names = ["c", "a", "b"].map(str::to_owned).to_vec();
     if csv && file % 2 == 1 {
         names.iter_mut().for_each(|name| *name = format!("\"{name}\""));
     }
-    names.push(["b", "x"][usize::from(names.contains(&"b".to_owned()))].to_owned());
+    names.push("x".to_owned());
     if csv {
         names.push("\"more,\n\"\" names\"".to_owned());
     }

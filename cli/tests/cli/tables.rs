@@ -31,16 +31,25 @@ fn lists_of_fields_are_those_of_cut() {
     tells(&bench.refused("check -f 2 -s f a"), &["fields 2- of", "field 2 of"]);
 }
 
-/// Three files whose columns have other places, the first without a line, and the rows that are left of them by their URLs.
+/// Three files whose headers differ in quotes, ends of lines and a byte order mark alone, the first without a line, and the rows that
+/// are left of them by their URLs.
 const TABLES: [(&str, &[u8]); 4] = [
+    ("empty.csv", b""),
+    ("a.csv", b"id,url,\"title, \"\"more\"\"\"\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n3,u1,x\r\n"),
+    ("b.csv", b"\"id\",\"url\",\"title, \"\"more\"\"\"\n4,\"u2\",\"a \"\"b\"\"\n\"\n5,u3,\n"),
+    ("c.csv", b"\xEF\xBB\xBFid,\"url\",\"title, \"\"more\"\"\"\n,u3,\n6,\"u4\","),
+];
+
+const LEFT: &str = "id,url,\"title, \"\"more\"\"\"\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n5,u3,\n6,\"u4\",\n";
+const DROPPED: &str = "id,url,\"title, \"\"more\"\"\"\r\n3,u1,x\r\n4,\"u2\",\"a \"\"b\"\"\n\"\n,u3,\n";
+
+/// Three files whose columns have other places.
+const SHUFFLED: [(&str, &[u8]); 4] = [
     ("empty.csv", b""),
     ("a.csv", b"id,url,title\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n3,u1,x\r\n"),
     ("b.csv", b"\"url\",\"title, \"\"more\"\"\",id\n\"u2\",\"a \"\"b\"\"\n\",4\nu3,,5\n"),
     ("c.csv", b"title,url\n,u3\n\"u1\",u4"),
 ];
-
-const LEFT: &str = "id,url,title\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\nu3,,5\n\"u1\",u4\n";
-const DROPPED: &str = "id,url,title\r\n3,u1,x\r\n\"u2\",\"a \"\"b\"\"\n\",4\n,u3\n";
 
 #[test]
 fn a_header_is_printed_once_and_no_line() {
@@ -55,15 +64,19 @@ fn a_header_is_printed_once_and_no_line() {
             assert_eq!(bench.clean(&format!("{line}-v {files}")), DROPPED, "{chunks}");
             assert_eq!(bench.clean(&format!("{line}--total {files}")), "4\n");
             assert_eq!(bench.clean(&format!("{line}--total -v {files}")), "3\n");
-            let annotated = "mark\tid,url,title\r\nnew\t1,u1,\"one\nof two\"\r\nnew\t2,u2,t\r\ndup\t3,u1,x\r\n";
+            let annotated =
+                "mark\tid,url,\"title, \"\"more\"\"\"\r\nnew\t1,u1,\"one\nof two\"\r\nnew\t2,u2,t\r\ndup\t3,u1,x\r\n";
             assert_eq!(bench.clean(&format!("{line}--annotate a.csv")), annotated);
             let output = bench.run(&format!("{line}--stats=json {files}"));
             let figures = stats(&output);
             let figure = |name: &str| figures[name].as_u64().unwrap();
             assert_eq!((figure("lines"), figure("unique"), figure("dropped")), (7, 4, 3), "{figures}");
             // The order of the files decides which header it is.
-            let first = bench.run(&format!("{line}c.csv a.csv")).stdout;
-            assert!(first.starts_with(b"title,url\n,u3\n\"u1\",u4\n1,u1,"), "{chunks}");
+            let first = text(&bench.run(&format!("{line}c.csv a.csv")).stdout);
+            assert!(
+                first.starts_with("\u{feff}id,\"url\",\"title, \"\"more\"\"\"\n,u3,\n6,\"u4\",\n1,u1,"),
+                "{chunks}"
+            );
             for output in ["o.gz", "o.zst"] {
                 bench.clean(&format!("{line}-o {output} {files}"));
                 assert_eq!(text(&decode(output, &bench.read(output)).0), LEFT);
@@ -71,9 +84,77 @@ fn a_header_is_printed_once_and_no_line() {
         }
         assert_eq!(
             text(&clean(fed(bench.command("dedup --csv --header -f url - c.csv"), TABLES[1].1))),
-            "id,url,title\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n,u3\n\"u1\",u4\n"
+            "id,url,\"title, \"\"more\"\"\"\r\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n,u3,\n6,\"u4\",\n"
         );
         assert_eq!(bench.clean("dedup --csv --header -f url empty.csv"), "");
+    }
+}
+
+/// Nothing of an input is printed under the header of another.
+#[test]
+fn one_output_has_one_header() {
+    let files = [("a", "id,name\n1,Ann\n2,Bob\n"), ("b", "name,id\nAnn,1\nCid,3\n"), ("c", "id,name\n3,Dan\n")];
+    let bench = Bench::new(&files.map(|(name, lines)| (name, lines.as_bytes())));
+    let headers = ["\"b\"", "its header is \"name,id\"", "that of \"a\" is \"id,name\"", "--output-dir"];
+    for code in [<[u8]>::to_vec, gzip] {
+        files.iter().for_each(|(name, lines)| bench.write(name, &code(lines.as_bytes())));
+        bench.clean("build --csv --header -f id -o f a b");
+        for line in [
+            "dedup --csv --header -f id a b",
+            "dedup --csv --header -f 1 a b",
+            "dedup --header -d , -f id a b",
+            "dedup --csv --header a b",
+            "dedup --header a b",
+            "dedup --csv --header -f id -o a a b",
+            "dedup --csv --header -f id --dupes d a b",
+            "dedup --csv --header -f id -c a b",
+            "dedup --csv --header -f id --keep last a b",
+            "dedup --csv --header -f id --pairs p a b",
+            "not-in --csv --header -f id c -- a b",
+            "in --csv --header -f id c -- a b",
+            "check --csv --header -f id -s f a b",
+        ] {
+            tells(&bench.refused(line), &headers);
+            assert_eq!(bench.read("a"), code(files[0].1.as_bytes()), "{line}");
+        }
+        for on_error in ["skip", "keep"] {
+            let output = bench.run(&format!("dedup --csv --header -f id --on-error {on_error} a b c"));
+            assert_eq!(
+                (text(&output.stdout), output.status.code()),
+                ("id,name\n1,Ann\n2,Bob\n3,Dan\n".to_owned(), Some(1))
+            );
+            tells(&text(&output.stderr), &["warning: cannot open \"b\": its header", "continued without it"]);
+            let output = bench.run(&format!("not-in --csv --header -f id --on-error {on_error} c -- a b"));
+            assert_eq!((text(&output.stdout), output.status.code()), ("id,name\n1,Ann\n2,Bob\n".to_owned(), Some(2)));
+        }
+        // A pipe is compared when it is read.
+        for (options, printed) in [("", files[0].1), ("-c ", "")] {
+            let line = format!("dedup --csv --header -f id {options}a -");
+            let output = fed(bench.command(&line), &code(files[1].1.as_bytes()));
+            tells(
+                &failed(&output),
+                &["standard input after line 0: its header is \"name,id\"", "\"a\" is \"id,name\""],
+            );
+            assert_eq!(text(&output.stdout), printed);
+        }
+        let output = fed(bench.command("dedup --csv --header -f id - b"), &code(files[0].1.as_bytes()));
+        tells(
+            &failed(&output),
+            &["\"b\" after line 0: its header is \"name,id\"", "that of standard input is \"id,name\""],
+        );
+        assert_eq!(text(&output.stdout), files[0].1);
+        let output =
+            fed(bench.command("dedup --csv --header -f id --on-error skip a - c"), &code(files[1].1.as_bytes()));
+        assert_eq!(
+            (text(&output.stdout), output.status.code()),
+            ("id,name\n1,Ann\n2,Bob\n3,Dan\n".to_owned(), Some(1))
+        );
+        // A file on standard input is read from where it is.
+        let output = bench.run_with("dedup --csv --header -f id - c", "a");
+        assert_eq!(ended(output, 0), "id,name\n1,Ann\n2,Bob\n3,Dan\n");
+        // OLD is not printed, and neither are numbers.
+        assert_eq!(bench.clean("in --csv --header -f id b -- a"), "id,name\n1,Ann\n");
+        assert_eq!(bench.clean("dedup --csv --header -f id --total a b"), "3\n");
     }
 }
 
@@ -98,8 +179,8 @@ fn headers_stand_before_lines_of_any_kind() {
 fn each_output_of_a_folder_has_the_header_of_its_input() {
     for order in ["", "--in-order "] {
         for chunks in ["", "-j 3 --chunk-size 5 "] {
-            let bench = Bench::new(&TABLES);
-            bench.write("c.csv", &gzip(TABLES[3].1));
+            let bench = Bench::new(&SHUFFLED);
+            bench.write("c.csv", &gzip(SHUFFLED[3].1));
             let line = format!("dedup --csv --header -f url --output-dir out {order}{chunks}--manifest m --stats=json");
             let output = bench.run(&format!("{line} --compress zstd empty.csv a.csv b.csv c.csv"));
             let contents = |name: &str| text(&unzstd(&bench.read(name)));
@@ -116,7 +197,7 @@ fn each_output_of_a_folder_has_the_header_of_its_input() {
             assert_eq!(of("unique").iter().sum::<u64>(), 4);
             if !order.is_empty() {
                 let left = [a, b, c].map(|table| table.split_once(['\n']).unwrap().1.to_owned()).concat();
-                assert_eq!(format!("id,url,title\r\n{left}"), LEFT);
+                assert_eq!(left, "1,u1,\"one\nof two\"\r\n2,u2,t\r\nu3,,5\n\"u1\",u4\n");
             }
         }
     }
@@ -133,12 +214,11 @@ fn a_name_that_no_field_has_ends_the_run() {
         ("mark", b"\xEF\xBB\xBF\"url\",id\nu,3\n"),
     ]);
     let line = "dedup --csv --header -f url";
-    let output = bench.run(&format!("{line} a b"));
-    assert_eq!(text(&output.stdout), "id,url\n1,u\n");
+    let output = bench.run(&format!("{line} --output-dir one a b"));
     let why = ["cannot read \"b\"", "no field \"url\"", "\"id\", \"uri\"", "with -f", "its number", "--on-error"];
     tells(&failed(&output), &why);
-    let output = bench.run(&format!("{line} --on-error skip a b mark"));
-    assert_eq!((text(&output.stdout), output.status.code()), ("id,url\n1,u\n".to_owned(), Some(1)));
+    let output = bench.run(&format!("{line} --on-error skip --total a b mark"));
+    assert_eq!((text(&output.stdout), output.status.code()), ("1\n".to_owned(), Some(1)));
     tells(&text(&output.stderr), &["warning: cannot read \"b\"", "no field \"url\"", "continued without"]);
     tells(&bench.refused(&format!("{line} b")), &["\"b\"", "no field \"url\""]);
     tells(&bench.refused(&format!("{line} twice")), &["\"twice\"", "\"url\" twice", "1 and 3", "numbers"]);
@@ -148,7 +228,7 @@ fn a_name_that_no_field_has_ends_the_run() {
     tells(&bench.refused("dedup --header -f Url dos"), &["no field \"Url\"", "\"id\", \"url\\r\"; give one of these"]);
     tells(&bench.refused("build --csv --header -f url -o f b"), &["\"b\"", "no field \"url\""]);
     // Fields of a number need no name.
-    assert_eq!(bench.clean("dedup --csv --header -f 2 a b"), "id,url\n1,u\n");
+    assert_eq!(bench.clean("dedup --csv --header -f 2 --total a b"), "1\n");
     for line in ["dedup -f url a", "build --csv -f 1,url -o f a", "check -s f -f url a"] {
         tells(&bench.refused(line), &["-f \"url\"", "--header", "the number of a field", "-s"]);
     }
@@ -162,21 +242,14 @@ fn a_name_that_no_field_has_ends_the_run() {
 
 #[test]
 fn filters_know_fields_by_their_names() {
-    let bench = Bench::new(&TABLES);
+    let bench = Bench::new(&SHUFFLED);
     bench.clean("build --csv --header -f url -o f a.csv");
     assert_eq!(bench.json("info --json f")["key_name"], "field 'url' of CSV lines");
     let check = "check --csv --header -f url -s f";
-    assert_eq!(
-        bench.clean(&format!("{check} empty.csv b.csv a.csv")),
-        format!(
-            "{}\"u2\",\"a \"\"b\"\"\n\",4\n1,u1,\"one\nof two\"\r\n2,u2,t\r\n3,u1,x\r\n",
-            "\"url\",\"title, \"\"more\"\"\",id\n"
-        )
-    );
-    assert_eq!(
-        bench.clean(&format!("{check} -v b.csv c.csv")),
-        "\"url\",\"title, \"\"more\"\"\",id\nu3,,5\n,u3\n\"u1\",u4\n"
-    );
+    assert_eq!(bench.clean(&format!("{check} empty.csv a.csv")), text(&bench.read("a.csv")));
+    let header = "\"url\",\"title, \"\"more\"\"\",id\n";
+    assert_eq!(bench.clean(&format!("{check} empty.csv b.csv")), format!("{header}\"u2\",\"a \"\"b\"\"\n\",4\n"));
+    assert_eq!(bench.clean(&format!("{check} -v b.csv")), format!("{header}u3,,5\n"));
     assert_eq!(bench.clean(&format!("{check} --total b.csv c.csv a.csv")), "b.csv:1\nc.csv:0\na.csv:3\n");
     // The header is printed where no line is selected, and is none.
     assert_eq!(ended(bench.run(&format!("{check} c.csv")), 1), "title,url\n");
@@ -188,12 +261,12 @@ fn filters_know_fields_by_their_names() {
 
 #[test]
 fn both_sides_of_a_comparison_have_headers() {
-    let bench = Bench::new(&TABLES);
+    let bench = Bench::new(&SHUFFLED);
     for chunks in CHUNKS {
         let compare = |line: &str| bench.clean(&line.replace(" --csv", &format!(" {chunks}--csv --header -f url")));
         let left = "\"url\",\"title, \"\"more\"\"\",id\nu3,,5\n";
         assert_eq!(compare("not-in --csv empty.csv a.csv -- empty.csv b.csv"), left, "{chunks}");
-        assert_eq!(compare("in --csv b.csv -- a.csv c.csv"), "id,url,title\r\n2,u2,t\r\n,u3\n", "{chunks}");
+        assert_eq!(compare("in --csv b.csv -- a.csv"), "id,url,title\r\n2,u2,t\r\n", "{chunks}");
         assert_eq!(compare("in --csv b.csv --total -- a.csv c.csv"), "a.csv:1\nc.csv:1\n", "{chunks}");
     }
     let output = bench.run("in --skip-blank --crlf --stats=json a.csv -- a.csv");
@@ -234,7 +307,7 @@ fn a_record_goes_on_in_quotes() {
 fn messages_count_lines_as_an_editor_does() {
     let bench = Bench::new(&[
         ("a", b"\"i\nd\",u\n\"1\n\n\",a\n2,\"b\nc\"\n3\n\"4\",d\n5\n"),
-        ("good", b"x,\"\ny\"\n"),
+        ("good", b"\"i\nd\",u\n"),
         ("open", b"id,u\n1,\"\n\"\n\n2,\"b\nc\nd,\"\"\n"),
     ]);
     for chunks in CHUNKS {
@@ -316,7 +389,7 @@ fn carriage_returns_and_blank_lines_may_be_no_part_of_it() {
     }
 }
 
-/// From the middle of the second file, whose columns have another order than those of the first.
+/// From the middle of the second file.
 #[test]
 fn a_resumed_run_knows_the_header() {
     let row = |i: u32| format!("u{0},\"text\nof {i}\",{0}\n", i % 300);
@@ -331,7 +404,8 @@ fn a_resumed_run_knows_the_header() {
             ("--output-dir out --in-order", &["out/a.csv", "out/b.csv"]),
         ] {
             for chunks in ["", "-j 3 --chunk-size 13 "] {
-                let bench = Bench::new(&[("a.csv", b"id,url\n5,u5\n"), ("b.csv", &code(good.as_bytes()))]);
+                let bench =
+                    Bench::new(&[("a.csv", b"url,\"te\nxt\",\"id\"\r\nu5,,5\n"), ("b.csv", &code(good.as_bytes()))]);
                 let line = format!("dedup -n 1000 --csv --header -f url,id --state s {options} {chunks}a.csv b.csv");
                 bench.clean(&line);
                 let contents =

@@ -134,7 +134,7 @@ impl Run {
             (self.key_name, self.description) = (rule.name(), rule.name());
         }
         if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
-            kinds::check_one(&inputs)?;
+            kinds::check_one(&mut inputs, self.reading.cut(self.format), self.reading.on_error)?;
         }
         Ok((inputs, tests))
     }

@@ -42,10 +42,13 @@ impl Work {
         let lanes = self.lanes[first..].iter().take(self.most());
         let in_flight: usize = lanes.clone().map(Lane::in_flight).sum();
         let may_wait = |lane: &&Lane| {
+            let is_pipe = self.lanes[first].size.is_none();
             let most = match lane.is_compressed {
+                // Its header is compared with that of the pipe.
+                true if is_pipe && self.task.hashing.format.header => 0,
                 true => self.task.ahead,
                 // Whoever waits for a pipe does not look at what comes after it.
-                false if self.lanes[first].size.is_none() => 0,
+                false if is_pipe => 0,
                 false => self.most(),
             };
             !lane.is_read() && in_flight < most

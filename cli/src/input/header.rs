@@ -1,0 +1,75 @@
+//! The headers of inputs whose lines go to one output, which has one header.
+
+use crate::error::Error;
+use crate::input::chunks::{Chunk, Chunks, Cut};
+use crate::input::find;
+use crate::input::inputs::Inputs;
+use crate::input::split::LineFormat;
+use crate::key::fields::{Spans, Split};
+use std::io;
+use std::mem;
+use std::sync::{Arc, OnceLock};
+
+/// Bytes of an input that are read at once for its header.
+const PEEK: usize = 1 << 14;
+
+/// The most characters of a header that a message has.
+const SHOWN: usize = 300;
+
+/// The header of the first input that has one.
+#[derive(Clone)]
+pub struct Header {
+    /// The name of the input.
+    name: String,
+    text: String,
+    fields: Vec<Vec<u8>>,
+}
+
+/// Refuses inputs with different headers, or leaves them out with `go_on`. Those of files are compared at once, and those of pipes when
+/// they are read.
+pub fn check_all(inputs: &mut Inputs, cut: Cut, go_on: bool) -> Result<(), Error> {
+    if !cut.format.header || inputs.found.len() < 2 {
+        return Ok(());
+    }
+    let (expected, mut is_known) = (Arc::default(), true);
+    for input in mem::take(&mut inputs.found) {
+        let mut input = input;
+        input.header = Some(Arc::clone(&expected));
+        // After a pipe, the first header may be its own.
+        is_known &= input.size.is_some();
+        let peeked = |input| {
+            let mut chunks = Chunks::new(input, 0, Cut { size: PEEK.min(cut.size), ..cut });
+            chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
+        };
+        // What cannot be read is told of in its turn.
+        let header = if is_known && !input.is_table { input.peek(peeked).unwrap_or_default() } else { Vec::new() };
+        match check(&expected, &header, input.origin.name(), &cut.format) {
+            Ok(()) => inputs.found.push(input),
+            Err(source) => {
+                let error = Error::Open { input: input.origin.name().to_owned(), source };
+                find::leave_out(&mut inputs.left_out, error, go_on)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a header, without its end and a byte order mark, that is another one than is `expected`. Where none is, others are expected to
+/// be like it. An input without a line has none.
+pub fn check(expected: &OnceLock<Header>, header: &[u8], name: &str, format: &LineFormat) -> io::Result<()> {
+    if header.is_empty() {
+        return Ok(());
+    }
+    let line = header.strip_suffix(b"\r").unwrap_or(header);
+    let mut memory = Spans::default();
+    let fields = format.csv.and_then(|csv| Split::Csv(csv).fields(line, usize::MAX, &mut memory));
+    let fields = fields.map_or_else(|| vec![line.to_vec()], |fields| fields.iter().map(<[u8]>::to_vec).collect());
+    let text = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
+    let header = Header { name: name.to_owned(), text, fields };
+    let first = expected.get_or_init(|| header.clone());
+    if header.fields == first.fields {
+        return Ok(());
+    }
+    let (header, first, first_header) = (header.text, first.name.clone(), first.text.clone());
+    Err(io::Error::other(Error::OtherHeader { header, first, first_header }))
+}
