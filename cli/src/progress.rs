@@ -87,9 +87,9 @@ impl Progress {
         bar::draw(read, text);
     }
 
-    /// Shows how many of several files are done, what was counted, and how full the set is; `stages` is the number of its filters, if
-    /// somebody can tell.
-    pub fn show_tally(&mut self, tally: &Tally, stages: impl FnOnce() -> Option<usize>, files: usize) {
+    /// Shows how many of several files are done, how many lines were found, and how full the set is; `stages` is the number of its
+    /// filters, if somebody can tell.
+    pub fn show_tally(&mut self, tally: &Tally, found: u64, stages: impl FnOnce() -> Option<usize>, files: usize) {
         if let (Some(meter), Some(format)) = (&self.meter, self.format)
             && let Some(figures) = meter.report(&tally.counts, self.started.elapsed())
         {
@@ -98,13 +98,13 @@ impl Progress {
         let (all, meter) = (self.files, self.meter.clone());
         let more = || {
             let files = (all > 1).then(|| format!("{files} of {all} files"));
-            let unique = format!("{} {}", readable_count(tally.counts.unique as f64), tally.found);
+            let found = format!("{} {}", readable_count(found as f64), tally.found);
             let full = match (&tally.limit, &meter) {
                 (Some(limit), _) => Some(limit.full(&tally.counts)),
                 (None, Some(meter)) => Some(meter.word()),
                 (None, None) => stages().map(|stages| format!("filter {stages}")),
             };
-            [files, Some(unique), full].into_iter().flatten().collect()
+            [files, Some(found), full].into_iter().flatten().collect()
         };
         self.show(tally.counts.lines, more, || meter.as_ref().map_or_else(Vec::new, |meter| meter.parts()));
     }

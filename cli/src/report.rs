@@ -1,9 +1,10 @@
 //! What `--stats` prints.
 
 use crate::documents::rule::DocumentRule;
+use crate::engine::sink::Print;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
-use crate::input::lines::What;
+use crate::input::lines::{Before, What};
 use crate::seen::Seen;
 use crate::seen::counts::Counts;
 use crate::seen::exact::Exact;
@@ -15,17 +16,17 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The figures of a run. `exact` is how many units went by mistake, if they were counted.
-pub fn of_run(seen: &Seen, tally: &Tally, what: &What, exact: Option<u64>) -> Figures {
+pub fn of_run(seen: &Seen, tally: &Tally, what: &What, print: Print, exact: Option<u64>) -> Figures {
     let mut figures = Figures::default();
     match what {
-        What::Key(..) => of_lines(&mut figures, seen, tally),
+        What::Key(..) => of_lines(&mut figures, seen, tally, print),
         What::Document(rule, _) if rule.second.is_some() => of_groups(&mut figures, seen, tally),
         What::Document(rule, _) => of_documents(&mut figures, tally, rule, exact),
     }
     figures
 }
 
-fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
+fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print) {
     let counts = &tally.counts;
     // The last reading tells what was printed, and the first what was found out.
     let (found, disk_bytes) = match &tally.first {
@@ -34,11 +35,14 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally) {
     };
     figures.same("lines read", "lines", counts.lines);
     figures.same("unique", "unique", found.unique);
+    let (printed, dropped) = print.numbers(counts);
     if let Some(repeated) = seen.repeated() {
         figures.same("repeated", "repeated", repeated);
-        figures.same("printed", "printed", counts.unique);
     }
-    figures.same("dropped", "dropped", counts.dropped());
+    if seen.repeated().is_some() || !print.wanted || print.before == Before::Mark {
+        figures.same("printed", "printed", printed);
+    }
+    figures.same("dropped", "dropped", dropped);
     figures.unless_zero("without a key", "without_key", counts.faults);
     figures.unless_zero("blank", "blank", counts.blank);
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);

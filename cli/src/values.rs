@@ -15,7 +15,7 @@ pub enum OnError {
     Fail,
     /// Leave out such a line. Leave out such an input, or the rest of it; the exit code is then 1, and 2 of `check`
     Skip,
-    /// Select such a line as it is. Keep what can be read of such an input; the exit code is that of skip
+    /// Select such a line as it is; for `dedup` it is the only one of its kind. Keep what can be read of such an input; the exit code is that of skip
     Keep,
 }
 

@@ -94,7 +94,7 @@ impl Pass<'_> {
             hashing: Hashing { decided: act == Act::Collect, ..hashing.clone() },
             on_error: reading.on_error,
             act,
-            print: Print { wanted, before: Before::Nothing, total: false, wish: self.wish },
+            print: Print { wanted, kept: wanted, before: Before::Nothing, total: false, wish: self.wish },
             ahead: reading.ahead(),
         };
         let lanes = lanes(inputs, reading.cut(hashing.format), None);

@@ -82,8 +82,8 @@ impl TextSummary {
 }
 
 impl<'a> Summary<'a> {
-    /// Of an input, whose lines may be documents, and its output.
-    pub fn new(lane: &'a Lane, output: &'a OutputPath, mark: &Mark, documents: bool) -> Self {
+    /// Of an input, whose lines may be documents, and its output, which so many of them are not in.
+    pub fn new(lane: &'a Lane, output: &'a OutputPath, mark: &Mark, dropped: u64, documents: bool) -> Self {
         Self {
             input: lane.input.to_string_lossy(),
             input_hex: hex(&lane.input),
@@ -91,7 +91,7 @@ impl<'a> Summary<'a> {
             output_hex: hex(&output.whole),
             lines: mark.counts.lines,
             unique: mark.counts.unique,
-            dropped: mark.counts.dropped(),
+            dropped,
             without_key: mark.counts.faults,
             blank: mark.counts.blank,
             bytes: mark.counts.bytes,

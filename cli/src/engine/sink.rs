@@ -24,12 +24,27 @@ use std::sync::{Mutex, OnceLock};
 pub struct Print {
     /// The mark of the lines that are wanted: `true` for what is new or found.
     pub wanted: bool,
+    /// The mark of lines that are kept without a key.
+    pub kept: bool,
     /// What stands before each line.
     pub before: Before,
     /// No line, for their number is.
     pub total: bool,
     /// How rows are written.
     pub wish: Wish,
+}
+
+impl Print {
+    /// The numbers of lines that are printed and that are not, but for those that are left out.
+    pub fn numbers(&self, counts: &Counts) -> (u64, u64) {
+        let (mut selected, mut others) = (counts.unique, counts.dropped());
+        *(if self.kept { &mut selected } else { &mut others }) += counts.kept;
+        match (self.before, self.wanted) {
+            (Before::Mark, _) => (selected + others, 0),
+            (_, true) => (selected, others),
+            (_, false) => (others, selected),
+        }
+    }
 }
 
 /// Where lines go to, and the chunks that wait to be gathered there.
@@ -151,7 +166,7 @@ impl Sink {
 
     /// Prints lines, and the first header that comes. Returns the pieces that are due with them.
     pub fn print(&self, lines: &Lines, print: Print, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
-        let Print { wanted, before, total, wish } = print;
+        let Print { wanted, before, total, wish, .. } = print;
         let mut pieces = Vec::new();
         if lines.is_rows() {
             let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, wanted));

@@ -484,6 +484,10 @@ fn a_count_is_the_only_one_of_an_object() {
     tells(&failed(&bench.run(&format!("{WHOLE} --count --json-pointer /0 in"))), &["line 1"]);
     bench.write("array", b"[\"a\"]\n");
     tells(&bench.refused(&format!("{WHOLE} --count --json-pointer /0 array")), &["no JSON object", "--count"]);
+    // Behind a byte order mark, too.
+    bench.write("marked", b"\xEF\xBB\xBF{\"text\":\"a\",\"count\":7}\n{\"text\":\"a\"}\n");
+    let counted = bench.clean(&format!("{WHOLE} --count marked"));
+    assert_eq!(counted.trim_start_matches('\u{feff}'), "{\"text\":\"a\",\"count\":2}\n");
     for at in ["--json-pointer /count", "--json-pointer /count/0", "--column count"] {
         tells(&bench.refused(&format!("{WHOLE} --count {at} in")), &["\"count\"", "the text is in it"]);
     }

@@ -108,10 +108,11 @@ fn case() -> impl Strategy<Value = Case> {
         "--json-pointer /b --json-pointer /a",
     ]);
     let keys = prop_oneof![3 => (lines(), whole), 2 => (csv_lines(), csv), 2 => (documents(), json)];
-    // The help does not tell whether --invert keeps a line without a key; a test of its own tells how it is counted.
     let output = words(&[
         "--on-error keep",
         "--on-error keep --annotate",
+        "--on-error keep --invert",
+        "--on-error keep --total --invert",
         "--on-error skip",
         "--on-error skip --annotate",
         "--on-error skip --invert",

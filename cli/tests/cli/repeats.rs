@@ -120,7 +120,8 @@ fn keys_decide_and_lines_are_printed() {
         bench.run(&format!("dedup -c -i --keep last {field} keep a")).stdout,
         b"      1 2\ty\n      1 none\n      3 4\tx\n      1 none\n"
     );
-    assert_eq!(bench.run(&format!("dedup --repeated {field} keep a")).stdout, b"1\tx\nnone\nnone\n");
+    assert_eq!(bench.run(&format!("dedup --repeated {field} keep a")).stdout, b"1\tx\n");
+    assert_eq!(bench.run(&format!("dedup --repeated -v {field} keep a")).stdout, b"2\ty\n3\tX\nnone\n4\tx\nnone\n");
     let output = bench.run(&format!("dedup --unique {field} skip a"));
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"2\ty\n3\tX\n"[..]));
     // It is told once.
@@ -128,6 +129,97 @@ fn keys_decide_and_lines_are_printed() {
     tells(&text(&output.stderr), &["lines without a key: 2", "\"a\", line 4"]);
     // Nothing is printed before all is counted.
     tells(&bench.refused("dedup -c --field 2 a"), &["no key in \"a\", line 4"]);
+}
+
+/// The output is counted, and compared with a plain model.
+#[test]
+fn figures_are_those_of_the_output() {
+    let lines: [(Option<&str>, u64); 9] = [
+        (Some("a"), 1),
+        (None, 0),
+        (Some("b"), 3),
+        (Some("a"), 2),
+        (Some("c"), 1),
+        (None, 1),
+        (Some("a"), 2),
+        (Some("b"), 2),
+        (Some("d"), 1),
+    ];
+    let told = |&(key, n): &(Option<&str>, u64)| match key {
+        Some(key) => format!("{{\"k\":\"{key}\",\"n\":{n}}}\n"),
+        None => format!("none {n}\n"),
+    };
+    let mut input: String = lines.iter().map(told).collect();
+    input.insert_str(0, "\n  \n");
+    let bench = Bench::new(&[("in", input.as_bytes())]);
+    let expected = |[which, keep, mode, on_error]: [&str; 4]| -> String {
+        let print = |(place, line): (usize, &(Option<&str>, u64))| {
+            let group: Vec<usize> = (0..lines.len()).filter(|&other| lines[other].0 == line.0).collect();
+            let (best, count) = match (line.0, keep) {
+                // Each is the only one of its kind.
+                (None, _) => (place, 1),
+                (_, "--keep last") => (*group.last().unwrap(), group.len()),
+                // Of several the first.
+                (_, "--keep max:/n") => {
+                    (*group.iter().rev().max_by_key(|&&other| lines[other].1).unwrap(), group.len())
+                }
+                _ => (group[0], group.len()),
+            };
+            let is_wanted = if which == "--repeated" { count > 1 } else { which.is_empty() || count == 1 };
+            let selected = place == best && is_wanted;
+            match mode {
+                _ if line.0.is_none() && on_error == "skip" => String::new(),
+                "--annotate" => format!("{}\t{}", if selected { "new" } else { "dup" }, told(line)),
+                "-c" if selected => format!("{count:7} {}", told(line)),
+                _ if selected != (mode == "-v") && mode != "-c" => told(line),
+                _ => String::new(),
+            }
+        };
+        lines.iter().enumerate().map(print).collect()
+    };
+    for bits in 0..3 * 4 * 4 * 2 * 2 {
+        let which = ["", "--repeated", "--unique"][bits % 3];
+        let keep = ["", "--keep last", "--keep max:/n", "--pairs p"][bits / 3 % 4];
+        let mode = ["", "-c", "-v", "--annotate"][bits / 12 % 4];
+        let on_error = ["skip", "keep"][bits / 48 % 2];
+        let total = ["", "--total"][bits / 96];
+        if mode == "--annotate" && (!which.is_empty() || !total.is_empty()) {
+            continue;
+        }
+        let parts = [which, keep, mode, total].join(" ");
+        let asked = parts.split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = expected([which, keep, mode, on_error]);
+        for format in ["text", "json"] {
+            let line =
+                format!("dedup -q --json-pointer /k --skip-blank --on-error {on_error} --stats={format} {asked} in");
+            let output = bench.run(&line.replace("  ", " "));
+            let printed = text(&output.stdout);
+            let count = if total.is_empty() {
+                assert_eq!(printed, expected, "{line}");
+                printed.lines().count()
+            } else {
+                printed.trim().parse().unwrap()
+            };
+            assert_eq!(count, expected.lines().count(), "{line}");
+            let dropped = lines.len() - count - if on_error == "skip" { 2 } else { 0 };
+            let told = text(&output.stderr);
+            let figure = |label: &str, name: &str| match format {
+                "json" => stats(&output)[name].as_u64(),
+                _ => told.lines().find_map(|row| row.strip_prefix(label)?.trim().parse().ok()),
+            };
+            let figures = [("printed ", "printed"), ("dropped ", "dropped")].map(|(label, name)| figure(label, name));
+            // What is unique is printed, where nothing else is asked for.
+            let count = if parts.trim() == total { None } else { Some(count as u64) };
+            assert_eq!(figures, [count, Some(dropped as u64)], "{line}: {told}");
+            let rest = [
+                ("lines read ", "lines"),
+                ("unique ", "unique"),
+                ("without a key ", "without_key"),
+                ("blank ", "blank"),
+            ];
+            assert_eq!(rest.map(|(label, name)| figure(label, name)), [11, 4, 2, 2].map(Some), "{line}: {told}");
+        }
+    }
 }
 
 #[test]

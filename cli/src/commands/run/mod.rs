@@ -287,7 +287,7 @@ impl Run {
             }
             let exact_units = work.exact_units.as_ref().map(|exact| locked(exact).wrong);
             let file = self.frozen.as_deref().or(self.options.state.as_deref());
-            let mut figures = report::of_run(&seen, &tally, &self.what, exact_units);
+            let mut figures = report::of_run(&seen, &tally, &self.what, self.print, exact_units);
             report::add_state_and_speed(&mut figures, &seen.set, &tally, self.sample, file, started.elapsed())?;
             print(&figures.format(format));
         }

@@ -62,11 +62,11 @@ impl Work {
     /// Finds out which lines are new.
     pub(super) fn claim(&self, chunk: &mut Chunk) -> Result<(), Error> {
         let Chunk { at: (lane, _), lines, claimed, end: None, .. } = chunk else { return Ok(()) };
-        let Task { on_error, print: Print { wanted, .. }, act, hashing, .. } = &self.task;
+        let Task { on_error, print: Print { wanted, kept, .. }, act, hashing, .. } = &self.task;
         match (&hashing.what, act) {
             (_, Act::Decided) => {
                 if let Beside::Decided { decided, .. } = &mut self.seen.write().beside {
-                    claimed.unique = lines.recall(*lane, *wanted, decided).map_err(Error::groups)?;
+                    claimed.unique = lines.recall(*lane, *kept, decided).map_err(Error::groups)?;
                 }
             }
             (_, Act::Collect) => {
@@ -91,12 +91,12 @@ impl Work {
                 let find = |hashes: &[u64], fingerprints: &[u128], found: &mut [bool]| {
                     self.seen.find(hashes, fingerprints, found).map(|()| hashes.len())
                 };
-                lines.mark(*on_error, *wanted, find)?;
+                lines.mark(*on_error, *kept, find)?;
                 claimed.unique = lines.marked(*wanted) as u64;
             }
             (_, Act::Recall) => {
                 let mut times = mem::take(&mut lines.times);
-                lines.mark(*on_error, *wanted, |_, fingerprints, selected| {
+                lines.mark(*on_error, *kept, |_, fingerprints, selected| {
                     if let Beside::Repeats(repeats) = &mut self.seen.write().beside {
                         claimed.unique = repeats.recall(fingerprints, selected, &mut times) as u64;
                     }
@@ -108,14 +108,14 @@ impl Work {
                 let mut seen = self.seen.write();
                 if let What::Document(DocumentRule { near: Some(near), .. }, _) = what {
                     // What is new of a document, its bands tell.
-                    lines.mark(*on_error, *wanted, |hashes, _, new| {
+                    lines.mark(*on_error, *kept, |hashes, _, new| {
                         new.fill(true);
                         Ok(hashes.len())
                     })?;
                     let insert = |bands: &[u64], new: &mut [bool]| seen.set.insert_hashes(bands, new);
                     claimed.inserted = lines.insert_bands(near, insert)? as u64;
                 } else {
-                    lines.mark(*on_error, *wanted, |hashes, fingerprints, new| {
+                    lines.mark(*on_error, *kept, |hashes, fingerprints, new| {
                         let (done, came) = seen.insert(hashes, fingerprints, new)?;
                         *claimed = came;
                         Ok(done)

@@ -221,11 +221,15 @@ impl Work {
                     Ok(Wake::Checkpoint) => {}
                     Err(_) => wakes = never(),
                 },
-                recv(shows) -> _ => progress.show_tally(
-                    &locked(&self.tally),
-                    || Some(self.seen.glance()?.set.stages().count()),
-                    self.whole.load(Relaxed),
-                ),
+                recv(shows) -> _ => {
+                    let tally = locked(&self.tally);
+                    let found = match &tally.first {
+                        Some(_) => self.task.print.numbers(&tally.counts).0,
+                        None => tally.counts.unique,
+                    };
+                    let stages = || Some(self.seen.glance()?.set.stages().count());
+                    progress.show_tally(&tally, found, stages, self.whole.load(Relaxed));
+                }
             }
         }
         self.ending.store(true, Relaxed);

@@ -26,9 +26,8 @@ impl Work {
     /// Writes what is left, at the end of the inputs or before it, and saves it.
     pub(super) fn finish(&self, still: &RwLockWriteGuard<'_, ()>, finished: bool) -> Result<(), Error> {
         if self.task.print.total {
-            let counts = &locked(&self.tally).counts;
-            let count = if self.task.print.wanted { counts.unique } else { counts.dropped() };
-            self.sinks.iter().try_for_each(|sink| sink.write_number(count + counts.kept))?;
+            let (printed, _) = self.task.print.numbers(&locked(&self.tally).counts);
+            self.sinks.iter().try_for_each(|sink| sink.write_number(printed))?;
         }
         let encoder = &mut Encoder::default();
         self.sinks.iter().try_for_each(|sink| sink.finish(encoder))?;
@@ -74,7 +73,10 @@ impl Work {
         let marks: Vec<(&Lane, &Sink, Mark)> = marks.collect::<Result<_, Error>>()?;
         manifest::write(
             manifest,
-            marks.iter().filter_map(|(lane, sink, mark)| Some(Summary::new(lane, &sink.own()?.path, mark, documents))),
+            marks.iter().filter_map(|(lane, sink, mark)| {
+                let (_, dropped) = self.task.print.numbers(&mark.counts);
+                Some(Summary::new(lane, &sink.own()?.path, mark, dropped, documents))
+            }),
         )
     }
 

@@ -102,10 +102,13 @@ impl Lines {
 
     /// Writes a JSON object, which was checked before, with how often it comes as a member at its end. Another member of this name goes.
     fn print_with_member(&self, line: &[u8], times: u64, out: &mut impl Write) -> io::Result<()> {
+        // No part of the object is a byte order mark before it.
+        let (mark, line) = line.split_at(if line.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 });
         let inner = line.strip_suffix(&[self.end]).unwrap_or(line).trim_ascii_end();
         let brace = inner.len().saturating_sub(1);
         let has_one = COUNT_NAMES.iter().any(|name| memmem::find(inner, name).is_some());
         let old = if has_one { members(std::str::from_utf8(inner).unwrap_or_default(), COUNT) } else { Vec::new() };
+        out.write_all(mark)?;
         let mut start = 0;
         for old in old {
             out.write_all(&line[start..old.start])?;
