@@ -119,6 +119,9 @@ errors! {
     Shared { error: Box<dyn std::error::Error + Send + Sync> } => "{error}";
     Unprinted { lines: usize, source: Box<Error> } => "{source}; up to {lines} new lines are in the shared filter and were not printed";
     UnprintedAtEnd => "ended before all was printed: lines that are in the shared filter may be missing in the output, and no run will print them";
+    NoSet { set: String } => "the server has no set \"{set}\", or it is empty; give the key of a set with --set";
+    SetCut { set: String, read: u64, count: u64 } => "only {read} of {count} members of the set \"{set}\" were read, because another server took over or the set shrank; run the command again";
+    NotHex { key: String } => "\"{key}\" is not a key in hexadecimal digits; leave out --hex, or remove it from the input";
     NothingToDelete { name: String } => "the server has no filter {name:?}, and nothing was removed; bloomline redis list tells which there are";
     UploadGrown { filter: PathBuf } => "cannot upload {filter:?}: it grew, and a filter on a server has a fixed size; build it with -n and --when-full warn, or insert its lines by dedup --redis";
 }

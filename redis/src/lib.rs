@@ -32,7 +32,7 @@
 // with, `packed` writes commands and `answers` reads answers. `repeats` tells whether blocks are read before they are claimed. `row`
 // has the stages of a filter, and `kinds` what they are made for. `shards` knows where a block is on a server, `meta` describes a
 // filter to its server, and `watch` tells whether it is still the same filter. `server` has the addresses, `sentinel` asks for the
-// primary, and `topology` knows which node serves a slot. `listing` finds the filters of servers, `removal` removes one, `stats` tells
+// primary, and `topology` knows which node serves a slot. `listing` finds the filters of servers, `set_members` reads a set of Redis, `removal` removes one, `stats` tells
 // how full it is, and `metrics` what a client has met.
 mod answers;
 mod blocking;
@@ -54,6 +54,7 @@ mod repeats;
 mod row;
 mod sentinel;
 mod server;
+mod set_members;
 mod shards;
 mod shared;
 #[cfg(feature = "tokio")]
@@ -73,6 +74,7 @@ pub use kinds::Stages;
 pub use listing::RedisServerStats;
 pub use metrics::RedisFilterMetrics;
 pub use server::RedisServer;
+pub use set_members::SetMembers;
 pub use stats::RedisFilterStats;
 
 /// The code of the README, for the tests.

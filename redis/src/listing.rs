@@ -35,8 +35,8 @@ pub(crate) async fn names<T: Transport>(server: &RedisServer) -> Result<Vec<Stri
     Ok(names.into_iter().collect())
 }
 
-/// Where to go on, and the keys that were found.
-fn scanned(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
+/// Where to go on, and the keys or members that were found: the answer to `SCAN` or `SSCAN`.
+pub(crate) fn scanned(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
     let Value::Array(parts) = answer else { return None };
     let [Value::BulkString(next), Value::Array(keys)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
     let key = |key| if let Value::BulkString(key) = key { Some(key) } else { None };

@@ -177,13 +177,21 @@ fn count(plan: Plan) -> usize {
     plan.block_count().div_ceil(SHARD_BLOCKS)
 }
 
+/// The slot of a key: of its hash tag, the text in its first braces, if it has one that is not empty (the specification of Redis
+/// Cluster).
+pub(crate) fn slot_of(key: &str) -> u16 {
+    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
+    let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
+    crc16::State::<crc16::XMODEM>::calculate(hashed.as_bytes()) % SLOTS
+}
+
 impl Key {
     /// The key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so that a
     /// cluster spreads the shards.
     pub(crate) fn new(name: &str, part: impl Display) -> Self {
-        let tag = format!("{name}:{part}");
-        let slot = crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % SLOTS;
-        Self { name: format!("{KEY_PREFIX}{{{tag}}}"), slot }
+        let name = format!("{KEY_PREFIX}{{{name}:{part}}}");
+        let slot = slot_of(&name);
+        Self { name, slot }
     }
 
     /// The beginning of a command about this key.
@@ -317,6 +325,12 @@ mod tests {
     fn slots_are_those_of_the_server() {
         assert_eq!(Key::new("a:b", 7), Key { name: "cbf:{a:b:7}".into(), slot: 11822 });
         assert_eq!(Key::new("a", META), Key { name: "cbf:{a:meta}".into(), slot: 14381 });
+        for (key, hashed) in [("{user1000}.following", "user1000"), ("foo{{bar}}zap", "{bar"), ("foo{bar}{zap}", "bar")]
+        {
+            assert_eq!(slot_of(key), slot_of(hashed), "{key}");
+        }
+        assert_ne!(slot_of("foo{}{bar}"), slot_of("bar"));
+        assert_eq!((slot_of("foo"), slot_of("somekey")), (12182, 11058));
         let copy = Key { name: "cbf:{test:0}:upload:00000000000000ab".into(), slot: 14554 };
         assert_eq!(shards(1, 8).temporary(0, 0xAB), copy);
     }

@@ -4,18 +4,23 @@ use crate::commands::info;
 use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, readable, readable_count, readable_size, table};
 use crate::files;
+use crate::input::find::Named;
+use crate::input::inputs::Inputs;
 use crate::lock::Lock;
+use crate::messages::warn;
 use crate::options::{
-    DeleteOptions, DownloadOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions, UploadOptions,
-    WatchOptions,
+    DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions,
+    UploadOptions, WatchOptions,
 };
 use crate::output::Output;
 use crate::seen::local::Local;
 use crate::seen::set::KeySet;
 use crate::seen::shared::{Address, Shared, server_of};
-use bloomline::BloomFilter;
-use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServerStats};
+use bloomline::{BloomFilter, Key};
+use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServerStats, SetMembers};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Instant;
 
@@ -27,6 +32,7 @@ pub fn run(options: &RedisOptions) -> Result<u8, Error> {
         RedisCommand::Watch(options) => watch(options),
         RedisCommand::Download(options) => download(options),
         RedisCommand::Upload(options) => upload(options),
+        RedisCommand::Import(options) => import(options),
         RedisCommand::Delete(options) => delete(options),
     }
     .map(|()| SUCCESS)
@@ -113,6 +119,89 @@ fn upload(options: &UploadOptions) -> Result<(), Error> {
     let filter = local.fixed().ok_or_else(|| Error::UploadGrown { filter: path.clone() })?;
     let size = BloomFilter::builder().memory(filter.memory_bytes()).probes(filter.probes()).seed(filter.seed());
     Ok(RedisBloomFilter::create(&address.server, address.name, &size)?.upload(filter)?)
+}
+
+/// Lines that are added together: as many keys as the library sends in a round trip.
+const IMPORTED: usize = 4096;
+
+fn import(options: &ImportOptions) -> Result<(), Error> {
+    let address = Address::of(&options.shared)?.expect("it is required");
+    let output = Output::standard([])?;
+    let mut import = Import::default();
+    let shared = if let Some(set) = &options.set {
+        let mut members = SetMembers::new(&address.server, set)?;
+        let count = members.cardinality()?;
+        if count == 0 {
+            return Err(Error::NoSet { set: set.clone() });
+        }
+        let shared = Shared::of_writer(&address, &options.writing, &options.size)?;
+        for members in members {
+            import.add(&members?, options.hex, &shared)?;
+        }
+        if import.read < count {
+            return Err(Error::SetCut { set: set.clone(), read: import.read, count });
+        }
+        shared
+    } else {
+        let standard = [PathBuf::from("-")];
+        let paths = if options.files.is_empty() { &standard[..] } else { &options.files };
+        let inputs = Inputs::check(&Named { paths, lines_end: Some(b'\n'), ..Named::default() }, &[], false)?;
+        let shared = Shared::of_writer(&address, &options.writing, &options.size)?;
+        for input in inputs.found {
+            let name = input.origin.name().to_owned();
+            let failed = |source| Error::Open { input: name.clone(), source };
+            let mut contents = BufReader::new(input.open(0).map_err(failed)?.contents);
+            let mut lines = Vec::new();
+            loop {
+                let mut line = Vec::new();
+                let is_end = contents.read_until(b'\n', &mut line).map_err(failed)? == 0;
+                if !is_end {
+                    line.truncate(line.len() - usize::from(line.ends_with(b"\n")));
+                    lines.push(line);
+                }
+                if is_end || lines.len() == IMPORTED {
+                    import.add(&lines, options.hex, &shared)?;
+                    lines.clear();
+                }
+                if is_end {
+                    break;
+                }
+            }
+        }
+        shared
+    };
+    shared.warnings().iter().chain(&shared.excess()).for_each(|warning| warn(warning));
+    output.write_line(format!("{} keys read, {} of them new", import.read, import.new))
+}
+
+/// The keys that came over.
+#[derive(Default)]
+struct Import {
+    read: u64,
+    new: u64,
+}
+
+impl Import {
+    fn add(&mut self, keys: &[Vec<u8>], hex: bool, shared: &Shared) -> Result<(), Error> {
+        let hash = |key: &Vec<u8>| {
+            let bytes = if hex { from_hex(key) } else { Some(key.clone()) };
+            let bytes =
+                bytes.ok_or_else(|| Error::NotHex { key: String::from_utf8_lossy(key).escape_debug().to_string() })?;
+            Ok(bytes.hash_with(&shared.hasher))
+        };
+        let hashes = keys.iter().map(hash).collect::<Result<Vec<u64>, Error>>()?;
+        let new = shared.insert_hashes(&hashes, &mut vec![false; hashes.len()])?;
+        self.read += keys.len() as u64;
+        self.new += new as u64;
+        Ok(())
+    }
+}
+
+/// The bytes that hexadecimal digits stand for.
+fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
+    let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    pairs.iter().map(|&[high, low]| Some(value(high)? << 4 | value(low)?)).collect()
 }
 
 fn delete(options: &DeleteOptions) -> Result<(), Error> {

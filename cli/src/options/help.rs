@@ -125,6 +125,7 @@ const HELPS: &[Help] = &[
             "bloomline redis watch --redis redis://10.0.0.1:6379 --name urls",
             "bloomline redis download --redis redis://10.0.0.1:6379 --name urls -o urls.bloom",
             "bloomline redis upload --redis redis://10.0.0.1:6379 --name urls urls.bloom",
+            "bloomline redis import --redis redis://10.0.0.1:6379 --name urls --set visited -n 100M",
             "bloomline redis info --redis @redis.url --name urls --json    # the file has the address",
             "bloomline redis delete --redis redis://10.0.0.1:6379 --name urls",
         ],

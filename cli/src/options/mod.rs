@@ -22,8 +22,8 @@ pub use others::{
 pub use output::SelectOptions;
 pub use reading::ReadOptions;
 pub use redis::{
-    DeleteOptions, DownloadOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions, UploadOptions,
-    WatchOptions,
+    DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions,
+    UploadOptions, WatchOptions,
 };
 pub use sets::SetOptions;
 

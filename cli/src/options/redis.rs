@@ -1,6 +1,6 @@
 //! The options of `bloomline redis`.
 
-use crate::options::filter::{ServerOptions, SharedOptions};
+use crate::options::filter::{ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions};
 use crate::options::help::CODES;
 use crate::values::duration;
 use clap::{Args, Subcommand};
@@ -49,6 +49,13 @@ pub enum RedisCommand {
     /// meanwhile.
     #[command(after_long_help = CODES)]
     Upload(UploadOptions),
+    /// Add the members of a Redis set, or lines, to a filter.
+    ///
+    /// It is for a change from a set that remembers every key: the set stays as it is. Where there is no filter, one is made as `dedup`
+    /// makes it. Runs may go on meanwhile. If it ends early, start it again: what came over stays. It prints how many keys it read,
+    /// and how many of them the filter did not have.
+    #[command(after_long_help = CODES)]
+    Import(Box<ImportOptions>),
     /// Remove a filter and all its keys, or what is left of one.
     ///
     /// End its runs first. Those that go on end by themselves within a second; lines that they take until then may be lost to the next
@@ -119,6 +126,36 @@ pub struct UploadOptions {
     /// The filter's file, as `build --no-shrink` or `redis download` writes it
     #[arg(value_name = "FILTER")]
     pub filter: PathBuf,
+}
+
+/// Options of `bloomline redis import`.
+#[derive(Args)]
+#[command(mut_arg("redis", |arg| arg.required(true)))]
+pub struct ImportOptions {
+    #[command(flatten)]
+    pub shared: SharedOptions,
+
+    #[command(flatten)]
+    pub writing: SharedWriteOptions,
+
+    #[command(flatten)]
+    pub size: SizeOptions,
+
+    /// The Redis set to read, on the same server or cluster.
+    ///
+    /// The user needs the rights to SSCAN and SCARD on it.
+    #[arg(long, value_name = "KEY", conflicts_with = "files")]
+    pub set: Option<String>,
+
+    /// Files whose lines are keys; without any, or for "-", standard input.
+    ///
+    /// They are plain or compressed by gzip, zstd, xz, bzip2 or lz4.
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Keys are bytes that are written as hexadecimal digits, such as Scrapy's fingerprints
+    #[arg(long)]
+    pub hex: bool,
 }
 
 /// Options of `bloomline redis delete`.

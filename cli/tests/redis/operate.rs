@@ -16,6 +16,9 @@ tests! {
     a_filter_is_removed,
     a_filter_goes_to_a_file_and_back,
     a_file_is_merged_into_a_filter_that_is_there,
+    a_set_is_imported,
+    a_set_of_a_cluster_is_imported,
+    lines_are_imported,
     a_filter_is_watched,
     what_is_in_use_is_copied_whole,
     a_run_tells_how_its_servers_do,
@@ -128,6 +131,70 @@ fn a_file_is_merged_into_a_filter_that_is_there() {
     common::tells(&bench.refused(&format!("redis upload {set} large.bloom")), &["choose another name"]);
     bench.clean("dedup -s grown.bloom more -o grown");
     common::tells(&bench.refused(&format!("redis upload {set} grown.bloom")), &["grown.bloom", "fixed size"]);
+}
+
+/// Adds these members to a set.
+fn add_members(server: &Server, set: &str, members: &[String]) {
+    for portion in members.chunks(5000) {
+        redis::cmd("SADD").arg(set).arg(portion).exec(&mut server.client().unwrap()).unwrap();
+    }
+}
+
+fn a_set_is_imported() {
+    let server = Server::start("");
+    let bench = Bench::new(&[("all", &common::numbers(0..20_000)), ("more", b"20000\n")]);
+    let set = format!("--redis {} --name set", server.url());
+    let members: Vec<String> = (0..20_000).map(|number| format!("https://example.org/{number}")).collect();
+    add_members(&server, "visited", &members);
+    assert_eq!(
+        bench.clean(&format!("redis import {set} -n 30000 --set visited")),
+        "20000 keys read, 20000 of them new\n"
+    );
+    assert_eq!(bench.clean(&format!("dedup {set} all more")), "20000\n");
+    // Once more, it adds nothing.
+    assert_eq!(bench.clean(&format!("redis import {set} --set visited")), "20000 keys read, 0 of them new\n");
+    // Members that are digits stand for the bytes that they spell.
+    add_members(&server, "digits", &["6162".into(), "FF0a".into()]);
+    let hex = format!("--redis {} --name hex", server.url());
+    assert_eq!(bench.clean(&format!("redis import {hex} --hex --set digits")), "2 keys read, 2 of them new\n");
+    bench.write("bytes", b"ab\n\xff\n");
+    assert_eq!(bench.clean(&format!("check {hex} bytes")), "ab\n");
+    for (options, told) in [
+        ("--set none", &["no set \"none\"", "--set"][..]),
+        ("--set cbf:{set:meta}", &["cbf:{set:meta}", "does not hold a set"]),
+        ("--hex --set visited", &["is not a key in hexadecimal digits", "leave out --hex"]),
+        ("--set visited all", &["cannot be used with"]),
+    ] {
+        common::tells(&bench.refused(&format!("redis import {hex} {options}")), told);
+    }
+}
+
+/// The set lies on another node than a part of the filter.
+fn a_set_of_a_cluster_is_imported() {
+    let cluster = Cluster::start(3, false);
+    let bench = Bench::new(&[("all", &common::numbers(0..10_000))]);
+    let set = format!("--redis {} --name set", cluster.url());
+    let members: Vec<String> = (0..10_000).map(|number| format!("https://example.org/{number}")).collect();
+    for visited in ["a", "b", "{c}d", "e"] {
+        add_members(&cluster.nodes[cluster.home(visited).1], visited, &members);
+        bench.clean(&format!("redis import {set} -n 20000 --set {visited}"));
+        assert_eq!(bench.clean(&format!("dedup {set} all")), "");
+        bench.clean(&format!("redis delete {set}"));
+    }
+}
+
+fn lines_are_imported() {
+    let server = Server::start("");
+    let bench =
+        Bench::new(&[("all", &common::numbers(0..10_000)), ("digits", b"6162\n6364"), ("plain", b"ab\ncd\nxy\n")]);
+    let set = format!("--redis {} --name set", server.url());
+    bench.clean("dedup -o half.gz all");
+    assert_eq!(bench.clean(&format!("redis import {set} -n 20000 half.gz")), "10000 keys read, 10000 of them new\n");
+    assert_eq!(bench.clean(&format!("dedup {set} all")), "");
+    assert_eq!(bench.clean(&format!("redis import {set} --hex digits")), "2 keys read, 2 of them new\n");
+    assert_eq!(bench.clean(&format!("dedup {set} plain")), "xy\n");
+    common::tells(&bench.refused(&format!("redis import {set} --hex plain")), &["\"xy\"", "hexadecimal"]);
+    common::tells(&bench.refused(&format!("redis import {set} missing")), &["cannot open", "missing"]);
 }
 
 fn a_filter_is_watched() {
