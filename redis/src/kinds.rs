@@ -14,6 +14,12 @@ const GENERATIONS: u32 = 4;
 /// More of them would cost each key more reads than anybody wants.
 pub(crate) const MOST_GENERATIONS: u32 = 64;
 
+/// The fewest keys that a generation is made for. A client claims a sixteenth of them before it looks how full the generation is.
+const LEAST_KEYS: u64 = 16 * 1024;
+
+/// The share of the whole rate that a generation gets at least, so that its size stays finite.
+const LEAST_RATE: f64 = 1.0 / (1 << 20) as f64;
+
 /// How long a generation may take keys after its time, in seconds: clients look at the clock once a second.
 const LAG: u64 = 2;
 
@@ -29,11 +35,12 @@ pub(crate) enum Kind {
 ///
 /// It is a row of filters, the *stages*. A key is new if no stage has it, and goes to the last one. When that is full, or its time is
 /// over, some client seals it and opens the next, and all others follow. A key is claimed by one client, also while that happens.
+/// The false-positive rate of all stages together stays below the one asked for, however many keys come, and when.
 ///
 /// - **It grows** ([`growing`](Self::growing)): each stage takes twice as many keys as the one before, at 7/8 of its rate, as in a
-///   [`ScalableBloomFilter`](bloomline::ScalableBloomFilter), and all of them stay below the rate asked for.
-/// - **It forgets** ([`window`](Self::window)): a generation takes the keys of a part of the window, and is asked for the whole window
-///   after that. The servers' clock counts. A key is remembered for the window at least, and for a generation's time and some
+///   [`ScalableBloomFilter`](bloomline::ScalableBloomFilter).
+/// - **It forgets** ([`window`](Self::window)): a generation takes keys for a part of the window, or until it is full, and is asked
+///   for the whole window after that. The servers' clock counts. A key is remembered for the window at least, and for a generation's time and some
 ///   seconds more at most. What nobody uses any more, the servers forget a generation's time later, and the description stays.
 ///
 /// # Examples
@@ -75,8 +82,8 @@ impl Stages {
         Self { keys, rate, window: 0, generations: 0, seed: 0 }
     }
 
-    /// A filter that forgets what came before the window, and takes up to so many keys within it. If more come, its rate rises
-    /// above `rate`, and the window stays.
+    /// A filter that forgets what came before the window, and is planned for so many keys within it. If more come, or all of them
+    /// at once, it has more stages, which takes memory and a read for each key.
     ///
     /// The time is rounded up to whole seconds for each [generation](Self::generations).
     pub fn window(window: Duration, keys: u64, rate: f64) -> Self {
@@ -114,7 +121,7 @@ impl Stages {
         self.keys
     }
 
-    /// The false-positive rate of all stages together, at most as long as no more keys come than were told.
+    /// The false-positive rate of all stages together, at most.
     pub fn false_positive_rate(&self) -> f64 {
         self.rate
     }
@@ -128,30 +135,45 @@ impl Stages {
         KeyHasher::new(self.seed)
     }
 
-    /// The size of a stage, and its keys.
+    /// The size of a stage, and its keys: of a generation, that of the first.
     pub(crate) fn stage(&self, number: u64) -> Result<(Plan, u64), BuildError> {
-        let (keys, rate) = if self.window == 0 {
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            let keys = 1u64.checked_shl(number).map_or(u64::MAX, |factor| self.keys.saturating_mul(factor));
-            // Multiplications alone, so that it is the same number on every platform.
-            let rate = (0..number.min(u64::BITS)).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING);
-            (keys, rate)
-        } else {
-            // 1 - (1 - rate of one)^(those that are asked) is the rate of all.
-            let rate = -(f64::ln_1p(-self.rate) / (f64::from(self.generations) + 1.0)).exp_m1();
-            (self.keys.div_ceil(self.generations.into()), rate)
-        };
+        if self.window > 0 {
+            return self.generation(0.0, 0);
+        }
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let keys = 1u64.checked_shl(number).map_or(u64::MAX, |factor| self.keys.saturating_mul(factor));
+        // Multiplications alone, so that it is the same number on every platform.
+        let rate = (0..number.min(u64::BITS)).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING);
+        Ok((self.sized(keys, rate)?, keys))
+    }
+
+    /// The size of a generation, and its keys. It gets a part of the rate that the generations which are asked beside it leave. If
+    /// more keys came than planned, so that generations with this many keys were `full` before their time, it is larger.
+    pub(crate) fn generation(&self, rate_of_others: f64, full: u64) -> Result<(Plan, u64), BuildError> {
+        let generations = u64::from(self.generations);
+        let keys = self.keys.div_ceil(generations).max(full / generations);
+        if keys == 0 {
+            return Err(BuildError::NoKeys);
+        }
+        let keys = keys.max(LEAST_KEYS);
+        let rate = (self.rate - rate_of_others).max(self.rate * LEAST_RATE) / (f64::from(self.generations) + 2.0);
+        Ok((self.sized(keys_with_room(keys), rate)?, keys))
+    }
+
+    /// The size for so many keys.
+    fn sized(&self, keys: u64, rate: f64) -> Result<Plan, BuildError> {
         // A rate of 1 and more would be one below 1 here, and be taken.
         let rate = if self.rate > 0.0 && self.rate < 1.0 { rate } else { self.rate };
         let plan = BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).plan()?;
         crate::shards::check_size(plan)?;
-        Ok((plan, keys))
+        Ok(plan)
     }
 
-    /// Whether a stage may be one of these: no line makes a client take more memory than the filter needs. Another platform may round
-    /// a size in another way.
+    /// True if a stage may be one of these: no line makes a client take more memory than the filter needs. Another platform may round
+    /// a size in another way. A generation has the size that its predecessors called for.
     pub(crate) fn fits(&self, number: u64, plan: Plan) -> bool {
-        self.stage(number).is_ok_and(|(own, _)| plan.block_count() <= own.block_count() + own.block_count() / 8 + 1)
+        let blocks = |own: Plan| own.block_count() + own.block_count() / 8 + 1;
+        self.window > 0 || self.stage(number).is_ok_and(|(own, _)| plan.block_count() <= blocks(own))
     }
 
     /// So many periods after a stage was opened, each as long as a generation takes keys; `None` if time changes nothing.
@@ -166,6 +188,16 @@ impl Stages {
         self.after(opened, 1).is_some_and(|end| time >= end)
     }
 
+    /// True if a claim in a stage that was opened then may have come so late that the key would be forgotten before the window passed:
+    /// `after` the last second at which the server said that the time was `time`.
+    pub(crate) fn is_late(&self, opened: u64, time: u64, after: Duration) -> bool {
+        self.after(opened, 1).is_some_and(|end| {
+            let left = end.saturating_add(LAG).saturating_sub(time);
+            // The server tells whole seconds.
+            after.saturating_add(Duration::from_secs(1)) > Duration::from_secs(left)
+        })
+    }
+
     /// Whether a stage that was opened then is asked at this time.
     pub(crate) fn is_asked(&self, opened: u64, time: u64) -> bool {
         self.after(opened, u64::from(self.generations) + 1).is_none_or(|end| time < end.saturating_add(LAG))
@@ -177,19 +209,27 @@ impl Stages {
     }
 }
 
+/// The keys for which a generation is sized that takes this many: some come before a client finds it full.
+pub(crate) fn keys_with_room(keys: u64) -> u64 {
+    keys.saturating_add(keys / 16)
+}
+
 impl Kind {
     /// What two filters of one name must have in common.
-    pub(crate) fn fields(&self) -> [(&'static str, u64); 5] {
-        let (stages, window, generations, plan) = match self {
-            Self::Fixed(plan) => (0, 0, 0, Some(*plan)),
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 6] {
+        let (stages, window, generations, keys, plan) = match self {
+            Self::Fixed(plan) => (0, 0, 0, 0, Some(*plan)),
             Self::Staged(stages) => {
-                (1, stages.window, stages.generations.into(), stages.stage(0).ok().map(|(plan, _)| plan))
+                // Those of one that grows show in its blocks.
+                let keys = if stages.window > 0 { stages.keys } else { 0 };
+                (1, stages.window, stages.generations.into(), keys, stages.stage(0).ok().map(|(plan, _)| plan))
             }
         };
         [
             ("stages", stages),
             ("window in seconds", window),
             ("generations", generations),
+            ("expected keys", keys),
             ("blocks", plan.map_or(0, |plan| plan.block_count() as u64)),
             ("probes", plan.map_or(0, |plan| plan.probes().into())),
         ]

@@ -28,6 +28,11 @@ pub(crate) trait Transport: Sized {
 
     async fn sleep(wait: Duration);
 
+    /// The clock by which stages are over.
+    fn now() -> Instant {
+        Instant::now()
+    }
+
     /// The next command for this node goes over a connection of its own.
     fn forget(&mut self, node: &Node);
 

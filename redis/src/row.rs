@@ -7,7 +7,7 @@
 
 use crate::error::RedisFilterError;
 use crate::jobs::Commands;
-use crate::kinds::{Kind, Stages};
+use crate::kinds::{Kind, Stages, keys_with_room};
 use crate::meta::{self, Stage};
 use crate::nodes::{Nodes, Transport};
 use crate::shards::{Key, STAGES, Shards};
@@ -60,7 +60,7 @@ pub(crate) struct Row {
     pub(crate) parts: Vec<Part>,
     common: Arc<Mutex<BTreeMap<u64, Common>>>,
     pub(crate) mirrored: bool,
-    /// When the stages were last read, and the server's time then.
+    /// When the stages were last read, and the server's time then, which it told later.
     loaded: Instant,
     time: u64,
     /// Keys that were claimed since the last look at how full the stage is. Each client begins with a look, for there may be many of
@@ -85,7 +85,7 @@ impl Row {
             parts: Vec::new(),
             common: Arc::default(),
             mirrored: false,
-            loaded: Instant::now(),
+            loaded: T::now(),
             time: 0,
             claimed: CLAIMED,
         };
@@ -164,7 +164,7 @@ impl Row {
 
     /// Reads the stages if time may have changed them.
     pub(crate) async fn keep_up<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
-        if self.staged().is_none_or(|stages| stages.until(0).is_none()) || self.loaded.elapsed() < PERIOD {
+        if self.staged().is_none_or(|stages| stages.until(0).is_none()) || T::now() - self.loaded < PERIOD {
             return Ok(());
         }
         self.load(nodes).await?;
@@ -180,10 +180,11 @@ impl Row {
         Ok(())
     }
 
-    /// Whether stages may be gone that were there when they were last read: the process did not run for long.
-    pub(crate) fn is_outdated(&self) -> bool {
-        let window = self.staged().map_or(0, |stages| stages.window);
-        window > 0 && self.loaded.elapsed() >= Duration::from_secs(window)
+    /// True if claims in this stage that are answered by now may have come after its time: the process did not run for long.
+    pub(crate) fn is_outdated<T: Transport>(&self, number: u64) -> bool {
+        let opened = self.parts.iter().find(|part| part.number == number).map(|part| part.stage.opened);
+        let stages = self.staged().zip(opened);
+        stages.is_some_and(|(stages, opened)| stages.is_late(opened, self.time, T::now() - self.loaded))
     }
 
     /// How many keys may be claimed before it is known whether the stage is full.
@@ -194,7 +195,7 @@ impl Row {
 
     /// Takes that so many keys were claimed. Opens the next stage if the last one is full.
     pub(crate) async fn take<T: Transport>(&mut self, nodes: &mut Nodes<T>, new: usize) -> Result<()> {
-        if self.staged().is_none_or(|stages| stages.window > 0) {
+        if self.staged().is_none() {
             return Ok(());
         }
         self.claimed += new as u64;
@@ -221,9 +222,26 @@ impl Row {
 
     /// Reads the stages.
     pub(crate) async fn load<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
-        let mut job = Commands::new(self.read());
+        let (mut job, started) = (Commands::new(self.read()), T::now());
         nodes.run(&mut job).await?;
-        self.adopt(&job.answers)
+        self.adopt(&job.answers, started)
+    }
+
+    /// The size of the stage that follows the last one, and its keys.
+    fn next(&self, stages: Stages, number: u64) -> Result<(Plan, u64), BuildError> {
+        if stages.window == 0 {
+            return stages.stage(number);
+        }
+        let ends = self.parts.iter().skip(1).map(|part| part.stage.opened).chain([self.time]);
+        let asked = self.parts.iter().map(|part| part.stage).zip(ends);
+        let (mut rate, mut full) = (0.0, 0u64);
+        for (Stage { plan, keys, opened, .. }, end) in asked {
+            if stages.is_asked(opened, self.time) {
+                rate += plan.expected_fpr(keys_with_room(keys));
+                full = full.saturating_add(if stages.is_over(opened, end) { 0 } else { keys });
+            }
+        }
+        stages.generation(rate, full)
     }
 
     /// The commands that read the stages.
@@ -234,8 +252,6 @@ impl Row {
     /// Seals the stage of this number, and opens the next, unless somebody has.
     pub(crate) async fn advance<T: Transport>(&mut self, nodes: &mut Nodes<T>, from: u64) -> Result<()> {
         let Some(stages) = self.staged() else { return Ok(()) };
-        // Where none can follow, the last one stays as it is.
-        stages.stage(from + 1)?;
         let mut sealed = Ok(());
         loop {
             self.load(nodes).await?;
@@ -243,6 +259,9 @@ impl Row {
             if last.number > from {
                 return Ok(());
             }
+            // Where none can follow, the last one stays as it is.
+            self.next(stages, from + 1)?;
+            let last = self.last();
             // Of one that the servers have forgotten there is nothing to seal. They may do so meanwhile.
             if stages.until(last.stage.opened).is_some_and(|until| time >= until) {
                 break;
@@ -259,18 +278,19 @@ impl Row {
 
     /// Opens a stage, unless somebody has, and removes those that are not asked any more.
     async fn begin<T: Transport>(&mut self, nodes: &mut Nodes<T>, stages: Stages, number: u64) -> Result<()> {
-        let (plan, keys) = stages.stage(number)?;
+        let (plan, keys) = self.next(stages, number)?;
         let opened = if stages.window > 0 { self.time } else { 0 };
         let line = meta::encode_stage(&Stage { plan, keys, made: meta::new_made(), opened });
         let open = self.key.command("HSETNX").arg(number).arg(line).take();
         let mut job = Commands::new([(self.key.slot, open)].into_iter().chain(self.read())).for_replicas();
+        let started = T::now();
         nodes.run(&mut job).await?;
         let answers = job.answers.split_off(1);
         let gone: Vec<(u64, Stage)> = stages_of(&self.key, &answers[0])?
             .into_iter()
             .filter(|(other, stage)| *other < number && !stages.is_asked(stage.opened, self.time))
             .collect();
-        self.adopt(&answers)?;
+        self.adopt(&answers, started)?;
         // If this fails, the servers forget the shards in time, and whoever opens the next stage removes the fields.
         let field = |(number, _): &(u64, Stage)| (self.key.slot, self.key.command("HDEL").arg(*number).take());
         let shards =
@@ -279,8 +299,8 @@ impl Row {
         nodes.run(&mut Commands::new(removal.into_iter().chain(gone.iter().map(field)))).await.map(drop)
     }
 
-    /// Takes the stages that were read.
-    fn adopt(&mut self, answers: &[Value]) -> Result<()> {
+    /// Takes the stages that were read since `started`.
+    fn adopt(&mut self, answers: &[Value], started: Instant) -> Result<()> {
         let Some(stages) = self.staged() else { return Ok(()) };
         let [list, time] = answers else { return Err(self.key.refused("its answer makes no sense")) };
         let time = match time {
@@ -297,7 +317,7 @@ impl Row {
         if self.parts.last().is_some_and(|part| newest < Some(part.number)) {
             return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
         }
-        (self.time, self.loaded) = (time, Instant::now());
+        (self.time, self.loaded) = (time, started);
         found.retain(|number, stage| Some(*number) == newest || stages.is_asked(stage.opened, time));
         if found.is_empty() {
             return Ok(());

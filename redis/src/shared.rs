@@ -244,7 +244,7 @@ impl<T: Transport> SharedFilter<T> {
     ) -> Result<()> {
         let answered = self.unanswered.len();
         // Up to this stage, the keys that are open were asked for or are late.
-        let mut asked = None;
+        let (mut asked, mut passes) = (None, 0);
         while !open.is_empty() {
             let number = self.row.last().number;
             // What is in a stage that takes no more keys was claimed there.
@@ -274,8 +274,10 @@ impl<T: Transport> SharedFilter<T> {
             let Claims { late: mut again, strange, uncertain, unconfirmed, .. } = job;
             self.uncertain += uncertain;
             self.unconfirmed += unconfirmed;
-            // The process may have stood still between the last look at the stages and the claims.
-            let outdated = row.is_outdated();
+            // The process may have stood still between the last look at the stages and the claims. Where no claim is fast enough,
+            // they count.
+            passes += 1;
+            let outdated = passes < 3 && row.is_outdated::<T>(number);
             if let (Some(shard), Ok(())) = (strange, &result) {
                 let (name, key) = (row.name.to_string(), shards.keys[shard].name.clone());
                 result = row.last().watch.look_again(nodes).await.and(Err(RedisFilterError::Gone { name, key }));

@@ -211,15 +211,20 @@ impl Shared {
         warnings
     }
 
-    /// What the user should know of a filter that has more keys than it was planned for.
+    /// What the user should know of a filter whose false-positive rate is above the one that it was planned for.
     pub fn excess(&self) -> Option<String> {
         // All lines are done: a server that is gone by now is no failure.
         let rate = self.filter().stats().map_or(0.0, |stats| stats.expected_fpr);
-        self.planned.filter(|planned| rate > *planned).map(|_| {
-            format!(
+        self.planned.filter(|planned| rate > *planned).map(|_| match self.stages {
+            // It makes room for lines, but not before it knows of them.
+            Some(_) => format!(
+                "the shared filter's false-positive rate is {}, above the one asked for: too many processes added lines at one moment",
+                readable(rate)
+            ),
+            None => format!(
                 "the shared filter has more keys than it was planned for: its false-positive rate is {} and rises with every new line",
                 readable(rate)
-            )
+            ),
         })
     }
 

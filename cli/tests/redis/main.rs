@@ -284,6 +284,11 @@ fn a_set_forgets_its_lines() {
     });
     assert_eq!(again.into_bytes(), common::numbers(0..1000));
     assert!(bench.refused(&line.replace("4s", "5s")).contains("window in seconds 4"));
+    // All lines of a window may come at once. Less than a thousandth and five deviations are lost, and no warning is needed.
+    bench.write("many", &common::numbers(0..40_000));
+    let at_once = format!("dedup --redis {} --name once -n 40000 -p 0.001 --forget-after 30d many", server.url());
+    let printed = bench.clean(&at_once).lines().count();
+    assert!((40_000 - 72..=40_000).contains(&printed), "{printed}");
 }
 
 fn lines_that_are_claimed_are_not_lost_without_a_word() {

@@ -21,6 +21,7 @@ tests! {
     clients_of_a_process_may_differ_in_their_mirrors,
     clients_that_live_for_moments_forget,
     tasks_grow_it_too,
+    a_window_keeps_its_rate_whenever_keys_come,
     it_forgets_in_time,
     a_window_may_be_endless,
     clients_claim_each_key_once_while_generations_pass,
@@ -266,6 +267,56 @@ fn tasks_grow_it_too() {
 /// Remembers a key for so many seconds, in two generations.
 fn window(seconds: u64) -> Stages {
     Stages::window(Duration::from_secs(seconds), 100_000, 1e-9).generations(2)
+}
+
+/// Lets the server's clock be so much later for a window: all its generations are as much older.
+fn pass(server: &Server, name: &str, seconds: u64) {
+    let list = format!("cbf:{{{name}:stages}}");
+    let mut fields = server.tell::<Vec<String>>(&format!("HGETALL {list}"));
+    for pair in fields.chunks_mut(2) {
+        let (line, opened) = pair[1].split_once(" opened=").unwrap();
+        pair[1] = format!("{line} opened={}", opened.parse::<u64>().unwrap() - seconds);
+    }
+    redis::cmd("HSET").arg(list).arg(fields).exec(&mut server.client().unwrap()).unwrap();
+}
+
+/// Of less or more keys than it is planned for, in whatever part of the window.
+fn a_window_keeps_its_rate_whenever_keys_come() {
+    const WINDOW: u64 = 30 * 86_400;
+    const PLANNED: u64 = 1 << 15;
+    let server = Server::start("");
+    let rate = 0.01;
+    let stages = Stages::window(Duration::from_secs(WINDOW), PLANNED, rate).generations(2);
+    // The share of the window that passes before each share of its keys.
+    let at_once = vec![(0.0, 1.0)];
+    let evenly = vec![(0.1, 0.1); 16];
+    let bursts = vec![(0.0, 0.1), (0.2, 0.5), (0.01, 0.2), (0.5, 0.2), (0.25, 0.9), (0.24, 0.1), (0.02, 0.4)];
+    for (name, pattern) in [("once", at_once), ("evenly", evenly), ("bursts", bursts)] {
+        for quarters in [1, 4, 12] {
+            let name = format!("{name}-{quarters}");
+            let (mut next, mut claimed) = (0, 0);
+            for &(passes, share) in &pattern {
+                if next > 0 {
+                    pass(&server, &name, (passes * WINDOW as f64) as u64);
+                }
+                let keys = (share * (PLANNED * quarters / 4) as f64) as u64;
+                let keys: Vec<u64> = (next..next + keys).collect();
+                next += keys.len() as u64;
+                let mut filter = create(&server.address(), &name, &stages);
+                claimed += filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
+            }
+            let mut filter = create(&server.address(), &name, &stages);
+            let stats = filter.stats().unwrap();
+            let lost = next - claimed as u64;
+            // Five deviations.
+            let most = |keys: u64| rate * keys as f64 + 5.0 * (rate * keys as f64).sqrt();
+            assert!((lost as f64) < most(next), "{name}: {lost} of {next}, {stats:?}");
+            let others: Vec<u64> = (1 << 40..(1 << 40) + 20_000).collect();
+            let found = filter.contains_batch(&others, &mut vec![false; others.len()]).unwrap();
+            assert!((found as f64) < most(20_000) && stats.expected_fpr < rate, "{name}: {found}, {stats:?}");
+            filter.delete().unwrap();
+        }
+    }
 }
 
 fn it_forgets_in_time() {
