@@ -47,7 +47,8 @@ pub struct Grouped {
 
 impl Grouping {
     pub fn new(options: GroupOptions, printed: Printed, near: Option<(Near, f64)>) -> Self {
-        let GroupOptions { keep: choice, pairs, clusters, id } = options;
+        let GroupOptions { keep, pairs, clusters, id } = options;
+        let choice = keep.unwrap_or(Choice::First);
         Self { choice, printed, id, pairs, clusters, near }
     }
 

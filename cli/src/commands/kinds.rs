@@ -19,9 +19,15 @@ pub fn check_one(inputs: &mut Inputs, cut: Cut, on_error: OnError) -> Result<(),
     }
 }
 
-/// Refuses what is said of lines where there are none.
+/// Refuses what is said of lines where there are none, and of nulls where there are none.
 pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>) -> Result<(), Error> {
-    let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else { return Ok(()) };
+    let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
+        let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, Part::Json(_)));
+        let lines = all.iter().find_map(|inputs| inputs.kinds().0).filter(|_| !has_nulls);
+        return lines.map_or(Ok(()), |lines| {
+            Err(Error::OfRows { option: "--nulls without --json-pointer or --column", lines: name(lines) })
+        });
+    };
     let has_lines = all.iter().any(|inputs| inputs.kinds().0.is_some());
     let given = [
         (format.end == 0, "--zero-terminated"),
@@ -44,7 +50,10 @@ pub fn check_first_table(
     wish: Wish,
     on_error: OnError,
 ) -> Result<(), Error> {
-    let Some(table) = inputs.kinds().1 else { return Ok(()) };
+    let Some(table) = inputs.kinds().1 else {
+        let lines = inputs.kinds().0.filter(|_| wish.filter);
+        return lines.map_or(Ok(()), |lines| Err(Error::OfRows { option: "--column-filter", lines: name(lines) }));
+    };
     let open = || table.again().and_then(|table| TableReader::open(table, 0, wanted, values)).map(drop);
     let checked = wish.check().and_then(|()| if on_error == OnError::Fail { open() } else { Ok(()) });
     checked.map_err(|source| Error::Open { input: name(table), source })

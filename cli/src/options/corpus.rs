@@ -160,13 +160,13 @@ pub struct CorpusOptions {
     /// With --against, write to FILE which documents had what of each text.
     ///
     /// It has a line of JSON for each text below PATH, in their order.
-    #[arg(long, value_name = "FILE", requires = "against", group = "reports", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", group = "reports", help_heading = "Output")]
     pub report: Option<PathBuf>,
 
     /// Insert nothing: remove what the state holds.
     ///
     /// The state stays as it is.
-    #[arg(long, requires = "state", help_heading = "Remembering")]
+    #[arg(long, help_heading = "Remembering")]
     #[arg(conflicts_with_all = ["shrink", "checkpoint", "resume", "wait"])]
     #[arg(conflicts_with_all = ["expected_keys", "fpr", "seed", "memory", "max_fpr", "when_full"])]
     frozen: bool,
@@ -174,7 +174,7 @@ pub struct CorpusOptions {
     /// Count the units that went by mistake.
     ///
     /// All grams are then in memory, with about 20 bytes for each.
-    #[arg(long, requires = "stats", conflicts_with_all = ["near", "frozen", "state"], help_heading = "Reporting")]
+    #[arg(long, conflicts_with_all = ["near", "frozen", "state"], help_heading = "Reporting")]
     pub verify: bool,
 
     /// The filter of --frozen.
@@ -234,6 +234,7 @@ fn when_full() -> impl TypedValueParser<Value = WhenFull> {
 impl CorpusOptions {
     /// Makes of the options what they mean together.
     pub fn resolve(&mut self) -> Result<(), clap::Error> {
+        self.run.in_order |= self.groups.keep.is_some();
         let rule = self.rule();
         let conflict = |message: &str| Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
         if (self.trim || self.ignore_case) && rule.text.ngram > 0 {
@@ -310,7 +311,7 @@ impl CorpusOptions {
 
     /// The first option for which all documents have to be known.
     pub fn asks_for_groups(&self) -> Option<&'static str> {
-        let last = (self.groups.keep == Choice::Last).then_some("--keep last");
+        let last = (self.groups.keep == Some(Choice::Last)).then_some("--keep last");
         let options = [(self.count, "--count"), (self.exact, "--exact")];
         let option = options.iter().find(|(given, _)| *given).map(|(_, option)| *option);
         self.groups.given().or(last).or(option)
@@ -319,9 +320,6 @@ impl CorpusOptions {
     /// Refuses what has no groups.
     fn check_groups(&self, rule: &DocumentRule, option: &str) -> Result<(), clap::Error> {
         let conflict = |message: String| Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
-        if rule.near.is_none() && (rule.text.by != By::Document || rule.text.ngram > 0) {
-            return conflict(format!("{option} is for whole documents: give --by document --ngram 0 too, or --near"));
-        }
         let others = [
             (self.frozen, "--frozen"),
             (!self.against.is_empty(), "--against"),
@@ -334,7 +332,10 @@ impl CorpusOptions {
             Some((_, other)) => {
                 conflict(format!("the argument '{option}' cannot be used with '{other}'; leave one of them out"))
             }
-            None => Ok(()),
+            None if rule.near.is_none() && (rule.text.by != By::Document || rule.text.ngram > 0) => {
+                conflict(format!("{option} is for whole documents: give --by document --ngram 0 too, or --near"))
+            }
+            None => self.run.check_checkpoint(option),
         }
     }
 

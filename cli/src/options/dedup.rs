@@ -8,7 +8,7 @@ use crate::options::output::OutputOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
 use crate::values::{StatsFormat, count, duration};
 use clap::error::ErrorKind;
-use clap::{ArgGroup, Args, Error};
+use clap::{Args, Error};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +17,6 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Options of the commands that print what a set does not have yet.
 #[derive(Args)]
-#[command(group = ArgGroup::new("destination").args(["output", "output_dir"]))]
 pub struct RunOptions {
     #[command(flatten)]
     pub growth: GrowthOptions,
@@ -45,13 +44,13 @@ pub struct RunOptions {
     /// With --output-dir, keep the first of equal ones in input order.
     ///
     /// Each run without a state then writes the same bytes.
-    #[arg(long, requires = "output_dir", help_heading = "Output")]
+    #[arg(long, help_heading = "Output")]
     pub in_order: bool,
 
     /// With --output-dir, write a line of JSON for each output to FILE.
     ///
     /// A line is written once the output is whole. It has the number of lines, what was dropped, and sizes.
-    #[arg(long, value_name = "FILE", requires = "output_dir", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub manifest: Option<PathBuf>,
 
     /// Truncate outputs even if their lines would be lost.
@@ -71,24 +70,24 @@ pub struct RunOptions {
     /// At the end, save the state in the smallest size that keeps its rate.
     ///
     /// It then has little room for more. A state that grows goes on from a small filter, and a query visits one more.
-    #[arg(long, requires = "state", help_heading = "Remembering")]
+    #[arg(long, help_heading = "Remembering")]
     pub shrink: bool,
 
     /// Save the output and then the state at this interval, such as 5m.
     ///
     /// By default it is a minute, or longer where saving would take more than a fiftieth of the time. It is a duration such as 50ms, 10s or 5m. The units are ms, s, m (minutes), h and d.
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state", help_heading = "Remembering")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Remembering")]
     pub checkpoint: Option<Duration>,
 
     /// Wait while another run writes to the filter
-    #[arg(long, requires = "state", help_heading = "Remembering")]
+    #[arg(long, help_heading = "Remembering")]
     pub wait: bool,
 
     /// Continue the same command from its last checkpoint.
     ///
     /// Only a run from files to files can be continued. Where no run was cut off, it begins. One that reads its inputs twice has no
     /// checkpoint but its start: it begins again, and what it wrote is replaced.
-    #[arg(long, requires_all = ["state", "destination"], help_heading = "Remembering")]
+    #[arg(long, help_heading = "Remembering")]
     pub resume: bool,
 
     /// Print counts and the speed at the end.
@@ -113,6 +112,15 @@ impl RunOptions {
     /// How often the outputs and the state are saved, if there is a state.
     pub fn checkpoint_every(&self) -> Option<Duration> {
         self.state.as_ref().map(|_| self.checkpoint.unwrap_or(MINUTE))
+    }
+
+    /// Refuses an interval of checkpoints beside an option that has the inputs read twice.
+    pub fn check_checkpoint(&self, option: &str) -> Result<(), Error> {
+        let message = format!(
+            "the argument '--checkpoint <DURATION>' cannot be used with '{option}': the inputs are read twice, and the state is saved at \
+             the end"
+        );
+        self.checkpoint.map_or(Ok(()), |_| Err(Error::raw(ErrorKind::ArgumentConflict, message)))
     }
 
     /// Whether inputs are read side by side.
@@ -201,21 +209,21 @@ pub struct DedupOptions {
     /// With --stats, measure the false-positive rate with SAMPLE keys.
     ///
     /// The keys are not in the filter. The rate is printed with the statistics.
-    #[arg(long, value_name = "SAMPLE", requires = "stats", value_parser = count, allow_negative_numbers = true, help_heading = "Reporting")]
+    #[arg(long, value_name = "SAMPLE", value_parser = count, allow_negative_numbers = true, help_heading = "Reporting")]
     pub verify: Option<u64>,
 
     /// With --redis, print statistics at this interval too, such as 1m.
     ///
     /// They have the counts so far, how full the filter is, and how the servers do: what is uncertain, commands that were sent again, and
     /// how long a batch took since the last time.
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires_all = ["stats", "redis"], help_heading = "Reporting")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Reporting")]
     pub stats_every: Option<Duration>,
 }
 
 impl DedupOptions {
     /// The option that has the inputs read twice.
     pub fn reads_twice(&self) -> Option<&'static str> {
-        let last = self.groups.keep == Choice::Last;
+        let last = self.groups.keep == Some(Choice::Last);
         let options =
             [(self.count, "--count"), (self.repeated, "--repeated"), (self.unique, "--unique"), (last, "--keep last")];
         options.iter().find(|(given, _)| *given).map(|(_, option)| *option)
@@ -231,11 +239,17 @@ impl DedupOptions {
                 ));
             }
             let part = self.key.rule().part;
+            self.run.check_checkpoint(option)?;
             if let Some(option) = self.groups.value().filter(|_| !matches!(part, Part::Json(_) | Part::Line)) {
                 return conflict(format!(
                     "{option} names a value of lines of JSON or a column, so the key has to be one too: give --json-pointer or --column"
                 ));
             }
+        }
+        if self.total && self.run.output.column_filter && self.dupes.is_none() {
+            return conflict(
+                "the argument '--total' cannot be used with '--column-filter': no rows are written".into(),
+            );
         }
         let filters = [(self.run.state.is_some(), "--state"), (self.shared.server.redis.is_some(), "--redis")];
         match (self.reads_twice(), filters.iter().find(|(given, _)| *given)) {

@@ -96,29 +96,29 @@ pub struct ServerOptions {
     /// Trust only servers that an authority in this file certifies.
     ///
     /// It is for servers of rediss://. FILE has PEM certificates of authorities. By default those count that the system trusts.
-    #[arg(long, value_name = "FILE", requires = "redis")]
+    #[arg(long, value_name = "FILE")]
     pub redis_ca: Option<PathBuf>,
 
     /// Show the server the certificate in this file.
     ///
     /// It is for servers of rediss:// that let only certified clients in, as they do by default. FILE has PEM certificates.
-    #[arg(long, value_name = "FILE", requires_all = ["redis", "redis_key"])]
+    #[arg(long, value_name = "FILE")]
     pub redis_cert: Option<PathBuf>,
 
     /// The key of --redis-cert, in a file
-    #[arg(long, value_name = "FILE", requires_all = ["redis", "redis_cert"])]
+    #[arg(long, value_name = "FILE")]
     pub redis_key: Option<PathBuf>,
 }
 
 /// Which filter on a server it is.
 #[derive(Args)]
-#[command(next_help_heading = "Shared filter", mut_arg("redis", |arg| arg.requires("name")))]
+#[command(next_help_heading = "Shared filter")]
 pub struct SharedOptions {
     #[command(flatten)]
     pub server: ServerOptions,
 
     /// Name of the filter on the server
-    #[arg(long, value_name = "NAME", requires = "redis")]
+    #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 }
 
@@ -129,20 +129,20 @@ pub struct SharedWriteOptions {
     /// Forget a line this long after it was printed, such as 30d.
     ///
     /// It is printed again then, or up to a quarter of the time later. -n is the number of lines in this time.
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires_all = ["redis", "expected_keys"])]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub forget_after: Option<Duration>,
 
     /// Ask the server about every line.
     ///
     /// Without this option the process remembers which bits the server has, unless the filter has more than 1 GiB, and does not ask
     /// again about lines that it has seen.
-    #[arg(long, requires = "redis")]
+    #[arg(long)]
     pub no_mirror: bool,
 
     /// Print a line once this many replicas of its server have it.
     ///
     /// After a second the line is printed anyway. A replica that takes over then knows the line, if there are no more replicas than
     /// these. The user needs the right to WAIT.
-    #[arg(long, value_name = "REPLICAS", requires = "redis", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "REPLICAS", default_value_t = 0, hide_default_value = true)]
     pub redis_wait: u32,
 }

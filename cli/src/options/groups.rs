@@ -9,13 +9,14 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(group = ArgGroup::new("reports").args(["pairs", "clusters"]).multiple(true))]
 pub struct GroupOptions {
-    /// Which of equal ones to keep, such as last or max:/score.
+    /// Which of equal ones to keep, such as last or max:/score [default: first]
     ///
     /// WHICH is first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C. max and min compare the numbers at POINTER, as doubles. order takes the one whose string at POINTER comes first in the list. Of
     /// several that are as good, and of those without such a value, which come last, the first stays. POINTER is a JSON pointer such
-    /// as /score, or the name of a column. The inputs are read twice, and what comes by a pipe is kept in a temporary file meanwhile.
-    #[arg(long, value_name = "WHICH", default_value = "first", help_heading = "Output")]
-    pub keep: Choice,
+    /// as /score, or the name of a column. The inputs are read twice, and what comes by a pipe is kept in a temporary file meanwhile. With
+    /// --output-dir, all of these are in input order, first too.
+    #[arg(long, value_name = "WHICH", help_heading = "Output")]
+    pub keep: Option<Choice>,
 
     /// Write to FILE which one each duplicate repeats, as JSON.
     ///
@@ -34,7 +35,7 @@ pub struct GroupOptions {
     /// With --pairs or --clusters, tell the value at POINTER too, such as /id.
     ///
     /// POINTER is a JSON pointer, or the name of a column.
-    #[arg(long, value_name = "POINTER", value_parser = value_at, requires = "reports", help_heading = "Output")]
+    #[arg(long, value_name = "POINTER", value_parser = value_at, help_heading = "Output")]
     pub id: Option<Pointer>,
 }
 
@@ -42,10 +43,10 @@ impl GroupOptions {
     /// The first option that takes more than the first or the last one of equal ones.
     pub fn given(&self) -> Option<&'static str> {
         let keep = match self.keep {
-            Choice::First | Choice::Last => None,
-            Choice::Most(_) => Some("--keep max"),
-            Choice::Least(_) => Some("--keep min"),
-            Choice::Order(..) => Some("--keep order"),
+            None | Some(Choice::First | Choice::Last) => None,
+            Some(Choice::Most(_)) => Some("--keep max"),
+            Some(Choice::Least(_)) => Some("--keep min"),
+            Some(Choice::Order(..)) => Some("--keep order"),
         };
         let pairs = self.pairs.as_ref().map(|_| "--pairs");
         keep.or(pairs).or(self.clusters.as_ref().map(|_| "--clusters"))
@@ -53,6 +54,6 @@ impl GroupOptions {
 
     /// An option that names a value of lines of JSON, or a column.
     pub fn value(&self) -> Option<&'static str> {
-        self.keep.pointer().and_then(|_| self.given()).or(self.id.as_ref().map(|_| "--id"))
+        self.keep.as_ref().and_then(Choice::pointer).and_then(|_| self.given()).or(self.id.as_ref().map(|_| "--id"))
     }
 }

@@ -5,6 +5,7 @@ mod dedup;
 mod filter;
 mod groups;
 mod help;
+mod needs;
 mod others;
 mod output;
 mod reading;
@@ -56,7 +57,12 @@ impl Cli {
 
     /// Reads the command line. What clap cannot tell of options that do not fit together is told here.
     pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let matches = Self::described().try_get_matches_from(args).map_err(renamed::explained)?;
+        Self::read_by(&mut Self::described(), args)
+    }
+
+    fn read_by(command: &mut clap::Command, args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = command.try_get_matches_from_mut(args).map_err(renamed::explained)?;
+        needs::check(command, &matches)?;
         let mut cli = Self::from_arg_matches(&matches)?;
         check_format(&cli.command)?;
         let key = match &mut cli.command {
@@ -201,3 +207,6 @@ pub fn one_line(error: &clap::Error) -> String {
         .trim()
         .to_owned()
 }
+
+#[cfg(test)]
+mod tests;

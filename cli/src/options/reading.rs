@@ -8,7 +8,7 @@ use crate::key::fields::{Pick, Split};
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
 use crate::values::{Delimiter, Nulls, OnError, delimiter, memory};
-use clap::{ArgGroup, Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -131,7 +131,6 @@ impl ReadOptions {
 /// What the key of a line is.
 #[derive(Args)]
 #[command(next_help_heading = "Keys (default: the whole line)")]
-#[command(group = ArgGroup::new("split").args(["field", "csv"]).multiple(true))]
 pub struct KeyOptions {
     /// Use these fields as the key: 2 or 1,3 or 2-4 or 2-, as in cut.
     ///
@@ -151,7 +150,7 @@ pub struct KeyOptions {
     /// Text between fields [default: \t, with --csv a comma]
     ///
     /// \t is a tab, \0 is NUL, and \\ is a backslash.
-    #[arg(short, long, value_name = "TEXT", value_parser = delimiter, requires = "split", conflicts_with = "json_pointer")]
+    #[arg(short, long, value_name = "TEXT", value_parser = delimiter, conflicts_with = "json_pointer")]
     pub delimiter: Option<Delimiter>,
 
     /// Read records of CSV, whose fields may have quotes around them.
@@ -196,7 +195,7 @@ pub struct KeyOptions {
     /// What becomes of rows whose key has a null.
     ///
     /// It is for columns of Parquet and values of JSON.
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal)]
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal, conflicts_with_all = ["field", "csv"])]
     pub nulls: Nulls,
 
     /// Use the normal form of a URL.

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 #[command(mut_arg("files", |arg| {
     arg.index(1).value_name("OLD").required_unless_present_any(["files_from", "files0_from"]).help(OLD).long_help(OLD_LONG)
 }))]
+#[command(mut_arg("any", |arg| arg.conflicts_with_all(["output", "compress", "column_filter"])))]
+#[command(mut_arg("total", |arg| arg.conflicts_with("column_filter")))]
 #[command(mut_arg("files_from", |arg| arg.help(LIST).long_help(LIST_LONG)))]
 #[command(mut_arg("files0_from", |arg| arg.help("Read OLD from a LIST whose names end with NUL, too")))]
 // What is changed goes behind the others, and clap takes the last one for that of `--`.

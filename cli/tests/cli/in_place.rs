@@ -178,7 +178,7 @@ fn what_cannot_be_replaced_is_refused_and_stays() {
         ("dedup --in-place -v a", &["--in-place", "--invert"]),
         ("dedup --in-place --total a", &["--in-place", "--total"]),
         ("dedup --in-place --annotate a", &["--in-place", "--annotate"]),
-        ("dedup --in-place --resume a", &["required", "--state"]),
+        ("dedup --in-place --resume a", &["--in-place", "--resume", "--state"]),
         ("dedup --in-place --redis redis://h --name n a", &["--in-place", "--redis"]),
         ("dedup --state s -o a a", &["\"a\"", "also an input", "--state", "empty it"]),
         ("dedup --state s --resume -o link b a", &["\"link\"", "also an input", "empty it"]),

@@ -75,7 +75,7 @@ fn keys_are_what_the_options_say() {
         ("build -o f --csv --field 1 --delimiter \" a", &["--delimiter", "--csv", "quote"]),
         ("check -s f --csv --field 1 --delimiter \u{e4} a", &["--delimiter", "--csv", "one byte"]),
         ("dedup --field 1 --json-pointer /a a", &["--field", "cannot be used with", "--json-pointer"]),
-        ("dedup --delimiter ; a", &["required", "--field", "--csv"]),
+        ("dedup --delimiter ; a", &["without", "--field", "--csv"]),
         ("dedup --json-pointer a a", &["--json-pointer", "'a'", "starts with \"/\""]),
         ("dedup --json-pointer /~ a", &["--json-pointer", "'/~'", "~0", "~1"]),
         ("dedup --normalize path a", &["--normalize", "'path'", "url"]),

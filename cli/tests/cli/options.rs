@@ -231,6 +231,59 @@ fn messages_say_what_is_wrong() {
     tells(&bench.refused("dedup --stat-x a"), &["tip: "]);
 }
 
+/// A third option does not waive what an option needs, and nothing is written.
+#[test]
+fn no_option_is_accepted_and_ignored() {
+    let bench = Bench::new(&[("j", b"{\"text\":\"a b\"}\n")]);
+    let needs = |option: &str, line: &str, parts: &[&str]| {
+        tells(&bench.refused(line), &[&[option, " cannot be used with"], parts].concat());
+        assert_eq!(std::fs::read_dir(bench.0.path()).unwrap().count(), 1, "{line}");
+    };
+    for third in ["--near 0.8", "--like bff", "-s s", "-p 0.1", "-n 9", "-m 1M"] {
+        let line = format!("corpus --report r {third} j");
+        needs("--report", &line, &["--against", third.split(' ').next().unwrap().trim_start_matches('-')]);
+    }
+    for third in ["-o o", "--in-place", "--dupes d", "--total"] {
+        needs("--manifest", &format!("dedup --manifest m {third} j"), &["--output-dir"]);
+    }
+    needs("--in-order", "dedup --in-order -o o j", &["'--output <FILE>'", "--output-dir"]);
+    for option in ["--frozen", "--shrink", "--wait", "--checkpoint 5m"] {
+        let name = option.split(' ').next().unwrap();
+        needs(name, &format!("corpus {option} --in-place j"), &["--in-place", "--state"]);
+        if name != "--frozen" {
+            needs(name, &format!("corpus {option} --against j j"), &["--against", "--state"]);
+        }
+    }
+    for option in ["--shrink", "--wait", "--checkpoint 5m", "--resume"] {
+        needs(option.split(' ').next().unwrap(), &format!("dedup {option} --exact -o o j"), &["--exact", "--state"]);
+    }
+    for option in ["--name f", "--no-mirror", "--redis-wait 2", "--forget-after 5m -n 9", "--redis-ca f"] {
+        let line = format!("dedup {option} --output-dir o j");
+        needs(option.split(' ').next().unwrap(), &line, &["--output-dir", "--redis"]);
+    }
+    needs("--stats-every", "dedup --stats-every 1m --stats --exact j", &["--exact", "--redis"]);
+    needs("--id", "dedup --id /a --in-place j", &["--in-place", "--pairs", "--clusters"]);
+    // What would never be looked at.
+    for (line, parts) in [
+        ("dedup --pairs p --checkpoint 5m -s s j", ["--checkpoint", "--pairs"]),
+        ("corpus --near 0.8 --exact --checkpoint 5m -s s j", ["--checkpoint", "--exact"]),
+        ("dedup --total --column-filter j", ["--total", "--column-filter"]),
+        ("dedup --column-filter j", ["--column-filter", "\"j\" has lines"]),
+        ("dedup --nulls skip j", ["--nulls", "\"j\" has lines"]),
+        ("build -o f --nulls skip j", ["--nulls", "\"j\" has lines"]),
+        ("dedup --nulls skip --field 1 j", ["--nulls", "--field"]),
+        ("in --any -o o j -- j", ["--any", "--output"]),
+        ("not-in --any --compress gzip j -- j", ["--any", "--compress"]),
+        ("not-in --total --column-filter j -- j", ["--total", "--column-filter"]),
+    ] {
+        tells(&bench.refused(line), &parts);
+        assert_eq!(std::fs::read_dir(bench.0.path()).unwrap().count(), 1, "{line}");
+    }
+    // The first one is the first in order.
+    tells(&bench.refused("dedup --when-full stop -n 100 --output-dir o j"), &["--in-order"]);
+    bench.clean("dedup --when-full stop -n 100 --output-dir o --keep first j");
+}
+
 /// It would be a file from then on.
 #[test]
 fn a_link_that_leads_nowhere_stays() {

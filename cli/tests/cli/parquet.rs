@@ -384,6 +384,20 @@ fn files_are_replaced_whole_or_not_at_all_by_40_kills() {
     kill_in_place(40);
 }
 
+/// Nothing goes, and each column of the key gets its filter.
+#[test]
+fn filters_of_columns_are_written_in_place() {
+    let all: Vec<Row> = (0..9).map(|i| (format!("u{i}"), i, format!("f{i}"))).collect();
+    let bench = Bench::new(&[("t.parquet", &table(&all, 100, Compression::SNAPPY))]);
+    bench.clean("dedup --column url --in-place --column-filter t.parquet");
+    let bytes = bench.read("t.parquet");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes.clone())).unwrap();
+    let columns = reader.metadata().row_group(0).columns();
+    let filtered = columns.iter().filter(|column| column.bloom_filter_offset().is_some());
+    assert_eq!(filtered.map(|column| column.column_path().string()).collect::<Vec<_>>(), ["url"]);
+    assert_eq!(read(bytes), all);
+}
+
 fn names(bench: &Bench, folder: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(bench.path(folder)).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

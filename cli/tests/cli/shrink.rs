@@ -104,7 +104,7 @@ fn dedup_shrinks_its_state_only_if_it_is_told_to() {
             clean(again);
         }
     }
-    tells(&Bench::new(&[]).refused("dedup --shrink"), &["required", "--state"]);
+    tells(&Bench::new(&[]).refused("dedup --shrink"), &["without", "--state"]);
 }
 
 #[test]

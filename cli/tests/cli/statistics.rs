@@ -90,7 +90,7 @@ fn statistics_are_those_of_the_run() {
         }
         assert!(first("time ") > Some(0.0) && first("speed ") > Some(0.0), "{told}");
     }
-    tells(&bench.refused("dedup --verify 10 a"), &["required", "--stats"]);
+    tells(&bench.refused("dedup --verify 10 a"), &["without", "--stats"]);
     tells(&bench.refused("dedup --stats --verify 0 a"), &["--verify", "'0'", "from 1 to"]);
 }
 

@@ -241,7 +241,8 @@ impl Run {
                 let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
                 return Err(Error::Same { first, second });
             }
-            sinks.push(Sink::in_place(lane, replaced, annotates || compress.is_some()));
+            let anew = annotates || compress.is_some() || input.is_table && self.options.output.column_filter;
+            sinks.push(Sink::in_place(lane, replaced, anew));
         }
         let reports = self.report_targets(inputs, &[])?;
         let (seen, tally) = self.seen(inputs)?;

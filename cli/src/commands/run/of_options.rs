@@ -35,6 +35,8 @@ impl Run {
         } = options;
         let which = selection.map_or(Which::All, |selection| selection.which);
         let printed = Printed { which, counted: options.count };
+        // Which copy of a line is the first one depends on it.
+        run.in_order |= selection.is_some() || groups.keep.is_some() || groups.given().is_some();
         let grouping = groups.given().map(|_| Grouping::new(groups, printed, None));
         let selection = selection.filter(|_| grouping.is_none());
         let before = match (options.annotate, options.count) {
@@ -42,8 +44,6 @@ impl Run {
             (_, true) => Before::Count,
             _ => Before::Nothing,
         };
-        // Which copy of a line is the first one depends on it.
-        run.in_order |= selection.is_some() || grouping.is_some();
         let exact = (options.exact || selection.is_some()) && grouping.is_none();
         let second = (exact || grouping.is_some()).then(|| exact::second_hasher(size.seed()));
         Self {
@@ -116,6 +116,6 @@ fn selection(options: &DedupOptions) -> Option<Selection> {
         (_, true) => Which::Unique,
         _ => Which::All,
     };
-    let (last, counted) = (options.groups.keep == Choice::Last, options.count);
+    let (last, counted) = (options.groups.keep == Some(Choice::Last), options.count);
     options.reads_twice().is_some().then_some(Selection { which, last, counted })
 }
