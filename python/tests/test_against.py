@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import tempfile
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +12,18 @@ import pyarrow.parquet as pq
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from test_forms import formed
 from trips import bloomline, write
 
-# Each is one word for UAX #29.
+# Each is one word for UAX #29, or none by default.
 WORDS = ["alpha", "бета", "غاما", "日", "한국어", "カタカナ", "ก", "e\u0301t\u00e9", "👩\u200d👩\u200d👧", "🇩🇪", "7"]
+WORDS += ["Alpha", "Бета", "al\u200bpha", "alpha!", "«бета»", "ｶﾀｶﾅ", "\u2014", "8"]
+FORMS = {
+    "": frozenset({"nfkc", "case", "ignorable", "symbols", "space"}),
+    "none": frozenset[str](),
+    "text": frozenset({"nfkc", "case", "digits", "punctuation", "ignorable", "space"}),
+    "case,symbols": frozenset({"case", "symbols"}),
+}
 
 line = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 text = st.lists(line, min_size=1, max_size=4).map("\n".join)
@@ -25,6 +34,7 @@ rules = st.fixed_dictionaries(
         "ngram": st.sampled_from([0, 2, 3, 4]),
         "min_ngram": st.integers(1, 2),
         "threshold": st.sampled_from([0, 0.3, 0.6]),
+        "form": st.sampled_from(sorted(FORMS)),
     }
 )
 
@@ -37,14 +47,21 @@ def units(text: str, rule: dict[str, Any]) -> list[str]:
     return [first, *("\n" + line for line in rest)]
 
 
-def grams(unit: str, rule: dict[str, Any]) -> list[str]:
-    """Those of a unit by their texts."""
-    words, ngram = unit.split(), rule["ngram"]
+def words_of(unit: str, rule: dict[str, Any]) -> list[str]:
+    """UAX #29 parts what these words have only at punctuation, at emoji, and at a zero-width space."""
+    text = formed(unit, FORMS[rule["form"]] - {"space"})
+    return re.findall(r"👩\u200d👩\u200d👧|[!«»—👩👧\u200b]|[^\s!«»—👩👧\u200b]+", text)
+
+
+def grams(unit: str, rule: dict[str, Any]) -> list[tuple[str, str]]:
+    """The grams of a unit, each with the text that is told of it, without white space."""
+    words, ngram = words_of(unit, rule), rule["ngram"]
     if ngram == 0:
-        return [unit.removeprefix("\n") if rule["by"] == "paragraph" else unit] if words else []
-    if len(words) < ngram:
-        return [" ".join(words)] if len(words) >= rule["min_ngram"] else []
-    return [" ".join(words[at : at + ngram]) for at in range(len(words) - ngram + 1)]
+        unit = unit.removeprefix("\n") if rule["by"] == "paragraph" else unit
+        text = formed(unit, FORMS[rule["form"]])
+        return [(text, "".join(unit.split()))] if text.strip() else []
+    ends = range(ngram, len(words) + 1) if len(words) >= ngram else [len(words)] if len(words) >= rule["min_ngram"] else []
+    return [(" ".join(words[max(end - ngram, 0) : end]), "".join(words[max(end - ngram, 0) : end])) for end in ends]
 
 
 def left(text: str, known: set[str], rule: dict[str, Any]) -> str | None:
@@ -52,7 +69,7 @@ def left(text: str, known: set[str], rule: dict[str, Any]) -> str | None:
 
     def goes(unit: str) -> bool:
         all_of_it = grams(unit, rule)
-        found = sum(gram in known for gram in all_of_it)
+        found = sum(gram in known for gram, _ in all_of_it)
         return found > 0 if rule["ngram"] == 0 else bool(all_of_it) and found / len(all_of_it) > rule["threshold"]
 
     all_units = units(text, rule)
@@ -72,15 +89,18 @@ def report(tests: Sequence[str], train: Sequence[str], rule: dict[str, Any], nam
         return {"file": file, "line": number + 1, **({"id": base + number} if ids else {})}
 
     def told(number: int, item: str) -> dict[str, Any]:
-        own = list(dict.fromkeys(gram for unit in units(item, rule) for gram in grams(unit, rule)))
+        own: dict[str, str] = {}
+        for unit in units(item, rule):
+            for gram, text in grams(unit, rule):
+                own.setdefault(gram, text)
         documents, found = [], set()
         for other, text in enumerate(train):
-            has = {gram for unit in units(text, rule) for gram in grams(unit, rule)}
+            has = {gram for unit in units(text, rule) for gram, _ in grams(unit, rule)}
             both = [gram for gram in own if gram in has]
             if both:
-                documents.append({**at(name, other, 0), "found": len(both), "grams": both})
+                documents.append({**at(name, other, 0), "found": len(both), "grams": [own[gram] for gram in both]})
                 found.update(both)
-        short = rule["ngram"] > 0 and all(len(unit.split()) < rule["ngram"] for unit in units(item, rule))
+        short = rule["ngram"] > 0 and all(len(words_of(unit, rule)) < rule["ngram"] for unit in units(item, rule))
         note = {"short": True} if short else {}
         return {**at("tests", number, 100), "grams": len(own), "found": len(found), **note, "documents": documents}
 
@@ -94,12 +114,13 @@ def lines(texts: Sequence[str], base: int) -> str:
 
 @settings(max_examples=100, deadline=None)
 @given(texts, texts, rules, st.booleans(), st.sampled_from(["one", "folder", "table"]), st.integers(1, 200))
-@example(["\nalpha"], ["\nalpha"], {"by": "document", "ngram": 0, "min_ngram": 1, "threshold": 0}, False, "one", 1)
+@example(["\nalpha"], ["\nalpha"], {"by": "document", "ngram": 0, "min_ngram": 1, "threshold": 0, "form": "none"}, False, "one", 1)
 def test_what_tests_have_goes_and_is_told(
     tests: list[str], train: list[str], rule: dict[str, Any], ids: bool, form: str, chunk: int
 ) -> None:
-    known = {gram for item in tests for unit in units(item, rule) for gram in grams(unit, rule)}
+    known = {gram for item in tests for unit in units(item, rule) for gram, _ in grams(unit, rule)}
     options = ["--by", rule["by"], "--ngram", rule["ngram"], "--chunk-size", chunk, "-j", 2, *(["--id", "/id"] if ids else [])]
+    options += ["--normalize", rule["form"]] if rule["form"] else []
     if rule["ngram"] > 0:
         options += ["--min-ngram", rule["min_ngram"], "--threshold", rule["threshold"]]
     with tempfile.TemporaryDirectory() as temporary:
@@ -122,10 +143,12 @@ def test_what_tests_have_goes_and_is_told(
         assert found == expected
         told = [json.loads(item) for item in (folder / "report").read_text(encoding="utf-8").splitlines()]
         for item, text in zip(told, tests, strict=True):
+            text = text if rule["ngram"] == 0 else formed(text, FORMS[rule["form"]] - {"space"})
+            text = " ".join(text.split()) if "symbols" in FORMS[rule["form"]] and rule["ngram"] > 0 else text
             for document in item["documents"]:
-                # As the item has them.
+                # As the item has them, in its form.
                 assert all(gram in text for gram in document["grams"])
-                document["grams"] = [gram if rule["ngram"] == 0 else " ".join(gram.split()) for gram in document["grams"]]
+                document["grams"] = ["".join(gram.split()) for gram in document["grams"]]
         assert told == report(tests, train, rule, name, ids)
 
 

@@ -13,7 +13,12 @@ from trips import bloomline
 
 # White_Space of Unicode.
 SPACE = {*range(0x9, 0xE), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
-SWITCHES = ["nfc", "nfkc", "case", "digits", "punctuation", "space", "crlf"]
+# Default_Ignorable_Code_Point of Unicode, from its data.
+IGNORABLE = {0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010)}
+IGNORABLE |= {*range(0x202A, 0x202F), *range(0x2060, 0x2070), 0x3164, *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0}
+IGNORABLE |= {*range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000)}
+APOSTROPHES = "\u0027\u0060\u00b4\u02bb\u02bc\u2018\u2019\u201b\uff07"
+SWITCHES = ["nfc", "nfkc", "case", "digits", "punctuation", "symbols", "ignorable", "space", "crlf"]
 
 
 def formed(text: str, switches: frozenset[str]) -> str:
@@ -21,14 +26,25 @@ def formed(text: str, switches: frozenset[str]) -> str:
         form = "NFKC" if "nfkc" in switches else "NFC" if "nfc" in switches else None
         return unicodedata.normalize(form, text) if form else text
 
+    def without_symbol(c: str) -> str:
+        stays = unicodedata.category(c)[0] in "LMN" or ord(c) in SPACE
+        return "" if c in APOSTROPHES else c if stays else " "
+
     if "crlf" in switches:
         text = re.sub(r"\r(?=\n|\Z)", "", text)
+    if "symbols" in switches:
+        early = (unicodedata.category(c)[0] == "P" or unicodedata.category(c) == "Sk" for c in text)
+        text = "".join(without_symbol(c) if now else c for c, now in zip(text, early))
     text = composed(text)
     if "case" in switches:
         text = text.casefold()
     if "digits" in switches:
         text = "".join("0" if unicodedata.category(c) == "Nd" else c for c in text)
-    if "punctuation" in switches:
+    if "ignorable" in switches:
+        text = "".join(c for c in text if ord(c) not in IGNORABLE)
+    if "symbols" in switches:
+        text = "".join(map(without_symbol, text))
+    elif "punctuation" in switches:
         text = "".join(c for c in text if unicodedata.category(c)[0] != "P" and c not in "$+<=>^`|~")
     if "space" in switches:
         text = "".join(c for c in text if ord(c) not in SPACE)
@@ -55,7 +71,10 @@ WORDS = [
     ["🇩🇪🇫🇷", "🇫🇷🇩🇪", "👍🏽", "👍"],
     ["ΣΊΣΥΦΟΣ ", "σίσυφος "],
     ["q\u0323\u0307 ", "q\u0307\u0323 ", "q-\u0307\u0323 "],
-    ["a+b ", "ab "],
+    ["a+b ", "ab ", "a b "],
+    ["don\u00b4t ", "don`t ", "d\u00adon\u02bct "],
+    ["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 ", "\u0645\u06cc\u062e\u0648\u0627\u0647\u0645 "],
+    ["e\u200b\u0301t\u00e9\ufeff ", "\u2500\u2500", "=\u0338", "5\u338f "],
     ["\r", "", " ", "\u3000"],
 ]
 

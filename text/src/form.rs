@@ -40,6 +40,12 @@ pub struct Form {
     pub digits: bool,
     /// Punctuation (general category P), and the symbols of ASCII. It is dropped, so `it's` is `its`.
     pub punctuation: bool,
+    /// All but letters, marks, numbers and white space. It becomes a space, so `a—b` is `a — b`, and an apostrophe is dropped.
+    /// Includes `punctuation`.
+    pub symbols: bool,
+    /// Characters that are invisible by themselves (Default_Ignorable_Code_Point), such as the zero-width space and the soft
+    /// hyphen. They are dropped.
+    pub ignorable: bool,
     /// White space in exact text. Between the words of grams it never counts.
     pub space: bool,
     /// A carriage return (`\r`) before a newline or the end, in exact text.
@@ -87,7 +93,12 @@ impl Form {
 
     /// A text in this form but for carriage returns, step by step as docs/FORMAT.md has it.
     fn by_definition(&self, text: &str) -> String {
-        let composed = self.composed(text);
+        let composed = if self.symbols {
+            let left = |c| if is_symbol_in_any_form(c) { without_symbol(c) } else { Some(c) };
+            self.composed(&text.chars().filter_map(left).collect::<String>())
+        } else {
+            self.composed(text)
+        };
         let folded = if self.case { UniCase::unicode(composed).to_folded_case() } else { composed };
         let left: String = folded.chars().filter_map(|c| self.left(c)).collect();
         // What was between a letter and its accent may be gone.
@@ -108,11 +119,15 @@ impl Form {
         if self.digits && character.general_category() == GeneralCategory::DecimalNumber {
             return Some('0');
         }
-        let punctuation = || {
-            character.is_ascii_punctuation() || character.general_category_group() == GeneralCategoryGroup::Punctuation
+        if self.ignorable && is_ignorable(character) {
+            return None;
+        }
+        let left = match (self.symbols, self.punctuation) {
+            (true, _) => without_symbol(character),
+            (_, true) if character.is_ascii_punctuation() || is_punctuation(character) => None,
+            _ => Some(character),
         };
-        let dropped = self.punctuation && punctuation() || self.space && character.is_whitespace();
-        (!dropped).then_some(character)
+        left.filter(|left| !(self.space && left.is_whitespace()))
     }
 
     /// Adds the form of a text: what each character becomes, and [by definition](Self::by_definition) where that depends on what is
@@ -165,6 +180,9 @@ impl Form {
             _ => true,
         };
         let mark = |c: char| if canonical_combining_class(c) == 0 { 0 } else { MARK };
+        if self.symbols && is_symbol_in_any_form(character) {
+            return KNOWN | self.left(character).map_or(NOTHING, u32::from);
+        }
         let mut buffer = [0; 4];
         // Another character that is this one, such as that of the usual width.
         let one = only(&self.composed(character.encode_utf8(&mut buffer))).filter(|one| stable(*one));
@@ -180,7 +198,7 @@ impl Form {
 
     /// What is left of each character of ASCII.
     fn ascii(&self) -> &'static [u8; 128] {
-        let switches = [self.case, self.digits, self.punctuation, self.space];
+        let switches = [self.symbols, self.case, self.digits, self.punctuation, self.space];
         &ASCII[switches.iter().fold(0, |index, on| 2 * index + usize::from(*on))]
     }
 }
@@ -242,20 +260,25 @@ const UNSTABLE: u32 = 1 << 28;
 /// A character that is dropped.
 const DROPPED: u8 = 0xFF;
 
-/// What is left of each character of ASCII, for each choice of case, digits, punctuation and space, the last one being the lowest bit.
-const ASCII: [[u8; 128]; 16] = {
-    let mut tables = [[0; 128]; 16];
+/// What is left of each character of ASCII, for each choice of symbols, case, digits, punctuation and space, the last one being the
+/// lowest bit.
+const ASCII: [[u8; 128]; 32] = {
+    let mut tables = [[0; 128]; 32];
     let mut choice = 0;
     while choice < tables.len() {
         let mut character = 0;
         while character < 128u8 {
-            let [case, digits, punctuation, space] =
-                [choice & 8 != 0, choice & 4 != 0, choice & 2 != 0, choice & 1 != 0];
+            let [symbols, case, digits, punctuation, space] =
+                [choice & 16 != 0, choice & 8 != 0, choice & 4 != 0, choice & 2 != 0, choice & 1 != 0];
             // The vertical tab is white space in Unicode.
             let is_space = character.is_ascii_whitespace() || character == 0x0B;
+            let is_symbol = symbols && !is_space && !character.is_ascii_alphanumeric();
             tables[choice][character as usize] = match character {
                 _ if digits && character.is_ascii_digit() => b'0',
-                _ if punctuation && character.is_ascii_punctuation() || space && is_space => DROPPED,
+                b'\'' | b'`' if symbols => DROPPED,
+                _ if !symbols && punctuation && character.is_ascii_punctuation() => DROPPED,
+                _ if space && (is_space || is_symbol) => DROPPED,
+                _ if is_symbol => b' ',
                 _ if case => character.to_ascii_lowercase(),
                 _ => character,
             };
@@ -265,6 +288,37 @@ const ASCII: [[u8; 128]; 16] = {
     }
     tables
 };
+
+/// Apostrophes, as keyboards and typography have them.
+const APOSTROPHES: [char; 9] = ['\'', '`', '´', 'ʻ', 'ʼ', '‘', '’', '‛', '＇'];
+
+/// What is left of a character where symbols do not count.
+fn without_symbol(character: char) -> Option<char> {
+    use GeneralCategoryGroup::{Letter, Mark, Number};
+    if APOSTROPHES.contains(&character) {
+        return None;
+    }
+    let stays = matches!(character.general_category_group(), Letter | Mark | Number) || character.is_whitespace();
+    Some(if stays { character } else { ' ' })
+}
+
+/// True if no form of the character is a letter or a number. NFKC makes a mark of some of these, such as `´`, and a mark would stay.
+fn is_symbol_in_any_form(character: char) -> bool {
+    is_punctuation(character) || character.general_category() == GeneralCategory::ModifierSymbol
+}
+
+fn is_punctuation(character: char) -> bool {
+    character.general_category_group() == GeneralCategoryGroup::Punctuation
+}
+
+/// True for a Default_Ignorable_Code_Point. Unicode reserves these ranges, so later versions have the same.
+fn is_ignorable(character: char) -> bool {
+    matches!(character,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}' | '\u{180B}'..='\u{180F}'
+        | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}'
+        | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFF8}' | '\u{1BCA0}'..='\u{1BCA3}'
+        | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+}
 
 /// The only character of a text.
 fn only(text: &str) -> Option<char> {

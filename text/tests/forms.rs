@@ -19,6 +19,8 @@ fn form(names: &str) -> Form {
             "punctuation" => form.punctuation = true,
             "space" => form.space = true,
             "crlf" => form.crlf = true,
+            "symbols" => form.symbols = true,
+            "ignorable" => form.ignorable = true,
             _ => unreachable!("{name}"),
         }
     }
@@ -28,7 +30,7 @@ fn form(names: &str) -> Form {
 const TEXT: &str = "nfkc,case,digits,punctuation,space";
 
 /// Pieces of many scripts, and what tells the switches apart.
-const PIECES: [&str; 47] = [
+const PIECES: [&str; 60] = [
     "Hello, World! ",
     "don't ",
     "3.14 ",
@@ -76,6 +78,19 @@ const PIECES: [&str; 47] = [
     "🇩🇪🇫🇷",
     "👍🏽",
     "½①",
+    "don\u{2019}t don´t don`t ",
+    "a¨\u{301}=\u{338}",
+    "\u{200B}",
+    "e\u{200B}\u{301}\u{323}",
+    "so\u{AD}ft",
+    "می\u{200C}خواهم ",
+    "\u{3164}\u{115F}\u{1161}",
+    "\u{1112}\u{1160}\u{1161}",
+    "1\u{FE0F}\u{20E3}",
+    "――║┃™℃㎏\u{F0B7}",
+    "\u{34F}\u{345}",
+    "\u{0}\u{1C}\u{7F}",
+    "ﹶﹽ゛か゛ｶ\u{FF9E}",
 ];
 
 /// docs/FORMAT.md, step by step.
@@ -91,6 +106,18 @@ fn specified(form: Form, text: &str) -> String {
             _ => text.to_owned(),
         }
     };
+    let symbol = |c: char| match c.general_category_group() {
+        _ if "'`´ʻʼ‘’‛＇".contains(c) => None,
+        GeneralCategoryGroup::Letter | GeneralCategoryGroup::Mark | GeneralCategoryGroup::Number => Some(c),
+        _ => Some(if c.is_whitespace() { c } else { ' ' }),
+    };
+    if form.symbols {
+        let early = |c: char| {
+            c.general_category_group() == GeneralCategoryGroup::Punctuation
+                || c.general_category() == GeneralCategory::ModifierSymbol
+        };
+        text = text.chars().filter_map(|c| if early(c) { symbol(c) } else { Some(c) }).collect();
+    }
     text = composed(&text);
     if form.case {
         text = text.chars().map(|c| UniCase::unicode(c.to_string()).to_folded_case()).collect();
@@ -101,7 +128,12 @@ fn specified(form: Form, text: &str) -> String {
             .map(|c| if c.general_category() == GeneralCategory::DecimalNumber { '0' } else { c })
             .collect();
     }
-    if form.punctuation {
+    if form.ignorable {
+        text.retain(|c| !is_ignorable(c));
+    }
+    if form.symbols {
+        text = text.chars().filter_map(symbol).collect();
+    } else if form.punctuation {
         let stays =
             |c: &char| c.general_category_group() != GeneralCategoryGroup::Punctuation && !"$+<=>^`|~".contains(*c);
         text = text.chars().filter(stays).collect();
@@ -112,10 +144,33 @@ fn specified(form: Form, text: &str) -> String {
     composed(&text)
 }
 
+/// Default_Ignorable_Code_Point, as Unicode derives it: format characters and variation selectors, without those that are seen or
+/// that note something, and some others.
+fn is_ignorable(c: char) -> bool {
+    let is_seen = matches!(c, '\u{600}'..='\u{605}' | '\u{6DD}' | '\u{70F}' | '\u{890}'..='\u{891}' | '\u{8E2}'
+        | '\u{110BD}' | '\u{110CD}');
+    let notes = matches!(c, '\u{FFF9}'..='\u{FFFB}' | '\u{13430}'..='\u{1343F}');
+    let selects =
+        matches!(c, '\u{180B}'..='\u{180D}' | '\u{180F}' | '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}');
+    let other = matches!(c, '\u{34F}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{2065}' | '\u{3164}'
+        | '\u{FFA0}' | '\u{FFF0}'..='\u{FFF8}' | '\u{E0000}'..='\u{E0FFF}');
+    c.general_category() == GeneralCategory::Format && !is_seen && !notes || selects || other
+}
+
 fn any_form() -> impl Strategy<Value = Form> {
-    any::<[bool; 7]>().prop_map(|flags| {
+    any::<[bool; 9]>().prop_map(|flags| {
         let mut form = Form::default();
-        [form.nfc, form.nfkc, form.case, form.digits, form.punctuation, form.space, form.crlf] = flags;
+        [
+            form.nfc,
+            form.nfkc,
+            form.case,
+            form.digits,
+            form.punctuation,
+            form.symbols,
+            form.ignorable,
+            form.space,
+            form.crlf,
+        ] = flags;
         form
     })
 }
@@ -207,14 +262,26 @@ fn each_switch_makes_texts_equal() {
         ("nfc,punctuation", ["e-\u{301}", "é"], "e"),
         ("space", ["ภาษา\u{A0}ไทย", " ภาษาไทย\t"], "ภาษา-ไทย"),
         ("crlf", ["a\r\nb\r", "a\nb"], "a\rb"),
+        ("symbols", ["don’t—a|b", "dont – a © b"], "don t a b"),
+        ("symbols", ["Eʻa ┃ d’été ´ §", "Ea d\u{27}été"], "Ea d été"),
+        ("nfkc,symbols", ["a¨b´c 5㎏ ⁇d", "a bc 5kg d"], "a bc 5 kg d"),
+        ("symbols,punctuation", ["it\u{27}s (a-b)", "its a b"], "its ab"),
+        ("symbols,space", ["a-b\tc\u{1C}", "abc"], "a b"),
+        ("ignorable", ["\u{FEFF}so\u{AD}ft می\u{200C}خواهم\u{200E}", "soft میخواهم"], "so ft می خواهم"),
+        ("nfc,ignorable", ["e\u{200B}\u{301}", "é"], "e"),
         // A family is one emoji, and its joiners count. So do flags.
         (TEXT, ["👩\u{200D}👩\u{200D}👧!", "👩\u{200D}👩\u{200D}👧"], "👩👩👧"),
         (TEXT, ["🇩🇪, 🇫🇷", "🇩🇪🇫🇷"], "🇫🇷🇩🇪"),
         (TEXT, ["Ｇroß: 10 €", "gross 99 €"], "gross 100 €"),
     ] {
         let switched = form(switches);
-        assert_eq!(switched.of(equal[0]), switched.of(equal[1]), "{switches}");
-        assert_ne!(switched.of(equal[0]), switched.of(other), "{switches}");
+        let of = |text| match switched.symbols {
+            // Runs of spaces are no matter for words.
+            true => switched.of(text).split_whitespace().collect::<Vec<_>>().join(" "),
+            false => switched.of(text),
+        };
+        assert_eq!(of(equal[0]), of(equal[1]), "{switches}");
+        assert_ne!(of(equal[0]), of(other), "{switches}");
         assert_eq!(Form::default().of(equal[0]), equal[0]);
     }
 }
@@ -235,6 +302,13 @@ fn every_digit_and_space_counts_as_unicode_says() {
     for c in ['\u{1C}', '\u{1F}', '\u{180E}', '\u{200B}', '\u{200D}', '\u{FEFF}'] {
         assert_eq!(space.of(&c.to_string()), c.to_string());
     }
+}
+
+#[test]
+fn every_ignorable_character_is_dropped() {
+    let all: String = ('\0'..=char::MAX).collect();
+    let expected: String = all.chars().filter(|c| !is_ignorable(*c)).collect();
+    assert!(form("ignorable").of(&all) == expected);
 }
 
 /// The words of a unit are found in its form, so a dropped mark joins what it was between.

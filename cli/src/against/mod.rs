@@ -199,7 +199,9 @@ fn gram_texts(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashMap<u64, (us
             let paragraph = Some(unit).filter(|_| rules.by == By::Paragraph);
             paragraph.and_then(|unit| unit.strip_prefix('\n')).unwrap_or(unit).to_owned()
         } else {
-            of_words(rules).of(unit)
+            let formed = of_words(rules).of(unit);
+            // A symbol leaves a space.
+            if rules.form.symbols { formed.split_whitespace().collect::<Vec<_>>().join(" ") } else { formed }
         };
         let ends: Vec<(usize, usize)> = words(&unit)
             .map(|word| {

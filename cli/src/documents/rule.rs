@@ -125,7 +125,9 @@ fn form_name(form: Form, exact: bool) -> String {
         (form.nfc && !form.nfkc, "nfc"),
         (form.case, "case"),
         (form.digits, "digits"),
-        (form.punctuation, "punctuation"),
+        (form.ignorable, "ignorable"),
+        (form.symbols, "symbols"),
+        (form.punctuation && !form.symbols, "punctuation"),
         (form.space && exact, "space"),
         (form.crlf && exact && !form.space, "crlf"),
     ];

@@ -92,7 +92,8 @@ pub struct CorpusOptions {
     /// What does not count where texts are compared, such as nfkc,case.
     ///
     /// Each unit is put into the form by itself, and what is printed stays as it is. White space between words never counts for
-    /// grams, so space and crlf are for exact texts.
+    /// grams, so space and crlf are for exact texts. With --against the default is nfkc,case,ignorable,symbols,space, and text
+    /// includes ignorable.
     #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',', help_heading = "Duplicates")]
     normalize: Vec<Normal>,
 
@@ -151,7 +152,8 @@ pub struct CorpusOptions {
     /// Remove what the texts below PATH have, and nothing else.
     ///
     /// PATH is a file or a directory, such as one of tests, and may be given several times. A unit goes if a gram of it is in one of
-    /// them; --threshold asks for more. Nothing goes by mistake. --by document, --threshold 0 and --min-ngram 5 are the defaults here.
+    /// them, whatever its case, punctuation, symbols and spacing are; --threshold asks for more, and --normalize for another form. Nothing
+    /// goes by mistake. --by document, --threshold 0 and --min-ngram 5 are the defaults here.
     #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
     #[arg(conflicts_with_all = ["near", "like", "state", "frozen", "verify", "resume"])]
     #[arg(conflicts_with_all = ["expected_keys", "fpr", "memory", "max_fpr", "when_full"])]
@@ -202,14 +204,20 @@ enum Normal {
     Case,
     /// Which digit a digit of any script is
     Digits,
-    /// Punctuation, and the symbols of ASCII
+    /// Punctuation, and the symbols of ASCII: it's is its, a-b is ab
     Punctuation,
+    /// All but letters, marks and numbers: a-b is two words, it's is its
+    Symbols,
+    /// Invisible characters, such as a zero-width space or a soft hyphen
+    Ignorable,
     /// White space
     Space,
     /// A carriage return before a newline or the end
     Crlf,
     /// nfkc,case,digits,punctuation,space
     Text,
+    /// All counts, with --against too
+    None,
 }
 
 /// Tools whose rules are known.
@@ -244,6 +252,9 @@ impl CorpusOptions {
         let reads_standard = self.reading.files.is_empty() && self.reading.list().is_none();
         if standard(&self.against) && (reads_standard || standard(&self.reading.files)) {
             return conflict("standard input is --against and an input: name a file for one of them");
+        }
+        if self.normalize.contains(&Normal::None) && self.normalize.len() > 1 {
+            return conflict("--normalize none is for texts as they are: leave it out, or give it alone");
         }
         let spaces = self.normalize.iter().any(|switch| matches!(switch, Normal::Space | Normal::Crlf));
         if spaces && (rule.text.ngram > 0 || rule.near.is_some()) {
@@ -386,15 +397,21 @@ impl CorpusOptions {
 
     /// What of texts does not count.
     fn form(&self) -> Form {
+        let against = !self.against.is_empty();
         let given = |switch| self.normalize.contains(&switch);
         let is_text = given(Normal::Text);
+        // A test that was copied seldom kept its case, its quotes and its line breaks.
+        let is_default = against && self.normalize.is_empty();
         let mut form = Form::default();
-        form.nfkc = is_text || given(Normal::Nfkc);
+        form.nfkc = is_text || is_default || given(Normal::Nfkc);
         form.nfc = given(Normal::Nfc);
-        form.case = is_text || given(Normal::Case);
+        form.case = is_text || is_default || given(Normal::Case);
         form.digits = is_text || given(Normal::Digits);
         form.punctuation = is_text || given(Normal::Punctuation);
-        form.space = is_text || given(Normal::Space);
+        form.symbols = is_default || given(Normal::Symbols);
+        // States record what `text` means, and --against has none.
+        form.ignorable = is_text && against || is_default || given(Normal::Ignorable);
+        form.space = is_text || is_default || given(Normal::Space);
         form.crlf = given(Normal::Crlf);
         form
     }

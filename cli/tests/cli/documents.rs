@@ -454,6 +454,7 @@ fn options_that_do_not_fit_are_refused() {
         ("--normalize space", ["--normalize space", "--ngram 0"]),
         ("--near 0.8 --normalize crlf,case", ["crlf", "--ngram 0"]),
         ("--normalize lower", ["lower", "nfkc"]),
+        ("--normalize none,case", ["--normalize none", "alone"]),
         ("--when-full stop", ["'stop'", "grow"]),
         ("--min-ngram 9 --ngram 5", ["--min-ngram 9", "--ngram 5"]),
         ("--verify --stats --output-dir o", ["--verify", "--in-order"]),
@@ -548,6 +549,8 @@ fn texts_are_compared_in_their_forms() {
         ("case", "Straße МИР ΣΊΣΥΦΟΣ", "STRASSE мир σίσυφος"),
         ("digits", "12 ห้อง ๓ ٤٥ 六", "67 ห้อง ๘ ٩٠ 六"),
         ("punctuation", "「我喜欢，中文。」 👩\u{200D}👩\u{200D}👧🇩🇪!", "我喜欢中文 👩\u{200D}👩\u{200D}👧🇩🇪"),
+        ("symbols", "don’t re-use ▶ 我喜欢。", "dont re use = 我喜欢 "),
+        ("ignorable", "\u{FEFF}so\u{AD}ft می\u{200C}خواهم ภาษา\u{200B}ไทย", "soft میخواهم ภาษาไทย"),
         ("text", "Ｓtraße 10: ภาษาไทย, 日本語! مرحبا،", "strasse 99 ภาษาไทย 日本語 مرحبا"),
     ] {
         let lines = line(1, first) + &line(2, second);
@@ -571,4 +574,11 @@ fn texts_are_compared_in_their_forms() {
         &["normalized by case,digits", "normalized by case\""],
     );
     tells(&bench.refused("corpus --state s in"), &["normalized by case,digits", "13-grams of words\""]);
+    for (form, name) in
+        [("text", "nfkc,case,digits,punctuation"), ("symbols,text,ignorable", "nfkc,case,digits,ignorable,symbols")]
+    {
+        bench.clean(&format!("corpus --normalize {form} --state {form} in"));
+        let named = format!("normalized by {name}\"");
+        tells(&bench.refused(&format!("corpus --normalize none --state {form} in")), &[&named, "13-grams of words\""]);
+    }
 }
