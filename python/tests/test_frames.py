@@ -213,6 +213,19 @@ def test_a_filter_that_stays() -> None:
     assert seen.contains_rows(pl.DataFrame({"x": ["c", "d", None]}), nulls="keep").tolist() == [True, False, True]
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
+def test_more_keys_than_planned_cost_no_rows(make: Any) -> None:
+    frame = make({"a": [number % 5000 for number in range(7000)]})
+    for n in (1, 100, 4999):
+        kept = bloomline.dedup(frame, on="a", n=n)
+        assert len(kept.collect() if make is pl.LazyFrame else kept) == 5000
+    seen = BloomFilter(100, 1e-6)
+    if make is not pl.LazyFrame:
+        with pytest.warns(UserWarning, match="made for 100 keys and has many more: its false-positive rate is 1$") as warned:
+            bloomline.dedup(frame, seen=seen)
+        assert warned[0].filename == __file__
+
+
 def test_the_command_knows_the_rows(tmp_path: pathlib.Path) -> None:
     rows: list[dict[str, Any]] = [
         {"url": "a", "day": datetime.date(2026, 11, 23), "n": 1.5},

@@ -71,12 +71,13 @@ def dedup(
         output: The file for what stays. Give this, `output_dir` or `in_place`.
         output_dir: A folder that gets a file for each input.
         in_place: Each input is replaced by what stays of it.
-        n: Distinct keys to plan for; by default the rows of the inputs.
+        n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if more come.
         p: The rate at which a row is dropped by mistake; by default 1e-6.
         state: A filter that remembers the keys for the next call.
         nulls: What becomes of rows whose key has a null.
         options: More options of the command, such as ``["--exact", "--in-order"]``.
-        seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one.
+        seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one. A warning tells if it has far more keys
+            than it is made for, which costs rows; a `ScalableBloomFilter` grows.
 
     Returns:
         The frame of the rows that stay, or of files the figures of ``--stats=json``, such as ``lines``, ``unique`` and ``dropped``;

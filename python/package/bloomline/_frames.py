@@ -1,12 +1,14 @@
 """Duplicates in frames and tables: pandas, Polars, pyarrow."""
 
 import datetime
+import math
 import re
+import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
-from bloomline._bloomline import BloomFilter, Filter
+from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, ScalableBloomFilter
 
 Nulls = Literal["equal", "keep", "skip", "fail"]
 
@@ -40,11 +42,39 @@ def dedup(
     columns = [on] if isinstance(on, str) else on
     keys = frame if columns is None else frame[list(columns)] if package == "pandas" else frame.select(list(columns))
     if seen is None:
-        seen = BloomFilter(n or max(len(frame), 1), 1e-6 if p is None else p)
+        rows = max(len(frame), 1)
+        make = BloomFilter if n is None or n >= rows else ScalableBloomFilter
+        seen = make(rows if n is None else n, 1e-6 if p is None else p)
     new = seen.add_rows(keys, nulls=nulls)
+    warn_if_full(seen, len(frame), depth=4)
     if package == "pyarrow":
         return frame.filter(import_module("pyarrow").array(new))
     return frame[new] if package == "pandas" else frame.filter(new)
+
+
+# Bytes that are read in a millisecond or two.
+_FEW = 1 << 24
+
+
+def warn_if_full(seen: Filter, rows: int | None = None, *, depth: int = 3) -> float:
+    """Warns of a filter with far more keys than it is made for. Returns its rate, or 0 where it is kept or was not read.
+
+    Args:
+        rows: Those that were added. A filter that takes long to read beside them is not read.
+        depth: The caller that the warning names.
+    """
+    n, p = seen.expected_keys, seen.false_positive_rate
+    if not isinstance(seen, (BloomFilter, AtomicBloomFilter)) or n is None or p is None:
+        return 0.0
+    if rows is not None and seen.memory_bytes > max(_FEW, 1000 * rows):
+        return 0.0
+    rate = seen.current_fpr()
+    # What chance makes of n keys is far below.
+    if rate > 1.5 * p:
+        keys = seen.estimated_keys()
+        about = f"about {keys:.3g}" if math.isfinite(keys) else "many more"
+        warnings.warn(f"the filter is made for {n} keys and has {about}: its false-positive rate is {rate:.2g}", stacklevel=depth)
+    return rate
 
 
 def table_of_pandas(frame: Any) -> Any:
