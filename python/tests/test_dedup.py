@@ -3,6 +3,8 @@
 import doctest
 import json
 import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -65,6 +67,30 @@ def test_what_is_wrong_is_told(table: pathlib.Path, tmp_path: pathlib.Path) -> N
         bloomline.dedup(table, on="none", output=tmp_path / "out.parquet")
     with pytest.raises(RuntimeError, match="missing"):
         bloomline.dedup(tmp_path / "missing", output=tmp_path / "out.parquet")
+    kept = table.read_bytes()
+    with pytest.raises(ValueError, match="no inputs"):
+        bloomline.dedup([], output=table)
+    assert table.read_bytes() == kept
     for places in ({}, {"output": "a", "in_place": True}):
         with pytest.raises(ValueError, match="one of output"):
             bloomline.dedup(table, **places)  # type: ignore[call-overload]
+
+
+def test_modules_among_the_data_are_not_run(tmp_path: pathlib.Path) -> None:
+    """Files of the current folder and of a folder on the path, whose names are those of modules that the command imports."""
+    for name in ["bloomline", "_bloomline", "signal", "importlib", "sitecustomize", "usercustomize", "encodings"]:
+        for folder in [tmp_path, tmp_path / "folder"]:
+            folder.mkdir(exist_ok=True)
+            (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')")
+    (tmp_path / "in.jsonl").write_text('{"a": 1}\n{"a": 1}\n')
+    program = """
+import os, sys
+import bloomline
+os.chdir(sys.argv[1])
+os.environ["PYTHONPATH"] = "folder"
+for name in ["out.jsonl", "more.jsonl"]:
+    assert bloomline.dedup("in.jsonl", on="a", output=name)["dropped"] == 1
+"""
+    for options in [["-I"], ["-P"], []]:
+        subprocess.run([sys.executable, *options, "-c", program, tmp_path], check=True)
+    assert not (tmp_path / "run").exists()

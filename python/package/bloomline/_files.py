@@ -8,12 +8,30 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
-from bloomline import _frames
+from bloomline import _bloomline, _frames
 from bloomline._bloomline import Filter
 from bloomline._frames import Nulls
 
 Path = str | os.PathLike[str]
 Frame = TypeVar("Frame")
+
+# The command, from this package's own file. Nothing else is imported but Python's library: no file of the current folder, in which data may
+# have any name, and no other version of this package.
+_PROGRAM = """
+import importlib.util, signal, sys
+spec = importlib.util.spec_from_file_location("_bloomline", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+sys.exit(module._run_command_line(["bloomline", *sys.argv[2:]]))
+"""
+_COMMAND = [sys.executable, "-P", "-s", "-S", "-c", _PROGRAM, os.path.abspath(_bloomline.__file__)]
+
+
+def _environment() -> dict[str, str]:
+    """Without the variables that make Python import or print more. As with the option -I, but for PYTHONHOME, where its library may be."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") or name == "PYTHONHOME"}
 
 
 @overload
@@ -100,17 +118,21 @@ def dedup(
         return _frames.dedup(inputs, on, n, p, nulls, seen)
     if places != 1 or seen is not None:
         raise ValueError("give one of output, output_dir and in_place, and a state in the place of seen")
+    paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    if not paths:
+        raise ValueError("no inputs: the list of files and folders is empty")
     given = {"-n": n, "-p": p, "-s": state, "-o": output, "--output-dir": output_dir, "--nulls": nulls}
-    command = [sys.executable, "-m", "bloomline", "dedup", "--stats=json", *options]
+    command = [*_COMMAND, "dedup", "--stats=json", *options]
     for name, value in given.items():
         command += [] if value is None else [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
     command += ["--in-place"] if in_place else []
     for column in [on] if isinstance(on, str) else on or ():
         names = (name.replace("~", "~0").replace("/", "~1") for name in column.split("."))
         command += ["--json-pointer", "".join(f"/{name}" for name in names)]
-    paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs
     command += ["--", *(os.fspath(path) for path in paths)]
-    told = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="surrogateescape")
+    told = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="surrogateescape", env=_environment()
+    )
     *lines, last = told.stderr.splitlines() or [""]
     if told.returncode > 1 or told.returncode < 0:
         raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {told.returncode}")
