@@ -171,6 +171,9 @@ impl Filter {
     /// no number is equal), lists and structs. nulls says what becomes of rows with a null in a column: "equal" takes nulls for
     /// equal to each other, "keep" answers True for all such rows, "skip" False, and "fail" is a ValueError before any is added.
     ///
+    /// An exception about a row or a type comes before any key is added. One that comes later (KeyboardInterrupt, MemoryError) has the
+    /// answers so far in its attribute new, as that of add_many.
+    ///
     /// >>> import pandas as pd
     /// >>> from bloomline import BloomFilter
     /// >>> seen = BloomFilter(1000, 0.0001)
@@ -181,7 +184,7 @@ impl Filter {
     fn add_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(rows.py())?;
         let add = |thread: Thread<'_>, hashes: &[u64], new: &mut [bool]| self.set.add_many(thread, hashes, new);
-        numpy.array(&rows::answers(&self.hasher, rows, Nulls::of(nulls)?, add)?)
+        numpy.new_keys(rows::answers(&self.hasher, rows, Nulls::of(nulls)?, add))
     }
 
     /// Look the rows of a frame or a table up. Returns an array of bool, True for each row whose key was seen; see add_rows. With
@@ -197,10 +200,11 @@ impl Filter {
     #[pyo3(signature = (rows, /, *, nulls = "equal"))]
     fn contains_rows<'py>(&self, rows: &Bound<'py, PyAny>, nulls: &str) -> PyResult<Bound<'py, PyAny>> {
         let numpy = Numpy::import(rows.py())?;
-        let found = rows::answers(&self.hasher, rows, Nulls::of(nulls)?, |thread, hashes, found| {
+        let (found, asked) = rows::answers(&self.hasher, rows, Nulls::of(nulls)?, |thread, hashes, found| {
             with!(&self.set, thread, filter => filter.contains_hashes(hashes, found));
             Ok(())
-        })?;
+        });
+        asked?;
         numpy.array(&found)
     }
 

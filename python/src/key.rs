@@ -1,8 +1,9 @@
 //! From one Python object to 64 bits, as the library hashes the same key in Rust.
 
+use crate::error;
 use crate::lock::attached;
 use bloomline::{Key, KeyHasher};
-use pyo3::buffer::PyUntypedBuffer;
+use pyo3::buffer::{Element, PyUntypedBuffer};
 use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
@@ -78,7 +79,7 @@ fn hash_other(hasher: &KeyHasher, key: &Bound<'_, PyAny>, depth: usize) -> Resul
             .next()
             .unwrap_or_else(|| Err(PyValueError::new_err("an empty tuple is no key: give one with a member").into()))?;
         members.try_fold(first, |hash, member| Ok(hasher.combine(hash, member?)))
-    } else if let Some(bytes) = attached(key.py(), || buffer(key)) {
+    } else if let Some(bytes) = attached(key.py(), || buffer(key))? {
         Ok(hasher.bytes(&bytes))
     } else {
         integer(hasher, key)
@@ -115,15 +116,23 @@ fn no_i64(hasher: &KeyHasher, key: &Bound<'_, PyAny>, error: PyErr) -> Result<u6
 }
 
 /// The bytes of a bytearray, a memoryview and the like, signed ones too. Copied, for others may write to them.
-fn buffer(key: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
-    let buffer = PyUntypedBuffer::get(key).ok()?;
+fn buffer(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
+    fn copied<T: Element + Default>(py: Python<'_>, buffer: &PyUntypedBuffer) -> PyResult<Option<Vec<T>>> {
+        let Ok(buffer) = buffer.as_typed::<T>() else { return Ok(None) };
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(buffer.item_count()).map_err(error::memory)?;
+        copy.resize(buffer.item_count(), T::default());
+        Ok(buffer.copy_to_slice(py, &mut copy).is_ok().then_some(copy))
+    }
+    let Ok(buffer) = PyUntypedBuffer::get(key) else { return Ok(None) };
     if buffer.dimensions() != 1 || buffer.item_size() != 1 {
-        return None;
+        return Ok(None);
     }
     if buffer.format().to_bytes().ends_with(b"b") {
-        let signed = buffer.into_typed::<i8>().ok()?.to_vec(key.py()).ok()?;
-        Some(signed.into_iter().map(i8::cast_unsigned).collect())
+        let signed = copied::<i8>(key.py(), &buffer)?;
+        // In the same place.
+        Ok(signed.map(|signed| signed.into_iter().map(i8::cast_unsigned).collect()))
     } else {
-        buffer.into_typed::<u8>().ok()?.to_vec(key.py()).ok()
+        copied::<u8>(key.py(), &buffer)
     }
 }

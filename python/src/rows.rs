@@ -7,6 +7,7 @@ use crate::error;
 use crate::lock::{Thread, detach};
 use crate::portion::PORTION;
 use crate::signals::{self, Signals};
+use arrow_array::RecordBatch;
 use bloomline::KeyHasher;
 use bloomline_cli::hash_rows;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -33,19 +34,52 @@ impl Nulls {
     }
 }
 
-/// An answer for each row. All rows are hashed before the first is asked about, so one that is no key has no effect.
+/// Rows that are hashed before signals are handled.
+const ROWS: usize = 1 << 13;
+
+/// An answer for each row. All rows are hashed before the first is asked about, so one that is no key has no effect. After an exception, the
+/// answers so far, as no key is asked about twice: those of rows without a key are false then.
 pub(crate) fn answers(
     hasher: &KeyHasher,
     rows: &Bound<'_, PyAny>,
     nulls: Nulls,
     ask: impl Fn(Thread<'_>, &[u64], &mut [bool]) -> PyResult<()> + Send + Sync,
-) -> PyResult<Vec<bool>> {
-    let batches = record_batches(rows)?;
-    detach(rows.py(), |detached| {
-        let mut signals = Signals::after(signals::TICK);
-        let (mut hashes, mut without, mut row) = (Vec::new(), Vec::new(), 0);
-        for batch in &batches {
-            let hashed = hash_rows(batch.columns(), hasher, nulls == Nulls::Equal, |hash| {
+) -> (Vec<bool>, PyResult<()>) {
+    let mut answers = Vec::new();
+    let answered = record_batches(rows).and_then(|batches| {
+        detach(rows.py(), |detached| {
+            let mut signals = Signals::after(signals::TICK);
+            let (hashes, without) = hash(hasher, &batches, nulls, &mut signals)?;
+            drop(batches);
+            let rows = hashes.len() + without.len();
+            answers.try_reserve_exact(rows).map_err(error::memory)?;
+            answers.resize(rows, false);
+            let mut portions = hashes.chunks(PORTION).zip(answers.chunks_mut(PORTION));
+            let asked = portions.try_for_each(|(hashes, answers)| {
+                ask(detached.into(), hashes, &mut answers[..hashes.len()])?;
+                signals.handle()
+            });
+            spread(&mut answers, &without, asked.is_ok() && nulls == Nulls::Keep);
+            asked
+        })
+    });
+    (answers, answered)
+}
+
+/// The hashes of all rows with a key, and the numbers of the rows without one.
+fn hash(
+    hasher: &KeyHasher,
+    batches: &[RecordBatch],
+    nulls: Nulls,
+    signals: &mut Signals,
+) -> PyResult<(Vec<u64>, Vec<usize>)> {
+    let (mut hashes, mut without, mut row) = (Vec::new(), Vec::new(), 0);
+    hashes.try_reserve_exact(batches.iter().map(RecordBatch::num_rows).sum()).map_err(error::memory)?;
+    for batch in batches {
+        for start in (0..batch.num_rows()).step_by(ROWS) {
+            let part = batch.slice(start, ROWS.min(batch.num_rows() - start));
+            without.try_reserve(part.num_rows()).map_err(error::memory)?;
+            let hashed = hash_rows(part.columns(), hasher, nulls == Nulls::Equal, |hash| {
                 match hash {
                     Some(hash) => hashes.push(hash),
                     None => without.push(row),
@@ -53,28 +87,27 @@ pub(crate) fn answers(
                 row += 1;
             });
             hashed.map_err(|refused| PyTypeError::new_err(refused.to_string()))?;
+            if let (Nulls::Fail, Some(first)) = (nulls, without.first()) {
+                return Err(PyValueError::new_err(format!(
+                    "row {first}: its key has a null; say with nulls what becomes of it"
+                )));
+            }
             signals.handle()?;
         }
-        if let (Nulls::Fail, Some(first)) = (nulls, without.first()) {
-            return Err(PyValueError::new_err(format!(
-                "row {first}: its key has a null; say with nulls what becomes of it"
-            )));
-        }
-        let mut asked = Vec::new();
-        asked.try_reserve_exact(hashes.len()).map_err(error::memory)?;
-        asked.resize(hashes.len(), false);
-        for (hashes, asked) in hashes.chunks(PORTION).zip(asked.chunks_mut(PORTION)) {
-            ask(detached.into(), hashes, asked)?;
-            signals.handle()?;
-        }
-        if without.is_empty() {
-            return Ok(asked);
-        }
-        let (mut without, mut asked) = (without.into_iter().peekable(), asked.into_iter());
-        let answer = |row| match without.next_if_eq(&row) {
-            Some(_) => nulls == Nulls::Keep,
-            None => asked.next().unwrap_or_default(),
+    }
+    Ok((hashes, without))
+}
+
+/// Moves answers, which are side by side, to the rows with a key, and gives those without one theirs.
+fn spread(answers: &mut [bool], without: &[usize], answer: bool) {
+    let (mut without, mut next) = (without.iter().rev().peekable(), answers.len() - without.len());
+    for row in (0..answers.len()).rev() {
+        answers[row] = match without.next_if_eq(&&row) {
+            Some(_) => answer,
+            None => {
+                next -= 1;
+                answers[next]
+            }
         };
-        Ok((0..row).map(answer).collect())
-    })
+    }
 }

@@ -226,6 +226,27 @@ def test_more_keys_than_planned_cost_no_rows(make: Any) -> None:
         assert warned[0].filename == __file__
 
 
+def test_a_call_that_fails_takes_no_keys_or_tells_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = BloomFilter(1000, 1e-6)
+    views = pa.table({"a": pa.array(["a", "b"], pa.string_view()), "b": [1, 2]})
+    for frame in views, views.to_pandas(types_mapper=pd.ArrowDtype):
+        with pytest.raises(TypeError, match="does not choose rows.*string_view.*cast"):
+            bloomline.dedup(frame, on="b", seen=seen)
+    assert not seen
+
+    class Full(pd.DataFrame):  # type: ignore[misc]
+        def __getitem__(self, key: Any) -> Any:
+            if getattr(key, "any", bool)():
+                raise MemoryError
+            return super().__getitem__(key)
+
+    frame = Full({"a": [1, 2, 1]})
+    monkeypatch.setattr(Full, "__module__", "pandas")
+    with pytest.raises(MemoryError) as raised:
+        bloomline.dedup(frame, seen=seen)
+    assert raised.value.new.tolist() == [True, True, False]  # type: ignore[attr-defined]
+
+
 def test_the_command_knows_the_rows(tmp_path: pathlib.Path) -> None:
     rows: list[dict[str, Any]] = [
         {"url": "a", "day": datetime.date(2026, 11, 23), "n": 1.5},

@@ -69,8 +69,11 @@ def test_a_forked_filter_is_a_filter_of_its_own() -> None:
     assert "child" not in seen
 
 
-@pytest.mark.parametrize("keys", ["range(10**9)", "np.broadcast_to(1, 10**10)", "pa.array(np.broadcast_to(np.int8(1), 3 * 10**8))"])
-def test_ctrl_c_is_answered(keys: str) -> None:
+ENDLESS = ["range(10**9)", "np.broadcast_to(1, 10**10)", "pa.array(np.broadcast_to(np.int8(1), 3 * 10**8))"]
+
+
+@pytest.mark.parametrize(("call", "keys"), [*(("update", keys) for keys in ENDLESS), ("add_rows", "pa.table({'a': ['x', 'y'] * 10**7})")])
+def test_ctrl_c_is_answered(call: str, keys: str) -> None:
     """Within a second, of calls that take several: seconds of this process, for others may have the CPU meanwhile."""
     program = f"""
 import signal, time
@@ -84,7 +87,7 @@ start = time.process_time()
 signal.setitimer(signal.ITIMER_PROF, 0.3)
 try:
     while True:
-        seen.update(keys)
+        seen.{call}(keys)
 except KeyboardInterrupt:
     assert time.process_time() - start < 1.3, time.process_time() - start
 """
@@ -96,17 +99,21 @@ def test_no_memory_is_an_exception() -> None:
     program = """
 import copy, pickle, resource
 import numpy as np
+import pyarrow as pa
 from bloomline import AtomicBloomFilter, AtomicScalableBloomFilter, BloomFilter, RotatingBloomFilter, ScalableBloomFilter
 many = np.broadcast_to(np.int8(1), 500 << 20)
 wide = np.broadcast_to(np.array([b"x"], "S4000000"), 30)
 classes = BloomFilter, AtomicBloomFilter, ScalableBloomFilter, AtomicScalableBloomFilter, RotatingBloomFilter
 made = [make(100 << 20, 0.01) for make in classes]
 data = bytes(made[0])
+table = pa.table({"a": pa.array(np.zeros(20 << 20, np.int8))})
+huge = bytearray(100 << 20)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (80 << 20), used + (80 << 20)))
 for seen in made:
     copies = seen.estimated_keys if isinstance(seen, RotatingBloomFilter) else seen.copy
-    for ask in copies, seen.__bytes__, lambda: pickle.dumps(seen), lambda: seen.contains_many(many):
+    rows = lambda: seen.add_rows(table), lambda: seen.contains_rows(table), lambda: seen.add(huge), lambda: huge in seen
+    for ask in copies, seen.__bytes__, lambda: pickle.dumps(seen), lambda: seen.contains_many(many), *rows:
         try:
             ask()
             print(type(seen), ask)
@@ -122,3 +129,30 @@ for ask in lambda: BloomFilter.from_bytes(data), lambda: BloomFilter.from_bytes(
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_an_exception_tells_which_rows_were_added() -> None:
+    """Where a filter that grows finds no memory for its next part."""
+    program = """
+import resource
+import numpy as np
+import pyarrow as pa
+from bloomline import ScalableBloomFilter
+numbers = np.arange(300_000)
+table = pa.table({"a": pa.array(numbers, mask=numbers % 3 == 0)})
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+for nulls in "keep", "skip":
+    seen = ScalableBloomFilter(1000, 1e-9)
+    resource.setrlimit(resource.RLIMIT_AS, (used + (6 << 20), resource.RLIM_INFINITY))
+    try:
+        seen.add_rows(table, nulls=nulls)
+    except MemoryError as error:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert len(error.new) == 300_000 and 0 < error.new.sum() < 200_000
+        # Rows with a null, which have no key, are answered when all rows are added again.
+        assert (seen.contains_rows(table, nulls="skip") == error.new).all()
+    else:
+        raise AssertionError("no error")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

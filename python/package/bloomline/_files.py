@@ -104,6 +104,9 @@ def dedup(
     Raises:
         ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame.
         RuntimeError: If the command fails. The message is the command's.
+        TypeError: If a column of a frame has values that are no keys, or rows cannot be chosen, before `seen` gets any key. An exception
+            that comes later (KeyboardInterrupt, MemoryError) has an array of bool in its attribute `new`: the rows that are True there are
+            those whose keys `seen` got.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())

@@ -45,8 +45,21 @@ def dedup(
         rows = max(len(frame), 1)
         make = BloomFilter if n is None or n >= rows else ScalableBloomFilter
         seen = make(rows if n is None else n, 1e-6 if p is None else p)
+    try:
+        # Before a key is taken.
+        _rows(frame[:2], import_module("numpy").arange(len(frame[:2])) == 0, package)
+    except NotImplementedError as error:
+        raise TypeError(f"{package} does not choose rows of this frame: {error}; cast the column") from error
     new = seen.add_rows(keys, nulls=nulls)
-    warn_if_full(seen, len(frame), depth=4)
+    try:
+        warn_if_full(seen, len(frame), depth=4)
+        return _rows(frame, new, package)
+    except BaseException as error:
+        error.new = new  # type: ignore[attr-defined]
+        raise
+
+
+def _rows(frame: Any, new: Any, package: str) -> Any:
     if package == "pyarrow":
         return frame.filter(import_module("pyarrow").array(new))
     return frame[new] if package == "pandas" else frame.filter(new)
