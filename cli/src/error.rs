@@ -79,7 +79,7 @@ errors! {
     MergeRate { rate: f64, asked: f64 } => "the merged filter has a false-positive rate of {rate:.2e}, and -p asks for {asked} at most; merge fewer filters, or give a higher -p";
     MergeGrown { rate: f64 } => "the merged filter has a false-positive rate of {rate:.2e}, for filters that grew keep the rates of all; give -p {:.2e} to accept that", rate * 1.005;
 
-    Overwrite { input: String, output: String } => "cannot write to {output}: it is also an input or another output of this run: {input}; choose another file, or leave this one out of a directory with --glob '!NAME'";
+    Overwrite { input: String, output: String } => "cannot write to {output}: it is also an input, a test, a list, a filter or another output of this run: {input}; choose another file, or leave this one out, in a directory with --glob '!NAME'";
     Disturbed { file: String } => "cannot replace {file}: somebody wrote to it since this run began; it stays as it is, so run the command again";
     Broken { file: String } => "cannot replace {file}: its rest cannot be read; it stays as it is";
     Same { first: String, second: String } => "cannot replace {second}: it is the same file as {first}, and would lose its lines to itself; name each file once, or leave one out of a directory with --glob '!NAME'";

@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use std::ffi::OsString;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{self, Component, Path, PathBuf};
 
@@ -36,11 +37,12 @@ impl Origin {
         Self { name, identity, regular: metadata.is_file() }
     }
 
-    /// A file that is opened later; opening tells whether it is there.
+    /// A file that is opened later, when it may not be there; "-" is standard input.
     pub fn of(path: &Path) -> Self {
-        match fs::metadata(path) {
-            Ok(metadata) => Self::new(name(path), &metadata),
-            Err(_) => Self { name: name(path), identity: None, regular: false },
+        let standard = || File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
+        match if is_standard(path) { standard() } else { fs::metadata(path) } {
+            Ok(metadata) => Self::new(input_name(path), &metadata),
+            Err(_) => Self { name: input_name(path), identity: None, regular: false },
         }
     }
 

@@ -47,9 +47,10 @@ impl Tests {
         values::Wanted { choice: None, id: self.id.clone() }
     }
 
-    /// Finds their files. All of them have to be there.
+    /// Finds their files: those of all names, as globs are for the inputs. All of them have to be there.
     pub fn find(&mut self, reading: &ReadOptions) -> Result<Inputs, Error> {
-        let inputs = Inputs::check(&Named { paths: &self.named, list: None, ..reading.named() }, &[], false)?;
+        let named = Named { paths: &self.named, list: None, globs: &[], ..reading.named() };
+        let inputs = Inputs::check(&named, &[], false)?;
         self.files = inputs.found.iter().map(|input| input.path.clone()).collect();
         Ok(inputs)
     }

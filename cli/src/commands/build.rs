@@ -20,6 +20,7 @@ use crate::table::Wish;
 use crate::values::OnError;
 use crossbeam_channel::never;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,9 +29,9 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let started = Instant::now();
     let reading = &options.reading;
     // A filter that is replaced is refused as an input.
-    let own = files::of_filter(&options.output);
-    let own = if options.append { &own } else { &own[1..] };
-    let inputs = Inputs::check(&reading.named(), own, reading.on_error != OnError::Fail)?;
+    let own = files::of_filter(&options.output).into_iter().skip(usize::from(!options.append));
+    let own: Vec<PathBuf> = own.chain(reading.list().map(Path::to_owned)).collect();
+    let inputs = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let list = reading.list().map(Origin::of);
     files::check_target(&options.output, inputs.found.iter().map(|input| &input.origin).chain(&list))?;
     let _lock = Lock::of(&options.output, options.wait)?;

@@ -14,26 +14,29 @@ use crate::seen::shared::{Address, Shared};
 use crate::seen::{Seen, SharedSeen};
 use crate::table::Wish;
 use crossbeam_channel::never;
+use std::path::{Path, PathBuf};
 
 /// Runs the command.
 pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let CheckOptions { reading, key, select, .. } = options;
     let format = key.format(reading.end());
-    let own = options.state.as_deref().map(files::of_filter);
-    let mut inputs = Inputs::check(&reading.named(), own.as_slice().as_flattened(), true)?;
+    let besides = || options.state.as_deref().into_iter().chain(reading.list()).chain(options.shared.server.files());
+    let of_state = options.state.iter().flat_map(|state| files::of_filter(state));
+    let own: Vec<PathBuf> = of_state.chain(besides().map(Path::to_owned)).collect();
+    let mut inputs = Inputs::check(&reading.named(), &own, true)?;
     let rule = kinds::rule(&[&inputs], key.rule())?;
     kinds::check_format(&[&inputs], format, Some(&rule))?;
     if !select.any && !select.total {
         kinds::check_one(&mut inputs, reading.cut(format), reading.on_error)?;
     }
+    let besides: Vec<Origin> = besides().map(Origin::of).collect();
+    let origins = inputs.found.iter().map(|input| &input.origin).chain(&besides);
+    let output = if select.any { None } else { Some(Output::standard(origins)?) };
     let filter = filter(options, &rule.name())?;
     let excess = filter.made_for().filter(|_| !select.quiet).and_then(|(keys, _)| filter.excess(keys));
     if let Some(excess) = excess {
         warn(&format!("{excess}; build a larger one with -n"));
     }
-    let origin = options.state.as_deref().map(Origin::of);
-    let origins = inputs.found.iter().map(|input| &input.origin).chain(&origin);
-    let output = if select.any { None } else { Some(Output::standard(origins)?) };
     let hashing = Hashing::of_keys(filter.hasher(), format, What::Key(rule, None), key.nulls.treated());
     let pass = Pass { reading, hashing, quiet: select.quiet, wish: Wish::default(), wakes: never() };
     let seen = SharedSeen::new(Seen::new(filter));

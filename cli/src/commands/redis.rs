@@ -3,14 +3,14 @@
 use crate::commands::info;
 use crate::error::{Error, SUCCESS};
 use crate::figures::{Figures, readable, readable_count, readable_size, table};
-use crate::files;
+use crate::files::{self, Origin};
 use crate::input::find::Named;
 use crate::input::inputs::Inputs;
 use crate::lock::Lock;
 use crate::messages::warn;
 use crate::options::{
     DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions,
-    UploadOptions, WatchOptions,
+    ServerOptions, UploadOptions, WatchOptions,
 };
 use crate::output::Output;
 use crate::seen::local::Local;
@@ -44,7 +44,18 @@ fn is_of_filter(error: &RedisFilterError) -> bool {
     !matches!(error, Denied { .. } | Ended | OutOfMemory { .. } | Refused { .. } | Unreachable { .. })
 }
 
+/// The files that are read for a server.
+fn origins(server: &ServerOptions) -> Vec<Origin> {
+    server.files().map(Origin::of).collect()
+}
+
+/// Opens standard output, which must not be one of the files that are read for a server.
+fn output(server: &ServerOptions) -> Result<Output, Error> {
+    Output::standard(&origins(server))
+}
+
 fn list(options: &ListOptions) -> Result<(), Error> {
+    let output = output(&options.server)?;
     let server = server_of(&options.server)?.expect("it is required");
     let (mut rows, mut objects) = (Vec::new(), Vec::new());
     for name in RedisBloomFilter::list(&server)? {
@@ -69,7 +80,6 @@ fn list(options: &ListOptions) -> Result<(), Error> {
             Err(error) => return Err(error.into()),
         }
     }
-    let output = Output::standard([])?;
     if options.json {
         return output.write_line(Value::from(objects).to_string());
     }
@@ -94,19 +104,19 @@ fn figures(stats: &RedisFilterStats) -> [String; 3] {
 }
 
 fn describe(options: &RedisInfoOptions) -> Result<(), Error> {
+    let output = output(&options.shared.server)?;
     let address = Address::of(&options.shared)?.expect("it is required");
     let mut shared = Shared::open(&address)?;
     shared.refresh()?;
     let mut described = Figures::default();
     described.same("name", "name", address.name);
     info::describe(&mut described, &KeySet::Shared(shared.into()));
-    let output = Output::standard([])?;
     output.write_line(if options.json { described.json() } else { described.text() })
 }
 
 fn download(options: &DownloadOptions) -> Result<(), Error> {
     let address = Address::of(&options.shared)?.expect("it is required");
-    files::check_target(&options.output, &[])?;
+    files::check_target(&options.output, &origins(&options.shared.server))?;
     let _lock = Lock::of(&options.output, false)?;
     let filter = address.open()?.download()?;
     Local::from(filter).save(&options.output)
@@ -292,9 +302,9 @@ fn line(cells: &[&str; 8]) -> String {
 }
 
 fn watch(options: &WatchOptions) -> Result<(), Error> {
+    let output = output(&options.shared.server)?;
     let address = Address::of(&options.shared)?.expect("it is required");
     let mut filter = address.open()?;
-    let output = Output::standard([])?;
     if !options.json {
         let head = ["fill", "keys", "keys/s", "rate now", "stored", "claims/s", "memory of servers", "evicted"];
         output.write_line(line(&head))?;

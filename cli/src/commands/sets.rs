@@ -21,7 +21,7 @@ use crate::seen::tally::Tally;
 use crate::seen::{Seen, exact};
 use crate::table::Wish;
 use crate::values::OnError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Runs the command, which prints the lines of NEW that are in OLD, or those that are not.
@@ -35,9 +35,10 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     if options.reads_standard_input_twice() {
         return Err(Error::OldAndNew);
     }
-    let mut new = Inputs::check(&Named { paths: &options.new, list: None, ..reading.named() }, &[], true)?;
+    let mut own: Vec<PathBuf> = reading.list().map(Path::to_owned).into_iter().collect();
+    let mut new = Inputs::check(&Named { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
     // Who compares a new file with the directory that it is in does not mean the file itself.
-    let own: Vec<PathBuf> = new.found.iter().map(|input| input.path.clone()).collect();
+    own.extend(new.found.iter().map(|input| input.path.clone()));
     let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = kinds::rule(&[&old, &new], key.rule())?;
     kinds::check_format(&[&old, &new], format, Some(&rule))?;

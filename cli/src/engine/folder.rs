@@ -51,12 +51,14 @@ impl Folder {
         own: &[PathBuf],
     ) -> Result<Self, Error> {
         let outputs = outputs(path, &inputs.found, &inputs.folders, compression)?;
+        let origins: Vec<Origin> = own.iter().map(|own| Origin::of(own)).collect();
+        let read = || inputs.found.iter().map(|input| &input.origin).chain(&origins);
         // A hundred thousand outputs are not compared with as many inputs one by one.
-        let read: HashSet<Identity> = inputs.found.iter().filter_map(|input| input.origin.identity()).collect();
+        let known: HashSet<Identity> = read().filter_map(Origin::identity).collect();
         for path in outputs.iter().flat_map(OutputPath::paths) {
-            let same = |own: &PathBuf| own.file_name() == path.file_name() && files::real(own) == files::real(path);
-            if own.iter().any(same) {
-                return Err(Error::Overwrite { input: name(path), output: name(path) });
+            let same = |own: &Path| own.file_name() == path.file_name() && files::real(own) == files::real(path);
+            if let Some(own) = own.iter().find(|own| same(own)) {
+                return Err(Error::Overwrite { input: name(own), output: name(path) });
             }
             match fs::metadata(path) {
                 Ok(metadata) => {
@@ -64,8 +66,8 @@ impl Folder {
                     if !origin.is_regular() {
                         return Err(Error::NotRegular { output: name(path) });
                     }
-                    if origin.identity().is_some_and(|identity| read.contains(&identity)) {
-                        origin.check_apart(inputs.found.iter().map(|input| &input.origin), [])?;
+                    if origin.identity().is_some_and(|identity| known.contains(&identity)) {
+                        origin.check_apart(read(), [])?;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

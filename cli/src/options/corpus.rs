@@ -153,7 +153,7 @@ pub struct CorpusOptions {
     ///
     /// PATH is a file or a directory, such as one of tests, and may be given several times. A unit goes if a gram of it is in one of
     /// them, whatever its case, punctuation, symbols and spacing are; --threshold asks for more, and --normalize for another form. Nothing
-    /// goes by mistake. --by document, --threshold 0 and --min-ngram 5 are the defaults here.
+    /// goes by mistake. --by document, --threshold 0 and --min-ngram 5 are the defaults here. --glob leaves none of these files out.
     #[arg(long, value_name = "PATH", help_heading = "Duplicates")]
     #[arg(conflicts_with_all = ["near", "like", "state", "frozen", "verify", "resume"])]
     #[arg(conflicts_with_all = ["expected_keys", "fpr", "memory", "max_fpr", "when_full"])]

@@ -2,7 +2,7 @@
 
 use crate::values::{count, duration, rate, seed, size};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Options of the commands that make a new filter.
@@ -108,6 +108,15 @@ pub struct ServerOptions {
     /// The key of --redis-cert, in a file
     #[arg(long, value_name = "FILE")]
     pub redis_key: Option<PathBuf>,
+}
+
+impl ServerOptions {
+    /// The files that are read for it.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let url = self.redis.as_deref().and_then(|url| url.strip_prefix('@')).map(Path::new);
+        let keys = [&self.redis_ca, &self.redis_cert, &self.redis_key].into_iter().flatten();
+        url.into_iter().chain(keys.map(PathBuf::as_path))
+    }
 }
 
 /// Which filter on a server it is.

@@ -127,6 +127,8 @@ fn tests_are_read_once_and_never_written() {
     bench.write("all/tests/b", line(2, QUESTION).as_bytes());
     // What a directory has of them is no input.
     assert_eq!(bench.clean("corpus --against all/tests all"), "");
+    // A glob is for the inputs alone.
+    assert_eq!(bench.clean("corpus --against all/tests --glob a all"), "");
     assert_eq!(bench.clean("corpus --against all/tests all --output-dir o"), "");
     assert!(bench.path("o/a").exists() && !bench.path("o/tests").exists());
     for (options, parts) in [

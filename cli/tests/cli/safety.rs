@@ -302,3 +302,93 @@ fn the_begun_outputs_of_another_state_stay() {
     tells(&bench.refused(&format!("{} --resume", line("s"))), &["refusing to overwrite \"out/a.part\""]);
     assert!(bench.read("precious") == part);
 }
+
+/// Tests, lists, filters, OLD and the files for a server, whatever writes, and however a file is named.
+#[test]
+fn what_is_read_besides_the_inputs_is_never_written() {
+    let bench = Bench::new(&[("a", b"{\"text\":\"a\"}\n"), ("names", b"")]);
+    for folder in ["read", "hard", "soft", "in"] {
+        fs::create_dir(bench.path(folder)).unwrap();
+    }
+    bench.write("in/x", b"{\"text\":\"a\"}\n");
+    bench.clean("build -o filter a");
+    let document = br#"{"text":"one two three four five six seven"}"#;
+    let (filter, url) = (bench.read("filter"), &b"redis://127.0.0.1:1\n"[..]);
+    // What directories have of standard output is left out of them.
+    let outputs = ["STDOUT a", "-o NAME a", "a -o NAME", "-o NAME NAME"];
+    let dedup = [&outputs[..], &["--dupes NAME a", "--pairs NAME a", "--clusters NAME a", "--in-place NAME"]].concat();
+    let folders = ["--in-place a NAME", "--output-dir FOLDER in/x", "--output-dir new --manifest NAME a"];
+    let corpus = [&outputs[..], &["--in-place NAME", "--files-from names --in-place"], &folders].concat();
+    let tests =
+        [&corpus[..], &["--report NAME a", "--output-dir new --report NAME a", "--in-place --report NAME a"]].concat();
+    let lists = [&dedup[..], &["--output-dir FOLDER", "--output-dir new --manifest NAME a"]].concat();
+    let shared = ["--force -o NAME a", "--force --dupes NAME a", "STDOUT a"];
+    let cases = [
+        ("corpus --against read/x", &document[..], &tests[..]),
+        ("corpus --against read", document, &tests[1..]),
+        ("corpus --against hard/x --glob !x", document, &tests),
+        ("corpus --against -", document, &tests),
+        ("corpus --frozen -s soft/x", &filter, &["-o NAME a", "STDOUT a", "--output-dir FOLDER in/x"]),
+        ("corpus --files-from read/x", b"a\n", &outputs),
+        ("dedup --files-from read/x", b"in/x\n", &lists),
+        ("dedup --files0-from soft/x", b"in/x\0", &lists),
+        ("dedup --files-from -", b"in/x\n", &lists),
+        ("dedup --redis @read/x --name n -n 9", url, &shared),
+        ("dedup --redis rediss://h --redis-ca read/x --name n -n 9", url, &shared),
+        ("check --redis @read/x --name n", url, &["STDOUT a"]),
+        ("redis list --redis @read/x", url, &["STDOUT"]),
+        ("redis download --redis @read/x --name n", url, &["-o NAME"]),
+        ("check -s read/x", &filter, &["STDOUT a"]),
+        ("check -s filter --files-from read/x", b"a\n", &["STDOUT"]),
+        ("build --files-from read/x", b"a\n", &["-o NAME"]),
+        ("merge read/x", &filter, &["-o NAME"]),
+        ("not-in read/x", b"b\n", &["-o NAME -- a", "STDOUT -- a"]),
+        ("in read", b"b\n", &["-o NAME -- a"]),
+        ("not-in --files-from read/x", b"in/x\n", &["-o NAME -- a", "STDOUT -- a"]),
+    ];
+    let absolute = bench.path("read/x").to_str().unwrap().to_owned();
+    // Each file is written by two of them in turn.
+    let mut names = ["read/x", "./in/../read/x", &absolute, "hard/x", "soft/x"].into_iter().cycle();
+    for (line, contents, writes) in cases {
+        for folder in ["read", "hard", "soft"] {
+            let _ = fs::remove_file(bench.path(&format!("{folder}/x")));
+        }
+        bench.write("read/x", contents);
+        fs::hard_link(bench.path("read/x"), bench.path("hard/x")).unwrap();
+        symlink("../read/x", bench.path("soft/x")).unwrap();
+        for write in writes {
+            for name in names.by_ref().take(2) {
+                bench.write("names", name.as_bytes());
+                let folder = &name[..name.len() - 2];
+                let options = write.replace("NAME", name).replace("FOLDER", folder);
+                let mut command = bench.command(format!("{line} {}", options.replace("STDOUT", "").trim()).trim());
+                if line.ends_with(" -") {
+                    command.stdin(File::open(bench.path("read/x")).unwrap());
+                }
+                if write.contains("STDOUT") {
+                    command.stdout(File::options().append(true).open(bench.path(name)).unwrap());
+                }
+                let output = command.output().unwrap();
+                assert!(bench.read("read/x") == contents, "{line} {options}: {output:?}");
+                let message = refused(output);
+                let written =
+                    if write.contains("STDOUT") { "cannot write to standard output" } else { "cannot write to \"" };
+                tells(&message, &[written, "a filter or another output of this run: "]);
+                assert!(
+                    message.matches("/x\"").count() + message.matches("standard").count() >= 2,
+                    "{options}: {message}"
+                );
+            }
+        }
+    }
+    // A directory has none of them as inputs.
+    bench.write("read/x", document);
+    for name in ["read/y", "hard/y", "soft/y"] {
+        bench.write(name, document);
+    }
+    bench.clean("corpus --against read/x --in-place -L read hard soft");
+    assert_eq!((&*bench.read("read/x"), &*bench.read("read/y")), (&document[..], &b""[..]));
+    bench.write("read/x", b"in/x\n");
+    bench.clean("dedup --files-from read/x --in-place read");
+    assert_eq!((bench.read("read/x"), bench.read("in/x")), (b"in/x\n".to_vec(), b"{\"text\":\"a\"}\n".to_vec()));
+}

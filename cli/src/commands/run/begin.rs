@@ -187,7 +187,7 @@ impl Run {
         inputs: &[Input],
         compress: Option<Compression>,
     ) -> Result<(Kept, Option<Target>, Targets), Error> {
-        let own = self.own();
+        let own = self.origins();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&own);
         let kept = match self.replaced(inputs, &own)? {
             Some(replaced) => Kept::Replaced(replaced),
@@ -208,9 +208,15 @@ impl Run {
         Ok((kept, dropped, reports))
     }
 
+    /// The files besides inputs and outputs, as they are: those of the state, those that are read besides, the manifest.
+    fn origins(&self) -> Vec<Origin> {
+        let manifest = self.options.manifest.as_deref();
+        self.own().iter().map(PathBuf::as_path).chain(manifest).map(Origin::of).collect()
+    }
+
     /// Opens the files that tell of groups. The other outputs are open.
     fn report_targets(&self, inputs: &[Input], written: &[&Origin]) -> Result<Targets, Error> {
-        let (own, written) = (self.own(), written.iter().copied());
+        let (own, written) = (self.origins(), written.iter().copied());
         let read = inputs.iter().map(|input| &input.origin).chain(&own);
         let report = self.against.as_ref().and_then(|tests| tests.report.as_deref());
         let targets = match (report, &self.grouping) {
@@ -228,14 +234,14 @@ impl Run {
 
     /// With what stays of each input in its place.
     fn begin_in_place(&self, inputs: &[Input]) -> Result<Begun, Error> {
-        let list = self.reading.list().map(Origin::of);
+        let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
         let mut known: HashMap<Identity, &Input> = HashMap::new();
         let mut sinks = Vec::new();
         let compress = self.options.output.compress;
         let annotates = matches!(&self.what, What::Document(rule, _) if rule.annotate);
         for (lane, input) in inputs.iter().enumerate() {
             let replaced = Replaced::of(&input.path, input, compress.filter(|_| !input.is_table))?;
-            input.origin.check_apart(&list, [])?;
+            input.origin.check_apart(&besides, [])?;
             // The second time all its lines would be repeats.
             if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
                 let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
@@ -253,9 +259,10 @@ impl Run {
     /// With an output for each input, in a folder. Nothing is lost but an output that is shorter than it was.
     fn begin_folder(&self, path: &Path, inputs: &Inputs) -> Result<Begun, Error> {
         let RunOptions { state, manifest, force, resume, output, .. } = &self.options;
-        let mut own: Vec<PathBuf> = self.filters().into_iter().chain(self.reading.list().map(Path::to_owned)).collect();
+        let mut own = self.own();
         if let Some(manifest) = manifest {
-            files::check_target(manifest, inputs.found.iter().map(|input| &input.origin))?;
+            let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
+            files::check_target(manifest, inputs.found.iter().map(|input| &input.origin).chain(&besides))?;
             if files::is_standard(manifest) {
                 return Err(Error::NotRegular { output: files::name(manifest) });
             }

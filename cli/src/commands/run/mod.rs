@@ -91,27 +91,26 @@ impl Run {
         self.grouping.iter().flat_map(Grouping::paths).chain(of_tests)
     }
 
-    /// The files of its filter.
-    fn filters(&self) -> Vec<PathBuf> {
+    /// The files that are read besides the inputs, and stay as they are.
+    fn besides(&self) -> impl Iterator<Item = &Path> {
+        let tests = self.against.iter().flat_map(|tests| tests.files.iter().map(PathBuf::as_path));
+        let server = self.server.iter().flat_map(|(shared, _)| shared.server.files());
+        self.frozen.as_deref().into_iter().chain(tests).chain(self.reading.list()).chain(server)
+    }
+
+    /// The files of its state, and those that are read besides the inputs.
+    fn own(&self) -> Vec<PathBuf> {
         let state = self.options.state.iter().flat_map(|state| files::of_filter(state));
-        let tests = self.against.iter().flat_map(|tests| tests.files.iter().cloned());
-        state.chain(self.frozen.clone()).chain(tests).collect()
+        state.chain(self.besides().map(Path::to_owned)).collect()
     }
 
-    /// The files besides inputs and outputs: those of filters and tests, the list of inputs, the manifest.
-    fn own(&self) -> Vec<Origin> {
-        let (filters, manifest) = (self.filters(), &self.options.manifest);
-        let named = self.reading.list().into_iter().chain(manifest.as_deref());
-        filters.iter().map(PathBuf::as_path).chain(named).map(Origin::of).collect()
-    }
-
-    /// What is no input where a directory has it: the state, the folder of outputs, and files that this run continues, or empties
-    /// only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
+    /// What is no input where a directory has it: the state, what is read besides, the folder of outputs, and files that this run
+    /// continues, or empties only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
     fn no_inputs(&self) -> Vec<PathBuf> {
         let RunOptions { resume, force, state, manifest, output_dir, .. } = &self.options;
         let safe = *resume || *force || state.as_deref().is_some_and(Path::exists);
         let outputs = self.outputs().map(Path::to_owned).chain(manifest.clone()).filter(|_| safe);
-        self.filters().into_iter().chain(outputs).chain(output_dir.clone()).collect()
+        self.own().into_iter().chain(outputs).chain(output_dir.clone()).collect()
     }
 
     /// How its lines are hashed for this set, and what else is read of them.
@@ -177,7 +176,7 @@ impl Run {
         let pointers = values.pointers();
         kinds::check_first_table(&inputs, self.what.of_rows(), &pointers, self.print.wish, self.reading.on_error)?;
         let state = self.options.state.as_deref();
-        let _lock = state.map(|state| lock(state, self.options.wait, &inputs.found)).transpose()?;
+        let _lock = state.map(|state| self.lock(state, &inputs.found)).transpose()?;
         let searching = match self.search(tests, &inputs) {
             Ok(searching) => searching,
             Err(stop) => return stop.end(),
@@ -256,6 +255,18 @@ impl Run {
         self.report(&work, stop, started)
     }
 
+    /// Locks the state and its checkpoints, which must not be read as anything else.
+    fn lock(&self, state: &Path, inputs: &[Input]) -> Result<Lock, Error> {
+        let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
+        let checkpoints = files::checkpoints_of(state);
+        for path in [state, &checkpoints] {
+            files::check_target(path, inputs.iter().map(|input| &input.origin).chain(&besides))?;
+        }
+        let lock = Lock::of(state, self.options.wait)?;
+        leftovers::own(&checkpoints);
+        Ok(lock)
+    }
+
     /// Tells what there is to know at the end. Returns the exit code.
     fn report(&self, work: &Work, stop: Option<Stop>, started: Instant) -> Result<u8, Error> {
         let mut seen = work.seen.write();
@@ -317,15 +328,4 @@ fn save_start(keep: &Keep, seen: &Seen, tally: &Tally, inputs: usize) -> Result<
     let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), tally.room());
     locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
     seen.set.save(state)
-}
-
-/// Locks the state and its checkpoints, which must be none of the inputs.
-fn lock(state: &Path, wait: bool, inputs: &[Input]) -> Result<Lock, Error> {
-    let checkpoints = files::checkpoints_of(state);
-    for path in [state, &checkpoints] {
-        files::check_target(path, inputs.iter().map(|input| &input.origin))?;
-    }
-    let lock = Lock::of(state, wait)?;
-    leftovers::own(&checkpoints);
-    Ok(lock)
 }
