@@ -1,7 +1,9 @@
 //! Inputs of two kinds: files of lines, and tables, which have rows.
 
 use crate::error::Error;
+use crate::files;
 use crate::input::chunks::Cut;
+use crate::input::decode::Coding;
 use crate::input::header;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::split::LineFormat;
@@ -9,6 +11,12 @@ use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
 use crate::table::{TableReader, Wanted, Wish};
 use crate::values::OnError;
+use std::path::Path;
+
+/// Endings of names that claim lines, Parquet, and other formats of tables.
+const LINES: [&str; 6] = ["csv", "json", "jsonl", "ndjson", "tsv", "txt"];
+const TABLES: [&str; 3] = ["parq", "parquet", "pq"];
+const OTHERS: [&str; 4] = ["arrow", "avro", "feather", "orc"];
 
 /// Refuses what cannot stand in one output: lines and rows, and lines under different headers. Where bad input does not end the run,
 /// inputs with another header than the first are left out.
@@ -17,6 +25,55 @@ pub fn check_one(inputs: &mut Inputs, cut: Cut, on_error: OnError) -> Result<(),
         (Some(lines), Some(table)) => Err(Error::Kinds { lines: name(lines), table: name(table) }),
         _ => header::check_all(inputs, cut, on_error != OnError::Fail),
     }
+}
+
+/// Refuses an output whose name claims another format than that of what goes there.
+pub fn check_name(output: &Path, inputs: &Inputs, total: bool) -> Result<(), Error> {
+    match inputs.kinds() {
+        (_, Some(_)) if !total => check_name_of_rows(output),
+        (None, None) if !total => Ok(()),
+        _ => check_name_of_lines(output),
+    }
+}
+
+/// Refuses an output of rows whose name claims lines, or another compression than that of columns.
+fn check_name_of_rows(output: &Path) -> Result<(), Error> {
+    let ending = ending(output);
+    if Coding::of_name(output)? == Coding::Plain && !LINES.contains(&&*ending) && !OTHERS.contains(&&*ending) {
+        return Ok(());
+    }
+    let remedy = "choose one that ends in .parquet";
+    Err(Error::OtherFormat { output: files::name(output), ending, written: "Parquet", remedy })
+}
+
+/// Refuses an output of lines whose name claims a table.
+pub fn check_name_of_lines(output: &Path) -> Result<(), Error> {
+    let inner = if Coding::of_name(output)? == Coding::Plain {
+        output
+    } else {
+        Path::new(output.file_stem().unwrap_or_default())
+    };
+    let ending = ending(inner);
+    if !TABLES.contains(&&*ending) && !OTHERS.contains(&&*ending) {
+        return Ok(());
+    }
+    let remedy = "choose another, such as one that ends in .jsonl or .txt";
+    Err(Error::OtherFormat { output: files::name(output), ending, written: "lines", remedy })
+}
+
+/// Refuses a manifest, which is not compressed, whose name claims another format.
+pub fn check_name_of_manifest(manifest: &Path) -> Result<(), Error> {
+    check_name_of_lines(manifest)?;
+    if Coding::of_name(manifest)? == Coding::Plain {
+        return Ok(());
+    }
+    let (output, ending, remedy) = (files::name(manifest), ending(manifest), "choose a name without it");
+    Err(Error::OtherFormat { output, ending, written: "a manifest, which is plain lines,", remedy })
+}
+
+/// The ending of a name in lower case, without its dot.
+fn ending(path: &Path) -> String {
+    path.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase())
 }
 
 /// Refuses what is said of lines where there are none, and of nulls where there are none.

@@ -51,7 +51,11 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     kinds::check_first_table(&new, what.of_rows(), &[], options.output.of_rows(), reading.on_error)?;
     let list = reading.list().map(Origin::of);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
-    let open = || Target::open(options.output.file(), options.output.of_lines(&new), origins(), []);
+    let open = || {
+        let output = options.output.file();
+        output.map_or(Ok(()), |output| kinds::check_name(output, &new, select.total))?;
+        Target::open(output, options.output.of_lines(&new), origins(), [])
+    };
     let target = if select.any { None } else { Some(open()?) };
 
     let (set, limit) = New { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.of_inputs(

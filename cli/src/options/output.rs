@@ -15,6 +15,9 @@ pub struct OutputOptions {
     ///
     /// Without this option, or for "-", lines go to standard output. FILE may be one of the inputs that are named: then it is replaced
     /// once all lines are written. In a directory that is read, it is left out with --resume and --force alone.
+    ///
+    /// Parquet is not written to a name that ends in .txt, .csv, .tsv, .json, .jsonl, .ndjson or as a compressed file, nor lines to one
+    /// in .parquet, .parq or .pq, compressed or not, and neither to .arrow, .avro, .feather or .orc. Other names may have both.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

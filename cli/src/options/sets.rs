@@ -78,7 +78,10 @@ They come after those of the command line. A LIST of \"-\" is standard input.";
 const OUTPUT_LONG: &str = "\
 Write to FILE, compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
 
-Without this option, or for \"-\", lines go to standard output. FILE must not be an input.";
+Without this option, or for \"-\", lines go to standard output. FILE must not be an input.
+
+Parquet is not written to a name that ends in .txt, .csv, .tsv, .json, .jsonl, .ndjson or as a compressed file, nor lines to one in \
+.parquet, .parq or .pq, compressed or not, and neither to .arrow, .avro, .feather or .orc. Other names may have both.";
 
 impl SetOptions {
     /// What was meant for an option, and stands where files do.

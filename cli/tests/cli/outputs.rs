@@ -92,6 +92,39 @@ fn names_of_other_codings_are_refused() {
     assert_eq!(bench.read("there.zip"), b"what was there");
 }
 
+/// Lines under a name of a table.
+#[test]
+fn names_of_other_formats_are_refused() {
+    let bench = Bench::new(&[("a", b"a\n"), ("j", b"{\"text\":\"a\"}\n"), ("there.parquet", b"what was there")]);
+    let written = ["dedup -o NAME a", "dedup --dupes NAME a", "dedup --total -o NAME a", "in a -o NAME -- a"];
+    let reports = ["dedup --pairs NAME a", "dedup --clusters NAME a", "dedup --output-dir d --manifest NAME a"];
+    for name in
+        ["o.parquet", "o.PQ", "o.parq", "o.parquet.gz", "o.arrow", "o.avro", "o.feather", "o.orc.zst", "there.parquet"]
+    {
+        for line in written.iter().chain(&reports).chain(&["corpus --against j --report NAME a"]) {
+            let parts = [&*format!("to \"{name}\""), "its name claims another format", "choose"];
+            tells(&bench.refused(&line.replace("NAME", name)), &parts);
+            assert_eq!(bench.path(name).exists(), name == "there.parquet", "{line} {name}");
+        }
+    }
+    assert_eq!(bench.read("there.parquet"), b"what was there");
+    for name in ["m.gz", "m.jsonl.zst"] {
+        tells(&bench.refused(&format!("dedup --output-dir d --manifest {name} a")), &[name, "another format"]);
+    }
+    assert!(!bench.path("d").exists());
+    // What takes the place of an input stays what that is, and an output that has its name, too.
+    bench.write("x.parquet", b"a\na\n");
+    bench.clean("dedup -o x.parquet x.parquet");
+    bench.clean("dedup --in-place x.parquet");
+    bench.clean("dedup --output-dir d x.parquet");
+    assert_eq!((bench.read("x.parquet"), bench.read("d/x.parquet")), (b"a\n".to_vec(), b"a\n".to_vec()));
+    // Others are for lines and for tables.
+    for name in ["o", "o.parquet.part", "o.data", "parquet", ".parquet"] {
+        bench.clean(&format!("dedup -o {name} a"));
+        assert_eq!(bench.read(name), b"a\n");
+    }
+}
+
 #[test]
 fn lines_of_a_slow_pipe_do_not_wait_for_its_end() {
     for (options, new, last) in [

@@ -398,6 +398,46 @@ fn filters_of_columns_are_written_in_place() {
     assert_eq!(read(bytes), all);
 }
 
+/// Tables under a name of lines, or of what is compressed as a whole.
+#[test]
+fn tables_go_where_the_name_does_not_claim_lines() {
+    let rows = rows(&mut Random(1), "a", 100);
+    let bench = Bench::new(&[("in", &table(&rows, 10, Compression::SNAPPY)), ("there.csv", b"precious")]);
+    for name in [
+        "w.jsonl.gz",
+        "w.csv",
+        "w.TXT",
+        "w.tsv",
+        "w.json",
+        "w.jsonl",
+        "w.ndjson",
+        "w.parquet.zst",
+        "w.xz",
+        "w.avro",
+        "there.csv",
+    ] {
+        let lines = [
+            "dedup --column url -o NAME in",
+            "dedup --column url --dupes NAME in",
+            "not-in in -o NAME -- in",
+            "corpus --column url -o NAME in",
+        ];
+        for line in lines {
+            let parts = [&*format!("cannot write Parquet to \"{name}\""), "claims another format", ".parquet"];
+            tells(&failed(&bench.run(&line.replace("NAME", name))), &parts);
+            assert_eq!(bench.path(name).exists(), name == "there.csv", "{line} {name}");
+        }
+    }
+    assert_eq!(bench.read("there.csv"), b"precious");
+    for name in ["w", "w.parquet", "w.pq", "w.data", "w.txt.part"] {
+        assert!(bench.run(&format!("dedup --column url -o {name} in")).status.success());
+        assert!(!read(bench.read(name)).is_empty(), "{name}");
+    }
+    // The number of rows is a line.
+    assert!(bench.run("dedup --column url --total -o w.txt in").status.success());
+    tells(&failed(&bench.run("dedup --column url --total -o n.parquet in")), &["cannot write lines"]);
+}
+
 fn names(bench: &Bench, folder: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(bench.path(folder)).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

@@ -1,8 +1,8 @@
 //! What a run begins with: its set and its outputs, opened so that nothing is lost.
 
 use crate::commands::groups::{Grouping, Reported, Targets};
+use crate::commands::kinds;
 use crate::commands::run::{Begun, Run};
-use crate::encode::Compression;
 use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
 use crate::engine::folder::{Folder, OutputPath};
 use crate::engine::sink::{Print, Sink};
@@ -107,7 +107,7 @@ impl Run {
     /// With one output, and perhaps a file for what is dropped.
     fn begin_files(&self, all: &Inputs) -> Result<Begun, Error> {
         let inputs = &all.found[..];
-        let (kept, dropped, reports) = self.targets(inputs, self.options.output.of_lines(all))?;
+        let (kept, dropped, reports) = self.targets(all)?;
         let targets: Vec<&Target> = kept.opened().into_iter().chain(&dropped).chain(reports.iter()).collect();
         let full = targets.into_iter().find(|target| target.is_full());
         let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.options.force);
@@ -182,14 +182,15 @@ impl Run {
     }
 
     /// Opens the outputs. None of them may be the state or the other one, or an input that it does not replace.
-    fn targets(
-        &self,
-        inputs: &[Input],
-        compress: Option<Compression>,
-    ) -> Result<(Kept, Option<Target>, Targets), Error> {
+    fn targets(&self, all: &Inputs) -> Result<(Kept, Option<Target>, Targets), Error> {
+        let (inputs, compress) = (&all.found[..], self.options.output.of_lines(all));
         let own = self.origins();
         let taken = || inputs.iter().map(|input| &input.origin).chain(&own);
-        let kept = match self.replaced(inputs, &own)? {
+        let replaced = self.replaced(inputs, &own)?;
+        // One that takes the place of an input is what that is, whatever its name claims.
+        let named = self.options.output.file().filter(|_| replaced.is_none()).into_iter().chain(self.dupes.as_deref());
+        named.into_iter().try_for_each(|output| kinds::check_name(output, all, self.print.total))?;
+        let kept = match replaced {
             Some(replaced) => Kept::Replaced(replaced),
             None => Kept::Opened(Target::open(self.options.output.file(), compress, taken(), [])?),
         };
@@ -216,6 +217,7 @@ impl Run {
 
     /// Opens the files that tell of groups. The other outputs are open.
     fn report_targets(&self, inputs: &[Input], written: &[&Origin]) -> Result<Targets, Error> {
+        self.reports().try_for_each(kinds::check_name_of_lines)?;
         let (own, written) = (self.origins(), written.iter().copied());
         let read = inputs.iter().map(|input| &input.origin).chain(&own);
         let report = self.against.as_ref().and_then(|tests| tests.report.as_deref());
@@ -266,6 +268,7 @@ impl Run {
             if files::is_standard(manifest) {
                 return Err(Error::NotRegular { output: files::name(manifest) });
             }
+            kinds::check_name_of_manifest(manifest)?;
             let real = files::real(manifest);
             if let Some(same) = own.iter().find(|own| files::real(own) == real) {
                 return Err(Error::Overwrite { input: files::name(same), output: files::name(manifest) });
