@@ -192,7 +192,7 @@ messages! { RedisFilterError {
     Self::Certificate { reason } => "the certificates are not valid: {reason}; give the text of PEM files, such as one that begins with -----BEGIN CERTIFICATE-----",
     Self::Ended => "the call was told to end before all keys were answered: insert the batch again",
     Self::NotFound { name } => "the server has no filter {name:?}: create it with expected keys and a false-positive rate",
-    Self::Gone { name, key } => "the filter {name:?} is gone or lost a part, and its keys count as new again: {key:?} was deleted, evicted or lost by the server; mend that (maxmemory-policy noeviction, appendonly yes), and start again",
+    Self::Gone { name, key } => "the filter {name:?} is gone or lost a part, and keys of that count as new again: {key:?} was deleted, evicted or lost by the server; mend that (maxmemory-policy noeviction, appendonly yes), and start again, with the keys that are left",
     Self::Replaced { name, key } => "the filter {name:?} is not the one that was opened: it was deleted and made anew, as {key:?} shows; end the clients of the old one, and start again",
     Self::Remains { name } => "the server has keys of a filter {name:?} and not its description, which was evicted or lost: end its clients and remove what is left (bloomline redis delete, RedisBloomFilter::remove), or choose another name",
     Self::LeftOver { name, key } => "the key {key:?} is of an earlier filter {name:?}, and would hide keys of this one: end the clients of the earlier one and make the filter anew (bloomline redis delete, RedisBloomFilter::remove), or choose another name",

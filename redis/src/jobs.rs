@@ -64,6 +64,8 @@ pub(crate) struct Claims<'a> {
     marks: Option<Arc<[AtomicU64]>>,
     /// Indices of hashes whose claims do not count: they set bits in a shard that was sealed, or that is another by now.
     pub(crate) late: Vec<usize>,
+    /// Indices of hashes that were there.
+    pub(crate) there: Vec<usize>,
     /// A shard that is another by now.
     pub(crate) strange: Option<usize>,
     /// How many claims are in doubt.
@@ -87,7 +89,7 @@ impl<'a> Claims<'a> {
     /// The answers are `false` all over: nothing is claimed before it is answered.
     pub(crate) fn new(asked: Asked<'a>, marks: Arc<[AtomicU64]>) -> Self {
         let marks = asked.shards.are_sealed().then_some(marks);
-        Self { asked, marks, late: Vec::new(), strange: None, uncertain: 0, unconfirmed: 0 }
+        Self { asked, marks, late: Vec::new(), there: Vec::new(), strange: None, uncertain: 0, unconfirmed: 0 }
     }
 
     fn read(&self, i: usize, answer: &Value) -> Option<Claimed> {
@@ -140,7 +142,7 @@ impl Job for Claims<'_> {
             }
             Claimed::New => self.asked.answer(i, true),
             Claimed::Seen if doubted => self.doubt(i),
-            Claimed::Seen => {}
+            Claimed::Seen => self.there.push(self.asked.probes[i].0),
         }
         self.asked.remember(i);
         Some(())

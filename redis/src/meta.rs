@@ -25,6 +25,14 @@ pub(crate) fn unique() -> u64 {
     RandomState::new().hash_one((process::id(), SystemTime::now()))
 }
 
+/// The number of a stage, of a filter with this `made`. Whoever lists the stage anew, because a server has lost that, gives it the same:
+/// its shards still are its own. With another geometry they would not be.
+pub(crate) fn made_of_stage(made: u64, number: u64, plan: Plan) -> u64 {
+    let parts = [made, number, plan.block_count() as u64, plan.probes().into()];
+    let hash = KeyHasher::new(0).bytes(&parts.map(u64::to_le_bytes).concat());
+    (hash >> (64 - MADE_BITS)).max(1)
+}
+
 /// A number for a filter that is made.
 pub(crate) fn new_made() -> u64 {
     (unique() >> (64 - MADE_BITS)).max(1)

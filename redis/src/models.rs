@@ -1,6 +1,7 @@
-//! Tries the interleavings of clients whose filter grows: the code of the filter itself, with a server in memory that carries out
-//! one command after another, in every order that few switches between clients allow.
+//! Tries the interleavings of clients whose filter grows or forgets: the code of the filter itself, with a server in memory that
+//! carries out one command after another, in every order that few switches between clients allow.
 
+use crate::error::RedisFilterError;
 use crate::exchange::{Failure, Outcome, Parcel};
 use crate::kinds::Stages;
 use crate::meta::Described;
@@ -16,7 +17,10 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The time of the server at the beginning.
+const EPOCH: u64 = 1000;
 
 type Words = Vec<Vec<u8>>;
 
@@ -25,8 +29,24 @@ type Words = Vec<Vec<u8>>;
 struct World {
     strings: HashMap<Vec<u8>, Vec<u8>>,
     hashes: HashMap<Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>>,
-    /// Whether it forgets seals, so that a model must fail.
-    unsealed: bool,
+    /// When it forgets strings.
+    expiries: HashMap<Vec<u8>, u64>,
+    /// When it last carried out a claim.
+    claimed: u64,
+    mutant: Mutant,
+}
+
+/// What is wrong, so that a model must fail.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Mutant {
+    #[default]
+    Nothing,
+    /// The server forgets seals.
+    Unsealed,
+    /// The server says of each stage that it is listed.
+    Listed,
+    /// The clock of clients stands still.
+    Still,
 }
 
 thread_local! {
@@ -34,6 +54,10 @@ thread_local! {
     static CHOICES: RefCell<Choices> = RefCell::default();
     /// How many answers may be lost.
     static LOSSES: Cell<u32> = const { Cell::new(0) };
+    /// How many claims may be refused.
+    static REFUSALS: Cell<u32> = const { Cell::new(0) };
+    /// Seconds that passed.
+    static TIME: Cell<u64> = const { Cell::new(0) };
 }
 
 impl World {
@@ -42,10 +66,13 @@ impl World {
         let key = || words[1].clone();
         let number = |i: usize| text[i].parse::<usize>().unwrap();
         let bulk = |text: &[u8]| Value::BulkString(text.to_vec());
+        let Self { strings, expiries, .. } = self;
+        strings.retain(|key, _| expiries.get(key).is_none_or(|end| TIME.get() + EPOCH < *end));
+        expiries.retain(|key, _| strings.contains_key(key));
         match text[0] {
             "CLUSTER" => parse_redis_value(b"-ERR This instance has cluster support disabled\r\n").unwrap(),
             "HELLO" => Value::Array(vec![bulk(b"role"), bulk(b"master")]),
-            "TIME" => Value::Array(vec![bulk(b"1000"), bulk(b"0")]),
+            "TIME" => Value::Array(vec![bulk((EPOCH + TIME.get()).to_string().as_bytes()), bulk(b"0")]),
             "GET" => self.strings.get(&words[1]).map_or(Value::Nil, |value| bulk(value)),
             "SET" => {
                 self.strings.entry(key()).or_insert_with(|| words[2].clone());
@@ -59,11 +86,29 @@ impl World {
                 };
                 bulk(&value[start.min(value.len())..(end + 1).min(value.len())])
             }
+            // A claim.
+            "BITFIELD" if text.ends_with(&["GET", "i64", "0"]) => {
+                if REFUSALS.get() > 0 && choose(2) == 1 {
+                    REFUSALS.set(REFUSALS.get() - 1);
+                    return parse_redis_value(b"-OOM command not allowed\r\n").unwrap();
+                }
+                self.claimed = TIME.get();
+                Value::Array(self.bitfield(&text))
+            }
             "BITFIELD" => Value::Array(self.bitfield(&text)),
+            "EXPIREAT" => {
+                expiries.insert(key(), text[2].parse().unwrap());
+                Value::Int(1)
+            }
+            "UNLINK" => Value::Int(strings.remove(&words[1]).is_some().into()),
+            "HDEL" => Value::Int(
+                self.hashes.get_mut(&words[1]).is_some_and(|fields| fields.remove(&words[2]).is_some()).into(),
+            ),
             "HGETALL" => {
                 let fields = self.hashes.get(&words[1]).into_iter().flatten();
                 Value::Array(fields.flat_map(|(field, value)| [bulk(field), bulk(value)]).collect())
             }
+            "HEXISTS" if self.mutant == Mutant::Listed => Value::Int(1),
             "HEXISTS" => {
                 Value::Int(self.hashes.get(&words[1]).is_some_and(|fields| fields.contains_key(&words[2])).into())
             }
@@ -100,7 +145,7 @@ impl World {
             let old = bits.iter().fold(0u64, |number, bit| number << 1 | u64::from(*bit));
             let new = match operation {
                 "GET" => None,
-                "SET" if bit == 0 && self.unsealed => None,
+                "SET" if bit == 0 && self.mutant == Mutant::Unsealed => None,
                 "SET" => Some(text[at + 3].parse().unwrap()),
                 "INCRBY" => {
                     old.checked_add(text[at + 3].parse().unwrap()).filter(|sum| width == 64 || *sum >> width == 0)
@@ -141,10 +186,15 @@ impl Sink for Written {
     }
 }
 
-/// Waits until it is this client's turn, and has a command carried out. `None` if the answer is lost.
-async fn step(words: &[Vec<u8>]) -> Option<Value> {
+/// Waits until it is this client's turn.
+async fn turn() {
     let mut waited = false;
     poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+/// Has a command carried out, when it is this client's turn. `None` if the answer is lost.
+async fn step(words: &[Vec<u8>]) -> Option<Value> {
+    turn().await;
     let answer = WORLD.with_borrow_mut(|world| world.execute(words));
     let lost = LOSSES.get() > 0 && choose(2) == 1;
     if lost {
@@ -186,6 +236,11 @@ impl Transport for Simulated {
     }
 
     async fn sleep(_: Duration) {}
+
+    fn now() -> Instant {
+        let still = WORLD.with_borrow(|world| world.mutant == Mutant::Still);
+        Instant::now() + Duration::from_secs(if still { 0 } else { TIME.get() })
+    }
 
     fn forget(&mut self, _: &Node) {}
 }
@@ -259,13 +314,11 @@ fn alone<F: Future>(future: F) -> F::Output {
 
 type Client = SharedFilter<Simulated>;
 
-/// Clients of a filter that grows, each a process of its own that has used the first shard.
-fn clients(count: u64) -> Vec<Client> {
-    let server = RedisServer::new("redis://model:1").unwrap();
+/// Clients of a filter, each a process of its own that has used the first shard.
+fn clients(count: u64, stages: &Stages) -> Vec<Client> {
     let open = |i| {
         alone(async {
-            let wanted = Described::staged(Stages::growing(1e-6).first_stage(1000)).unwrap();
-            let mut client = Client::open(&server, "f", Some(wanted)).await.unwrap();
+            let mut client = open(stages).await.unwrap();
             client.insert_hashes(&[hash(1000 + i)], &mut [false]).await.unwrap();
             client
         })
@@ -273,35 +326,86 @@ fn clients(count: u64) -> Vec<Client> {
     (0..count).map(open).collect()
 }
 
+async fn open(stages: &Stages) -> Result<Client, RedisFilterError> {
+    let server = RedisServer::new("redis://model:1").unwrap();
+    Client::open(&server, "f", Some(Described::staged(*stages).unwrap())).await
+}
+
 /// Numbers that have no bit pattern in common.
 fn hash(key: u64) -> u64 {
     key.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// What a client does.
+/// What a client does, or what happens beside it.
 #[derive(Clone, Copy)]
 enum Act {
+    /// After an error the client does nothing more.
     Insert(&'static [u64]),
     /// It finds that the first stage is full.
     Grow,
-    /// A key that was inserted before it begins must be found.
+    /// A key that was inserted before it begins must be found, unless it was forgotten meanwhile.
     Look(u64),
+    /// Seconds pass.
+    Pass(u64),
+    /// The server loses this many of the last stages from their list, and the seals of the last that it keeps if `true`, as a
+    /// replica does that takes over.
+    Lose(usize, bool),
 }
 
-/// Tries clients that do this. Returns how many executions there were.
-fn explore(acts: &[&[Act]], switches: usize, losses: u32, unsealed: bool) -> Result<usize, String> {
+/// Clients that do this, of a filter.
+struct Model<'a> {
+    acts: &'a [&'a [Act]],
+    switches: usize,
+    losses: u32,
+    refusals: u32,
+    stages: Stages,
+    mutant: Mutant,
+}
+
+impl<'a> Model<'a> {
+    /// Of a filter that grows, with the server as it should be.
+    fn new(acts: &'a [&'a [Act]], switches: usize) -> Self {
+        let stages = Stages::growing(1e-6).first_stage(1000);
+        Self { acts, switches, losses: 0, refusals: 0, stages, mutant: Mutant::Nothing }
+    }
+}
+
+/// Loses stages from the list.
+fn lose(count: usize, seals: bool) {
+    WORLD.with_borrow_mut(|world| {
+        let World { strings, hashes, .. } = world;
+        let list = hashes.get_mut(&b"cbf:{f:stages}"[..]).unwrap();
+        for _ in 0..count {
+            list.pop_last();
+        }
+        if let Some((number, _)) = list.last_key_value().filter(|_| seals) {
+            let number = str::from_utf8(number).unwrap();
+            if let Some(string) = strings.get_mut(format!("cbf:{{f:{number}.0}}").as_bytes()) {
+                string[0] &= 0x7f;
+            }
+        }
+    });
+}
+
+/// Tries clients. In the end another one inserts all keys once more. Returns how many executions there were.
+fn explore(model: &Model) -> Result<usize, String> {
     CHOICES.set(Choices::default());
+    let window = model.stages.forgets_after().map_or(u64::MAX, |window| window.as_secs());
     let mut executions = 0;
     loop {
         executions += 1;
         LOSSES.set(0);
-        WORLD.set(World { unsealed, ..World::default() });
-        let mut clients = clients(acts.len() as u64);
-        LOSSES.set(losses);
+        REFUSALS.set(0);
+        TIME.set(0);
+        WORLD.set(World { mutant: model.mutant, ..World::default() });
+        let mut clients = clients(model.acts.len() as u64, &model.stages);
+        LOSSES.set(model.losses);
+        REFUSALS.set(model.refusals);
+        // The claims of keys, and when the server got the first.
         let (claims, done, uncertain) =
-            (RefCell::new(BTreeMap::<u64, u64>::new()), RefCell::new(Vec::new()), Cell::new(0));
+            (RefCell::new(BTreeMap::<u64, u64>::new()), RefCell::new(BTreeMap::<u64, u64>::new()), Cell::new(0));
         let missed = Cell::new(false);
-        let tasks = clients.iter_mut().zip(acts).map(|(client, acts)| {
+        let tasks = clients.iter_mut().zip(model.acts).map(|(client, acts)| {
             let (claims, done, uncertain, missed) = (&claims, &done, &uncertain, &missed);
             let task = async move {
                 for act in *acts {
@@ -309,26 +413,60 @@ fn explore(acts: &[&[Act]], switches: usize, losses: u32, unsealed: bool) -> Res
                         Act::Insert(keys) => {
                             let hashes: Vec<u64> = keys.iter().map(|&key| hash(key)).collect();
                             let mut new = vec![false; keys.len()];
-                            client.insert_hashes(&hashes, &mut new).await.unwrap();
+                            let inserted = client.insert_hashes(&hashes, &mut new).await;
+                            let at = WORLD.with_borrow(|world| world.claimed);
                             for (&key, new) in keys.iter().zip(new) {
                                 *claims.borrow_mut().entry(key).or_default() += u64::from(new);
-                                done.borrow_mut().push(key);
+                                if inserted.is_ok() {
+                                    done.borrow_mut().entry(key).or_insert(at);
+                                }
+                            }
+                            if inserted.is_err() {
+                                break;
                             }
                         }
-                        Act::Grow => client.grow().await.unwrap(),
+                        Act::Grow => {
+                            if client.grow().await.is_err() {
+                                break;
+                            }
+                        }
                         Act::Look(key) => {
-                            let inserted = done.borrow().contains(key);
+                            let inserted = done.borrow().get(key).copied();
                             let mut found = [false];
                             client.contains_hashes(&[hash(*key)], &mut found).await.unwrap();
-                            missed.set(missed.get() | (inserted && !found[0]));
+                            let must = inserted.is_some_and(|at| TIME.get() - at < window);
+                            missed.set(missed.get() | (must && !found[0]));
+                        }
+                        Act::Pass(seconds) => {
+                            turn().await;
+                            TIME.set(TIME.get() + seconds);
+                        }
+                        Act::Lose(count, seals) => {
+                            turn().await;
+                            lose(*count, *seals);
                         }
                     }
                 }
+                // As at the end of a run. Whoever failed knows.
+                _ = client.check().await;
                 uncertain.set(uncertain.get() + client.uncertain());
             };
             Box::pin(task) as Task
         });
-        run(tasks.collect(), switches);
+        run(tasks.collect(), model.switches);
+        LOSSES.set(0);
+        REFUSALS.set(0);
+        let keys: Vec<u64> = claims.borrow().keys().copied().collect();
+        let mut new = vec![false; keys.len()];
+        let again = alone(async {
+            let mut client = open(&model.stages).await?;
+            client.insert_hashes(&keys.iter().map(|&key| hash(key)).collect::<Vec<_>>(), &mut new).await
+        });
+        again.map_err(|error| error.to_string())?;
+        for (key, new) in keys.iter().zip(new) {
+            let forgotten = done.borrow().get(key).is_some_and(|at| TIME.get() - at >= window);
+            *claims.borrow_mut().get_mut(key).unwrap() += u64::from(new && !forgotten);
+        }
         let surplus = claims.borrow().values().sum::<u64>().saturating_sub(claims.borrow().len() as u64);
         if claims.borrow().values().any(|claims| *claims == 0) || surplus > uncertain.get() || missed.get() {
             return Err(format!("{:?}, {} uncertain, missed: {}", claims.borrow(), uncertain.get(), missed.get()));
@@ -342,6 +480,7 @@ fn explore(acts: &[&[Act]], switches: usize, losses: u32, unsealed: bool) -> Res
 const A: Act = Act::Insert(&[1, 2]);
 const B: Act = Act::Insert(&[2, 1]);
 const ONE: Act = Act::Insert(&[1]);
+const TWO: Act = Act::Insert(&[2]);
 
 /// Switches between clients that are tried, or those of `BLOOMLINE_SWITCHES`.
 fn switches() -> usize {
@@ -357,7 +496,7 @@ fn a_key_is_claimed_once_while_the_filter_grows() {
         (&[&[Act::Grow, A], &[Act::Grow, B], &[ONE]], 0),
         (&[&[ONE], &[Act::Grow, Act::Grow, ONE], &[ONE, ONE]], 0),
     ] {
-        executions.push(explore(acts, switches() + more, 0, false).unwrap());
+        executions.push(explore(&Model::new(acts, switches() + more)).unwrap());
     }
     println!("{executions:?} executions");
     assert!(executions.iter().sum::<usize>() > 1000, "{executions:?}");
@@ -367,20 +506,71 @@ fn a_key_is_claimed_once_while_the_filter_grows() {
 fn a_key_is_found_once_it_was_inserted() {
     for acts in [&[&[Act::Grow, ONE][..], &[Act::Look(1), Act::Look(1)]][..], &[&[ONE], &[Act::Grow], &[Act::Look(1)]]]
     {
-        explore(acts, switches() + 1, 0, false).unwrap();
+        explore(&Model::new(acts, switches() + 1)).unwrap();
     }
 }
 
 #[test]
 fn lost_answers_lose_no_key_and_those_that_repeat_are_counted() {
     for acts in [&[&[ONE][..], &[ONE], &[Act::Grow]][..], &[&[A, Act::Grow], &[B]]] {
-        explore(acts, switches(), 1, false).unwrap();
+        explore(&Model { losses: 1, ..Model::new(acts, switches()) }).unwrap();
     }
 }
 
 /// The model finds what is wrong.
 #[test]
 fn without_seals_a_key_is_claimed_twice() {
-    let error = explore(&[&[ONE], &[Act::Grow, ONE]], 2, 0, true).unwrap_err();
+    let acts: &[&[Act]] = &[&[ONE], &[Act::Grow, ONE]];
+    let error = explore(&Model { mutant: Mutant::Unsealed, ..Model::new(acts, 2) }).unwrap_err();
     assert!(error.contains("{1: 2}"), "{error}");
+}
+
+/// Claims come late in stage after stage, some of them, and the server refuses others.
+#[test]
+fn a_key_that_is_late_and_then_refused_is_not_lost() {
+    let acts: &[&[Act]] = &[&[A], &[Act::Grow, Act::Grow]];
+    let executions = explore(&Model { refusals: 1, ..Model::new(acts, switches()) }).unwrap();
+    assert!(executions > 500, "{executions}");
+}
+
+/// A server loses the end of the list, or all of it, or the end and the seals of the stage before.
+#[test]
+fn a_list_that_is_lost_doubles_no_key_without_a_word() {
+    let acts: &[&[Act]] = &[&[Act::Grow], &[ONE], &[Act::Lose(1, false)]];
+    explore(&Model::new(acts, switches())).unwrap();
+    for lost in [1, 2] {
+        let acts: &[&[Act]] = &[&[Act::Grow, ONE, Act::Pass(1), ONE], &[ONE], &[Act::Lose(lost, false)]];
+        explore(&Model::new(acts, switches() - 1)).unwrap_or_else(|error| panic!("{lost}: {error}"));
+    }
+    explore(&Model::new(LOST, switches() - 1)).unwrap();
+}
+
+/// A client goes on in a stage that is not listed any more, beside one that takes the stage before for the last.
+const LOST: &[&[Act]] = &[&[Act::Grow, TWO, Act::Lose(1, true), ONE, Act::Pass(1), ONE], &[ONE]];
+
+#[test]
+fn a_list_that_is_lost_doubles_keys_where_nobody_looks() {
+    let error = explore(&Model { mutant: Mutant::Listed, ..Model::new(LOST, 2) }).unwrap_err();
+    assert!(error.contains("1: 2") && error.contains(" 0 uncertain"), "{error}");
+}
+
+/// Remembers for 12 s, in generations of 3.
+fn window() -> Stages {
+    Stages::window(Duration::from_secs(12), 1000, 1e-6)
+}
+
+/// Clients stand still anywhere, for less than the window and for more.
+#[test]
+fn a_key_is_found_for_the_window() {
+    let acts: &[&[Act]] = &[&[ONE], &[Act::Pass(9), Act::Pass(8), Act::Look(1)]];
+    explore(&Model { stages: window(), ..Model::new(acts, switches()) }).unwrap();
+    let error = explore(&Model { stages: window(), mutant: Mutant::Still, ..Model::new(acts, 2) }).unwrap_err();
+    assert!(error.contains("{1: 2}, 0 uncertain"), "{error}");
+}
+
+#[test]
+fn a_key_is_claimed_once_while_generations_pass() {
+    for acts in [&[&[ONE][..], &[ONE], &[Act::Pass(5)]][..], &[&[A, Act::Grow], &[Act::Pass(4), B]]] {
+        explore(&Model { stages: window(), ..Model::new(acts, switches() - 1) }).unwrap();
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) trait Transport: Sized {
 
     async fn sleep(wait: Duration);
 
-    /// The clock by which stages are over.
+    /// The clock by which stages are over and looks are due.
     fn now() -> Instant {
         Instant::now()
     }

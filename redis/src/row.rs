@@ -10,11 +10,13 @@ use crate::jobs::Commands;
 use crate::kinds::{Kind, Stages, keys_with_room};
 use crate::meta::{self, Stage};
 use crate::nodes::{Nodes, Transport};
+use crate::removal::unlink;
 use crate::shards::{Key, STAGES, Shards};
-use crate::watch::Watch;
+use crate::watch::{SEALED, Watch, mark_in};
 use bloomline::{AtomicBloomFilter, BuildError, Plan};
 use redis::Value;
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -52,8 +54,9 @@ pub(crate) struct Row {
     pub(crate) name: Arc<str>,
     pub(crate) kind: Kind,
     seed: u64,
-    /// The description.
+    /// The description, and the number in it.
     line: Arc<[u8]>,
+    made: u64,
     /// What lists the stages on the server.
     key: Key,
     /// The oldest first; at least one.
@@ -81,6 +84,7 @@ impl Row {
             kind: described.kind,
             seed: described.hasher.seed(),
             line: line.into(),
+            made: described.made,
             key: Key::new(name, STAGES),
             parts: Vec::new(),
             common: Arc::default(),
@@ -100,6 +104,11 @@ impl Row {
                 match row.parts.is_empty() {
                     true => row.begin(nodes, stages, 0).await?,
                     false => row.end_in_time(nodes).await?,
+                }
+                match row.recover(nodes, stages).await {
+                    // It lacks what is on its way from the primary.
+                    Err(RedisFilterError::ReadOnly { .. }) => {}
+                    recovered => recovered?,
                 }
             }
         }
@@ -249,6 +258,38 @@ impl Row {
         [self.key.command("HGETALL"), redis::cmd("TIME")].map(|command| (self.key.slot, command))
     }
 
+    /// Lists the stages of a filter that grows which a server has lost from the list: their shards are there. One that forgets has
+    /// its stages for a time only, and their sizes are not known.
+    async fn recover<T: Transport>(&mut self, nodes: &mut Nodes<T>, stages: Stages) -> Result<()> {
+        if stages.window > 0 {
+            return Ok(());
+        }
+        let newest = self.last().number;
+        if self.parts.len() as u64 <= newest {
+            let mut lines = Vec::new();
+            for number in (0..newest).filter(|number| self.parts.iter().all(|part| part.number != *number)) {
+                let (plan, keys) = stages.stage(number)?;
+                let made = meta::made_of_stage(self.made, number, plan);
+                let line = meta::encode_stage(&Stage { plan, keys, made, opened: 0 });
+                lines.push((self.key.slot, self.key.command("HSETNX").arg(number).arg(line).take()));
+            }
+            nodes.run(&mut Commands::new(lines)).await?;
+            self.parts.clear();
+            self.load(nodes).await?;
+        }
+        loop {
+            let number = self.last().number + 1;
+            let Ok((plan, _)) = stages.stage(number) else { break };
+            let mut job = Commands::new([Shards::of_stage(&self.name, number, plan, None).read_mark(0)]);
+            nodes.run(&mut job).await?;
+            if !meta::is_of(mark_in(&job.answers[0]), meta::made_of_stage(self.made, number, plan)) {
+                break;
+            }
+            self.advance(nodes, number - 1).await?;
+        }
+        Ok(())
+    }
+
     /// Seals the stage of this number, and opens the next, unless somebody has.
     pub(crate) async fn advance<T: Transport>(&mut self, nodes: &mut Nodes<T>, from: u64) -> Result<()> {
         let Some(stages) = self.staged() else { return Ok(()) };
@@ -280,7 +321,9 @@ impl Row {
     async fn begin<T: Transport>(&mut self, nodes: &mut Nodes<T>, stages: Stages, number: u64) -> Result<()> {
         let (plan, keys) = self.next(stages, number)?;
         let opened = if stages.window > 0 { self.time } else { 0 };
-        let line = meta::encode_stage(&Stage { plan, keys, made: meta::new_made(), opened });
+        let made = meta::made_of_stage(self.made, number, plan);
+        self.clear(nodes, &Shards::of_stage(&self.name, number, plan, None), made).await?;
+        let line = meta::encode_stage(&Stage { plan, keys, made, opened });
         let open = self.key.command("HSETNX").arg(number).arg(line).take();
         let mut job = Commands::new([(self.key.slot, open)].into_iter().chain(self.read())).for_replicas();
         let started = T::now();
@@ -291,12 +334,32 @@ impl Row {
             .filter(|(other, stage)| *other < number && !stages.is_asked(stage.opened, self.time))
             .collect();
         self.adopt(&answers, started)?;
+        if self.parts.last().is_none_or(|part| part.number < number) {
+            // Keys on their way from the stage before would find their own bits there.
+            return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
+        }
         // If this fails, the servers forget the shards in time, and whoever opens the next stage removes the fields.
         let field = |(number, _): &(u64, Stage)| (self.key.slot, self.key.command("HDEL").arg(*number).take());
         let shards =
             gone.iter().flat_map(|(number, stage)| Shards::of_stage(&self.name, *number, stage.plan, None).keys);
         let removal: Vec<_> = shards.map(|key| (key.slot, key.command("UNLINK"))).collect();
         nodes.run(&mut Commands::new(removal.into_iter().chain(gone.iter().map(field)))).await.map(drop)
+    }
+
+    /// Removes the shards of a stage that nobody has listed, if they are left over from an earlier filter: their bits would hide keys.
+    async fn clear<T: Transport>(&self, nodes: &mut Nodes<T>, shards: &Shards, made: u64) -> Result<()> {
+        let all: Vec<usize> = (0..shards.keys.len()).collect();
+        for some in all.chunks(SEALED) {
+            let mut job = Commands::new(some.iter().map(|&shard| shards.read_mark(shard)));
+            nodes.run(&mut job).await?;
+            let left = |answer: &Value| *answer != Value::BulkString(Vec::new()) && !meta::is_of(mark_in(answer), made);
+            let left = some.iter().zip(&job.answers).filter(|(_, answer)| left(answer));
+            let keys: Vec<Key> = left.map(|(&shard, _)| shards.keys[shard].clone()).collect();
+            if !keys.is_empty() {
+                unlink(nodes, keys).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the stages that were read since `started`.
@@ -313,8 +376,11 @@ impl Row {
             return Err(self.key.refused(&format!("its stage {number} is not one of this filter")));
         }
         let newest = found.keys().next_back().copied();
-        // The last one stays listed, however old it is: no number is used twice.
-        if self.parts.last().is_some_and(|part| newest < Some(part.number)) {
+        // The last one stays listed, however old it is: no number is used twice. Nobody removes one that is asked.
+        let missing = |part: &Part| {
+            newest < Some(part.number) || stages.is_asked(part.stage.opened, time) && !found.contains_key(&part.number)
+        };
+        if self.parts.iter().any(missing) {
             return Err(RedisFilterError::Gone { name: self.name.to_string(), key: self.key.name.clone() });
         }
         (self.time, self.loaded) = (time, started);
@@ -347,7 +413,8 @@ impl Row {
             let shards = Arc::new(shards);
             // Without one, the server is asked.
             let mirror = self.mirrored.then(|| meta::local(stage.plan, self.seed).ok()).flatten();
-            let watch = Watch::new(&shards, &self.line, stage.made);
+            let listed = self.staged().map(|_| (self.key.clone(), number));
+            let watch = Watch::new(&shards, &self.line, stage.made, listed);
             Common { shards, mirror: mirror.map(|mirror| Arc::new(mirror.into())), watch }
         });
         Part {
@@ -356,6 +423,15 @@ impl Row {
             mirror: mirror.clone().filter(|_| self.mirrored),
             watch: watch.another(Some(Instant::now())),
             stage,
+        }
+    }
+
+    /// The claims since it was last seen that the last stage is listed, if the error says that a stage is not: clients that do not
+    /// know the stage may have claimed the same keys.
+    pub(crate) fn unlisted(&mut self, error: &RedisFilterError) -> u64 {
+        match error {
+            RedisFilterError::Gone { key, .. } if *key == self.key.name => mem::take(&mut self.last().watch.claims),
+            _ => 0,
         }
     }
 

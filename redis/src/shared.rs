@@ -187,7 +187,7 @@ impl<T: Transport> SharedFilter<T> {
         self.given_back.extend(self.unanswered.drain(..));
         let inserted = self.claim(hashes, new).await;
         self.unanswered.clear();
-        inserted
+        inserted.inspect_err(|error| self.uncertain += self.row.unlisted(error))
     }
 
     async fn claim(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize> {
@@ -224,6 +224,7 @@ impl<T: Transport> SharedFilter<T> {
                 self.metrics.took(started.elapsed());
             }
             self.unanswered.extend(hashes.iter().zip(&*new).filter(|(_, new)| **new).map(|(hash, _)| hash));
+            self.row.last().watch.claims += new.iter().filter(|new| **new).count() as u64;
             claimed?;
             let claimed = new.iter().filter(|new| **new).count();
             self.repeats.take(keys, claimed);
@@ -233,7 +234,8 @@ impl<T: Transport> SharedFilter<T> {
         Ok(new.iter().filter(|new| **new).count())
     }
 
-    /// Claims the hashes that are `open`. After an error these are left, and if they are `late`, they have set bits.
+    /// Claims the hashes that are `open`. After an error these are left, and if they are `late`, those that are not seen have set
+    /// bits.
     async fn claim_portion(
         &mut self,
         hashes: &[u64],
@@ -271,7 +273,7 @@ impl<T: Transport> SharedFilter<T> {
             unanswered.extend(job.asked.claimed().chain(open.iter().map(|&i| hashes[i])));
             let mut result = part.watch.run(nodes, &mut job, &used).await;
             asked = Some(number);
-            let Claims { late: mut again, strange, uncertain, unconfirmed, .. } = job;
+            let Claims { late: mut again, there, strange, uncertain, unconfirmed, .. } = job;
             self.uncertain += uncertain;
             self.unconfirmed += unconfirmed;
             // The process may have stood still between the last look at the stages and the claims. Where no claim is fast enough,
@@ -282,8 +284,10 @@ impl<T: Transport> SharedFilter<T> {
                 let (name, key) = (row.name.to_string(), shards.keys[shard].name.clone());
                 result = row.last().watch.look_again(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
             }
+            there.iter().for_each(|&i| seen[i] = true);
             let all = open.clone();
-            if !again.is_empty() {
+            // All that were late before are so until they are answered, whatever becomes of the others.
+            if !again.is_empty() && !*late {
                 (*open, *late) = (again.clone(), true);
             }
             row.unless_forgotten(nodes, number, result).await?;
@@ -294,6 +298,7 @@ impl<T: Transport> SharedFilter<T> {
             }
             if row.find(number).is_none() {
                 // It was not asked any more, and what it answered says nothing. Its shards may have come back by these claims.
+                all.iter().for_each(|&i| seen[i] = false);
                 again = all;
                 let keys = used.iter().map(|&shard| shards.keys[shard].clone());
                 unlink(nodes, keys).await?;
@@ -370,6 +375,10 @@ impl<T: Transport> SharedFilter<T> {
     }
 
     pub(crate) async fn check(&mut self) -> Result<()> {
+        self.look().await.inspect_err(|error| self.uncertain += self.row.unlisted(error))
+    }
+
+    async fn look(&mut self) -> Result<()> {
         let Self { row, nodes, .. } = self;
         if let Kind::Staged(_) = row.kind {
             row.load(nodes).await?;

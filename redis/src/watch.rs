@@ -24,7 +24,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 const GROWING: usize = 16;
 
 /// How many shards are sealed in one job.
-const SEALED: usize = 1024;
+pub(crate) const SEALED: usize = 1024;
 
 type Result<T> = std::result::Result<T, RedisFilterError>;
 
@@ -36,26 +36,31 @@ pub(crate) struct Watch {
     /// The description, as it was when the filter was opened.
     line: Arc<[u8]>,
     made: u64,
+    /// The list of stages and the number in it, of a stage.
+    listed: Option<(Key, u64)>,
     /// The mark of each shard, or 0 if no client that shares them has met one. Relaxed: each is set once.
     marks: Arc<[AtomicU64]>,
     /// The shards that were used since the last look.
     used: BTreeSet<usize>,
     /// When the last look was found good. The next use looks if there was none.
     looked: Option<Instant>,
+    /// Keys that were claimed since the last look that was found good, or a few more.
+    pub(crate) claims: u64,
     /// What a look found to be wrong, once and for all.
     wrong: Option<RedisFilterError>,
 }
 
 impl Watch {
-    pub(crate) fn new(shards: &Arc<Shards>, line: &[u8], made: u64) -> Self {
+    pub(crate) fn new(shards: &Arc<Shards>, line: &[u8], made: u64, listed: Option<(Key, u64)>) -> Self {
         let marks = shards.keys.iter().map(|_| AtomicU64::new(0)).collect();
         let (shards, key, line) = (Arc::clone(shards), Key::new(&shards.name, META), line.into());
-        Self { shards, key, line, made, marks, used: BTreeSet::new(), looked: Some(Instant::now()), wrong: None }
+        let (used, looked) = (BTreeSet::new(), Some(Instant::now()));
+        Self { shards, key, line, made, listed, marks, used, looked, claims: 0, wrong: None }
     }
 
     /// For another client of the same filter, which has `looked` at it or has not.
     pub(crate) fn another(&self, looked: Option<Instant>) -> Self {
-        Self { used: BTreeSet::new(), looked, wrong: None, ..self.clone() }
+        Self { used: BTreeSet::new(), looked, claims: 0, wrong: None, ..self.clone() }
     }
 
     /// Fails if a look has found the filter to be gone or another.
@@ -88,7 +93,7 @@ impl Watch {
         used: &[usize],
     ) -> Result<()> {
         self.check()?;
-        let mut look = self.look(used);
+        let mut look = self.look(used, T::now());
         if nodes.run(&mut Beside { job, questions: &mut look.commands }).await.inspect_err(|_| self.doubt())? {
             self.judge(&look)
         } else {
@@ -107,16 +112,16 @@ impl Watch {
 
     /// Looks at once.
     pub(crate) async fn look_again<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
-        let mut look = self.look_now();
+        let mut look = self.look_now(T::now());
         nodes.run(&mut look.commands).await.inspect_err(|_| self.doubt())?;
         self.judge(&look)
     }
 
     /// The look that follows the commands of a job, which use these shards. It is empty if none is due.
-    fn look(&mut self, used: &[usize]) -> Look {
+    fn look(&mut self, used: &[usize], now: Instant) -> Look {
         self.used.extend(used);
-        if !self.used.is_empty() && self.looked.is_none_or(|looked| looked.elapsed() >= PERIOD) {
-            self.look_now()
+        if !self.used.is_empty() && self.looked.is_none_or(|looked| now - looked >= PERIOD) {
+            self.look_now(now)
         } else {
             Look { started: None, shards: Vec::new(), commands: Commands::new([]) }
         }
@@ -169,11 +174,12 @@ impl Watch {
     }
 
     /// A look at the description and all shards that were used since the last look.
-    fn look_now(&self) -> Look {
+    fn look_now(&self, now: Instant) -> Look {
         let looked_at: Vec<(usize, bool)> = self.used.iter().map(|&shard| (shard, self.knows(shard))).collect();
         let marks = looked_at.iter().map(|&(shard, _)| self.shards.read_mark(shard));
-        let commands = Commands::new(marks.chain([(self.key.slot, self.key.command("GET"))]));
-        Look { started: Some(Instant::now()), shards: looked_at, commands }
+        let listed = self.listed.iter().map(|(list, number)| (list.slot, list.command("HEXISTS").arg(*number).take()));
+        let commands = Commands::new(marks.chain(listed).chain([(self.key.slot, self.key.command("GET"))]));
+        Look { started: Some(now), shards: looked_at, commands }
     }
 
     /// Takes what a look has seen.
@@ -185,9 +191,7 @@ impl Watch {
             return self.fail(|name, key| RedisFilterError::Replaced { name, key }, self.key.name.clone());
         }
         for (&(shard, known), mark) in look.shards.iter().zip(marks) {
-            let bytes = if let Value::BulkString(bytes) = mark { &bytes[..] } else { &[] };
-            // The highest bit is a seal.
-            let mark = bytes.try_into().map_or(0, u64::from_be_bytes) & (u64::MAX >> 1);
+            let mark = mark_in(mark);
             if same && !known && mark != 0 && !meta::is_of(mark, self.made) {
                 let key = self.shards.keys[shard].name.clone();
                 return self.fail(|name, key| RedisFilterError::LeftOver { name, key }, key);
@@ -200,7 +204,12 @@ impl Watch {
         if !same {
             return self.fail(|name, key| RedisFilterError::Gone { name, key }, self.key.name.clone());
         }
-        self.looked = Some(started);
+        // The shards are there; it is known to nobody else that they are a stage.
+        if let Some((list, _)) = self.listed.as_ref().filter(|_| marks.last() != Some(&Value::Int(1))) {
+            let key = list.name.clone();
+            return self.fail(|name, key| RedisFilterError::Gone { name, key }, key);
+        }
+        (self.looked, self.claims) = (Some(started), 0);
         self.used.clear();
         Ok(())
     }
@@ -228,6 +237,12 @@ impl Watch {
         self.wrong = Some(error.clone());
         Err(error)
     }
+}
+
+/// The mark in an answer to the command that reads it, without the seal, which is its highest bit; 0 if there is none.
+pub(crate) fn mark_in(answer: &Value) -> u64 {
+    let bytes = if let Value::BulkString(bytes) = answer { &bytes[..] } else { &[] };
+    bytes.try_into().map_or(0, u64::from_be_bytes) & (u64::MAX >> 1)
 }
 
 /// A look at a filter.
@@ -308,24 +323,24 @@ mod tests {
     fn a_mark_that_came_after_a_look_is_no_loss() {
         let shards = Arc::new(Shards::new("f", meta::size(64, 8, 0).plan().unwrap()));
         let (line, made) = (&b"line"[..], meta::new_made());
-        let mut first = Watch::new(&shards, line, made);
+        let mut first = Watch::new(&shards, line, made, None);
         let mut second = first.another(None);
         let answers = |mark: u64| {
             let mark = if mark == 0 { Vec::new() } else { mark.to_be_bytes().to_vec() };
             vec![Value::BulkString(mark), Value::BulkString(line.to_vec())]
         };
-        let mut look = second.look(&[0]);
+        let mut look = second.look(&[0], Instant::now());
         let mark = meta::new_mark(made);
         assert_eq!(first.compare(0, mark), Ok(()));
         look.commands.answers = answers(0);
         assert_eq!(second.judge(&look), Ok(()));
         // The next one misses it.
         second.doubt();
-        let mut look = second.look(&[0]);
+        let mut look = second.look(&[0], Instant::now());
         look.commands.answers = answers(mark);
         assert_eq!(second.judge(&look), Ok(()));
         second.doubt();
-        let mut look = second.look(&[0]);
+        let mut look = second.look(&[0], Instant::now());
         look.commands.answers = answers(0);
         assert!(matches!(second.judge(&look), Err(RedisFilterError::Gone { .. })));
     }

@@ -31,6 +31,8 @@ tests! {
     it_is_told_from_others,
     rights_of_stages_are_few,
     lost_stages_are_missed,
+    a_list_that_is_lost_is_made_again,
+    what_an_earlier_filter_left_hides_no_key,
 }
 
 /// A filter that grows from a few keys on, without false positives in any run.
@@ -511,8 +513,9 @@ fn lost_stages_are_missed() {
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
     let mut filter = grown("g");
     server.tell::<u64>("DEL cbf:{g:stages}");
-    let gone = failed(filter.check(), &["cbf:{g:stages}"]);
+    let gone = failed(filter.check(), &["cbf:{g:stages}", "start again"]);
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
+    assert!(filter.uncertain() > 0, "keys that a newcomer may have claimed too");
     // Whoever finds a list without a description makes no other filter of it, and a line that is none of its own is refused.
     drop(grown("i"));
     server.tell::<u64>("DEL cbf:{i:meta}");
@@ -531,4 +534,43 @@ fn lost_stages_are_missed() {
     thread::sleep(Duration::from_millis(1100));
     let gone = failed(filter.insert(&1_000_000), &[]);
     assert!(matches!(gone, Gone { .. }), "{gone:?}");
+}
+
+/// The keys are there: whoever opens the filter lists its stages as they were.
+fn a_list_that_is_lost_is_made_again() {
+    let server = Server::start("");
+    let keys: Vec<u64> = (0..10_000).collect();
+    let mut filter = create(&server.address(), "f", &tiny());
+    assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
+    let list = server.tell::<Vec<String>>("HGETALL cbf:{f:stages}");
+    assert!(list.len() >= 2 * 4, "{list:?}");
+    let (last, first) = (list[list.len() - 2].clone(), "0".to_owned());
+    for lost in
+        [format!("HDEL cbf:{{f:stages}} {last}"), format!("HDEL cbf:{{f:stages}} {first}"), "DEL cbf:{f:stages}".into()]
+    {
+        server.tell::<u64>(&lost);
+        let mut other = create(&server.address(), "f", &tiny());
+        let mut sorted = server.tell::<Vec<String>>("HGETALL cbf:{f:stages}");
+        let mut before = list.clone();
+        sorted.sort();
+        before.sort();
+        assert_eq!(sorted, before, "{lost}");
+        assert_eq!(other.contains_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()), "{lost}");
+        assert_eq!(other.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0), "{lost}");
+        assert_eq!((filter.insert(&1u64), filter.check(), filter.uncertain()), (Ok(false), Ok(()), 0), "{lost}");
+    }
+}
+
+/// Shards of a stage that the filter comes to open.
+fn what_an_earlier_filter_left_hides_no_key() {
+    let server = Server::start("");
+    let mut filter = create(&server.address(), "f", &tiny());
+    let mark = ((1u64 << 62) | (7 << 32) | 7).to_be_bytes();
+    for (number, mark) in [(1, mark), (2, [0; 8])] {
+        let shard = [&mark[..], &[0xff; 4000]].concat();
+        redis::cmd("SET").arg(format!("cbf:{{f:{number}.0}}")).arg(shard).exec(&mut server.client().unwrap()).unwrap();
+    }
+    let keys: Vec<u64> = (0..10_000).collect();
+    assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(keys.len()));
+    assert!(stages_of(&mut filter) >= 3);
 }
