@@ -322,6 +322,54 @@ def test_lost_rows_are_as_expected(spark: Any, tmp_path: pathlib.Path, strategy:
     assert lost >= figures.expected_lost / 2 - 5 * math.sqrt(figures.expected_lost), (lost, figures.expected_lost)
 
 
+@either_way
+def test_more_keys_than_planned_are_refused_before_rows_are_lost(spark: Any, tmp_path: pathlib.Path) -> None:
+    df = pages(spark, 4000, 3000)
+    assert bs.drop_duplicates(df, "key", n=1).count() == 3000
+    keep = functools.partial(bs.drop_duplicates, df, "key", strategy="prefix", path=tmp_path / "prefix")
+    with pytest.warns(UserWarning, match="made for 30 keys"), pytest.raises(ValueError, match="n is 30, .* rate of 1: give a larger n"):
+        keep(n=30)
+    assert not any((tmp_path / "prefix").iterdir())
+    with pytest.warns(UserWarning, match="made for 2500 keys"):
+        assert keep(n=2500, p=0.001).count() > 2900
+    dedup = bs.StreamingDedup(tmp_path / "states", "key", n=30)
+    with pytest.warns(UserWarning, match="made for 30 keys"):
+        assert dedup.batch(df, 0).count() == 3000
+    with pytest.raises(ValueError, match="n is 30, and the stream, .*: give a larger n"):
+        dedup.batch(df, 1)
+
+
+def test_a_path_is_the_file_that_was_there_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
+    df = spark.createDataFrame([("a",), ("b",)], "key string")
+    seen = BloomFilter(1000, 1e-6)
+    seen.add("a")
+    seen.save(tmp_path / "seen.bloom")
+    new, known = bs.drop_seen(df, tmp_path / "seen.bloom", "key"), df.filter(bs.contains(tmp_path / "seen.bloom", "key"))
+    seen.add("b")
+    seen.save(tmp_path / "seen.bloom")
+    assert [tuple(row) for row in new.collect() + known.collect()] == [("b",), ("a",)]
+
+
+def test_sizes_and_names_are_refused_at_the_call(spark: Any, tmp_path: pathlib.Path) -> None:
+    df = spark.createDataFrame([("a", 1)], "key string, row int")
+    refused: list[tuple[str, dict[str, Any]]] = [
+        ("n is 0: give at least 1", {"n": 0}),
+        ("partitions is 0: give at least 1", {"partitions": 0}),
+        ("rate", {"p": 0}),
+        ("rate", {"p": 1.5}),
+        ("leave it out for all columns", {"on": "*"}),
+    ]
+    for said, options in refused:
+        given = {"on": "key", "n": 10} | options
+        for ask in (
+            lambda given: bs.drop_duplicates(df, **given),
+            lambda given: bs.build(df, **given),
+            lambda given: bs.StreamingDedup(tmp_path, **given).batch(df, 0),
+        ):
+            with pytest.raises(ValueError, match=said):
+                ask(given)
+
+
 def test_prefix_asks_for_the_same_partitions(spark: Any, tmp_path: pathlib.Path) -> None:
     df = pages(spark, 400, 100)
     keep = functools.partial(bs.drop_duplicates, on="key", n=100, strategy="prefix", path=tmp_path)
@@ -342,7 +390,7 @@ def test_prefix_asks_for_the_same_partitions(spark: Any, tmp_path: pathlib.Path)
             yield pa.record_batch([keys, batch.column("id")], names=["key", "id"])
 
     with pytest.raises(Exception, match="first pass"):
-        keep(df.mapInArrow(others, df.schema)).count()
+        keep(df.mapInArrow(others, df.schema), n=1000).count()
     assert kept.repartition(2).count() == 100
 
 
@@ -642,7 +690,7 @@ def test_a_stream_that_ends_at_each_point(spark: Any, tmp_path: pathlib.Path, mo
                 if (batch, "unsaved") not in crashed:
                     crashed.add((batch, "unsaved"))
                     # The keys of the batch go into a filter that is saved after.
-                    patched.setattr(bs, "_warn_if_full", no_filter)
+                    patched.setattr(bs, "warn_if_full", no_filter)
                 new = dedup.batch(df, batch)
             assert len(list((tmp_path / "states").iterdir())) == min(batch + 1, 2)
             crash("saved")

@@ -29,7 +29,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas import functions as pandas_functions
 
 from bloomline._bloomline import BloomFilter, Filter, MappedBloomFilter, RedisBloomFilter, ScalableBloomFilter
-from bloomline._frames import Nulls
+from bloomline._frames import Nulls, warn_if_full
 
 __all__ = ["Figures", "StreamingDedup", "build", "contains", "drop_duplicates", "drop_seen"]
 
@@ -139,7 +139,7 @@ def drop_duplicates(
     Args:
         df: The frame.
         on: The columns of the key, with dots into structs; without them all columns.
-        n: Distinct keys to plan for. "repartition" needs no number: a filter grows.
+        n: Distinct keys to plan for. "repartition" needs no number: a filter grows. With "prefix" far more keys are an error at the call.
         p: The rate at which a row is lost by mistake.
         nulls: What becomes of rows whose key has a null: they are equal to each other, all are kept, all are skipped, or the job fails.
         strategy: "repartition" or "prefix".
@@ -149,13 +149,14 @@ def drop_duplicates(
 
     Raises:
         TypeError: If a column has a type that Spark does not compare by value, or texts with a collation.
-        ValueError: If n or path is missing for "prefix", or the disk has no room.
+        ValueError: If n or path is missing for "prefix", n is far too small, or the disk has no room.
 
     >>> frame = session.createDataFrame([("a", 1), ("b", 2), ("a", 3)], ["url", "day"])
     >>> sorted(row.url for row in drop_duplicates(frame, on="url").collect())
     ['a', 'b']
     """
     _check_nulls(nulls)
+    _check_sizes(n, p, partitions)
     if df.isStreaming:
         raise TypeError("this frame is a stream: within its foreachBatch, StreamingDedup.batch takes one batch after another")
     frame, names = _named(df, on)
@@ -218,6 +219,7 @@ def build(
     _check_nulls(nulls)
     if nulls == "keep":
         raise ValueError("nulls: a filter keeps no rows; give 'equal', 'skip' or 'fail'")
+    _check_sizes(n, p, partitions)
     frame, names = _named(df, on)
     session = frame.sparkSession
     keys = frame.select(_key(_columns(frame, names)).alias(_KEY))
@@ -229,7 +231,7 @@ def build(
         taken: Any = merged.rdd if _has_context(session) else merged
         for piece, blocks in taken.toLocalIterator(prefetchPartitions=True):
             seen._unite_blocks(piece * _PIECE, bytes(blocks))
-    _warn_if_full(seen, n, p)
+    warn_if_full(seen)
     if path is None:
         return seen
     seen.save(path)
@@ -241,13 +243,14 @@ def contains(seen: Seen, *columns: str | Column, nulls: Nulls = "equal") -> Colu
     """Whether a filter has the key of a row: a column of booleans, for `filter`, `withColumn` and conditions of joins.
 
     The filter is taken as it is at the time of the call. Up to 100 MB it goes to the executors as a broadcast. A larger one, and a file,
-    is sent as a file, and all Python workers of a machine share its memory. `local:/path` is not sent: every machine has that file.
+    is sent as a file, and all Python workers of a machine share its memory. `local:/path` is not sent: every machine has that file, as it
+    is when the action runs.
 
     Before PySpark 4.1 the columns come through pandas, which does not hand over all values as they are. Those are refused by the tasks:
     floats, numbers with nulls, timestamps, arrays and structs. `drop_seen` takes all types in every version.
 
     Args:
-        seen: A filter, or the path of its file, which stays as it is while the column is used.
+        seen: A filter, or the path of its file. A filter may be saved under that path meanwhile, and nothing else may write to it.
         columns: The columns of the key, as the filter was built with.
         nulls: With "keep" the answer for a row with a null in its key is true, with "skip" it is false.
 
@@ -295,7 +298,7 @@ class StreamingDedup:
         path: A folder of the driver for the files, which outlives it, as the checkpoint of the stream does. The driver sends each file to
             the executors. With `local:/path`, a folder that all machines see, they map it there.
         on: The columns of the key, with dots into structs; None for all.
-        n: Distinct keys of the whole stream to plan for. A warning tells of many more.
+        n: Distinct keys of the whole stream to plan for. A warning tells of many more, and a batch is refused where far more came before.
         p: The rate at which a row is lost by mistake.
         nulls: As `drop_duplicates`.
         partitions: As `drop_duplicates`.
@@ -320,6 +323,7 @@ class StreamingDedup:
         partitions: int | None = None,
     ) -> None:
         _check_nulls(nulls)
+        _check_sizes(n, p, partitions)
         self._is_local = os.fspath(path).startswith("local:")
         self._folder = pathlib.Path(os.fspath(path).removeprefix("local:")).absolute()
         self._on, self._n, self._p, self._nulls, self._partitions = on, n, p, nulls, partitions
@@ -354,11 +358,12 @@ class StreamingDedup:
         else:
             seen = BloomFilter.load(states[before])
             self._check(seen)
+            _refuse_if_full(seen, seen.current_fpr(), f"the stream, whose keys are in {self._folder},")
             new = _drop_seen(df, self._state(df.sparkSession, states[before]), self._on, self._sought)
         new = drop_duplicates(new, self._on, p=self._p, nulls=self._nulls, partitions=self._partitions).persist()
         self._done.append(new.unpersist)
         seen |= build(new, self._on, self._n, self._p, nulls="skip" if self._nulls == "keep" else self._nulls)
-        _warn_if_full(seen, self._n, self._p)
+        warn_if_full(seen)
         seen.save(self._folder / f"{batch_id}.bloom")
         for batch, file in states.items():
             if batch not in (before, batch_id):
@@ -426,6 +431,8 @@ def _named(df: DataFrame, on: On) -> tuple[DataFrame, list[str]]:
 def _columns(df: DataFrame, names: list[str]) -> list[Column]:
     if not names:
         raise ValueError("on names no column: a key has one or more")
+    if any(name == "*" or name.endswith(".*") for name in names):
+        raise ValueError("on names columns, and no pattern of them: leave it out for all columns, or name a struct as a whole")
     columns = [F.col(name) for name in names]
     for name, field in zip(names, df.select(*columns).schema.fields, strict=True):
         _check(field.dataType, name)
@@ -583,7 +590,9 @@ class _Prefixed:
             raise self.changed()
         if self.figures is not None:
             rate = self.seen.current_fpr() + (0.0 if self.before is None else self.before.current_fpr())
-            self.figures._tell(self.partition, self.rows, self.kept, self.kept * rate)
+            # Of the keys, of which those that stayed are the rest.
+            lost = self.kept * rate / max(1.0 - rate, 1e-9)
+            self.figures._tell(self.partition, self.rows, self.kept, min(lost, self.rows - self.kept))
 
 
 class _Unseen:
@@ -607,6 +616,15 @@ def _check_nulls(nulls: str) -> None:
     """A task would refuse them only as it runs."""
     if nulls not in _INVERTED:
         raise ValueError(f"nulls is {nulls!r}: give 'equal', 'keep', 'skip' or 'fail'")
+
+
+def _check_sizes(n: int | None, p: float, partitions: int | None) -> None:
+    """A task would refuse them only as it runs."""
+    for name, number in [("n", n), ("partitions", partitions)]:
+        if number is not None and number < 1:
+            raise ValueError(f"{name} is {number}: give at least 1")
+    # It refuses a rate that is none.
+    BloomFilter(1, p)
 
 
 # The first pass of the strategy prefix
@@ -637,6 +655,7 @@ def _prefixes(keys: DataFrame, n: int, p: float, nulls: Nulls, path: pathlib.Pat
             if i > 0:
                 seen.save(_before(str(folder), partition))
             seen |= BloomFilter.map(_part(str(folder), partition))
+        _refuse_if_full(seen, warn_if_full(seen, depth=4), "the frame")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -718,12 +737,12 @@ def _conf(session: SparkSession, name: str, value: str) -> Iterator[None]:
             session.conf.set(name, old)
 
 
-def _warn_if_full(seen: BloomFilter, n: int, p: float) -> None:
-    rate = seen.current_fpr()
-    # What chance makes of n keys is far below.
-    if rate > 1.5 * p:
-        keys = seen.estimated_keys()
-        warnings.warn(f"the filter is made for {n} keys and has about {keys:.3g}: its false-positive rate is {rate:.2g}", stacklevel=3)
+def _refuse_if_full(seen: BloomFilter, rate: float, what: str) -> None:
+    """Refuses a filter that would lose a hundred times more rows than it should, or half of them."""
+    if rate > min(100 * (seen.false_positive_rate or 0.0), 0.5):
+        raise ValueError(
+            f"n is {seen.expected_keys}, and {what} has so many more keys that rows would be lost at a rate of {rate:.2g}: give a larger n"
+        )
 
 
 # Filters on their way to the executors
@@ -824,20 +843,20 @@ def _broadcast(session: SparkSession, seen: Filter) -> _Broadcast:
 
 
 def _sent(session: SparkSession, path: str) -> _Source:
-    """Sends a file under a name of its own, for Spark takes each name once."""
+    """Sends a file as it is, under a name of its own, for Spark takes each name once."""
     path = os.path.abspath(path)
     # Before a task fails over it.
     if _open(path) is None:
         raise FileNotFoundError(f"there is no file {path!r}")
-    if _is_on_one_machine(session):
-        return _File(path)
     name = f"{uuid.uuid4().hex}.bloom"
     link = os.path.join(_folder(), name)
-    # Not a symbolic one, in whose place Spark sends the file under its own name.
+    # Not a symbolic one: the action comes later, when another file may have this path, and Spark would send it under its own name.
     try:
         os.link(path, link)
     except OSError:
         shutil.copy(path, link)
+    if _is_on_one_machine(session):
+        return _File(link)
     if _has_context(session):
         session.sparkContext.addFile(link)
     else:
