@@ -37,12 +37,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         detach(py, |detached| take_import(detached, hasher, array, &kind, 0, take))?;
     } else if let Some(mut stream) = stream(keys)? {
         let kind = detach(py, |_| key_type(&stream_schema(&mut stream)?))?;
-        // Polars exports pointers to objects, and nothing else of a fixed size.
-        if has(&kind, |kind| matches!(kind, DataType::FixedSizeBinary(_))) && is_of("polars", keys)? {
-            return Err(PyTypeError::new_err(format!(
-                "a column of Polars' type Object: {KEYS}; cast it, or give a list"
-            )));
-        }
+        refuse_objects(&kind, keys, "; cast it, or give a list")?;
         detach(py, |detached| {
             let mut first = 0;
             while let Some(array) = next_array(&mut stream)? {
@@ -61,13 +56,22 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
 /// The batches of a frame or a table, checked as a whole: whoever reads them may trust them.
 pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
     let py = rows.py();
-    let Some(mut stream) = stream(rows)? else {
+    let known = match is_of("polars", rows)? {
+        true => py.import("bloomline._frames")?.call_method1("polars_for_arrow", (rows,))?,
+        false => rows.clone(),
+    };
+    let Some(mut stream) = stream(&known)? else {
         return Err(PyTypeError::new_err("rows are those of a frame or a table: pandas, Polars, pyarrow, DuckDB"));
     };
-    detach(py, |_| {
+    let field = detach(py, |_| {
         let schema = stream_schema(&mut stream)?;
-        let field = import(|| Field::try_from(&schema))?;
-        let kind = field.data_type();
+        import(|| Ok(Field::try_from(&schema).map_err(|_| unknown(&schema))))?.map_err(|format| {
+            PyTypeError::new_err(format!("values of the unknown type {format:?} cannot be keys; cast the column"))
+        })
+    })?;
+    let kind = field.data_type();
+    refuse_objects(kind, rows, "; cast the column")?;
+    detach(py, |_| {
         if !matches!(kind, DataType::Struct(_)) {
             return Err(PyTypeError::new_err(format!(
                 "rows are those of a frame or a table, and this is one array of {kind}"
@@ -76,7 +80,10 @@ pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatc
         let mut batches = Vec::new();
         while let Some(array) = next_array(&mut stream)? {
             let array = import_array(array, kind)?;
-            import(|| array.to_data().validate_full())?;
+            import(|| array.to_data().validate_full()).map_err(|error| match error.to_string().contains("UTF8") {
+                true => PyValueError::new_err(format!("a text is not UTF-8: cast the column to binary ({error})")),
+                false => error,
+            })?;
             let rows = array.as_struct();
             if rows.null_count() > 0 {
                 return Err(refused("rows are null as a whole"));
@@ -85,6 +92,14 @@ pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatc
         }
         Ok(batches)
     })
+}
+
+/// Refuses columns of Polars' type Object. It exports the pointers to them, and nothing else of a fixed size.
+fn refuse_objects(kind: &DataType, exporter: &Bound<'_, PyAny>, remedy: &str) -> PyResult<()> {
+    match has(kind, |kind| matches!(kind, DataType::FixedSizeBinary(_))) && is_of("polars", exporter)? {
+        true => Err(PyTypeError::new_err(format!("a column of Polars' type Object: {KEYS}{remedy}"))),
+        false => Ok(()),
+    }
 }
 
 /// Whether an object's class is of this package, or made from one that is.
@@ -98,27 +113,24 @@ fn is_of(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// What `__arrow_c_stream__` of a pandas object returns. Most indexes of a frame it exports as a column more, and times as they come.
-fn export_pandas<'py>(keys: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = keys.py();
-    let exported = if keys.hasattr("set_index")? {
-        let frames = py.import("bloomline._frames")?;
-        frames.call_method1("table_of_pandas", (keys,)).and_then(|table| table.call_method0("__arrow_c_stream__"))
-    } else {
-        export.call0()
-    };
-    exported.map_err(|error| {
-        let is_about_type = error.is_instance_of::<PyTypeError>(py)
-            || error.is_instance_of::<PyValueError>(py)
-            || error.is_instance_of::<PyNotImplementedError>(py);
-        if !is_about_type {
-            return error;
-        }
-        let said = error.value(py);
-        let told = PyTypeError::new_err(format!("no Arrow array can be made of it: {said}; give a list of the keys"));
-        told.set_cause(py, Some(error));
-        told
-    })
+/// A frame of pandas as a table of Arrow. Its own export has most indexes as a column more, and times as they come, and pandas before 2.2
+/// has none.
+fn pandas_table<'py>(frame: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    frame.py().import("bloomline._frames")?.call_method1("table_of_pandas", (frame,))
+}
+
+/// What pyarrow says of an object of pandas that it does not read, with what to do.
+fn pandas_error(py: Python<'_>, error: PyErr) -> PyErr {
+    let is_about_type = error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyNotImplementedError>(py);
+    if !is_about_type {
+        return error;
+    }
+    let said = error.value(py);
+    let told = PyTypeError::new_err(format!("no Arrow array can be made of it: {said}; give a list of the keys"));
+    told.set_cause(py, Some(error));
+    told
 }
 
 /// What `__arrow_c_array__` returned.
@@ -138,9 +150,21 @@ fn array(exported: &Bound<'_, PyAny>) -> PyResult<(FFI_ArrowSchema, FFI_ArrowArr
 }
 
 /// The stream that an object exports, if it exports one.
-fn stream(object: &Bound<'_, PyAny>) -> PyResult<Option<FFI_ArrowArrayStream>> {
-    let Some(export) = object.getattr_opt("__arrow_c_stream__")? else { return Ok(None) };
-    let exported = if is_of("pandas", object)? { export_pandas(object, &export)? } else { export.call0()? };
+fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStream>> {
+    let is_pandas = is_of("pandas", object)?;
+    let export = |object: &Bound<'py, PyAny>| match object.getattr_opt("__arrow_c_stream__")? {
+        Some(export) => export.call0().map(Some),
+        None => Ok(None),
+    };
+    let exported = if is_pandas && object.hasattr("set_index")? {
+        pandas_table(object).and_then(|table| export(&table))
+    } else {
+        export(object)
+    };
+    let Some(exported) = exported.map_err(|error| if is_pandas { pandas_error(object.py(), error) } else { error })?
+    else {
+        return Ok(None);
+    };
     let stream = exported.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?.cast();
     // SAFETY: as above.
     #[allow(unsafe_code)]

@@ -10,7 +10,7 @@ use bloomline::{Key, KeyHasher};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyType};
 use std::ffi::CStr;
 
 /// Of a copy, if an item is not larger.
@@ -39,7 +39,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         let error = format!("an array of {} dimensions: give one of 1, such as array.ravel()", buffer.dimensions());
         return Err(PyValueError::new_err(error));
     }
-    if keys.get_type().name()? == "MaskedArray" {
+    if is_masked(keys)? {
         return Err(PyValueError::new_err("a masked array: give array.compressed(), the keys that are not masked"));
     }
     detach(keys.py(), |detached| {
@@ -67,6 +67,16 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         }
         Ok(true)
     })
+}
+
+/// True for NumPy's masked arrays, and for what others make of them.
+fn is_masked(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for class in keys.get_type().mro() {
+        if class.cast::<PyType>()?.name()? == "MaskedArray" {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether all items are keys, whatever they are.

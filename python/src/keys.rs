@@ -5,6 +5,7 @@ use crate::portion::{PORTION, Take};
 use crate::signals::{self, Signals};
 use crate::{arrow, buffer, error, key};
 use bloomline::KeyHasher;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyList};
@@ -31,6 +32,13 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         return Ok(());
     }
     let py = keys.py();
+    // Frames of others, such as Dask's. To iterate over them gives the names of their columns.
+    if !list && keys.hasattr("columns")? && keys.hasattr("dtypes")? {
+        let name = keys.get_type().fully_qualified_name()?;
+        return Err(PyTypeError::new_err(format!(
+            "{name} is a frame that is not read here: give it as one of pandas, Polars or pyarrow"
+        )));
+    }
     let mut hashes = Vec::with_capacity(PORTION);
     for (index, key) in keys.try_iter()?.enumerate() {
         hashes.push(key::hash(hasher, &key?).map_err(|error| error.into_error(py, Some(index)))?);

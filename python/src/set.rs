@@ -68,8 +68,8 @@ macro_rules! with_writer {
     };
 }
 
-/// A filter to read from alone, which needs no lock.
-pub(crate) struct Unlocked(pub(crate) BorrowedBloomFilter<'static>);
+/// A filter to read from alone, which needs no lock, and the path of its file, also where the current folder is another.
+pub(crate) struct Unlocked(pub(crate) BorrowedBloomFilter<'static>, pub(crate) PathBuf);
 
 impl Unlocked {
     pub(crate) fn read<'a>(&self, _: impl Into<Thread<'a>>) -> &BorrowedBloomFilter<'static> {
@@ -253,7 +253,7 @@ impl Set {
     /// The path of a mapped filter's file.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         match self {
-            Self::Mapped(filter) => std::path::absolute(filter.0.path()?).ok(),
+            Self::Mapped(filter) => Some(filter.1.clone()),
             _ => None,
         }
     }

@@ -144,7 +144,9 @@ class! {
             // SAFETY: the documentation passes the contract on to the caller.
             #[allow(unsafe_code)]
             let map = || unsafe { bloomline::BloomFilter::map(&path) };
-            object(py, Set::Mapped(Unlocked(py.detach(map).map_err(error::file)?)))
+            let filter = py.detach(map).map_err(error::file)?;
+            let path = std::path::absolute(&path).map_err(|error| error::io(&error, Some(&path)))?;
+            object(py, Set::Mapped(Unlocked(filter, path)))
         }
 
         // Filters that travel in pieces, for Python's part of this package.
@@ -198,8 +200,9 @@ class! {
     /// A filter that forgets: it finds the last expected_keys distinct keys, and remembers at most twice as many.
     ///
     /// Its generations take turns. A rotation begins an empty one and forgets the oldest, so a key is found until as many
-    /// rotations as there are generations came after it. A full generation rotates. With more generations (2 to 64) it
-    /// forgets in finer steps: of g, expected_keys * g / (g - 1) keys are remembered at most.
+    /// rotations as there are generations came after it. A full generation rotates. With more generations (3 to 64) it
+    /// forgets in finer steps: of g, expected_keys * g / (g - 1) keys are remembered at most. A key that comes again in a
+    /// later generation counts again then, so fewer than the last expected_keys distinct keys may be found.
     ///
     /// With rotate_when_full=False and rotate_if_older_than it is a window of time.
     ///

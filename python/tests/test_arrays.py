@@ -148,6 +148,23 @@ def test_others_of_arrow() -> None:
     assert BloomFilter(1000, 1e-9).add_many(batches).tolist() == [True, True]
 
 
+class OfOthers:
+    """A frame as Dask, Modin and others have it: to iterate over it gives the names of its columns."""
+
+    columns = dtypes = ["a", "b"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+
+def test_frames_are_read_by_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame(ROWS)
+    # As pandas before 2.2.
+    monkeypatch.delattr(pd.DataFrame, "__arrow_c_stream__")
+    check(frame, [("a", 1), ("b", 2)])
+    assert BloomFilter(1000, 1e-9).add_rows(frame).all()
+
+
 OBJECTS = pl.Series([object(), object()], dtype=pl.Object)
 PERIODS = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
 
@@ -161,6 +178,8 @@ PERIODS = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
         (np.array(["a"] * 600 + ["é\ud800"]), ValueError, r"keys\[600\]"),
         (np.array([["a"]]), ValueError, "2 dimensions"),
         (np.ma.array([1, 2], mask=[0, 1]), ValueError, r"masked.*array.compressed\(\)"),
+        (type("Sub", (np.ma.MaskedArray,), {})([1, 2], mask=[0, 1]), ValueError, r"masked.*array.compressed\(\)"),
+        (OfOthers(), TypeError, "OfOthers is a frame that is not read here: give it as one of pandas"),
         (np.zeros((2, 3), np.int64), ValueError, "2 dimensions"),
         (np.array(["a", None], object), TypeError, r"keys\[1\].*not NoneType"),
         (np.zeros(2, [("a", "i4")]), TypeError, r"keys\[0\].*not numpy.void"),

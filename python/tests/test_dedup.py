@@ -1,6 +1,7 @@
 """`bloomline.dedup`: the command, called from Python."""
 
 import doctest
+import gzip
 import json
 import pathlib
 import subprocess
@@ -62,14 +63,58 @@ def test_nulls_and_places(table: pathlib.Path) -> None:
     assert numbers(table) == [0, 1, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "others"),
+    [("a.csv", 'u,v\n1,"x,\ny"\n2,x\n1,z\n', 3), ("a.tsv", "u\tv\n1\tx\n2\tx\n1\tz\n", 2), ("a.CSV.gz", 'u,"v,w"\n1,x\n2,x\n1,z\n', 2)],
+)
+def test_files_of_csv_by_their_names(name: str, text: str, others: int, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "folder" / ".hidden").mkdir(parents=True)
+    (tmp_path / "folder" / ".hidden" / "other.txt").touch()
+    path = tmp_path / "folder" / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    rows = text.removesuffix("\n").rsplit("\n", 2)
+    for inputs in (path, tmp_path / "folder", str(tmp_path / "*" / "a.*"), [str(path)]):
+        for keep, kept in {None: rows[:-1], "first": rows[:-1], "last": [rows[0][: text.index("\n")], *rows[1:]]}.items():
+            out = tmp_path / "out.csv"
+            figures = bloomline.dedup(inputs, on="u", output=out, keep=keep)  # type: ignore[call-overload]
+            assert figures["lines"] == 3 and out.read_text() == "\n".join(kept) + "\n"
+    # Options say more, or all of it.
+    assert bloomline.dedup(path, output=tmp_path / "out", options=["-f", "2"])["unique"] == others
+    assert bloomline.dedup(path, on="u", output_dir=tmp_path / "dir", keep="first")["unique"] == 2
+    delimiter = ["-d", r"\t"] if name == "a.tsv" else []
+    assert bloomline.dedup(path, output=tmp_path / "out", options=["--csv", "-f", "1", *delimiter])["lines"] == 4
+    (tmp_path / "folder" / "b.txt").touch()
+    for mixed in (tmp_path / "folder", [path, tmp_path / "folder" / "b.txt"]):
+        with pytest.raises(ValueError, match="CSV beside others|CSV are beside others"):
+            bloomline.dedup(mixed, on="u", output=tmp_path / "out")
+    with pytest.raises(ValueError, match="by its place"):
+        bloomline.dedup(path, on="v,w", output=tmp_path / "out")
+
+
+def test_more_files_than_a_command_line_has_room_for(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "in.txt").write_text("a\n")
+    inputs = [f"{tmp_path}/{'./' * 40}{number % 7 * './'}in.txt" for number in range(25_000)]
+    figures = bloomline.dedup((path for path in inputs), output=tmp_path / "out.txt")
+    assert (tmp_path / "out.txt").read_text() == "a\n" and figures["unique"] == 1
+
+
+def test_what_a_child_says_that_does_not_come_as_far(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.txt").write_text("a\n")
+    for program, said in {"raise SystemExit('no such library')": "no such library", "import os; os.kill(os.getpid(), 9)": "ended with -9"}.items():
+        monkeypatch.setattr(_files, "_COMMAND", [sys.executable, "-c", program])
+        with pytest.raises(RuntimeError, match=said):
+            bloomline.dedup(tmp_path / "in.txt", output=tmp_path / "out.txt")
+
+
 def test_what_is_wrong_is_told(table: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with pytest.raises(RuntimeError, match='no column "none"'):
         bloomline.dedup(table, on="none", output=tmp_path / "out.parquet")
     with pytest.raises(RuntimeError, match="missing"):
         bloomline.dedup(tmp_path / "missing", output=tmp_path / "out.parquet")
     kept = table.read_bytes()
-    with pytest.raises(ValueError, match="no inputs"):
-        bloomline.dedup([], output=table)
+    for nothing in ([], str(tmp_path / "*.none")):
+        with pytest.raises(ValueError, match="no inputs: .*no file"):
+            bloomline.dedup(nothing, output=table)
     assert table.read_bytes() == kept
     for places in ({}, {"output": "a", "in_place": True}):
         with pytest.raises(ValueError, match="one of output"):

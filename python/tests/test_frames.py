@@ -20,6 +20,8 @@ np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
+pq = pytest.importorskip("pyarrow.parquet")
+ds = pytest.importorskip("pyarrow.dataset")
 
 EPOCH = datetime.datetime(2026, 11, 23)
 FEW = st.integers(-3, 3)
@@ -193,6 +195,84 @@ def test_a_frame_stays_of_its_kind() -> None:
     assert bloomline.dedup(batch) == batch[:1]
 
 
+def test_a_frame_of_a_class_that_extends_pandas_stays_of_it() -> None:
+    class Sub(pd.DataFrame):  # type: ignore[misc]
+        @property
+        def _constructor(self) -> Any:
+            return Sub
+
+    kept = bloomline.dedup(Sub({"a": [1, 1, 2]}))
+    assert type(kept) is Sub and kept["a"].tolist() == [1, 2]
+
+
+def test_columns_that_are_named_otherwise_than_by_text() -> None:
+    frame = pd.DataFrame([["a", 1], ["a", 2], ["b", 3]])
+    for on in (0, [0]):
+        assert bloomline.dedup(frame, on=on).index.tolist() == [0, 2]
+    pair: Any = ("x", 1)
+    levels = pd.DataFrame([["a", 1], ["a", 2], ["b", 3]], columns=pd.MultiIndex.from_tuples([pair, ("x", 2)]))
+    assert bloomline.dedup(levels, on=pair).index.tolist() == [0, 2]
+    assert bloomline.dedup(frame.rename(columns=str), on=("0", "1")).index.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="on names no column"):
+        bloomline.dedup(frame, on=[])
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, pa.record_batch])
+def test_the_last_of_equal_rows(make: Any) -> None:
+    rows = {"a": [1, 2, 1, None, 3, None], "row": range(6)}
+    for nulls, first, last in [("equal", [0, 1, 3, 4], [1, 2, 4, 5]), ("keep", [0, 1, 3, 4, 5], [1, 2, 3, 4, 5])]:
+        for keep, expected in {"first": first, "last": last}.items():
+            kept = bloomline.dedup(make(rows), "a", keep=keep, nulls=nulls)  # type: ignore[call-overload]
+            kept = kept.collect() if make is pl.LazyFrame else kept
+            assert list(map(int, kept["row"].tolist() if make is pd.DataFrame else kept["row"].to_numpy())) == expected
+    with pytest.raises(ValueError, match="keep is 'any'"):
+        bloomline.dedup(make(rows), keep="any")  # type: ignore[call-overload]
+
+
+def test_readers_and_data_sets_are_streams(tmp_path: pathlib.Path) -> None:
+    tables = [pa.table({"a": [part, 1, 1], "row": [3 * part, 3 * part + 1, 3 * part + 2]}) for part in range(4)]
+    expected = [0, 1, 6, 9]
+    read = 0
+
+    def batches() -> Any:
+        nonlocal read
+        for table in tables:
+            read += 1
+            yield from table.to_batches()
+
+    new: Any = bloomline.dedup(pa.RecordBatchReader.from_batches(tables[0].schema, batches()), on="a")
+    assert new.schema == tables[0].schema and read == 0
+    assert new.read_next_batch()["row"].to_pylist() == [0, 1] and read == 1
+    assert new.read_all()["row"].to_pylist() == expected[2:]
+    for number, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    data = ds.dataset(tmp_path)
+    seen = BloomFilter(1000, 1e-9)
+    assert bloomline.dedup(data, on="a", seen=seen).read_all()["row"].to_pylist() == expected
+    assert bloomline.dedup(data, on="a", seen=seen).read_all().num_rows == 0
+    with pytest.raises(KeyError, match="none"):
+        bloomline.dedup(data, on="none")
+    with pytest.raises(ValueError, match="needs a table"):
+        bloomline.dedup(data, on="a", keep="last")
+
+
+def test_types_of_polars_that_arrow_has_not() -> None:
+    wide = pl.DataFrame({"a": pl.Series([7, -(2**100), 7, None, None], dtype=pl.Int128)})
+    assert bloomline.dedup(wide)["a"].to_list() == [7, -(2**100), None]
+    seen = BloomFilter(1000, 1e-9)
+    seen.add_rows(wide)
+    assert seen.contains_rows(pa.table({"a": [7, None, 8]})).tolist() == [True, True, False]
+    nulls = pl.DataFrame({"a": [None, None, None], "b": [1, 1, 2], "c": [[None], [None], []], "d": [{"e": None}] * 3})
+    assert seen.add_rows(nulls).tolist() == [True, False, True]
+    assert bloomline.dedup(nulls, nulls="skip").is_empty()
+    with pytest.raises(TypeError, match="more than 38 digits"):
+        seen.add_rows(pl.DataFrame({"a": pl.Series([2**127 - 1], dtype=pl.Int128)}))
+    objects = pl.DataFrame({"a": pl.Series([object(), object()], dtype=pl.Object)})
+    for ask in seen.add_rows, seen.contains_rows, bloomline.dedup:
+        with pytest.raises(TypeError, match="Polars' type Object"):
+            ask(objects)  # type: ignore[operator]
+
+
 def test_a_lazy_frame_has_a_filter_each_time() -> None:
     lazy = bloomline.dedup(pl.LazyFrame({"url": ["a", "b", "a"]}), on="url")
     assert lazy.collect().equals(lazy.collect()) and len(lazy.collect()) == 2
@@ -226,7 +306,7 @@ def test_more_keys_than_planned_cost_no_rows(make: Any) -> None:
         assert warned[0].filename == __file__
 
 
-def test_a_call_that_fails_takes_no_keys_or_tells_which(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_fails_takes_no_keys_or_tells_which() -> None:
     seen = BloomFilter(1000, 1e-6)
     views = pa.table({"a": pa.array(["a", "b"], pa.string_view()), "b": [1, 2]})
     for frame in views, views.to_pandas(types_mapper=pd.ArrowDtype):
@@ -235,16 +315,18 @@ def test_a_call_that_fails_takes_no_keys_or_tells_which(monkeypatch: pytest.Monk
     assert not seen
 
     class Full(pd.DataFrame):  # type: ignore[misc]
+        """It has no memory for a choice of its rows."""
+
         def __getitem__(self, key: Any) -> Any:
-            if getattr(key, "any", bool)():
+            if not isinstance(key, slice) and len(key) == 3:
                 raise MemoryError
             return super().__getitem__(key)
 
-    frame = Full({"a": [1, 2, 1]})
-    monkeypatch.setattr(Full, "__module__", "pandas")
-    with pytest.raises(MemoryError) as raised:
-        bloomline.dedup(frame, seen=seen)
-    assert raised.value.new.tolist() == [True, True, False]  # type: ignore[attr-defined]
+    for keep, expected in {"first": [True, True, False], "last": [False, True, True]}.items():
+        seen.clear()
+        with pytest.raises(MemoryError) as raised:
+            bloomline.dedup(Full({"a": [1, 2, 1]}), seen=seen, keep=keep)  # type: ignore[call-overload]
+        assert raised.value.new.tolist() == expected  # type: ignore[attr-defined]
 
 
 def test_the_command_knows_the_rows(tmp_path: pathlib.Path) -> None:
@@ -280,3 +362,14 @@ def test_what_is_wrong_is_told() -> None:
         seen.add_rows(pl.Series([1, 2]))
     with pytest.raises(ValueError, match="returned"):
         bloomline.dedup(frame, output="x")
+    with pytest.raises(ValueError, match="a text is not UTF-8: cast the column to binary"):
+        seen.add_rows(pa.table({"a": pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())}))
+    no_frames: list[Any] = [pd.Index([1]), pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]]), np.array([1])]
+    for data in no_frames:
+        with pytest.raises(TypeError, match="is no frame: give a DataFrame"):
+            bloomline.dedup(data)
+    with pytest.raises(TypeError, match=r"inputs\[0\] is of type dict and no path: .*DataFrame"):
+        bloomline.dedup([{"a": 1}])  # type: ignore[call-overload]
+    for data in (5, {"a": [1]}, b"a.csv"):
+        with pytest.raises(TypeError, match="neither a frame nor files"):
+            bloomline.dedup(data)

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,19 @@ def test_workers_share_a_mapped_filter(pool: Any, tmp_path: pathlib.Path) -> Non
     seen.save(tmp_path / "seen.bloom")
     mapped = BloomFilter.map(tmp_path / "seen.bloom")
     assert pool.map(ask, [(mapped, [f"key {i}" for i in range(4000, 6000)])] * 4) == [[True] * 1000 + [False] * 1000] * 4
+
+
+def test_a_mapped_filter_stays_the_one_of_its_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a relative path, also where the current folder is another."""
+    for name in ["here", "there"]:
+        (tmp_path / name).mkdir()
+        seen = BloomFilter(1000, 1e-9)
+        seen.add(name)
+        seen.save(tmp_path / name / "seen.bloom")
+    monkeypatch.chdir(tmp_path / "here")
+    mapped = BloomFilter.map("seen.bloom")
+    monkeypatch.chdir(tmp_path / "there")
+    assert "here" in pickle.loads(pickle.dumps(mapped))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

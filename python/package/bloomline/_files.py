@@ -1,16 +1,19 @@
 """Duplicates in files, by the command `bloomline dedup`, and in frames."""
 
+import contextlib
+import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 from bloomline import _bloomline, _frames
 from bloomline._bloomline import Filter
-from bloomline._frames import Nulls
+from bloomline._frames import Keep, Nulls, On
 
 Path = str | os.PathLike[str]
 Frame = TypeVar("Frame")
@@ -36,7 +39,7 @@ def _environment() -> dict[str, str]:
 
 @overload
 def dedup(
-    inputs: Path | Sequence[Path],
+    inputs: Path | Iterable[Path],
     on: str | Sequence[str] | None = None,
     *,
     output: Path | None = None,
@@ -46,22 +49,24 @@ def dedup(
     p: float | None = None,
     state: Path | None = None,
     nulls: Nulls = "equal",
+    keep: Keep | None = None,
     options: Sequence[str] = (),
 ) -> dict[str, Any]: ...
 @overload
 def dedup(
     inputs: Frame,
-    on: str | Sequence[str] | None = None,
+    on: On = None,
     *,
     n: int | None = None,
     p: float | None = None,
     nulls: Nulls = "equal",
+    keep: Keep | None = None,
     seen: Filter | None = None,
 ) -> Frame: ...
 
 def dedup(
     inputs: Any,
-    on: str | Sequence[str] | None = None,
+    on: On = None,
     *,
     output: Path | None = None,
     output_dir: Path | None = None,
@@ -70,22 +75,25 @@ def dedup(
     p: float | None = None,
     state: Path | None = None,
     nulls: Nulls = "equal",
+    keep: Keep | None = None,
     options: Sequence[str] = (),
     seen: Filter | None = None,
 ) -> Any:
     """Keep one row of each key: of a frame, which is returned, or of files, into others.
 
     Of a frame (pandas, Polars, also a lazy one, or pyarrow) the rows whose key is new are returned, in their order. The filter `seen`
-    remembers the keys for the next call; without it each call begins anew.
+    remembers the keys for the next call; without it each call begins anew. A RecordBatchReader or a Dataset of pyarrow is read batch by
+    batch: a RecordBatchReader of the new rows is returned.
 
-    Of files any one of the equal rows stays; with the option ``--in-order`` the first.
+    Of files any one of the equal rows stays, unless `keep` says which.
 
     With files the work is that of the command ``bloomline dedup``, in a process of its own: no row comes into Python. Inputs are files
     of Parquet, lines of JSON or plain lines, or folders of these. What was counted is returned.
 
     Args:
         inputs: A frame, or files and folders, read in this order.
-        on: The columns of the key, of files with dots into structs; without them the whole row or line is the key.
+        on: The columns of the key, of files with dots into structs; without them the whole row or line is the key. A column of CSV has the
+            name in the header.
         output: The file for what stays. Give this, `output_dir` or `in_place`.
         output_dir: A folder that gets a file for each input.
         in_place: Each input is replaced by what stays of it.
@@ -93,6 +101,7 @@ def dedup(
         p: The rate at which a row is dropped by mistake; by default 1e-6.
         state: A filter that remembers the keys for the next call.
         nulls: What becomes of rows whose key has a null.
+        keep: Which of equal rows stays: "first" or "last". Of frames by default the first, of files any one.
         options: More options of the command, such as ``["--exact", "--in-order"]``.
         seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one. A warning tells if it has far more keys
             than it is made for, which costs rows; a `ScalableBloomFilter` grows.
@@ -102,7 +111,8 @@ def dedup(
         rows count as lines.
 
     Raises:
-        ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame.
+        ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame; or if no
+            file is named, or files of CSV are beside others.
         RuntimeError: If the command fails. The message is the command's.
         TypeError: If a column of a frame has values that are no keys, or rows cannot be chosen, before `seen` gets any key. An exception
             that comes later (KeyboardInterrupt, MemoryError) has an array of bool in its attribute `new`: the rows that are True there are
@@ -115,31 +125,94 @@ def dedup(
     1
     """
     places = (output is not None) + (output_dir is not None) + in_place
-    if _frames.is_frame(inputs):
+    if not isinstance(inputs, (str, os.PathLike)) and _frames.is_data(inputs):
         if places or state is not None or options:
-            raise ValueError("a frame is returned and not written: give it with on, n, p, nulls and seen alone")
-        return _frames.dedup(inputs, on, n, p, nulls, seen)
+            raise ValueError("a frame is returned and not written: give it with on, n, p, nulls, keep and seen alone")
+        return _frames.dedup(inputs, on, n, p, nulls, seen, "first" if keep is None else keep)
+    paths = _paths(inputs)
     if places != 1 or seen is not None:
         raise ValueError("give one of output, output_dir and in_place, and a state in the place of seen")
-    paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
-    if not paths:
-        raise ValueError("no inputs: the list of files and folders is empty")
-    given = {"-n": n, "-p": p, "-s": state, "-o": output, "--output-dir": output_dir, "--nulls": nulls}
-    command = [*_COMMAND, "dedup", "--stats=json", *options]
+    columns: list[Any] = [on] if isinstance(on, (str, int)) else [] if on is None else list(on)
+    key = _key(columns, paths, options)
+    # Fields of CSV are texts, and never null.
+    has_nulls = nulls != "equal" or "--csv" not in [*key, *options]
+    given = {"-n": n, "-p": p, "-s": state, "-o": output, "--output-dir": output_dir, "--nulls": nulls if has_nulls else None}
+    command = [*_COMMAND, "dedup", "--stats=json", *options, *key]
     for name, value in given.items():
         command += [] if value is None else [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
     command += ["--in-place"] if in_place else []
-    for column in [on] if isinstance(on, str) else on or ():
-        names = (name.replace("~", "~0").replace("/", "~1") for name in column.split("."))
-        command += ["--json-pointer", "".join(f"/{name}" for name in names)]
-    command += ["--", *(os.fspath(path) for path in paths)]
+    if keep not in (None, "first", "last"):
+        raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
+    # One output, and files in their places, have the first anyway.
+    command += ["--keep", "last"] if keep == "last" else ["--in-order"] if keep and output_dir is not None else []
+    # Not as arguments, for which the system has little room. No path has the byte 0.
     told = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="surrogateescape", env=_environment()
+        [*command, "--files0-from=-"],
+        input=b"".join(os.fsencode(path) + b"\0" for path in paths),
+        stderr=subprocess.PIPE,
+        env=_environment(),
     )
-    *lines, last = told.stderr.splitlines() or [""]
-    if told.returncode > 1 or told.returncode < 0:
-        raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {told.returncode}")
-    for line in lines:
-        warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
-    figures: dict[str, Any] = json.loads(last)
-    return figures
+    *lines, last = os.fsdecode(told.stderr).splitlines() or [""]
+    if told.returncode in (0, 1):
+        with contextlib.suppress(ValueError):
+            figures: dict[str, Any] = json.loads(last)
+            for line in lines:
+                warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
+            return figures
+    raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {told.returncode}")
+
+
+def _paths(inputs: Any) -> list[str]:
+    """The files and folders that are named, those of a pattern in the order of their names."""
+    listed = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs
+    if isinstance(listed, (bytes, Mapping)) or not isinstance(listed, Iterable):
+        raise TypeError(f"inputs are of type {type(inputs).__name__}, neither a frame nor files: give a path, a list of paths or a frame")
+    paths = []
+    for number, path in enumerate(listed):
+        if not isinstance(path, (str, os.PathLike)):
+            name = type(path).__name__
+            raise TypeError(f"inputs[{number}] is of type {name} and no path: give files, or rows as a frame, such as pandas.DataFrame(rows)")
+        name = os.fsdecode(path)
+        is_pattern = glob.has_magic(name) and not os.path.lexists(name)
+        paths += sorted(glob.glob(name, recursive=True)) if is_pattern else [name]
+    if not paths:
+        raise ValueError(f"no inputs: {f'no file matches {inputs!r}' if isinstance(inputs, str) else 'the list is empty or matches no file'}")
+    return paths
+
+
+# The endings of compressed files, whose format is said by the name before.
+_COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst|lz4)$", re.IGNORECASE)
+
+
+def _form(path: str) -> str:
+    """"csv" or "tsv" by the name of a file, and of a folder by all files in it; "" for others."""
+    if os.path.isdir(path):
+        forms = set()
+        for folder, folders, names in os.walk(path):
+            folders[:] = (name for name in folders if not name.startswith("."))
+            forms |= {_form(os.path.join(folder, name)) for name in names if not name.startswith(".")}
+        if len(forms) > 1:
+            raise ValueError(f"{path} has files of CSV beside others: choose with options=['--glob', '*.csv', '--csv', '--header']")
+        return forms.pop() if forms else ""
+    ending = os.path.splitext(_COMPRESSED.sub("", path))[1].lower()
+    return ending[1:] if ending in (".csv", ".tsv") else ""
+
+
+def _key(columns: Sequence[Any], paths: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The options that say what the key is, and that files are CSV where nothing else says it."""
+    if not all(isinstance(column, str) for column in columns):
+        raise TypeError(f"on is {list(columns)!r}: columns of files have names")
+    form, flags = "csv" if "--csv" in options else "", []
+    if not any(option.startswith(("--csv", "--glob", "-g")) for option in options):
+        forms = {_form(path) for path in paths}
+        if len(forms) > 1:
+            raise ValueError("files of CSV are beside others: give each kind by itself")
+        (form,) = forms
+        flags = {"csv": ["--csv", "--header"], "tsv": ["--csv", "--header", "-d", r"\t"]}.get(form, [])
+    if not form:
+        pointers = ("".join("/" + name.replace("~", "~0").replace("/", "~1") for name in column.split(".")) for column in columns)
+        return [option for pointer in pointers for option in ("--json-pointer", pointer)]
+    for column in columns:
+        if "," in column or re.fullmatch(r"[0-9-]*", column):
+            raise ValueError(f"on is {column!r}: give a column with such a name by its place, such as the second by options=['-f', '2']")
+    return flags + [option for column in columns for option in ("-f", column)]

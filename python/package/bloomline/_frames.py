@@ -13,34 +13,56 @@ from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, Scalabl
 Nulls = Literal["equal", "keep", "skip", "fail"]
 
 
-def is_frame(data: object) -> bool:
-    """Whether it has rows that can be read."""
-    return hasattr(data, "__arrow_c_stream__") or _is_lazy(data)
+On = str | int | Sequence[str | int] | None
+Keep = Literal["first", "last"]
+
+_FRAMES = {
+    "pandas": ["DataFrame"],
+    "polars": ["DataFrame", "LazyFrame"],
+    "pyarrow": ["Table", "RecordBatch", "RecordBatchReader", "Dataset"],
+}
+# Distinct keys of a stream of which nobody knows how many there are, to begin with.
+_FIRST = 1_000_000
 
 
-def _is_lazy(data: object) -> bool:
-    return type(data).__name__ == "LazyFrame" and _package(data) == "polars"
+def is_data(data: object) -> bool:
+    """True for what has rows or values, and for no list of paths."""
+    has_arrow = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+    return has_arrow or any(_package(kind) in (*_FRAMES, "numpy") for kind in type(data).__mro__)
 
 
-def _package(data: object) -> str:
-    return type(data).__module__.split(".")[0]
+def _package(kind: type) -> str:
+    return kind.__module__.split(".")[0]
+
+
+def _kind(data: object) -> tuple[str, str]:
+    """The package of a frame and its class there, also where others extend that."""
+    for kind in type(data).__mro__:
+        if kind.__name__ in _FRAMES.get(_package(kind), []):
+            return _package(kind), kind.__name__
+    raise TypeError(
+        f"{type(data).__name__} of {_package(type(data))} is no frame: give a DataFrame of pandas or Polars, a LazyFrame, or a Table,"
+        " RecordBatch, RecordBatchReader or Dataset of pyarrow"
+    )
 
 
 def dedup(
-    frame: Any, on: str | Sequence[str] | None, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None
+    frame: Any, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, keep: Keep, depth: int = 4
 ) -> Any:
     """The rows whose key is new, in a frame of the same kind."""
-    if _is_lazy(frame):
+    package, kind = _kind(frame)
+    if keep not in ("first", "last"):
+        raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
+    if kind == "LazyFrame":
         # Whoever collects it twice gets the same rows twice: each time has a filter of its own. Polars before 2 moves a later filter, a limit
         # and a choice of columns before it unless it is told not to, and other rows would stay.
         stays_here = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
-        return frame.map_batches(lambda batch: dedup(batch, on, n, p, nulls, seen), **stays_here)
-    package = _package(frame)
-    if package not in ("pandas", "polars", "pyarrow"):
-        what = f"a {type(frame).__name__} of {package} is no frame that is known here"
-        raise TypeError(f"{what}: give one of pandas, Polars or pyarrow")
-    columns = [on] if isinstance(on, str) else on
-    keys = frame if columns is None else frame[list(columns)] if package == "pandas" else frame.select(list(columns))
+        return frame.map_batches(lambda batch: dedup(batch, on, n, p, nulls, seen, keep), **stays_here)
+    if kind in ("RecordBatchReader", "Dataset"):
+        if keep == "last":
+            raise ValueError(f"a {kind} is read once and in order, so keep='last' needs a table: give reader.read_all() or dataset.to_table()")
+        return _stream(frame, on, n, p, nulls, seen)
+    keys = _columns(frame, on, package)
     if seen is None:
         rows = max(len(frame), 1)
         make = BloomFilter if n is None or n >= rows else ScalableBloomFilter
@@ -50,13 +72,39 @@ def dedup(
         _rows(frame[:2], import_module("numpy").arange(len(frame[:2])) == 0, package)
     except NotImplementedError as error:
         raise TypeError(f"{package} does not choose rows of this frame: {error}; cast the column") from error
-    new = seen.add_rows(keys, nulls=nulls)
+    order = slice(None, None, None if keep == "first" else -1)
+    new = None
     try:
-        warn_if_full(seen, len(frame), depth=4)
+        new = seen.add_rows(keys if keep == "first" else keys[order], nulls=nulls)[order]
+        warn_if_full(seen, len(frame), depth=depth)
         return _rows(frame, new, package)
     except BaseException as error:
-        error.new = new  # type: ignore[attr-defined]
+        found = getattr(error, "new", None) if new is None else new
+        if found is not None:
+            error.new = found[order] if new is None else new  # type: ignore[attr-defined]
         raise
+
+
+def _columns(frame: Any, on: On, package: str) -> Any:
+    """The columns of the key."""
+    if on is None:
+        return frame
+    # A tuple may be a name of pandas.
+    is_one = isinstance(on, (str, int)) or package == "pandas" and isinstance(on, tuple) and on in frame.columns
+    names = [on] if is_one else list(on)  # type: ignore[arg-type]
+    if not names:
+        raise ValueError("on names no column: leave it out for all columns")
+    return frame[names] if package == "pandas" else frame.select(names)
+
+
+def _stream(source: Any, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None) -> Any:
+    """The new rows of a reader or a data set, batch by batch as they are read."""
+    reader = source.scanner().to_reader() if hasattr(source, "scanner") else source
+    # A column that is not there fails at the call.
+    _columns(reader.schema.empty_table(), on, "pyarrow")
+    known = ScalableBloomFilter(_FIRST if n is None else n, 1e-6 if p is None else p) if seen is None else seen
+    batches = (dedup(batch, on, n, p, nulls, known, "first") for batch in reader)
+    return import_module("pyarrow").RecordBatchReader.from_batches(reader.schema, batches)
 
 
 def _rows(frame: Any, new: Any, package: str) -> Any:
@@ -155,3 +203,29 @@ def _types(objects: Iterable[Any], place: tuple[object, ...], np: Any) -> Iterat
             yield place, "time" if value.tzinfo is None else "inexact"
         else:
             yield place, next((one for one in _TIMES if isinstance(value, one)), "no time")
+
+
+def polars_for_arrow(frame: Any) -> Any:
+    """A frame of Polars with the types that Arrow has, for the same keys: of integers of 128 bits decimals, and of nulls any other type.
+
+    Raises:
+        TypeError: If an integer has more than 38 digits.
+    """
+    pl = import_module("polars")
+
+    def known(kind: Any) -> Any:
+        if kind in (pl.Int128, pl.UInt128):
+            return pl.Decimal(38, 0)
+        if kind == pl.Null:
+            return pl.Boolean
+        if isinstance(kind, pl.List):
+            return pl.List(known(kind.inner))
+        if isinstance(kind, pl.Struct):
+            return pl.Struct({field.name: known(field.dtype) for field in kind.fields})
+        return kind
+
+    casts = {name: known(kind) for name, kind in getattr(frame, "schema", {}).items() if known(kind) != kind}
+    try:
+        return frame.cast(casts) if casts else frame
+    except pl.exceptions.InvalidOperationError as error:
+        raise TypeError(f"integers of more than 38 digits are no keys: {error}; cast the column to a string") from error
