@@ -152,8 +152,8 @@ MARK = b"\xef\xbb\xbf"
 
 
 def texts_of(path, end, options):
-    """The lines; of each what its key is made from; and whether it may have one. A byte order mark at the start of a file is no part
-    of the key."""
+    """The lines; of each what its key is made from; whether it may have one; and whether a byte order mark is before it, at the start of
+    a file."""
     if options.csv:
         with open(path, "rb") as file:
             contents = file.read()
@@ -162,23 +162,31 @@ def texts_of(path, end, options):
         if mark and not rows:
             rows = [(b"", [b""], True)]
         for number, (row, _, is_whole) in enumerate(rows):
-            yield (mark if number == 0 else b"") + row, row.removesuffix(b"\r"), is_whole
+            yield row, row.removesuffix(b"\r"), is_whole, bool(mark) and number == 0
         return
     for number, line in enumerate(lines_of(path, end)):
-        text = line.removeprefix(MARK) if number == 0 else line
-        yield line, text.removesuffix(b"\r") if options.crlf else text, True
+        marked = number == 0 and line.startswith(MARK)
+        line = line[len(MARK) :] if marked else line
+        yield line, line.removesuffix(b"\r") if options.crlf else line, True, marked
 
 
 def inputs_of(options, end):
     """All lines as above, each with the names of the fields in its file; and the headers, which have no text."""
     for path in options.files:
         names = None
-        for number, (line, text, is_whole) in enumerate(texts_of(path, end, options)):
+        for number, (line, text, is_whole, marked) in enumerate(texts_of(path, end, options)):
             if options.header and number == 0:
                 names = fields_of(text, options, end)
-                yield line, None, True, names
+                yield line, None, True, marked, names
             else:
-                yield line, text, is_whole, names
+                yield line, text, is_whole, marked, names
+
+
+def output_of(printed, end):
+    """What is printed: of each line, whether it has a mark, what stands before it, and the line. A mark is at the start alone, and there
+    is one if the first line begins like one."""
+    output = b"".join(before + line + end for _, before, line in printed)
+    return MARK + output if printed and (printed[0][0] or output.startswith(MARK)) else output
 
 
 def main():
@@ -200,9 +208,9 @@ def main():
     known = options.keys and iter(lines_of(options.keys, b"\n"))
     seen, printed, dropped, code = set(), [], [], 0
     header = []
-    for line, text, is_whole, names in inputs_of(options, end):
+    for line, text, is_whole, marked, names in inputs_of(options, end):
         if text is None:
-            header = header or [line]
+            header = header or [(marked, b"", line)]
             continue
         if options.skip_blank and not text.strip(b" \t\n\r\x0c"):
             continue
@@ -220,23 +228,21 @@ def main():
                 continue
             new = True
         if options.annotate:
-            printed.append((b"new\t" if new else b"dup\t") + line)
+            printed.append((marked, b"new\t" if new else b"dup\t", line))
         elif new != options.invert:
-            printed.append(line)
+            printed.append((marked, b"", line))
         if not new:
-            dropped.append(line)
+            dropped.append((marked, b"", line))
 
     if options.dupes:
         with open(options.dupes, "wb") as file:
-            file.write(b"".join(line + end for line in header + dropped))
+            file.write(output_of(header + dropped, end))
     if options.total:
         print(len(printed))
     else:
         if options.annotate:
-            mark = MARK if header and header[0].startswith(MARK) else b""
-            header = [mark + b"mark\t" + line[len(mark) :] for line in header]
-        printed = header + printed
-        sys.stdout.buffer.write(b"".join(line + end for line in printed))
+            header = [(marked, b"mark\t", line) for marked, _, line in header]
+        sys.stdout.buffer.write(output_of(header + printed, end))
     return code
 
 

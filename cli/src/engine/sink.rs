@@ -6,6 +6,7 @@ use crate::engine::folder::OutputPath;
 use crate::engine::lane::Chunk;
 use crate::error::Error;
 use crate::files;
+use crate::input::chunks::BYTE_ORDER_MARK;
 use crate::input::lines::{Before, Lines};
 use crate::locked::locked;
 use crate::output::target::Target;
@@ -15,6 +16,7 @@ use crate::seen::counts::Counts;
 use crate::table::{Saved, Wish};
 use crate::turns::Turns;
 use std::fs;
+use std::io::Write;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
@@ -176,19 +178,21 @@ impl Sink {
             return Ok(due.map(|(output, rows)| (output, output.take_rows(rows))).collect());
         }
         let is_first = !lines.header().is_empty() && !self.headed.swap(true, Relaxed);
-        let print = |before, mark, out: &mut Inlet<'_>| {
-            if is_first {
-                lines.print_header(before, out)?;
-            }
-            lines.print(before, mark, out)
-        };
-        if let Some(dropped) = &self.dropped {
-            let due = dropped.take_in(live, |out| print(Before::Nothing, !wanted, out))?;
-            pieces.extend(due.into_iter().map(|piece| (dropped, piece)));
-        }
-        if let Some(kept) = self.kept.get().filter(|_| !total) {
-            let due = kept.take_in(live, |out| print(before, wanted, out))?;
-            pieces.extend(due.into_iter().map(|piece| (kept, piece)));
+        let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, wanted));
+        let dropped = self.dropped.as_ref().map(|dropped| (dropped, Before::Nothing, !wanted));
+        for (output, before, mark) in dropped.into_iter().chain(kept) {
+            let begins = output.begins(|| is_first || lines.prints(before, mark));
+            let print = |out: &mut Inlet<'_>| {
+                if begins && lines.has_byte_order_mark(is_first, before, mark) {
+                    out.write_all(BYTE_ORDER_MARK)?;
+                }
+                if is_first {
+                    lines.print_header(before, out)?;
+                }
+                lines.print(before, mark, out)
+            };
+            let due = output.take_in(live, print)?;
+            pieces.extend(due.into_iter().map(|piece| (output, piece)));
         }
         Ok(pieces)
     }

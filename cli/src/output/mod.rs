@@ -16,7 +16,7 @@ use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes up to this number are gathered, more are written as they are.
 const GATHERED: usize = 1 << 16;
@@ -30,6 +30,8 @@ pub struct Output {
     /// Where it is, if it is a regular file.
     path: Option<PathBuf>,
     gathered: Mutex<Gathered>,
+    /// True if lines were taken in, or other bytes come before. Relaxed: whoever has the turn is alone.
+    begun: AtomicBool,
     /// Relaxed, for it only bounds the memory, and locks guard what is counted.
     under_way: AtomicUsize,
     /// Compressed pieces, and the end.
@@ -126,6 +128,7 @@ impl Output {
             standard: path.is_none(),
             path: path.filter(|_| file.regular),
             gathered: Mutex::new(Gathered { buffer: Vec::new(), stream: None, next: 0, empty: length == 0 }),
+            begun: AtomicBool::new(length > 0),
             under_way: AtomicUsize::new(0),
             pieces: Turns::new((0, 0)),
             // Not `Stdout`, which would look for the last newline in every write.
@@ -137,6 +140,18 @@ impl Output {
                 is_table: false,
             }),
         }
+    }
+
+    /// True for the first lines that are printed, unless other bytes come before, as in a file that is appended to.
+    pub fn begins(&self, prints: impl FnOnce() -> bool) -> bool {
+        !self.begun.load(Relaxed) && prints() && !self.begun.swap(true, Relaxed) && !self.is_appended_to()
+    }
+
+    /// True if standard output is a file that has contents before it is written to.
+    fn is_appended_to(&self) -> bool {
+        let writer = locked(&self.writer);
+        let file = writer.file.as_ref().map(BufWriter::get_ref).filter(|file| self.standard && file.regular);
+        file.is_some_and(|Watched { file, .. }| file.metadata().is_ok_and(|metadata| metadata.len() > 0))
     }
 
     /// Takes in what is printed. Returns the pieces that are due with it. What needs no piece is written at once for a `live` reader.

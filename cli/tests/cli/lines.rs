@@ -1,6 +1,6 @@
 //! Which lines come out: the bytes against a plain model, for all sizes of chunks and numbers of threads.
 
-use crate::common::{Bench, clean, fed, limited, number, refused, stats, tells};
+use crate::common::{Bench, clean, ended, fed, limited, number, refused, stats, tells, text};
 use crate::corpus::{HOMEPAGES, count, gzip, large, model};
 use crate::live::Live;
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn awkward_lines_in_chunks_of_any_size() {
     }
 }
 
-/// It is no part of the key, and printed as it stands.
+/// It is no part of the key, and printed at the start of an output alone.
 #[test]
 fn a_byte_order_mark_is_no_part_of_the_first_line() {
     let compressed = gzip(b"\xEF\xBB\xBFa\nz\n");
@@ -56,7 +56,7 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
         assert_eq!(dedup("marked marked plain"), format!("{MARK}a\nb\nc\n"), "{options}");
         assert_eq!(dedup("plain none none marked compressed"), "a\nb\nc\nz\n", "{options}");
         // Only at the start, and once.
-        assert_eq!(dedup("plain twice"), format!("a\nb\nc\n{MARK}{MARK}a\n{MARK}b\n"), "{options}");
+        assert_eq!(dedup("plain twice"), format!("a\nb\nc\n{MARK}a\n{MARK}b\n"), "{options}");
         // The key of the one is empty.
         assert_eq!(dedup("alone"), format!("{MARK}\n"), "{options}");
         assert_eq!(dedup("piece piece"), "\u{fffd}\n", "{options}");
@@ -64,7 +64,69 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
     }
     assert_eq!(bench.clean("dedup --json-pointer /a json"), format!("{MARK}{{\"a\":1}}\n"));
     bench.clean("build -o f marked");
-    assert_eq!(bench.clean("check -s f plain marked"), format!("a\nb\n{MARK}a\nb\n"));
+    assert_eq!(bench.clean("check -s f plain marked"), "a\nb\na\nb\n");
+    assert_eq!(bench.clean("dedup -c plain marked"), "      2 a\n      2 b\n      1 c\n");
+    assert_eq!(bench.clean("dedup -c marked plain"), format!("{MARK}      2 a\n      2 b\n      1 c\n"));
+    assert_eq!(
+        bench.clean("dedup --annotate marked twice"),
+        format!("{MARK}new\ta\nnew\tb\nnew\t{MARK}a\nnew\t{MARK}b\n")
+    );
+    // Lines that begin like one stay apart from those that do not.
+    assert_eq!(bench.clean("not-in plain -- twice"), format!("{MARK}{MARK}a\n{MARK}b\n"));
+    bench.write("alike", format!("x\n{MARK}c\n").as_bytes());
+    bench.write("x", b"x\n");
+    assert_eq!(bench.clean("not-in x -- alike"), format!("{MARK}{MARK}c\n"));
+    let documents = format!("{MARK}{{\"text\":\"b\",\"count\":3}}\n{{\"text\":\"b\"}}\n");
+    bench.write("documents", documents.as_bytes());
+    assert_eq!(
+        bench.clean("corpus --by document --ngram 0 --count documents"),
+        format!("{MARK}{{\"text\":\"b\",\"count\":2}}\n")
+    );
+}
+
+/// Wherever a byte order mark was.
+#[test]
+fn every_output_is_an_input_that_gives_itself() {
+    let marked = |lines: &str| ["\u{feff}", lines].concat();
+    let bench = Bench::new(&[
+        ("a", marked("{\"t\":\"a\"}\n{\"t\":\"b\"}\n").as_bytes()),
+        ("b", marked("{\"t\":\"c\"}\n{\"t\":\"a\"}\n{\"t\":\"d\"}\n").as_bytes()),
+        ("c", marked("{\"t\":\"e\"}\n").as_bytes()),
+    ]);
+    let mark = |bytes: &[u8]| bytes.windows(3).skip(1).any(|bytes| bytes == "\u{feff}".as_bytes());
+    for key in ["", "--column t "] {
+        for line in
+            ["a b c", "--dupes d a a b c", "--keep last a b c a", "--unique a b a c", "--pairs p a b c a", "-c a b c"]
+        {
+            bench.clean(&format!("dedup {key}-o o {line}"));
+            for name in ["o", "d"].into_iter().filter(|name| bench.path(name).exists()) {
+                assert!(!mark(&bench.read(name)), "{line}");
+                let again = if line.starts_with("-c") { "" } else { key };
+                assert_eq!(
+                    bench.clean(&format!("in {again}{name} -- {name}")).as_bytes(),
+                    bench.read(name),
+                    "{key}{line}"
+                );
+            }
+            let _ = fs::remove_file(bench.path("d"));
+        }
+        bench.clean(&format!("dedup {key}-o all a b c"));
+        for name in ["a", "b", "c"] {
+            assert_eq!(ended(bench.run(&format!("not-in {key}all -- {name}")), 1), "", "{name}");
+        }
+        bench.clean(&format!("dedup {key}--output-dir out --force a b c"));
+        bench.clean(&format!("not-in {key}c -o o -- a b c"));
+        assert!(["out/a", "out/b", "out/c", "o"].iter().all(|name| !mark(&bench.read(name))));
+    }
+    // Of standard output that is appended to, the start is elsewhere.
+    let append = fs::File::options().append(true).open(bench.path("a")).unwrap();
+    assert!(bench.command("dedup b").stdout(append).status().unwrap().success());
+    assert!(!mark(&bench.read("a")));
+    for name in ["b", "c"] {
+        bench.write(name, marked("x\ny\n").as_bytes());
+    }
+    bench.clean("dedup --in-place c b");
+    assert_eq!((text(&bench.read("c")), bench.read("b")), (marked("x\ny\n"), Vec::new()));
 }
 
 #[test]

@@ -43,17 +43,39 @@ impl Lines {
         Some(Selected::new(rows.clone(), wanted, texts, added.or(notes), wish))
     }
 
-    /// Writes the header of the input, and a name for what stands before the lines.
+    /// True if some line is printed.
+    pub fn prints(&self, before: Before, mark: bool) -> bool {
+        self.first_printed(before, mark).is_some()
+    }
+
+    /// The number of the first line that is printed.
+    fn first_printed(&self, before: Before, mark: bool) -> Option<usize> {
+        self.marks.iter().position(|own| own.is_some_and(|own| before == Before::Mark || own == mark))
+    }
+
+    /// True if a byte order mark stands before what is printed at the start of an output: that of the input, before its header or first
+    /// line. A first line that begins with the same bytes gets one too, which whoever reads the output takes away.
+    pub fn has_byte_order_mark(&self, header: bool, before: Before, mark: bool) -> bool {
+        if header {
+            return self.header().starts_with(BYTE_ORDER_MARK);
+        }
+        let first = self.first_printed(before, mark);
+        let start = |line: usize| line.checked_sub(1).map_or(self.chunk.start(), |last| self.ends[last]);
+        let is_text =
+            |line| before == Before::Nothing && self.chunk.bytes()[start(line)..].starts_with(BYTE_ORDER_MARK);
+        first.is_some_and(|line| line == 0 && self.chunk.start() > 0 || is_text(line))
+    }
+
+    /// Writes the header of the input without its byte order mark, and a name for what stands before the lines.
     pub fn print_header(&self, before: Before, out: &mut impl Write) -> io::Result<()> {
         let header = self.header();
         let name: &[u8] = match before {
-            Before::Nothing | Before::Member => return out.write_all(header),
+            Before::Nothing | Before::Member => b"",
             Before::Mark => b"mark\t",
             Before::Count => b"  count ",
         };
-        // A byte order mark counts at the start alone.
-        let start = if header.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        [&header[..start], name, &header[start..]].iter().try_for_each(|piece| out.write_all(piece))
+        out.write_all(name)?;
+        out.write_all(header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(header))
     }
 
     /// Writes the lines that have the mark, with what stands before them.
@@ -135,13 +157,13 @@ impl Lines {
         })
     }
 
-    /// Stretches of lines whose marks are the same.
+    /// Stretches of lines whose marks are the same, without the byte order mark of the input.
     #[inline(always)]
     fn stretches(
         &self,
         same: impl Fn(&Option<bool>, &Option<bool>) -> bool,
     ) -> impl Iterator<Item = (&[u8], Option<bool>)> {
-        let (mut lines, mut start) = (0, 0);
+        let (mut lines, mut start) = (0, self.chunk.start());
         self.marks.chunk_by(same).map(move |run| {
             lines += run.len();
             let piece = &self.chunk.bytes()[start..self.ends[lines - 1]];
