@@ -70,6 +70,15 @@ pub fn delimiter(text: &str) -> Result<Delimiter, &'static str> {
     if bytes.is_empty() { Err("it is empty") } else { Ok(Delimiter(bytes)) }
 }
 
+/// What escapes quotes of CSV.
+pub fn escape(text: &str) -> Result<u8, &'static str> {
+    match text.as_bytes() {
+        [b'"'] => Err("two quotes are one that is text without it"),
+        &[byte] | &[byte @ b'\\', b'\\'] if byte.is_ascii_graphic() => Ok(byte),
+        _ => Err("give one visible character of ASCII, such as '\\'"),
+    }
+}
+
 /// A duration that is not zero.
 pub fn duration(text: &str) -> Result<Duration, &'static str> {
     // humantime takes M for months, which nobody means here.

@@ -85,6 +85,13 @@ def csv_rows(text, end, delimiter):
     return rows
 
 
+def is_strict(row, delimiter):
+    """Whether no text follows the quote that ends a field."""
+    delimiter = re.escape(delimiter)
+    field = rb'(?:"(?:[^"]|"")*"|(?!")[^' + delimiter + rb"]*)"
+    return re.fullmatch(field + b"(?:" + delimiter + field + b")*", row) is not None
+
+
 def delimiter_of(options):
     delimiter = options.delimiter or ("," if options.csv else "\t")
     return {"\\t": "\t", "\\0": "\0", "\\\\": "\\"}.get(delimiter, delimiter).encode()
@@ -161,8 +168,10 @@ def texts_of(path, end, options):
         rows = csv_rows(contents[len(mark) :], end, delimiter_of(options))
         if mark and not rows:
             rows = [(b"", [b""], True)]
+        delimiter = delimiter_of(options)
         for number, (row, _, is_whole) in enumerate(rows):
-            yield row, row.removesuffix(b"\r"), is_whole, bool(mark) and number == 0
+            text = row.removesuffix(b"\r")
+            yield row, text, is_whole and is_strict(text, delimiter), bool(mark) and number == 0
         return
     for number, line in enumerate(lines_of(path, end)):
         marked = number == 0 and line.startswith(MARK)

@@ -70,7 +70,8 @@ impl Reader {
         };
         let more = lines.fill(chunks)?;
         if let (What::Key(rule, _), None, true) = (what, &self.rule, more)
-            && rule.has_names()
+            && chunks.has_header()
+            && rule.needs_header()
         {
             let resolved = rule.resolved(chunks.header_text());
             let rule = resolved.map_err(|fault| io::Error::other(Error::Header { fault }))?;

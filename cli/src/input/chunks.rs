@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::input::foreign;
 use crate::input::header::{self, Header};
 use crate::input::inputs::{Input, Opened};
-use crate::input::split::{LineFormat, QUOTE, Records};
+use crate::input::split::{LineFormat, Records};
+use crate::key::fields::QUOTE;
 use crate::places::places;
 use std::io::{self, Read};
 use std::mem;
@@ -68,12 +69,12 @@ impl Chunk {
     fn whole(&mut self, filled: usize, format: &LineFormat) -> usize {
         let bytes = &self.buffer[..filled];
         let searched = mem::replace(&mut self.searched, filled);
-        if let Some(delimiter) = format.csv
+        if let Some(csv) = format.csv
             && !self.quoted
             && memchr::memchr(QUOTE, &bytes[searched..]).is_some()
         {
             self.quoted = true;
-            self.records.begin(format.end, delimiter, mark(self.first, bytes));
+            self.records.begin(format.end, csv, mark(self.first, bytes));
         }
         if self.quoted {
             self.records.search(bytes);
@@ -158,6 +159,11 @@ impl Chunks {
     /// Whether the writer of a pipe may wait for what becomes of its lines.
     pub fn is_live(&self) -> bool {
         matches!(&self.contents, Contents::Open(open) if !open.regular)
+    }
+
+    /// True if the first line of the input is a header.
+    pub fn has_header(&self) -> bool {
+        self.cut.format.header
     }
 
     /// The header of the input without its end and a byte order mark, as soon as a chunk was read.

@@ -1,5 +1,6 @@
 //! What a line is, and where records of CSV end.
 
+use crate::key::fields::{Csv, QUOTE};
 use crate::places::places;
 use std::mem;
 
@@ -8,16 +9,13 @@ use std::mem;
 pub struct LineFormat {
     /// What ends it.
     pub end: u8,
-    /// The delimiter, if lines are records of CSV. In the quotes of a field nothing ends a record.
-    pub csv: Option<u8>,
+    /// The dialect, if lines are records of CSV. In the quotes of a field nothing ends a record.
+    pub csv: Option<Csv>,
     /// Whether the first line of an input is a header, which is no line.
     pub header: bool,
     /// Whether lines of white space are left out.
     pub skip_blank: bool,
 }
-
-/// What opens and closes a field of CSV in which all bytes are text.
-pub const QUOTE: u8 = b'"';
 
 impl LineFormat {
     /// Lines that end so.
@@ -27,46 +25,63 @@ impl LineFormat {
 }
 
 /// Where records of CSV end, in bytes that come piece by piece. A quote opens a field at its start alone. Two quotes in a field are one
-/// that is text, and what follows the quote that closes it is text up to the next delimiter.
+/// that is text, and so is one behind an escape. What follows the quote that closes it is passed over up to the next delimiter.
 #[derive(Default)]
 pub struct Records {
     end: u8,
     delimiter: u8,
+    escape: Option<u8>,
     /// How many bytes were looked at.
     searched: usize,
     /// Whether a quoted field is open there.
     open: bool,
     /// Where a quote opens a field whatever is before it: at the start of the first record, or past the quote that closed one.
     opens: usize,
+    /// A place where a quote or an escape is text.
+    escaped: usize,
     /// The ends so far, past the byte that ends a record.
     pub ends: Vec<usize>,
 }
 
 impl Records {
     /// Begins anew, with bytes of which the first record starts at `start`.
-    pub fn begin(&mut self, end: u8, delimiter: u8, start: usize) {
+    pub fn begin(&mut self, end: u8, csv: Csv, start: usize) {
         self.ends.clear();
         let ends = mem::take(&mut self.ends);
-        *self = Self { end, delimiter, searched: start, open: false, opens: start, ends };
+        let Csv { delimiter, escape, .. } = csv;
+        *self = Self { end, delimiter, escape, searched: start, open: false, opens: start, escaped: usize::MAX, ends };
     }
 
     /// Goes on to the end of `bytes`, which begin with those that were looked at.
     pub fn search(&mut self, bytes: &[u8]) {
-        let Self { end, delimiter, searched, open, opens, ends } = self;
-        let start = *searched;
-        places(&bytes[start..], [*end, QUOTE], |place| {
-            let place = start + place;
-            if bytes[place] != QUOTE {
-                if !*open {
-                    ends.push(place + 1);
+        let start = self.searched;
+        match self.escape {
+            None => places(&bytes[start..], [self.end, QUOTE], |place| self.take(bytes, start + place)),
+            Some(escape) => places(&bytes[start..], [self.end, QUOTE, escape], |place| {
+                let place = start + place;
+                match bytes[place] == escape {
+                    _ if place == self.escaped => {}
+                    true => self.escaped = if self.open { place + 1 } else { usize::MAX },
+                    false => self.take(bytes, place),
                 }
-            } else if *open {
-                (*open, *opens) = (false, place + 1);
-            } else {
-                *open = place == *opens || [*end, *delimiter].contains(&bytes[place - 1]);
+            }),
+        }
+        self.searched = bytes.len();
+    }
+
+    /// Goes past an end or a quote.
+    #[inline(always)]
+    fn take(&mut self, bytes: &[u8], place: usize) {
+        let Self { end, delimiter, open, opens, ends, .. } = self;
+        if bytes[place] != QUOTE {
+            if !*open {
+                ends.push(place + 1);
             }
-        });
-        *searched = bytes.len();
+        } else if *open {
+            (*open, *opens) = (false, place + 1);
+        } else {
+            *open = place == *opens || [*end, *delimiter].contains(&bytes[place - 1]);
+        }
     }
 }
 
@@ -77,16 +92,17 @@ mod tests {
     use proptest::prelude::*;
 
     /// Where the records end, found piece by piece, and whether the last is open.
-    fn ours(bytes: &[u8], end: u8, delimiter: u8, pieces: &[usize]) -> (Vec<usize>, bool) {
+    fn ours(bytes: &[u8], end: u8, csv: Csv, pieces: &[usize]) -> (Vec<usize>, bool) {
         let mut records = Records::default();
-        records.begin(end, delimiter, 0);
+        records.begin(end, csv, 0);
         pieces.iter().chain([&bytes.len()]).for_each(|&piece| records.search(&bytes[..piece.min(bytes.len())]));
         (records.ends, records.open)
     }
 
     /// The fields of each record, as the library reads them that reads the fields of a key. It takes an empty line for none.
-    fn theirs(bytes: &[u8], end: u8, delimiter: u8) -> Vec<Vec<Vec<u8>>> {
-        let mut reader = ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(end)).build();
+    fn theirs(bytes: &[u8], end: u8, csv: Csv) -> Vec<Vec<Vec<u8>>> {
+        let mut reader = ReaderBuilder::new();
+        let mut reader = reader.delimiter(csv.delimiter).escape(csv.escape).terminator(Terminator::Any(end)).build();
         // Else it takes a byte order mark away.
         let first = [b'x', end];
         let (mut rest, mut fields, mut ends) = (bytes, vec![0; bytes.len() + 2], vec![0; bytes.len() + 2]);
@@ -114,23 +130,25 @@ mod tests {
 
         #[test]
         fn records_end_where_a_reader_of_csv_ends_them(
-            bytes in prop::collection::vec(prop::sample::select(&b"\"\"\"\",,,;\n\n\r\0ab\xef\xbb\xbf"[..]), 0..200),
+            bytes in prop::collection::vec(prop::sample::select(&b"\"\"\"\",,,;\n\n\r\0ab\\\\\xef\xbb\xbf"[..]), 0..200),
             end in prop::sample::select(&b"\n\0"[..]),
             delimiter in prop::sample::select(&b",;\t"[..]),
+            escape in prop::sample::select(&[None, Some(b'\\')][..]),
             mut pieces in prop::collection::vec(0..200usize, 0..4),
         ) {
             pieces.sort();
-            let (ends, open) = ours(&bytes, end, delimiter, &pieces);
+            let csv = Csv { escape, ..delimiter.into() };
+            let (ends, open) = ours(&bytes, end, csv, &pieces);
             let (starts, last) = ([0].iter().chain(&ends), [bytes.len()]);
             let records = starts.zip(ends.iter().chain(&last)).map(|(&start, &end)| &bytes[start..end]);
             let records: Vec<&[u8]> = records.filter(|record| ![&[][..], &[end]].contains(record)).collect();
-            let whole = theirs(&bytes, end, delimiter);
+            let whole = theirs(&bytes, end, csv);
             prop_assert_eq!(records.len(), whole.len());
             for (record, expected) in records.iter().zip(&whole) {
-                prop_assert_eq!(&theirs(record, end, delimiter), &vec![expected.clone()]);
+                prop_assert_eq!(&theirs(record, end, csv), &vec![expected.clone()]);
             }
             // What would follow the last record is a part of it, or is not.
-            let more = theirs(&[&bytes, &[end, b'x'][..]].concat(), end, delimiter);
+            let more = theirs(&[&bytes, &[end, b'x'][..]].concat(), end, csv);
             prop_assert_eq!(open, more.last().unwrap() != &[b"x".to_vec()]);
         }
     }

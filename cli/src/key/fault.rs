@@ -18,7 +18,13 @@ pub enum Fault {
     /// The header has two of this name, with these numbers.
     TwoNames { name: String, numbers: [usize; 2] },
     /// A field of CSV goes on up to the end of the input.
-    Quote,
+    Quote { has_escape: bool },
+    /// Text comes behind the quote that closes this field of CSV.
+    BehindQuote { field: usize, has_escape: bool },
+    /// A quote stands amid this field of CSV, and a backslash before one that closes a field.
+    Amid { field: usize },
+    /// A record of CSV has not as many fields as the header, and a backslash stands before a quote that closes a field.
+    Columns { fields: usize, columns: usize },
     /// JSON and URLs are text.
     Utf8(Utf8Error),
     /// Not JSON, or a value that cannot be a key.
@@ -59,7 +65,14 @@ impl fmt::Display for Fault {
                     "the header has {name:?} twice, as fields {first} and {second}; give one of these numbers with -f"
                 )
             }
-            Self::Quote => f.write_str("a quoted field does not end; if quotes are text here, leave out --csv"),
+            Self::Quote { has_escape } => write!(f, "a quoted field does not end; {}", quotes(*has_escape)),
+            Self::BehindQuote { field, has_escape } => {
+                write!(f, "behind the quote that ends field {field} comes text; {}", quotes(*has_escape))
+            }
+            Self::Amid { field } => write!(f, "there is a quote amid field {field}; {}", quotes(false)),
+            Self::Columns { fields, columns } => {
+                write!(f, "it has {fields} fields, and the header has {columns}; {}", quotes(false))
+            }
             Self::Utf8(error) => write!(f, "not UTF-8: {error}"),
             Self::Json(unreadable) => unreadable.fmt(f),
             Self::Null => f.write_str("the key has a null"),
@@ -73,6 +86,14 @@ impl fmt::Display for Fault {
             Self::Url(error) => write!(f, "not an absolute URL: {error}"),
             Self::Memory { bytes } => write!(f, "memory for a key of a line of {bytes} bytes cannot be had"),
         }
+    }
+}
+
+/// How to read quotes that are not those of RFC 4180.
+fn quotes(has_escape: bool) -> &'static str {
+    match has_escape {
+        true => "if quotes are text here, leave out --csv",
+        false => r"if a backslash escapes quotes, give --escape '\', and if they are text, leave out --csv",
     }
 }
 

@@ -1,7 +1,7 @@
 //! The fields of a line: split at a text, or as CSV.
 
-use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};
-use memchr::{memchr, memchr_iter, memmem};
+use crate::key::fault::Fault;
+use memchr::{memchr, memchr_iter, memchr2, memmem};
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -19,8 +19,29 @@ pub enum Pick {
 pub enum Split {
     /// At this text, which is not empty.
     At(Vec<u8>),
-    /// As CSV, at this byte, which is no quote. Quotes may enclose a field, and a delimiter in them is a part of it.
-    Csv(u8),
+    /// As CSV. Quotes may enclose a field, and a delimiter in them is a part of it.
+    Csv(Csv),
+}
+
+/// What opens and closes a field of CSV in which all bytes are text.
+pub const QUOTE: u8 = b'"';
+
+/// A dialect of CSV.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Csv {
+    /// It is no quote.
+    pub delimiter: u8,
+    /// What makes a quote text, or itself, where it stands before one in a field with quotes. There are doubled quotes as well.
+    pub escape: Option<u8>,
+    /// The fields of the header, where that is known.
+    pub columns: Option<usize>,
+}
+
+/// CSV that is split at this byte.
+impl From<u8> for Csv {
+    fn from(delimiter: u8) -> Self {
+        Self { delimiter, escape: None, columns: None }
+    }
 }
 
 /// Memory for the fields of lines that are split in one way.
@@ -32,8 +53,6 @@ pub struct Spans {
     spans: Vec<Range<usize>>,
     /// The fields of CSV without quotes.
     unquoted: Vec<u8>,
-    /// What reads them. It takes long to build.
-    reader: Option<Reader>,
 }
 
 /// The fields of a line.
@@ -103,8 +122,8 @@ impl<'a> Fields<'a> {
 }
 
 impl Split {
-    /// The fields of a line up to this number, or all if there are fewer. None if a quoted field does not end.
-    pub fn fields<'a>(&self, line: &'a [u8], most: usize, memory: &'a mut Spans) -> Option<Fields<'a>> {
+    /// The fields of a line up to this number, or all if there are fewer. Fails where the quotes of CSV are not those of RFC 4180.
+    pub fn fields<'a>(&self, line: &'a [u8], most: usize, memory: &'a mut Spans) -> Result<Fields<'a>, Fault> {
         memory.spans.clear();
         let text = match *self {
             Self::At(ref delimiter) => {
@@ -114,18 +133,19 @@ impl Split {
                 }
                 line
             }
-            Self::Csv(delimiter) => {
+            Self::Csv(csv) => {
                 // RFC 4180 ends a line with both.
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
-                if !memory.plain && memchr(b'"', line).is_some() {
-                    memory.unquote(line, delimiter).then_some(&memory.unquoted[..])?
+                if memory.has_quotes(line) {
+                    memory.unquote(line, csv)?;
+                    &memory.unquoted
                 } else {
-                    split(line, 1, memchr_iter(delimiter, line), most, &mut memory.spans);
+                    split(line, 1, memchr_iter(csv.delimiter, line), most, &mut memory.spans);
                     line
                 }
             }
         };
-        Some(Fields { text, spans: &memory.spans })
+        Ok(Fields { text, spans: &memory.spans })
     }
 }
 
@@ -148,31 +168,72 @@ fn split(
 }
 
 impl Spans {
-    /// Reads all fields of a line of CSV; `false` if the quotes of the last are open.
-    fn unquote(&mut self, line: &[u8], delimiter: u8) -> bool {
-        let Self { spans, unquoted, reader, .. } = self;
-        // A delimiter ends a field before it could end a record. So a line is never more than one record, whatever is in it.
-        let one_record = || ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(delimiter)).build();
-        let reader = reader.get_or_insert_with(one_record);
-        reader.reset();
-        // After a first field, the reader takes no byte order mark away, and passes over no delimiter.
-        reader.read_field(&[b'"', b'"', delimiter], &mut [0]);
-        // With room for one more byte, it never asks for room.
-        unquoted.resize(unquoted.len().max(line.len() + 1), 0);
-        let (mut start, mut end, mut ended) = (0, 0, false);
-        // A delimiter ends the last field too, unless it is in quotes.
-        for mut rest in [line, &[delimiter]] {
-            while !rest.is_empty() {
-                let (result, read, written) = reader.read_field(rest, &mut unquoted[end..]);
-                rest = &rest[read..];
-                end += written;
-                ended = matches!(result, ReadFieldResult::Field { .. });
-                if ended {
-                    spans.push(start..end);
-                    start = end;
+    fn has_quotes(&self, line: &[u8]) -> bool {
+        !self.plain && memchr(QUOTE, line).is_some()
+    }
+
+    /// Fails where the quotes of a record are not those of RFC 4180.
+    pub fn check(&mut self, record: &[u8], csv: Csv) -> Result<(), Fault> {
+        self.spans.clear();
+        if self.has_quotes(record) { self.unquote(record, csv) } else { Ok(()) }
+    }
+
+    /// Reads all fields of a record of CSV.
+    ///
+    /// A backslash before the quote that closes a field may be text, or an escape that is not asked for. Then the field goes on, and
+    /// so there is a quote amid another field, or another number of fields than there should be.
+    fn unquote(&mut self, record: &[u8], csv: Csv) -> Result<(), Fault> {
+        let Self { spans, unquoted, .. } = self;
+        let Csv { delimiter, escape, columns } = csv;
+        let (mut at, mut behind_backslash, mut amid) = (0, false, None);
+        unquoted.clear();
+        loop {
+            let start = unquoted.len();
+            if record.get(at) == Some(&QUOTE) {
+                at += 1;
+                loop {
+                    let rest = &record[at..];
+                    let place = escape.map_or_else(|| memchr(QUOTE, rest), |escape| memchr2(QUOTE, escape, rest));
+                    let place = place.ok_or(Fault::Quote { has_escape: escape.is_some() })?;
+                    unquoted.extend_from_slice(&rest[..place]);
+                    at += place + 1;
+                    match (rest[place], record.get(at)) {
+                        (byte, Some(&next)) if next == QUOTE || byte != QUOTE && byte == next => {
+                            unquoted.push(next);
+                            at += 1;
+                        }
+                        (QUOTE, next) if next.is_none_or(|&next| next == delimiter) => {
+                            behind_backslash |= place > 0 && rest[place - 1] == b'\\';
+                            break;
+                        }
+                        (QUOTE, _) => {
+                            return Err(Fault::BehindQuote { field: spans.len() + 1, has_escape: escape.is_some() });
+                        }
+                        // It escapes nothing.
+                        (byte, _) => unquoted.push(byte),
+                    }
                 }
+            } else {
+                let rest = &record[at..];
+                let field = &rest[..memchr(delimiter, rest).unwrap_or(rest.len())];
+                if memchr(QUOTE, field).is_some() {
+                    amid.get_or_insert(spans.len() + 1);
+                }
+                unquoted.extend_from_slice(field);
+                at += field.len();
             }
+            spans.push(start..unquoted.len());
+            if at == record.len() {
+                break;
+            }
+            at += 1;
         }
-        ended
+        let fields = spans.len();
+        match (amid, columns.filter(|&columns| columns != fields)) {
+            _ if !behind_backslash || escape.is_some() => Ok(()),
+            (Some(field), _) => Err(Fault::Amid { field }),
+            (None, Some(columns)) => Err(Fault::Columns { fields, columns }),
+            (None, None) => Ok(()),
+        }
     }
 }

@@ -7,7 +7,7 @@ mod name;
 pub mod url;
 
 use crate::key::fault::Fault;
-use crate::key::fields::{Pick, Spans, Split};
+use crate::key::fields::{Csv, Pick, Spans, Split};
 use crate::key::json::{Found, Pointer};
 use crate::key::url::normal_url;
 use std::mem;
@@ -40,7 +40,7 @@ pub enum Part {
     /// All of it, without its end.
     Line,
     /// All of a record of CSV, as it stands.
-    Record,
+    Record(Csv),
     /// All values of a row.
     Row,
     /// Fields, in this order.
@@ -100,16 +100,24 @@ impl KeyRule {
         matches!(self.part, Part::Line) && !self.crlf && !self.trim && !self.url && !self.ignore_case
     }
 
-    /// Whether it says of a field by a name which one that is.
-    pub fn has_names(&self) -> bool {
-        matches!(&self.part, Part::Fields { picks, .. } if picks.iter().any(|pick| matches!(pick, Pick::Name(_))))
+    /// True if the header of an input has a part in it: a field has a name, or records of CSV have as many fields.
+    pub fn needs_header(&self) -> bool {
+        match &self.part {
+            Part::Record(_) | Part::Fields { split: Split::Csv(_), .. } => true,
+            Part::Fields { picks, .. } => picks.iter().any(|pick| matches!(pick, Pick::Name(_))),
+            _ => false,
+        }
     }
 
     /// The same for lines with this header: names are numbers.
     pub fn resolved(&self, header: &[u8]) -> Result<Self, Fault> {
-        let Part::Fields { picks, split } = &self.part else { return Ok(self.clone()) };
+        let (picks, mut split) = match &self.part {
+            Part::Fields { picks, split } => (&picks[..], split.clone()),
+            Part::Record(csv) => (&[][..], Split::Csv(*csv)),
+            _ => return Ok(self.clone()),
+        };
         let mut memory = Spans::default();
-        let fields = split.fields(self.without_cr(header), usize::MAX, &mut memory).ok_or(Fault::Quote)?;
+        let fields = split.fields(self.without_cr(header), usize::MAX, &mut memory)?;
         let names: Vec<&[u8]> = (1..=fields.count()).filter_map(|number| fields.get(number)).collect();
         let number = |pick: &Pick| {
             let Pick::Name(name) = pick else { return Ok(pick.clone()) };
@@ -124,7 +132,14 @@ impl KeyRule {
             }
         };
         let picks = picks.iter().map(number).collect::<Result<_, _>>()?;
-        Ok(Self { part: Part::Fields { picks, split: split.clone() }, ..self.clone() })
+        if let Split::Csv(csv) = &mut split {
+            csv.columns = Some(fields.count());
+        }
+        let part = match (&self.part, split) {
+            (Part::Record(_), Split::Csv(csv)) => Part::Record(csv),
+            (_, split) => Part::Fields { picks, split },
+        };
+        Ok(Self { part, ..self.clone() })
     }
 
     /// Whether there is memory for what is made of a line with so many bytes: texts that double their size as they grow, and for a
@@ -132,7 +147,7 @@ impl KeyRule {
     fn has_memory(&self, bytes: usize) -> bool {
         let copies = match self.part {
             _ if self.url => 16,
-            Part::Line | Part::Record | Part::Row if !self.ignore_case => 0,
+            Part::Line | Part::Record(_) | Part::Row if !self.ignore_case => 0,
             _ => 8,
         };
         Vec::<u8>::new().try_reserve_exact(bytes.saturating_mul(copies)).is_ok()
@@ -148,10 +163,14 @@ impl KeyRule {
         let line = self.without_cr(line);
         whole.clear();
         match &self.part {
-            Part::Line | Part::Record | Part::Row => return self.form(line, form),
+            Part::Line | Part::Row => return self.form(line, form),
+            Part::Record(csv) => {
+                fields.check(line, *csv)?;
+                return self.form(line, form);
+            }
             Part::Fields { picks, split } => {
                 let most = picks.iter().map(Pick::most).max().unwrap_or(0);
-                let fields = split.fields(line, most, fields).ok_or(Fault::Quote)?;
+                let fields = split.fields(line, most, fields)?;
                 let field = |number| fields.get(number).ok_or(Fault::Field { number, fields: fields.count() });
                 if let [pick] = &picks[..]
                     && let Some(number) = pick.number()
@@ -211,7 +230,7 @@ impl KeyRule {
 
     /// The line without the carriage return at its end, if that is no part of it.
     fn without_cr<'a>(&self, line: &'a [u8]) -> &'a [u8] {
-        let has_none = self.crlf || matches!(self.part, Part::Record);
+        let has_none = self.crlf || matches!(self.part, Part::Record(_));
         if has_none { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
     }
 

@@ -1,6 +1,6 @@
 //! Names for keys, which the files of filters keep.
 
-use crate::key::fields::{Pick, Split};
+use crate::key::fields::{Csv, Pick, Split};
 use crate::key::{KeyRule, Part};
 use bloomline::KeyHasher;
 
@@ -12,7 +12,7 @@ impl KeyRule {
     pub fn name(&self) -> String {
         let mut name = match &self.part {
             Part::Line => "line".to_owned(),
-            Part::Record => "record of CSV lines".to_owned(),
+            Part::Record(csv) => format!("record of CSV lines{}", escape_name(*csv)),
             Part::Row => "row".to_owned(),
             Part::Fields { picks, split } => fields_name(picks, split),
             Part::Json(pointers) => match &pointers[..] {
@@ -64,10 +64,15 @@ fn fields_name(picks: &[Pick], split: &Split) -> String {
     };
     let lines = match split {
         Split::At(delimiter) => format!("lines split at {}", delimiter_name(delimiter)),
-        Split::Csv(b',') => "CSV lines".to_owned(),
-        Split::Csv(delimiter) => format!("CSV lines split at {}", delimiter_name(&[*delimiter])),
+        Split::Csv(csv @ Csv { delimiter: b',', .. }) => format!("CSV lines{}", escape_name(*csv)),
+        Split::Csv(csv) => format!("CSV lines split at {}{}", delimiter_name(&[csv.delimiter]), escape_name(*csv)),
     };
     format!("{fields} {} of {lines}", runs.collect::<Vec<_>>().join(","))
+}
+
+/// Nothing for CSV as RFC 4180 has it.
+fn escape_name(csv: Csv) -> String {
+    csv.escape.map_or_else(String::new, |escape| format!(" with the escape {}", delimiter_name(&[escape])))
 }
 
 fn delimiter_name(delimiter: &[u8]) -> String {

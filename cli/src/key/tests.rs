@@ -28,7 +28,7 @@ fn part_field(number: usize, delimiter: &[u8]) -> Part {
 }
 
 fn part_csv(numbers: &[RangeInclusive<usize>], delimiter: u8) -> Part {
-    Part::Fields { picks: numbered(numbers), split: Split::Csv(delimiter) }
+    Part::Fields { picks: numbered(numbers), split: Split::Csv(delimiter.into()) }
 }
 
 fn part_values(pointers: &[&str]) -> Part {
@@ -51,7 +51,7 @@ fn bytes(text: impl AsRef<[u8]>) -> Result<Vec<u8>, Fault> {
 fn only_plain_lines_are_lines() {
     assert!(LINE.is_line());
     assert!(!KeyRule { crlf: true, ..LINE }.is_line());
-    assert!(!KeyRule { part: Part::Record, ..LINE }.is_line());
+    assert!(!KeyRule { part: Part::Record(b','.into()), ..LINE }.is_line());
     assert!(!KeyRule { trim: true, ..LINE }.is_line());
     assert!(!KeyRule { url: true, ..LINE }.is_line());
     assert!(!KeyRule { ignore_case: true, ..LINE }.is_line());
@@ -92,7 +92,7 @@ fn a_carriage_return_at_the_end_is_no_part_of_the_key() {
     let rule = KeyRule { crlf: true, ..LINE };
     for (line, expected) in [("a\r", "a"), ("a", "a"), ("\r", ""), ("a\r\r", "a\r"), ("\ra", "\ra")] {
         assert_eq!(key(&rule, line), bytes(expected));
-        assert_eq!(key(&KeyRule { part: Part::Record, ..LINE }, line), bytes(expected));
+        assert_eq!(key(&KeyRule { part: Part::Record(b','.into()), ..LINE }, line), bytes(expected));
     }
     let rule = KeyRule { part: part_field(2, b","), ..rule };
     assert_eq!(key(&rule, "a\r,b\r"), bytes("b"));
@@ -132,12 +132,11 @@ fn lists_of_fields_are_read_as_cut_reads_them() {
 fn names_are_those_of_the_header() {
     let resolved = |list, split: &Split, crlf, header: &str| {
         let rule = KeyRule { part: part_picks(list, split.clone()), crlf, ..LINE };
-        assert_eq!(rule.has_names(), list != "2-,1");
         let Part::Fields { picks, .. } = rule.resolved(header.as_bytes())?.part else { unreachable!() };
         Ok(picks)
     };
     let one = |number| Pick::Numbers(number, Some(number));
-    let (csv, tab) = (Split::Csv(b';'), Split::At(b"\t".to_vec()));
+    let (csv, tab) = (Split::Csv(b';'.into()), Split::At(b"\t".to_vec()));
     assert_eq!(resolved("b,a,2-", &csv, false, "a;x;b"), Ok(vec![one(3), one(1), Pick::Numbers(2, None)]));
     assert_eq!(resolved("b", &csv, false, "\"a;\n\";\"b\"\r"), Ok(vec![one(2)]));
     assert_eq!(resolved("say \"b\"", &csv, false, "a;\"say \"\"b\"\"\""), Ok(vec![one(2)]));
@@ -154,7 +153,7 @@ fn names_are_those_of_the_header() {
     let twice = Fault::TwoNames { name: "b".to_owned(), numbers: [1, 3] };
     assert_eq!(resolved("b", &csv, false, "b;a;\"b\";b"), Err(twice));
     assert_eq!(resolved("a", &csv, false, "b;a;b"), Ok(vec![one(2)]));
-    assert_eq!(resolved("a", &csv, false, "a;\"b"), Err(Fault::Quote));
+    assert_eq!(resolved("a", &csv, false, "a;\"b"), Err(Fault::Quote { has_escape: false }));
 }
 
 #[test]
@@ -244,7 +243,6 @@ fn csv_fields_lose_their_quotes() {
         (r#""","""#, &["", ""]),
         (r#"a"b",c"#, &["a\"b\"", "c"]),
         (r#" "a",b"#, &[" \"a\"", "b"]),
-        (r#""a"b"c,d"#, &["ab\"c", "d"]),
         ("\"a\nb\",c", &["a\nb", "c"]),
         ("a,b\r", &["a", "b"]),
         ("a,\"b\"\r", &["a", "b"]),
@@ -260,8 +258,56 @@ fn csv_fields_lose_their_quotes() {
         assert_eq!(field(number, b',', line), Err(Fault::Field { number, fields }), "{line:?}");
     }
     for line in ["\"", "a,\"b", "\"a\"\"", "\"a,b\r", "a,\""] {
-        assert_eq!(field(1, b',', line), Err(Fault::Quote), "{line:?}");
+        assert_eq!(field(1, b',', line), Err(Fault::Quote { has_escape: false }), "{line:?}");
     }
+    for (line, number) in [(r#""a"b"c,d"#, 1), (r#"1,"Acme \"A\", Paris""#, 2), (r#"1,"a" ,b"#, 2), ("1,\"a\"\r\r", 2)]
+    {
+        let fault = Fault::BehindQuote { field: number, has_escape: false };
+        assert_eq!(field(1, b',', line), Err(fault), "{line:?}");
+    }
+}
+
+const ESCAPED: Csv = Csv { delimiter: b',', escape: Some(b'\\'), columns: None };
+
+#[test]
+fn quotes_may_have_an_escape() {
+    let field = |number: usize, csv: Csv, line: &str| {
+        key(&KeyRule { part: part_picks(&number.to_string(), Split::Csv(csv)), ..LINE }, line)
+    };
+    for (line, expected) in [
+        (r#"1,"Acme \"A\", Paris",x"#, &["1", r#"Acme "A", Paris"#, "x"][..]),
+        (r#""5\"",b"#, &["5\"", "b"]),
+        (r#""a\\",b"#, &["a\\", "b"]),
+        (r#""a\\\"",b"#, &["a\\\"", "b"]),
+        (r#""a""b","""#, &["a\"b", ""]),
+        // Else it is text, as it is in a field without quotes.
+        (r#""C:\new",C:\new,\"#, &[r"C:\new", r"C:\new", r"\"]),
+        (r#"a\"b,c"#, &[r#"a\"b"#, "c"]),
+    ] {
+        for (i, text) in expected.iter().enumerate() {
+            assert_eq!(field(i + 1, ESCAPED, line), bytes(text), "{line:?}");
+        }
+        assert!(field(expected.len() + 1, ESCAPED, line).is_err());
+    }
+    assert_eq!(field(1, ESCAPED, r#""a\","#), Err(Fault::Quote { has_escape: true }));
+    assert_eq!(field(1, ESCAPED, r#""a"b\"","#), Err(Fault::BehindQuote { field: 1, has_escape: true }));
+    // Without it, a backslash before the quote that ends a field is text, if the rest of the record fits that.
+    let (two, any) = (Csv { columns: Some(2), ..b','.into() }, Csv::from(b','));
+    for (line, fault) in [
+        (r#""C:\",b"#, None),
+        (r#""C:\",b,c"#, Some(Fault::Columns { fields: 3, columns: 2 })),
+        (r#""a \", b", c"#, Some(Fault::Amid { field: 2 })),
+        (r#""a",b,c"#, None),
+        ("a,b,c", None),
+        (r#"a\"b,"c",d"#, None),
+    ] {
+        assert_eq!(field(1, two, line).err(), fault, "{line:?}");
+        let fault = fault.filter(|fault| !matches!(fault, Fault::Columns { .. }));
+        assert_eq!(field(1, any, line).err(), fault, "{line:?}");
+        assert_eq!(key(&KeyRule { part: Part::Record(any), ..LINE }, line).err(), fault, "{line:?}");
+    }
+    let resolved = KeyRule { part: Part::Record(any), ..LINE }.resolved(b"\"a\",b\r").unwrap();
+    assert!(matches!(resolved.part, Part::Record(csv) if csv == two));
 }
 
 #[test]
@@ -298,10 +344,16 @@ fn names_are_read_with_ease() {
         (part_fields(&[3..=3, 1..=1, 1..=1], b";"), "fields 3,1,1 of lines split at ';'"),
         (part_csv(&[2..=2], b','), "field 2 of CSV lines"),
         (part_csv(&[2..=4, 1..=1], b';'), "fields 2-4,1 of CSV lines split at ';'"),
-        (Part::Record, "record of CSV lines"),
+        (Part::Record(b','.into()), "record of CSV lines"),
+        (Part::Record(ESCAPED), r"record of CSV lines with the escape '\\'"),
+        (part_picks("2", Split::Csv(ESCAPED)), r"field 2 of CSV lines with the escape '\\'"),
+        (
+            part_picks("2", Split::Csv(Csv { delimiter: b';', columns: Some(3), ..ESCAPED })),
+            r"field 2 of CSV lines split at ';' with the escape '\\'",
+        ),
         (part_picks("2-", Split::At(b"\t".to_vec())), "fields 2- of lines split at tab"),
-        (part_picks("-3,1-1,-1", Split::Csv(b',')), "fields 1-3,1,1 of CSV lines"),
-        (part_picks("url", Split::Csv(b',')), "field 'url' of CSV lines"),
+        (part_picks("-3,1-1,-1", Split::Csv(b','.into())), "fields 1-3,1,1 of CSV lines"),
+        (part_picks("url", Split::Csv(b','.into())), "field 'url' of CSV lines"),
         (part_picks("it's,2-,title", Split::At(b",".to_vec())), r"fields 'it\'s',2-,'title' of lines split at ','"),
         (part_values(&["/a", "", "/b'c"]), r"'/a' and '' and '/b\'c' of JSON lines"),
     ] {
@@ -318,10 +370,13 @@ fn names_are_read_with_ease() {
 
 #[test]
 fn other_rules_have_other_names() {
-    let mut parts = vec![Part::Line, Part::Record];
+    let mut parts = vec![Part::Line, Part::Record(b','.into()), Part::Record(ESCAPED)];
     for list in ["1-", "2-", "1,2-", "-4", "2,3-", "a", "b", "a,b", "b,a", "a,1", "1-2-3", "a' of", "','", "'1'"] {
         // Delimiters other than those below.
-        parts.extend([Split::At(b"|".to_vec()), Split::Csv(b'|')].map(|split| part_picks(list, split)));
+        parts.extend(
+            [Split::At(b"|".to_vec()), Split::Csv(b'|'.into()), Split::Csv(Csv { delimiter: b'|', ..ESCAPED })]
+                .map(|split| part_picks(list, split)),
+        );
     }
     for delimiter in [&b","[..], b";", b"\t", b"\0", b"\\0", b"tab", b"' of"] {
         for numbers in [&[1..=1][..], &[2..=2], &[1..=1, 3..=3], &[3..=3, 1..=1], &[1..=3], &[1..=1, 1..=3], &[13..=13]]
@@ -413,8 +468,8 @@ fn split(line: &[u8], delimiter: &[u8]) -> Vec<Vec<u8>> {
     fields
 }
 
-/// The fields of a line of CSV, found the slow way. None if quotes are open at its end.
-fn split_csv(line: &[u8], delimiter: u8) -> Option<Vec<Vec<u8>>> {
+/// The fields of a line of CSV, found the slow way.
+fn split_csv(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, Fault> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let (mut fields, mut at) = (Vec::new(), 0);
     loop {
@@ -422,7 +477,7 @@ fn split_csv(line: &[u8], delimiter: u8) -> Option<Vec<Vec<u8>>> {
         if line.get(at) == Some(&b'"') {
             at += 1;
             loop {
-                match (line.get(at)?, line.get(at + 1)) {
+                match (line.get(at).ok_or(Fault::Quote { has_escape: false })?, line.get(at + 1)) {
                     (b'"', Some(b'"')) => at += 1,
                     (b'"', _) => break,
                     _ => {}
@@ -431,6 +486,9 @@ fn split_csv(line: &[u8], delimiter: u8) -> Option<Vec<Vec<u8>>> {
                 at += 1;
             }
             at += 1;
+            if at < line.len() && line[at] != delimiter {
+                return Err(Fault::BehindQuote { field: fields.len() + 1, has_escape: false });
+            }
         }
         while at < line.len() && line[at] != delimiter {
             field.push(line[at]);
@@ -438,7 +496,7 @@ fn split_csv(line: &[u8], delimiter: u8) -> Option<Vec<Vec<u8>>> {
         }
         fields.push(field);
         if at == line.len() {
-            return Some(fields);
+            return Ok(fields);
         }
         at += 1;
     }
@@ -447,12 +505,12 @@ fn split_csv(line: &[u8], delimiter: u8) -> Option<Vec<Vec<u8>>> {
 /// The key of each part alone, or the fault of the first part that has one.
 fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let parts: Vec<Part> = match &rule.part {
-        Part::Line | Part::Record | Part::Row => vec![rule.part.clone()],
+        Part::Line | Part::Record(_) | Part::Row => vec![rule.part.clone()],
         Part::Fields { picks, split } => {
             let one = |number| Part::Fields { picks: numbered(&[number..=number]), split: split.clone() };
             let fields = match split {
                 Split::At(delimiter) => self::split(line, delimiter).len(),
-                Split::Csv(delimiter) => split_csv(line, *delimiter).map_or(0, |fields| fields.len()),
+                Split::Csv(csv) => split_csv(line, csv.delimiter).map_or(0, |fields| fields.len()),
             };
             let numbers = picks.iter().flat_map(|pick| match *pick {
                 Pick::Numbers(first, last) => first..=last.unwrap_or(fields.max(first)),
@@ -494,7 +552,7 @@ proptest! {
         let fields = split_csv(&line, delimiter);
         for number in 1..fields.as_ref().map_or(0, Vec::len) + 3 {
             let rule = KeyRule { part: part_csv(&[number..=number], delimiter), ..LINE };
-            let expected = fields.as_ref().ok_or(Fault::Quote).and_then(|fields| {
+            let expected = split_csv(&line, delimiter).and_then(|fields| {
                 fields.get(number - 1).cloned().ok_or(Fault::Field { number, fields: fields.len() })
             });
             prop_assert_eq!(key(&rule, &line), expected);
@@ -508,7 +566,7 @@ proptest! {
         picks in some_picks(),
         (trim, ignore_case) in any::<(bool, bool)>(),
     ) {
-        for split in [Split::At(b",".to_vec()), Split::Csv(b',')] {
+        for split in [Split::At(b",".to_vec()), Split::Csv(b','.into())] {
             let part = Part::Fields { picks: picks.clone(), split };
             let rule = KeyRule { part, trim, ignore_case, ..LINE };
             let model = [&one, &two].map(|line| keys(&rule, line));
@@ -543,7 +601,7 @@ proptest! {
         (trim, url, ignore_case) in any::<(bool, bool, bool)>(),
     ) {
         let several = [part_fields(&[2..=4, 1..=1], b"::"), part_csv(&[1..=2], b','), part_values(&["/a", ""])];
-        for part in [Part::Line, Part::Record, part_field(2, b","), part_json(""), part_json("/a")].into_iter().chain(several) {
+        for part in [Part::Line, Part::Record(b','.into()), Part::Record(ESCAPED), part_field(2, b","), part_json(""), part_json("/a")].into_iter().chain(several) {
             let _ = key(&KeyRule { part, trim, url, ignore_case, ..LINE }, &line);
         }
     }

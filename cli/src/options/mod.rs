@@ -90,6 +90,10 @@ impl Cli {
                     format!("cannot use the --delimiter {delimiter:?} with --csv: give one byte that is no quote");
                 Err(clap::Error::raw(ErrorKind::ArgumentConflict, message))
             }
+            _ if key.is_escape_delimiter() => Err(clap::Error::raw(
+                ErrorKind::ArgumentConflict,
+                "--escape and --delimiter cannot be the same character",
+            )),
             _ => Ok(cli),
         }
     }

@@ -10,6 +10,7 @@ use clap::{Arg, ArgMatches, Command, Error};
 /// An option, and options of which it needs at least one. Commands that have none of these need none.
 pub const NEEDS: &[(&str, &[&str])] = &[
     ("delimiter", &["field", "csv"]),
+    ("escape", &["csv"]),
     ("in_order", &["output_dir"]),
     ("manifest", &["output_dir"]),
     ("shrink", &["state"]),

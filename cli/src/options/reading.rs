@@ -4,10 +4,10 @@ use crate::input::chunks::Cut;
 use crate::input::find::Named;
 use crate::input::glob::Glob;
 use crate::input::split::LineFormat;
-use crate::key::fields::{Pick, Split};
+use crate::key::fields::{Csv, Pick, Split};
 use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
-use crate::values::{Delimiter, Nulls, OnError, delimiter, memory};
+use crate::values::{Delimiter, Nulls, OnError, delimiter, escape, memory};
 use clap::{Args, ValueEnum, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -156,10 +156,17 @@ pub struct KeyOptions {
     /// Read records of CSV, whose fields may have quotes around them.
     ///
     /// In quotes a record goes on over the ends of lines (RFC 4180). The quotes are no part of a field, nor is a carriage return at
-    /// the end of the record. Without --field the key is the whole record as it stands. If a quoted field does not end, the rest of
-    /// the input is one record without a key.
+    /// the end of the record. Without --field the key is the whole record as it stands. A record with text behind the quote that ends
+    /// a field has no key. If a quoted field does not end, the rest of the input is one record without a key.
     #[arg(long, conflicts_with = "json_pointer")]
     pub csv: bool,
+
+    /// In quotes, CHAR makes a quote text, as in "say \"hi\"".
+    ///
+    /// Spark and MySQL write a backslash there: --escape '\'. Doubled quotes are text as well, and CHAR before another character than
+    /// a quote or itself is text.
+    #[arg(long, value_name = "CHAR", value_parser = escape)]
+    pub escape: Option<u8>,
 
     /// The first line of each input is a header.
     ///
@@ -220,7 +227,10 @@ impl KeyOptions {
     fn split(&self) -> Split {
         let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
         match (self.csv, delimiter) {
-            (true, delimiter) => Split::Csv(delimiter.map_or(b',', |delimiter| delimiter[0])),
+            (true, delimiter) => {
+                let csv = Csv::from(delimiter.map_or(b',', |delimiter| delimiter[0]));
+                Split::Csv(Csv { escape: self.escape, ..csv })
+            }
             (false, delimiter) => Split::At(delimiter.unwrap_or(b"\t").to_vec()),
         }
     }
@@ -231,8 +241,10 @@ impl KeyOptions {
         let columns = column.iter().map(|column| Pointer::of_names(column.split('.')));
         let pointers: Vec<Pointer> = self.json_pointer.iter().cloned().chain(columns).collect();
         let part = match (&field[..], &pointers[..]) {
-            ([], []) if self.csv => Part::Record,
-            ([], []) => Part::Line,
+            ([], []) => match self.split() {
+                Split::Csv(csv) => Part::Record(csv),
+                Split::At(_) => Part::Line,
+            },
             ([], _) => Part::Json(pointers),
             (picks, _) => Part::Fields { picks: picks.to_vec(), split: self.split() },
         };
@@ -245,10 +257,15 @@ impl KeyOptions {
     /// What a line is that ends so.
     pub fn format(&self, end: u8) -> LineFormat {
         let csv = match self.split() {
-            Split::Csv(delimiter) => Some(delimiter),
+            Split::Csv(csv) => Some(csv),
             Split::At(_) => None,
         };
         LineFormat { end, csv, header: self.header, skip_blank: self.skip_blank }
+    }
+
+    /// True if one character would split fields and escape quotes.
+    pub fn is_escape_delimiter(&self) -> bool {
+        matches!(self.split(), Split::Csv(csv) if csv.escape == Some(csv.delimiter))
     }
 
     /// A field that has a name, where there is no header to look it up in.

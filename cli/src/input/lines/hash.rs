@@ -43,7 +43,8 @@ impl Lines {
                         keys.asides.push((i, Aside::Blank));
                         continue;
                     }
-                    let key = if chunk.open && i + 1 == count { Err(Fault::Quote) } else { rule.key(line, scratch) };
+                    let is_open = chunk.open && i + 1 == count;
+                    let key = if is_open { Err(open_quote(hashing)) } else { rule.key(line, scratch) };
                     if keys.take(i, key, hasher, second.as_ref(), hashing.nulls) {
                         values.push(&hashing.values, line);
                     }
@@ -105,4 +106,9 @@ impl Lines {
             row += 1;
         });
     }
+}
+
+/// The fault of a record whose quoted field does not end.
+fn open_quote(hashing: &Hashing) -> Fault {
+    Fault::Quote { has_escape: hashing.format.csv.is_some_and(|csv| csv.escape.is_some()) }
 }

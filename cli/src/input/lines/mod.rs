@@ -131,7 +131,7 @@ impl What {
             Self::Key(rule, _) => match &rule.part {
                 Part::Line | Part::Row => Wanted::Row,
                 Part::Json(pointers) => Wanted::Values(pointers),
-                Part::Record | Part::Fields { .. } => Wanted::Field,
+                Part::Record(_) | Part::Fields { .. } => Wanted::Field,
             },
         }
     }
