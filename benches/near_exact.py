@@ -10,6 +10,8 @@ pair, and with three for the times. A cluster is precise if each member is simil
 the pairs of an original and its copy, beside the mean of the formula at their similarities.
 
 A tool's time is the user and system time of its process on one core, less that for ten documents: without the start of Python.
+`templates` has documents of one template, most of which share a band.
+
 datasketch gets its grams ready-made, and verifies nothing. Nor do datatrove, with its 14 bands of 8 rows, and text-dedup.
 """
 
@@ -134,6 +136,28 @@ def times(bloomline, folder, texts, other_python=None):
         print(f"{name:26} {seconds:8.3f} s {size / 1e6 / seconds:8.1f} MB/s")
 
 
+def templates(bloomline, folder):
+    """Documents of one template, of which a few words are others in each: the seconds for more and more of them."""
+
+    def document(words, places):
+        words = list(words)
+        for place in places:
+            words[place] = f"u{random.randrange(10**9)}"
+        return words
+
+    words = [f"t{random.randrange(10**9)}" for _ in range(300)]
+    kinds = {
+        "similar": lambda: range(100, 104),
+        "one place": lambda: range(100, 136),
+        "anywhere": lambda: [random.randrange(300) for _ in range(5)],
+    }
+    for name, places in kinds.items():
+        for count in (1000, 2000, 4000, 8000, 16000):
+            write(folder / "template.jsonl", [document(words, places()) for _ in range(count)])
+            command = [bloomline, "corpus", "-j", "1", "--near", SIMILARITY, "--exact", "-o", folder / "out"]
+            print(f"{name:10} {count:6} documents {run([*command, folder / 'template.jsonl'])[0]:8.3f} s")
+
+
 def main():
     bloomline, source, *other_python = [Path(path).absolute() for path in sys.argv[1:]]
     os.environ |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
@@ -141,6 +165,7 @@ def main():
     texts = list(originals([source]))
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # Python finds no folder of this repository as a module there.
+        templates(bloomline, Path(folder))
         quality(bloomline, Path(folder), texts)
         times(bloomline, Path(folder), texts, *other_python)
 

@@ -4,7 +4,7 @@
 //! nothing to put in order, or if the command waits for someone who does not read what it writes.
 
 use crate::bar;
-use crate::error::{Error, exit_code};
+use crate::error::{Error, Stop, exit_code};
 use crate::leftovers;
 use crate::messages::tell;
 use crate::stall;
@@ -63,6 +63,28 @@ pub fn receive() -> Result<(), Error> {
 pub fn end_in_order(ask: impl FnOnce(i32) + Send + 'static, undone: Option<Error>) {
     *ASK.lock().expect(UNPOISONED) = Some(Box::new(ask));
     *UNDONE.lock().expect(UNPOISONED) = undone;
+}
+
+/// Lets the first signal end the process at once until this is dropped, since nothing is out of order.
+pub struct AtOnce {
+    ask: Option<Ask>,
+    undone: Option<Error>,
+}
+
+/// Begins work that leaves nothing to put in order, however long it takes. Fails if a signal came before it.
+pub fn at_once() -> Result<AtOnce, Stop> {
+    let ask = ASK.lock().expect(UNPOISONED).take();
+    let undone = UNDONE.lock().expect(UNPOISONED).take();
+    let begun = AtOnce { ask, undone };
+    first().map_or(Ok(begun), |signal| Err(Stop::Signal(signal)))
+}
+
+impl Drop for AtOnce {
+    fn drop(&mut self) {
+        give_way();
+        *ASK.lock().expect(UNPOISONED) = self.ask.take();
+        *UNDONE.lock().expect(UNPOISONED) = self.undone.take();
+    }
 }
 
 /// All is in order.

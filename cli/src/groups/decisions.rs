@@ -10,6 +10,9 @@ use crate::word_file::{WordFile, WordReader};
 use std::env;
 use std::io;
 
+/// The places of a group that memory holds.
+const IN_MEMORY: usize = 1 << 16;
+
 /// A line, and what it is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -107,17 +110,27 @@ impl Decision {
 }
 
 /// Calls `decide` with what becomes of each of these members, which are sorted: group by group, and in a group by place. Returns how
-/// many groups there are of two or more. Memory is 8 bytes for each member of the largest group.
+/// many groups there are of two or more. The places of a large group are on disk until all of them are known.
 pub fn choose(
     members: impl IntoIterator<Item = Result<Member, Error>>,
+    decide: impl FnMut(Decision) -> Result<(), Error>,
+) -> Result<u64, Error> {
+    choose_within(members, IN_MEMORY, decide)
+}
+
+fn choose_within(
+    members: impl IntoIterator<Item = Result<Member, Error>>,
+    in_memory: usize,
     mut decide: impl FnMut(Decision) -> Result<(), Error>,
 ) -> Result<u64, Error> {
-    let (mut group, mut places, mut groups) = (None::<(Member, Member)>, Vec::new(), 0);
-    let mut end = |group: Option<(Member, Member)>, places: &mut Vec<u64>| {
-        let Some((first, best)) = group else { return Ok(()) };
-        let count = places.len() as u64;
+    let (mut group, mut places, mut groups) = (None::<Group>, Vec::new(), 0);
+    let mut end = |group: Option<Group>, places: &mut Vec<u64>| {
+        let Some(Group { first, best, mut earlier }) = group else { return Ok(()) };
+        let count = earlier.as_ref().map_or(0, WordFile::count) + places.len() as u64;
         groups += u64::from(count > 1);
-        places.drain(..).try_for_each(|place| {
+        let earlier = earlier.as_mut().map(WordFile::read).transpose().map_err(Error::groups)?;
+        earlier.into_iter().flatten().chain(places.drain(..).map(Ok)).try_for_each(|place| {
+            let place = place.map_err(Error::groups)?;
             let verdict = match (first.known, count) {
                 (true, _) => Verdict::Goes { kept: None },
                 (false, 1) => return Ok(()),
@@ -130,20 +143,35 @@ pub fn choose(
     for member in members {
         let member = member?;
         match &mut group {
-            Some((first, best)) if first.group == member.group => {
+            Some(Group { first, best, earlier }) if first.group == member.group => {
                 if member.score < best.score {
                     *best = member;
+                }
+                if places.len() == in_memory {
+                    let earlier = match earlier {
+                        Some(earlier) => earlier,
+                        none => none.insert(WordFile::new().map_err(Error::groups)?),
+                    };
+                    places.drain(..).try_for_each(|place| earlier.push(place)).map_err(Error::groups)?;
                 }
             }
             _ => {
                 end(group.take(), &mut places)?;
-                group = Some((member, member));
+                group = Some(Group { first: member, best: member, earlier: None });
             }
         }
         places.push(member.place);
     }
     end(group, &mut places)?;
     Ok(groups)
+}
+
+/// A group whose members are not all known.
+struct Group {
+    first: Member,
+    best: Member,
+    /// The places that memory had no room for.
+    earlier: Option<WordFile>,
 }
 
 /// Takes decisions in any order.
@@ -285,7 +313,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_those_of_the_model(lines in prop::collection::vec(line(), 0..80), batch in 1..20usize) {
+        fn they_are_those_of_the_model(
+            lines in prop::collection::vec(line(), 0..80),
+            batch in 1..20usize,
+            in_memory in 1..9usize,
+        ) {
             let mut sorter = Sorter::new(&env::temp_dir());
             let mut deciding = Deciding::new();
             for (line, place) in lines.iter().zip(0..) {
@@ -299,7 +331,7 @@ mod tests {
                 }
             }
             let members = sorter.sorted().unwrap().map(|member| member.map(Member::unpacked));
-            let groups = choose(members, |decision| deciding.push(decision)).unwrap();
+            let groups = choose_within(members, in_memory, |decision| deciding.push(decision)).unwrap();
             let mut places = Places::new(vec!["a".to_owned()]);
             places.take(0, false, lines.len());
             let mut told = Vec::new();

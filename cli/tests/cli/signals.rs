@@ -4,7 +4,7 @@ use crate::common::{Bench, bloomline, clean, fed, number, numbers, tells, text};
 use crate::corpus::decoded;
 use crate::live::{Live, wait_for};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::thread::{self, sleep};
@@ -261,6 +261,34 @@ fn a_signal_ends_a_run_of_which_one_output_is_blocked() {
     live.signal("INT");
     assert_eq!(live.end().0, Some(130));
     assert!(reader.join().unwrap() > 0);
+}
+
+/// Nothing is printed between the readings, so nothing is put in order, however long a report is.
+#[test]
+fn a_signal_ends_what_comes_between_the_readings() {
+    let document = format!("{{\"text\":\"{}\"}}\n", "word ".repeat(9));
+    let bench = Bench::new(&[("lines", &b"line\n".repeat(60_000)), ("texts", document.repeat(10_000).as_bytes())]);
+    let lines = ["dedup --pairs PIPE lines", "dedup --clusters PIPE lines", "corpus --near 0.8 --pairs PIPE texts"];
+    for ((signal, code), line) in ASKING.into_iter().zip(lines) {
+        bench.clean(&format!("{} -o distinct", line.replace("PIPE", "report")));
+        let whole = bench.read("report").len();
+        let pipe = bench.fifo(signal);
+        let live = live(&bench, &format!("{} -s state{code} -o out{code}", line.replace("PIPE", signal)));
+        let mut reader = File::open(pipe).unwrap();
+        // What comes between is under way, and waits for the pipe.
+        reader.read_exact(&mut [0]).unwrap();
+        live.signal(signal);
+        // Somebody reads on, so the run does not end for want of a reader.
+        let (mut read, mut piece) = (1, vec![0; 1 << 16]);
+        while let count @ 1.. = reader.read(&mut piece).unwrap() {
+            read += count;
+            sleep(Duration::from_millis(200));
+        }
+        assert_eq!(live.end(), (Some(code), vec![], String::new()), "{line}");
+        assert!(read < whole, "{line}: {read} of {whole}");
+        assert_eq!(bench.read(&format!("out{code}")), b"");
+    }
+    assert_eq!(leftovers(&bench), [""; 0]);
 }
 
 #[test]

@@ -63,7 +63,9 @@ impl Run {
         if let (Some(bands), Some(threshold)) = (records.bands.take(), grouping.threshold()) {
             let (inputs, third) = again.twice().map_err(twice)?;
             again = third;
+            let sorting = signals::at_once()?;
             let collecting = Collecting::new(bands.involved(records.had)?, records.places.clone());
+            drop(sorting);
             work.seen.write().beside = Beside::Collecting(collecting);
             let tally = locked(&work.tally).again(0);
             let stop = pass.collect(inputs, work.seen.clone(), tally)?;
@@ -71,8 +73,12 @@ impl Run {
             let Beside::Collecting(collected) = beside() else { return Err(Error::Worker.into()) };
             let involved = collected.end()?;
             disk_bytes = involved.disk_bytes();
-            clusters = Some(Clusters::verified(involved, threshold)?);
+            let _comparing = signals::at_once()?;
+            let verified = Clusters::verified(involved, threshold)?;
+            locked(&work.tally).warn(verified.warning());
+            clusters = Some(verified);
         }
+        let _deciding = signals::at_once()?;
         let grouped = grouping.decide(records, clusters, reports)?;
         let mut tally = locked(&work.tally);
         tally.counts.unique = grouped.distinct;

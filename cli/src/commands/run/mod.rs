@@ -242,6 +242,10 @@ impl Run {
             let Beside::Against(against) = mem::take(&mut work.seen.write().beside) else {
                 return Err(Error::Worker);
             };
+            let _reporting = match signals::at_once() {
+                Ok(reporting) => reporting,
+                Err(stop) => return stop.end(),
+            };
             against.report(&mut |piece| report.write(piece))?;
             report.end()?;
         }

@@ -4,23 +4,74 @@ use crate::error::Error;
 use crate::groups::marks::Marks;
 use crate::groups::near::involved::Involved;
 use crate::groups::near::sets::Reader;
+use crate::groups::near::sketch::Sketches;
 use std::io;
 use std::mem;
 
 /// The bytes of sets that are not read again.
 const IN_MEMORY: usize = 1 << 24;
 
+/// The documents of a bucket that another is compared with, at the most.
+const MOST: usize = 1 << 13;
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
 /// What became of the pairs so far.
 struct Pairs {
     reader: Reader,
     threshold: f64,
+    /// The most documents of a bucket that another is compared with.
+    most: usize,
     /// A document that is connected with each, and not after it: itself if it is the first.
     firsts: Vec<u32>,
     /// Documents whose set is that of one before them, which is in all of their buckets.
     copies: Vec<bool>,
+    /// Documents of a bucket that others are compared with, and slots without any.
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    sketches: Sketches,
+    /// Pairs that were not compared, at the most.
+    left_out: u64,
+}
+
+/// A document that others are compared with, in a list of those that are connected.
+#[derive(Clone, Copy)]
+struct Slot {
+    document: u32,
+    /// The grams of its set.
+    size: u32,
+    has_sketch: bool,
+    next: u32,
+}
+
+/// Documents of a bucket that are connected.
+struct Part {
+    /// The first document that they are connected with.
+    document: u32,
+    /// The ends of the list.
+    head: u32,
+    tail: u32,
+    /// How many more there are that no other is compared with.
+    left_out: u64,
 }
 
 impl Pairs {
+    fn new(reader: Reader, threshold: f64, most: usize) -> Self {
+        let count = reader.sets.sizes.len();
+        Self {
+            reader,
+            threshold,
+            most,
+            firsts: (0..count as u32).collect(),
+            copies: vec![false; count],
+            slots: Vec::new(),
+            free: Vec::new(),
+            sketches: Sketches::default(),
+            left_out: 0,
+        }
+    }
+
     /// The first document that this one is connected with.
     fn first(&mut self, mut document: u32) -> u32 {
         while self.firsts[document as usize] != document {
@@ -32,58 +83,127 @@ impl Pairs {
     }
 
     /// Verifies the pairs of a bucket that are not connected.
-    fn connect(&mut self, bucket: &[u32]) -> io::Result<()> {
+    fn connect(&mut self, bucket: &mut Vec<u32>) -> io::Result<()> {
         self.reader.forget();
-        // The documents so far, those together that are connected.
-        let mut parts: Vec<Vec<u32>> = Vec::new();
-        for &document in bucket {
-            if self.copies[document as usize] {
-                continue;
-            }
-            let (mut own, mut i) = (Vec::new(), 0);
-            while let Some(part) = parts.get(i) {
-                if self.belongs(document, part)? {
-                    let mut part = parts.swap_remove(i);
-                    if part.len() > own.len() {
-                        mem::swap(&mut part, &mut own);
-                    }
-                    own.append(&mut part);
+        (self.slots, self.free) = (Vec::new(), Vec::new());
+        bucket.retain(|document| !self.copies[*document as usize]);
+        // A document that is too small for one is too small for those that follow.
+        let sizes = &self.reader.sets.sizes;
+        bucket.sort_unstable_by_key(|document| (sizes[*document as usize], *document));
+        self.sketches.clear(bucket.last().map_or(0, |largest| sizes[*largest as usize]));
+        // Those that a document was connected with come last, and are compared with first.
+        let (mut parts, mut left_out) = (Vec::<Part>::new(), 0);
+        for &document in &*bucket {
+            let slot = self.hold(document);
+            let mut own = Part { document, head: slot, tail: slot, left_out: 0 };
+            let (mut missed, mut i) = (left_out, parts.len());
+            while let Some(before) = i.checked_sub(1) {
+                i = before;
+                if self.belongs(slot, &mut parts[i])? {
+                    let part = parts.remove(i);
+                    self.slots[own.tail as usize].next = part.head;
+                    own = Part { tail: part.tail, left_out: own.left_out + part.left_out, ..own };
                 } else {
-                    i += 1;
+                    missed += parts[i].left_out;
+                    if parts[i].head == NONE {
+                        left_out += parts.remove(i).left_out;
+                    }
                 }
             }
-            if !self.copies[document as usize] {
-                own.push(document);
+            own.document = self.first(document);
+            if self.copies[document as usize] {
+                self.drop_head(&mut own);
+            } else {
+                self.left_out += missed;
             }
             parts.push(own);
+            if self.slots.len() - self.free.len() > self.most {
+                self.drop_head(&mut parts[0]);
+                parts[0].left_out += 1;
+                if parts[0].head == NONE {
+                    left_out += parts.remove(0).left_out;
+                }
+            }
         }
         Ok(())
     }
 
-    /// Connects a document with others that are connected, if it is like one of them. Returns whether it is connected with them.
-    fn belongs(&mut self, document: u32, part: &[u32]) -> io::Result<bool> {
-        let (a, b) = (self.first(document), self.first(part[0]));
-        if a == b {
+    /// Connects the document in a slot with others that are connected, if it is like one of them. Returns whether it is connected with
+    /// them. Removes those that are too small for it.
+    fn belongs(&mut self, slot: u32, part: &mut Part) -> io::Result<bool> {
+        let Slot { document, size, .. } = self.slots[slot as usize];
+        let first = self.first(document);
+        if first == part.document {
             return Ok(true);
         }
-        for &other in part {
+        let (mut at, mut before) = (part.head, NONE);
+        while at != NONE {
             // What is no copy of one of them was compared with all others before.
             if self.copies[document as usize] {
                 return Ok(false);
             }
-            // The smaller set divided by the larger is the most that it can be.
-            let sizes = [document, other].map(|document| f64::from(self.reader.sets.sizes[document as usize]));
-            if sizes[0].min(sizes[1]) / sizes[0].max(sizes[1]) < self.threshold {
-                continue;
+            let other = self.slots[at as usize];
+            let all = u64::from(size) + u64::from(other.size);
+            // The index of two sets that have so many grams in common.
+            let index = |both: u64| if all == 0 { 1.0 } else { both as f64 / (all - both) as f64 };
+            if index(other.size.into()) < self.threshold {
+                match self.slots.get_mut(before as usize) {
+                    Some(before) => before.next = other.next,
+                    None => part.head = other.next,
+                }
+                if other.next == NONE {
+                    part.tail = before;
+                }
+                self.free.push(at);
+            } else {
+                let apart = self.apart(slot, at)?;
+                if index((all - apart) / 2) >= self.threshold {
+                    let similarity = self.reader.similarity(document, other.document)?;
+                    if similarity >= self.threshold {
+                        self.copies[document as usize] = similarity == 1.0;
+                        self.firsts[first.max(part.document) as usize] = first.min(part.document);
+                        return Ok(true);
+                    }
+                }
+                before = at;
             }
-            let similarity = self.reader.similarity(document, other)?;
-            if similarity >= self.threshold {
-                self.copies[document as usize] = similarity == 1.0;
-                self.firsts[a.max(b) as usize] = a.min(b);
-                return Ok(true);
-            }
+            at = other.next;
         }
         Ok(false)
+    }
+
+    /// How many grams are in one alone of the sets of a document and one before it, at the least.
+    fn apart(&mut self, slot: u32, other: u32) -> io::Result<u64> {
+        for (slot, is_other) in [(slot, false), (other, true)] {
+            let Slot { document, has_sketch, .. } = &mut self.slots[slot as usize];
+            if !mem::replace(has_sketch, true) {
+                let grams = if is_other { self.reader.other(*document)? } else { self.reader.own(*document)? };
+                self.sketches.put(slot as usize, grams);
+            }
+        }
+        Ok(self.sketches.apart(slot as usize, other as usize))
+    }
+
+    /// Gives a document a slot.
+    fn hold(&mut self, document: u32) -> u32 {
+        let size = self.reader.sets.sizes[document as usize];
+        let held = Slot { document, size, has_sketch: false, next: NONE };
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = held;
+                slot
+            }
+            None => {
+                self.slots.push(held);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Removes the first of a list.
+    fn drop_head(&mut self, part: &mut Part) {
+        self.free.push(part.head);
+        part.head = self.slots[part.head as usize].next;
     }
 }
 
@@ -95,36 +215,40 @@ pub struct Clusters {
     /// The first of the cluster that each is in.
     firsts: Vec<u32>,
     reader: Reader,
+    /// Pairs that share a band and were not compared, at the most.
+    pub(super) left_out: u64,
 }
 
 impl Clusters {
-    /// Connects all pairs of documents that share a band and whose Jaccard index is at least the threshold.
+    /// Connects all pairs of documents that share a band and whose Jaccard index is at least the threshold, but for those of documents
+    /// that share it with more than [`MOST`].
     pub fn verified(involved: Involved, threshold: f64) -> Result<Self, Error> {
-        Self::verified_within(involved, threshold, IN_MEMORY)
+        Self::verified_within(involved, threshold, IN_MEMORY, MOST)
     }
 
-    pub(super) fn verified_within(involved: Involved, threshold: f64, in_memory: usize) -> Result<Self, Error> {
+    pub(super) fn verified_within(
+        involved: Involved,
+        threshold: f64,
+        in_memory: usize,
+        most: usize,
+    ) -> Result<Self, Error> {
         let Involved { places, known, mut buckets, sets, .. } = involved;
         let count = places.count as u32;
         if sets.sizes.len() != count as usize {
             return Err(Error::Changed);
         }
-        let mut pairs = Pairs {
-            reader: Reader::new(sets, in_memory).map_err(Error::groups)?,
-            threshold,
-            firsts: (0..count).collect(),
-            copies: vec![false; count as usize],
-        };
+        let reader = Reader::new(sets, in_memory).map_err(Error::groups)?;
+        let mut pairs = Pairs::new(reader, threshold, most);
         let mut bucket = Vec::new();
         for at in buckets.read().map_err(Error::groups)? {
             let at = at.map_err(Error::groups)?;
             if at & 1 > 0 {
-                pairs.connect(&bucket).map_err(Error::groups)?;
+                pairs.connect(&mut bucket).map_err(Error::groups)?;
                 bucket.clear();
             }
             bucket.extend(places.index(at >> 1).map(|document| document as u32));
         }
-        pairs.connect(&bucket).map_err(Error::groups)?;
+        pairs.connect(&mut bucket).map_err(Error::groups)?;
         let mut known_clusters = Marks::default();
         for (document, place) in (0..count).zip(places.iter()) {
             let first = pairs.first(document);
@@ -132,13 +256,24 @@ impl Clusters {
                 known_clusters.insert(first.into());
             }
         }
-        let Pairs { mut reader, mut firsts, .. } = pairs;
+        let Pairs { mut reader, mut firsts, left_out, .. } = pairs;
         reader.forget();
         // Each is behind the one that leads to its first.
         for document in 0..count as usize {
             firsts[document] = firsts[firsts[document] as usize];
         }
-        Ok(Self { places, known: known_clusters, firsts, reader })
+        Ok(Self { places, known: known_clusters, firsts, reader, left_out })
+    }
+
+    /// What the user has to know of pairs that were not compared, if there are any.
+    pub fn warning(&self) -> Option<String> {
+        let left_out = self.left_out;
+        (left_out > 0).then(|| {
+            format!(
+                "up to {left_out} pairs of documents were not compared, for more than {MOST} that are not similar share a key: two that \
+                 are similar may both be kept; give a larger --ngram, or remove the duplicates of parts of the inputs first"
+            )
+        })
     }
 
     /// The number of the first document of the cluster that the one at a place is in, and whether an earlier run had a band of one of

@@ -2,18 +2,21 @@
 //!
 //! ```text
 //! sets       sets of grams in a file
+//! sketch     what tells that two sets have little in common
 //! involved   documents that share a band: their sets are kept by a reading of the inputs
 //! bands      of all documents, kept in a file by the first reading
 //! clusters   what verified pairs connect
 //! ```
 //!
 //! What every document leaves is on disk, but for a bit. The memory has two bytes for each band that the filter took for seen, then
-//! some 10 bytes for each involved document, and the numbers of the documents of the largest bucket: of those that share a band.
+//! some 10 bytes for each involved document, and the numbers of the documents of the largest bucket: of those that share a band. A
+//! document is compared with a bounded number of others of a bucket, so that time grows with the documents and not with their pairs.
 
 pub mod bands;
 pub mod clusters;
 pub mod involved;
 mod sets;
+mod sketch;
 
 #[cfg(test)]
 mod tests {
@@ -90,6 +93,7 @@ mod tests {
             mistakes in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
             threshold in prop::sample::select(vec![0.2, 0.5, 0.6, 2.0 / 3.0, 0.8, 1.0]),
             in_memory in 0_usize..200,
+            most in prop::sample::select(vec![1, 2, 5, 100]),
         ) {
             let all: Vec<u64> = documents.iter().flat_map(|grams| bands(grams)).collect();
             let some = |chosen: Vec<prop::sample::Index>| -> HashSet<u64> {
@@ -99,16 +103,35 @@ mod tests {
             // With bands of an earlier run, what the filter takes for one by mistake is one.
             let mistakes = if known.is_empty() { some(mistakes) } else { HashSet::new() };
             let involved = involved(&documents, &known, &mistakes);
-            let mut clusters = Clusters::verified_within(involved, threshold, in_memory).unwrap();
+            let mut clusters = Clusters::verified_within(involved, threshold, in_memory, most).unwrap();
             let places: Vec<u64> = clusters.places.iter().collect();
             let first = |place| clusters.first(place).map(|(first, known)| (places[first as usize], known));
             let found: Vec<_> = (0..documents.len() as u64).map(first).collect();
-            prop_assert_eq!(&found, &expected(&documents, &known, threshold));
+            if clusters.left_out == 0 {
+                prop_assert_eq!(&found, &expected(&documents, &known, threshold));
+            } else {
+                prop_assert!(most < documents.len());
+            }
             for (i, j) in (1..found.len()).map(|i| (i, i - 1)).filter(|&(i, j)| found[i].and(found[j]).is_some()) {
                 let similarity = clusters.similarity(i as u64, j as u64).unwrap();
                 prop_assert_eq!(similarity, jaccard(&documents[i], &documents[j]));
             }
         }
+    }
+
+    #[test]
+    fn pairs_that_are_not_compared_are_counted() {
+        // All share one band, and nothing else.
+        for (most, left_out) in [(1, 6), (2, 3), (3, 1), (4, 0)] {
+            let records = (0..5).map(|place| Ok([1 << 8, place << 1]));
+            let mut involved = Involved::new(records, 5, false).unwrap();
+            (0..5).for_each(|gram| involved.push(&[gram]).unwrap());
+            assert_eq!(Clusters::verified_within(involved, 0.5, 0, most).unwrap().left_out, left_out);
+        }
+        // What is connected with the last of them is left out of no comparison.
+        let mut involved = Involved::new((0..9).map(|place| Ok([1 << 8, place << 1])), 9, false).unwrap();
+        (0..9).for_each(|gram| involved.push(&[1, 2, 3, 4, 10 + gram]).unwrap());
+        assert_eq!(Clusters::verified_within(involved, 0.5, 0, 1).unwrap().left_out, 0);
     }
 
     #[test]

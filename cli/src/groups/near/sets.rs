@@ -56,7 +56,7 @@ pub struct Reader {
     memory: usize,
     room: usize,
     /// The last document that others were compared with.
-    own: Option<(u32, Vec<u64>)>,
+    own: (Option<u32>, Vec<u64>),
     bytes: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl Reader {
     /// Of sets that are complete.
     pub fn new(mut sets: Sets, memory: usize) -> io::Result<Self> {
         sets.grams.flush()?;
-        Ok(Self { sets, known: HashMap::new(), memory, room: 0, own: None, bytes: Vec::new() })
+        Ok(Self { sets, known: HashMap::new(), memory, room: 0, own: (None, Vec::new()), bytes: Vec::new() })
     }
 
     /// Makes room for other sets.
@@ -75,24 +75,30 @@ impl Reader {
 
     /// The Jaccard index of two sets.
     pub fn similarity(&mut self, document: u32, other: u32) -> io::Result<f64> {
-        let Self { sets, own, bytes, .. } = self;
-        let grams = match own {
-            Some((last, grams)) if *last == document => grams,
-            own => &mut own.insert((document, sets.read(document, bytes)?)).1,
-        };
-        if let Some(others) = self.known.get(&other) {
-            return Ok(jaccard(grams, others));
+        self.own(document)?;
+        self.other(other)?;
+        Ok(jaccard(&self.own.1, &self.known[&other]))
+    }
+
+    /// A set that others are compared with.
+    pub fn own(&mut self, document: u32) -> io::Result<&[u64]> {
+        if self.own.0 != Some(document) {
+            self.own = (Some(document), self.sets.read(document, &mut self.bytes)?);
         }
-        let others = sets.read(other, bytes)?;
-        let similarity = jaccard(grams, &others);
-        let taken = others.len() + OVERHEAD;
-        if taken > self.room {
-            self.forget();
+        Ok(&self.own.1)
+    }
+
+    /// One of those others.
+    pub fn other(&mut self, other: u32) -> io::Result<&[u64]> {
+        if !self.known.contains_key(&other) {
+            let grams = self.sets.read(other, &mut self.bytes)?;
+            let taken = grams.len() + OVERHEAD;
+            if taken > self.room {
+                self.forget();
+            }
+            self.room = self.room.saturating_sub(taken);
+            self.known.insert(other, grams);
         }
-        if let Some(left) = self.room.checked_sub(taken) {
-            self.room = left;
-            self.known.insert(other, others);
-        }
-        Ok(similarity)
+        Ok(&self.known[&other])
     }
 }
