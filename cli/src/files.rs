@@ -1,10 +1,12 @@
 //! What files are called, which of them are the same, and where filters can be saved.
 
 use crate::error::Error;
+use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{self, Component, Path, PathBuf};
 
@@ -108,6 +110,18 @@ pub fn name(path: &Path) -> String {
 /// The same for an input.
 pub fn input_name(path: &Path) -> String {
     if is_standard(path) { "standard input".to_owned() } else { name(path) }
+}
+
+/// The bytes of a path that is not UTF-8, in hexadecimal.
+pub fn hex(path: &Path) -> Option<String> {
+    let bytes = path.as_os_str().as_bytes();
+    path.to_str().is_none().then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The members of a JSON object that tell a file: its name and, if that is not UTF-8, its bytes.
+pub fn members(path: &Path) -> String {
+    let hex = hex(path).map_or(String::new(), |hex| format!(",\"file_hex\":\"{hex}\""));
+    format!("\"file\":{}{hex}", Value::from(path.to_string_lossy()))
 }
 
 /// Whether the path stands for standard input or output.

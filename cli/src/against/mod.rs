@@ -43,7 +43,7 @@ struct Items {
 }
 
 impl Against {
-    /// Of no items so far, from inputs with these names. With `told`, items and documents are called something.
+    /// Of no items so far, from inputs that these members of an object tell. With `told`, items and documents are called something.
     pub fn new(rule: DocumentRule, hasher: KeyHasher, names: Vec<String>, told: bool) -> Result<Self, Error> {
         let ids = || told.then(Ids::new).transpose();
         let items = || Ok(Items { names, places: Vec::new(), texts: Ids::new()?, ids: ids()? });
@@ -52,7 +52,7 @@ impl Against {
         Ok(Self { rule, hasher, items, grams, found, inputs: None, hits, ids, documents: 0 })
     }
 
-    /// All items are here, and inputs with these names are searched for them.
+    /// All items are here, and inputs that these members tell are searched for them.
     pub fn search(&mut self, names: Vec<String>) {
         self.grams.sort_unstable();
         self.grams.dedup();
@@ -165,7 +165,7 @@ impl Against {
 
 /// The members that tell where a line is.
 fn place(file: &str, line: u64, id: Option<&str>) -> String {
-    let mut told = format!("\"file\":{},\"line\":{line}", Value::from(file));
+    let mut told = format!("{file},\"line\":{line}");
     if let Some(id) = id {
         write!(told, ",\"id\":{id}").expect("memory takes all");
     }

@@ -6,6 +6,7 @@ use crate::commands::pass::Pass;
 use crate::documents::rule::DocumentRule;
 use crate::engine::wakes::Wake;
 use crate::error::{Error, Stop};
+use crate::files;
 use crate::groups::values;
 use crate::input::estimate::Sampled;
 use crate::input::find::Named;
@@ -98,7 +99,7 @@ impl Tests {
     }
 }
 
-/// What inputs are called in a report.
+/// The members that tell each input in a report.
 pub fn names(inputs: &Inputs) -> Vec<String> {
-    inputs.found.iter().map(|input: &Input| input.path.to_string_lossy().into_owned()).collect()
+    inputs.found.iter().map(|input: &Input| files::members(&input.path)).collect()
 }

@@ -83,8 +83,7 @@ impl Grouping {
 
     /// What is kept of the lines of these inputs. `had` tells whether the filter has keys of earlier runs.
     pub fn records(&self, inputs: &[Input], had: bool) -> Result<Records, Error> {
-        let name = |input: &Input| input.path.to_string_lossy().into_owned();
-        let places = Places::new(inputs.iter().map(name).collect());
+        let places = Places::new(inputs.iter().map(|input| &*input.path));
         Records::new(places, self.choice.clone(), self.id.is_some(), had, self.near.map(|(near, _)| near.bands()))
     }
 

@@ -5,12 +5,11 @@ use crate::engine::checkpoint::Mark;
 use crate::engine::folder::OutputPath;
 use crate::engine::lane::Lane;
 use crate::error::Error;
-use crate::files::name;
+use crate::files::{hex, name};
 use crate::table::GroupCounts;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// An input and its output in figures.
@@ -102,12 +101,6 @@ impl<'a> Summary<'a> {
             fault: mark.broken.clone(),
         }
     }
-}
-
-/// The bytes of a path that is not UTF-8.
-fn hex(path: &Path) -> Option<String> {
-    let bytes = path.as_os_str().as_bytes();
-    path.to_str().is_none().then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Replaces the manifest. It is the old or the new one at every moment.

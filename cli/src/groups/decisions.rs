@@ -278,6 +278,7 @@ impl Decided {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::path::Path;
 
     /// A line of a run: its group, its score, and whether the filter had it before.
     type Line = Result<(u8, u64, bool), Aside>;
@@ -332,7 +333,7 @@ mod tests {
             }
             let members = sorter.sorted().unwrap().map(|member| member.map(Member::unpacked));
             let groups = choose_within(members, in_memory, |decision| deciding.push(decision)).unwrap();
-            let mut places = Places::new(vec!["a".to_owned()]);
+            let mut places = Places::new([Path::new("a")]);
             places.take(0, false, lines.len());
             let mut told = Vec::new();
             let print = Printed { which: Which::All, counted: false };

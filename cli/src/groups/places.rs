@@ -1,12 +1,13 @@
 //! Places: the numbers of lines in the order of the inputs, with those that have no key.
 
-use serde_json::Value;
+use crate::files;
+use std::path::Path;
 
 /// Which places the lines of each input have.
 #[derive(Clone, Default)]
 pub struct Places {
-    /// What the inputs are called.
-    names: Vec<String>,
+    /// The members that tell each input.
+    files: Vec<String>,
     starts: Vec<Start>,
     /// How many there are so far.
     count: u64,
@@ -22,9 +23,9 @@ struct Start {
 }
 
 impl Places {
-    /// Of inputs with these names, no lines so far.
-    pub fn new(names: Vec<String>) -> Self {
-        Self { names, ..Self::default() }
+    /// Of inputs at these paths, no lines so far.
+    pub fn new<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Self {
+        Self { files: paths.into_iter().map(files::members).collect(), ..Self::default() }
     }
 
     /// Takes the next lines of an input. Returns the place of the first.
@@ -41,7 +42,7 @@ impl Places {
     pub fn told(&self, place: u64) -> String {
         let start = self.starts[self.starts.partition_point(|start| start.place <= place) - 1];
         let line = place - start.place + u64::from(start.header) + 1;
-        format!(r#""file":{},"line":{line}"#, Value::from(&*self.names[start.input]))
+        format!("{},\"line\":{line}", self.files[start.input])
     }
 }
 
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_place_is_a_line_of_an_input() {
-        let mut places = Places::new(["a", "b \"\n", "c", "d"].map(str::to_owned).to_vec());
+        let mut places = Places::new(["a", "b \"\n", "c", "d"].map(Path::new));
         assert_eq!(
             [(0, 2), (0, 3), (2, 1), (3, 4)].map(|(input, lines)| places.take(input, input == 2, lines)),
             [0, 2, 5, 6]

@@ -20,9 +20,9 @@ pub struct GroupOptions {
 
     /// Write to FILE which one each duplicate repeats, as JSON.
     ///
-    /// A line of JSON tells the file and the line of both, counted from 1. In a table the line is the row, and of CSV the record. What an earlier
-    /// run's state held has "kept":null. No line is lost by mistake then, and the inputs are read twice. A record of each line is kept in
-    /// a temporary file, with 16 bytes.
+    /// A line of JSON tells the file and the line of both, counted from 1. In a table the line is the row, and of CSV the record.
+    /// For a name that is not UTF-8, file_hex follows with the bytes. What an earlier run's state held has "kept":null. No line is lost by
+    /// mistake then, and the inputs are read twice. A record of each line is kept in a temporary file, with 16 bytes.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub pairs: Option<PathBuf>,
 

@@ -500,13 +500,14 @@ fn without_any_input_nothing_is_written() {
 
 /// Two names that are shown alike.
 #[test]
-fn the_manifest_tells_names_apart_that_are_no_utf8() {
+fn reports_tell_names_apart_that_are_no_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::new(&[]);
     fs::create_dir(bench.path("in")).unwrap();
+    let document = b"{\"text\":\"one two three four five six seven eight nine ten eleven twelve thirteen\"}\n";
     for name in [&b"x\xFE"[..], b"x\xFF", b"y"] {
-        fs::write(bench.path("in").join(OsStr::from_bytes(name)), name).unwrap();
+        fs::write(bench.path("in").join(OsStr::from_bytes(name)), document).unwrap();
     }
     bench.clean("dedup --output-dir o --manifest m in");
     let files = values(&bench.read("m"));
@@ -514,4 +515,18 @@ fn the_manifest_tells_names_apart_that_are_no_utf8() {
     assert_eq!(told("input"), ["in/x\u{FFFD}", "in/x\u{FFFD}", "in/y"]);
     assert_eq!(told("input_hex"), ["696e2f78fe", "696e2f78ff", "-"]);
     assert_eq!(told("output_hex"), ["6f2f78fe", "6f2f78ff", "-"]);
+
+    let [first, second, third] = [",\"file_hex\":\"696e2f78fe\"", ",\"file_hex\":\"696e2f78ff\"", ""]
+        .map(|hex| format!("\"file\":\"in/{}\"{hex},\"line\":1", if hex.is_empty() { "y" } else { "x\u{FFFD}" }));
+    for command in ["dedup", "corpus --near 0.8"] {
+        bench.clean(&format!("{command} --pairs p --clusters c -o d in"));
+        let similar = if command == "dedup" { "" } else { ",\"similarity\":1.0000" };
+        let pair = |line: &str| format!("{{{line},\"kept\":{{{first}}}{similar}}}\n");
+        assert_eq!(text(&bench.read("p")), pair(&second) + &pair(&third));
+        let members = format!("[{{{first}}},{{{second}}},{{{third}}}]");
+        assert_eq!(text(&bench.read("c")), format!("{{\"cluster\":1,\"size\":3,\"members\":{members}}}\n"));
+    }
+    bench.write("test", document);
+    bench.clean("corpus --against test --report r -o d in");
+    tells(&text(&bench.read("r")), &[&first, &second, &third]);
 }
