@@ -58,7 +58,8 @@ impl<const W: usize> Sorter<W> {
         }
         let Some(file) = self.file else {
             self.recent.sort_unstable();
-            return Ok(Sorted { merge: Merge::new([].into_iter(), 0), batch: self.recent, next: 0 });
+            let count = self.recent.len() as u64;
+            return Ok(Sorted { merge: Merge::new([].into_iter(), 0), batch: self.recent, next: 0, count });
         };
         let (file, mut start) = (Arc::new(file.into_inner()?), 0);
         let runs = self.runs.iter().map(|&records| {
@@ -66,7 +67,8 @@ impl<const W: usize> Sorter<W> {
             start += records * 8 * W as u64;
             run
         });
-        Ok(Sorted { merge: Merge::new(runs, self.limit / 2), batch: Vec::new(), next: 0 })
+        let count = self.runs.iter().sum();
+        Ok(Sorted { merge: Merge::new(runs, self.limit / 2), batch: Vec::new(), next: 0, count })
     }
 
     fn write_run(&mut self) -> io::Result<()> {
@@ -89,6 +91,8 @@ pub struct Sorted<const W: usize> {
     batch: Vec<[u64; W]>,
     /// Of the batch.
     next: usize,
+    /// How many there are in all.
+    pub count: u64,
 }
 
 impl<const W: usize> Iterator for Sorted<W> {

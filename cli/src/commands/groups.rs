@@ -2,7 +2,7 @@
 
 use crate::encode::Encoder;
 use crate::error::Error;
-use crate::files::Origin;
+use crate::files::{self, Origin};
 use crate::groups::choice::Choice;
 use crate::groups::decisions::{Decided, Deciding, Member, Printed, Which, choose};
 use crate::groups::near::clusters::Clusters;
@@ -15,6 +15,7 @@ use crate::key::json::Pointer;
 use crate::options::GroupOptions;
 use crate::output::Output;
 use crate::output::target::Target;
+use crate::progress::Phase;
 use crate::sort::Sorter;
 use bloomline_text::near::Near;
 use std::env;
@@ -97,7 +98,9 @@ impl Grouping {
         let (mut members, mut deciding) = (Sorter::new(&env::temp_dir()), Deciding::new());
         let member = |member: Member| members.push(member.packed());
         let disk_bytes = records.each(clusters.as_ref(), member, |aside| deciding.push(aside))?;
-        let members = members.sorted()?.map(|member| member.map(Member::unpacked));
+        let members = members.sorted()?;
+        let members = Phase::new("deciding", members.count, false).of(members);
+        let members = members.map(|member| member.map(Member::unpacked));
         let mut distinct = records.keys;
         let groups = choose(members, |decision| {
             distinct -= u64::from(decision.goes());
@@ -106,7 +109,10 @@ impl Grouping {
         let places = records.places.clone();
         let Reported { mut pairs, clusters: mut members, .. } = reports;
         let mut told = Reports::new(&places, records.ids(), members.is_some())?;
-        let decided = deciding.end(places.clone(), self.printed, |decision| {
+        let to_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(files::is_standard);
+        let name = if pairs.is_some() { "writing reports" } else { "deciding" };
+        let phase = |steps| Phase::new(name, steps, to_stdout(&self.pairs));
+        let decided = deciding.end(places.clone(), self.printed, phase, |decision| {
             if let Some(pairs) = &mut pairs {
                 told.pair(decision, clusters.as_mut(), &mut |line| pairs.write(line))?;
             }
@@ -114,7 +120,7 @@ impl Grouping {
         })?;
         pairs.map_or(Ok(()), Report::end)?;
         if let Some(report) = &mut members {
-            told.clusters(&mut |piece| report.write(piece))?;
+            told.clusters(to_stdout(&self.clusters), &mut |piece| report.write(piece))?;
         }
         members.map_or(Ok(()), Report::end)?;
         Ok(Grouped { decided, groups, distinct, disk_bytes })

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::groups::places::{Again, Places};
+use crate::progress::Phase;
 use crate::sort::Sorter;
 use crate::word_file::{WordFile, WordReader};
 use std::env;
@@ -187,15 +188,17 @@ impl Deciding {
         self.0.push(decision.kept())
     }
 
-    /// All of them, to be looked up by place. Calls `tell` with each, in the order of places.
+    /// All of them, to be looked up by place. Calls `tell` with each, in the order of places, in a `phase` of so many steps.
     pub fn end(
         self,
         places: Places,
         print: Printed,
+        phase: impl FnOnce(u64) -> Phase,
         mut tell: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<Decided, Error> {
         let mut words = WordFile::new().map_err(Error::groups)?;
-        for kept in self.0.sorted()? {
+        let decisions = self.0.sorted()?;
+        for kept in phase(decisions.count).of(decisions) {
             let kept = kept?;
             tell(Decision::of(kept))?;
             kept.iter().try_for_each(|number| words.push(*number)).map_err(Error::groups)?;
@@ -337,7 +340,7 @@ mod tests {
             places.take(0, false, lines.len());
             let mut told = Vec::new();
             let print = Printed { which: Which::All, counted: false };
-            let mut decided = deciding.end(places, print, |decision| { told.push(decision); Ok(()) }).unwrap();
+            let mut decided = deciding.end(places, print, |steps| Phase::new("deciding", steps, false), |decision| { told.push(decision); Ok(()) }).unwrap();
             let expected = model(&lines);
             let mut found = vec![None; lines.len()];
             for first in (0..lines.len()).step_by(batch) {

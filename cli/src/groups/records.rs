@@ -11,6 +11,7 @@ use crate::groups::near::bands::Bands;
 use crate::groups::near::clusters::Clusters;
 use crate::groups::places::Places;
 use crate::groups::suspects::Suspects;
+use crate::progress::Phase;
 use crate::word_file::WordFile;
 use std::io;
 
@@ -95,6 +96,7 @@ impl Records {
     ) -> Result<u64, Error> {
         let Self { words, suspects, choice, had, .. } = self;
         let size = if choice.pointer().is_some() { 3 } else { 2 };
+        let mut phase = Phase::new("sorting", words.count(), false);
         let mut reader = words.read().map_err(Error::groups)?;
         let (mut records, mut hashes, mut found, mut place) = (Vec::new(), Vec::new(), Vec::new(), 0);
         loop {
@@ -102,6 +104,7 @@ impl Records {
             if records.is_empty() {
                 return Ok(8 * words.count());
             }
+            phase.advance(records.len() as u64);
             hashes.clear();
             hashes.extend(records.chunks_exact(size).map(|record| record[1]));
             suspects.find(&hashes, &mut found);

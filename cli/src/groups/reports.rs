@@ -5,6 +5,7 @@ use crate::groups::decisions::{Decision, Verdict};
 use crate::groups::ids::{Ids, Reader};
 use crate::groups::near::clusters::Clusters;
 use crate::groups::places::Places;
+use crate::progress::Phase;
 use crate::sort::Sorter;
 use std::env;
 
@@ -54,10 +55,11 @@ impl<'a> Reports<'a> {
     }
 
     /// Tells of all groups with their members, in the order of those that stay, which come first.
-    pub fn clusters(mut self, write: Write<'_>) -> Result<(), Error> {
+    pub fn clusters(mut self, to_stdout: bool, write: Write<'_>) -> Result<(), Error> {
         let Some(sorter) = self.clusters.take() else { return Ok(()) };
         let mut clusters = 0;
-        for member in sorter.sorted()? {
+        let members = sorter.sorted()?;
+        for member in Phase::new("writing reports", members.count, to_stdout).of(members) {
             let [kept, order, count] = member?;
             match order.checked_sub(1) {
                 None => {

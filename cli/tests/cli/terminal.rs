@@ -124,6 +124,32 @@ fn the_bar_counts_files() {
 }
 
 #[test]
+fn the_bar_tells_the_pass_and_what_is_done() {
+    let bench = bench();
+    bench.write("texts", b"{\"text\":\"one text\"}\n".repeat(30_000).as_slice());
+    bench.fifo("report");
+    // Open at both ends, so that nobody waits for the other end.
+    let report = || OpenOptions::new().read(true).write(true).open(bench.path("report")).unwrap();
+    let sees = |told: &'static str| move |lines: &[String]| lines.iter().any(|line| line.contains(told));
+    let line = "bloomline corpus --near 0.8 --pairs report -o kept texts in";
+    let mut pairs = report();
+    let Some(terminal) = Terminal::open(&bench, 80, line) else { return };
+    let input = OpenOptions::new().write(true).open(bench.path("in")).unwrap();
+    wait_for(|| sees("pass 1 of 3: reading")(&terminal.see("-J")));
+    drop(input);
+    terminal.read_until(&mut pairs, sees("%  pass 2 of 3: writing reports  "));
+    terminal.tmux(&["send-keys", "C-c"]);
+    assert_eq!(terminal.ended(130), [""; 0]);
+    drop(terminal);
+
+    let terminal = Terminal::open(&bench, 80, "bloomline dedup --keep last lines > out").unwrap();
+    let mut out = File::open(bench.path("out")).unwrap();
+    terminal.read_until(&mut out, sees("%  pass 2 of 2: writing  "));
+    io::copy(&mut out, &mut io::sink()).unwrap();
+    assert_eq!(terminal.ended(0), [""; 0]);
+}
+
+#[test]
 fn messages_stand_above_the_bar() {
     for columns in [80, 40] {
         let bench = bench();

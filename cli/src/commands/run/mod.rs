@@ -25,7 +25,7 @@ use crate::lock::Lock;
 use crate::locked::locked;
 use crate::messages::{print, warn};
 use crate::options::{ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions};
-use crate::progress::Progress;
+use crate::progress::{Progress, begin_passes};
 use crate::replace::{self, Replacement};
 use crate::report;
 use crate::seen::repeats::Selection;
@@ -205,6 +205,12 @@ impl Run {
         let meter = seen.set.shared().map(|set| set.meter(self.stats_every));
         let is_decided =
             self.grouping.is_some() && start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
+        begin_passes(match (&self.grouping, self.selection) {
+            (Some(grouping), _) if is_decided && grouping.threshold().is_some() => 3,
+            (Some(_), _) if is_decided => 2,
+            (None, Some(_)) => 2,
+            _ => 1,
+        });
         let again = match (&self.grouping, self.selection) {
             (Some(grouping), _) if is_decided => {
                 if start.is_none() {

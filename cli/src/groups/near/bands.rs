@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::groups::near::involved::{Involved, SEEN};
 use crate::groups::suspects::Suspects;
+use crate::progress::Phase;
 use crate::sort::{Sorted, Sorter};
 use crate::word_file::WordFile;
 use bloomline::BuildError;
@@ -48,13 +49,15 @@ impl Bands {
     /// The documents that share a band. If the filter `had` bands before the first line, also those that have one of these.
     pub fn involved(self, had: bool) -> Result<Involved, Error> {
         let bands = self.words.count();
-        Involved::new(self.suspected()?, bands, had)
+        let suspected = self.suspected()?;
+        Involved::new(Phase::new("sorting", suspected.count, false).of(suspected), bands, had)
     }
 
     /// The bands that may come more than once, each with the doubled place of its document and the bit [`SEEN`], in order.
     fn suspected(mut self) -> Result<Sorted<2>, Error> {
         self.settle()?;
         let mut sorter = Sorter::new(&env::temp_dir());
+        let mut phase = Phase::new("sorting", self.words.count(), false);
         let mut reader = self.words.read().map_err(Error::groups)?;
         let (mut bands, mut hashes, mut found, mut place) = (Vec::new(), Vec::new(), Vec::new(), 0);
         loop {
@@ -62,6 +65,7 @@ impl Bands {
             if bands.is_empty() {
                 return sorter.sorted();
             }
+            phase.advance(bands.len() as u64);
             hashes.clear();
             hashes.extend(bands.iter().map(|band| band | SEEN));
             self.suspects.find(&hashes, &mut found);

@@ -5,6 +5,7 @@ use crate::groups::marks::Marks;
 use crate::groups::near::involved::Involved;
 use crate::groups::near::sets::Reader;
 use crate::groups::near::sketch::Sketches;
+use crate::progress::Phase;
 use std::io;
 use std::mem;
 
@@ -240,7 +241,8 @@ impl Clusters {
         let reader = Reader::new(sets, in_memory).map_err(Error::groups)?;
         let mut pairs = Pairs::new(reader, threshold, most);
         let mut bucket = Vec::new();
-        for at in buckets.read().map_err(Error::groups)? {
+        let phase = Phase::new("comparing", buckets.count(), false);
+        for at in phase.of(buckets.read().map_err(Error::groups)?) {
             let at = at.map_err(Error::groups)?;
             if at & 1 > 0 {
                 pairs.connect(&mut bucket).map_err(Error::groups)?;
