@@ -171,14 +171,29 @@ impl fmt::Write for Plain<'_, '_> {
     }
 }
 
+/// How long a call waited, if it did.
+fn within(waited: Duration) -> String {
+    let seconds = waited.as_secs_f64();
+    if seconds < 0.05 { String::new() } else { format!(" within {seconds:.1} s") }
+}
+
+/// What mends a connection that failed so.
+fn hint(message: &str) -> &'static str {
+    if message.contains("UnsupportedCertVersion") {
+        "its certificate has version 1: make one of version 3, as openssl does with extensions (-extfile)"
+    } else {
+        "check that it runs and can be reached"
+    }
+}
+
 /// What an error says: a line for each of its kinds, and how a value in it is written if not as it is.
 macro_rules! messages {
-    ($Error:ident { $($kind:pat => $message:literal $(; $name:ident = $written:expr)?,)* }) => {
+    ($Error:ident { $($kind:pat => $message:literal $(; $name:ident = $written:expr)*,)* }) => {
         impl fmt::Display for $Error {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let f = &mut Plain(f);
                 match self {
-                    $($kind => write!(f, $message $(, $name = $written)?),)*
+                    $($kind => write!(f, $message $(, $name = $written)*),)*
                 }
             }
         }
@@ -208,7 +223,7 @@ messages! { RedisFilterError {
     Self::OutOfMemory { node } => "{node} is out of memory (maxmemory): give it more, or create a smaller filter; do not let it evict keys, which would lose the filter",
     Self::ReadOnly { node } => "{node} is a read-only replica: give the address of its primary",
     Self::Refused { node, message } => "{node} failed: {message}",
-    Self::Unreachable { node, waited, message } => "no answer from {node} within {seconds:.1} s: {message}; check that it runs and can be reached"; seconds = waited.as_secs_f64(),
+    Self::Unreachable { node, waited, message } => "no answer from {node}{within}: {message}; {hint}"; within = within(*waited); hint = hint(message),
 }}
 
 impl std::error::Error for RedisFilterError {

@@ -126,7 +126,16 @@ methods! {
         /// # Errors
         /// [`BuildError::OutOfMemory`].
         pub fn with_mirror(self) -> Result<Self, BuildError> {
-            self.0.with_mirror().map(Self)
+            self.0.with_mirror(usize::MAX).map(Self)
+        }
+
+        /// [`with_mirror`](Self::with_mirror), but only as long as that takes so many bytes at most. Of a filter that grows or
+        /// forgets, stages that do not fit are asked on the servers.
+        ///
+        /// # Errors
+        /// [`BuildError::OutOfMemory`].
+        pub fn with_mirror_up_to(self, bytes: usize) -> Result<Self, BuildError> {
+            self.0.with_mirror(bytes).map(Self)
         }
 
         /// The name on the server.
@@ -344,9 +353,10 @@ methods! {
 }
 
 impl RedisBloomFilter {
-    /// Removes whatever the servers have of a filter of this name, even if its description is lost. Returns whether they
-    /// had anything. Without a description, it looks for shards until 1024 in a row are missing. End all clients of the filter first:
-    /// see [`delete`](Self::delete).
+    /// Removes whatever the servers have of a filter of this name, even if its description is lost. Returns whether they had
+    /// anything. Without a description, or a list of the stages that it tells of, it looks for shards until 1024 in a row are
+    /// missing, and, if the user has the right to `SCAN`, among all keys of the servers. End all clients of the filter first: see
+    /// [`delete`](Self::delete).
     ///
     /// # Errors
     /// [`RedisFilterError`].

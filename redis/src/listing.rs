@@ -3,7 +3,7 @@
 use crate::error::RedisFilterError;
 use crate::nodes::{Nodes, Transport};
 use crate::server::RedisServer;
-use crate::shards::{KEY_PREFIX, META, STAGES, check_name};
+use crate::shards::{KEY_PREFIX, Key, META, STAGES, check_name};
 use crate::topology::Node;
 use redis::{Value, cmd};
 use std::collections::BTreeSet;
@@ -14,25 +14,40 @@ const STEP: usize = 1000;
 /// The names of all filters of which the servers have anything.
 pub(crate) async fn names<T: Transport>(server: &RedisServer) -> Result<Vec<String>, RedisFilterError> {
     let mut nodes = Nodes::<T>::connect(server).await?;
-    let mut names = BTreeSet::new();
+    let keys = scan(&mut nodes, &format!("{KEY_PREFIX}{{*}}")).await?;
+    let names: BTreeSet<String> = keys.iter().filter_map(|key| name_of(key)).collect();
+    Ok(names.into_iter().collect())
+}
+
+/// The keys of a filter: its description, its shards and what is uploaded to it.
+pub(crate) async fn keys<T: Transport>(nodes: &mut Nodes<T>, name: &str) -> Result<Vec<Key>, RedisFilterError> {
+    let plain = |c: char| if "*?[]\\".contains(c) { format!("\\{c}") } else { c.to_string() };
+    let name: String = name.chars().map(plain).collect();
+    let keys = scan(nodes, &format!("{KEY_PREFIX}{{{name}:*}}*")).await?;
+    Ok(keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).map(Key::of).collect())
+}
+
+/// All keys that match a pattern.
+async fn scan<T: Transport>(nodes: &mut Nodes<T>, pattern: &str) -> Result<Vec<Vec<u8>>, RedisFilterError> {
+    let mut found = Vec::new();
     for node in nodes.primaries() {
         let mut cursor = "0".to_owned();
         loop {
             let mut scan = cmd("SCAN");
-            scan.arg(&cursor).arg("MATCH").arg(format!("{KEY_PREFIX}{{*}}")).arg("COUNT").arg(STEP);
+            scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(STEP);
             let nonsense = || RedisFilterError::Refused {
                 node: node.to_string(),
                 message: "its answer to SCAN makes no sense".to_owned(),
             };
             let (next, keys) = scanned(nodes.ask(&node, &scan).await?).ok_or_else(nonsense)?;
-            names.extend(keys.iter().filter_map(|key| name_of(key)));
+            found.extend(keys);
             if next == "0" {
                 break;
             }
             cursor = next;
         }
     }
-    Ok(names.into_iter().collect())
+    Ok(found)
 }
 
 /// Where to go on, and the keys or members that were found: the answer to `SCAN` or `SSCAN`.

@@ -3,6 +3,7 @@
 use crate::error::RedisFilterError;
 use crate::jobs::Commands;
 use crate::kinds::Kind;
+use crate::listing;
 use crate::nodes::{Nodes, Transport};
 use crate::row;
 use crate::shards::{Key, META, Shards};
@@ -26,7 +27,24 @@ pub(crate) async fn remove<T: Transport>(nodes: &mut Nodes<T>, name: &str, kind:
                 Err(RedisFilterError::Denied { .. }) => Vec::new(),
                 stages => stages?,
             };
-            found = unlink(nodes, stages).await?;
+            let (mut number, mut missing, mut listed) = (0, 0, stages.len() > 1);
+            // Those of a filter that grows have numbers from 0 on, whatever the list says.
+            if let Some(Kind::Staged(grows)) = kind.filter(|kind| matches!(kind, Kind::Staged(it) if it.window == 0)) {
+                listed = true;
+                while let (Ok((plan, _)), 0..2) = (grows.stage(number), missing) {
+                    let removed = unlink(nodes, Shards::of_stage(name, number, plan, None).keys).await?;
+                    (number, missing) = (number + 1, if removed { 0 } else { missing + 1 });
+                    found |= removed;
+                }
+            }
+            found |= unlink(nodes, stages).await?;
+            if !listed {
+                // Nobody knows the numbers of its stages, if it has any.
+                match listing::keys(nodes, name).await {
+                    Err(RedisFilterError::Denied { .. }) => {}
+                    keys => found |= unlink(nodes, keys?).await?,
+                }
+            }
             0
         }
     };

@@ -11,7 +11,7 @@ use crate::kinds::{Kind, Stages, keys_with_room};
 use crate::meta::{self, Stage};
 use crate::nodes::{Nodes, Transport};
 use crate::removal::unlink;
-use crate::shards::{Key, STAGES, Shards};
+use crate::shards::{Key, MAX_BYTES, STAGES, Shards};
 use crate::watch::{SEALED, Watch, mark_in};
 use bloomline::{AtomicBloomFilter, BuildError, Plan};
 use redis::Value;
@@ -63,12 +63,20 @@ pub(crate) struct Row {
     pub(crate) parts: Vec<Part>,
     common: Arc<Mutex<BTreeMap<u64, Common>>>,
     pub(crate) mirrored: bool,
+    /// The bytes that all mirrors may take together.
+    limit: usize,
     /// When the stages were last read, and the server's time then, which it told later.
     loaded: Instant,
     time: u64,
     /// Keys that were claimed since the last look at how full the stage is. Each client begins with a look, for there may be many of
     /// which none claims many.
     claimed: u64,
+}
+
+impl Part {
+    fn bytes(&self) -> usize {
+        self.shards.plan.memory_bytes()
+    }
 }
 
 impl Row {
@@ -89,6 +97,7 @@ impl Row {
             parts: Vec::new(),
             common: Arc::default(),
             mirrored: false,
+            limit: 0,
             loaded: T::now(),
             time: 0,
             claimed: CLAIMED,
@@ -135,10 +144,14 @@ impl Row {
         }
     }
 
-    pub(crate) fn with_mirror(mut self) -> Result<Self, BuildError> {
-        self.mirrored = true;
+    /// Mirrors stages as long as that takes so many bytes at most.
+    pub(crate) fn with_mirror(mut self, limit: usize) -> Result<Self, BuildError> {
+        let mut left = limit;
+        (self.mirrored, self.limit) = (self.parts.iter().any(|part| part.shards.plan.memory_bytes() <= limit), limit);
         let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
         for part in &mut self.parts {
+            let Some(rest) = left.checked_sub(part.shards.plan.memory_bytes()) else { continue };
+            left = rest;
             part.mirror = Some(Arc::new(meta::local(part.shards.plan, self.seed)?.into()));
             // It has none if the stage is not asked any more.
             if let Some(common) = common.get_mut(&part.number) {
@@ -183,10 +196,14 @@ impl Row {
     async fn end_in_time<T: Transport>(&mut self, nodes: &mut Nodes<T>) -> Result<()> {
         let (time, last) = (self.time, self.last());
         let (number, opened) = (last.number, last.stage.opened);
-        if self.staged().is_some_and(|stages| stages.is_over(opened, time)) {
-            self.advance(nodes, number).await?;
+        if !self.staged().is_some_and(|stages| stages.is_over(opened, time)) {
+            return Ok(());
         }
-        Ok(())
+        match self.advance(nodes, number).await {
+            // Whoever inserts meets it again.
+            Err(RedisFilterError::ReadOnly { .. }) => Ok(()),
+            advanced => advanced,
+        }
     }
 
     /// True if claims in this stage that are answered by now may have come after its time: the process did not run for long.
@@ -385,6 +402,10 @@ impl Row {
         }
         (self.time, self.loaded) = (time, started);
         found.retain(|number, stage| Some(*number) == newest || stages.is_asked(stage.opened, time));
+        let bytes = found.values().fold(0u64, |sum, stage| sum.saturating_add(stage.plan.memory_bytes() as u64));
+        if bytes > MAX_BYTES {
+            return Err(self.key.refused("its stages are larger together than a filter can be (16 TiB)"));
+        }
         if found.is_empty() {
             return Ok(());
         }
@@ -408,11 +429,13 @@ impl Row {
 
     /// A stage, of which other clients of the process have the same mirror and marks.
     fn part(&self, number: u64, stage: Stage, shards: Shards) -> Part {
+        let mirrored: usize = self.parts.iter().filter(|part| part.mirror.is_some()).map(|part| part.bytes()).sum();
+        let fits = mirrored.saturating_add(stage.plan.memory_bytes()) <= self.limit;
         let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
         let Common { shards, mirror, watch } = common.entry(number).or_insert_with(|| {
             let shards = Arc::new(shards);
             // Without one, the server is asked.
-            let mirror = self.mirrored.then(|| meta::local(stage.plan, self.seed).ok()).flatten();
+            let mirror = (self.mirrored && fits).then(|| meta::local(stage.plan, self.seed).ok()).flatten();
             let listed = self.staged().map(|_| (self.key.clone(), number));
             let watch = Watch::new(&shards, &self.line, stage.made, listed);
             Common { shards, mirror: mirror.map(|mirror| Arc::new(mirror.into())), watch }
@@ -467,7 +490,9 @@ impl Row {
             return Err(error);
         }
         self.end_in_time(nodes).await?;
-        if self.find(number).is_some() { Err(error) } else { Ok(()) }
+        let (stages, time) = (self.staged(), self.time);
+        let is_asked = |part: &mut Part| stages.is_some_and(|stages| stages.is_asked(part.stage.opened, time));
+        if self.find(number).is_some_and(is_asked) { Err(error) } else { Ok(()) }
     }
 }
 
@@ -490,7 +515,9 @@ fn stages_of(list: &Key, answer: &Value) -> Result<BTreeMap<u64, Stage>> {
     }
     let read = |pair: &[Value]| {
         let [Value::BulkString(field), Value::BulkString(line)] = pair else { return Err(refused()) };
-        let number = str::from_utf8(field).ok().and_then(|field| field.parse().ok()).ok_or_else(refused)?;
+        let number = str::from_utf8(field).ok().and_then(|field| field.parse().ok());
+        // Others follow.
+        let number = number.filter(|number| *number <= u64::MAX / 2).ok_or_else(refused)?;
         Ok((number, meta::decode_stage(&list.name, line)?))
     };
     fields.chunks(2).map(read).collect()

@@ -36,6 +36,9 @@ pub(crate) const STAGES: &str = "stages";
 /// The most shards of a filter: 16 TiB. A client keeps the names of all of them.
 const MAX_SHARDS: usize = 1 << 20;
 
+/// The most bytes of a filter, of all its stages together.
+pub(crate) const MAX_BYTES: u64 = MAX_SHARDS as u64 * SHARD_BYTES as u64;
+
 /// The slots of a cluster.
 const SLOTS: u16 = 16384;
 
@@ -189,9 +192,12 @@ impl Key {
     /// The key of a part of a filter: the number of a shard, or [`META`]. Each has a hash tag of its own, so that a
     /// cluster spreads the shards.
     pub(crate) fn new(name: &str, part: impl Display) -> Self {
-        let name = format!("{KEY_PREFIX}{{{name}:{part}}}");
-        let slot = slot_of(&name);
-        Self { name, slot }
+        Self::of(format!("{KEY_PREFIX}{{{name}:{part}}}"))
+    }
+
+    /// The key of this name.
+    pub(crate) fn of(name: String) -> Self {
+        Self { slot: slot_of(&name), name }
     }
 
     /// The beginning of a command about this key.
@@ -207,7 +213,7 @@ impl Key {
 
 /// Refuses filters that are too large.
 pub(crate) fn check_size(plan: Plan) -> Result<(), BuildError> {
-    let (bytes, limit) = (plan.memory_bytes() as u64, MAX_SHARDS as u64 * SHARD_BYTES as u64);
+    let (bytes, limit) = (plan.memory_bytes() as u64, MAX_BYTES);
     if bytes <= limit { Ok(()) } else { Err(BuildError::TooLarge { bytes, limit }) }
 }
 

@@ -113,8 +113,8 @@ impl<T: Transport> SharedFilter<T> {
         self.with_nodes(self.nodes.another())
     }
 
-    pub(crate) fn with_mirror(mut self) -> Result<Self, BuildError> {
-        self.row = self.row.with_mirror()?;
+    pub(crate) fn with_mirror(mut self, limit: usize) -> Result<Self, BuildError> {
+        self.row = self.row.with_mirror(limit)?;
         Ok(self)
     }
 
@@ -282,6 +282,9 @@ impl<T: Transport> SharedFilter<T> {
             let outdated = passes < 3 && row.is_outdated::<T>(number);
             if let (Some(shard), Ok(())) = (strange, &result) {
                 let (name, key) = (row.name.to_string(), shards.keys[shard].name.clone());
+                // What these claims have made again would stay, where another client does not find it either.
+                let expiries = used.iter().filter_map(|&shard| shards.expire(shard));
+                nodes.run(&mut Commands::new(expiries)).await?;
                 result = row.last().watch.look_again(nodes).await.and(Err(RedisFilterError::Gone { name, key }));
             }
             there.iter().for_each(|&i| seen[i] = true);
@@ -457,6 +460,8 @@ impl<T: Transport> SharedFilter<T> {
             }
             watch.mark(nodes, &[shard]).await?;
             let copy = shards.temporary(shard, unique);
+            // Before the first piece: whoever dies after it leaves nothing for good.
+            run(nodes, &copy, copy.command("SET").arg("").arg("EX").arg(COPY_LIFE).take()).await?;
             for (offset, blocks) in shards.pieces(shard) {
                 let bytes: Vec<u8> =
                     blocks.flat_map(|block| filter.block_words(block)).flat_map(u64::to_le_bytes).collect();

@@ -59,6 +59,11 @@ impl Topology {
     pub(crate) fn parse(answer: Value, answering: &Node) -> Result<Self, RedisFilterError> {
         match answer {
             Value::ServerError(error) if is_no_cluster(&error) => Ok(Self::One(answering.clone())),
+            Value::ServerError(error) if error.details().is_some_and(|details| details.contains("unknown command")) => {
+                let message =
+                    format!("{error}; let CLUSTER have its name (rename-command), which says where the shards are");
+                Err(RedisFilterError::Refused { node: answering.to_string(), message })
+            }
             Value::ServerError(error) => Err(refusal(answering, &error)),
             Value::Array(ranges) => {
                 let ranges = ranges.into_iter().map(|range| parse_range(range, answering)).collect::<Option<Vec<_>>>();

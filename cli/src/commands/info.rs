@@ -82,7 +82,13 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
         figures.same("filters", "filters", set.filters());
         figures.both("rate at most", readable(most), "max_fpr", most);
         if let Some(window) = stages.forgets_after() {
-            let text = humantime::format_duration(window).to_string();
+            let mut text = String::new();
+            for character in humantime::format_duration(window).to_string().chars() {
+                if character.is_alphabetic() && text.ends_with(|last: char| last.is_ascii_digit()) {
+                    text.push(' ');
+                }
+                text.push(character);
+            }
             figures.both("forgets after", text, "forgets_after_seconds", window.as_secs());
         }
     }

@@ -143,7 +143,7 @@ pub struct SharedWriteOptions {
 
     /// Ask the server about every line.
     ///
-    /// Without this option the process remembers which bits the server has, unless the filter has more than 1 GiB, and does not ask
+    /// Without this option the process remembers which bits the server has, as long as that takes at most 1 GiB, and does not ask
     /// again about lines that it has seen.
     #[arg(long)]
     pub no_mirror: bool,

@@ -58,7 +58,7 @@ impl From<RedisFilterError> for Error {
     }
 }
 
-/// The largest filter that is mirrored: it may come to take as much memory in each process.
+/// The most bytes that a mirror may come to take in each process.
 const MIRRORED: usize = 1 << 30;
 
 /// How long replicas are waited for.
@@ -110,8 +110,7 @@ impl Shared {
         if size.seed.is_some_and(|seed| seed != filter.seed()) {
             return Err(RedisFilterError::Seed { name: name.to_owned() }.into());
         }
-        let mirrored = !options.no_mirror && filter.plan().memory_bytes() <= MIRRORED;
-        Ok(Self::new(if mirrored { filter.with_mirror()? } else { filter }, planned))
+        Ok(Self::new(if options.no_mirror { filter } else { filter.with_mirror_up_to(MIRRORED)? }, planned))
     }
 
     fn new(filter: RedisBloomFilter, planned: Option<f64>) -> Self {

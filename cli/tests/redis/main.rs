@@ -226,7 +226,7 @@ fn a_shared_set_is_checked_and_told_about() {
         let message = bench.refused(&format!("dedup --redis {url} --name set in"));
         assert!(!message.contains("hush"), "{message}");
     }
-    assert!(bench.refused("dedup --redis redis://127.0.0.1:1 --name set in").contains("no answer from 127.0.0.1:1"));
+    assert!(bench.refused("dedup --redis redis://127.0.0.1:1 --name set in").contains("no answer from 127.0.0.1:1: "));
 }
 
 /// Nobody says how many lines there are.
@@ -274,7 +274,7 @@ fn a_set_forgets_its_lines() {
     assert_eq!(bench.clean(&line), "");
     let info = bench.json(&format!("redis info {set} --json"));
     assert_eq!((info["forgets_after_seconds"].as_u64(), info["max_fpr"].as_f64()), (Some(4), Some(1e-6)), "{info}");
-    common::tells(&bench.clean(&format!("redis info {set}")), &["forgets after  4s"]);
+    common::tells(&bench.clean(&format!("redis info {set}")), &["forgets after  4 s"]);
     // For so long at least they are remembered.
     thread::sleep(Duration::from_secs(4));
     let mut again = String::new();

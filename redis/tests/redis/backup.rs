@@ -2,7 +2,7 @@
 
 use crate::harness::tests;
 use crate::servers::{Cluster, Server, eventually};
-use crate::{Tally, create, roomy};
+use crate::{Tally, create, failed, roomy, small};
 use bloomline::BloomFilter;
 use bloomline_redis::{RedisBloomFilter, RedisServer};
 use std::sync::atomic::Ordering;
@@ -11,6 +11,7 @@ use std::thread;
 tests! {
     what_was_answered_before_a_backup_is_in_it,
     a_backup_is_merged_beneath_clients,
+    a_copy_that_is_not_ended_expires,
 }
 
 /// So many that clients still insert them when the copy is made, on a busy machine too.
@@ -72,4 +73,17 @@ fn a_backup_is_merged_beneath_clients() {
     let claims = tally.claims.iter().map(|claims| claims.load(Ordering::Relaxed));
     assert_eq!((claims.max(), tally.uncertain()), (Some(1), 0));
     assert_eq!(filter.another().contains_batch(&before, &mut vec![false; before.len()]), Ok(before.len()));
+}
+
+/// A client dies after its first command. Here the next ones are denied.
+fn a_copy_that_is_not_ended_expires() {
+    let server = Server::start("");
+    server.tell::<()>("ACL SETUSER dies on >secret ~* +@all -setrange");
+    let address = RedisServer::new(&format!("redis://dies:secret@127.0.0.1:{}", server.port)).unwrap();
+    let mut copy = small().build().unwrap();
+    copy.insert(&1u64);
+    failed(create(&address, "f", &small()).upload(&copy), &["SETRANGE"]);
+    let copies: Vec<String> = server.tell("KEYS *upload*");
+    assert_eq!(copies.len(), 1, "{copies:?}");
+    assert!((1..=600).contains(&server.tell::<i64>(&format!("TTL {}", copies[0]))));
 }

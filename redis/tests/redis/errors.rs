@@ -20,6 +20,7 @@ tests! {
     a_replica_takes_no_keys,
     a_database_has_filters_of_its_own,
     an_answer_without_an_end_is_refused,
+    commands_that_were_renamed_are_named,
 }
 
 /// Opens with both kinds of clients, which must say the same.
@@ -254,4 +255,10 @@ fn a_replica_takes_no_keys() {
     let readonly = ReadOnly { node: format!("127.0.0.1:{}", replica.port) };
     assert_eq!(failed(filter.insert(&2), &["address of its primary"]), readonly);
     assert_eq!(failed(open(&replica.url(), "g"), &[]), readonly);
+}
+
+fn commands_that_were_renamed_are_named() {
+    let server = Server::start("--rename-command CLUSTER HIDDEN");
+    let refused = failed(open(&server.url(), "f"), &["CLUSTER", "rename-command"]);
+    assert!(matches!(refused, RedisFilterError::Refused { .. }), "{refused:?}");
 }

@@ -2,9 +2,9 @@
 
 use crate::harness::tests;
 use crate::proxy::Proxy;
-use crate::servers::{Cluster, Server, eventually};
+use crate::servers::{Cluster, Server, eventually, primary_and_replica};
 use crate::{Tally, failed, small};
-use bloomline_redis::RedisFilterError::{Denied, Differs, Gone, Remains, Seed, Stages as NotOne};
+use bloomline_redis::RedisFilterError::{Denied, Differs, Gone, ReadOnly, Remains, Seed, Stages as NotOne};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisServer, Stages};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,6 +29,10 @@ tests! {
     a_client_that_stood_still_follows,
     nothing_is_left_of_it,
     it_is_told_from_others,
+    a_window_is_read_from_a_replica,
+    mirrors_have_a_bound,
+    lists_of_too_much_are_refused,
+    what_a_late_client_makes_again_expires,
     rights_of_stages_are_few,
     lost_stages_are_missed,
     a_list_that_is_lost_is_made_again,
@@ -429,6 +433,79 @@ fn nothing_is_left_of_it() {
         }
         assert_eq!(server.tell::<Vec<String>>("KEYS *"), Vec::<String>::new());
     }
+    // Where the list is lost too, and the description with it.
+    for lost in ["cbf:{f:stages}", "cbf:{f:stages} cbf:{f:meta}"] {
+        for stages in [tiny(), window(3600)] {
+            let mut filter = create(&server.address(), "f", &stages);
+            for keys in [0..5000u64, 5000..5001] {
+                let keys: Vec<u64> = keys.collect();
+                filter.insert_batch(&keys, &mut vec![false; keys.len()]).unwrap();
+            }
+            create(&server.address(), "f*", &tiny()).insert(&1).unwrap();
+            server.tell::<u64>(&format!("DEL {lost}"));
+            assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
+            assert_eq!(server.tell::<Vec<String>>("KEYS cbf:{f:*"), Vec::<String>::new(), "{lost}");
+            assert_eq!(RedisBloomFilter::remove(&server.address(), "f*"), Ok(true));
+        }
+    }
+}
+
+/// A generation whose time is over is not followed there.
+fn a_window_is_read_from_a_replica() {
+    let [primary, replica] = primary_and_replica("");
+    assert_eq!(create(&primary.address(), "f", &window(600)).insert(&1), Ok(true));
+    pass(&primary, "f", 301);
+    let list = || replica.tell::<Vec<String>>("HVALS cbf:{f:stages}");
+    eventually("the list has arrived", || list() == primary.tell::<Vec<String>>("HVALS cbf:{f:stages}"));
+    let mut filter = RedisBloomFilter::open(&replica.address(), "f").unwrap();
+    assert_eq!((filter.contains(&1), filter.contains(&2), filter.check()), (Ok(true), Ok(false), Ok(())));
+    assert_eq!(stages_of(&mut filter), 1);
+    assert!(matches!(failed(filter.insert(&2), &[]), ReadOnly { .. }));
+}
+
+fn mirrors_have_a_bound() {
+    let server = Server::start("");
+    let filter = create(&server.address(), "f", &tiny());
+    let bytes = filter.plan().memory_bytes();
+    let mirrored = |filter: &RedisBloomFilter| format!("{filter:?}").contains("mirror: true");
+    assert!(!mirrored(&filter.another().with_mirror_up_to(bytes - 1).unwrap()));
+    let mut filter = filter.with_mirror_up_to(bytes).unwrap();
+    assert!(mirrored(&filter));
+    // The second stage is not mirrored.
+    let keys: Vec<u64> = (0..2500).collect();
+    assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(2500));
+    server.tell::<()>("CONFIG RESETSTAT");
+    assert_eq!(filter.insert_batch(&keys, &mut vec![false; keys.len()]), Ok(0));
+    let asked: u64 = ["bitfield", "getrange"].iter().map(|command| server.calls(command)).sum();
+    // Those of the second stage, in both. Without a mirror all are asked for, and most of them in both.
+    assert!((1000..3300).contains(&asked), "{asked}");
+}
+
+fn lists_of_too_much_are_refused() {
+    let server = Server::start("");
+    let mut connection = server.client().unwrap();
+    let mut add = |name: &str, number: u64, blocks: u64| {
+        let line = format!("blocks={blocks} probes=8 keys=1 made=1 opened=9999999999");
+        redis::cmd("HSET").arg(format!("cbf:{{{name}:stages}}")).arg(number).arg(line).exec(&mut connection).unwrap();
+    };
+    // Each is as large as a filter can be.
+    drop(create(&server.address(), "f", &window(60)));
+    (1..200).for_each(|number| add("f", number, (1 << 44) / 64 - (1 << 20)));
+    failed(RedisBloomFilter::open(&server.address(), "f"), &["larger together"]);
+    drop(create(&server.address(), "g", &window(60)));
+    add("g", u64::MAX, 1);
+    failed(RedisBloomFilter::open(&server.address(), "g"), &["makes no sense"]);
+}
+
+/// Its claims are on their way when the filter is removed.
+fn what_a_late_client_makes_again_expires() {
+    let server = Server::start("");
+    let mut late = create(&server.address(), "f", &window(3600));
+    assert_eq!(late.insert(&1), Ok(true));
+    assert_eq!(RedisBloomFilter::remove(&server.address(), "f"), Ok(true));
+    assert!(matches!(failed(late.insert_batch(&[2u64], &mut [false]), &[]), Gone { .. }));
+    let left: Vec<String> = server.tell("KEYS *");
+    assert!(left.iter().all(|key| server.tell::<i64>(&format!("TTL {key}")) > 0), "{left:?}");
 }
 
 fn it_is_told_from_others() {
