@@ -79,6 +79,20 @@ def test_a_row_with_each_type_is_a_key(name: str, tmp_path: pathlib.Path) -> Non
     assert_stays([source], tmp_path / "out.parquet", stay(rows), kind.unread_by)
 
 
+def test_a_file_of_fastparquet_without_rows(tmp_path: pathlib.Path) -> None:
+    """It names no kind for the row groups that are not there."""
+    write(tmp_path / "in.parquet", [pa.table({"key": ["a", "a"]})])
+    pq.ParquetWriter(tmp_path / "empty.parquet", pa.schema({"key": pa.string()})).close()
+    whole = (tmp_path / "empty.parquet").read_bytes()
+    # The field after that with the number of rows, 0.
+    assert whole.count(b"\x16\x00\x19\x0c") == 1
+    (tmp_path / "empty.parquet").write_bytes(whole.replace(b"\x16\x00\x19\x0c", b"\x16\x00\x19\x00"))
+    bloomline(tmp_path, "dedup", "--column", "key", "empty.parquet", "in.parquet", "-o", "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet")["key"].to_pylist() == ["a"]
+    bloomline(tmp_path, "dedup", "empty.parquet", "-o", "none.parquet")
+    assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
+
+
 DUCKDB = {
     "timetz": "timetz '01:02:03+02'",
     "hugeint": "1::HUGEINT",

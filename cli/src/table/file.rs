@@ -3,7 +3,7 @@
 use crate::input::inputs::Input;
 use crate::table::damage::{Place, caught, has_room, no_room, short};
 use crate::table::partitions::partitions;
-use crate::table::thrift::{check_schema, is_offset_index};
+use crate::table::thrift::{check_schema, is_offset_index, typed_groups};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -140,7 +140,15 @@ fn footer(bytes: &Positioned) -> io::Result<(ParquetMetaData, SchemaRef)> {
     let footer = bytes.get_bytes(start, length as usize)?;
     check_schema(&footer).map_err(io::Error::other)?;
     let (metadata, schema) = in_footer(|| {
-        let arrow = ArrowReaderMetadata::load(bytes, options())?;
+        let arrow = match typed_groups(&footer) {
+            None => ArrowReaderMetadata::load(bytes, options())?,
+            Some(footer) => {
+                let options = options();
+                let read =
+                    ParquetMetaDataReader::decode_metadata_with_options(&footer, Some(options.metadata_options()))?;
+                ArrowReaderMetadata::try_new(read.into(), options)?
+            }
+        };
         Ok((without_absent_dictionaries(arrow.metadata())?, arrow.schema().clone()))
     })?;
     let metadata = Arc::unwrap_or_clone(metadata);

@@ -167,6 +167,21 @@ pub fn check_schema(footer: &[u8]) -> Result<(), String> {
     }
 }
 
+/// The footer with a kind for its row groups, if it has none of them and names no kind, as fastparquet writes it. The library asks for one.
+pub fn typed_groups(footer: &[u8]) -> Option<Vec<u8>> {
+    let mut place = None;
+    Thrift(footer).fields(|rest, id, kind| {
+        if (id, kind) != (4, LIST) {
+            return Some(Found::Other);
+        }
+        place = Some(footer.len() - rest.0.len()).filter(|_| rest.0.first() == Some(&0));
+        Some(Found::Enough)
+    })?;
+    let mut typed = footer.to_vec();
+    typed[place?] = STRUCT;
+    Some(typed)
+}
+
 /// Bytes of a page, and what they take in the file, from its header.
 pub fn page_sizes(header: &[u8]) -> Option<(u64, u64)> {
     let (mut header, mut id) = (Thrift(header), 0);
@@ -247,6 +262,16 @@ mod tests {
         // Before the schema, a map and a list of a struct that is empty.
         let unknown = [&[0x1B, 1, 0x85, 4, 1, b'x', 0x09, 2, 0x1C, 0, 0x09, 4][..], &footer(&[1, 0])[3..]].concat();
         check_schema(&unknown).unwrap();
+    }
+
+    #[test]
+    fn row_groups_that_are_none_get_a_kind() {
+        // The number of rows, of the id 3, and the row groups, of the id 4.
+        let with_groups = |list: u8| [footer(&[1, 0]), vec![0x16, 0, 0x19, list, 0]].concat();
+        assert_eq!(typed_groups(&with_groups(0)), Some(with_groups(STRUCT)));
+        for sound in [with_groups(STRUCT), with_groups(0x1C), footer(&[1, 0]), Vec::new()] {
+            assert_eq!(typed_groups(&sound), None);
+        }
     }
 
     #[test]
