@@ -167,7 +167,8 @@ impl Filter {
     /// Add the rows of a frame or a table. Returns an array of bool, True for each row whose key is new.
     ///
     /// A row has the key that the command makes of it, so a filter that `bloomline build --column` made of a file knows it, and a
-    /// line of JSON with its values has the same. Values are of any type: dates, decimals, floats (-0.0 is 0.0, and all that is
+    /// line of JSON with its values has the same. It is another one than add makes of an integer or a tuple: contains_rows looks
+    /// it up. Values are of any type: dates, decimals, floats (-0.0 is 0.0, and all that is
     /// no number is equal), lists and structs. nulls says what becomes of rows with a null in a column: "equal" takes nulls for
     /// equal to each other, "keep" answers True for all such rows, "skip" False, and "fail" is a ValueError before any is added.
     ///

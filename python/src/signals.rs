@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 
-/// How long Ctrl-C waits.
-pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// How long Ctrl-C waits, but for the keys that are hashed in between.
+pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 /// Runs the handlers of signals that came. In another thread than the main one there are none.
 pub(crate) fn handle() -> PyResult<()> {

@@ -60,7 +60,7 @@ def test_examples(example: pathlib.Path) -> None:
     subprocess.run([sys.executable, example], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("package", ["dask", "datasets", "ray"])
+@pytest.mark.parametrize("package", ["dask", "datafusion", "datasets", "duckdb", "polars", "ray"])
 def test_recipes(package: str, tmp_path: pathlib.Path) -> None:
     pytest.importorskip(package)
     recipe = HERE / f"recipes/with_{package}.py"
