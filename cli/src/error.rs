@@ -39,13 +39,13 @@ errors! {
     TarInput => "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by `tar -xOf FILE |`, or give --binary to take its bytes for lines";
     Padding => "after the zeros that end a gzip file comes something else";
     LongLine { bytes: usize } => "the next line has more than {bytes} bytes, and memory for more cannot be had";
-    Estimate { input: String, source: io::Error } => "cannot estimate how many lines {input} has: {source}; choose with --on-error how to go on, or give the number of distinct lines with -n";
+    Estimate { input: String, source: io::Error } => "cannot estimate how many lines {input} has: {source}; {}", remedy(source, "choose with --on-error how to go on, or give the number of distinct lines with -n");
     KeysUnknown { input: String } => "cannot tell how many lines {input} has, because it is not a file; give the number of distinct lines with -n";
     Again { source: io::Error } => "the inputs have more lines than was estimated, and cannot be read again: {source}; give the number of distinct lines with -n";
     Outgrown => "cannot save the filter: the inputs have more lines than was estimated, and no file has several filters of an estimate; give the number of distinct lines with -n";
-    Read { position: String, source: io::Error } => "cannot read {position}: {source}; choose with --on-error how to go on";
+    Read { position: String, source: io::Error } => "cannot read {position}: {source}; {}", remedy(source, "choose with --on-error how to go on");
     Rows { input: String, source: io::Error } => "cannot read {input}: {source}; nothing more is written, so leave this file out";
-    Kinds { lines: String, table: String } => "cannot write the lines of {lines} and the rows of {table} to one output; give --output-dir, or run the command for each kind";
+    Kinds { lines: String, table: String } => "cannot write the lines of {lines} and the rows of {table} to one output; run the command for each kind, or give dedup and corpus --output-dir";
     WholeKinds { lines: String, table: String } => "a line of {lines} and a row of {table} are never equal as a whole; name the key with --column";
     OfLines { option: &'static str, table: String } => "{option} is for lines, and {table} is Parquet, which has rows; leave it out";
     OtherHeader { header: String, first: String, first_header: String } => "its header is {header:?}, and that of {first} is {first_header:?}: make them the same, for one output has one header; with --output-dir or --in-place each input keeps its own";
@@ -59,15 +59,15 @@ errors! {
     PlanOfTwo => "plan needs two of -n KEYS, -p RATE and --memory SIZE and computes the third; --table needs none of them";
     Build { error: BuildError } => "{error}";
     NoMemory { bytes: usize } => "the system has no {bytes} bytes of memory for the filter; choose a larger rate -p, or a smaller -n or --memory";
-    Full { line: String, keys: u64, fpr: f64 } => "stopped at {line}: the filter is full with {keys} distinct lines, at a false-positive rate of {fpr}; make it larger with -n or --memory, or let it grow with --when-full grow";
-    Exact { source: io::Error } => "cannot keep the hashes of --exact in a temporary file: {source}; set TMPDIR to another folder";
-    Groups { source: io::Error } => "cannot keep what repeats in a temporary file: {source}; set TMPDIR to another folder";
+    Full { line: String, keys: u64, fpr: f64 } => "stopped at {line}: the filter is full with {keys} distinct lines, at a false-positive rate of {fpr}; make it larger with -n or --memory, or let it grow with --when-full grow; a state keeps its size, so begin another";
+    Exact { source: io::Error } => "cannot keep the hashes of --exact in a temporary file: {source}; {}", remedy(source, "set TMPDIR to another folder");
+    Groups { source: io::Error } => "cannot keep what repeats in a temporary file: {source}; {}", remedy(source, "set TMPDIR to another folder");
     Pairs { documents: u64 } => "cannot compare {documents} documents that share bands: 4294967295 are the most; compare parts of the inputs";
-    Copy { source: io::Error } => "cannot keep a copy of it in a temporary file, to read it twice: {source}; set TMPDIR to another folder, or name a file in the place of a pipe";
-    Twice { source: io::Error } => "cannot read the inputs twice: {source}; what comes by a pipe is kept in a temporary file, in the folder TMPDIR";
+    Copy { source: io::Error } => "cannot keep a copy of a pipe in a temporary file, to read it twice: {source}; {}, or name a file in the place of the pipe", remedy(source, "set TMPDIR to another folder");
+    Twice { source: io::Error } => "cannot read the inputs twice: {source}; {}", remedy(source, "what comes by a pipe is kept in a temporary file, so set TMPDIR to another folder");
     Changed => "an input changed between the two times that it was read, so what was printed may be wrong; copy the inputs first, or give them by a pipe";
     Repeats { lines: usize } => "cannot count more than {lines} distinct lines that repeat: there is no room for another in memory; count parts of the inputs";
-    Spool { source: io::Error } => "cannot keep the hashes of lines that cannot be read again in a temporary file: {source}; set TMPDIR to another folder, or fix the size with -n and --when-full warn";
+    Spool { source: io::Error } => "cannot keep the hashes of lines that cannot be read again in a temporary file: {source}; {}, or fix the size with -n and --when-full warn", remedy(source, "set TMPDIR to another folder");
     Thread { source: io::Error } => "cannot start a thread: {source}; ask for fewer with -j";
 
     Load { error: FileError } => "cannot load the filter {}: {}", name(error), error.kind();
@@ -135,6 +135,12 @@ impl Error {
     pub fn groups(source: io::Error) -> Self {
         Self::Groups { source }
     }
+}
+
+/// The remedy of a failure: what helps against most, and the limit of open files where that is reached.
+fn remedy<'a>(source: &io::Error, most: &'a str) -> &'a str {
+    // ENFILE and EMFILE, which have these numbers on every Unix.
+    if matches!(source.raw_os_error(), Some(23 | 24)) { "allow more open files with `ulimit -n`" } else { most }
 }
 
 /// The file's name as it is shown to the user: on one line, whatever is in it.

@@ -111,7 +111,10 @@ pub fn check_first_table(
         let lines = inputs.kinds().0.filter(|_| wish.filter);
         return lines.map_or(Ok(()), |lines| Err(Error::OfRows { option: "--column-filter", lines: name(lines) }));
     };
-    let open = || table.again().and_then(|table| TableReader::open(table, 0, wanted, values)).map(drop);
+    let open = || {
+        let table = table.again().and_then(|table| TableReader::open(table, 0, wanted, values))?;
+        if wish.cuts { table.check_texts() } else { Ok(()) }
+    };
     let checked = wish.check().and_then(|()| if on_error == OnError::Fail { open() } else { Ok(()) });
     checked.map_err(|source| Error::Open { input: name(table), source })
 }

@@ -108,6 +108,11 @@ impl DocumentRule {
         }
     }
 
+    /// True if paragraphs are cut out of texts.
+    pub fn cuts(&self) -> bool {
+        self.text.by == By::Paragraph && self.near.is_none() && !self.annotate
+    }
+
     /// What its keys are called.
     pub fn keys(&self) -> &'static str {
         match (&self.near, self.text.ngram) {

@@ -241,8 +241,10 @@ impl DedupOptions {
             let part = self.key.rule().part;
             self.run.check_checkpoint(option)?;
             if let Some(option) = self.groups.value().filter(|_| !matches!(part, Part::Json(_) | Part::Line)) {
+                let other = if self.key.csv { "--csv" } else { "--field" };
                 return conflict(format!(
-                    "{option} names a value of lines of JSON or a column, so the key has to be one too: give --json-pointer or --column"
+                    "the argument '{option}' cannot be used with '{other}': it names a value of lines of JSON or a column of Parquet; \
+                     make lines of JSON of the fields, or leave it out"
                 ));
             }
         }

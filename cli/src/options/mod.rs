@@ -61,7 +61,10 @@ impl Cli {
     }
 
     fn read_by(command: &mut clap::Command, args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let matches = command.try_get_matches_from_mut(args).map_err(renamed::explained)?;
+        let args: Vec<OsString> = args.into_iter().collect();
+        let name = args.get(1).and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let matches = command.try_get_matches_from_mut(args);
+        let matches = matches.map_err(|error| renamed::explained(error, command, &name))?;
         needs::check(command, &matches)?;
         let mut cli = Self::from_arg_matches(&matches)?;
         check_format(&cli.command)?;

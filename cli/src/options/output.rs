@@ -42,7 +42,7 @@ pub struct OutputOptions {
 impl OutputOptions {
     /// How the rows of tables are written.
     pub fn of_rows(&self) -> Wish {
-        Wish { compression: self.compress, filter: self.column_filter }
+        Wish { compression: self.compress, filter: self.column_filter, cuts: false }
     }
 
     /// How files of lines are compressed, if that is asked for. Tables are compressed column by column.

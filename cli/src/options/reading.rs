@@ -202,7 +202,7 @@ pub struct KeyOptions {
     /// What becomes of rows whose key has a null.
     ///
     /// It is for columns of Parquet and values of JSON.
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal, conflicts_with_all = ["field", "csv"])]
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Nulls::Equal)]
     pub nulls: Nulls,
 
     /// Use the normal form of a URL.

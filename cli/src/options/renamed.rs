@@ -1,7 +1,8 @@
 //! Options that people may look for under another name.
 
-use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+use std::path::Path;
 
 /// A spelling, and what to give in its place.
 const RENAMED: &[(&str, &str)] = &[
@@ -24,16 +25,42 @@ const RENAMED: &[(&str, &str)] = &[
     ("--recursive", "a directory is read with all that is below it"),
 ];
 
-/// An error that names the option to give, where the one that was given has another name.
-pub fn explained(mut error: Error) -> Error {
-    let given = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(given)) if error.kind() == ErrorKind::UnknownArgument => given,
-        _ => return error,
+/// An error that names what to give, where an option has another name or is one of another command, and where a file is named without a
+/// command.
+pub fn explained(mut error: Error, cli: &Command, name: &str) -> Error {
+    let has = |command: &Command, option: &str| {
+        command.get_arguments().any(|arg| arg.get_long().is_some_and(|long| option.strip_prefix("--") == Some(long)))
     };
-    if let Some((_, advice)) = RENAMED.iter().find(|(old, _)| old == given) {
-        let advice = ContextValue::StyledStrs(vec![(*advice).into()]);
-        error.insert(ContextKind::Suggested, advice);
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let advice = match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let given = text(ContextKind::InvalidArg);
+            // The advice is for commands that have what it names.
+            let applies = |advice: &str| {
+                let mut options = advice.split(' ').filter(|word| word.starts_with("--"));
+                cli.find_subcommand(name).is_none_or(|command| options.all(|option| has(command, option)))
+            };
+            let renamed = RENAMED.iter().find(|(old, advice)| *old == given && applies(advice));
+            renamed.map(|(_, advice)| (*advice).to_owned()).or_else(|| {
+                let others = cli.get_subcommands().filter(|command| has(command, &given));
+                let others: Vec<&str> = others.map(Command::get_name).collect();
+                (!others.is_empty()).then(|| format!("'{given}' is an option of bloomline {}", others.join(", ")))
+            })
+        }
+        ErrorKind::InvalidSubcommand => {
+            let given = text(ContextKind::InvalidSubcommand);
+            let is_file = given.contains(['.', '/']) || Path::new(&given).exists();
+            is_file.then(|| "to print each distinct line of a file, give 'bloomline dedup FILE'".to_owned())
+        }
+        _ => None,
+    };
+    if let Some(advice) = advice {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
         error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::SuggestedSubcommand);
         error.remove(ContextKind::TrailingArg);
     }
     error

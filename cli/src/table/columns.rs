@@ -118,6 +118,12 @@ impl Columns {
         self.whole.iter().position(|read| *read == Some(*column)).filter(|_| members.is_empty())
     }
 
+    /// Refuses texts that cannot be replaced.
+    pub fn check_texts(&self) -> io::Result<()> {
+        let why = "the texts are in a part of a column, which is not rewritten; choose a column of texts, or give --by document";
+        self.root().map_or_else(|| Err(io::Error::other(why)), |_| Ok(()))
+    }
+
     /// The parts of the keys of rows that were read.
     pub fn of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
         Self::arrays(&self.parts, batch)

@@ -164,12 +164,7 @@ fn check(Selected { rows, texts, wish, .. }: &Selected, group: usize) -> io::Res
         let place = Place { group: Some(group), column: Some(&column.column_path().string()) };
         return Err(io::Error::other(format!("{place}: {refused}")));
     }
-    if texts.is_some() && rows.columns.root().is_none() {
-        return Err(io::Error::other(
-            "the texts are in a part of a column, which is not rewritten; choose a column of texts",
-        ));
-    }
-    Ok(())
+    if texts.is_some() { rows.columns.check_texts() } else { Ok(()) }
 }
 
 /// The Bloom filters of a row group that is copied.

@@ -80,6 +80,11 @@ impl TableReader {
         })
     }
 
+    /// Refuses texts that cannot be replaced.
+    pub fn check_texts(&self) -> io::Result<()> {
+        self.columns.check_texts()
+    }
+
     /// The next rows. They are decoded with the columns that were asked for.
     pub fn next(&mut self) -> io::Result<Option<Rows>> {
         let groups = self.table.metadata().num_row_groups();

@@ -29,6 +29,8 @@ pub struct Wish {
     pub compression: Option<Compression>,
     /// Whether the columns of keys get a Bloom filter.
     pub filter: bool,
+    /// True if texts are replaced, which is done in a whole column alone.
+    pub cuts: bool,
 }
 
 impl Selected {

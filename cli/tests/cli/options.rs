@@ -151,8 +151,20 @@ fn options_with_other_names_are_told() {
         ("dedup -r .", "directory"),
         ("dedup --reset a", "bloomline redis delete"),
         ("info --redis redis://localhost --name f", "bloomline redis"),
+        ("dedup --near 0.8 a", "'--near' is an option of bloomline corpus"),
+        ("build -o f --keep last a", "'--keep' is an option of bloomline dedup, corpus"),
+        ("a", "bloomline dedup FILE"),
+        ("missing.txt", "bloomline dedup FILE"),
+        ("dedpu a", "'dedup'"),
     ] {
         tells(&bench.refused(line), &[advice]);
+    }
+    // No advice names an option that the command does not have.
+    for (line, advice) in
+        [("build -o g -c a", "--total"), ("in --filter f a", "--state"), ("corpus --key a a", "--field")]
+    {
+        let message = bench.refused(line);
+        assert!(!message.contains(advice), "{message}");
     }
 }
 
@@ -266,12 +278,14 @@ fn no_option_is_accepted_and_ignored() {
     // What would never be looked at.
     for (line, parts) in [
         ("dedup --pairs p --checkpoint 5m -s s j", ["--checkpoint", "--pairs"]),
+        ("corpus --against j --exact j", ["'--exact' cannot be used with '--against'", "leave one"]),
+        ("dedup --csv --field 1 --keep max:/s j", ["'--keep max' cannot be used with '--csv'", "lines of JSON"]),
         ("corpus --near 0.8 --exact --checkpoint 5m -s s j", ["--checkpoint", "--exact"]),
         ("dedup --total --column-filter j", ["--total", "--column-filter"]),
         ("dedup --column-filter j", ["--column-filter", "\"j\" has lines"]),
         ("dedup --nulls skip j", ["--nulls", "\"j\" has lines"]),
         ("build -o f --nulls skip j", ["--nulls", "\"j\" has lines"]),
-        ("dedup --nulls skip --field 1 j", ["--nulls", "--field"]),
+        ("dedup --nulls skip --field 1 j", ["--nulls", "\"j\" has lines"]),
         ("in --any -o o j -- j", ["--any", "--output"]),
         ("not-in --any --compress gzip j -- j", ["--any", "--compress"]),
         ("not-in --total --column-filter j -- j", ["--total", "--column-filter"]),

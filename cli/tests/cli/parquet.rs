@@ -4,7 +4,8 @@ use crate::common::{Bench, failed, limited, signal, tells, text};
 use crate::resume::job::Random;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
+use arrow_schema::{DataType, Field};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -436,6 +437,22 @@ fn tables_go_where_the_name_does_not_claim_lines() {
     // The number of rows is a line.
     assert!(bench.run("dedup --column url --total -o w.txt in").status.success());
     tells(&failed(&bench.run("dedup --column url --total -o n.parquet in")), &["cannot write lines"]);
+}
+
+/// Paragraphs are cut out of a whole column, and nothing is begun otherwise.
+#[test]
+fn texts_in_a_part_of_a_column_are_refused_before_the_run() {
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["one two\nthree", "one two\nfour"]));
+    let page: ArrayRef = Arc::new(StructArray::from(vec![(Field::new("text", DataType::Utf8, false).into(), texts)]));
+    let batch = RecordBatch::try_from_iter([("page", page)]).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    let bench = Bench::new(&[("t.parquet", &writer.into_inner().unwrap())]);
+    let line = "corpus --ngram 0 --column page.text t.parquet -o o.parquet";
+    tells(&bench.refused(line), &["in a part of a column", "--by document"]);
+    assert!(!bench.path("o.parquet").exists());
+    bench.clean(&format!("{line} --by document"));
+    bench.clean(&format!("{line} --annotate"));
 }
 
 fn names(bench: &Bench, folder: &str) -> BTreeSet<String> {

@@ -480,8 +480,28 @@ fn a_pipe_that_cannot_be_copied_is_an_error() {
         let command = limited("-f 8", &bench.command(&format!("dedup -c {options} -")));
         fed(command, &b"line\n".repeat(10_000))
     };
-    tells(&refused(run("-n 10")), &["standard input", "cannot keep a copy of it in a temporary file", "TMPDIR"]);
-    let output = run("--on-error skip");
-    assert_eq!(output.status.code(), Some(2));
-    tells(&text(&output.stderr), &["cannot keep a copy", "an input changed"]);
+    // It is no fault of the input.
+    for options in ["-n 10", "--on-error skip", "--on-error keep"] {
+        let message = refused(run(options));
+        tells(&message, &["cannot keep a copy of a pipe in a temporary file", "TMPDIR", "name a file"]);
+        assert!(!message.contains("--on-error") && !message.contains("changed"), "{message}");
+    }
+}
+
+#[test]
+fn the_limit_of_open_files_is_told_with_its_remedy() {
+    let bench = Bench::new(&[("a", &b"line\n".repeat(10_000))]);
+    let mut remedies = 0;
+    for files in 5..12 {
+        for input in ["a", "-"] {
+            let command = bench.command(&format!("dedup -c -j 1 {input}"));
+            let output = fed(limited(&format!("-n {files}"), &command), b"line\n");
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            if message.contains("Too many open files") {
+                assert!(!message.contains("TMPDIR") && !message.contains("--on-error"), "{message}");
+                remedies += usize::from(message.contains("ulimit -n"));
+            }
+        }
+    }
+    assert!(remedies > 0);
 }

@@ -11,6 +11,7 @@ use crate::input::split::LineFormat;
 use crate::options::{CorpusOptions, DedupOptions};
 use crate::seen::exact;
 use crate::seen::repeats::Selection;
+use crate::table::Wish;
 use crate::values::OnError;
 use std::path::Path;
 
@@ -98,7 +99,13 @@ impl Run {
             exact_units: verify,
             sample: None,
             stats_every: None,
-            print: Print { wanted: true, kept: true, before, total: false, wish: run.output.of_rows() },
+            print: Print {
+                wanted: true,
+                kept: true,
+                before,
+                total: false,
+                wish: Wish { cuts: rule.cuts(), ..run.output.of_rows() },
+            },
             dupes: None,
             format: LineFormat::plain(reading.end()),
             what: What::Document(rule, reading.on_error),

@@ -13,6 +13,7 @@ use crate::seen::counts::Counts;
 use crate::seen::tally::Limit;
 use crate::seen::{Beside, Claimed, Halt};
 use crate::values::OnError;
+use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Pieces that are due, each with its output.
@@ -111,6 +112,12 @@ impl Work {
     fn end<'a>(&self, lane: &Lane, sink: &'a Sink, end: End) -> Result<(Due<'a>, Option<Stop>), Error> {
         let mut gathered = locked(&lane.gathered);
         if let End::Failed(source) = end {
+            // Nothing is wrong with the input.
+            let source = match source.downcast::<Error>() {
+                Ok(error @ Error::Copy { .. }) => return Ok((Vec::new(), Some(Stop::After(error)))),
+                Ok(error) => io::Error::other(error),
+                Err(source) => source,
+            };
             let position = gathered.position.to_string();
             if self.task.on_error == OnError::Fail {
                 return Ok((Vec::new(), Some(Stop::After(Error::Read { position, source }))));
