@@ -59,6 +59,7 @@ errors! {
     PlanOfTwo => "plan needs two of -n KEYS, -p RATE and --memory SIZE and computes the third; --table needs none of them";
     Build { error: BuildError } => "{error}";
     NoMemory { bytes: usize } => "the system has no {bytes} bytes of memory for the filter; choose a larger rate -p, or a smaller -n or --memory";
+    TooSmall { bytes: usize, keys: u64 } => "{bytes} bytes are too few for a filter of {keys} keys; give more with --memory, or a rate with -p, for which a filter that is full takes more memory";
     Full { line: String, keys: u64, fpr: f64 } => "stopped at {line}: the filter is full with {keys} distinct lines, at a false-positive rate of {fpr}; make it larger with -n or --memory, or let it grow with --when-full grow; a state keeps its size, so begin another";
     Exact { source: io::Error } => "cannot keep the hashes of --exact in a temporary file: {source}; {}", remedy(source, "set TMPDIR to another folder");
     Groups { source: io::Error } => "cannot keep what repeats in a temporary file: {source}; {}", remedy(source, "set TMPDIR to another folder");

@@ -106,8 +106,8 @@ fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, exact
 }
 
 /// The figures of a comparison: of the lines that went into the set, and of those that were looked up. What is `wanted` is in it, or is
-/// not. Lines without a key may be selected too.
-pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool) -> Figures {
+/// not, and is `distinct` if it was inserted then. Lines without a key may be selected too.
+pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool, distinct: bool) -> Figures {
     let (mut figures, counts) = (Figures::default(), &tally.counts);
     figures.same("lines of OLD", "old_lines", old.lines);
     figures.same("distinct", "old_distinct", old.unique);
@@ -123,7 +123,7 @@ pub fn of_sets(seen: &Seen, old: &Counts, tally: &Tally, wanted: bool) -> Figure
         let selected = counts.unique - counts.kept;
         let absent = if wanted { counts.dropped() + counts.kept } else { selected } as f64;
         let rate = seen.set.current_fpr();
-        let wrong = absent * rate / (1.0 - rate);
+        let wrong = if distinct { wrongly_dropped(&seen.set, tally) } else { absent * rate / (1.0 - rate) };
         let label = if wanted { "wrongly selected" } else { "wrongly left out" };
         figures.both(label, format!("{wrong:.3} ± {:.3} expected", wrong.sqrt()), "expected_wrong", wrong);
     }

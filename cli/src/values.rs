@@ -1,5 +1,6 @@
 //! Values of the command line that other parts of the command use, and how they are read.
 
+use crate::key::Parts;
 use clap::ValueEnum;
 use parse_size::{ByteSuffix, Config};
 use std::time::Duration;
@@ -51,6 +52,31 @@ pub enum StatsFormat {
     /// One JSON object on one line.
     Json,
 }
+
+/// Numbers of parts of a key, or all of them.
+pub fn parts(text: &str) -> Result<Parts, &'static str> {
+    if text == ALL_PARTS {
+        return Ok(Parts::All);
+    }
+    let numbers = text.split(',').map(|number| number.parse().ok().filter(|number| *number > 0));
+    let mut numbers: Vec<usize> =
+        numbers.collect::<Option<_>>().ok_or("give the numbers of parts of the key, from 1 on, such as 1 or 1,3")?;
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(Parts::Some(numbers))
+}
+
+/// The parts of a key that are normalized, all or some, and as what they are.
+pub fn normal(text: &str) -> Result<Parts, &'static str> {
+    match text.split_once(':') {
+        None if text == "url" => Ok(Parts::All),
+        Some(("url", numbers)) => parts(numbers),
+        _ => Err("give url, or url:1 for the first part of the key"),
+    }
+}
+
+/// The value of an option that is given without parts.
+pub const ALL_PARTS: &str = "all";
 
 /// A delimiter, in which a backslash starts an escape.
 pub fn delimiter(text: &str) -> Result<Delimiter, &'static str> {

@@ -40,7 +40,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let hashing = Hashing::of_keys(filter.hasher(), format, What::Key(rule, None), key.nulls.treated());
     let pass = Pass { reading, hashing, quiet: select.quiet, wish: Wish::default(), wakes: never() };
     let seen = SharedSeen::new(Seen::new(filter));
-    let (work, stop) = pass.select(inputs, seen, !options.invert, select, output)?;
+    let (work, stop) = pass.select(inputs, seen, (!options.invert, None), select, output)?;
     pass::exit_code(&work, stop, 0, select.any)
 }
 

@@ -46,23 +46,27 @@ impl Pass<'_> {
     }
 
     /// Looks the lines of the inputs up, and prints those that are `wanted`: that are in the set, or that are not. Returns why it ended
-    /// before the inputs did. Without an output nothing is printed.
+    /// before the inputs did. Without an output nothing is printed. With a tally, lines that are not in the set are inserted,
+    /// counted there, and printed once.
     pub fn select(
         &self,
         inputs: Inputs,
         seen: SharedSeen,
-        wanted: bool,
+        (wanted, inserting): (bool, Option<Tally>),
         options: &SelectOptions,
         output: Option<Output>,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
         let (SelectOptions { total, any, .. }, quiet) = (*options, self.quiet);
-        let mut tally = Tally::of_search(&seen.look().set, quiet);
+        let act = match inserting {
+            Some(_) => (Act::FindNew, true),
+            None => (if any { Act::FindOne } else { Act::Find }, wanted),
+        };
+        let mut tally = inserting.unwrap_or_else(|| Tally::of_search(&seen.look().set, quiet));
         inputs.left_out.iter().for_each(|why| tally.leave_out(why));
         let several = inputs.several;
         let progress = Progress::new(&inputs.found, inputs.read.clone(), quiet, !total && !any || several);
         let progress = progress.of_shared(seen.look().set.shared().map(|set| set.meter(None)), None);
         let (counts, printed) = if total { (output, None) } else { (None, output) };
-        let act = (if any { Act::FindOne } else { Act::Find }, wanted);
         let (work, stop) = self.work(inputs, seen, tally, act, printed, progress)?;
         if let Some(output) = counts {
             for (path, selected) in work.counted() {

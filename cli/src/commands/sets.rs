@@ -24,8 +24,8 @@ use crate::values::OnError;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Runs the command, which prints the lines of NEW that are in OLD, or those that are not.
-pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
+/// Runs the command, which prints the lines of NEW that are in OLD, or those that are not: each time that they come, or the first time.
+pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Error> {
     let started = Instant::now();
     let SetOptions { reading, select, key, size, growth, .. } = options;
     let format = key.format(reading.end());
@@ -58,8 +58,10 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
     };
     let target = if select.any { None } else { Some(open()?) };
 
+    // What is inserted.
+    let inserted = old.found.iter().chain(new.found.iter().filter(|_| distinct)).cloned();
     let (set, limit) = New { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.of_inputs(
-        &old.found,
+        &inserted.collect::<Vec<_>>(),
         reading,
         &Sampled::Lines,
     )?;
@@ -74,14 +76,17 @@ pub fn run(options: &SetOptions, wanted: bool) -> Result<u8, Error> {
         return stop.end();
     }
     let (seen, of_old) = (built.seen.clone(), locked(&built.tally).counts.clone());
+    // One line that is not in OLD is enough for --any, whatever repeats.
+    let inserting = distinct && !select.any;
+    let inserting = inserting.then(|| locked(&built.tally).of_search_after(&built.seen.look().set));
     drop(built);
 
     // An output keeps what it has until here.
     let output = target.map(|target| target.begin(0, None)).transpose()?;
-    let (work, stop) = pass.select(new, seen, wanted, select, output)?;
+    let (work, stop) = pass.select(new, seen, (wanted, inserting), select, output)?;
     if let Some(format) = options.stats {
         let (seen, tally) = (work.seen.look(), locked(&work.tally));
-        let mut figures = report::of_sets(&seen, &of_old, &tally, wanted);
+        let mut figures = report::of_sets(&seen, &of_old, &tally, wanted, distinct);
         report::add_state_and_speed(&mut figures, &seen.set, &tally, None, None, started.elapsed())?;
         print(&figures.format(format));
     }

@@ -1,7 +1,7 @@
 //! What is looked up of a document, and what becomes of it.
 
 use crate::key::json::Pointer;
-use crate::key::{KeyRule, Part};
+use crate::key::{KeyRule, Part, Parts};
 use bloomline::KeyHasher;
 use bloomline_text::near::Near;
 use bloomline_text::{By, Claim, Form, Rules};
@@ -47,7 +47,9 @@ impl DocumentRule {
                 let Rules { by, trim, ignore_case, .. } = self.text;
                 let part = Part::Json(vec![self.pointer.clone()]);
                 // A whole text is the key that other commands make of it, but for the white space that is trimmed.
-                let name = KeyRule { part, crlf: false, trim: false, url: false, ignore_case, nulls: true }.name();
+                let (none, ignore_case) = (Parts::None, ignore_case.into());
+                let rule = KeyRule { part, crlf: false, trim: none.clone(), url: none, ignore_case, nulls: true };
+                let name = rule.name();
                 let of = if by == By::Paragraph { "paragraphs of " } else { "" };
                 format!("{of}{name}{}", if trim { ", without white space around" } else { "" })
             }

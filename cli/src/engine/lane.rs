@@ -222,7 +222,7 @@ mod tests {
     use crate::groups::values::Wanted as Values;
     use crate::input::inputs::Inputs;
     use crate::input::split::LineFormat;
-    use crate::key::Part;
+    use crate::key::{Part, Parts};
     use crate::values::OnError;
     use bloomline::KeyHasher;
     use std::fs;
@@ -238,7 +238,14 @@ mod tests {
         let gathered = Gathered { position, counts: Counts::default(), ended: false, broken: None };
         let format = LineFormat::plain(b'\n');
         let lane = Lane::new(0, 1, input, gathered, Cut { size: 10, format, keep: false });
-        let rule = KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false, nulls: true };
+        let rule = KeyRule {
+            part: Part::Line,
+            crlf: false,
+            trim: Parts::None,
+            url: Parts::None,
+            ignore_case: Parts::None,
+            nulls: true,
+        };
         let what = What::Key(rule, None);
         let hashing = Hashing {
             format,

@@ -20,14 +20,46 @@ pub struct KeyRule {
     pub part: Part,
     /// Of the line without the carriage return at its end.
     pub crlf: bool,
-    /// Without the ASCII white space around it.
-    pub trim: bool,
-    /// As a URL in its normal form.
-    pub url: bool,
-    /// In lower case: of Unicode where the key is UTF-8, of ASCII where it is not.
-    pub ignore_case: bool,
+    /// The parts without the ASCII white space around them.
+    pub trim: Parts,
+    /// The parts as URLs in their normal form.
+    pub url: Parts,
+    /// The parts in lower case: of Unicode where a part is UTF-8, of ASCII where it is not.
+    pub ignore_case: Parts,
     /// Whether a null is a value like others; else a key with one is a fault.
     pub nulls: bool,
+}
+
+/// The parts of a key that are put into a form, counted from 1 in the order of the key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Parts {
+    #[default]
+    None,
+    All,
+    /// These, in ascending order.
+    Some(Vec<usize>),
+}
+
+impl Parts {
+    /// True if the part of this number is one of them.
+    fn has(&self, part: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Some(parts) => parts.contains(&part),
+        }
+    }
+
+    /// The largest number that is given.
+    pub fn last(&self) -> Option<usize> {
+        if let Self::Some(parts) = self { parts.last().copied() } else { None }
+    }
+}
+
+impl From<bool> for Parts {
+    fn from(all: bool) -> Self {
+        if all { Self::All } else { Self::None }
+    }
 }
 
 /// From this length of a line on, memory for a key that has to be made is asked for before: the libraries that make it end the
@@ -97,7 +129,8 @@ const NO_STRING: u8 = 0xff;
 impl KeyRule {
     /// Whether the key is the line as it stands.
     pub fn is_line(&self) -> bool {
-        matches!(self.part, Part::Line) && !self.crlf && !self.trim && !self.url && !self.ignore_case
+        let forms = [&self.trim, &self.url, &self.ignore_case];
+        matches!(self.part, Part::Line) && !self.crlf && forms.iter().all(|parts| **parts == Parts::None)
     }
 
     /// True if the header of an input has a part in it: a field has a name, or records of CSV have as many fields.
@@ -146,8 +179,8 @@ impl KeyRule {
     /// URL more of them, in which a byte takes up to three.
     fn has_memory(&self, bytes: usize) -> bool {
         let copies = match self.part {
-            _ if self.url => 16,
-            Part::Line | Part::Record(_) | Part::Row if !self.ignore_case => 0,
+            _ if self.url != Parts::None => 16,
+            Part::Line | Part::Record(_) | Part::Row if self.ignore_case == Parts::None => 0,
             _ => 8,
         };
         Vec::<u8>::new().try_reserve_exact(bytes.saturating_mul(copies)).is_ok()
@@ -163,10 +196,10 @@ impl KeyRule {
         let line = self.without_cr(line);
         whole.clear();
         match &self.part {
-            Part::Line | Part::Row => return self.form(line, form),
+            Part::Line | Part::Row => return self.form(1, line, form),
             Part::Record(csv) => {
                 fields.check(line, *csv)?;
-                return self.form(line, form);
+                return self.form(1, line, form);
             }
             Part::Fields { picks, split } => {
                 let most = picks.iter().map(Pick::most).max().unwrap_or(0);
@@ -175,23 +208,25 @@ impl KeyRule {
                 if let [pick] = &picks[..]
                     && let Some(number) = pick.number()
                 {
-                    return self.form(field(number)?, form);
+                    return self.form(1, field(number)?, form);
                 }
+                let mut part = 0;
                 for pick in picks {
                     // Names are numbers by now.
                     let &Pick::Numbers(first, last) = pick else { continue };
                     for number in first..=last.unwrap_or(fields.count().max(first)) {
-                        push_part(whole, self.form(field(number)?, form)?);
+                        part += 1;
+                        push_part(whole, self.form(part, field(number)?, form)?);
                     }
                 }
             }
             Part::Json(pointers) => {
                 let document = from_utf8(line).map_err(Fault::Utf8)?;
                 if let [pointer] = &pointers[..] {
-                    return self.value(document, pointer, json, form);
+                    return self.value(1, document, pointer, json, form);
                 }
-                for pointer in pointers {
-                    push_part(whole, self.value(document, pointer, json, form)?);
+                for (part, pointer) in (1..).zip(pointers) {
+                    push_part(whole, self.value(part, document, pointer, json, form)?);
                 }
             }
         }
@@ -202,28 +237,34 @@ impl KeyRule {
     pub fn key_of<'a>(&self, values: &'a impl Values, scratch: &'a mut Scratch) -> Result<&'a [u8], Fault> {
         let Scratch { json, form, whole, .. } = scratch;
         if let (1, Part::Json(_)) = (values.count(), &self.part) {
-            return self.found(values.value(0, json), form, String::new);
+            return self.found(1, values.value(0, json), form, String::new);
         }
         whole.clear();
         for part in 0..values.count() {
-            push_part(whole, self.found(values.value(part, json), form, String::new)?);
+            push_part(whole, self.found(part + 1, values.value(part, json), form, String::new)?);
         }
         Ok(whole)
     }
 
     /// The key of a value. A string and another value of the same text are two keys.
-    fn found<'a>(&self, value: Value<'a>, form: &'a mut Form, pointer: impl Fn() -> String) -> Result<&'a [u8], Fault> {
+    fn found<'a>(
+        &self,
+        part: usize,
+        value: Value<'a>,
+        form: &'a mut Form,
+        pointer: impl Fn() -> String,
+    ) -> Result<&'a [u8], Fault> {
         let text = match value {
-            Value::Text(text) => return self.form(text, form),
+            Value::Text(text) => return self.form(part, text, form),
             Value::Null | Value::Json("null") if !self.nulls => return Err(Fault::Null),
-            _ if self.url => return Err(Fault::NoString { pointer: pointer() }),
+            _ if self.url.has(part) => return Err(Fault::NoString { pointer: pointer() }),
             Value::Null => "null",
             Value::Json(text) => text,
         };
         let mut marked = mem::take(&mut form.marked);
         marked.clear();
         marked.push(NO_STRING);
-        marked.extend_from_slice(self.form(text.as_bytes(), form)?);
+        marked.extend_from_slice(self.form(part, text.as_bytes(), form)?);
         form.marked = marked;
         Ok(&form.marked)
     }
@@ -237,6 +278,7 @@ impl KeyRule {
     /// The key of a value in a document.
     fn value<'a>(
         &self,
+        part: usize,
         document: &'a str,
         pointer: &Pointer,
         json: &'a mut String,
@@ -244,22 +286,22 @@ impl KeyRule {
     ) -> Result<&'a [u8], Fault> {
         match pointer.find(document, json).map_err(Fault::Json)? {
             None => Err(Fault::NoValue { pointer: pointer.to_string() }),
-            Some(Found::Text(text)) => self.form(text.as_bytes(), form),
-            Some(Found::Other(text)) => self.found(Value::Json(text), form, || pointer.to_string()),
+            Some(Found::Text(text)) => self.form(part, text.as_bytes(), form),
+            Some(Found::Other(text)) => self.found(part, Value::Json(text), form, || pointer.to_string()),
         }
     }
 
-    /// A part in the form that the rule wants.
-    fn form<'a>(&self, mut key: &'a [u8], form: &'a mut Form) -> Result<&'a [u8], Fault> {
-        if self.trim {
+    /// The part of this number in the form that the rule wants.
+    fn form<'a>(&self, part: usize, mut key: &'a [u8], form: &'a mut Form) -> Result<&'a [u8], Fault> {
+        if self.trim.has(part) {
             key = key.trim_ascii();
         }
-        if self.url {
+        if self.url.has(part) {
             let text = from_utf8(key).map_err(Fault::Utf8)?;
             form.url = normal_url(text).map_err(Fault::Url)?;
             key = &form.url;
         }
-        if self.ignore_case {
+        if self.ignore_case.has(part) {
             key = lower(key, &mut form.lower);
         }
         Ok(key)

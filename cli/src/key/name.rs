@@ -1,7 +1,7 @@
 //! Names for keys, which the files of filters keep.
 
 use crate::key::fields::{Csv, Pick, Split};
-use crate::key::{KeyRule, Part};
+use crate::key::{KeyRule, Part, Parts};
 use bloomline::KeyHasher;
 
 /// The most bytes of a name, which the files of filters have room for.
@@ -25,13 +25,18 @@ impl KeyRule {
                 }
             },
         };
-        let steps = [
-            (self.crlf, ", without CR"),
-            (self.trim, ", trimmed"),
-            (self.url, ", normal form of a URL"),
-            (self.ignore_case, ", case ignored"),
-        ];
-        steps.iter().filter(|(taken, _)| *taken).for_each(|(_, step)| name += step);
+        if self.crlf {
+            name += ", without CR";
+        }
+        let steps = [(&self.trim, "trimmed"), (&self.url, "normal form of a URL"), (&self.ignore_case, "case ignored")];
+        for (parts, step) in steps {
+            let numbers = |parts: &[usize]| parts.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+            name += &match parts {
+                Parts::None => String::new(),
+                Parts::All => format!(", {step}"),
+                Parts::Some(parts) => format!(", {step} in part {}", numbers(parts)),
+            };
+        }
         if name.len() > NAME_BYTES {
             let hash = KeyHasher::new(0).bytes(name.as_bytes());
             // Room for the three bytes of the dots, a space and the hash.

@@ -7,8 +7,14 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-const LINE: KeyRule =
-    KeyRule { part: Part::Line, crlf: false, trim: false, url: false, ignore_case: false, nulls: true };
+const LINE: KeyRule = KeyRule {
+    part: Part::Line,
+    crlf: false,
+    trim: Parts::None,
+    url: Parts::None,
+    ignore_case: Parts::None,
+    nulls: true,
+};
 
 fn numbered(numbers: &[RangeInclusive<usize>]) -> Vec<Pick> {
     numbers.iter().map(|numbers| Pick::Numbers(*numbers.start(), Some(*numbers.end()))).collect()
@@ -52,9 +58,9 @@ fn only_plain_lines_are_lines() {
     assert!(LINE.is_line());
     assert!(!KeyRule { crlf: true, ..LINE }.is_line());
     assert!(!KeyRule { part: Part::Record(b','.into()), ..LINE }.is_line());
-    assert!(!KeyRule { trim: true, ..LINE }.is_line());
-    assert!(!KeyRule { url: true, ..LINE }.is_line());
-    assert!(!KeyRule { ignore_case: true, ..LINE }.is_line());
+    assert!(!KeyRule { trim: Parts::All, ..LINE }.is_line());
+    assert!(!KeyRule { url: Parts::All, ..LINE }.is_line());
+    assert!(!KeyRule { ignore_case: Parts::All, ..LINE }.is_line());
     assert!(!KeyRule { part: part_field(1, b"\t"), ..LINE }.is_line());
     assert!(!KeyRule { part: part_json(""), ..LINE }.is_line());
 }
@@ -158,7 +164,7 @@ fn names_are_those_of_the_header() {
 
 #[test]
 fn white_space_around_the_key_goes() {
-    let rule = KeyRule { trim: true, ..LINE };
+    let rule = KeyRule { trim: Parts::All, ..LINE };
     assert_eq!(key(&rule, " \t\x0c\r\na b\r"), bytes("a b"));
     assert_eq!(key(&rule, ""), bytes(""));
     assert_eq!(key(&rule, " \r"), bytes(""));
@@ -167,13 +173,13 @@ fn white_space_around_the_key_goes() {
     assert_eq!(key(&rule, "\u{a0}a\u{3000}"), bytes("\u{a0}a\u{3000}"));
     // The key's, not the line's.
     assert_eq!(key(&KeyRule { part: part_field(2, b","), ..rule }, "a , b ,c"), bytes("b"));
-    let rule = KeyRule { part: part_json("/a"), trim: true, ..LINE };
+    let rule = KeyRule { part: part_json("/a"), trim: Parts::All, ..LINE };
     assert_eq!(key(&rule, r#"{"a":"\n b\t"}"#), bytes("b"));
 }
 
 #[test]
 fn case_is_ignored() {
-    let rule = KeyRule { ignore_case: true, ..LINE };
+    let rule = KeyRule { ignore_case: Parts::All, ..LINE };
     assert_eq!(key(&rule, ""), bytes(""));
     assert_eq!(key(&rule, "aBC [1]"), bytes("abc [1]"));
     assert_eq!(key(&rule, "\u{c4}\u{410}A"), bytes("\u{e4}\u{430}a"));
@@ -184,7 +190,7 @@ fn case_is_ignored() {
 
 #[test]
 fn urls_are_in_their_normal_form() {
-    let rule = KeyRule { url: true, ..LINE };
+    let rule = KeyRule { url: Parts::All, ..LINE };
     assert_eq!(key(&rule, " HTTP://Example.org.:80/%c3#a\r"), bytes("http://example.org/%C3"));
     assert_eq!(key(&rule, ""), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
     assert_eq!(key(&rule, "example.org"), Err(Fault::Url(ParseError::RelativeUrlWithoutBase)));
@@ -208,6 +214,7 @@ fn json_values_are_keys() {
 #[test]
 fn json_values_of_other_types_are_other_keys() {
     for (trim, ignore_case) in [(false, false), (true, false), (false, true), (true, true)] {
+        let [trim, ignore_case] = [trim, ignore_case].map(Parts::from);
         let rule = KeyRule { part: part_json("/a"), trim, ignore_case, ..LINE };
         let texts = ["null", "true", "1", "1.0", "-0", "[]", "[1]", r#"["1"]"#, "{}", r#"{"b":1}"#];
         let values = texts.map(|text| key(&rule, format!(r#"{{"a":{text}}}"#)).unwrap());
@@ -219,9 +226,9 @@ fn json_values_of_other_types_are_other_keys() {
         assert_eq!(all.len(), 2 * texts.len());
     }
     // Other values fold as before.
-    let rule = KeyRule { part: part_json(""), ignore_case: true, ..LINE };
+    let rule = KeyRule { part: part_json(""), ignore_case: Parts::All, ..LINE };
     assert_eq!(key(&rule, r#"["A"]"#), key(&rule, r#"[ "a" ]"#));
-    let rule = KeyRule { part: part_json("/a"), url: true, ..LINE };
+    let rule = KeyRule { part: part_json("/a"), url: Parts::All, ..LINE };
     assert_eq!(key(&rule, r#"{"a":"http://a"}"#), bytes("http://a/"));
     for value in ["1", "null", r#"["http://a/"]"#] {
         let fault = key(&rule, format!(r#"{{"a":{value}}}"#));
@@ -312,8 +319,14 @@ fn quotes_may_have_an_escape() {
 
 #[test]
 fn all_steps_go_in_order() {
-    let rule =
-        KeyRule { part: part_field(2, b"\t"), crlf: false, trim: true, url: true, ignore_case: true, nulls: true };
+    let rule = KeyRule {
+        part: part_field(2, b"\t"),
+        crlf: false,
+        trim: Parts::All,
+        url: Parts::All,
+        ignore_case: Parts::All,
+        nulls: true,
+    };
     assert_eq!(key(&rule, "1\t http://Example.org/\u{c4}/A#B \t2"), bytes("http://example.org/%c3%84/a"));
     let rule = KeyRule { part: part_json("/u"), ..rule };
     assert_eq!(key(&rule, r#"{"u":"\thttp:\/\/Example.org\/A"}"#), bytes("http://example.org/a"));
@@ -330,7 +343,10 @@ fn all_steps_go_in_order() {
 
 #[test]
 fn names_are_read_with_ease() {
-    let named = |part, trim, url, ignore_case| KeyRule { part, trim, url, ignore_case, ..LINE }.name();
+    let named = |part, trim, url, ignore_case| {
+        let [trim, url, ignore_case] = [trim, url, ignore_case].map(Parts::from);
+        KeyRule { part, trim, url, ignore_case, ..LINE }.name()
+    };
     for (part, expected) in [
         (Part::Line, "line"),
         (part_field(2, b"\t"), "field 2 of lines split at tab"),
@@ -362,7 +378,14 @@ fn names_are_read_with_ease() {
         assert_eq!(named(part, true, true, true), all);
     }
     assert_eq!(KeyRule { crlf: true, ..LINE }.name(), "line, without CR");
-    assert_eq!(KeyRule { crlf: true, trim: true, ..LINE }.name(), "line, without CR, trimmed");
+    let one = Parts::Some(vec![1]);
+    let rule =
+        KeyRule { part: part_values(&["/a", "/b", "/c"]), trim: Parts::Some(vec![1, 3]), url: one.clone(), ..LINE };
+    assert_eq!(
+        KeyRule { ignore_case: one, ..rule }.name(),
+        "'/a' and '/b' and '/c' of JSON lines, trimmed in part 1,3, normal form of a URL in part 1, case ignored in part 1"
+    );
+    assert_eq!(KeyRule { crlf: true, trim: Parts::All, ..LINE }.name(), "line, without CR, trimmed");
     assert_eq!(named(Part::Line, true, false, false), "line, trimmed");
     assert_eq!(named(Part::Line, false, true, false), "line, normal form of a URL");
     assert_eq!(named(Part::Line, false, false, true), "line, case ignored");
@@ -407,9 +430,9 @@ fn other_rules_have_other_names() {
         [
             KeyRule { part: part(), ..LINE }.name(),
             KeyRule { part: part(), crlf: true, ..LINE }.name(),
-            KeyRule { part: part(), trim: true, ..LINE }.name(),
-            KeyRule { part: part(), url: true, ..LINE }.name(),
-            KeyRule { part: part(), ignore_case: true, ..LINE }.name(),
+            KeyRule { part: part(), trim: Parts::All, ..LINE }.name(),
+            KeyRule { part: part(), url: Parts::All, ..LINE }.name(),
+            KeyRule { part: part(), ignore_case: Parts::All, ..LINE }.name(),
         ]
     });
     let all: HashSet<String> = names.collect();
@@ -445,8 +468,8 @@ fn faults_are_told_on_one_line() {
     for text in [
         fault(KeyRule { part: part_json("/a"), ..LINE }, b"{"),
         fault(KeyRule { part: part_json("/a"), ..LINE }, b"\xff"),
-        fault(KeyRule { url: true, ..LINE }, b"a\nb"),
-        fault(KeyRule { url: true, ..LINE }, b"\xff"),
+        fault(KeyRule { url: Parts::All, ..LINE }, b"a\nb"),
+        fault(KeyRule { url: Parts::All, ..LINE }, b"\xff"),
     ] {
         assert_eq!(text.lines().count(), 1, "{text:?}");
     }
@@ -520,7 +543,23 @@ fn keys(rule: &KeyRule, line: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
         }
         Part::Json(pointers) => pointers.iter().map(|pointer| Part::Json(vec![pointer.clone()])).collect(),
     };
-    parts.into_iter().map(|part| key(&KeyRule { part, ..rule.clone() }, line)).collect()
+    let of_part = |(number, part)| {
+        let forms = [&rule.trim, &rule.url, &rule.ignore_case];
+        let [trim, url, ignore_case] = forms.map(|parts| match parts {
+            Parts::Some(parts) => Parts::from(parts.contains(&number)),
+            all_or_none => all_or_none.clone(),
+        });
+        key(&KeyRule { part, trim, url, ignore_case, ..rule.clone() }, line)
+    };
+    (1..).zip(parts).map(of_part).collect()
+}
+
+fn some_parts() -> impl Strategy<Value = Parts> {
+    prop_oneof![
+        Just(Parts::None),
+        Just(Parts::All),
+        prop::sample::subsequence(vec![1, 2, 3, 4], 0..4).prop_map(Parts::Some),
+    ]
 }
 
 fn some_picks() -> impl Strategy<Value = Vec<Pick>> {
@@ -564,10 +603,11 @@ proptest! {
         one in line_of(b"aA ,,,\"", 8),
         two in line_of(b"aA ,,,\"", 8),
         picks in some_picks(),
-        (trim, ignore_case) in any::<(bool, bool)>(),
+        (trim, ignore_case) in (some_parts(), some_parts()),
     ) {
         for split in [Split::At(b",".to_vec()), Split::Csv(b','.into())] {
             let part = Part::Fields { picks: picks.clone(), split };
+            let (trim, ignore_case) = (trim.clone(), ignore_case.clone());
             let rule = KeyRule { part, trim, ignore_case, ..LINE };
             let model = [&one, &two].map(|line| keys(&rule, line));
             // What one line leaves behind is not seen by the next.
@@ -598,10 +638,11 @@ proptest! {
     #[test]
     fn no_line_is_a_danger(
         line in prop::collection::vec(any::<u8>(), 0..60),
-        (trim, url, ignore_case) in any::<(bool, bool, bool)>(),
+        (trim, url, ignore_case) in (some_parts(), some_parts(), some_parts()),
     ) {
         let several = [part_fields(&[2..=4, 1..=1], b"::"), part_csv(&[1..=2], b','), part_values(&["/a", ""])];
         for part in [Part::Line, Part::Record(b','.into()), Part::Record(ESCAPED), part_field(2, b","), part_json(""), part_json("/a")].into_iter().chain(several) {
+            let (trim, url, ignore_case) = (trim.clone(), url.clone(), ignore_case.clone());
             let _ = key(&KeyRule { part, trim, url, ignore_case, ..LINE }, &line);
         }
     }

@@ -34,6 +34,7 @@ const HELPS: &[Help] = &[
             "bloomline dedup --column text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl",
             "bloomline dedup --column url,day --output-dir clean data/*.parquet",
             "bloomline dedup --output-dir clean --glob '*.gz' --compress zstd crawl/",
+            "bloomline dedup -d : -f 1,2- --ignore-case=1 accounts.txt    # mail:password, the mail without case",
             "bloomline dedup -c --field 1 access.log | sort -rn | head",
             "bloomline dedup --column url --keep max:/score --pairs pairs.jsonl pages.jsonl -o best.jsonl",
             "bloomline dedup all.txt new.txt -o all.txt",
@@ -86,9 +87,11 @@ const HELPS: &[Help] = &[
     },
     Help {
         command: "not-in",
-        short: IN_SETS,
+        short: "distinct total any field delimiter csv column normalize trim ignore_case expected_keys fpr exact \
+            output stats",
         examples: &[
             "bloomline not-in old.txt -- new.txt > added.txt",
+            "bloomline not-in --distinct old.txt -- new.txt > added.txt    # and no line twice",
             "bloomline not-in --normalize url -o new.txt.zst crawl/ -- today/",
             "cat *.txt | bloomline not-in old.txt > added.txt",
             "bloomline not-in --exact --stats old-*.gz -- new-*.gz > added.txt",

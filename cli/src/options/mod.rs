@@ -26,7 +26,7 @@ pub use redis::{
     DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions,
     UploadOptions, WatchOptions,
 };
-pub use sets::SetOptions;
+pub use sets::{NotInOptions, SetOptions};
 
 use crate::options::help::{CHECK_CODES, CODES, READING_CODES};
 use crate::values::Delimiter;
@@ -76,9 +76,11 @@ impl Cli {
             }
             Command::Build(options) => &options.key,
             Command::Check(options) => &options.key,
-            Command::In(options) | Command::NotIn(options) => &options.key,
+            Command::In(options) => &options.key,
+            Command::NotIn(options) => &options.sets.key,
             _ => return Ok(cli),
         };
+        key.check_parts().map_err(|message| clap::Error::raw(ErrorKind::ArgumentConflict, message))?;
         if let Some(name) = key.unknown_name() {
             let message = format!(
                 "-f {name:?} is no number, and without --header fields have no names: give the number of a field, from 1 on, or several such \
@@ -108,7 +110,8 @@ fn check_format(command: &Command) -> Result<(), clap::Error> {
         Command::Dedup(options) => (options.run.stats, &options.reading),
         Command::Corpus(options) => (options.run.stats, &options.reading),
         Command::Build(options) => (options.stats, &options.reading),
-        Command::In(options) | Command::NotIn(options) => (options.stats, &options.reading),
+        Command::In(options) => (options.stats, &options.reading),
+        Command::NotIn(options) => (options.sets.stats, &options.sets.reading),
         _ => return Ok(()),
     };
     let is_format =
@@ -160,10 +163,10 @@ pub enum Command {
     In(Box<SetOptions>),
     /// Print the lines of NEW that are in none of OLD, in input order.
     ///
-    /// A line that comes twice in NEW is printed twice. At the false-positive rate, a line is left out by mistake; --exact leaves out
+    /// A line that comes twice in NEW is printed twice, unless --distinct is given. At the false-positive rate, a line is left out by mistake; --exact leaves out
     /// none. Each distinct line of OLD takes about 5.1 bytes of memory at -p 1e-6.
     #[command(after_long_help = CHECK_CODES)]
-    NotIn(Box<SetOptions>),
+    NotIn(Box<NotInOptions>),
     /// Describe a filter: its size, how full it is, and whether its file is intact.
     ///
     /// The whole file is read, and its checksums are verified.

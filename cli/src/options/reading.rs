@@ -6,9 +6,9 @@ use crate::input::glob::Glob;
 use crate::input::split::LineFormat;
 use crate::key::fields::{Csv, Pick, Split};
 use crate::key::json::Pointer;
-use crate::key::{KeyRule, Part};
-use crate::values::{Delimiter, Nulls, OnError, delimiter, escape, memory};
-use clap::{Args, ValueEnum, value_parser};
+use crate::key::{KeyRule, Part, Parts};
+use crate::values::{ALL_PARTS, Delimiter, Nulls, OnError, delimiter, escape, memory, normal, parts};
+use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -207,19 +207,38 @@ pub struct KeyOptions {
 
     /// Use the normal form of a URL.
     ///
-    /// It has the host in lower case without a dot at its end, no default port, no fragment, and %xx in upper case.
-    #[arg(long, value_name = "AS")]
-    pub normalize: Option<Normalize>,
+    /// AS is url, or for some parts of the key url:PARTS. The form has the host in lower case without a dot at its end, no default port, no
+    /// fragment, and %xx in upper case.
+    #[arg(long, value_name = "AS", value_parser = normal)]
+    pub normalize: Option<Parts>,
 
-    /// Remove ASCII white space at both ends of the key
-    #[arg(long)]
-    pub trim: bool,
+    /// Remove ASCII white space at both ends of the key.
+    ///
+    /// Of a key of several parts, it is that of each, or of those whose numbers are given: --trim=1,3.
+    #[arg(
+        long,
+        value_name = "PARTS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ALL_PARTS,
+        value_parser = parts
+    )]
+    pub trim: Option<Parts>,
 
     /// Put the key in lower case.
     ///
-    /// This is by Unicode, or by ASCII if the key is not UTF-8.
-    #[arg(short, long)]
-    pub ignore_case: bool,
+    /// This is by Unicode, or by ASCII if the key is not UTF-8. Of a key of several parts, each is, or those whose numbers are given: with
+    /// -f 1,2- --ignore-case=1 the case of field 1 alone is ignored.
+    #[arg(
+        short,
+        long,
+        value_name = "PARTS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ALL_PARTS,
+        value_parser = parts
+    )]
+    pub ignore_case: Option<Parts>,
 }
 
 impl KeyOptions {
@@ -251,7 +270,8 @@ impl KeyOptions {
         // It is no part of the key of a record of CSV, nor of a value of JSON.
         let crlf = self.crlf && !self.csv && !matches!(part, Part::Json(_));
         let nulls = self.nulls == Nulls::Equal;
-        KeyRule { part, crlf, trim: *trim, url: normalize.is_some(), ignore_case: *ignore_case, nulls }
+        let [trim, url, ignore_case] = [trim, normalize, ignore_case].map(|parts| parts.clone().unwrap_or_default());
+        KeyRule { part, crlf, trim, url, ignore_case, nulls }
     }
 
     /// What a line is that ends so.
@@ -268,6 +288,35 @@ impl KeyOptions {
         matches!(self.split(), Split::Csv(csv) if csv.escape == Some(csv.delimiter))
     }
 
+    /// Refuses numbers of parts that the key does not have.
+    pub fn check_parts(&self) -> Result<(), String> {
+        let rule = self.rule();
+        let parts = match &rule.part {
+            Part::Line | Part::Record(_) | Part::Row => Some(0),
+            Part::Json(pointers) => Some(pointers.len()),
+            Part::Fields { picks, .. } => picks.iter().try_fold(0_usize, |parts, pick| match pick {
+                Pick::Name(_) => Some(parts + 1),
+                Pick::Numbers(first, last) => last.map(|last| parts.saturating_add(last - first + 1)),
+            }),
+        };
+        let given = [(&rule.trim, "--trim="), (&rule.ignore_case, "--ignore-case="), (&rule.url, "--normalize url:")];
+        for (option, last) in given.iter().filter_map(|(given, option)| Some((option, given.last()?))) {
+            match parts {
+                Some(0) => {
+                    return Err(format!(
+                        "{option}{last} is for a part of the key, and the key is the whole line: choose the parts with --field, \
+                         --column or --json-pointer"
+                    ));
+                }
+                Some(parts) if last > parts => {
+                    return Err(format!("{option}{last} is for part {last} of the key, and the last part is {parts}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// A field that has a name, where there is no header to look it up in.
     pub fn unknown_name(&self) -> Option<&str> {
         self.field.iter().filter(|_| !self.header).find_map(|pick| match pick {
@@ -275,11 +324,4 @@ impl KeyOptions {
             Pick::Numbers(..) => None,
         })
     }
-}
-
-/// What a key may be normalized as.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Normalize {
-    /// An absolute URL.
-    Url,
 }

@@ -59,6 +59,19 @@ pub struct SetOptions {
     pub output: OutputOptions,
 }
 
+/// Options of `bloomline not-in`.
+#[derive(Args)]
+pub struct NotInOptions {
+    #[command(flatten)]
+    pub sets: SetOptions,
+
+    /// Print each distinct line of NEW once: its first occurrence.
+    ///
+    /// The lines of NEW go into the filter as they are printed, so -n is for the distinct lines of OLD and NEW together.
+    #[arg(long)]
+    pub distinct: bool,
+}
+
 const OLD: &str = "Files and directories to compare with; \"-\" is standard input";
 
 const OLD_LONG: &str = "\

@@ -22,8 +22,19 @@ const COMMANDS: &[&str] = &[
     "redis watch --redis=redis://h --name=1",
     "redis download --redis=redis://h --name=1 -o=1",
     "redis upload 1 --redis=redis://h --name=1",
+    "redis import --redis=redis://h --name=1",
     "redis delete --redis=redis://h --name=1",
 ];
+
+/// True if a line of `COMMANDS` is of this command.
+fn is_walked(command: &Command, path: &str) -> bool {
+    let path = format!("{path}{}", command.get_name());
+    let mut below = command.get_subcommands().peekable();
+    if below.peek().is_some() {
+        return below.all(|command| command.get_name() == "help" || is_walked(command, &format!("{path} ")));
+    }
+    COMMANDS.iter().any(|line| **line == path || line.starts_with(&format!("{path} ")))
+}
 
 /// The options of a command line of `COMMANDS` that the line does not have.
 fn options(cli: &Command, line: &str) -> Vec<Arg> {
@@ -43,7 +54,7 @@ fn options(cli: &Command, line: &str) -> Vec<Arg> {
 /// An option with a value that it accepts.
 fn spelled(arg: &Arg) -> String {
     let long = format!("--{}", arg.get_long().unwrap());
-    if !arg.get_action().takes_values() {
+    if !arg.get_action().takes_values() || arg.get_num_args().is_some_and(|values| values.min_values() == 0) {
         return long;
     }
     let possible = arg.get_possible_values();
@@ -56,6 +67,7 @@ fn spelled(arg: &Arg) -> String {
         "POINTER" => "/a",
         "WHICH" => "max:/a",
         "KIND[:LEVEL]" => "gzip",
+        "AS" => "url",
         "URL" => "redis://h",
         "TEXT" => ",",
         _ => "1",
@@ -79,6 +91,11 @@ fn refusal(cli: &mut Command, line: &str) -> Option<String> {
 fn each_pair_of_options_is_accepted_or_refused_with_a_sentence() {
     let cli = &mut Cli::described();
     cli.build();
+    for command in
+        cli.get_subcommands().filter(|command| !["help", "completions", "manual"].contains(&command.get_name()))
+    {
+        assert!(is_walked(command, ""), "{}", command.get_name());
+    }
     for line in COMMANDS {
         let options: Vec<String> = options(cli, line).iter().map(spelled).collect();
         for (at, one) in options.iter().enumerate() {

@@ -61,6 +61,12 @@ impl Tally {
         Self { found: "selected", tell, ..Self::new(set, None, "lines", "key", quiet) }
     }
 
+    /// Of a search that inserts what it does not find in this set, into which this tally counted keys.
+    pub fn of_search_after(&self, set: &KeySet) -> Self {
+        let limit = self.limit.as_ref().zip(self.room()).map(|(limit, keys)| Limit { keys, ..*limit });
+        Self { limit, told: self.told, ..Self::of_search(set, self.quiet) }
+    }
+
     /// Of the same inputs once more, after a second look that took so many bytes of disk. What the user was told is not told again.
     pub fn again(&self, disk_bytes: u64) -> Self {
         let Self { keys_before, plan, keys, wanted, .. } = *self;

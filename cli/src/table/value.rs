@@ -1,6 +1,6 @@
 //! The values of arrays, as keys tell them: like the values of lines of JSON.
 
-use crate::key::{KeyRule, Part, Scratch, Value, Values};
+use crate::key::{KeyRule, Part, Parts, Scratch, Value, Values};
 use crate::table::json::{bytes, entry, push, push_time};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -95,7 +95,7 @@ pub fn hash_rows(
     let rows = columns.first().map_or(0, |column| column.len());
     assert!(columns.iter().all(|column| column.len() == rows), "columns have as many rows as the first");
     let part = Part::Json(Vec::new());
-    let rule = KeyRule { part, crlf: false, trim: false, url: false, ignore_case: false, nulls };
+    let rule = KeyRule { part, crlf: false, trim: Parts::None, url: Parts::None, ignore_case: Parts::None, nulls };
     let mut scratch = Scratch::default();
     // Most keys are one text. Twice as fast as row by row.
     if let [column] = columns {
@@ -144,7 +144,7 @@ mod tests {
 
     fn rule(names: &[&str]) -> KeyRule {
         let part = Part::Json(names.iter().map(|name| Pointer::of_names([*name])).collect());
-        KeyRule { part, crlf: false, trim: false, url: false, ignore_case: false, nulls: true }
+        KeyRule { part, crlf: false, trim: Parts::None, url: Parts::None, ignore_case: Parts::None, nulls: true }
     }
 
     fn of_row(columns: &[ArrayRef], row: usize, rule: &KeyRule) -> Vec<u8> {

@@ -84,6 +84,45 @@ fn keys_are_what_the_options_say() {
     }
 }
 
+/// By Python's `str.lower` and `str.strip` of each field.
+#[test]
+fn forms_are_those_of_the_parts_that_are_named() {
+    let accounts = b"Mail@x.org:Secret\nmail@X.org:Secret\nmail@x.org:secret\na@b:p:q\nA@b:p:q\nA@b:p:Q\n a@b:p:q\n";
+    let urls = b"{\"url\":\"http://A/\",\"t\":\"A\"}\n{\"url\":\"http://a:80\",\"t\":\"A\"}\n{\"url\":\"http://a/\",\"t\":\"a\"}\n";
+    let bench = Bench::new(&[("accounts", accounts), ("urls", urls)]);
+    let dedup = |options: &str, expected: &[usize]| {
+        let file = options.split(' ').next_back().unwrap();
+        let lines = text(&bench.read(file));
+        let lines: Vec<&str> = lines.lines().collect();
+        let expected: String = expected.iter().map(|&line| format!("{}\n", lines[line])).collect();
+        assert_eq!(bench.clean(&format!("dedup {options}")), expected, "{options}");
+    };
+    dedup("-d : -f 1,2- --ignore-case=1 accounts", &[0, 2, 3, 5, 6]);
+    dedup("-d : -f 1,2- -i=1 --trim=1 accounts", &[0, 2, 3, 5]);
+    dedup("-d : -f 1,2- -i=1,2,3 --trim=2 accounts", &[0, 3, 6]);
+    dedup("-d : -f 1,2- -i accounts", &[0, 3, 6]);
+    // The order of the key counts, not that of the line.
+    dedup("-d : -f 2,1 -i=2 --trim=2 accounts", &[0, 2, 3]);
+    dedup("--json-pointer /url --json-pointer /t --normalize url:1 urls", &[0, 2]);
+    dedup("--column t,url --normalize url:2 -i=1 urls", &[0]);
+    // Other options may stand in one word with it.
+    assert_eq!(bench.clean("dedup -ic urls").lines().count(), 2);
+    for (line, parts) in [
+        ("dedup -i=1 accounts", &["--ignore-case=1", "the key is the whole line", "--field"][..]),
+        ("dedup --csv --trim=2 accounts", &["--trim=2", "the key is the whole line"]),
+        ("build -o f -f 1,3-4 --trim=4 accounts", &["--trim=4", "the last part is 3"]),
+        ("in -f 1 --normalize url:1,2 accounts -- accounts", &["--normalize url:2", "the last part is 1"]),
+        ("dedup -f 1 -i=0 accounts", &["'0'", "from 1 on"]),
+        ("dedup -f 1 -i=x accounts", &["'x'", "1 or 1,3"]),
+    ] {
+        tells(&bench.refused(line), parts);
+    }
+    // A filter knows them.
+    bench.clean("build -o f -d : -f 1,2 -i=1 accounts");
+    assert_eq!(bench.clean("check --total -s f -d : -f 1,2 -i=1 accounts"), "7\n");
+    tells(&bench.refused("check -s f -d : -f 1,2 -i accounts"), &["case ignored in part 1\"", "case ignored\""]);
+}
+
 #[test]
 fn lines_may_end_with_nul() {
     let bench = Bench::new(&[("a", b"x\ny\0z\0x\ny\0\n\0\0z"), ("b", b"z\0new\0")]);

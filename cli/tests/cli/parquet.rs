@@ -439,6 +439,21 @@ fn tables_go_where_the_name_does_not_claim_lines() {
     tells(&failed(&bench.run("dedup --column url --total -o n.parquet in")), &["cannot write lines"]);
 }
 
+#[test]
+fn distinct_rows_that_another_table_lacks_are_written_once() {
+    let rows = |keys: &[i64]| -> Vec<Row> {
+        keys.iter().enumerate().map(|(i, key)| (format!("u{key}"), *key, format!("f{i}"))).collect()
+    };
+    let (old, new) = (rows(&[1, 2]), rows(&[3, 1, 3, 4, 4, 2, 5, 3]));
+    let bench = Bench::new(&[
+        ("old.parquet", &table(&old, 10, Compression::SNAPPY)),
+        ("new.parquet", &table(&new, 3, Compression::SNAPPY)),
+    ]);
+    bench.clean("not-in --distinct --column url -o o.parquet old.parquet -- new.parquet");
+    let expected: Vec<Row> = [0, 3, 6].map(|row: usize| new[row].clone()).to_vec();
+    assert_eq!(read(bench.read("o.parquet")), expected);
+}
+
 /// Paragraphs are cut out of a whole column, and nothing is begun otherwise.
 #[test]
 fn texts_in_a_part_of_a_column_are_refused_before_the_run() {

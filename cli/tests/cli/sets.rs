@@ -18,7 +18,7 @@ fn file(lines: &[u8]) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// The lines of NEW in their order, each as often as it comes.
+    /// The lines of NEW in their order, each as often as it comes, or once.
     #[test]
     fn lines_are_those_of_the_model(
         old in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..4),
@@ -39,8 +39,10 @@ proptest! {
         let known: HashSet<&[u8]> = old.split_inclusive(|&byte| byte == b'\n').collect();
         // Half of all lines would be found by mistake.
         let rate = if exact { "--exact -p 0.5" } else { "-p 1e-9" };
-        for (command, wanted) in [("in", true), ("not-in", false)] {
+        for (command, wanted, distinct) in [("in", true, false), ("not-in", false, false), ("not-in --distinct", false, true)] {
+            let mut printed = HashSet::new();
             let selected = new.split_inclusive(|&byte| byte == b'\n').filter(|line| known.contains(line) == wanted);
+            let selected = selected.filter(|line| printed.insert(*line) || !distinct);
             let expected: Vec<u8> = selected.flatten().copied().collect();
             let line = format!("{command} {rate} -j {threads} --chunk-size {chunk}{olds}");
             let output = match piped || news.is_empty() {
@@ -98,6 +100,41 @@ fn exact_makes_no_mistake() {
     assert!((wrong - expected).abs() < 5.0 * (0.7 * wrong).sqrt() + 0.02 * wrong, "{wrong} {expected}");
     assert_eq!(both, 30_000.0 + wrong);
     assert!((same / expected - 1.0).abs() < 1e-9, "{same} {expected}");
+}
+
+#[test]
+fn distinct_lines_are_printed_once() {
+    let new = [numbers(30_000..90_000), numbers(50_000..90_000)].concat();
+    let bench = Bench::new(&[("old", &numbers(0..60_000)), ("new", &new), ("one", b"x\ny\nx\n"), ("two", b"y\nz\n")]);
+    let added = text(&numbers(60_000..90_000));
+    for options in ["", "-j 1 ", "-n 10 ", "-m 4096 "] {
+        assert!(bench.clean(&format!("not-in --distinct --exact -p 0.3 {options}-q old -- new")) == added, "{options}");
+        assert_eq!(bench.clean(&format!("not-in --distinct --exact -p 0.3 --total {options}-q old -- new")), "30000\n");
+    }
+    // A file has the number of the lines that come there first.
+    assert_eq!(bench.clean("not-in --distinct --total old -- one two one"), "one:2\ntwo:1\none:0\n");
+    assert_eq!(bench.clean("not-in --distinct -f 1 -d . --trim -o o one -- two"), "");
+    assert_eq!(bench.read("o"), b"z\n");
+    assert_eq!(ended(bench.run("not-in --distinct one -- one"), 1), "");
+    assert_eq!(ended(bench.run("not-in --distinct --any one -- two two"), 0), "");
+    tells(&bench.refused("in --distinct one -- two"), &["'--distinct' is an option of bloomline not-in"]);
+    // The filter has room for the lines of both sides, and the rate is that of all.
+    let output = bench.run("not-in --distinct -p 0.3 --stats=json old -- new");
+    let figures = stats(&output);
+    let both = stats(&bench.run("dedup -p 0.3 --stats=json old new"));
+    assert_eq!(figures["memory_bytes"], both["memory_bytes"]);
+    let selected = output.stdout.iter().filter(|&&byte| byte == b'\n').count() as f64;
+    assert_eq!((number(&figures, "selected"), number(&figures, "new_lines")), (selected, 100_000.0));
+    let (wrong, expected) = (30_000.0 - selected, number(&figures, "expected_wrong"));
+    assert!((wrong - expected).abs() < 5.0 * wrong.sqrt() + 0.02 * wrong, "{wrong} {expected}");
+    assert!(wrong > 100.0, "{wrong}");
+    // The lines of both fill it.
+    let stopped = bench.run("not-in --distinct -n 60001 --when-full stop -q old -- new");
+    tells(&failed(&stopped), &["stopped at \"new\"", "60001 distinct lines"]);
+    assert!(stopped.stdout == numbers(60_000..60_001));
+    // Lines without a key are no repeats.
+    bench.write("none", b"none\nnone\na\tx\na\tx\n");
+    assert_eq!(bench.clean("not-in --distinct --field 2 --on-error keep -q old -- none"), "none\nnone\na\tx\n");
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn memory_is_used_at_the_best_rate() {
     for (line, parts) in [
         ("dedup --memory 64K -n 5 a", &["--memory", "cannot be used with", "--expected-keys"][..]),
         ("dedup --memory 63 a", &["--memory", "'63'", "from 64 to"]),
+        ("dedup --memory 64 a", &["64 bytes are too few", "--memory", "-p"]),
     ] {
         tells(&bench.refused(line), parts);
     }

@@ -104,7 +104,7 @@ impl Work {
                 })?;
                 lines.times = times;
             }
-            (what, Act::Insert | Act::InsertInOrder) => {
+            (what, Act::Insert | Act::InsertInOrder | Act::FindNew) => {
                 let mut seen = self.seen.write();
                 if let What::Document(DocumentRule { near: Some(near), .. }, _) = what {
                     // What is new of a document, its bands tell.
@@ -120,6 +120,10 @@ impl Work {
                         *claimed = came;
                         Ok(done)
                     })?;
+                    if *act == Act::FindNew {
+                        // As of a search.
+                        claimed.unique = lines.marked(*wanted) as u64;
+                    }
                 }
                 if let Beside::Records(records) = &mut seen.beside {
                     lines.record(*lane, *on_error, records).map_err(Error::groups)?;

@@ -68,6 +68,8 @@ pub enum Act {
     Find,
     /// It is looked up, and one that is wanted is enough.
     FindOne,
+    /// It is looked up in the order of the inputs, and inserted if it is not there.
+    FindNew,
     /// It comes again, in the order of the inputs, after its repeats were counted.
     Recall,
     /// Its document's set of grams is kept, in the order of the inputs, if that was asked for.
@@ -155,7 +157,7 @@ impl Work {
     ) -> Arc<Self> {
         let unread: Vec<usize> = (0..lanes.len()).filter(|&i| !lanes[i].is_read()).collect();
         let first = unread.first().copied().unwrap_or(lanes.len());
-        let in_order = matches!(task.act, Act::InsertInOrder | Act::Recall | Act::Collect | Act::Decided);
+        let in_order = !matches!(task.act, Act::Insert | Act::Find | Act::FindOne);
         let mut fresh = if in_order || sinks.len() < lanes.len() { Vec::new() } else { unread.clone() };
         // Of equal ones the first comes first.
         fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));

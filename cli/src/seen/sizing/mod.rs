@@ -142,7 +142,13 @@ fn choose(size: &SizeOptions, growth: &GrowthOptions, keep: bool, found: Result<
             };
             if grows {
                 let keys = keys.unwrap_or_else(|| plan.capacity(share * size.fpr()).max(1));
-                return Ok(Choice::Estimated { plan, keys, fpr: fpr.unwrap_or(plan.expected_fpr(keys) / share) });
+                let fpr = fpr.unwrap_or(plan.expected_fpr(keys) / share);
+                // Nothing would be left of its rate for what comes after the estimate.
+                return if fpr < 1.0 {
+                    Ok(Choice::Estimated { plan, keys, fpr })
+                } else {
+                    Err(Error::TooSmall { bytes, keys })
+                };
             }
             let full = fpr.or(keys.map(|keys| plan.expected_fpr(keys))).unwrap_or(size.fpr());
             let full = max_fpr.unwrap_or(full);
