@@ -263,17 +263,23 @@ fn a_signal_ends_a_run_of_which_one_output_is_blocked() {
     assert!(reader.join().unwrap() > 0);
 }
 
-/// Nothing is printed between the readings, so nothing is put in order, however long a report is.
+/// Nothing is printed then, so nothing is put in order, however long a report is.
 #[test]
-fn a_signal_ends_what_comes_between_the_readings() {
+fn a_signal_ends_what_comes_between_the_readings_and_after_them() {
     let document = format!("{{\"text\":\"{}\"}}\n", "word ".repeat(9));
     let bench = Bench::new(&[("lines", &b"line\n".repeat(60_000)), ("texts", document.repeat(10_000).as_bytes())]);
-    let lines = ["dedup --pairs PIPE lines", "dedup --clusters PIPE lines", "corpus --near 0.8 --pairs PIPE texts"];
-    for ((signal, code), line) in ASKING.into_iter().zip(lines) {
-        bench.clean(&format!("{} -o distinct", line.replace("PIPE", "report")));
+    bench.write("test", document.as_bytes());
+    let lines = [
+        ("dedup --pairs PIPE lines", " -s a"),
+        ("dedup --clusters PIPE lines", " -s b"),
+        ("corpus --near 0.8 --pairs PIPE texts", " -s c"),
+        ("corpus --against test --report PIPE texts", ""),
+    ];
+    for ((line, state), (signal, code)) in lines.into_iter().zip(ASKING.into_iter().cycle()) {
+        bench.clean(&format!("{} -o /dev/null", line.replace("PIPE", "report")));
         let whole = bench.read("report").len();
-        let pipe = bench.fifo(signal);
-        let live = live(&bench, &format!("{} -s state{code} -o out{code}", line.replace("PIPE", signal)));
+        let pipe = bench.fifo("pipe");
+        let live = live(&bench, &format!("{}{state} -o out", line.replace("PIPE", "pipe")));
         let mut reader = File::open(pipe).unwrap();
         // What comes between is under way, and waits for the pipe.
         reader.read_exact(&mut [0]).unwrap();
@@ -286,7 +292,8 @@ fn a_signal_ends_what_comes_between_the_readings() {
         }
         assert_eq!(live.end(), (Some(code), vec![], String::new()), "{line}");
         assert!(read < whole, "{line}: {read} of {whole}");
-        assert_eq!(bench.read(&format!("out{code}")), b"");
+        assert_eq!(bench.read("out"), b"");
+        fs::remove_file(bench.path("pipe")).unwrap();
     }
     assert_eq!(leftovers(&bench), [""; 0]);
 }
