@@ -2,9 +2,16 @@
 
 use crate::stall::SCREEN;
 use console::Term;
-use indicatif::{ProgressBar, ProgressDrawTarget, TermLike};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use std::io;
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+/// How often somebody who has something to show draws it.
+pub const PERIOD: Duration = Duration::from_millis(100);
+
+/// The columns of the bar and the space after it.
+const COLUMNS: usize = 11;
 
 /// How often it is drawn at the most, in a second.
 const RATE: u8 = 20;
@@ -16,14 +23,24 @@ fn bar() -> MutexGuard<'static, Option<ProgressBar>> {
     BAR.lock().expect("no thread panics while it draws")
 }
 
-/// Shows a bar on the screen.
-pub fn begin(new: &ProgressBar) {
-    new.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(Screen(Term::buffered_stderr())), RATE));
-    *bar() = Some(new.clone());
+/// Shows a bar of so many bytes or steps, if they are known.
+pub fn begin(total: Option<u64>) -> ProgressBar {
+    // The message is cut where the screen ends.
+    let (bar, style) = match total {
+        Some(total) => (ProgressBar::new(total), "{bar:10} {wide_msg}"),
+        None => (ProgressBar::new_spinner(), "{spinner} {wide_msg}"),
+    };
+    // Every terminal has these signs.
+    let style = ProgressStyle::with_template(style).expect("the template is right");
+    let bar = bar.with_style(style.progress_chars("#>-").tick_chars("-\\|/ "));
+    bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(Screen(Term::buffered_stderr())), RATE));
+    *self::bar() = Some(bar.clone());
+    bar
 }
 
-/// Draws it with this text, and that far.
-pub fn draw(position: u64, text: String) {
+/// Draws it with as many of these parts as there is room for, and that far.
+pub fn draw(position: u64, parts: &[String]) {
+    let text = fitting(parts, usize::from(columns()).saturating_sub(COLUMNS));
     if let Some(bar) = &*bar() {
         SCREEN.watch(|| {
             bar.set_position(position);
@@ -48,8 +65,13 @@ pub fn end() {
     }
 }
 
+/// Whether the screen has room for it: a bar that is wider could not be removed.
+pub fn fits() -> bool {
+    usize::from(columns()) >= COLUMNS
+}
+
 /// The columns that a bar may take.
-pub fn columns() -> u16 {
+fn columns() -> u16 {
     Screen(Term::stderr()).width()
 }
 
@@ -97,5 +119,33 @@ impl TermLike for Screen {
 
     fn flush(&self) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+/// The first parts that fit into so many columns, two spaces apart.
+fn fitting(parts: &[String], columns: usize) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let space = if text.is_empty() { "" } else { "  " };
+        if text.len() + space.len() + part.len() > columns {
+            break;
+        }
+        text += &format!("{space}{part}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_shown_whole_or_not_at_all() {
+        let parts = ["50 %", "1m left", "of 3 MiB"].map(str::to_owned);
+        for (columns, expected) in
+            [(0, ""), (3, ""), (4, "50 %"), (12, "50 %"), (13, "50 %  1m left"), (99, "50 %  1m left  of 3 MiB")]
+        {
+            assert_eq!(fitting(&parts, columns), expected, "{columns}");
+        }
     }
 }

@@ -25,6 +25,7 @@ mod locked;
 mod messages;
 mod options;
 mod output;
+mod phase;
 mod places;
 mod progress;
 mod replace;

@@ -15,7 +15,7 @@ use crate::key::json::Pointer;
 use crate::options::GroupOptions;
 use crate::output::Output;
 use crate::output::target::Target;
-use crate::progress::Phase;
+use crate::phase::Phase;
 use crate::sort::Sorter;
 use bloomline_text::near::Near;
 use std::env;

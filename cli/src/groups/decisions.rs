@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::groups::places::{Again, Places};
-use crate::progress::Phase;
+use crate::phase::Phase;
 use crate::sort::Sorter;
 use crate::word_file::{WordFile, WordReader};
 use std::env;

@@ -11,7 +11,7 @@ use crate::groups::near::bands::Bands;
 use crate::groups::near::clusters::Clusters;
 use crate::groups::places::Places;
 use crate::groups::suspects::Suspects;
-use crate::progress::Phase;
+use crate::phase::Phase;
 use crate::word_file::WordFile;
 use std::io;
 

@@ -5,7 +5,7 @@ use crate::groups::decisions::{Decision, Verdict};
 use crate::groups::ids::{Ids, Reader};
 use crate::groups::near::clusters::Clusters;
 use crate::groups::places::Places;
-use crate::progress::Phase;
+use crate::phase::Phase;
 use crate::sort::Sorter;
 use std::env;
 

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::groups::near::involved::{Involved, SEEN};
 use crate::groups::suspects::Suspects;
-use crate::progress::Phase;
+use crate::phase::Phase;
 use crate::sort::{Sorted, Sorter};
 use crate::word_file::WordFile;
 use bloomline::BuildError;

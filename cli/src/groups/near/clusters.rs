@@ -5,7 +5,7 @@ use crate::groups::marks::Marks;
 use crate::groups::near::involved::Involved;
 use crate::groups::near::sets::Reader;
 use crate::groups::near::sketch::Sketches;
-use crate::progress::Phase;
+use crate::phase::Phase;
 use std::io;
 use std::mem;
 
