@@ -70,6 +70,7 @@ def test_nulls_and_places(table: pathlib.Path) -> None:
 def test_files_of_csv_by_their_names(name: str, text: str, others: int, tmp_path: pathlib.Path) -> None:
     (tmp_path / "folder" / ".hidden").mkdir(parents=True)
     (tmp_path / "folder" / ".hidden" / "other.txt").touch()
+    (tmp_path / "folder" / "_SUCCESS").touch()
     path = tmp_path / "folder" / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
     rows = text.removesuffix("\n").rsplit("\n", 2)
@@ -112,8 +113,8 @@ def test_what_is_wrong_is_told(table: pathlib.Path, tmp_path: pathlib.Path) -> N
     with pytest.raises(RuntimeError, match="missing"):
         bloomline.dedup(tmp_path / "missing", output=tmp_path / "out.parquet")
     kept = table.read_bytes()
-    for nothing in ([], str(tmp_path / "*.none")):
-        with pytest.raises(ValueError, match="no inputs: .*no file"):
+    for nothing in ([], str(tmp_path / "*.none"), "", [""]):
+        with pytest.raises(ValueError, match=r"no inputs: .*no file|inputs\[0\] is an empty path"):
             bloomline.dedup(nothing, output=table)
     assert table.read_bytes() == kept
     for places in ({}, {"output": "a", "in_place": True}):

@@ -173,6 +173,8 @@ def _paths(inputs: Any) -> list[str]:
             name = type(path).__name__
             raise TypeError(f"inputs[{number}] is of type {name} and no path: give files, or rows as a frame, such as pandas.DataFrame(rows)")
         name = os.fsdecode(path)
+        if not name:
+            raise ValueError(f"inputs[{number}] is an empty path: give the name of a file")
         is_pattern = glob.has_magic(name) and not os.path.lexists(name)
         paths += sorted(glob.glob(name, recursive=True)) if is_pattern else [name]
     if not paths:
@@ -190,7 +192,8 @@ def _form(path: str) -> str:
         forms = set()
         for folder, folders, names in os.walk(path):
             folders[:] = (name for name in folders if not name.startswith("."))
-            forms |= {_form(os.path.join(folder, name)) for name in names if not name.startswith(".")}
+            # Spark puts files such as _SUCCESS beside those with rows.
+            forms |= {_form(os.path.join(folder, name)) for name in names if not name.startswith((".", "_"))}
         if len(forms) > 1:
             raise ValueError(f"{path} has files of CSV beside others: choose with options=['--glob', '*.csv', '--csv', '--header']")
         return forms.pop() if forms else ""
