@@ -1,4 +1,5 @@
-//! The positions at which an interrupted run can go on: a file beside the state, `STATE.resume`. It goes once a run is whole.
+//! The positions at which an interrupted run can go on: a file beside the state, `STATE.resume`. Once a run is whole, the file has
+//! only the hashes of the jobs that ended, so that one which is resumed once more has nothing to do.
 //!
 //! A checkpoint is right for one state only, the one that was saved with it, and two files cannot be replaced at once. So
 //! the file holds two checkpoints: that of the state which is about to be saved, and that of the one which is still
@@ -18,6 +19,7 @@ use bloomline::KeyHasher;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write};
+use std::ops::Not;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,6 +56,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// True if something of the inputs is read.
+    pub fn has_begun(&self) -> bool {
+        let begun = |mark: &Mark| mark.offset > 0 || mark.whole;
+        self.input > 0 || self.offset > 0 || self.shards.iter().any(begun)
+    }
+
     /// Whether all of so many inputs are read, and their outputs whole.
     pub fn is_end(&self, inputs: usize) -> bool {
         if self.shards.is_empty() { self.input == inputs } else { self.shards.iter().all(|mark| mark.whole) }
@@ -194,7 +202,27 @@ struct Contents {
     checkpoints: Vec<Checkpoint>,
     /// Whether the newest is of the end.
     finished: bool,
+    /// True if all of that job is done. Nothing of it is here then, but a checkpoint.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    whole: bool,
+    /// Jobs that ended, the last ones, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ended: Vec<Ended>,
 }
+
+/// A job that came to its end.
+#[derive(Clone, Serialize, Deserialize)]
+struct Ended {
+    /// A hash of the job and the name of its manifest.
+    job: u64,
+    /// The names of its outputs. If another run writes to one of them, the job is not known as ended any more.
+    outputs: Vec<String>,
+    /// Inputs that it left out, or the rest of which it did.
+    left_out: u64,
+}
+
+/// As many jobs are known, so that a state of every day keeps the file short.
+const MOST: usize = 1000;
 
 /// What the file begins with.
 const START: &[u8] = b"{\"job\":{";
@@ -241,24 +269,59 @@ pub struct Checkpoints {
     /// What was in the file.
     earlier: Option<Contents>,
     contents: Contents,
+    /// The entry of the job once it ended, if it can be resumed.
+    end: Option<Ended>,
 }
 
 impl Checkpoints {
-    /// Those beside the state, none of this job so far. A file of that name with anything else in it is refused.
-    pub fn new(state: &Path, job: Job) -> Result<Self, Error> {
+    /// Those beside the state, none of this job so far. A file of that name with anything else in it is refused. The last output of the
+    /// job is a folder if it `has_folder`, perhaps with a manifest.
+    pub fn new(
+        state: &Path,
+        job: Job,
+        has_folder: bool,
+        manifest: Option<&Path>,
+        resumable: bool,
+    ) -> Result<Self, Error> {
         let path = files::checkpoints_of(state);
         let earlier = match fs::read(&path) {
             Ok(bytes) => Some(Contents::of(&bytes, &path)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(Error::Open { input: name(&path), source }),
         };
-        Ok(Self { path, earlier, contents: Contents { job, checkpoints: Vec::new(), finished: false } })
+        let bytes = serde_json::to_vec(&(&job, manifest.map(|manifest| name(&whole(manifest)))));
+        let hash = KeyHasher::new(0).bytes(&bytes.expect("all keys are strings"));
+        // Runs with one folder write different files there.
+        let outputs = job.outputs[..job.outputs.len() - usize::from(has_folder)].to_vec();
+        let same = |ended: &&Ended| ended.job == hash || ended.outputs.iter().any(|output| outputs.contains(output));
+        // Without the state its lines are to come again.
+        let known = earlier.iter().filter(|_| state.exists()).flat_map(|earlier| &earlier.ended);
+        let ended = known.filter(|ended| !same(ended)).cloned().collect();
+        let contents = Contents { job, checkpoints: Vec::new(), finished: false, whole: false, ended };
+        let end = resumable.then_some(Ended { job: hash, outputs, left_out: 0 });
+        Ok(Self { path, earlier, contents, end })
+    }
+
+    /// How many inputs were left out, or the rest of which was, by a run of this job that ended.
+    pub fn ended(&self) -> Option<u64> {
+        let (end, earlier) = (self.end.as_ref()?, self.earlier.as_ref()?);
+        earlier.ended.iter().find(|ended| ended.job == end.job).map(|ended| ended.left_out)
+    }
+
+    /// Before outputs are emptied: jobs that wrote them are not known as ended any more.
+    pub fn forget(&mut self) -> Result<(), Error> {
+        let Some(earlier) = self.earlier.as_mut().filter(|earlier| earlier.ended.len() > self.contents.ended.len())
+        else {
+            return Ok(());
+        };
+        earlier.ended.clone_from(&self.contents.ended);
+        save(&self.path, earlier)
     }
 
     /// The checkpoint of an earlier run of the job that belongs to the state; `None` if nothing is left to go on with.
     pub fn find(&mut self, state: &KeySet) -> Result<Option<Checkpoint>, Error> {
         let refused = |reason: String| Error::Resume { path: self.path.clone(), reason };
-        let Some(earlier) = self.earlier.take() else { return Ok(None) };
+        let Some(earlier) = self.earlier.as_ref().filter(|earlier| !earlier.whole) else { return Ok(None) };
         let newest = earlier.newest_of(state);
         if let Some(difference) = earlier.job.difference(&self.contents.job) {
             // Of a run that was cut off when all of it was done, outputs may wait for their names.
@@ -287,13 +350,27 @@ impl Checkpoints {
         let checkpoints = &mut self.contents.checkpoints;
         checkpoints.insert(0, checkpoint);
         checkpoints.truncate(2);
-        let contents = self.contents.sealed();
-        let saved = bloomline::save_file(&self.path, |mut file| file.write_all(&contents));
-        saved.map_err(|source| Error::Create { output: name(&self.path), source })
+        save(&self.path, &self.contents)
     }
 
-    /// Removes the file: the run is whole, and nothing is left to go on with.
-    pub fn remove(&self) -> Result<(), Error> {
+    /// Takes note that the run is whole, so nothing is left to go on with. A file that would know of no job is removed.
+    pub fn end(&mut self, left_out: u64) -> Result<(), Error> {
+        let Contents { job, checkpoints, whole, ended, .. } = &mut self.contents;
+        ended.extend(self.end.take().map(|end| Ended { left_out, ..end }));
+        ended.drain(..ended.len().saturating_sub(MOST));
+        if ended.is_empty() {
+            return self.remove();
+        }
+        (job.inputs, job.outputs) = (Vec::new(), Vec::new());
+        checkpoints.truncate(1);
+        for Checkpoint { output_table, dupes_table, shards, .. } in checkpoints {
+            (*output_table, *dupes_table, *shards) = (None, None, Vec::new());
+        }
+        *whole = true;
+        save(&self.path, &self.contents)
+    }
+
+    fn remove(&self) -> Result<(), Error> {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Error::Create { output: name(&self.path), source: error })
@@ -301,4 +378,10 @@ impl Checkpoints {
             _ => Ok(()),
         }
     }
+}
+
+fn save(path: &Path, contents: &Contents) -> Result<(), Error> {
+    let contents = contents.sealed();
+    let saved = bloomline::save_file(path, |mut file| file.write_all(&contents));
+    saved.map_err(|source| Error::Create { output: name(path), source })
 }

@@ -85,8 +85,8 @@ pub struct RunOptions {
 
     /// Continue the same command from its last checkpoint.
     ///
-    /// Only a run from files to files can be continued. Where no run was cut off, it begins. One that reads its inputs twice has no
-    /// checkpoint but its start: it begins again, and what it wrote is replaced.
+    /// Only a run from files to files can be continued. Where no run was cut off, it begins, and where this one is whole already, nothing
+    /// is done. One that reads its inputs twice has no checkpoint but its start: it begins again, and what it wrote is replaced.
     #[arg(long, help_heading = "Remembering")]
     pub resume: bool,
 

@@ -406,9 +406,7 @@ fn interrupt(tries: u32, end: impl Fn(&mut Command, Duration) -> Output) {
                 let resume = bench.path("s.resume").exists() && bench.path("s").exists();
                 resumed += u32::from(resume);
                 let line = if resume { format!("{command} --resume") } else { format!("{command} --force") };
-                let ended = end(&mut bench.command(&line), moment).status.success();
-                // One that was killed when all was done has left nothing to go on with.
-                if ended || bench.path("s").exists() && !bench.path("s.resume").exists() {
+                if end(&mut bench.command(&line), moment).status.success() {
                     break;
                 }
             }

@@ -155,7 +155,7 @@ impl Job {
     fn is_whole(&self) -> bool {
         let printed = self.bench.path("out").exists()
             || self.bench.path("out.parquet").metadata().is_ok_and(|output| output.len() > 0);
-        printed && self.bench.path("state").exists() && !self.bench.path("state.resume").exists()
+        printed && self.bench.path("state").exists() && !self.bench.goes_on("state")
     }
 
     /// The files of the folder of outputs that have their names.
@@ -529,7 +529,7 @@ fn what_cannot_be_read_has_no_output() {
             }
             // A run that goes on has nothing to do.
             if state {
-                assert!(!bench.path("state.resume").exists());
+                assert!(!bench.goes_on("state"));
             }
             fs::remove_dir_all(bench.path("out")).unwrap();
             forget(&bench);

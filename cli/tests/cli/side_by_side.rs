@@ -265,8 +265,7 @@ fn the_next_month_knows_the_last_one() {
     assert_eq!(found(&bench.path("o")).len(), 3);
     // After the end nothing changes.
     let before = bench.read("s");
-    let message = bench.refused("dedup --state s --output-dir o --resume c");
-    tells(&message, &["refusing to overwrite \"o/c\"", "nothing is left to do"]);
+    assert_eq!(bench.clean("dedup --quiet --state s --output-dir o --resume c"), "");
     assert!(bench.read("o/c") == numbers(1500..2000) && bench.read("s") == before);
 }
 
@@ -306,7 +305,7 @@ fn in_order_the_first_stays_and_each_run_writes_the_same() {
 fn job(bench: &Bench, corpus: &Corpus, resume: bool, options: &str) -> Command {
     let resume = if resume { " --resume" } else { "" };
     let line = format!(
-        "dedup -p 1e-9 -j 3 --chunk-size 2000 --state s --checkpoint 1ms --output-dir o --manifest m{options}{resume}"
+        "dedup -q -p 1e-9 -j 3 --chunk-size 2000 --state s --checkpoint 1ms --output-dir o --manifest m{options}{resume}"
     );
     command(bench, corpus, &line)
 }
@@ -337,7 +336,7 @@ fn interrupt(tries: u32, options: &str, end: impl Fn(&mut Command, Duration) -> 
         clean(job(&bench, &corpus, false, options).output().unwrap());
         let duration = started.elapsed();
         check(&bench, "o", &outputs);
-        fs::remove_file(bench.path("s")).unwrap();
+        ["s", "s.resume"].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
         fs::remove_dir_all(bench.path("o")).unwrap();
         let before = interrupted;
         let mut whole = BTreeMap::new();
@@ -347,11 +346,6 @@ fn interrupt(tries: u32, options: &str, end: impl Fn(&mut Command, Duration) -> 
             let resume = bench.path("s.resume").exists();
             let output = end(&mut job(&bench, &corpus, resume, options), moment);
             if output.status.success() {
-                break;
-            }
-            if bench.path("s").exists() && !bench.path("s.resume").exists() {
-                // All was done, but for the lock that the next run would remove.
-                let _ = fs::remove_file(bench.path("s.lock"));
                 break;
             }
             interrupted += 1;
@@ -371,7 +365,7 @@ fn interrupt(tries: u32, options: &str, end: impl Fn(&mut Command, Duration) -> 
         check(&bench, "o", &outputs);
         check_manifest(&bench, "o", &corpus, &outputs);
         let left = found(bench.0.path());
-        let own = BTreeSet::from(["m", "s"].map(str::to_owned));
+        let own = BTreeSet::from(["m", "s", "s.resume"].map(str::to_owned));
         let others = left.iter().filter(|name| !name.starts_with("in/") && !name.starts_with("o/")).cloned();
         assert_eq!(others.collect::<BTreeSet<_>>(), own);
     }
@@ -445,9 +439,9 @@ fn an_interrupted_run_is_not_begun_anew() {
     let corpus = corpus();
     let bench = bench(&corpus);
     for moment in 1.. {
-        killed(&mut job(&bench, &corpus, bench.path("s.resume").exists(), ""), Duration::from_millis(moment));
+        killed(&mut job(&bench, &corpus, bench.goes_on("s"), ""), Duration::from_millis(moment));
         let parts = files(&bench.path("o")).iter().any(|(name, bytes)| name.ends_with(".part") && !bytes.is_empty());
-        if parts && bench.path("s.resume").exists() {
+        if parts && bench.goes_on("s") {
             break;
         }
     }

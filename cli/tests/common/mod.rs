@@ -110,6 +110,12 @@ impl Bench {
         fs::read(self.path(name)).unwrap()
     }
 
+    /// True if the checkpoints beside a state are those of a run that can go on, and not of one that is whole.
+    pub fn goes_on(&self, state: &str) -> bool {
+        let checkpoints = fs::read_to_string(self.path(&format!("{state}.resume")));
+        checkpoints.is_ok_and(|checkpoints| !checkpoints.contains("\"finished\":true,\"whole\":true"))
+    }
+
     /// A named pipe.
     pub fn fifo(&self, name: &str) -> PathBuf {
         let path = self.path(name);

@@ -7,13 +7,14 @@ use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
 use crate::engine::folder::{Folder, OutputPath};
 use crate::engine::sink::{Print, Sink};
 use crate::engine::work::Keep;
-use crate::error::Error;
+use crate::error::{Error, INCOMPLETE, SUCCESS};
 use crate::files::{self, Identity, Origin, is_standard};
 use crate::groups::decisions::Which;
 use crate::input::estimate::Sampled;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::{Before, What};
 use crate::leftovers;
+use crate::messages::tell;
 use crate::options::RunOptions;
 use crate::output::target::Target;
 use crate::replace::Replaced;
@@ -95,6 +96,27 @@ impl Run {
         Job::new(inputs, outputs, options, self.reading.on_error)
     }
 
+    /// The checkpoints beside the state of a run with these inputs.
+    fn checkpoints(&self, state: &Path, inputs: &[Input]) -> Result<Checkpoints, Error> {
+        let RunOptions { output_dir, manifest, .. } = &self.options;
+        let (has_folder, resumable) = (output_dir.is_some(), self.can_resume(inputs));
+        Checkpoints::new(state, self.job(inputs), has_folder, manifest.as_deref(), resumable)
+    }
+
+    /// The exit code of this run if it came to its end before, and nothing is left to resume.
+    pub(super) fn ended(&self, inputs: &[Input]) -> Result<Option<u8>, Error> {
+        let RunOptions { state, resume, quiet, .. } = &self.options;
+        let Some(state) = state.as_deref().filter(|state| *resume && state.exists()) else { return Ok(None) };
+        let Some(left_out) = self.checkpoints(state, inputs)?.ended() else { return Ok(None) };
+        if !quiet {
+            let gone = self.outputs().find(|output| !output.exists()).map_or_else(String::new, |output| {
+                format!("; {} is not there any more, and is not written again", files::name(output))
+            });
+            tell(&format!("nothing is left to do: this run with the state {state:?} is whole already{gone}"));
+        }
+        Ok(Some(if left_out > 0 { INCOMPLETE } else { SUCCESS }))
+    }
+
     /// What outlives the run: the state.
     fn keep(&self) -> Keep {
         let RunOptions { state, shrink, checkpoint, .. } = &self.options;
@@ -123,7 +145,7 @@ impl Run {
         let mut keep = self.keep();
         let mut start = None;
         if let Some(state) = &self.options.state {
-            let mut checkpoints = Checkpoints::new(state, self.job(inputs))?;
+            let mut checkpoints = self.checkpoints(state, inputs)?;
             let known = format!("the state {state:?}");
             match (state.exists(), self.options.resume) {
                 (true, true) => {
@@ -139,6 +161,7 @@ impl Run {
                 }
                 (false, false) => lost(&known, "")?,
             }
+            checkpoints.forget()?;
             keep.checkpoints = Some(Mutex::new(checkpoints));
         }
         let (input, output, dupes) = start.as_ref().map_or((0, 0, 0), |at| (at.input, at.output, at.dupes));
@@ -283,7 +306,7 @@ impl Run {
         let (seen, mut tally) = self.seen(&inputs.found)?;
         let (mut checkpoints, mut start, mut advice) = (None, None, "");
         if let Some(state) = state {
-            let mut earlier = Checkpoints::new(state, self.job(&inputs.found))?;
+            let mut earlier = self.checkpoints(state, &inputs.found)?;
             match (state.exists(), *resume) {
                 (true, true) => {
                     start = earlier.find(&seen.set)?;
@@ -292,7 +315,7 @@ impl Run {
                 (true, false) if earlier.is_interrupted(&seen.set) => advice = CONTINUE,
                 _ => {}
             }
-            checkpoints = Some(Mutex::new(earlier));
+            checkpoints = Some(earlier);
         }
         tally.resume(start.as_ref().and_then(|start| start.room));
         let marks = start.iter().flat_map(|start| start.shards.iter().cloned()).chain(iter::repeat_with(Mark::default));
@@ -307,9 +330,11 @@ impl Run {
         if !*force {
             outputs.iter().try_for_each(|(output, mark)| output.check(mark, start.is_some(), advice))?;
         }
+        checkpoints.as_mut().map_or(Ok(()), Checkpoints::forget)?;
         outputs.iter().try_for_each(|(output, mark)| output.clear(mark))?;
         let outputs = outputs.into_iter().enumerate();
         let sinks = outputs.map(|(lane, (output, mark))| Sink::of_lane(lane, output, &mark)).collect();
+        let checkpoints = checkpoints.map(Mutex::new);
         let keep = Keep { checkpoints, folder: Some(folder), manifest: manifest.clone(), ..self.keep() };
         let reports = begin_reports(reports, start.as_ref(), inputs.found.len())?;
         Ok(Begun { seen, tally, sinks, keep, start, replacement: None, reports })

@@ -178,6 +178,9 @@ impl Run {
         kinds::check_first_table(&inputs, self.what.of_rows(), &pointers, self.print.wish, self.reading.on_error)?;
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| self.lock(state, &inputs.found)).transpose()?;
+        if let Some(code) = self.ended(&inputs.found)? {
+            return Ok(code);
+        }
         let searching = match self.search(tests, &inputs) {
             Ok(searching) => searching,
             Err(stop) => return stop.end(),
@@ -236,6 +239,7 @@ impl Run {
             What::Document(rule, _) if self.exact_units => Some(ExactUnits::new(rule.text.clone())),
             _ => None,
         };
+        let resumed = start.as_ref().is_some_and(Checkpoint::has_begun);
         let first = start.is_none() && (keep.checkpoints.is_some() || keep.folder.is_some());
         let lanes = lanes(inputs, self.reading.cut(self.format), start.as_ref());
         let work = Work::new(task, lanes, sinks, seen, tally, exact_units, keep);
@@ -263,7 +267,7 @@ impl Run {
             replacement.publish()?;
         }
         signals::in_order();
-        self.report(&work, stop, started)
+        self.report(&work, stop, resumed, started)
     }
 
     /// Locks the state and its checkpoints, which must not be read as anything else.
@@ -279,7 +283,7 @@ impl Run {
     }
 
     /// Tells what there is to know at the end. Returns the exit code.
-    fn report(&self, work: &Work, stop: Option<Stop>, started: Instant) -> Result<u8, Error> {
+    fn report(&self, work: &Work, stop: Option<Stop>, resumed: bool, started: Instant) -> Result<u8, Error> {
         let mut seen = work.seen.write();
         // A server that failed would be waited for once more.
         let mut alive = !matches!(stop, Some(Stop::After(_)));
@@ -310,6 +314,9 @@ impl Run {
             let exact_units = work.exact_units.as_ref().map(|exact| locked(exact).wrong);
             let file = self.frozen.as_deref().or(self.options.state.as_deref());
             let mut figures = report::of_run(&seen, &tally, &self.what, self.print, exact_units);
+            if resumed {
+                figures.both("resumed", "these are the figures since the checkpoint", "resumed", true);
+            }
             report::add_state_and_speed(&mut figures, &seen.set, &tally, self.sample, file, started.elapsed())?;
             print(&figures.format(format));
         }

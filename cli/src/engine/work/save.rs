@@ -62,7 +62,7 @@ impl Work {
         self.write_manifest(manifest.as_deref())?;
         // A run that is whole leaves nothing to go on with.
         let whole = checkpoints.as_ref().filter(|_| finished);
-        whole.map_or(Ok(()), |checkpoints| locked(checkpoints).remove())
+        whole.map_or(Ok(()), |checkpoints| locked(checkpoints).end(locked(&self.tally).counts.left_out))
     }
 
     fn write_manifest(&self, manifest: Option<&Path>) -> Result<(), Error> {

@@ -175,7 +175,7 @@ impl Job {
     /// Whether a run came to its end: it leaves nothing to go on with.
     pub fn is_whole(&self) -> bool {
         let printed = fs::metadata(self.path(self.outputs[0])).is_ok_and(|output| output.len() > 0);
-        printed && self.path(STATE).exists() && !self.path(CHECKPOINTS).exists()
+        printed && self.path(STATE).exists() && !self.bench.goes_on(STATE)
     }
 
     /// Puts the file of checkpoints in the place of one that is there, as a run leaves it that is cut off at its very end. The newest
@@ -194,12 +194,9 @@ impl Job {
         fs::write(self.path(CHECKPOINTS), sealed(&text)).unwrap();
     }
 
-    /// Runs to the end, unless a run that is to be resumed came there.
+    /// Runs to the end, also where a run that is to be resumed came there.
     #[track_caller]
     pub fn complete(&self, resume: bool) {
-        if resume && self.is_whole() {
-            return;
-        }
         let output = self.command(if resume { &["--resume"] } else { &[] }).output().unwrap();
         self.check_end(&output);
     }
@@ -410,7 +407,7 @@ pub fn json() -> Job {
     Job::new("JSON, -z", &[("in.json", ended(&records, 0))], "-z --json-pointer /text -p 1e-9 --annotate", "out.json")
 }
 
-/// Records of several lines, in files whose columns have other places.
+/// Records of several lines, in files whose headers are quoted in other ways.
 pub fn tables() -> Job {
     let rows = |seed, count, row: fn(usize, &str) -> String| {
         let lines = lines(seed, count);
@@ -418,7 +415,7 @@ pub fn tables() -> Job {
         rows.collect::<String>()
     };
     let a = format!("\"no\n.\",url\n{}", rows(17, 20_000, |i, url| format!("{i},\"{url}\n\"\r\n")));
-    let b = format!("url,text\n{}", rows(17, 30_000, |i, url| format!("\"{url}\n\",\"in {i}\n\n\"\n")));
+    let b = format!("\"no\n.\",\"url\"\n{}", rows(17, 30_000, |i, url| format!("\"in {i}\n\n\",\"{url}\n\"\n")));
     let inputs = [("a.csv", a.into_bytes()), ("b.csv.gz", in_parts(b.as_bytes(), gzip))];
     let job = Job::new("tables", &inputs, &format!("--csv --header -f url {SMALL}"), "out.csv");
     job.dupes("dupes.csv.zst")

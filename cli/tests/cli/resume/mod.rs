@@ -3,8 +3,9 @@
 pub mod job;
 mod kills;
 
-use crate::common::{Bench, blocks, fed, refused, tells, text};
+use crate::common::{Bench, blocks, fed, number, refused, stats, tells, text};
 use crate::corpus::{count, decoded, stored};
+use crate::live::{Live, wait_for};
 use bloomline::BloomFilter;
 use job::*;
 use serde_json::Value;
@@ -48,19 +49,17 @@ fn a_run_that_failed_goes_on_where_it_ended() {
             fs::File::options().write(true).open(bench.path("a")).unwrap().set_modified(time).unwrap();
             assert_eq!(bench.clean(&format!("{line} --resume")), "");
             assert!(outputs() == expected, "{output}");
-            assert!(bench.read("s") == state && !bench.path("s.resume").exists());
+            assert!(bench.read("s") == state && !bench.goes_on("s"));
         }
     }
     let bench = Bench::new(&[("a", b"a\na\nb\n")]);
     // Without a state it begins.
     bench.clean("dedup --state s -o o --resume a");
     assert_eq!(text(&bench.read("o")), "a\nb\n");
-    tells(&bench.refused("dedup --state s --resume a"), &["required", "--output"]);
-    tells(&bench.refused("dedup -o o --resume a"), &["required", "--state"]);
+    tells(&bench.refused("dedup --state s --resume a"), &["without", "--output"]);
+    tells(&bench.refused("dedup -o o --resume a"), &["without", "--state"]);
     let message = refused(fed(bench.command("dedup --state s -o o --resume -"), b"c\n"));
     tells(&message, &["resume", "files", "-o"]);
-    // With all of it done nothing is resumed, and the lines stay.
-    tells(&bench.refused("dedup --state s -o o --resume a"), &["refusing to empty \"o\"", "nothing is left to do"]);
     assert_eq!(text(&bench.read("o")), "a\nb\n");
 }
 
@@ -299,7 +298,7 @@ fn only_a_run_from_files_to_files_is_resumed() {
     ] {
         tells(&job.refused(&mut command), &["from files to files", "resume", "-o", "--dupes"]);
     }
-    tells(&job.refused(&mut dedup(&["in.txt"])), &["required", "--output"]);
+    tells(&job.refused(&mut dedup(&["in.txt"])), &["without", "--output"]);
     let message = job.refused(&mut dedup(&["-o", "out.txt", "--total", "in.txt"]));
     tells(&message, &["--total", "cannot be used with", "--resume"]);
     job.complete(true);
@@ -464,17 +463,142 @@ fn a_state_is_shrunk_at_the_end_alone() {
     tells(&bench.refused(line), &["cannot resume", "the state was changed by another run"]);
 }
 
+/// A run that is resumed once more changes nothing, whatever it wrote to, also after others with its state.
+#[test]
+fn a_run_that_is_whole_is_not_begun_again() {
+    let documents: String = (0..3).map(|i| format!("{{\"text\":\"{i}\",\"score\":{i}}}\n")).collect();
+    let bench = Bench::new(&[("a", b"1\n1\n2\n"), ("b", b"2\n3\n"), ("c", documents.as_bytes())]);
+    let whole = "corpus --by document --ngram 0";
+    let lines = [
+        "dedup -s s -o o a".to_owned(),
+        "dedup -s s -o o2 --dupes d2 a b".to_owned(),
+        "dedup -s s --output-dir o3 a b".to_owned(),
+        "dedup -s s --output-dir o4 --manifest m4 a b".to_owned(),
+        "dedup -s s --output-dir o3 c".to_owned(),
+        "dedup -s t --pairs p5 --clusters q5 -o o5 a b".to_owned(),
+        "dedup -s t --pairs p6 --output-dir o6 b".to_owned(),
+        "corpus -s u --shrink -o o7 c".to_owned(),
+        "corpus -s u --output-dir o8 c".to_owned(),
+        format!("{whole} -s v --keep max:/score --pairs p9 -o o9 c"),
+        format!("{whole} -s v --count --output-dir o10 --manifest m10 c"),
+        "corpus -s w --near 0.8 --exact --clusters q11 -o o11 c".to_owned(),
+    ];
+    for line in &lines {
+        bench.clean(line);
+    }
+    // One that cannot be resumed forgets none of them.
+    assert_eq!(bench.clean("dedup -s s b"), "");
+    let files = || {
+        let entries = walkdir::WalkDir::new(bench.0.path()).sort_by_file_name().into_iter().map(Result::unwrap);
+        let files = entries.filter(|entry| entry.file_type().is_file()).map(|entry| entry.into_path());
+        files.map(|path| (path.clone(), fs::read(path).unwrap())).collect::<Vec<_>>()
+    };
+    let before = files();
+    for line in &lines {
+        let output = bench.run(&format!("{line} --resume"));
+        let message = text(&output.stderr);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b""[..]), "{line}: {message}");
+        assert_eq!(message.lines().count(), 1, "{line}: {message}");
+        tells(&message, &["nothing is left to do", "whole already"]);
+        assert_eq!(bench.clean(&format!("{line} --resume -q")), "");
+        assert!(files() == before, "{line}");
+    }
+    // Nor is one that left something out any better.
+    let line = "dedup -q -s x --on-error skip -o o12 a missing";
+    assert_eq!(["", " --resume"].map(|more| bench.run(&format!("{line}{more}")).status.code()), [Some(1); 2]);
+    // What it wrote may be moved away.
+    fs::rename(bench.path("o"), bench.path("moved")).unwrap();
+    let output = bench.run(&format!("{} --resume", lines[0]));
+    tells(&text(&output.stderr), &["whole already", "\"o\" is not there any more"]);
+    assert!(output.status.success() && !bench.path("o").exists());
+    // Another run that writes there makes it another matter, and so does a state that is gone.
+    bench.clean("dedup -s s --force -o o2 c");
+    tells(&bench.refused(&format!("{} --resume", lines[1])), &["refusing to empty", "nothing is left to do"]);
+    fs::remove_file(bench.path("t")).unwrap();
+    tells(&bench.refused(&format!("{} --resume", lines[5])), &["there is no state \"t\"", "\"o5\" holds lines"]);
+    assert_eq!(text(&bench.read("o5")), "1\n2\n3\n");
+    // Other inputs are those of the next day.
+    bench.write("a", b"4\n");
+    bench.clean("dedup -s s --resume -o o a");
+    assert_eq!(text(&bench.read("o")), "4\n");
+}
+
+/// Each step of a script is resumed, whether it is whole, was killed, or never began.
+#[test]
+fn a_script_that_died_is_started_again_as_it_is() {
+    const SCRIPT: &str = "set -e
+        bloomline dedup -q --resume -s lines.bloom -o 1/a.jsonl raw/a.jsonl
+        bloomline dedup -q --resume -s lines.bloom -o 1/b.jsonl raw/b.jsonl
+        (
+            ulimit -c 0 -f ${LIMIT:-unlimited}
+            bloomline corpus -q --resume -s grams.bloom -n 100000 --in-order --chunk-size 2000 --checkpoint 1ms \
+                --output-dir 3 --manifest 3.jsonl 1
+        )
+        bloomline corpus -q --resume -s whole.bloom --by document --ngram 0 --pairs pairs.jsonl -o 4.jsonl 3";
+    let documents = |seed| -> String {
+        let text = |line: &String| line.replace('\t', " ");
+        lines(seed, 4000).iter().map(|line| format!("{{\"text\":\"{0}\\n{0} more\"}}\n", text(line))).collect()
+    };
+    let run = |limits: &[Option<&str>]| {
+        let bench = Bench::new(&[]);
+        ["raw", "1"].iter().for_each(|folder| fs::create_dir(bench.path(folder)).unwrap());
+        bench.write("raw/a.jsonl", documents(1).as_bytes());
+        bench.write("raw/b.jsonl", documents(2).as_bytes());
+        for limit in limits {
+            let output = bench.bash(SCRIPT).envs(limit.map(|limit| ("LIMIT", limit))).output().unwrap();
+            assert_eq!(output.status.success(), limit.is_none(), "{}", text(&output.stderr));
+            // The third is killed when an output grows beyond the limit.
+            assert_eq!((bench.path("grams.bloom").exists(), bench.path("4.jsonl").exists()), (true, limit.is_none()));
+        }
+        ["1/a.jsonl", "1/b.jsonl", "3/a.jsonl", "3/b.jsonl", "3.jsonl", "4.jsonl", "pairs.jsonl"]
+            .map(|name| bench.read(name))
+    };
+    let expected = run(&[None]);
+    assert!(run(&[Some("250"), None, None]) == expected);
+}
+
+/// When a signal comes, all is saved, and the run has not ended.
+#[test]
+fn a_signal_after_the_end_leaves_a_run_that_can_be_resumed() {
+    for target in ["-o o", "--output-dir o --manifest m"] {
+        let bench = Bench::new(&[("a", b"a\nb\na\n")]);
+        let line = format!("dedup -s s {target} --stats --verify 1000000000000000 a");
+        let live = Live::new(bench.command(&line));
+        wait_for(|| bench.path("s.resume").exists() && !bench.goes_on("s"));
+        live.signal("TERM");
+        assert_eq!(live.end().0, Some(143));
+        let output = bench.run(&format!("{line} --resume"));
+        tells(&text(&output.stderr), &["whole already"]);
+        assert!(output.status.success());
+    }
+}
+
+#[test]
+fn figures_say_whether_a_run_was_resumed() {
+    let (job, _) = crashed(plain());
+    let output = job.command(&["--resume", "--stats=json"]).output().unwrap();
+    let figures = stats(&output);
+    assert!(figures["resumed"] == true && number(&figures, "lines") < 60_000.0, "{figures}");
+    job.crash();
+    let output = job.command(&["--resume", "--stats"]).output().unwrap();
+    tells(&text(&output.stderr), &["resumed ", "since the checkpoint"]);
+    // One that began has none.
+    job.clear();
+    let output = job.command(&["--resume", "--stats=json"]).output().unwrap();
+    assert!(stats(&output).get("resumed").is_none() && number(&stats(&output), "lines") == 60_000.0);
+}
+
 /// Files that stay are of runs that were cut off. So the same command runs every day, and may be tried again.
 #[test]
 fn a_run_that_is_whole_leaves_nothing_to_go_on_with() {
     let bench = Bench::new(&[("first", b"a\n"), ("second", b"a\nb\n"), ("third", b"b\nc\n")]);
     bench.clean("dedup --state s --checkpoint 1m -o o1 first");
-    assert!(!bench.path("s.resume").exists());
+    assert!(!bench.goes_on("s"));
     // Nothing of it was begun.
     bench.clean("dedup --state s --checkpoint 1m -o o2 --resume second");
     bench.clean("dedup --state s --checkpoint 1m --output-dir o3 --resume third");
     assert_eq!(["o1", "o2", "o3/third"].map(|name| text(&bench.read(name))), ["a\n", "b\n", "c\n"]);
-    assert!(!bench.path("s.resume").exists());
+    assert!(!bench.goes_on("s"));
     // A run that is cut off between its last two steps leaves the file.
     let (job, _) = crashed(plain());
     let (left, checkpoint) = (fs::read(job.path(CHECKPOINTS)).unwrap(), job.checkpoint());
