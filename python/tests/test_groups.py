@@ -14,33 +14,46 @@ from trips import bloomline
 
 Document = dict[str, Any]
 
-NUMBERS = st.one_of(st.integers(-3, 3), st.floats(-3, 3, width=16), st.sampled_from(["7", None, True, [1]]))
+SCORES = st.one_of(
+    st.integers(-3, 3),
+    st.floats(-3, 3, width=16),
+    st.sampled_from([2**53, 2**53 + 1, 1e16, None, False, True, [1]]),
+    st.sampled_from(["", "7", "2026-11-01", "2026-11-01T10:00:00Z", "2026-11-01T10:00:00.5Z", "2026-11-02", "é"]),
+)
 DOCUMENTS = st.lists(
     st.fixed_dictionaries(
         {"text": st.sampled_from(["a", "b", "c", "中文", "ไทย", "עברית", "a\u0301", "👩‍🚀\n", " a"])},
-        optional={"score": NUMBERS, "source": st.sampled_from(["books", "web", "é", 1])},
+        optional={"score": SCORES, "source": st.sampled_from(["books", "web", "é", 1])},
     ),
     max_size=20,
 )
 
 
-def by_score(sign: int) -> Callable[[Document], tuple[bool, float]]:
-    def rank(document: Document) -> tuple[bool, float]:
-        score = document.get("score")
-        # A truth value is an int in Python alone.
-        return (False, sign * score) if isinstance(score, int | float) and not isinstance(score, bool) else (True, 0)
+Rank = tuple[int, Any]
+
+
+def by_score(sign: int) -> Callable[[Document], Rank]:
+    def rank(document: Document) -> Rank:
+        match document.get("score"):
+            # Truth values are among them.
+            case int() | float() as number:
+                return (0, sign * number)
+            case str(text):
+                # The start of another text is less.
+                return (1, [sign * byte for byte in text.encode()] + [-sign])
+        return (2, 0)
 
     return rank
 
 
-def by_source(document: Document) -> tuple[bool, float]:
+def by_source(document: Document) -> Rank:
     order = ["é", "books"]
-    return (False, order.index(document["source"])) if document.get("source") in order else (True, 0)
+    return (0, order.index(document["source"])) if document.get("source") in order else (1, 0)
 
 
-CHOICES: dict[str, Callable[[Document], tuple[bool, float]]] = {
-    "first": lambda _: (False, 0),
-    "last": lambda document: (False, -document["id"]),
+CHOICES: dict[str, Callable[[Document], Rank]] = {
+    "first": lambda _: (0, 0),
+    "last": lambda document: (0, -document["id"]),
     "max:/score": by_score(-1),
     "min:score": by_score(1),
     "order:/source=é,books": by_source,

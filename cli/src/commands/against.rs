@@ -74,7 +74,7 @@ impl Tests {
         rule.annotate = false;
         let what = What::Document(rule.clone(), reading.on_error);
         let values = self.values();
-        kinds::check_first_table(&inputs, what.of_rows(), &values.pointers(), Wish::default(), reading.on_error)?;
+        kinds::check_first_table(&inputs, what.of_rows(), &values, Wish::default(), reading.on_error)?;
         let RunOptions { growth, quiet, .. } = options;
         let key_name = &rule.name();
         let new = New { size, growth, keep: false, key_name, keys: rule.keys(), quiet: *quiet };

@@ -4,7 +4,7 @@ use crate::encode::Encoder;
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::groups::choice::Choice;
-use crate::groups::decisions::{Decided, Deciding, Member, Printed, Which, choose};
+use crate::groups::decisions::{Chosen, Decided, Deciding, Member, Printed, Which, choose};
 use crate::groups::near::clusters::Clusters;
 use crate::groups::places::Places;
 use crate::groups::records::Records;
@@ -39,8 +39,8 @@ pub struct Grouping {
 /// What became of the lines of all inputs.
 pub struct Grouped {
     pub decided: Decided,
-    /// Groups of two or more, and lines of which none came before.
-    pub groups: u64,
+    /// The numbers of groups, and of lines whose key did not come before.
+    pub chosen: Chosen,
     pub distinct: u64,
     /// The length of the records.
     pub disk_bytes: u64,
@@ -102,7 +102,7 @@ impl Grouping {
         let members = Phase::new("deciding", members.count, false).of(members);
         let members = members.map(|member| member.map(Member::unpacked));
         let mut distinct = records.keys;
-        let groups = choose(members, |decision| {
+        let chosen = choose(members, |decision| {
             distinct -= u64::from(decision.goes());
             deciding.push(decision)
         })?;
@@ -123,7 +123,21 @@ impl Grouping {
             told.clusters(to_stdout(&self.clusters), &mut |piece| report.write(piece))?;
         }
         members.map_or(Ok(()), Report::end)?;
-        Ok(Grouped { decided, groups, distinct, disk_bytes })
+        Ok(Grouped { decided, chosen, distinct, disk_bytes })
+    }
+
+    /// A warning, if no group had a value to choose by, or some had values of both kinds.
+    pub fn warning(&self, chosen: &Chosen) -> Option<String> {
+        let Chosen { asked, without, mixed, .. } = *chosen;
+        let at = self.choice.pointer()?.to_string();
+        let what = if let Choice::Order(..) = self.choice { "string of the list" } else { "number or string" };
+        if asked > 0 && without == asked {
+            let why = format!("groups without a {what} at {at:?} to choose by: all {asked}");
+            return Some(format!("{why}; the first of each stays, so check what --keep names"));
+        }
+        let text =
+            format!("groups with numbers and strings at {at:?}: {mixed}; of these a number stays before a string");
+        Some(text).filter(|_| mixed > 0)
     }
 
     /// Opens the files that tell of groups. None of them may be read or written besides.

@@ -2,12 +2,12 @@
 
 use crate::error::Error;
 use crate::files;
+use crate::groups::values::Wanted as Values;
 use crate::input::chunks::Cut;
 use crate::input::decode::Coding;
 use crate::input::header;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::split::LineFormat;
-use crate::key::json::Pointer;
 use crate::key::{KeyRule, Part};
 use crate::table::{TableReader, Wanted, Wish};
 use crate::values::OnError;
@@ -103,7 +103,7 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>)
 pub fn check_first_table(
     inputs: &Inputs,
     wanted: Wanted<'_>,
-    values: &[Pointer],
+    values: &Values,
     wish: Wish,
     on_error: OnError,
 ) -> Result<(), Error> {

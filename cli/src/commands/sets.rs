@@ -7,6 +7,7 @@ use crate::commands::pass::{self, Pass};
 use crate::engine::wakes;
 use crate::error::Error;
 use crate::files::Origin;
+use crate::groups::values::Wanted as Values;
 use crate::input::estimate::Sampled;
 use crate::input::find::Named;
 use crate::input::inputs::Inputs;
@@ -47,8 +48,8 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), What::Key(rule, second));
-    kinds::check_first_table(&old, what.of_rows(), &[], Wish::default(), reading.on_error)?;
-    kinds::check_first_table(&new, what.of_rows(), &[], options.output.of_rows(), reading.on_error)?;
+    kinds::check_first_table(&old, what.of_rows(), &Values::default(), Wish::default(), reading.on_error)?;
+    kinds::check_first_table(&new, what.of_rows(), &Values::default(), options.output.of_rows(), reading.on_error)?;
     let list = reading.list().map(Origin::of);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
     let open = || {

@@ -61,7 +61,7 @@ impl Reader {
         if let Some(Source::Closed(..)) = &self.source
             && let Some(Source::Closed(input, done)) = self.source.take()
         {
-            self.source = Some(Source::Table(TableReader::open(input, done, what.of_rows(), &values.pointers())?));
+            self.source = Some(Source::Table(TableReader::open(input, done, what.of_rows(), values)?));
         }
         let chunks = match &mut self.source {
             Some(Source::Chunks(chunks)) => chunks,

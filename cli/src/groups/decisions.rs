@@ -5,37 +5,40 @@
 
 use crate::error::Error;
 use crate::groups::places::{Again, Places};
+use crate::groups::score::Kind;
 use crate::phase::Phase;
 use crate::sort::Sorter;
 use crate::word_file::{WordFile, WordReader};
 use std::env;
 use std::io;
+use std::mem;
 
 /// The places of a group that memory holds.
 const IN_MEMORY: usize = 1 << 16;
 
-/// A line, and what it is like.
+/// A line, what it is like, and a word of its score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Equal for those that are alike.
     pub group: u128,
     pub place: u64,
-    /// The least of a group is the best, and of equal ones the first.
-    pub score: u64,
     /// Whether the filter had it before the run. It counts of the first of a group alone.
     pub known: bool,
+    /// The number of the word, from 0. The least score of a group is the best, and of equal ones the first.
+    pub part: u64,
+    pub word: u64,
 }
 
 impl Member {
     /// As it is sorted.
-    pub fn packed(&self) -> [u64; 4] {
-        let Self { group, place, score, known } = *self;
-        [(group >> u64::BITS) as u64, group as u64, place << 1 | u64::from(known), score]
+    pub fn packed(&self) -> [u64; 5] {
+        let Self { group, place, known, part, word } = *self;
+        [(group >> u64::BITS) as u64, group as u64, place << 1 | u64::from(known), part, word]
     }
 
-    pub fn unpacked([high, low, place, score]: [u64; 4]) -> Self {
+    pub fn unpacked([high, low, place, part, word]: [u64; 5]) -> Self {
         let group = u128::from(high) << u64::BITS | u128::from(low);
-        Self { group, place: place >> 1, score, known: place & 1 > 0 }
+        Self { group, place: place >> 1, known: place & 1 > 0, part, word }
     }
 }
 
@@ -110,12 +113,80 @@ impl Decision {
     }
 }
 
-/// Calls `decide` with what becomes of each of these members, which are sorted: group by group, and in a group by place. Returns how
-/// many groups there are of two or more. The places of a large group are on disk until all of them are known.
+/// The numbers of groups, by the values of their members.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Chosen {
+    /// Groups of two or more.
+    pub groups: u64,
+    /// Groups among these that no earlier run had, so that a member of each was chosen.
+    pub asked: u64,
+    /// Groups among the latter without a value to compare, and with values of both kinds.
+    pub without: u64,
+    pub mixed: u64,
+}
+
+/// A group, as far as its members came.
+#[derive(Default)]
+struct Group {
+    first: Option<Member>,
+    /// The places, and those that memory had no room for.
+    places: Vec<u64>,
+    earlier: Option<WordFile>,
+    /// The place and the score of the best one before the last.
+    best: u64,
+    least: Vec<u64>,
+    /// The score of the last one so far.
+    score: Vec<u64>,
+    /// True for each kind that a member has.
+    kinds: [bool; 2],
+}
+
+impl Group {
+    /// Begins another one with this member.
+    fn begin(&mut self, first: Member) {
+        self.first = Some(first);
+        self.places.clear();
+        self.earlier = None;
+        self.least.clear();
+        self.kinds = [false; 2];
+    }
+
+    /// Adds a word of a member. Memory holds so many places.
+    fn add(&mut self, member: Member, in_memory: usize) -> io::Result<()> {
+        if member.part == 0 {
+            self.compare();
+            if self.places.len() == in_memory {
+                let earlier = match &mut self.earlier {
+                    Some(earlier) => earlier,
+                    none => none.insert(WordFile::new()?),
+                };
+                self.places.drain(..).try_for_each(|place| earlier.push(place))?;
+            }
+            self.places.push(member.place);
+            Kind::of(member.word).into_iter().for_each(|kind| self.kinds[kind as usize] = true);
+        }
+        self.score.push(member.word);
+        Ok(())
+    }
+
+    /// Compares the last member, whose score is whole, with the best one before it.
+    fn compare(&mut self) {
+        if let Some(last) = self.places.last()
+            && (self.least.is_empty() || self.score < self.least)
+        {
+            self.best = *last;
+            mem::swap(&mut self.least, &mut self.score);
+        }
+        self.score.clear();
+    }
+}
+
+/// Calls `decide` with what becomes of each of these members, which are sorted: group by group, in a group by place, and word by word.
+/// The places of a large group are on disk until all of them are known. Memory has two scores.
 pub fn choose(
     members: impl IntoIterator<Item = Result<Member, Error>>,
     decide: impl FnMut(Decision) -> Result<(), Error>,
-) -> Result<u64, Error> {
+) -> Result<Chosen, Error> {
     choose_within(members, IN_MEMORY, decide)
 }
 
@@ -123,56 +194,41 @@ fn choose_within(
     members: impl IntoIterator<Item = Result<Member, Error>>,
     in_memory: usize,
     mut decide: impl FnMut(Decision) -> Result<(), Error>,
-) -> Result<u64, Error> {
-    let (mut group, mut places, mut groups) = (None::<Group>, Vec::new(), 0);
-    let mut end = |group: Option<Group>, places: &mut Vec<u64>| {
-        let Some(Group { first, best, mut earlier }) = group else { return Ok(()) };
-        let count = earlier.as_ref().map_or(0, WordFile::count) + places.len() as u64;
-        groups += u64::from(count > 1);
-        let earlier = earlier.as_mut().map(WordFile::read).transpose().map_err(Error::groups)?;
-        earlier.into_iter().flatten().chain(places.drain(..).map(Ok)).try_for_each(|place| {
+) -> Result<Chosen, Error> {
+    let (mut group, mut chosen) = (Group::default(), Chosen::default());
+    let mut end = |group: &mut Group| {
+        group.compare();
+        let Some(Member { known, .. }) = group.first else { return Ok(()) };
+        let count = group.earlier.as_ref().map_or(0, WordFile::count) + group.places.len() as u64;
+        if count > 1 {
+            chosen.groups += 1;
+            let asked = u64::from(!known);
+            chosen.asked += asked;
+            chosen.without += if group.kinds == [false; 2] { asked } else { 0 };
+            chosen.mixed += if group.kinds == [true; 2] { asked } else { 0 };
+        }
+        let earlier = group.earlier.as_mut().map(WordFile::read).transpose().map_err(Error::groups)?;
+        earlier.into_iter().flatten().chain(group.places.drain(..).map(Ok)).try_for_each(|place| {
             let place = place.map_err(Error::groups)?;
-            let verdict = match (first.known, count) {
+            let verdict = match (known, count) {
                 (true, _) => Verdict::Goes { kept: None },
                 (false, 1) => return Ok(()),
-                _ if place == best.place => Verdict::Stays { count },
-                _ => Verdict::Goes { kept: Some(best.place) },
+                _ if place == group.best => Verdict::Stays { count },
+                _ => Verdict::Goes { kept: Some(group.best) },
             };
             decide(Decision { place, verdict })
         })
     };
     for member in members {
         let member = member?;
-        match &mut group {
-            Some(Group { first, best, earlier }) if first.group == member.group => {
-                if member.score < best.score {
-                    *best = member;
-                }
-                if places.len() == in_memory {
-                    let earlier = match earlier {
-                        Some(earlier) => earlier,
-                        none => none.insert(WordFile::new().map_err(Error::groups)?),
-                    };
-                    places.drain(..).try_for_each(|place| earlier.push(place)).map_err(Error::groups)?;
-                }
-            }
-            _ => {
-                end(group.take(), &mut places)?;
-                group = Some(Group { first: member, best: member, earlier: None });
-            }
+        if group.first.is_none_or(|first| first.group != member.group) {
+            end(&mut group)?;
+            group.begin(member);
         }
-        places.push(member.place);
+        group.add(member, in_memory).map_err(Error::groups)?;
     }
-    end(group, &mut places)?;
-    Ok(groups)
-}
-
-/// A group whose members are not all known.
-struct Group {
-    first: Member,
-    best: Member,
-    /// The places that memory had no room for.
-    earlier: Option<WordFile>,
+    end(&mut group)?;
+    Ok(chosen)
 }
 
 /// Takes decisions in any order.
@@ -280,32 +336,50 @@ impl Decided {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::groups::score::{self, NONE};
     use proptest::prelude::*;
     use std::path::Path;
 
-    /// A line of a run: its group, its score, and whether the filter had it before.
-    type Line = Result<(u8, u64, bool), Aside>;
+    /// A line of a run: its group, what it is chosen by, and whether the filter had it before.
+    type Line = Result<(u8, Option<(bool, String)>, bool), Aside>;
 
     fn line() -> impl Strategy<Value = Line> {
         let aside = prop::sample::select(&Aside::ALL[..]);
-        prop_oneof![8 => (0..12u8, 0..4u64, prop::bool::weighted(0.2)).prop_map(Ok), 1 => aside.prop_map(Err)]
+        let value =
+            prop_oneof![1 => Just(None), 6 => (prop::bool::weighted(0.8), "[ab]{0,2}(a{7}){0,2}").prop_map(Some)];
+        prop_oneof![8 => (0..12u8, value, prop::bool::weighted(0.2)).prop_map(Ok), 1 => aside.prop_map(Err)]
+    }
+
+    fn words(value: Option<&(bool, String)>) -> Vec<u64> {
+        let mut words = Vec::new();
+        match value {
+            Some((text, value)) => {
+                let kind = if *text { Kind::Text } else { Kind::Number };
+                score::push(kind, value.as_bytes(), false, &mut words);
+            }
+            None => words.push(NONE),
+        }
+        words
+    }
+
+    fn members(lines: &[Line], group: u8) -> Vec<usize> {
+        (0..lines.len()).filter(|&i| matches!(lines[i], Ok((other, ..)) if other == group)).collect()
     }
 
     /// What becomes of each line, by the words of the help; none for one that is alone.
     fn model(lines: &[Line]) -> Vec<Option<Verdict>> {
         let verdict = |place: usize| {
-            let (group, ..) = match lines[place] {
+            let (group, ..) = match &lines[place] {
                 Ok(line) => line,
-                Err(aside) => return Some(Verdict::Aside(aside)),
+                Err(aside) => return Some(Verdict::Aside(*aside)),
             };
-            let all: Vec<usize> =
-                (0..lines.len()).filter(|&i| matches!(lines[i], Ok((other, ..)) if other == group)).collect();
-            let line = |i: usize| lines[i].unwrap();
+            let all = members(lines, *group);
+            let line = |i: usize| lines[i].as_ref().unwrap();
             if line(all[0]).2 {
                 return Some(Verdict::Goes { kept: None });
             }
-            // The first of those with the best score.
-            let best = *all.iter().min_by_key(|&&i| line(i).1).unwrap();
+            // The first of those with the best value, and those without one come last.
+            let best = *all.iter().min_by_key(|&&i| (line(i).1.is_none(), &line(i).1)).unwrap();
             match all.len() {
                 1 => None,
                 count if best == place => Some(Verdict::Stays { count: count as u64 }),
@@ -325,17 +399,20 @@ mod tests {
             let mut sorter = Sorter::new(&env::temp_dir());
             let mut deciding = Deciding::new();
             for (line, place) in lines.iter().zip(0..) {
-                match *line {
-                    Ok((group, score, known)) => {
-                        let member = Member { group: u128::from(group) << 100 | u128::from(group), place, score, known };
-                        prop_assert_eq!(Member::unpacked(member.packed()), member);
-                        sorter.push(member.packed()).unwrap();
+                match line {
+                    Ok((group, value, known)) => {
+                        let (group, known) = (u128::from(*group) << 100 | u128::from(*group), *known);
+                        for (word, part) in words(value.as_ref()).into_iter().zip(0..) {
+                            let member = Member { group, place, known, part, word };
+                            prop_assert_eq!(Member::unpacked(member.packed()), member);
+                            sorter.push(member.packed()).unwrap();
+                        }
                     }
-                    Err(aside) => deciding.push(Decision { place, verdict: Verdict::Aside(aside) }).unwrap(),
+                    Err(aside) => deciding.push(Decision { place, verdict: Verdict::Aside(*aside) }).unwrap(),
                 }
             }
-            let members = sorter.sorted().unwrap().map(|member| member.map(Member::unpacked));
-            let groups = choose_within(members, in_memory, |decision| deciding.push(decision)).unwrap();
+            let sorted = sorter.sorted().unwrap().map(|member| member.map(Member::unpacked));
+            let chosen = choose_within(sorted, in_memory, |decision| deciding.push(decision)).unwrap();
             let mut places = Places::new([Path::new("a")]);
             places.take(0, false, lines.len());
             let mut told = Vec::new();
@@ -352,8 +429,18 @@ mod tests {
             prop_assert_eq!(&found, &expected);
             let expected: Vec<Decision> = expected.iter().zip(0..).filter_map(|(verdict, place)| Some(Decision { place, verdict: (*verdict)? })).collect();
             prop_assert_eq!(told, expected);
-            let repeat = |group: &u8| lines.iter().filter(|line| matches!(line, Ok((other, ..)) if other == group)).count() > 1;
-            prop_assert_eq!(groups as usize, (0..12).filter(repeat).count());
+            let groups: Vec<Vec<&(u8, Option<(bool, String)>, bool)>> = (0..12)
+                .map(|group| members(&lines, group).into_iter().map(|i| lines[i].as_ref().unwrap()).collect())
+                .filter(|group: &Vec<_>| group.len() > 1)
+                .collect();
+            let asked = groups.iter().filter(|group| !group[0].2);
+            let has = |group: &[&(u8, Option<(bool, String)>, bool)], text| group.iter().any(|(_, value, _)| value.as_ref().is_some_and(|value| value.0 == text));
+            prop_assert_eq!(chosen, Chosen {
+                groups: groups.len() as u64,
+                asked: asked.clone().count() as u64,
+                without: asked.clone().filter(|group| !has(group, true) && !has(group, false)).count() as u64,
+                mixed: asked.filter(|group| has(group, true) && has(group, false)).count() as u64,
+            });
         }
     }
 }

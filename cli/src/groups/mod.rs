@@ -1,6 +1,7 @@
 //! Groups: lines that are alike, and what becomes of each of them, which only all of them together tell.
 //!
 //! ```text
+//! score       what is compared for that, in words
 //! choice      which one of a group stays
 //! values      what is read of lines beside their keys
 //! places      the numbers of lines in the order of the inputs
@@ -23,5 +24,6 @@ pub mod near;
 pub mod places;
 pub mod records;
 pub mod reports;
+pub mod score;
 pub mod suspects;
 pub mod values;

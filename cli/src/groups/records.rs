@@ -4,12 +4,13 @@
 //! second filter, of suspects, and only records that this one has are sorted. A mistake of either filter costs time alone.
 
 use crate::error::Error;
-use crate::groups::choice::{Choice, NONE};
+use crate::groups::choice::Choice;
 use crate::groups::decisions::{Aside, Decision, Member, Verdict};
 use crate::groups::ids::Ids;
 use crate::groups::near::bands::Bands;
 use crate::groups::near::clusters::Clusters;
 use crate::groups::places::Places;
+use crate::groups::score::{NONE, has_more};
 use crate::groups::suspects::Suspects;
 use crate::phase::Phase;
 use crate::word_file::WordFile;
@@ -26,8 +27,10 @@ const SEEN: u128 = 1;
 
 /// The records of all lines.
 pub struct Records {
-    /// Of each line the low and the high half of its fingerprint, and its score if lines are chosen by a value.
+    /// Of each line the low and the high half of its fingerprint.
     words: WordFile,
+    /// The score of each, if lines are chosen by a value.
+    scores: Option<WordFile>,
     suspects: Suspects,
     /// The bands of documents, where those that are alike are a group.
     pub bands: Option<Bands>,
@@ -45,6 +48,7 @@ impl Records {
     pub fn new(places: Places, choice: Choice, ids: bool, had: bool, bands: Option<usize>) -> Result<Self, Error> {
         Ok(Self {
             words: WordFile::new().map_err(Error::groups)?,
+            scores: choice.pointer().map(|_| WordFile::new()).transpose().map_err(Error::groups)?,
             suspects: Suspects::new()?,
             bands: bands.map(Bands::new).transpose()?,
             places,
@@ -56,7 +60,7 @@ impl Records {
     }
 
     /// Adds the line at the next place, which has a key; the filter says whether that is `new`.
-    pub fn add(&mut self, fingerprint: u128, new: bool, score: Option<u64>, id: &str) -> io::Result<()> {
+    pub fn add(&mut self, fingerprint: u128, new: bool, score: &[u64], id: &str) -> io::Result<()> {
         self.keys += 1;
         if !new {
             self.suspects.push(hash(fingerprint));
@@ -68,14 +72,14 @@ impl Records {
     /// Adds the line at the next place, which has no key.
     pub fn add_aside(&mut self, aside: Aside) -> io::Result<()> {
         self.bands.as_mut().map_or(Ok(()), |all| all.add(&[], &[]))?;
-        self.push(aside as u128, None, "null")
+        self.push(aside as u128, &[NONE], "null")
     }
 
-    fn push(&mut self, fingerprint: u128, score: Option<u64>, id: &str) -> io::Result<()> {
+    fn push(&mut self, fingerprint: u128, score: &[u64], id: &str) -> io::Result<()> {
         self.words.push(fingerprint as u64)?;
         self.words.push(hash(fingerprint))?;
-        if self.choice.pointer().is_some() {
-            self.words.push(score.unwrap_or(NONE))?;
+        if let Some(scores) = &mut self.scores {
+            score.iter().try_for_each(|word| scores.push(*word))?;
         }
         self.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
     }
@@ -86,40 +90,52 @@ impl Records {
         self.suspects.settle().map_err(io::Error::other)
     }
 
-    /// Calls `member` with each line that may have others of its kind, and `aside` with those that have no key: in the order of places.
-    /// Returns how many bytes were on disk. Documents that are alike are of the clusters' groups.
+    /// Calls `member` with each line that may have others of its kind, once for each word of its score, and `aside` with those that have
+    /// no key: in the order of places. Returns how many bytes were on disk. Documents that are alike are of the clusters' groups.
     pub fn each(
         &mut self,
         clusters: Option<&Clusters>,
         mut member: impl FnMut(Member) -> Result<(), Error>,
         mut aside: impl FnMut(Decision) -> Result<(), Error>,
     ) -> Result<u64, Error> {
-        let Self { words, suspects, choice, had, .. } = self;
-        let size = if choice.pointer().is_some() { 3 } else { 2 };
+        let Self { words, scores, suspects, choice, had, .. } = self;
         let mut phase = Phase::new("sorting", words.count(), false);
         let mut reader = words.read().map_err(Error::groups)?;
+        let mut score_words = scores.as_mut().map(WordFile::read).transpose().map_err(Error::groups)?;
         let (mut records, mut hashes, mut found, mut place) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let mut score = Vec::new();
         loop {
-            reader.next_into(BATCH * size, &mut records).map_err(Error::groups)?;
+            reader.next_into(BATCH * 2, &mut records).map_err(Error::groups)?;
             if records.is_empty() {
-                return Ok(8 * words.count());
+                return Ok(8 * (words.count() + scores.as_ref().map_or(0, WordFile::count)));
             }
             phase.advance(records.len() as u64);
             hashes.clear();
-            hashes.extend(records.chunks_exact(size).map(|record| record[1]));
+            hashes.extend(records.chunks_exact(2).map(|record| record[1]));
             suspects.find(&hashes, &mut found);
-            for (record, found) in records.chunks_exact(size).zip(&found) {
+            for (record, found) in records.chunks_exact(2).zip(&found) {
                 let fingerprint = u128::from(record[1]) << u64::BITS | u128::from(record[0]);
-                let score = record.get(2).copied().unwrap_or(NONE);
+                score.clear();
+                if let Some(words) = &mut score_words {
+                    while score.last().is_none_or(|&word| has_more(word)) {
+                        score.push(words.next().ok_or(Error::Worker)?.map_err(Error::groups)?);
+                    }
+                } else {
+                    score.push(choice.at(place));
+                }
+                let mut each_word = |group, known| {
+                    let mut words = score.iter().zip(0..);
+                    words.try_for_each(|(&word, part)| member(Member { group, place, known, part, word }))
+                };
                 if let Some(kind) = Aside::of(fingerprint) {
                     aside(Decision { place, verdict: Verdict::Aside(kind) })?;
                 } else if let Some(clusters) = clusters {
                     if let Some((first, known)) = clusters.first(place) {
-                        member(Member { group: first.into(), place, score: choice.at(place, score), known })?;
+                        each_word(first.into(), known)?;
                     }
                 } else if *found {
                     let known = *had && fingerprint & SEEN > 0;
-                    member(Member { group: fingerprint & !SEEN, place, score: choice.at(place, score), known })?;
+                    each_word(fingerprint & !SEEN, known)?;
                 }
                 place += 1;
             }

@@ -1,6 +1,6 @@
 //! What is read of lines beside their keys: what they are chosen by, and what they are called.
 
-use crate::groups::choice::{Choice, NONE};
+use crate::groups::choice::Choice;
 use crate::key::json::Pointer;
 use crate::key::{Value, Values};
 use serde::de::IgnoredAny;
@@ -30,15 +30,19 @@ impl Wanted {
 /// What was read of the lines of a chunk that have keys, in order. What is not wanted has no entries.
 #[derive(Default)]
 pub struct Found {
+    /// The words of scores, and where that of each line ends.
     scores: Vec<u64>,
+    score_ends: Vec<usize>,
     ids: String,
     ends: Vec<usize>,
     scratch: String,
+    bytes: Vec<u8>,
 }
 
 impl Found {
     pub fn clear(&mut self) {
         self.scores.clear();
+        self.score_ends.clear();
         self.ids.clear();
         self.ends.clear();
     }
@@ -48,9 +52,12 @@ impl Found {
         if wanted.is_nothing() {
             return;
         }
-        let Self { scores, ids, ends, scratch } = self;
+        let Self { scores, score_ends, ids, ends, scratch, bytes } = self;
         let document = from_utf8(line).unwrap_or_default();
-        scores.extend(wanted.choice.as_ref().map(|choice| choice.score_of(document, scratch)));
+        if let Some(choice) = &wanted.choice {
+            choice.push_score_of(document, scratch, bytes, scores);
+            score_ends.push(scores.len());
+        }
         if let Some(id) = &wanted.id {
             ids.push_str(&id.find_compact(document).ok().flatten().unwrap_or_else(|| "null".into()));
             ends.push(ids.len());
@@ -59,10 +66,15 @@ impl Found {
 
     /// Adds what a row has: values where the pointers are.
     pub fn push_row(&mut self, wanted: &Wanted, values: &impl Values) {
-        let Self { scores, ids, ends, scratch } = self;
+        let Self { scores, score_ends, ids, ends, scratch, bytes } = self;
         let mut next = 0..values.count();
         if let Some(choice) = &wanted.choice {
-            scores.push(next.next().map_or(NONE, |part| choice.score(&values.value(part, scratch))));
+            let value = next.next().map_or(Value::Null, |part| match choice {
+                Choice::Order(..) => values.value(part, scratch),
+                _ => values.sortable(part, scratch),
+            });
+            choice.push_score(&value, bytes, scores);
+            score_ends.push(scores.len());
         }
         if let Some(part) = next.next() {
             match values.value(part, scratch) {
@@ -76,9 +88,10 @@ impl Found {
         }
     }
 
-    /// The score of the line with this number, if scores are wanted.
-    pub fn score(&self, line: usize) -> Option<u64> {
-        self.scores.get(line).copied()
+    /// The score of the line with this number; nothing if that is not wanted.
+    pub fn score(&self, line: usize) -> &[u64] {
+        let start = line.checked_sub(1).and_then(|before| self.score_ends.get(before)).copied().unwrap_or(0);
+        self.score_ends.get(line).map_or(&[], |&end| &self.scores[start..end])
     }
 
     /// What it is called as JSON; nothing if that is not wanted.

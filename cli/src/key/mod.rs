@@ -97,6 +97,9 @@ pub trait Values {
 
     /// The one with this number. `json` is memory for what has to be made.
     fn value<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a>;
+
+    /// The one with this number in a form that can be compared: dates and times are numbers.
+    fn sortable<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a>;
 }
 
 /// Memory for keys that have to be made, used again and again.

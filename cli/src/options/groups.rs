@@ -11,10 +11,14 @@ use std::path::PathBuf;
 pub struct GroupOptions {
     /// Which of equal ones to keep, such as last or max:/score [default: first]
     ///
-    /// WHICH is first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C. max and min compare the numbers at POINTER, as doubles. order takes the one whose string at POINTER comes first in the list. Of
-    /// several that are as good, and of those without such a value, which come last, the first stays. POINTER is a JSON pointer such
-    /// as /score, or the name of a column. The inputs are read twice, and what comes by a pipe is kept in a temporary file meanwhile. With
-    /// --output-dir, all of these are in input order, first too.
+    /// WHICH is first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C. max and min compare the values at POINTER: numbers
+    /// exactly, with true as 1 and false as 0, and strings by their bytes, which sorts dates and times of ISO 8601 if all have one
+    /// form and one offset. Dates and times of Parquet are numbers, and so is a folder's value that is one. If a group has both kinds,
+    /// numbers are kept before strings. order takes the one whose string at POINTER comes first in the list. Values of no such kind
+    /// come last, and of several that are as good the first stays. POINTER is a JSON pointer such as /score, or the name of a column.
+    ///
+    /// The inputs are read twice, and what comes by a pipe is kept in a temporary file meanwhile. With --output-dir, all of these are
+    /// in input order, first too.
     #[arg(long, value_name = "WHICH", help_heading = "Output")]
     pub keep: Option<Choice>,
 

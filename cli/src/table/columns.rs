@@ -1,12 +1,16 @@
 //! The columns of a table that keys are made of.
 
+use crate::groups::choice::Choice;
+use crate::groups::values::Wanted as Values;
 use crate::key::fault::shown;
 use crate::key::json::Pointer;
 use crate::table::file::Table;
-use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray, StructArray};
+use crate::table::value::check_choice;
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, StructArray};
 use arrow_schema::{DataType, Field};
 use parquet::arrow::ProjectionMask;
 use std::io;
+use std::mem;
 use std::sync::Arc;
 
 /// Which columns of a table are read, and what of them is a part of a key.
@@ -26,14 +30,35 @@ enum Part {
     Column(usize, Vec<String>),
     /// What the path of the file tells.
     Constant(Option<String>),
+    /// A number in the path of the file, if numbers are compared.
+    Number(String),
+}
+
+impl Part {
+    /// Takes a text of the path for the number that it is.
+    fn make_number(&mut self) {
+        if let Self::Constant(Some(text)) = self
+            && text.parse().is_ok_and(f64::is_finite)
+        {
+            *self = Self::Number(mem::take(text));
+        }
+    }
 }
 
 impl Columns {
-    /// Those that pointers name, or all. And those that have `values` beside the key.
-    pub fn find(table: &Table, pointers: Option<&[Pointer]>, values: &[Pointer]) -> io::Result<Self> {
+    /// Those that pointers name, or all. And those that have `values` beside the key, which are refused if they cannot be compared.
+    pub fn find(table: &Table, pointers: Option<&[Pointer]>, values: &Values) -> io::Result<Self> {
         let schema = table.schema();
         let roots = schema.root_schema().get_fields().len();
-        let (_, values) = Self::parts(table, values)?;
+        let (choice, (_, mut values)) = (&values.choice, Self::parts(table, &values.pointers())?);
+        match (choice, values.first_mut()) {
+            (Some(choice), Some(Part::Column(root, members))) => {
+                let field = through_structs(table.arrow.schema().field(*root), members).expect("it was found");
+                check_choice(field.data_type(), matches!(choice, Choice::Order(..)))?;
+            }
+            (Some(Choice::Most(_) | Choice::Least(_)), Some(value)) => value.make_number(),
+            _ => {}
+        }
         let Some(pointers) = pointers else {
             let parts = (0..roots).map(|root| Part::Column(root, Vec::new())).collect();
             let leaves = (0..schema.num_columns()).collect();
@@ -139,6 +164,10 @@ impl Columns {
             Part::Constant(value) => {
                 Arc::new(StringViewArray::from_iter((0..batch.num_rows()).map(|_| value.as_deref()))) as ArrayRef
             }
+            Part::Number(text) => match text.parse() {
+                Ok(whole) => Arc::new(Int64Array::from_value(whole, batch.num_rows())) as ArrayRef,
+                Err(_) => Arc::new(Float64Array::from_value(text.parse().unwrap_or(f64::NAN), batch.num_rows())),
+            },
             Part::Column(column, members) => {
                 members.iter().fold(batch.column(*column).clone(), |array, member| inside(&array, member))
             }
@@ -156,14 +185,14 @@ fn inside(array: &ArrayRef, member: &str) -> ArrayRef {
     arrow_array::make_array(data)
 }
 
-/// Whether a way leads from a column through structs alone.
-fn through_structs(field: &Field, path: &[String]) -> Option<()> {
+/// The field to which a way leads from a column through structs alone.
+fn through_structs<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
     let mut at = field;
     for name in path {
         let DataType::Struct(fields) = at.data_type() else { return None };
         at = fields.iter().find(|field| field.name() == name)?;
     }
-    Some(())
+    Some(at)
 }
 
 fn unknown(table: &Table, pointer: &Pointer) -> io::Error {

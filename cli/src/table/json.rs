@@ -82,6 +82,36 @@ pub fn push_time(array: &dyn Array, row: usize, out: &mut String) -> bool {
     true
 }
 
+/// Adds a date, a time or a duration as a number of seconds, which has an order: all of its digits, whatever its unit.
+pub fn push_seconds(array: &dyn Array, row: usize, out: &mut String) -> bool {
+    macro_rules! of {
+        ($kind:ty, $digits:expr) => {
+            push_decimal(&array.as_primitive::<$kind>().value(row).to_string(), $digits, out)
+        };
+    }
+    match array.data_type() {
+        DataType::Date32 => {
+            let days = i64::from(array.as_primitive::<Date32Type>().value(row));
+            push_decimal(&(days * 86_400).to_string(), 0, out);
+        }
+        DataType::Date64 => of!(Date64Type, 3),
+        DataType::Time32(TimeUnit::Second) => of!(Time32SecondType, 0),
+        DataType::Time32(_) => of!(Time32MillisecondType, 3),
+        DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType, 6),
+        DataType::Time64(_) => of!(Time64NanosecondType, 9),
+        DataType::Timestamp(TimeUnit::Second, _) => of!(TimestampSecondType, 0),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => of!(TimestampMillisecondType, 3),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => of!(TimestampMicrosecondType, 6),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => of!(TimestampNanosecondType, 9),
+        DataType::Duration(TimeUnit::Second) => of!(DurationSecondType, 0),
+        DataType::Duration(TimeUnit::Millisecond) => of!(DurationMillisecondType, 3),
+        DataType::Duration(TimeUnit::Microsecond) => of!(DurationMicrosecondType, 6),
+        DataType::Duration(TimeUnit::Nanosecond) => of!(DurationNanosecondType, 9),
+        _ => return false,
+    }
+    true
+}
+
 /// Adds a value as compact JSON, the members of structs sorted by name.
 pub fn push(array: &dyn Array, row: usize, out: &mut String) {
     macro_rules! digits {

@@ -2,9 +2,8 @@
 
 use crate::encode::Compression;
 use crate::error::Error;
+use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Input;
-use crate::key::Values;
-use crate::key::json::Pointer;
 use crate::table::{Saved, Wanted};
 use std::fs::File;
 use std::io::{self, Write};
@@ -37,7 +36,7 @@ impl Wish {
 pub struct Assembly {}
 
 impl TableReader {
-    pub fn open(_: Input, _: u64, _: Wanted<'_>, _: &[Pointer]) -> io::Result<Self> {
+    pub fn open(_: Input, _: u64, _: Wanted<'_>, _: &Values) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -78,12 +77,16 @@ impl Rows {
 
 pub enum NoRow {}
 
-impl Values for NoRow {
+impl crate::key::Values for NoRow {
     fn count(&self) -> usize {
         match *self {}
     }
 
     fn value<'a>(&'a self, _: usize, _: &'a mut String) -> crate::key::Value<'a> {
+        match *self {}
+    }
+
+    fn sortable<'a>(&'a self, _: usize, _: &'a mut String) -> crate::key::Value<'a> {
         match *self {}
     }
 }

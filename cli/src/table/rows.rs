@@ -1,5 +1,6 @@
 //! The rows of a table: row group by row group, with the columns that their keys are made of.
 
+use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Input;
 use crate::key::json::Pointer;
 use crate::table::Wanted;
@@ -49,7 +50,7 @@ pub struct Rows {
 
 impl TableReader {
     /// Opens a table, of which so many rows are done. Beside what is wanted of each, it gives `values`.
-    pub fn open(input: Input, done: u64, wanted: Wanted<'_>, values: &[Pointer]) -> io::Result<Self> {
+    pub fn open(input: Input, done: u64, wanted: Wanted<'_>, values: &Values) -> io::Result<Self> {
         let table = Table::open(input)?;
         let one;
         let pointers: Option<&[Pointer]> = match wanted {

@@ -1,7 +1,7 @@
 //! The values of arrays, as keys tell them: like the values of lines of JSON.
 
 use crate::key::{KeyRule, Part, Parts, Scratch, Value, Values};
-use crate::table::json::{bytes, entry, push, push_time};
+use crate::table::json::{bytes, entry, push, push_seconds, push_time};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -25,6 +25,24 @@ impl Values for Row<'_> {
     fn value<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a> {
         value(&*self.columns[part], self.row, json)
     }
+
+    fn sortable<'a>(&'a self, part: usize, json: &'a mut String) -> Value<'a> {
+        sortable(&*self.columns[part], self.row, json)
+    }
+}
+
+/// A value, with dates and times as numbers.
+fn sortable<'a>(array: &'a dyn Array, row: usize, json: &'a mut String) -> Value<'a> {
+    if array.is_valid(row) {
+        if let Some((values, entry)) = entry(array, row) {
+            return sortable(values, entry, json);
+        }
+        json.clear();
+        if push_seconds(array, row, json) {
+            return Value::Json(json);
+        }
+    }
+    value(array, row, json)
 }
 
 /// A value. A text or a binary is told by its bytes, and dates and times by the text that they have in JSON.
@@ -107,6 +125,25 @@ pub fn hash_rows(
     // Nulls are the only fault that there can be.
     (0..rows).for_each(|row| found(rule.key_of(&Row { columns, row }, &mut scratch).ok().map(|key| hasher.bytes(key))));
     Ok(())
+}
+
+/// Refuses a type whose values cannot be compared, or are no texts if these are asked for.
+pub fn check_choice(kind: &DataType, texts: bool) -> io::Result<()> {
+    match kind {
+        DataType::Dictionary(_, values) => check_choice(values, texts),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Ok(()),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => Ok(()),
+        DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => Ok(()),
+        DataType::Timestamp(..) => Ok(()),
+        DataType::Boolean | DataType::Duration(_) if !texts => Ok(()),
+        kind if kind.is_numeric() && !texts => Ok(()),
+        _ => {
+            let have = if texts { "are no texts" } else { "have no order" };
+            Err(io::Error::other(format!(
+                "values of the type {kind} {have}, and --keep compares them; choose another column"
+            )))
+        }
+    }
 }
 
 /// Refuses a type whose values are no keys, or no texts if these are asked for.

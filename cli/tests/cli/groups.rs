@@ -271,7 +271,7 @@ fn lines_with_the_best_number_stay_and_are_counted() {
 {"k":"b","n":3}
 {"k":"a","n":2}
 {"k":"c"}
-{"k":"b","n":"4"}
+{"k":"b","n":[4]}
 {"k":"a","n":2.0}
 "#;
     let bench = Bench::new(&[("in", lines.as_bytes()), ("in.gz", &gzip(lines.as_bytes()))]);
@@ -302,6 +302,99 @@ fn lines_with_the_best_number_stay_and_are_counted() {
     // What is replaced once all is known.
     bench.clean("dedup --column k --keep max:n in -o in");
     assert_eq!(text(&bench.read("in")), expected("123"));
+}
+
+/// Neighbours in order, in either order of their lines.
+#[test]
+fn the_greatest_and_the_least_value_are_found() {
+    let numbers =
+        ["-1e400", "-2.5", "-1", "false", "0.5", "true", "9007199254740992", "9007199254740993", "1e19", "1e400"];
+    let long = "long ".repeat(40);
+    let strings = [
+        "",
+        "-1",
+        "2025-12-31",
+        "2026-11-01",
+        "2026-11-01T09:00:00.5Z",
+        "2026-11-01T09:00:00Z",
+        "2026-11-01T10:00:00Z",
+        &long,
+        &format!("{long}!"),
+        &format!("{long}\"\\"),
+        "é",
+    ];
+    let strings = strings.map(|text| Value::from(text).to_string());
+    let [numbers, strings] = [&numbers.map(str::to_owned)[..], &strings];
+    let mut input = String::new();
+    let mut expected = [String::new(), String::new()];
+    let mut group = |values: [&String; 2], stay: [usize; 2]| {
+        let key = expected[0].lines().count();
+        let lines = values.map(|value| format!("{{\"key\":{key},\"at\":{{\"v\":{value}}}}}\n"));
+        input += &lines.concat();
+        expected.iter_mut().zip(stay).for_each(|(expected, stay)| *expected += &lines[stay]);
+    };
+    for pair in [numbers, strings].iter().flat_map(|values| values.windows(2)) {
+        group([&pair[0], &pair[1]], [1, 0]);
+        group([&pair[1], &pair[0]], [0, 1]);
+    }
+    // What cannot be compared comes last, and of equal ones the first stays.
+    for other in ["null", "[9]", "{\"a\":9}"].map(str::to_owned) {
+        group([&other, &numbers[0]], [1, 1]);
+        group([&strings[0], &other], [0, 0]);
+        group([&other, &"null".to_owned()], [0, 0]);
+    }
+    group([&"1.0".to_owned(), &"true".to_owned()], [0, 0]);
+    group([&"\"\\u0061\"".to_owned(), &"\"a\"".to_owned()], [0, 0]);
+    let bench = Bench::new(&[("in", input.as_bytes())]);
+    for (keep, expected) in ["max:/at/v", "min:at.v"].iter().zip(&expected) {
+        for threads in [1, 3] {
+            let line = format!("dedup --column key --keep {keep} -j {threads} --chunk-size 200 in");
+            assert_eq!(bench.clean(&line), *expected, "{keep}");
+        }
+    }
+    // Of both kinds a number stays.
+    bench.write(
+        "both",
+        b"{\"k\":1,\"v\":\"z\"}\n{\"k\":1,\"v\":0}\n{\"k\":1}\n{\"k\":2,\"v\":\"a\"}\n{\"k\":2,\"v\":\"b\"}\n",
+    );
+    for (keep, kept) in [("max", "b"), ("min", "a")] {
+        let output = bench.run(&format!("dedup --column k --keep {keep}:/v both"));
+        assert_eq!(text(&output.stdout), format!("{{\"k\":1,\"v\":0}}\n{{\"k\":2,\"v\":\"{kept}\"}}\n").as_str());
+        tells(&text(&output.stderr), &["numbers and strings at \"/v\": 1;"]);
+    }
+}
+
+#[test]
+fn groups_without_a_value_are_told_of() {
+    let lines = b"{\"text\":\"a\",\"d\":[1]}\n{\"text\":\"a\",\"d\":null}\n{\"text\":\"b\",\"s\":\"x\"}\n{\"text\":\"b\"}\n{\"text\":\"c\",\"e\":1}\n";
+    let bench = Bench::new(&[("in", lines), ("apart", b"{\"text\":\"a\"}\n{\"text\":\"b\"}\n")]);
+    for (keep, what) in
+        [("max:/d", "number or string"), ("min:/e", "number or string"), ("order:/s=y,z", "string of the list")]
+    {
+        let pointer = &keep[keep.find('/').unwrap()..][..2];
+        let parts =
+            ["warning: ", &format!("without a {what} at \"{pointer}\""), "all 2;", "the first of each stays", "--keep"];
+        for command in [WHOLE, "dedup --json-pointer /text", "corpus --near 0.8"] {
+            let output = bench.run(&format!("{command} --keep {keep} in"));
+            assert_eq!(output.status.code(), Some(0));
+            assert_eq!(lines_of(&output.stdout, "text"), ["a", "b", "c"]);
+            tells(&text(&output.stderr), &parts);
+            clean(bench.run(&format!("{command} -q --keep {keep} in")));
+            // Nothing was chosen.
+            clean(bench.run(&format!("{command} --keep {keep} apart")));
+        }
+    }
+    // One value is enough.
+    clean(bench.run(&format!("{WHOLE} --keep order:/s=y,x in")));
+    // Nor is there anything to choose where an earlier run had all of them.
+    let state = format!("{WHOLE} --exact -s state -o");
+    clean(bench.run(&format!("{state} out in")));
+    clean(bench.run(&format!("{state} more --keep max:/d in")));
+}
+
+/// A member of each line.
+fn lines_of(output: &[u8], name: &str) -> Vec<String> {
+    values(output).iter().map(|line| line[name].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -526,9 +619,12 @@ fn reports_take_the_place_of_nothing_that_the_run_has() {
 #[cfg(feature = "parquet")]
 mod tables {
     use super::*;
+    use arrow_array::builder::{Int64Builder, MapBuilder, StringBuilder};
     use arrow_array::cast::AsArray;
-    use arrow_array::types::Int64Type;
-    use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+    use arrow_array::types::{Int32Type, Int64Type};
+    use arrow_array::*;
+    use arrow_buffer::OffsetBuffer;
+    use arrow_schema::{DataType, Field};
     use bytes::Bytes;
     use parquet::arrow::ArrowWriter;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -635,6 +731,177 @@ mod tables {
             assert!(pairs.iter().all(|pair| pair["kept"]["id"] == kept));
             assert!(pairs.iter().map(|pair| &pair["id"]).eq(&ids));
         }
+    }
+
+    /// A table with these columns, and the numbers of its rows.
+    fn of_columns(columns: &[(&str, ArrayRef)]) -> Vec<u8> {
+        let rows = columns[0].1.len();
+        let text = Arc::new(StringArray::from(vec!["a"; rows])) as ArrayRef;
+        let ids = Arc::new(Int64Array::from_iter_values(0..rows as i64)) as ArrayRef;
+        let all = columns.iter().cloned().chain([("text", text), ("id", ids)]);
+        let batch = RecordBatch::try_from_iter_with_nullable(all.map(|(name, column)| (name, column, true))).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    /// The row that stays of all rows of some tables.
+    fn kept(bench: &Bench, keep: &str, tables: &str) -> i64 {
+        bench.clean(&format!("dedup --column text --keep {keep} {tables} -o out.parquet"));
+        let rows = read(bench.read("out.parquet"));
+        assert_eq!(rows.len(), 1);
+        rows[0].0
+    }
+
+    #[test]
+    fn columns_of_each_type_are_compared() {
+        fn three<T: Copy>([low, middle, high]: [T; 3]) -> [Option<T>; 4] {
+            [None, Some(middle), Some(high), Some(low)]
+        }
+        macro_rules! array {
+            ($kind:ty, $values:expr) => {
+                Arc::new(<$kind>::from_iter(three($values))) as ArrayRef
+            };
+            ($kind:ty, $values:expr, zone) => {
+                Arc::new(<$kind>::from_iter(three($values)).with_timezone("Asia/Tokyo")) as ArrayRef
+            };
+        }
+        let day = 86_400_000;
+        // Texts of times before 1970, beyond the year 9999, and with parts of a second have no such order.
+        let milliseconds = [-1, 1_500, 253_402_300_800_000];
+        let decimals = three([-5_i128, 12_345_678_901_234_567_890_123, 12_345_678_901_234_567_890_124]);
+        let texts = ["2026-11-01T09:00:00Z", "2026-11-01T10:00:00Z", "2026-11-02"];
+        let bytes = [&b"\0"[..], &b"\xfe\0"[..], &b"\xff"[..]];
+        let columns = [
+            ("date32", array!(Date32Array, [-1, 20_000, 3_000_000])),
+            ("date64", array!(Date64Array, [-day, 20_000 * day, 3_000_000 * day])),
+            ("second", array!(TimestampSecondArray, [-1, 0, 253_402_300_800])),
+            ("milli", array!(TimestampMillisecondArray, milliseconds)),
+            ("micro", array!(TimestampMicrosecondArray, milliseconds)),
+            ("nano", array!(TimestampNanosecondArray, milliseconds)),
+            ("milli_zone", array!(TimestampMillisecondArray, milliseconds, zone)),
+            ("micro_zone", array!(TimestampMicrosecondArray, milliseconds, zone)),
+            ("nano_zone", array!(TimestampNanosecondArray, milliseconds, zone)),
+            ("time32", array!(Time32MillisecondArray, [0, 999, 1_000])),
+            ("time64", array!(Time64NanosecondArray, [0, 999, 1_000])),
+            ("text", array!(StringArray, texts)),
+            ("large", array!(LargeStringArray, texts)),
+            ("dictionary", Arc::new(three(texts).into_iter().collect::<DictionaryArray<Int32Type>>()) as ArrayRef),
+            ("binary", array!(BinaryArray, bytes)),
+            ("boolean", Arc::new(BooleanArray::from(vec![None, Some(false), Some(true), Some(false)]))),
+            ("int8", array!(Int8Array, [-128, -1, 127])),
+            ("int64", array!(Int64Array, [i64::MIN, i64::MAX - 1, i64::MAX])),
+            ("uint64", array!(UInt64Array, [0, u64::MAX - 1, u64::MAX])),
+            ("float32", array!(Float32Array, [f32::NEG_INFINITY, 0.1, 0.25])),
+            ("float64", array!(Float64Array, [-1e-300, 0.1, f64::INFINITY])),
+            (
+                "decimal",
+                Arc::new(Decimal128Array::from_iter(decimals).with_precision_and_scale(38, 10).unwrap()) as ArrayRef,
+            ),
+        ];
+        let columns: Vec<_> =
+            columns.into_iter().map(|(name, column)| (if name == "text" { "string" } else { name }, column)).collect();
+        let bench = Bench::new(&[("a.parquet", &of_columns(&columns))]);
+        for (name, _) in &columns {
+            // Of the two that are false the first stays.
+            let least = if *name == "boolean" { 1 } else { 3 };
+            assert_eq!(kept(&bench, &format!("max:{name}"), "a.parquet"), 2, "{name}");
+            assert_eq!(kept(&bench, &format!("min:{name}"), "a.parquet"), least, "{name}");
+        }
+        // Members of structs, too.
+        let inner = Arc::new(Date32Array::from(vec![1, 3, 2])) as ArrayRef;
+        let outer = StructArray::from(vec![(Arc::new(Field::new("day", DataType::Date32, true)), inner)]);
+        bench.write("b.parquet", &of_columns(&[("at", Arc::new(outer))]));
+        assert_eq!(kept(&bench, "max:/at/day", "b.parquet"), 1);
+        assert_eq!(kept(&bench, "order:at.day=1970-01-03,1970-01-02", "b.parquet"), 2);
+    }
+
+    #[test]
+    fn times_of_several_units_are_compared() {
+        let bench = Bench::new(&[]);
+        for (name, column) in [
+            ("date", Arc::new(Date32Array::from(vec![1])) as ArrayRef),
+            ("second", Arc::new(TimestampSecondArray::from(vec![86_401]))),
+            ("milli", Arc::new(TimestampMillisecondArray::from(vec![86_401_500]))),
+            ("nano", Arc::new(TimestampNanosecondArray::from(vec![86_401_500_000_001]))),
+        ] {
+            bench.write(&format!("{name}.parquet"), &of_columns(&[("at", column)]));
+        }
+        let names = ["date", "second", "milli", "nano"];
+        for pair in names.windows(2) {
+            let run = |keep: &str, tables: [&str; 2]| {
+                let [first, second] = tables.map(|name| format!("{name}.parquet"));
+                let pairs = "--pairs p --output-dir out --force";
+                bench.clean(&format!("dedup --column text --keep {keep}:at {pairs} {first} {second}"));
+                values(&bench.read("p"))[0]["kept"]["file"].as_str().unwrap().to_owned()
+            };
+            for tables in [[pair[0], pair[1]], [pair[1], pair[0]]] {
+                assert_eq!(run("max", tables), format!("{}.parquet", pair[1]));
+                assert_eq!(run("min", tables), format!("{}.parquet", pair[0]));
+            }
+        }
+    }
+
+    #[test]
+    fn folders_have_values_to_choose_by() {
+        let bench = Bench::new(&[]);
+        let mut rows = 0;
+        let mut write = |name: &str| {
+            rows += 1;
+            let path = format!("{name}/a.parquet");
+            fs::create_dir_all(bench.path(name)).unwrap();
+            bench.write(
+                &path,
+                &table(&[Document { text: Some("a".into()), score: None, source: None, count: false }], rows - 1),
+            );
+            path
+        };
+        for (names, most, least) in [
+            (["day=2026-11-02", "day=2026-12-01", "day=2026-11-11"], 1, 0),
+            (["day=9", "day=10", "day=-1"], 1, 2),
+            (["day=1.5", "day=9.25", "day=10.125"], 2, 0),
+            (["day=9007199254740993", "day=9007199254740992", "day=9007199254740994"], 2, 1),
+            (["day=__HIVE_DEFAULT_PARTITION__", "day=b", "day=a%2Fa"], 1, 2),
+        ] {
+            let paths = names.map(&mut write);
+            let first = read(bench.read(&paths[0]))[0].0;
+            assert_eq!(kept(&bench, "max:day", &paths.join(" ")) - first, most, "{names:?}");
+            assert_eq!(kept(&bench, "min:day", &paths.join(" ")) - first, least, "{names:?}");
+            let order = format!("order:day=x,{}", names[2].strip_prefix("day=").unwrap().replace("%2F", "/"));
+            assert_eq!(kept(&bench, &order, &paths.join(" ")) - first, 2, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_order_is_refused_by_its_schema() {
+        let numbers = Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef;
+        let field = Arc::new(Field::new("n", DataType::Int64, true));
+        let offsets = OffsetBuffer::from_lengths([1, 1]);
+        let list = ListArray::new(field.clone(), offsets, numbers.clone(), None);
+        let group = StructArray::from(vec![(field, numbers.clone())]);
+        let mut map = MapBuilder::new(None, StringBuilder::new(), Int64Builder::new());
+        (0..2).for_each(|_| map.append(true).unwrap());
+        let columns = [
+            ("list", Arc::new(list) as ArrayRef),
+            ("group", Arc::new(group)),
+            ("map", Arc::new(map.finish())),
+            ("n", numbers),
+        ];
+        let bench = Bench::new(&[("a.parquet", &of_columns(&columns)), ("out.parquet", b"as it was")]);
+        for (keep, parts) in [
+            ("max:list", ["List(", "have no order"]),
+            ("min:/list", ["List(", "have no order"]),
+            ("max:group", ["Struct(", "have no order"]),
+            ("max:map", ["Map(", "have no order"]),
+            ("order:n=1,2", ["Int64", "are no texts"]),
+            ("order:list=1,2", ["List(", "are no texts"]),
+            ("max:/group/m", ["no column \"group.m\"", "name one"]),
+        ] {
+            let message = bench.refused(&format!("dedup --column text --keep {keep} a.parquet -o out.parquet"));
+            tells(&message, &["\"a.parquet\"", parts[0], parts[1]]);
+            assert_eq!(bench.read("out.parquet"), b"as it was");
+        }
+        assert_eq!(kept(&bench, "max:group.n", "a.parquet"), 1);
     }
 
     #[test]

@@ -81,9 +81,10 @@ impl Run {
         let _deciding = signals::at_once()?;
         let grouped = grouping.decide(records, clusters, reports)?;
         let mut tally = locked(&work.tally);
+        tally.warn(grouping.warning(&grouped.chosen));
         tally.counts.unique = grouped.distinct;
         let tally = tally.again(grouped.disk_bytes + disk_bytes);
-        work.seen.write().beside = Beside::Decided { decided: grouped.decided, groups: grouped.groups, stamps };
+        work.seen.write().beside = Beside::Decided { decided: grouped.decided, groups: grouped.chosen.groups, stamps };
         Ok((again, work.seen.clone(), tally))
     }
 

@@ -174,8 +174,7 @@ impl Run {
         let (mut inputs, tests) = self.find()?;
         let of_tests = self.against.as_ref().map_or_else(Values::default, Tests::values);
         let values = self.grouping.as_ref().map_or_else(|| of_tests.clone(), Grouping::values);
-        let pointers = values.pointers();
-        kinds::check_first_table(&inputs, self.what.of_rows(), &pointers, self.print.wish, self.reading.on_error)?;
+        kinds::check_first_table(&inputs, self.what.of_rows(), &values, self.print.wish, self.reading.on_error)?;
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| self.lock(state, &inputs.found)).transpose()?;
         if let Some(code) = self.ended(&inputs.found)? {

@@ -1,0 +1,181 @@
+//! Scores: the values that lines are chosen by, as words. The least score is the best.
+//!
+//! A score has a kind and bytes in their order, seven in each word. The last byte of a word is the number of these, or tells that
+//! another word follows. So no score is the start of another one, and values of any length are compared to their ends.
+
+/// The score of a line that has nothing to be chosen by: it comes after all that have.
+pub const NONE: u64 = u64::MAX;
+
+/// The bytes of a word that are the value's, and the last byte of a word that another one follows.
+const CONTENT: usize = 7;
+const MORE: u8 = 8;
+
+/// A kind of values. The first is the best, whichever way values are compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Number,
+    Text,
+}
+
+impl Kind {
+    /// The kind of the value whose score begins with this word.
+    pub fn of(first: u64) -> Option<Self> {
+        let [kind, ..] = first.to_be_bytes();
+        [Self::Number, Self::Text].into_iter().find(|other| *other as u8 == kind)
+    }
+}
+
+/// True if another word of the score follows.
+pub fn has_more(word: u64) -> bool {
+    [MORE, !MORE].contains(&(word as u8))
+}
+
+/// Adds the score of a value with these bytes. The least bytes are the best, or the greatest if `reversed`.
+pub fn push(kind: Kind, bytes: &[u8], reversed: bool, score: &mut Vec<u64>) {
+    // The order of kinds stays.
+    let mut mask = if reversed { u64::MAX >> u8::BITS } else { 0 };
+    let mut bytes = [kind as u8].into_iter().chain(bytes.iter().copied()).peekable();
+    while bytes.peek().is_some() {
+        let (mut word, mut length) = ([0; CONTENT + 1], 0);
+        for (place, byte) in word[..CONTENT].iter_mut().zip(bytes.by_ref()) {
+            *place = byte;
+            length += 1;
+        }
+        word[CONTENT] = if bytes.peek().is_some() { MORE } else { length };
+        score.push(u64::from_be_bytes(word) ^ mask);
+        mask = if reversed { u64::MAX } else { 0 };
+    }
+}
+
+/// The sign of a number that is not negative, and what is added to the power of ten. Beyond are infinity and zero.
+const SIGN: u16 = 1 << 15;
+const BIAS: i64 = 1 << 14;
+
+/// Adds bytes that have the order of numbers, if a JSON value is one: its sign, its power of ten, and then all of its digits, two in a
+/// byte. `false` is 0, and `true` is 1. A table has Infinity, too.
+pub fn push_number(json: &str, bytes: &mut Vec<u8>) -> bool {
+    let (negative, number) = json.strip_prefix('-').map_or((false, json), |number| (true, number));
+    let number = match number {
+        "false" => "0",
+        "true" => "1",
+        "Infinity" => "1e32768",
+        number if number.starts_with(|first: char| first.is_ascii_digit()) => number,
+        _ => return false,
+    };
+    let (number, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let digits = whole.bytes().chain(part.bytes());
+    let is_zero = |digit: &u8| *digit == b'0';
+    let leading = digits.clone().take_while(is_zero).count();
+    let length = whole.len() + part.len() - digits.clone().rev().take_while(is_zero).count();
+    let far = if exponent.starts_with('-') { i32::MIN } else { i32::MAX };
+    let power = BIAS + (whole.len() as i64 - leading as i64) + i64::from(exponent.parse().unwrap_or(far));
+    let start = bytes.len();
+    match u16::try_from(power) {
+        _ if length <= leading || power < 1 => {
+            bytes.extend(SIGN.to_be_bytes());
+            return true;
+        }
+        Ok(power @ 1..0x7fff) => {
+            bytes.extend((SIGN | power).to_be_bytes());
+            let mut digits = digits.take(length).skip(leading).map(|digit| digit - b'0');
+            while let Some(digit) = digits.next() {
+                bytes.push(1 + 10 * digit + digits.next().unwrap_or(0));
+            }
+        }
+        _ => bytes.extend(u16::MAX.to_be_bytes()),
+    }
+    if negative {
+        bytes[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        // Of two that begin alike the longer one is less.
+        bytes.push(u8::MAX);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::cmp::Ordering;
+
+    fn of(kind: Kind, bytes: &[u8], reversed: bool) -> Vec<u64> {
+        let mut score = Vec::new();
+        push(kind, bytes, reversed, &mut score);
+        // Its end can be told.
+        assert!(score.iter().rev().skip(1).all(|&word| has_more(word)) && !has_more(score[score.len() - 1]));
+        assert_eq!(Kind::of(score[0]), Some(kind));
+        score
+    }
+
+    fn number(json: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        assert!(push_number(json, &mut bytes), "{json}");
+        bytes
+    }
+
+    #[test]
+    fn numbers_are_in_order() {
+        let ordered: [&[&str]; 25] = [
+            &["-Infinity", "-1e20000", "-1e99999999999999999999"],
+            &["-1e300"],
+            &["-9223372036854775808"],
+            &["-9223372036854775807"],
+            &["-10"],
+            &["-9.51"],
+            &["-9.5", "-95e-1", "-9.50"],
+            &["-9.4999999999999999999999999"],
+            &["-1.00001"],
+            &["-1"],
+            &["-0.001"],
+            &["-1e-300"],
+            &["0", "-0", "0.0", "0e7", "-0.00E+5", "false", "1e-99999999999999999999"],
+            &["1e-300"],
+            &["0.1"],
+            &["0.10000000000000000000001"],
+            &["1", "1.0", "10e-1", "0.1E1", "0.01e+2", "true"],
+            &["1.5"],
+            &["9"],
+            &["10", "1e1"],
+            &["9007199254740992"],
+            &["9007199254740993", "9007199254740993.000"],
+            &["18446744073709551615"],
+            &["18446744073709551616", "1.8446744073709551616e19"],
+            &["Infinity", "1e20000"],
+        ];
+        let keys: Vec<Vec<u8>> = ordered.iter().map(|equal| number(equal[0])).collect();
+        assert!(keys.is_sorted_by(|a, b| a < b));
+        for (key, equal) in keys.iter().zip(ordered) {
+            assert!(equal.iter().all(|other| number(other) == *key), "{equal:?}");
+        }
+        for json in ["null", "NaN", "[1]", "{\"a\":1}", "\"1\""] {
+            assert!(!push_number(json, &mut Vec::new()), "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn doubles_and_integers_are_in_their_order(a: f64, b: f64, c: i128, d: i128, few in any::<bool>()) {
+            prop_assume!(a.is_finite() && b.is_finite());
+            let key = |double: f64| number(&serde_json::to_string(&double).unwrap());
+            prop_assert_eq!(key(a).cmp(&key(b)), a.partial_cmp(&b).unwrap());
+            let [c, d] = if few { [c % 300, d % 300] } else { [c, d] };
+            prop_assert_eq!(number(&c.to_string()).cmp(&number(&d.to_string())), c.cmp(&d));
+        }
+
+        #[test]
+        fn scores_have_the_order_of_their_bytes(
+            a in prop::collection::vec(0..3u8, 0..20),
+            b in prop::collection::vec(0..3u8, 0..20),
+            more in prop::collection::vec(any::<u8>(), 0..20),
+            reversed: bool,
+        ) {
+            let expected = |order: Ordering| if reversed { order.reverse() } else { order };
+            for (a, b) in [(&a, &b), (&a, &[a.clone(), more.clone()].concat()), (&more, &b)] {
+                let [own, other] = [a, b].map(|bytes| of(Kind::Text, bytes, reversed));
+                prop_assert_eq!(own.cmp(&other), expected(a.cmp(b)));
+                prop_assert!(of(Kind::Number, b, reversed) < own && own < vec![NONE]);
+            }
+        }
+    }
+}
