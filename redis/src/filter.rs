@@ -385,6 +385,15 @@ impl RedisBloomFilter {
         block_on(listing::names::<Blocking>(server))
     }
 
+    /// Leaves the filter for another one of the same servers, opened as [`open`](Self::open) does, over the connections that there
+    /// are. It has no mirror. After an error it is the filter that it was.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn turn_to(&mut self, name: &str) -> Result<(), RedisFilterError> {
+        block_on(self.0.turn_to(name))
+    }
+
     /// The same filter for another thread. It has connections of its own, which it opens when it is used, shares the
     /// mirror, and starts to count [`uncertain`](Self::uncertain) at 0.
     pub fn another(&self) -> Self {

@@ -15,7 +15,7 @@ const GENERATIONS: u32 = 4;
 pub(crate) const MOST_GENERATIONS: u32 = 64;
 
 /// The fewest keys that a generation is made for. A client claims a sixteenth of them before it looks how full the generation is.
-const LEAST_KEYS: u64 = 16 * 1024;
+const LEAST_KEYS: u64 = 32 * 1024;
 
 /// The share of the whole rate that a generation gets at least, so that its size stays finite.
 const LEAST_RATE: f64 = 1.0 / (1 << 20) as f64;

@@ -20,7 +20,7 @@ use redis::{Cmd, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
-use std::{array, fmt};
+use std::{array, fmt, mem};
 
 /// Hashes that go to the servers together. Each is some 300 bytes on the way, and the servers keep the answers until
 /// they are fetched.
@@ -50,6 +50,21 @@ impl<T: Transport> SharedFilter<T> {
     pub(crate) async fn open(server: &RedisServer, name: &str, wanted: Option<Described>) -> Result<Self> {
         check_name(name)?;
         let mut nodes = Nodes::connect(server).await?;
+        let (row, hasher) = Self::find(&mut nodes, name, wanted).await?;
+        Ok(Self::with(nodes, row, hasher))
+    }
+
+    /// Becomes a client of another filter, with the same connections. After an error it stays what it is.
+    pub(crate) async fn turn_to(&mut self, name: &str) -> Result<()> {
+        check_name(name)?;
+        let (row, hasher) = Self::find(&mut self.nodes, name, None).await?;
+        let nodes = self.nodes.another();
+        let nodes = mem::replace(&mut self.nodes, nodes);
+        *self = Self::with(nodes, row, hasher);
+        Ok(())
+    }
+
+    async fn find(nodes: &mut Nodes<T>, name: &str, wanted: Option<Described>) -> Result<(Row, KeyHasher)> {
         let key = Key::new(name, META);
         let first = Key::new(name, 0);
         // Reads only, for most clients open a filter that is there.
@@ -60,16 +75,16 @@ impl<T: Transport> SharedFilter<T> {
         let [mut line, length, end] = <[Value; 3]>::try_from(job.answers).expect("an answer to each");
         let staged = wanted.as_ref().is_some_and(|wanted| matches!(wanted.kind, Kind::Staged(_)));
         if line == Value::Nil
-            && (meta::is_marked(&length, &end) || staged && row::keys_of(&mut nodes, name).await?.len() > 1)
+            && (meta::is_marked(&length, &end) || staged && row::keys_of(nodes, name).await?.len() > 1)
         {
             // Somebody may have made it in between.
-            line = read(&mut nodes, &key, None).await?;
+            line = read(nodes, &key, None).await?;
             if line == Value::Nil {
                 return Err(RedisFilterError::Remains { name: name.to_owned() });
             }
         }
         if let (Value::Nil, Some(wanted)) = (&line, &wanted) {
-            line = read(&mut nodes, &key, Some(meta::encode(wanted))).await?;
+            line = read(nodes, &key, Some(meta::encode(wanted))).await?;
         }
         let Value::BulkString(line) = line else {
             return Err(RedisFilterError::NotFound { name: name.to_owned() });
@@ -78,8 +93,8 @@ impl<T: Transport> SharedFilter<T> {
         if let Some(wanted) = wanted {
             meta::check_same(name, &wanted, &found)?;
         }
-        let row = Row::open(&mut nodes, name, &found, &line).await?;
-        Ok(Self::with(nodes, row, found.hasher))
+        let row = Row::open(nodes, name, &found, &line).await?;
+        Ok((row, found.hasher))
     }
 
     /// A client that has claimed nothing.

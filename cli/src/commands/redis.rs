@@ -58,8 +58,14 @@ fn list(options: &ListOptions) -> Result<(), Error> {
     let output = output(&options.server)?;
     let server = server_of(&options.server)?.expect("it is required");
     let (mut rows, mut objects) = (Vec::new(), Vec::new());
+    let mut filter: Option<RedisBloomFilter> = None;
     for name in RedisBloomFilter::list(&server)? {
-        match RedisBloomFilter::open(&server, &name).and_then(|mut filter| filter.stats()) {
+        // One connection is enough for all of them.
+        let opened = match &mut filter {
+            Some(filter) => filter.turn_to(&name),
+            None => RedisBloomFilter::open(&server, &name).map(|opened| filter = Some(opened)),
+        };
+        match opened.and_then(|()| filter.as_mut().expect("it is open").stats()) {
             Ok(stats) => {
                 let size = |bytes| readable_size(bytes as usize);
                 let mut row = vec![plain(&name), size(stats.memory_bytes), size(stats.stored_bytes)];

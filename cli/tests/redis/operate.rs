@@ -45,7 +45,11 @@ fn the_filters_of_a_server_are_listed() {
         server.tell::<()>(&format!("SET {key} x"));
     }
     server.tell::<()>("SET cbf:{\u{202e}sdrawkcab:meta} \u{1b}[2J");
+    // Over two connections, however many there are, one for the names; the test has its own.
+    let connections = || server.figure("total_connections_received");
+    let before = connections();
     let text = bench.clean(&format!("redis list --redis {url}"));
+    assert!(connections() - before <= 3, "{} {before}", connections());
     let lines: Vec<&str> = text.lines().collect();
     assert!(
         lines[0].starts_with("name ") && lines[1].starts_with("hosts:2 ") && lines[2].starts_with("urls "),
