@@ -244,7 +244,7 @@ impl DedupOptions {
                 let other = if self.key.csv { "--csv" } else { "--field" };
                 return conflict(format!(
                     "the argument '{option}' cannot be used with '{other}': it names a value of lines of JSON or a column of Parquet; \
-                     make lines of JSON of the fields, or leave it out"
+                     make lines of JSON of the input, and give --json-pointer or --column in the place of '{other}'"
                 ));
             }
         }
