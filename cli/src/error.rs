@@ -34,6 +34,7 @@ errors! {
     OptionBehind { option: PathBuf } => "there is no file {option:?}: what follows \"--\" are the files of NEW, so give options before it";
     OldAndNew => "standard input cannot be read for OLD and for NEW at once; name a file for one of them, such as `OLD -- NEW`";
     ForeignInput { format: &'static str } => "it is in the format of {format}, which is not supported; make lines of it, plain or compressed by gzip, zstd, xz, bzip2 or lz4, or give --binary to take its bytes for lines";
+    CompressedTwice { format: &'static str } => "what is compressed in it is compressed once more, by {format}; undo one of the two and give the rest by a pipe, or give --binary to take its bytes for lines";
     NoTables => "it is Parquet, which this build does not read; build it with `cargo build --release -p bloomline-cli --features parquet`, or give --binary to take its bytes for lines";
     PipedTable => "it is Parquet, which is read from files that are not compressed as a whole; name such a file, or give --binary to take its bytes for lines";
     TarInput => "it is an archive of tar, which has files and no lines; unpack it, or give its files on standard input by `tar -xOf FILE |`, or give --binary to take its bytes for lines";

@@ -70,6 +70,24 @@ impl Coding {
         MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
     }
 
+    /// That of contents that begin so, with all of its magic: they may be text that ends soon.
+    pub fn of_contents(head: &[u8]) -> Self {
+        let fits = |&&(_, magic, loose): &&Magic| head.len() >= magic.len() && agree(head, magic, loose);
+        MAGICS.iter().find(fits).map_or(Self::Plain, |(coding, ..)| *coding)
+    }
+
+    /// What its format is called; `None` if it is plain.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Gzip => Some("gzip"),
+            Self::Zstd => Some("zstd"),
+            Self::Xz => Some("xz"),
+            Self::Bzip2 => Some("bzip2"),
+            Self::Lz4 => Some("lz4"),
+        }
+    }
+
     /// That of a regular file, from its position on, which stays where it is.
     pub fn of_file(file: &File) -> io::Result<Self> {
         let mut head = [0; HEAD];

@@ -1,6 +1,8 @@
 //! Formats whose bytes are no lines: known by what files begin with, or by their names where the bytes are no text.
 
 use crate::error::Error;
+use crate::input::decode::Coding;
+use flate2::{Decompress, FlushDecompress, Status};
 use std::io;
 use std::path::Path;
 
@@ -13,7 +15,7 @@ pub const TABLE: &str = "Parquet";
 /// A format, what its files have at this byte, and whether that may be text too. Then a byte that no text has must be near.
 type Format = (&'static str, usize, &'static [u8], bool);
 
-const FORMATS: [Format; 22] = [
+const FORMATS: [Format; 26] = [
     (TABLE, 0, b"PAR1", true),
     (TABLE, 0, b"PARE", true),
     ("Arrow", 0, b"ARROW1\0\0", false),
@@ -31,6 +33,10 @@ const FORMATS: [Format; 22] = [
     ("PDF", 0, b"%PDF-", false),
     ("compress", 0, b"\x1F\x9D", false),
     ("legacy lz4", 0, b"\x02\x21\x4C\x18", false),
+    ("framed snappy", 0, b"\xFF\x06\0\0sNaPpY", false),
+    ("lzip", 0, b"LZIP\x01", false),
+    ("lzop", 0, b"\x89LZO\0\r\n\x1A\n", false),
+    ("RAR", 0, b"Rar!\x1A\x07", false),
     ("a bloomline filter", 0, b"\x89BLOOM\r\n", false),
     ("a bloomline filter", 0, b"\x89BLSER\r\n", false),
     // Its first two bytes would be those of UTF-16.
@@ -40,7 +46,22 @@ const FORMATS: [Format; 22] = [
     ("UTF-16", 0, b"\xFE\xFF", false),
 ];
 
-/// Endings of names, in lower case.
+/// Endings of names of compressed files, in lower case. Not all of their formats have first bytes of their own.
+const COMPRESSED: [(&str, &str); 11] = [
+    ("br", "brotli"),
+    ("bz", "bzip"),
+    ("lz", "lzip"),
+    ("lzma", "lzma"),
+    ("lzo", "lzop"),
+    ("rar", "RAR"),
+    ("snappy", "snappy"),
+    ("sz", "snappy"),
+    ("z", "compress"),
+    ("zlib", "zlib"),
+    ("zz", "zlib"),
+];
+
+/// Endings of other names, in lower case.
 const ENDINGS: [(&str, &str); 12] = [
     ("7z", "7z"),
     ("arrow", "Arrow"),
@@ -56,20 +77,56 @@ const ENDINGS: [(&str, &str); 12] = [
     ("zip", "zip"),
 ];
 
-/// The format of what begins with this, if it is none of lines that end with `end`.
+/// The format of what begins with this, if it is none of lines that end with `end`. Contents that are compressed are such, too.
 pub fn of_head(head: &[u8], end: u8) -> Option<&'static str> {
     let head = &head[..head.len().min(HEAD)];
     let fits = |&&(_, at, magic, text): &&Format| {
         head.get(at..).is_some_and(|rest| rest.starts_with(magic)) && (!text || is_binary(head, end))
     };
-    FORMATS.iter().find(fits).map(|(format, ..)| *format)
+    let format = FORMATS.iter().find(fits).map(|(format, ..)| *format);
+    let lzma = || is_lzma(head).then_some("lzma");
+    let zlib = || is_zlib(head, end).then_some("zlib");
+    format.or_else(|| Coding::of_contents(head).name()).or_else(lzma).or_else(zlib)
+}
+
+/// True for the head that `xz --format=lzma` writes: the properties that all writers take, the size of a dictionary, that of the contents
+/// if it is known, and the zero that the coder of ranges begins with.
+fn is_lzma(head: &[u8]) -> bool {
+    let Some((b"]", &[a, b, c, d, ref size @ .., 0])) = head.get(..14).and_then(|head| head.split_at_checked(1)) else {
+        return false;
+    };
+    let dictionary = u32::from_le_bytes([a, b, c, d]);
+    let is_size = size == [0xFF; 8] || size[5..] == [0; 3];
+    let is_known = |size: u32| size.is_power_of_two() || size.is_multiple_of(3) && (size / 3).is_power_of_two();
+    is_size && dictionary >= 1 << 12 && (dictionary == u32::MAX || is_known(dictionary))
+}
+
+/// True for a stream of zlib, which may begin as text does: x^, or xÚ in Latin-1. So it has to inflate, to its end or as far as it is
+/// looked at.
+fn is_zlib(head: &[u8], end: u8) -> bool {
+    let is_header = |method: u8, flags: u8| {
+        method & 0x8F == 8 && flags & 0x20 == 0 && u16::from_be_bytes([method, flags]).is_multiple_of(31)
+    };
+    if !head.first_chunk().is_some_and(|&[method, flags]| is_header(method, flags)) {
+        return false;
+    }
+    match Decompress::new(true).decompress(head, &mut [0; 1 << 12], FlushDecompress::None) {
+        Ok(Status::StreamEnd) => true,
+        Ok(_) => head.len() == HEAD && is_binary(head, end),
+        Err(_) => false,
+    }
 }
 
 /// The same of a file: by its name too, unless it begins as text.
 pub fn of_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
     let by_name = || {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        ENDINGS.iter().find(|(known, _)| *known == ending).filter(|_| is_binary(head, end)).map(|(_, format)| *format)
+        let find = |endings: &[(&str, &'static str)]| {
+            endings.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
+        };
+        let is_control = |byte: u8| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127) && byte != end;
+        let compressed = find(&COMPRESSED).filter(|_| head.iter().any(|&byte| is_control(byte)));
+        compressed.or_else(|| find(&ENDINGS).filter(|_| is_binary(head, end)))
     };
     of_head(head, end).or_else(by_name)
 }
@@ -80,6 +137,7 @@ pub fn refused(format: &'static str) -> io::Error {
         "tar" => Error::TarInput,
         TABLE if cfg!(feature = "parquet") => Error::PipedTable,
         TABLE => Error::NoTables,
+        "gzip" | "zstd" | "xz" | "bzip2" | "lz4" => Error::CompressedTwice { format },
         format => Error::ForeignInput { format },
     };
     io::Error::new(io::ErrorKind::Unsupported, error)
@@ -120,6 +178,19 @@ mod tests {
             (b"\xFF\xFEa\0", "UTF-16"),
             (b"\xFE\xFF\0a", "UTF-16"),
             (b"\xFF\xFE\0\0", "UTF-32"),
+            (b"\xFF\x06\0\0sNaPpY\x01", "framed snappy"),
+            (b"LZIP\x01\x0C", "lzip"),
+            (b"\x89LZO\0\r\n\x1A\n\x10", "lzop"),
+            (b"Rar!\x1A\x07\x01\0", "RAR"),
+            (b"\x1F\x8B\x08\0", "gzip"),
+            (b"\x28\xB5\x2F\xFD\x04", "zstd"),
+            (b"\xFD7zXZ\0\0\x04", "xz"),
+            (b"BZh91AY&SY\x7E", "bzip2"),
+            (b"\x04\x22\x4D\x18\x64", "lz4"),
+            // `printf 'a\nb\n' | xz --format=lzma`
+            (b"]\0\0\x80\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x000\x82\x88m4d%", "lzma"),
+            // `python3 -c 'import zlib; print(zlib.compress(b"a\nb\n"))'`
+            (b"x\x9CK\xE4J\xE2\x02\0\x02t\0\xD8", "zlib"),
             (&tar(b"ustar\0"), "tar"),
             (&tar(b"ustar  \0"), "tar"),
         ] {
@@ -147,11 +218,29 @@ mod tests {
             b"%PDF\n",
             b"\xEF\xBB\xBFa\n",
             b"\xFF\xFF\n",
+            b"]\n[\n",
+            b"LZIP is\n",
+            b"Rar!\n",
+            b"BZh9\n",
+            b"BZh9",
+            b"x^2 + y^2\n",
+            b"x\xDA\n",
+            b"x\x9C\n",
         ] {
-            for name in ["a", "a.parquet", "a.PDF", "a.tar"] {
+            for name in ["a", "a.parquet", "a.PDF", "a.tar", "a.br", "a.LZMA", "a.z"] {
                 assert_eq!(of_file(Path::new(name), head, b'\n'), None, "{head:?}");
             }
         }
+        // They have the bits of a header, and go on as other compressed data may.
+        for text in [&b"x^2+y"[..], b"x^", b"x\xDA"] {
+            assert_eq!(of_head(&[text, &[b' '; HEAD]].concat(), b'\n'), None);
+            assert_eq!(of_head(&[text, &b"the words of a line\n".repeat(30)[..]].concat(), b'\n'), None);
+        }
+        assert_eq!(of_head(b"]\0\0\0", 0), None);
+        // `printf 'a\nb\n' | brotli`
+        let brotli = b"\x8B\x01\x80a\nb\n\x03";
+        assert_eq!(of_file(Path::new("a.br"), brotli, b'\n'), Some("brotli"));
+        assert_eq!(of_file(Path::new("a.txt"), brotli, b'\n'), None);
         // NULs end lines.
         assert_eq!(of_head(b"ORCHID\0PAR1\0", 0), None);
         assert_eq!(of_file(Path::new("names.tar"), b"ORCHID\0PAR1\0", 0), None);

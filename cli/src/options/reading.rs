@@ -66,7 +66,7 @@ pub struct ReadOptions {
     /// Take any bytes for lines.
     ///
     /// Without this option, files of formats without lines are refused, by their first bytes: Parquet, Arrow, Avro, ORC, SQLite,
-    /// zip, 7z, tar, PDF, UTF-16 and some others.
+    /// zip, 7z, tar, PDF, UTF-16 and some others. So is what is compressed by other compressors, or once more within a compressed file.
     #[arg(long)]
     pub binary: bool,
 

@@ -125,6 +125,59 @@ fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
     }
 }
 
+/// Whatever is within what: nobody means the bytes of compressed data for lines.
+#[test]
+fn compressed_data_within_compressed_data_is_refused() {
+    fn lz4(contents: &[u8]) -> Vec<u8> {
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        encoder.write_all(contents).unwrap();
+        encoder.finish().unwrap()
+    }
+    type Code = fn(&[u8]) -> Vec<u8>;
+    let codings: [(&str, Code); 5] = [("gzip", gzip), ("zstd", zstd), ("xz", xz), ("bzip2", bzip2), ("lz4", lz4)];
+    let lines = b"a\nb\na\n";
+    // `printf 'a\nb\n' | xz --format=lzma`, the first bytes of framed snappy, lzip and compress, and a stream of zlib.
+    let others: [(&str, &[u8]); 6] = [
+        ("lzma", b"]\0\0\x80\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x000\x82\x88m4d%\x1F\xFF\xFA9\xC0\0"),
+        ("framed snappy", b"\xFF\x06\0\0sNaPpY\x01\x08\0\0\0\0\0\0a\nb\n"),
+        ("lzip", b"LZIP\x01\x0C\0\n"),
+        ("compress", b"\x1F\x9D\x90a\n"),
+        ("zlib", b"x\x9CK\xE4J\xE2\x02\0\x02t\0\xD8"),
+        ("UTF-16", b"\xFF\xFEa\0\n\0"),
+    ];
+    let bench = Bench::new(&[("a", b"a\n")]);
+    for (outer, code) in codings {
+        for (inner, twice) in codings {
+            bench.write("twice", &code(&twice(lines)));
+            let why = ["after line 0: ", &format!("is compressed once more, by {inner}; "), "--binary"];
+            tells(&bench.refused("dedup -n 9 twice"), &why);
+            let output = bench.run("dedup -n 9 --on-error skip twice a");
+            assert_eq!((text(&output.stdout), output.status.code()), ("a\n".to_owned(), Some(1)), "{outer} {inner}");
+            assert!(bench.run("dedup -n 9 --binary twice").stdout.starts_with(&twice(lines)[..4]), "{outer} {inner}");
+        }
+        tells(&refused(fed(bench.command("dedup"), &bench.read("twice"))), &["is compressed once more, by lz4"]);
+        for (format, bytes) in others {
+            bench.write("other", &code(bytes));
+            tells(&bench.refused("dedup -n 9 other"), &["after line 0: ", &format!("it is in the format of {format}")]);
+        }
+    }
+    for (format, bytes) in others {
+        bench.write("other", bytes);
+        tells(&bench.refused("dedup other"), &["\"other\": ", &format!("it is in the format of {format}")]);
+    }
+    // Brotli has no first bytes of its own.
+    bench.write("a.br", b"\x8B\x01\x80a\nb\n\x03");
+    tells(&bench.refused("dedup a.br"), &["\"a.br\": ", "it is in the format of brotli"]);
+    for text in [&b"x^2\n"[..], b"BZh9\n", b"LZIP\n", b"]\n", b"x\xDA\n"] {
+        for name in ["text", "text.br"] {
+            bench.write(name, text);
+            assert_eq!(clean(bench.run(&format!("dedup {name}"))), text);
+        }
+        bench.write("text", &gzip(text));
+        assert_eq!(clean(bench.run("dedup text")), text);
+    }
+}
+
 /// They open inputs in one way, so one format stands for all.
 #[test]
 fn all_commands_refuse_other_formats_unless_they_are_to_take_the_bytes() {
