@@ -3,6 +3,7 @@
 use crate::key::Parts;
 use clap::ValueEnum;
 use parse_size::{ByteSuffix, Config};
+use std::io::{self, Write};
 use std::time::Duration;
 
 /// What stands between fields.
@@ -94,6 +95,24 @@ pub fn delimiter(text: &str) -> Result<Delimiter, &'static str> {
         });
     }
     if bytes.is_empty() { Err("it is empty") } else { Ok(Delimiter(bytes)) }
+}
+
+/// An end of lines.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LineEnd {
+    /// A newline
+    Lf,
+    /// A carriage return and a newline
+    Crlf,
+}
+
+impl LineEnd {
+    /// Writes a line, which has either, with this one.
+    pub fn write(self, line: &[u8], out: &mut impl Write) -> io::Result<()> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        out.write_all(text.strip_suffix(b"\r").unwrap_or(text))?;
+        out.write_all(if self == Self::Lf { b"\n" } else { b"\r\n" })
+    }
 }
 
 /// What escapes quotes of CSV.

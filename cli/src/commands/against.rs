@@ -86,7 +86,7 @@ impl Tests {
         seen.beside = Beside::Against(against);
         let format = LineFormat::plain(reading.end());
         let hashing = Hashing { values, ..Hashing::of_keys(seen.set.hasher(), format, what, OnError::Fail) };
-        let pass = Pass { reading, hashing, quiet: *quiet, wish: Wish::default(), wakes: wakes.clone() };
+        let pass = Pass { reading, hashing, quiet: *quiet, wish: Wish::default(), eol: None, wakes: wakes.clone() };
         let (work, stop) = pass.insert(inputs, seen, tally)?;
         stop.map_or(Ok(()), Err)?;
         let mut seen = work.seen.write();

@@ -5,7 +5,9 @@ use crate::commands::pass::Pass;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin};
+use crate::input::hints;
 use crate::input::inputs::{Input, Inputs};
+use crate::input::lines::ends::LineEnds;
 use crate::input::lines::{Hashing, What};
 use crate::key::KeyRule;
 use crate::lock::Lock;
@@ -45,12 +47,15 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         ..inputs
     });
     let rule = kinds::rule(&[&inputs], options.key.rule())?;
-    kinds::check_format(&[&inputs], options.key.format(reading.end()), Some(&rule))?;
+    let format = options.key.format(reading.end());
+    kinds::check_format(&[&inputs], format, Some(&rule))?;
+    hints::give(&[&inputs], reading.end(), &rule, options.quiet);
+    let ends = Arc::new(LineEnds::new(options.quiet));
     let key_name = rule.name();
     let (set, limit, unknown) = sizing::of_build(options, &key_name, &inputs.found)?;
     let mut tally = Tally::new(&set, limit, "lines", "key", options.quiet);
     tally.begin(&set);
-    let mut work = work(options, &rule, inputs, set, tally)?;
+    let mut work = work(options, &rule, &ends, inputs, set, tally)?;
     if unknown || work.seen.look().set.is_outgrown() {
         let counts = locked(&work.tally).counts.clone();
         let mut set = sizing::of_counted(options, &key_name, counts.inserted.max(1))?;
@@ -60,7 +65,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
             work.seen.write().set = set;
         } else {
             let tally = Tally::new(&set, None, "lines", "key", true);
-            work = self::work(options, &rule, again.map_err(|source| Error::Again { source })?, set, tally)?;
+            work = self::work(options, &rule, &ends, again.map_err(|source| Error::Again { source })?, set, tally)?;
             locked(&work.tally).counts.left_out = counts.left_out;
         }
     }
@@ -74,11 +79,19 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
 }
 
 /// Inserts the lines of the inputs.
-fn work(options: &BuildOptions, rule: &KeyRule, inputs: Inputs, set: KeySet, tally: Tally) -> Result<Arc<Work>, Error> {
+fn work(
+    options: &BuildOptions,
+    rule: &KeyRule,
+    ends: &Arc<LineEnds>,
+    inputs: Inputs,
+    set: KeySet,
+    tally: Tally,
+) -> Result<Arc<Work>, Error> {
     let BuildOptions { reading, key, quiet, .. } = options;
     let what = What::Key(rule.clone(), None);
     let hashing = Hashing::of_keys(set.hasher(), key.format(reading.end()), what, key.nulls.treated());
-    let pass = Pass { reading, hashing, quiet: *quiet, wish: Wish::default(), wakes: never() };
+    let hashing = Hashing { ends: Arc::clone(ends), ..hashing };
+    let pass = Pass { reading, hashing, quiet: *quiet, wish: Wish::default(), eol: None, wakes: never() };
     match pass.insert(inputs, Seen::new(set), tally)? {
         (_, Some(Stop::After(error))) => Err(error),
         (work, _) => Ok(work),

@@ -4,7 +4,9 @@ use crate::commands::kinds;
 use crate::commands::pass::{self, Pass};
 use crate::error::Error;
 use crate::files::{self, Origin};
+use crate::input::hints;
 use crate::input::inputs::Inputs;
+use crate::input::lines::ends::LineEnds;
 use crate::input::lines::{Hashing, What};
 use crate::messages::warn;
 use crate::options::CheckOptions;
@@ -26,6 +28,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let mut inputs = Inputs::check(&reading.named(), &own, true)?;
     let rule = kinds::rule(&[&inputs], key.rule())?;
     kinds::check_format(&[&inputs], format, Some(&rule))?;
+    hints::give(&[&inputs], reading.end(), &rule, select.quiet);
     if !select.any && !select.total {
         kinds::check_one(&mut inputs, reading.cut(format), reading.on_error)?;
     }
@@ -38,7 +41,8 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
         warn(&format!("{excess}; build a larger one with -n"));
     }
     let hashing = Hashing::of_keys(filter.hasher(), format, What::Key(rule, None), key.nulls.treated());
-    let pass = Pass { reading, hashing, quiet: select.quiet, wish: Wish::default(), wakes: never() };
+    let hashing = Hashing { ends: LineEnds::new(select.quiet).into(), ..hashing };
+    let pass = Pass { reading, hashing, quiet: select.quiet, wish: Wish::default(), eol: select.eol, wakes: never() };
     let seen = SharedSeen::new(Seen::new(filter));
     let (work, stop) = pass.select(inputs, seen, (!options.invert, None), select, output)?;
     pass::exit_code(&work, stop, 0, select.any)

@@ -90,7 +90,7 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>)
         (format.end == 0, "--zero-terminated"),
         (format.header, "--header"),
         (format.skip_blank, "--skip-blank"),
-        (rule.is_some_and(|rule| rule.crlf), "--crlf"),
+        (rule.is_some_and(|rule| rule.crlf), "--eol or --crlf"),
     ];
     match given.iter().find(|(given, _)| *given && !has_lines) {
         Some((_, option)) => Err(Error::OfLines { option, table: name(table) }),

@@ -15,6 +15,7 @@ use crate::progress::Progress;
 use crate::seen::tally::Tally;
 use crate::seen::{Seen, SharedSeen};
 use crate::table::Wish;
+use crate::values::LineEnd;
 use crossbeam_channel::Receiver;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -24,8 +25,9 @@ pub struct Pass<'a> {
     pub reading: &'a ReadOptions,
     pub hashing: Hashing,
     pub quiet: bool,
-    /// How rows are written.
+    /// How rows are written, and the end of lines.
     pub wish: Wish,
+    pub eol: Option<LineEnd>,
     /// What comes from outside.
     pub wakes: Receiver<Wake>,
 }
@@ -98,7 +100,14 @@ impl Pass<'_> {
             hashing: Hashing { decided: act == Act::Collect, ..hashing.clone() },
             on_error: reading.on_error,
             act,
-            print: Print { wanted, kept: wanted, before: Before::Nothing, total: false, wish: self.wish },
+            print: Print {
+                wanted,
+                kept: wanted,
+                before: Before::Nothing,
+                total: false,
+                wish: self.wish,
+                eol: self.eol,
+            },
             ahead: reading.ahead(),
         };
         let lanes = lanes(inputs, reading.cut(hashing.format), None);

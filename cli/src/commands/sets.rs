@@ -10,10 +10,12 @@ use crate::files::Origin;
 use crate::groups::values::Wanted as Values;
 use crate::input::estimate::Sampled;
 use crate::input::find::Named;
+use crate::input::hints;
 use crate::input::inputs::Inputs;
+use crate::input::lines::ends::LineEnds;
 use crate::input::lines::{Hashing, What};
 use crate::locked::locked;
-use crate::messages::print;
+use crate::messages::{print, tell, warn};
 use crate::options::SetOptions;
 use crate::output::target::Target;
 use crate::report;
@@ -22,6 +24,7 @@ use crate::seen::tally::Tally;
 use crate::seen::{Seen, exact};
 use crate::table::Wish;
 use crate::values::OnError;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -43,6 +46,11 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = kinds::rule(&[&old, &new], key.rule())?;
     kinds::check_format(&[&old, &new], format, Some(&rule))?;
+    hints::give(&[&old, &new], reading.end(), &rule, select.quiet);
+    let reads_terminal = options.may_lack_dashes() && io::stdin().is_terminal();
+    if reads_terminal && !select.quiet {
+        tell(&options.dashes("it waits for lines of NEW from the terminal"));
+    }
     if !select.any && !select.total {
         kinds::check_one(&mut new, reading.cut(format), reading.on_error)?;
     }
@@ -70,8 +78,9 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let seen = Seen::new(set);
     let seen = if options.exact { seen.with_exact()? } else { seen };
     let hashing = Hashing::of_keys(seen.set.hasher(), format, what, key.nulls.treated());
+    let hashing = Hashing { ends: LineEnds::new(select.quiet).into(), ..hashing };
     let (wish, wakes) = (options.output.of_rows(), wakes::receive(None, None)?);
-    let pass = Pass { reading, hashing, quiet: select.quiet, wish, wakes };
+    let pass = Pass { reading, hashing, quiet: select.quiet, wish, eol: select.eol, wakes };
     let (built, stop) = pass.insert(old, seen, tally)?;
     if let Some(stop) = stop {
         return stop.end();
@@ -85,6 +94,9 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     // An output keeps what it has until here.
     let output = target.map(|target| target.begin(0, None)).transpose()?;
     let (work, stop) = pass.select(new, seen, (wanted, inserting), select, output)?;
+    if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.tally).counts.lines == 0 {
+        warn(&options.dashes("standard input, which is NEW, has no lines"));
+    }
     if let Some(format) = options.stats {
         let (seen, tally) = (work.seen.look(), locked(&work.tally));
         let mut figures = report::of_sets(&seen, &of_old, &tally, wanted, distinct);

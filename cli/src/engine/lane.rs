@@ -254,6 +254,7 @@ mod tests {
             nulls: OnError::Fail,
             values: Values::default(),
             decided: false,
+            ends: Arc::default(),
         };
         let mut weights = Vec::new();
         while !lane.is_read() {

@@ -15,6 +15,7 @@ use crate::replace::{Replaced, Replacement};
 use crate::seen::counts::Counts;
 use crate::table::{Saved, Wish};
 use crate::turns::Turns;
+use crate::values::LineEnd;
 use std::fs;
 use std::io::Write;
 use std::mem;
@@ -34,6 +35,8 @@ pub struct Print {
     pub total: bool,
     /// How rows are written.
     pub wish: Wish,
+    /// The end of each line, if that is another one than it has.
+    pub eol: Option<LineEnd>,
 }
 
 impl Print {
@@ -168,7 +171,7 @@ impl Sink {
 
     /// Prints lines, and the first header that comes. Returns the pieces that are due with them.
     pub fn print(&self, lines: &Lines, print: Print, live: bool) -> Result<Vec<(&Output, Piece)>, Error> {
-        let Print { wanted, before, total, wish, .. } = print;
+        let Print { wanted, before, total, wish, eol, .. } = print;
         let mut pieces = Vec::new();
         if lines.is_rows() {
             let kept = self.kept.get().filter(|_| !total).map(|kept| (kept, before, wanted));
@@ -187,9 +190,9 @@ impl Sink {
                     out.write_all(BYTE_ORDER_MARK)?;
                 }
                 if is_first {
-                    lines.print_header(before, out)?;
+                    lines.print_header(before, eol, out)?;
                 }
-                lines.print(before, mark, out)
+                lines.print(before, mark, eol, out)
             };
             let due = output.take_in(live, print)?;
             pieces.extend(due.into_iter().map(|piece| (output, piece)));

@@ -31,6 +31,8 @@ pub struct Chunk {
     records: Records,
     /// Whether a quoted field is open at the end of its input.
     pub open: bool,
+    /// True if the last line had no end in the input.
+    pub unended: bool,
 }
 
 impl Chunk {
@@ -88,6 +90,7 @@ impl Chunk {
     fn end(&mut self, filled: &mut usize, format: &LineFormat) {
         if *filled > 0 && self.buffer[*filled - 1] != format.end {
             self.buffer[*filled] = format.end;
+            self.unended = true;
             *filled += 1;
             self.whole(*filled, format);
         }
@@ -182,7 +185,8 @@ impl Chunks {
             grow(&mut chunk.buffer, room, self.tail.len())?;
         }
         chunk.buffer[..self.tail.len()].copy_from_slice(&self.tail);
-        (chunk.first, chunk.searched, chunk.quoted, chunk.open) = (self.first, 0, false, false);
+        (chunk.first, chunk.searched, chunk.quoted) = (self.first, 0, false);
+        (chunk.open, chunk.unended) = (false, false);
         let mut filled = self.tail.len();
         let format = self.cut.format;
         let len = loop {

@@ -7,6 +7,7 @@ pub mod find;
 pub mod foreign;
 pub mod glob;
 pub mod header;
+pub mod hints;
 pub mod inputs;
 pub mod lines;
 pub mod position;

@@ -52,10 +52,17 @@ impl fmt::Display for Fault {
             Self::Field { number, fields } => write!(f, "there is no field {number}: the line has {fields} fields"),
             Self::NoName { name, names } => {
                 let ends = names.iter().any(|other| other.strip_suffix('\r') == Some(name));
-                let advice = if ends {
-                    "give --crlf, as lines end with CR LF"
-                } else {
-                    "give one of these with -f, or its number"
+                let at = |delimiter: &char| {
+                    let [line] = &names[..] else { return false };
+                    let mut fields = line.split(*delimiter).map(|field| field.trim_matches(['"', '\r', '\u{feff}']));
+                    fields.any(|field| field == name)
+                };
+                let advice = match [',', '\t', ';', '|'].iter().find(|delimiter| at(delimiter)) {
+                    _ if ends => "give --crlf, as lines end with CR LF".to_owned(),
+                    None => "give one of these with -f, or its number".to_owned(),
+                    Some(',') => "give --csv, or -d ',', as it is split at commas".to_owned(),
+                    Some('\t') => "give -d '\\t', as it is split at tabs".to_owned(),
+                    Some(delimiter) => format!("give -d '{delimiter}', as it is split there"),
                 };
                 write!(f, "the header has no field {name:?}, but {}; {advice}", shown(names))
             }

@@ -136,6 +136,12 @@ impl KeyRule {
         matches!(self.part, Part::Line) && !self.crlf && forms.iter().all(|parts| **parts == Parts::None)
     }
 
+    /// True if a carriage return at the end of a line may be a part of the key.
+    pub fn may_end_with_cr(&self) -> bool {
+        let is_text = matches!(self.part, Part::Line | Part::Fields { split: Split::At(_), .. });
+        is_text && !self.crlf && self.trim == Parts::None && self.url == Parts::None
+    }
+
     /// True if the header of an input has a part in it: a field has a name, or records of CSV have as many fields.
     pub fn needs_header(&self) -> bool {
         match &self.part {

@@ -6,7 +6,7 @@ use crate::options::filter::{GrowthOptions, SharedOptions, SharedWriteOptions, S
 use crate::options::groups::GroupOptions;
 use crate::options::output::OutputOptions;
 use crate::options::reading::{KeyOptions, ReadOptions};
-use crate::values::{StatsFormat, count, duration};
+use crate::values::{LineEnd, StatsFormat, count, duration};
 use clap::error::ErrorKind;
 use clap::{Args, Error};
 use std::path::PathBuf;
@@ -193,6 +193,12 @@ pub struct DedupOptions {
 
     #[command(flatten)]
     pub groups: GroupOptions,
+
+    /// Write this end of line: lf or crlf.
+    ///
+    /// Lines of the inputs may end with either, as with --crlf, which is part of it. In the quotes of CSV nothing changes.
+    #[arg(long, value_name = "END", value_enum, help_heading = "Output", conflicts_with_all = ["zero_terminated", "total"])]
+    pub eol: Option<LineEnd>,
 
     /// Print the repeats instead of the first occurrences
     #[arg(short = 'v', long, help_heading = "Output", conflicts_with = "dupes")]

@@ -71,13 +71,23 @@ impl Cli {
         let key = match &mut cli.command {
             Command::Corpus(options) => return options.resolve().map(|()| cli),
             Command::Dedup(options) => {
+                options.key.crlf |= options.eol.is_some();
                 options.check()?;
                 &options.key
             }
             Command::Build(options) => &options.key,
-            Command::Check(options) => &options.key,
-            Command::In(options) => &options.key,
-            Command::NotIn(options) => &options.sets.key,
+            Command::Check(options) => {
+                options.key.crlf |= options.select.eol.is_some();
+                &options.key
+            }
+            Command::In(options) => {
+                options.key.crlf |= options.select.eol.is_some();
+                &options.key
+            }
+            Command::NotIn(options) => {
+                options.sets.key.crlf |= options.sets.select.eol.is_some();
+                &options.sets.key
+            }
             _ => return Ok(cli),
         };
         key.check_parts().map_err(|message| clap::Error::raw(ErrorKind::ArgumentConflict, message))?;

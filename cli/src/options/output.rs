@@ -4,6 +4,7 @@ use crate::encode::Compression;
 use crate::files::is_standard;
 use crate::input::inputs::Inputs;
 use crate::table::Wish;
+use crate::values::LineEnd;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +71,12 @@ pub struct SelectOptions {
     /// The exit code says whether there is one.
     #[arg(long, conflicts_with = "total")]
     pub any: bool,
+
+    /// Write this end of line: lf or crlf.
+    ///
+    /// Lines of the inputs may end with either, as with --crlf, which is part of it. In the quotes of CSV nothing changes.
+    #[arg(long, value_name = "END", value_enum, conflicts_with_all = ["zero_terminated", "total", "any"])]
+    pub eol: Option<LineEnd>,
 
     /// Print no progress bar and no warnings
     #[arg(short, long)]

@@ -177,7 +177,9 @@ pub struct KeyOptions {
     #[arg(long)]
     pub header: bool,
 
-    /// Lines end with CR LF: the CR is no part of the key
+    /// Lines end with CR LF: the CR is no part of the key.
+    ///
+    /// Lines that end with LF are equal to those. They are printed as they stand, unless --eol gives all of them one end.
     #[arg(long)]
     pub crlf: bool,
 

@@ -103,6 +103,17 @@ impl SetOptions {
         self.new.iter().find(is_option).filter(|path| !path.exists()).map(PathBuf::as_path)
     }
 
+    /// True if files may be meant for NEW, for which standard input is read.
+    pub fn may_lack_dashes(&self) -> bool {
+        self.new.is_empty() && self.reading.files.len() > 1
+    }
+
+    /// A hint that `--` stands before the files of NEW, after what is odd.
+    pub fn dashes(&self, odd: &str) -> String {
+        let [old, .., new] = &self.reading.files[..] else { return odd.to_owned() };
+        format!("{odd}; to look up the lines of {new:?}, give `--` before it: {old:?} -- {new:?}")
+    }
+
     /// Whether standard input would be read for OLD, and for NEW too.
     pub fn reads_standard_input_twice(&self) -> bool {
         let is_standard = |path: &PathBuf| is_standard(path);

@@ -63,12 +63,12 @@ fn check_prints_the_lines_of_the_model() {
 fn awkward_lines_are_found() {
     let lines: &[u8] = b"\n crlf\r\nnul\0\0\n\xff\xfe\nthe last";
     let bench = Bench::new(&[("lines", lines), ("empty", b""), ("newline", b"\n")]);
-    bench.clean("build -o f lines");
-    assert_eq!(clean(bench.run("check -s f lines")), [lines, b"\n"].concat());
-    assert_eq!(bench.clean("check -s f newline empty newline"), "\n\n");
+    bench.clean("build -q -o f lines");
+    assert_eq!(clean(bench.run("check -q -s f lines")), [lines, b"\n"].concat());
+    assert_eq!(bench.clean("check -q -s f newline empty newline"), "\n\n");
     bench.clean("build -o nothing empty");
-    assert_eq!(ended(bench.run("check -s nothing lines"), 1), "");
-    assert_eq!(clean(bench.run_with("check -v -s nothing", "lines")), [lines, b"\n"].concat());
+    assert_eq!(ended(bench.run("check -q -s nothing lines"), 1), "");
+    assert_eq!(clean(bench.run_with("check -q -v -s nothing", "lines")), [lines, b"\n"].concat());
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn awkward_lines_in_chunks_of_any_size() {
         let bench = Bench::new(&[("a", input)]);
         for size in ["1", "2", "3", "7", "1048576"] {
             for threads in ["1", "3"] {
-                let output = clean(bench.run(&format!("dedup --binary --chunk-size {size} -j {threads} a")));
+                let output = clean(bench.run(&format!("dedup -q --binary --chunk-size {size} -j {threads} a")));
                 assert_eq!(output, model(&[input]), "{:?} in chunks of {size}", &input[..input.len().min(30)]);
             }
         }
@@ -154,14 +154,14 @@ fn files(contents: &[&[u8]]) -> (Bench, String) {
 fn several_files_are_one_input_with_whole_lines() {
     let (bench, names) = files(AWKWARD);
     for size in ["1", "5", "1048576"] {
-        assert_eq!(clean(bench.run(&format!("dedup --binary --chunk-size {size} {names}"))), model(AWKWARD));
+        assert_eq!(clean(bench.run(&format!("dedup -q --binary --chunk-size {size} {names}"))), model(AWKWARD));
     }
 }
 
 #[test]
 fn more_files_than_descriptors() {
     let (bench, names) = files(AWKWARD);
-    let mut command = limited("-n 30", &bench.command("dedup --binary"));
+    let mut command = limited("-n 30", &bench.command("dedup -q --binary"));
     command.args((0..40).flat_map(|_| names.split(' ')));
     assert_eq!(clean(command.output().unwrap()), model(AWKWARD));
 }
@@ -179,7 +179,7 @@ proptest! {
         let contents: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
         let (bench, names) = files(&contents);
         for threads in ["1", "2", "8"] {
-            let output = bench.run(&format!("dedup -j {threads} --chunk-size {chunk_size} {names}"));
+            let output = bench.run(&format!("dedup -q -j {threads} --chunk-size {chunk_size} {names}"));
             prop_assert_eq!(clean(output), model(&contents));
         }
     }

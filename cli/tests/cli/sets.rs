@@ -44,7 +44,7 @@ proptest! {
             let selected = new.split_inclusive(|&byte| byte == b'\n').filter(|line| known.contains(line) == wanted);
             let selected = selected.filter(|line| printed.insert(*line) || !distinct);
             let expected: Vec<u8> = selected.flatten().copied().collect();
-            let line = format!("{command} {rate} -j {threads} --chunk-size {chunk}{olds}");
+            let line = format!("{command} -q {rate} -j {threads} --chunk-size {chunk}{olds}");
             let output = match piped || news.is_empty() {
                 true => fed(bench.command(&line), &new),
                 false => bench.run(&format!("{line} --{news}")),

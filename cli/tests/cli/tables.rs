@@ -402,7 +402,7 @@ fn carriage_returns_and_blank_lines_may_be_no_part_of_it() {
         ("mark", b"\xEF\xBB\xBF\n\xEF\xBB\xBF\n"),
     ]);
     for chunks in CHUNKS {
-        let dedup = |line: &str| bench.clean(&format!("dedup {chunks}{line}"));
+        let dedup = |line: &str| bench.clean(&format!("dedup -q {chunks}{line}"));
         assert_eq!(dedup("--crlf a"), "a\r\na\r\r\nb\tc\r\nx\tc\n\r\n \t\r\n\x0b\n");
         assert_eq!(dedup("--skip-blank a"), "a\r\na\na\r\r\nb\tc\r\nx\tc\n\x0b\n");
         assert_eq!(
@@ -421,7 +421,7 @@ fn carriage_returns_and_blank_lines_may_be_no_part_of_it() {
         let figure = |name: &str| figures[name].as_u64().unwrap();
         assert_eq!(["lines", "unique", "dropped", "without_key", "blank"].map(figure), [9, 2, 0, 4, 3], "{figures}");
         // Blank lines are no failure, and keep no other from being one.
-        let output = bench.run(&format!("dedup {chunks}--skip-blank -f 2 a"));
+        let output = bench.run(&format!("dedup -q {chunks}--skip-blank -f 2 a"));
         tells(&failed(&output), &["\"a\", line 1: there is no field 2"]);
     }
     tells(&text(&bench.run("dedup --skip-blank --stats a").stderr), &["\nblank            3\n"]);
@@ -429,13 +429,120 @@ fn carriage_returns_and_blank_lines_may_be_no_part_of_it() {
     assert_eq!(stats(&output)["blank"], 3);
     assert_eq!(bench.json("info --json f")["key_name"], "line, without CR");
     assert_eq!(bench.clean("check --crlf --skip-blank --total -s f a"), "6\n");
-    bench.clean("dedup --skip-blank --manifest m --output-dir out a");
+    bench.clean("dedup -q --skip-blank --manifest m --output-dir out a");
     assert_eq!(values(&bench.read("m"))[0]["blank"], 3);
     // Where a carriage return is no part of the key anyway, the key has the name that it has.
     for (options, name) in [("--csv", "record of CSV lines"), ("--csv -f 1", "field 1 of CSV lines")] {
         bench.clean(&format!("build --crlf {options} -o f csv"));
         assert_eq!(bench.json("info --json f")["key_name"], name);
         bench.clean(&format!("check {options} -s f csv"));
+    }
+}
+
+/// Lines that differ in their ends alone look the same.
+#[test]
+fn ends_of_two_kinds_are_told_once_and_may_become_one() {
+    let bench = Bench::new(&[
+        ("mixed", b"a\r\nb\na\nc\r\n"),
+        ("unix", b"a\nb\n"),
+        ("dos", b"a\r\n\r\nb"),
+        ("fields", b"a\tx\r\nb\tx\n"),
+        ("table.csv", b"id,\"t\nu\"\r\n1,\"a\r\nb\"\n1,x\r\n2,y"),
+    ]);
+    let why = ["warning: some lines end with CR LF and others with LF", "give --crlf"];
+    bench.clean("build -o f unix");
+    for line in [
+        "dedup mixed",
+        "dedup unix dos",
+        "dedup -i mixed mixed",
+        "dedup -f 2 fields",
+        "dedup -c mixed",
+        "dedup --pairs p mixed",
+        "not-in unix -- dos",
+        "in -j 1 --chunk-size 1 unix -- dos unix",
+        "check -s f mixed",
+        "build -o g mixed",
+    ] {
+        let output = bench.run(line);
+        tells(&text(&output.stderr), &why);
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{line}");
+        let (command, rest) = line.split_once(' ').unwrap();
+        assert_eq!(text(&bench.run(&format!("{command} -q {rest}")).stderr), "", "{line}");
+    }
+    for line in [
+        "dedup unix unix",
+        "dedup dos",
+        "dedup --crlf mixed",
+        "dedup --trim mixed",
+        "dedup -f 1 fields",
+        "dedup -z mixed",
+    ] {
+        bench.clean(line);
+    }
+    for (eol, end) in [("lf", "\n"), ("crlf", "\r\n")] {
+        let lines = |lines: &[&str]| lines.iter().map(|line| [*line, end].concat()).collect::<String>();
+        for chunks in CHUNKS {
+            let run = |line: &str| bench.clean(&line.replacen(' ', &format!(" {chunks}--eol {eol} "), 1));
+            assert_eq!(run("dedup mixed dos"), lines(&["a", "b", "c", ""]));
+            assert_eq!(run("dedup -c unix dos"), lines(&["      2 a", "      2 b", "      1 "]));
+            assert_eq!(run("dedup --annotate unix dos"), lines(&["new\ta", "new\tb", "dup\ta", "new\t", "dup\tb"]));
+            assert_eq!(run("in unix -- mixed"), lines(&["a", "b", "a"]));
+            bench.clean("build --crlf -o f unix");
+            assert_eq!(run("check -s f mixed"), lines(&["a", "b", "a"]));
+            // What is in quotes stays.
+            assert_eq!(run("dedup --csv --header -f id table.csv"), lines(&["id,\"t\nu\"", "1,\"a\r\nb\"", "2,y"]));
+            assert_eq!(run("dedup --dupes d mixed"), lines(&["a", "b", "c"]));
+            assert_eq!(text(&bench.read("d")), lines(&["a"]));
+        }
+        bench.write("own", b"a\r\nb\n");
+        bench.clean(&format!("dedup --in-place --eol {eol} own"));
+        assert_eq!(text(&bench.read("own")), lines(&["a", "b"]));
+    }
+    tells(&bench.refused("dedup -z --eol lf unix"), &["--zero-terminated", "--eol"]);
+}
+
+/// At most one line each.
+#[test]
+fn inputs_that_are_not_what_the_options_assume_are_told() {
+    let bench = Bench::new(&[
+        ("t.csv", b"url,title\na,b\nc,d\n"),
+        ("t.tsv", b"url\ttitle\na\tb\n"),
+        ("semicolon", b"url;title\na;b\n"),
+        ("open.csv", b"a,\"x\ny\"\nb,\"x\ny\"\n"),
+        ("open.csv.gz", &gzip(b"a,\"x\ny\"\nb,\"x\ny\"\n")),
+        ("w", b"WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n"),
+        ("old", b"a\n"),
+    ]);
+    for (line, why) in [
+        ("dedup -f 1 t.csv", &["\"t.csv\"", "--csv"][..]),
+        ("build -f 1 -o f t.csv", &["\"t.csv\"", "--csv"]),
+        ("dedup --csv -f 1 t.tsv", &["\"t.tsv\"", "-d '\\t'"]),
+        ("dedup open.csv", &["\"open.csv\"", "--csv"]),
+        ("not-in old -- open.csv.gz", &["\"open.csv.gz\"", "--csv"]),
+        ("dedup --crlf w", &["\"w\"", "a WARC"]),
+        ("not-in old t.csv", &["standard input, which is NEW, has no lines", "\"old\" -- \"t.csv\""]),
+    ] {
+        let output = bench.run(line);
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{line}: {}", text(&output.stderr));
+        tells(&text(&output.stderr), &[&["warning: "], why].concat());
+        let (command, rest) = line.split_once(' ').unwrap();
+        assert_eq!(text(&bench.run(&format!("{command} -q {rest}")).stderr), "", "{line}");
+    }
+    for line in [
+        "dedup t.csv t.tsv",
+        "dedup -f 1 t.tsv",
+        "dedup -f 1 -d , t.csv",
+        "dedup --csv open.csv",
+        "dedup -f 1 semicolon",
+    ] {
+        bench.clean(line);
+    }
+    for (line, advice) in [
+        ("dedup --header -f url t.csv", "give --csv, or -d ','"),
+        ("dedup --header --csv -f url t.tsv", "give -d '\\t'"),
+        ("dedup --header --csv -f title semicolon", "give -d ';'"),
+    ] {
+        tells(&bench.refused(line), &["the header has no field", advice]);
     }
 }
 

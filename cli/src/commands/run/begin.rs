@@ -23,7 +23,7 @@ use crate::seen::shared::Address;
 use crate::seen::sizing::{self, New};
 use crate::seen::tally::{Limit, Tally};
 use crate::seen::{Beside, Seen};
-use crate::values::OnError;
+use crate::values::{LineEnd, OnError};
 use std::collections::HashMap;
 use std::fs::File;
 use std::iter;
@@ -82,6 +82,8 @@ impl Run {
             (!self.print.wanted, ", inverted"),
             (self.print.before == Before::Mark, ", annotated"),
             (self.options.is_side_by_side(), ", side by side"),
+            (self.print.eol == Some(LineEnd::Lf), ", ended by LF"),
+            (self.print.eol == Some(LineEnd::Crlf), ", ended by CR LF"),
             (self.nulls == OnError::Keep, ", nulls kept"),
             (self.nulls == OnError::Skip, ", nulls left out"),
             (self.print.wish.filter, ", with filters"),
@@ -272,7 +274,10 @@ impl Run {
                 let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
                 return Err(Error::Same { first, second });
             }
-            let anew = annotates || compress.is_some() || input.is_table && self.options.output.column_filter;
+            let anew = annotates
+                || compress.is_some()
+                || self.print.eol.is_some()
+                || input.is_table && self.options.output.column_filter;
             sinks.push(Sink::in_place(lane, replaced, anew));
         }
         let reports = self.report_targets(inputs, &[])?;

@@ -101,7 +101,7 @@ impl Run {
         let (inputs, mut again) = inputs.twice().map_err(twice)?;
         let hashing = self.hashing(&seen.set, values);
         let (quiet, wish, wakes) = (self.options.quiet, self.print.wish, wakes.clone());
-        let pass = Pass { reading: &self.reading, hashing, quiet, wish, wakes };
+        let pass = Pass { reading: &self.reading, hashing, quiet, wish, eol: None, wakes };
         let (work, stop) = pass.insert(inputs, seen, tally)?;
         stop.or_else(|| signals::first().map(Stop::Signal)).map_or(Ok(()), Err)?;
         again.measure().map_err(twice)?;

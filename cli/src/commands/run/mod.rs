@@ -17,7 +17,9 @@ use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin, is_standard};
 use crate::groups::values::Wanted as Values;
+use crate::input::hints;
 use crate::input::inputs::{Input, Inputs};
+use crate::input::lines::ends::LineEnds;
 use crate::input::lines::{Hashing, What};
 use crate::input::split::LineFormat;
 use crate::leftovers;
@@ -38,6 +40,7 @@ use crate::values::OnError;
 use crossbeam_channel::Receiver;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A run, as its options ask for it.
@@ -75,6 +78,8 @@ pub struct Run {
     /// How often statistics are printed meanwhile.
     pub stats_every: Option<Duration>,
     pub print: Print,
+    /// What tells of keys with ends of two kinds.
+    pub ends: Arc<LineEnds>,
     /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
     pub dupes: Option<PathBuf>,
 }
@@ -116,7 +121,8 @@ impl Run {
 
     /// How its lines are hashed for this set, and what else is read of them.
     fn hashing(&self, set: &KeySet, values: Values) -> Hashing {
-        Hashing { values, ..Hashing::of_keys(set.hasher(), self.format, self.what.clone(), self.nulls) }
+        let (what, ends) = (self.what.clone(), Arc::clone(&self.ends));
+        Hashing { values, ends, ..Hashing::of_keys(set.hasher(), self.format, what, self.nulls) }
     }
 
     /// Finds the inputs, and the tests if there are any. What is hashed depends on their kind.
@@ -132,6 +138,7 @@ impl Run {
         if let What::Key(rule, _) = &mut self.what {
             *rule = kinds::rule(&[&inputs], rule.clone())?;
             (self.key_name, self.description) = (rule.name(), rule.name());
+            hints::give(&[&inputs], self.format.end, rule, self.options.quiet);
         }
         if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
             kinds::check_one(&mut inputs, self.reading.cut(self.format), self.reading.on_error)?;

@@ -6,6 +6,7 @@ use crate::commands::run::Run;
 use crate::engine::sink::Print;
 use crate::groups::choice::Choice;
 use crate::groups::decisions::{Printed, Which};
+use crate::input::lines::ends::LineEnds;
 use crate::input::lines::{Before, What};
 use crate::input::split::LineFormat;
 use crate::options::{CorpusOptions, DedupOptions};
@@ -32,6 +33,7 @@ impl Run {
             verify,
             stats_every,
             groups,
+            eol,
             ..
         } = options;
         let which = selection.map_or(Which::All, |selection| selection.which);
@@ -64,7 +66,8 @@ impl Run {
             exact_units: false,
             sample: verify,
             stats_every,
-            print: Print { wanted: !invert, kept: which.takes(1), before, total, wish: run.output.of_rows() },
+            print: Print { wanted: !invert, kept: which.takes(1), before, total, wish: run.output.of_rows(), eol },
+            ends: LineEnds::new(run.quiet).into(),
             dupes,
             reading,
             size,
@@ -105,7 +108,9 @@ impl Run {
                 before,
                 total: false,
                 wish: Wish { cuts: rule.cuts(), ..run.output.of_rows() },
+                eol: None,
             },
+            ends: LineEnds::new(run.quiet).into(),
             dupes: None,
             format: LineFormat::plain(reading.end()),
             what: What::Document(rule, reading.on_error),

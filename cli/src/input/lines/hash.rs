@@ -1,6 +1,7 @@
 //! The hashes of the keys of lines and rows, or of their documents.
 
 use crate::input::lines::aside::Aside;
+use crate::input::lines::ends::Kinds;
 use crate::input::lines::{Hashing, Lines, What};
 use crate::key::fault::Fault;
 use crate::table::Rows;
@@ -21,7 +22,8 @@ impl Lines {
         *end = hashing.format.end;
         scratch.set_plain(!chunk.quoted);
         chunk.each_end(*end, |end| ends.push(end));
-        let (bytes, mut start) = (chunk.bytes(), chunk.start());
+        let (bytes, first) = (chunk.bytes(), chunk.start());
+        let mut start = first;
         let count = ends.len();
         self.count = count;
         let lines = ends.iter().map(|&end| {
@@ -30,13 +32,19 @@ impl Lines {
             line
         });
         let hasher = &hashing.hasher;
+        // A last line without an end is of no kind.
+        let whole = count - usize::from(chunk.unended && count > 0);
         match &hashing.what {
             _ if hashing.decided => {}
             What::Key(rule, None) if rule.is_line() && !skip_blank => {
+                if *end == b'\n' {
+                    hashing.ends.take(Kinds::of_sample(bytes, first, &ends[..whole]));
+                }
                 keys.hashes.extend(lines.map(|line| hasher.bytes(&bytes[line])));
             }
             What::Key(rule, second) => {
                 let rule = own_rule.as_deref().unwrap_or(rule);
+                let (has_cr, mut kinds) = (*end == b'\n' && rule.may_end_with_cr(), Kinds::default());
                 for (i, line) in lines.enumerate() {
                     let line = &bytes[line];
                     if skip_blank && line.trim_ascii_start().is_empty() {
@@ -45,10 +53,14 @@ impl Lines {
                     }
                     let is_open = chunk.open && i + 1 == count;
                     let key = if is_open { Err(open_quote(hashing)) } else { rule.key(line, scratch) };
+                    if has_cr && i < whole {
+                        key.iter().for_each(|key| kinds.add(key));
+                    }
                     if keys.take(i, key, hasher, second.as_ref(), hashing.nulls) {
                         values.push(&hashing.values, line);
                     }
                 }
+                hashing.ends.take(kinds);
             }
             What::Document(rule, on_error) => {
                 for (i, line) in lines.enumerate() {

@@ -1,6 +1,7 @@
 //! The lines of a chunk, and what is found out about each.
 
 mod aside;
+pub mod ends;
 mod groups;
 mod hash;
 mod keys;
@@ -13,6 +14,7 @@ use crate::error::Error;
 use crate::groups::values::{Found, Wanted as Values};
 use crate::input::chunks::{Chunk, Chunks};
 use crate::input::lines::aside::Aside;
+use crate::input::lines::ends::LineEnds;
 use crate::input::lines::keys::Keys;
 use crate::input::split::LineFormat;
 use crate::key::fault::Fault;
@@ -100,12 +102,15 @@ pub struct Hashing {
     pub values: Values,
     /// Whether nothing is hashed, for what becomes of each line is known.
     pub decided: bool,
+    /// What tells of keys with ends of two kinds.
+    pub ends: Arc<LineEnds>,
 }
 
 impl Hashing {
     /// Of keys alone.
     pub fn of_keys(hasher: &KeyHasher, format: LineFormat, what: What, nulls: OnError) -> Self {
-        Self { format, hasher: hasher.clone(), what, nulls, values: Values::default(), decided: false }
+        let (hasher, values, ends) = (hasher.clone(), Values::default(), Arc::default());
+        Self { format, hasher, what, nulls, values, decided: false, ends }
     }
 }
 

@@ -5,11 +5,20 @@ use crate::input::chunks::BYTE_ORDER_MARK;
 use crate::input::lines::{Before, COUNT, Lines};
 use crate::key::json::members;
 use crate::table::{Added, Selected, Wish};
+use crate::values::LineEnd;
 use memchr::memmem;
 use std::io::{self, Write};
 
 /// How the member of counts is written, and how an escape begins that may be a part of its name.
 const COUNT_NAMES: [&[u8]; 2] = [b"\"count\"", b"\\u00"];
+
+/// Writes a line with its end, or with another.
+fn write_line(line: &[u8], eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
+    match eol {
+        None => out.write_all(line),
+        Some(eol) => eol.write(line, out),
+    }
+}
 
 impl Lines {
     /// The lines that have the mark, each with its end; neighbours are one piece.
@@ -66,8 +75,8 @@ impl Lines {
         first.is_some_and(|line| line == 0 && self.chunk.start() > 0 || is_text(line))
     }
 
-    /// Writes the header of the input without its byte order mark, and a name for what stands before the lines.
-    pub fn print_header(&self, before: Before, out: &mut impl Write) -> io::Result<()> {
+    /// Writes the header of the input without its byte order mark, and a name for what stands before the lines. It ends as they do.
+    pub fn print_header(&self, before: Before, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
         let header = self.header();
         let name: &[u8] = match before {
             Before::Nothing | Before::Member => b"",
@@ -75,20 +84,24 @@ impl Lines {
             Before::Count => b"  count ",
         };
         out.write_all(name)?;
-        out.write_all(header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(header))
+        write_line(header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(header), eol, out)
     }
 
     /// Writes the lines that have the mark, with what stands before them.
-    pub fn print(&self, before: Before, mark: bool, out: &mut impl Write) -> io::Result<()> {
+    pub fn print(&self, before: Before, mark: bool, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
         match before {
-            Before::Nothing => self.print_bare(mark, out),
-            Before::Mark => self.annotate(out),
+            Before::Nothing if eol.is_none() => self.print_bare(mark, out),
+            Before::Nothing => {
+                let mut lines = self.stretches(|_, _| false).filter(|(_, own)| *own == Some(mark));
+                lines.try_for_each(|(line, _)| write_line(line, eol, out))
+            }
+            Before::Mark => self.annotate(eol, out),
             Before::Count => self.print_counted(mark, out, |line, times, _, out| {
                 match times {
                     1 => out.write_all(b"      1 ")?,
                     times => write!(out, "{times:7} ")?,
                 }
-                out.write_all(line)
+                write_line(line, eol, out)
             }),
             Before::Member => self.print_counted(mark, out, |line, times, is_fault, out| match is_fault {
                 true => out.write_all(line),
@@ -98,9 +111,9 @@ impl Lines {
     }
 
     /// Writes all lines with a mark, each with "new" or "dup" before it.
-    fn annotate(&self, out: &mut impl Write) -> io::Result<()> {
+    fn annotate(&self, eol: Option<LineEnd>, out: &mut impl Write) -> io::Result<()> {
         self.stretches(|_, _| false).try_for_each(|(line, mark)| match mark {
-            Some(new) => out.write_all(if new { b"new\t" } else { b"dup\t" }).and_then(|()| out.write_all(line)),
+            Some(new) => out.write_all(if new { b"new\t" } else { b"dup\t" }).and_then(|()| write_line(line, eol, out)),
             None => Ok(()),
         })
     }

@@ -1,0 +1,58 @@
+//! Ends of lines of two kinds among keys.
+
+use crate::messages::warn;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// So many lines of a chunk are looked at, spread evenly, where keys are not looked at one by one.
+const SAMPLED: usize = 256;
+
+/// Tells once that keys end with a carriage return, and others do not.
+#[derive(Default)]
+pub struct LineEnds {
+    /// The kinds so far. Relaxed: it stands alone.
+    seen: AtomicU8,
+    is_told: bool,
+}
+
+impl LineEnds {
+    /// Tells of them unless `quiet`.
+    pub fn new(quiet: bool) -> Self {
+        Self { is_told: !quiet, ..Self::default() }
+    }
+
+    /// Takes the kinds of some lines.
+    pub(super) fn take(&self, Kinds(kinds): Kinds) {
+        if !self.is_told || self.seen.load(Relaxed) | kinds == self.seen.load(Relaxed) {
+            return;
+        }
+        let before = self.seen.fetch_or(kinds, Relaxed);
+        if before != Kinds::BOTH && before | kinds == Kinds::BOTH {
+            warn(
+                "some lines end with CR LF and others with LF, and lines that differ only in this are different; give --crlf if they are equal",
+            );
+        }
+    }
+}
+
+/// Which kinds of ends lines have.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Kinds(u8);
+
+impl Kinds {
+    const BOTH: u8 = 3;
+
+    /// Adds that of a key or a line without its end. An empty one tells nothing.
+    pub(super) fn add(&mut self, line: &[u8]) {
+        self.0 |= line.last().map_or(0, |&last| if last == b'\r' { 2 } else { 1 });
+    }
+
+    /// Those of a sample of lines, which end there with their ends.
+    pub(super) fn of_sample(bytes: &[u8], start: usize, ends: &[usize]) -> Self {
+        let (mut kinds, step) = (Self::default(), ends.len().div_ceil(SAMPLED).max(1));
+        for i in (0..ends.len()).step_by(step) {
+            let start = i.checked_sub(1).map_or(start, |before| ends[before]);
+            kinds.add(&bytes[start..ends[i] - 1]);
+        }
+        kinds
+    }
+}
