@@ -391,6 +391,7 @@ fn lose(count: usize, seals: bool) {
 fn explore(model: &Model) -> Result<usize, String> {
     CHOICES.set(Choices::default());
     let window = model.stages.forgets_after().map_or(u64::MAX, |window| window.as_secs());
+    let loses = model.acts.iter().flat_map(|acts| *acts).any(|act| matches!(act, Act::Lose(..)));
     let mut executions = 0;
     loop {
         executions += 1;
@@ -447,8 +448,10 @@ fn explore(model: &Model) -> Result<usize, String> {
                         }
                     }
                 }
-                // As at the end of a run. Whoever failed knows.
-                _ = client.check().await;
+                // As at the end of a run, where that has something to find. Whoever failed knows.
+                if loses {
+                    _ = client.check().await;
+                }
                 uncertain.set(uncertain.get() + client.uncertain());
             };
             Box::pin(task) as Task
@@ -530,7 +533,7 @@ fn without_seals_a_key_is_claimed_twice() {
 fn a_key_that_is_late_and_then_refused_is_not_lost() {
     let acts: &[&[Act]] = &[&[A], &[Act::Grow, Act::Grow]];
     let executions = explore(&Model { refusals: 1, ..Model::new(acts, switches()) }).unwrap();
-    assert!(executions > 500, "{executions}");
+    assert!(executions > 50, "{executions}");
 }
 
 /// A server loses the end of the list, or all of it, or the end and the seals of the stage before.
