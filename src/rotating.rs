@@ -21,12 +21,13 @@ use generations::Generations;
 /// | what rotates | at least | at most |
 /// |---|---|---|
 /// | full generations alone (as built) | the last n distinct keys (of more than two generations: those after which fewer than n keys came that were new to their generation) | n · g / (g - 1) keys |
-/// | [`rotate_if_older_than`](Self::rotate_if_older_than) (T / (g - 1)), often, with [`rotate_when_full(false)`](Builder::rotate_when_full) | the keys of the last T, however many | those of the last T · g / (g - 1) |
+/// | [`rotate_if_older_than`](Self::rotate_if_older_than) (T / (g - 1)) before each insert, with [`rotate_when_full(false)`](Builder::rotate_when_full) | the keys of the last T, however many | those of the last T · g / (g - 1) |
 /// | `rotate_if_older_than`(T / (g - 1)) and full generations | after a key, g - 1 generations that were full or T / (g - 1) old: with more keys than planned, the last n; with fewer, those of the last T | as above, whichever is less |
 /// | [`rotate`](Self::rotate), called as you like | nothing but the sentence above | n · g / (g - 1) keys |
 ///
-/// "Often" adds the time between two calls to what is remembered at most. Among threads that race, n is less by the places that
-/// others hold at that moment: 1 for an insert, up to 64 for a batch, and 1 in 1024 for a thread that fetches some.
+/// Without a call before each insert, the time between two calls is missing from the least and is added to the most. Among threads
+/// that race, n is less by the places that others hold at that moment: 1 for an insert, up to 64 for a batch, and 1 in 1024 for a
+/// thread that fetches some.
 ///
 /// - **The rate** of all full generations together is at most the one asked for, p. Each keeps p' with 1 - (1 - p')^g = p. A
 ///   generation that has more keys than it is made for, because a full one does not rotate, has a higher rate:
@@ -65,7 +66,7 @@ use generations::Generations;
 ///     .generations(11)
 ///     .rotate_when_full(false)
 ///     .build()?;
-/// // Any thread, at any time, such as before each request:
+/// // In any thread, before each insert:
 /// seen.rotate_if_older_than(Duration::from_secs(60));
 /// assert!(seen.insert("10.0.0.7"));
 /// # Ok::<(), bloomline::BuildError>(())
@@ -124,8 +125,9 @@ impl RotatingBloomFilter {
         self.0.rotate();
     }
 
-    /// [Rotates](Self::rotate) if the current generation began so long ago or longer. Returns whether it did. Cheap enough to be
-    /// called before each insert: some 50 ns. The age of a filter that was loaded counts from then on.
+    /// [Rotates](Self::rotate) if the current generation began so long ago or longer, once for each `age` that has passed, and as
+    /// often as there are generations at most. Returns whether it did. Cheap enough to be called before each insert, as it should be:
+    /// some 50 ns. The age of a filter that was loaded counts from then on.
     ///
     /// # Examples
     /// ```

@@ -217,8 +217,8 @@ class! {
             rotating(slf, |filter| filter.rotate());
         }
 
-        /// Rotate if the current generation began so long ago or longer: seconds, or a timedelta. Returns whether it did. The age
-        /// of a filter that was loaded counts from then on.
+        /// Rotate if the current generation began so long ago or longer: seconds, or a timedelta. It rotates once for each age that
+        /// has passed. Returns whether it did. The age of a filter that was loaded counts from then on.
         ///
         /// Call it before each key. Keys of the last ten minutes are found then, and none that is older than eleven:
         ///

@@ -107,14 +107,37 @@ impl Generations {
     }
 
     pub(super) fn rotate(&self) {
-        self.rotate_from(self.turn.current());
+        self.rotate_from(self.turn.current(), self.now());
     }
 
     pub(super) fn rotate_if_older_than(&self, age: Duration) -> bool {
-        let turn = self.turn.current();
-        // Relaxed: the turn was passed on after this was written, and was read before.
-        let began = Duration::from_nanos(self.began.load(Ordering::Relaxed));
-        self.made.elapsed().saturating_sub(began) >= age && self.rotate_from(turn)
+        self.rotate_if_older_at(self.now(), age.as_nanos().try_into().unwrap_or(u64::MAX))
+    }
+
+    /// Nanoseconds since the filter was made; they last for 584 years.
+    fn now(&self) -> u64 {
+        self.made.elapsed().as_nanos() as u64
+    }
+
+    /// [`rotate_if_older_than`](Self::rotate_if_older_than) at the time `now`.
+    fn rotate_if_older_at(&self, now: u64, age: u64) -> bool {
+        let mut rotated = false;
+        loop {
+            let turn = self.turn.current();
+            // Relaxed: the turn was passed on after this was written, and was read before.
+            let began = self.began.load(Ordering::Relaxed);
+            let passed = now.saturating_sub(began);
+            if passed < age {
+                return rotated;
+            }
+            let Some(due) = passed.checked_div(age) else {
+                return self.rotate_from(turn, now);
+            };
+            // The next generation begins when this one had to end, or else each late call would lengthen the window. As many rotations
+            // as there are generations forget all keys; more would be in vain.
+            let skipped = due.saturating_sub(self.asked().into());
+            rotated |= self.rotate_from(turn, began + age * (1 + skipped));
+        }
     }
 
     pub(super) fn rotations(&self) -> u64 {
@@ -194,7 +217,7 @@ impl Generations {
         let seen = seen || (from..turn).rev().any(|turn| self.generation(turn).contains_hash(hash));
         let place = self.room.take(turn, 1);
         if place == 0 && self.rotate_when_full {
-            self.rotate_from(turn);
+            self.rotate_from(turn, self.now());
             return Err(won);
         }
         let new = current.insert_hash(hash);
@@ -240,9 +263,9 @@ impl Generations {
         new.iter().filter(|new| **new).count()
     }
 
-    /// Begins the generation after `turn`, unless another thread did; whether it did.
+    /// Begins the generation after `turn` at the time `began`, unless another thread did. Returns whether it did.
     #[cold]
-    fn rotate_from(&self, turn: u64) -> bool {
+    fn rotate_from(&self, turn: u64, began: u64) -> bool {
         // Poisoned locks: nothing here panics between the steps.
         let rotating = self.rotating.lock().unwrap_or_else(PoisonError::into_inner);
         if self.turn.current() != turn {
@@ -250,8 +273,8 @@ impl Generations {
         }
         let _emptying = self.emptying.lock().unwrap_or_else(PoisonError::into_inner);
         self.room.begin(turn + 1, window::keys_of_one(self.window, self.asked()));
-        // 584 years. Relaxed: the turn that passes on publishes it.
-        self.began.store(self.made.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        // Relaxed: the turn that passes on publishes it.
+        self.began.store(began, Ordering::Relaxed);
         self.turn.pass_to(turn + 1);
         drop(rotating);
         // The oldest one is in no window from here on. It is the next to take keys.
@@ -374,6 +397,52 @@ mod tests {
         assert!(!filter.insert_after(won, 1));
         filter.rotate();
         assert!(filter.contains_hash(1));
+    }
+
+    /// Keys of the last `(generations - 1) * AGE` are found, and none that is older than `generations * AGE`, however long nobody
+    /// called, if a call comes before each insert.
+    #[test]
+    fn a_window_of_time_forgets_what_a_pause_made_old() {
+        const AGE: u64 = 60;
+        for generations in [2u64, 3, 11] {
+            for pause in (0..15 * AGE).step_by(37) {
+                let builder = RotatingBloomFilter::builder().expected_keys(10_000).false_positive_rate(1e-9);
+                let builder = builder.generations(generations as u32).rotate_when_full(false);
+                let filter = builder.build().unwrap().0;
+                // A key at each moment, then a pause, and a call at each moment again.
+                let last = 13 * AGE + 31;
+                for now in 0..=last {
+                    filter.rotate_if_older_at(now, AGE);
+                    assert!(filter.insert_hash(bits(now)));
+                }
+                for now in last + pause..last + pause + 2 * AGE {
+                    filter.rotate_if_older_at(now, AGE);
+                    for inserted in (0..=last).step_by(11) {
+                        let found = filter.contains_hash(bits(inserted));
+                        let old = now - inserted;
+                        assert!(found || old >= (generations - 1) * AGE, "{generations} {pause}: {old} is forgotten");
+                        assert!(!found || old < generations * AGE, "{generations} {pause}: {old} is found");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_pause_costs_no_more_rotations_than_there_are_generations() {
+        let builder = RotatingBloomFilter::builder().expected_keys(1000).false_positive_rate(1e-9).generations(5);
+        let filter = builder.build().unwrap().0;
+        assert!(filter.rotate_if_older_at(1_000_000_007, 10) && filter.rotations() == 5);
+        assert!(!filter.rotate_if_older_at(1_000_000_009, 10));
+        assert!(filter.rotate_if_older_at(1_000_000_010, 10) && filter.rotations() == 6);
+        assert!(filter.rotate_if_older_at(1_000_000_010, 0) && filter.rotations() == 7);
+        // A thread whose time is from before.
+        assert!(!filter.rotate_if_older_at(5, 10) && !filter.rotate_if_older_at(u64::MAX, u64::MAX));
+    }
+
+    /// A hash for each number.
+    fn bits(number: u64) -> u64 {
+        (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
     /// A thread that sets its key's bits in a generation, and finds that the turn has passed on: as often as it happens, the
