@@ -264,11 +264,11 @@ macro_rules! asking {
         /// asked for: its key may be anything, such as what stands in the place of a null.
         ///
         /// Bit i is bit `i % 64`, counted from the lowest, of the word `i / 64`: on little-endian machines the order of Arrow's
-        /// bitmaps. Begin with all bits set, or with a copy of a validity bitmap, so that nulls are not found. Bits beyond the
-        /// last key are unset. Costs what a batch of the selected rows costs, and little more.
+        /// bitmaps. Begin with all bits set, or with a copy of a validity bitmap, so that nulls are not found. The bitmap
+        /// may be longer than the keys need; bits beyond the last key are unset. Costs what a batch of the selected rows costs, and little more.
         ///
         /// # Panics
-        /// If `bitmap` has not as many words as the keys need.
+        /// If `bitmap` has fewer words than the keys need.
         ///
         /// # Examples
         /// ```

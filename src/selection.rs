@@ -18,7 +18,10 @@ pub(crate) fn prune_bitmap(
     contains: impl Fn(&[u64], &mut [bool]) -> usize,
 ) -> usize {
     let needed = rows.div_ceil(BITS);
-    assert!(bitmap.len() == needed, "a batch of {rows} keys needs a bitmap of {needed} words, not {}", bitmap.len());
+    assert!(bitmap.len() >= needed, "a batch of {rows} keys needs a bitmap of {needed} words, not {}", bitmap.len());
+    // Arrow pads its buffers.
+    let (bitmap, padding) = bitmap.split_at_mut(needed);
+    padding.fill(0);
     if let Some(last) = bitmap.last_mut() {
         // 1 to 64 of them.
         *last &= u64::MAX >> (BITS * needed - rows);

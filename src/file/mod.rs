@@ -46,7 +46,11 @@ pub(crate) fn load<T>(
         match length {
             // Not worth a thread.
             Some(length) if length <= ahead::READ as u64 => read(&mut &file, Some(length)),
-            Some(_) => std::thread::scope(|scope| read(&mut ahead::Ahead::new(scope, &file)?, length)),
+            Some(_) => std::thread::scope(|scope| match ahead::Ahead::new(scope, &file) {
+                Ok(mut ahead) => read(&mut ahead, length),
+                // No thread can be had, as under a limit on processes or in WebAssembly. This thread reads by itself.
+                Err(_) => read(&mut &file, length),
+            }),
             // A thread that waits for a pipe could not be told to stop.
             None => read(&mut &file, None),
         }

@@ -25,6 +25,9 @@ const ROUNDS: u32 = 50;
 #[cfg(target_os = "linux")]
 const SIGXFSZ: i32 = 25;
 
+/// Set if a filter is to be loaded from there.
+const LOADED: &str = "BLOOMLINE_TEST_LOADED";
+
 /// Two filters that differ in nearly every block: 2 MiB each, which takes a save several writes.
 fn filters() -> [BloomFilter; 2] {
     [1, 2].map(|seed| {
@@ -44,6 +47,12 @@ fn left_behind(folder: &Path) -> usize {
 /// What the saving process does: it saves one filter after the other until it is killed, or one that is refused.
 fn save_on(target: &OsStr) {
     let filters = filters();
+    if env::var_os(LOADED).is_some() {
+        let refused = std::thread::Builder::new().spawn(|| ()).is_err();
+        assert!(refused && BloomFilter::load(target).unwrap() == filters[0]);
+        println!("loaded");
+        return;
+    }
     if env::var_os(REFUSED).is_some() {
         let error = filters[1].save(target).unwrap_err();
         let full = [ErrorKind::FileTooLarge, ErrorKind::StorageFull];
@@ -131,6 +140,18 @@ fn a_write_that_is_refused_leaves_the_old_file_and_nothing_else() {
     let (output, left_behind) = save_beyond_the_limit("ulimit -f 2048; trap '' XFSZ;");
     assert!(output.status.success() && told_of_a_refusal(&output), "{output:?}");
     assert_eq!(left_behind, 0);
+}
+
+/// With stacks for which there is no address space, no thread starts. The program runs its one test without one.
+#[test]
+fn a_filter_is_loaded_where_no_thread_can_be_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("filter.bloom");
+    filters()[0].save(&target).unwrap();
+    let mut process = saving_process("", &target);
+    let output = process.env(LOADED, "1").env("RUST_TEST_THREADS", "1").env("RUST_MIN_STACK", (1u64 << 52).to_string());
+    let output = output.output().unwrap();
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("loaded"), "{output:?}");
 }
 
 #[test]

@@ -120,10 +120,26 @@ fn panics(call: impl FnOnce()) -> String {
 }
 
 #[test]
-fn a_bitmap_of_another_length_and_an_index_without_a_row_panic() {
+fn a_bitmap_may_have_words_that_no_row_needs() {
+    let mut filter = BloomFilter::new(1000, 1e-9).unwrap();
+    filter.extend((0..1000u64).step_by(2));
+    for rows in [0usize, 1, 63, 64, 65, 128, 1000] {
+        let keys: Vec<u64> = (0..rows as u64).collect();
+        for padding in [1, 2, 16, 40] {
+            let mut bitmap = vec![!0; rows.div_ceil(64) + padding];
+            assert_eq!(filter.prune_bitmap(&keys, &mut bitmap), rows.div_ceil(2));
+            let set = |row: &usize| bitmap[row / 64] >> (row % 64) & 1 == 1;
+            let left: Vec<usize> = (0..64 * bitmap.len()).filter(set).collect();
+            assert_eq!(left, (0..rows).step_by(2).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn a_bitmap_that_is_too_short_and_an_index_without_a_row_panic() {
     let filter = BloomFilter::new(1000, 0.01).unwrap();
     let scalable = ScalableBloomFilter::new(1000, 0.01).unwrap();
-    for (rows, words) in [(0, 1), (1, 0), (64, 2), (65, 1), (65, 3)] {
+    for (rows, words) in [(1, 0), (64, 0), (65, 1), (1000, 15)] {
         let keys = vec![7u64; rows];
         let message = format!("a batch of {rows} keys needs a bitmap of {} words, not {words}", rows.div_ceil(64));
         let mut bitmap = vec![!0; words];
