@@ -72,6 +72,39 @@ use crossbeam::queue::SegQueue;
 /// ```
 ///
 /// `examples/crawl.rs` crawls a folder tree this way.
+///
+/// # To stop and go on
+/// The filter remembers the items that wait as well: with it alone, a later frontier would never visit them. So save both, at a
+/// moment when no item is being visited, into one file that is replaced as a whole, and begin with both:
+///
+/// ```
+/// use bloomline::{AtomicBloomFilter, Frontier, save_file};
+/// use std::io::{BufRead, BufReader, Write};
+/// use std::fs::File;
+///
+/// let frontier = Frontier::new(1000, 1e-9)?;
+/// frontier.push("a".to_owned());
+/// frontier.push("b".to_owned());
+/// let page = frontier.pop(); // "a" is visited, and "b" waits
+///
+/// let path = std::env::temp_dir().join(format!("frontier-{}", std::process::id()));
+/// let (filter, waiting) = frontier.into_parts();
+/// save_file(&path, |mut file| {
+///     filter.write_to(&mut file)?;
+///     waiting.iter().try_for_each(|item| writeln!(file, "{item}"))
+/// })?;
+///
+/// let mut file = BufReader::new(File::open(&path)?);
+/// let filter = AtomicBloomFilter::read_from(&mut file)?;
+/// let waiting: Vec<String> = file.lines().collect::<Result<_, _>>()?;
+/// let frontier = Frontier::from_parts(filter, waiting, 1000);
+/// assert!(!frontier.push("b".to_owned())); // it waits already
+/// assert_eq!(frontier.pop().as_deref(), Some("b"));
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A crawl that is killed goes on from the last save: what was visited since is visited again, and nothing is missed.
 pub struct Frontier<T> {
     queue: SegQueue<T>,
     filter: AtomicBloomFilter,
@@ -123,7 +156,8 @@ impl<T> Frontier<T> {
 
     /// A frontier around a filter of your own: sized in bytes, with a fixed seed, or with the items of an earlier crawl.
     ///
-    /// `expected_items` are those to come: it counts from 0 whatever the filter holds.
+    /// `expected_items` are those to come: it counts from 0 whatever the filter holds. Items that waited when the earlier crawl ended are
+    /// in the filter too, and are queued by [`from_parts`](Self::from_parts) alone.
     ///
     /// # Examples
     /// ```
@@ -142,6 +176,31 @@ impl<T> Frontier<T> {
             when_full: WhenFull::default(),
             places: AtomicU64::new(0),
         }
+    }
+
+    /// A frontier that goes on with the filter and the waiting items of an earlier one. The first of `waiting` is popped first.
+    ///
+    /// The items are queued whether the filter has them or not, and inserted into it. [`seen`](Self::seen) counts them, and
+    /// `expected_items` are they and those to come. O(length of all items).
+    pub fn from_parts(filter: AtomicBloomFilter, waiting: impl IntoIterator<Item = T>, expected_items: u64) -> Self
+    where
+        T: Key,
+    {
+        let mut frontier = Self::with_filter(filter, expected_items);
+        for item in waiting {
+            frontier.filter.insert(&item);
+            frontier.queue.push(item);
+        }
+        frontier.places = AtomicU64::new(frontier.queue.len() as u64);
+        frontier
+    }
+
+    /// The filter and the items that wait, the one that waited longest first: what another run needs to go on. O(waiting items).
+    ///
+    /// An item that was popped and is not yet visited is in neither: [`requeue`](Self::requeue) it before.
+    pub fn into_parts(self) -> (AtomicBloomFilter, Vec<T>) {
+        let waiting = self.queue.into_iter().collect();
+        (self.filter, waiting)
     }
 
     /// Chooses what happens once the expected items were seen; [`WhenFull::Warn`] if not called.
@@ -237,6 +296,23 @@ impl<T> Frontier<T> {
     /// The next item to visit, the one that waited longest; `None` if none waits.
     pub fn pop(&self) -> Option<T> {
         self.queue.pop()
+    }
+
+    /// Queues an item again that was popped and could not be visited. It is popped after all that wait. The number of items
+    /// [`seen`](Self::seen) stays.
+    ///
+    /// # Examples
+    /// ```
+    /// let frontier = bloomline::Frontier::new(1000, 1e-6)?;
+    /// frontier.push("https://example.org/");
+    /// let page = frontier.pop().unwrap();
+    /// assert!(!frontier.push(page)); // it was seen
+    /// frontier.requeue(page);
+    /// assert_eq!(frontier.pop(), Some(page));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn requeue(&self, item: T) {
+        self.queue.push(item);
     }
 
     /// The number of items that wait.

@@ -215,6 +215,65 @@ mod frontier {
         std::iter::from_fn(|| frontier.pop()).collect()
     }
 
+    /// A crawl that is killed and goes on from its last save visits again what it visited since, and misses nothing.
+    #[cfg(feature = "file")]
+    #[test]
+    fn a_killed_crawl_goes_on_from_its_last_save() {
+        const PAGES: u32 = 200;
+        let links = |page: u32| [2 * page + 1, 2 * page + 2, page / 2].into_iter().filter(|&link| link < PAGES);
+        for every in [1, 7, 30] {
+            for killed_after in [1, 8, 50, 150] {
+                let mut crawl = frontier(PAGES, 1e-12, u64::from(PAGES));
+                crawl.push(0);
+                let (mut before, mut unsaved) = (HashSet::new(), HashSet::new());
+                let mut saved = None;
+                for visits in 0..killed_after {
+                    if visits % every == 0 {
+                        let (filter, waiting) = crawl.into_parts();
+                        let mut file = Vec::new();
+                        filter.write_to(&mut file).unwrap();
+                        crawl = Frontier::from_parts(filter, waiting.clone(), u64::from(PAGES));
+                        saved = Some((file, waiting));
+                        before.extend(unsaved.drain());
+                    }
+                    let page = crawl.pop().unwrap();
+                    links(page).for_each(|link| _ = crawl.push(link));
+                    assert!(unsaved.insert(page) && !before.contains(&page));
+                }
+                let (file, waiting) = saved.unwrap();
+                let filter = AtomicBloomFilter::read_from(&file[..]).unwrap();
+                let crawl = Frontier::from_parts(filter, waiting.clone(), u64::from(PAGES));
+                assert_eq!((crawl.seen(), crawl.len()), (waiting.len() as u64, waiting.len()));
+                let mut after = HashSet::new();
+                while let Some(page) = crawl.pop() {
+                    links(page).for_each(|link| _ = crawl.push(link));
+                    assert!(after.insert(page), "{page} is visited twice by one run");
+                }
+                assert!(before.is_disjoint(&after) && unsaved.is_subset(&after));
+                assert_eq!(before.len() + after.len(), PAGES as usize);
+            }
+        }
+    }
+
+    #[test]
+    fn waiting_items_keep_their_order_and_failed_ones_come_again() {
+        let first = frontier(100, 1e-12, 100);
+        (0..10).for_each(|item| assert!(first.push(item)));
+        let failed = first.pop().unwrap();
+        first.requeue(failed);
+        assert_eq!((first.pop(), first.seen(), first.len()), (Some(1), 10, 9));
+        let (filter, waiting) = first.into_parts();
+        assert_eq!(waiting, [2, 3, 4, 5, 6, 7, 8, 9, 0]);
+        let second = Frontier::from_parts(filter, waiting.clone(), 9).when_full(WhenFull::Refuse);
+        assert!((0..10).all(|item| second.try_push(item) == Ok(false)));
+        assert!(second.try_push(10).is_err());
+        assert_eq!(drain(&second), waiting);
+        // A filter that does not know them learns them.
+        let third = Frontier::from_parts(AtomicBloomFilter::new(100, 1e-12).unwrap(), [5, 6], 100);
+        assert!(!third.push(5) && third.push(7));
+        assert_eq!(drain(&third), [5, 6, 7]);
+    }
+
     #[test]
     fn racing_pushes_queue_each_item_once() {
         const KEYS: u32 = 20_000;
