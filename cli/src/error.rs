@@ -100,7 +100,7 @@ errors! {
     NotRegular { output: String } => "cannot write to {output}: it is not a regular file; choose another output";
     Dangling { output: String } => "cannot write to {output}: it is a link that leads to no file; remove it, or choose another output";
     ForeignOutput { output: String, ending: String } => "cannot write to {output}: the format of .{ending} is not supported; choose .gz, .zst, .xz, .bz2 or .lz4, or another ending for plain lines";
-    OtherFormat { output: String, ending: String, written: &'static str, remedy: &'static str } => "cannot write {written} to {output}: by .{ending} its name claims another format; {remedy}";
+    OtherFormat { output: String, ending: String, written: String, remedy: &'static str } => "cannot write {written} to {output}: by .{ending} its name claims another format; {remedy}";
     OtherCoding { output: String, ending: &'static str, asked: String } => "cannot write to {output} with --compress {asked}: its name ends as that of a .{ending} file does; choose another name, or leave out --compress";
     Terminal { output: String } => "cannot write compressed lines to {output}: it is a terminal; name a file with -o, or leave out --compress";
     TableTerminal { output: String } => "cannot write Parquet to {output}: it is a terminal; name a file with -o";

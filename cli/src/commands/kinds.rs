@@ -32,6 +32,7 @@ pub fn check_name(output: &Path, inputs: &Inputs, total: bool) -> Result<(), Err
     match inputs.kinds() {
         (_, Some(_)) if !total => check_name_of_rows(output),
         (None, None) if !total => Ok(()),
+        (Some(lines), _) if !total => check_name_of(output, &format!("the lines of {}", name(lines))),
         _ => check_name_of_lines(output),
     }
 }
@@ -43,11 +44,16 @@ fn check_name_of_rows(output: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let remedy = "choose one that ends in .parquet";
-    Err(Error::OtherFormat { output: files::name(output), ending, written: "Parquet", remedy })
+    Err(Error::OtherFormat { output: files::name(output), ending, written: "Parquet".into(), remedy })
 }
 
 /// Refuses an output of lines whose name claims a table.
 pub fn check_name_of_lines(output: &Path) -> Result<(), Error> {
+    check_name_of(output, "lines")
+}
+
+/// Refuses an output of what is `written`, lines, whose name claims a table.
+fn check_name_of(output: &Path, written: &str) -> Result<(), Error> {
     let inner = if Coding::of_name(output)? == Coding::Plain {
         output
     } else {
@@ -58,7 +64,7 @@ pub fn check_name_of_lines(output: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let remedy = "choose another, such as one that ends in .jsonl or .txt";
-    Err(Error::OtherFormat { output: files::name(output), ending, written: "lines", remedy })
+    Err(Error::OtherFormat { output: files::name(output), ending, written: written.to_owned(), remedy })
 }
 
 /// Refuses a manifest, which is not compressed, whose name claims another format.
@@ -68,7 +74,7 @@ pub fn check_name_of_manifest(manifest: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let (output, ending, remedy) = (files::name(manifest), ending(manifest), "choose a name without it");
-    Err(Error::OtherFormat { output, ending, written: "a manifest, which is plain lines,", remedy })
+    Err(Error::OtherFormat { output, ending, written: "a manifest, which is plain lines,".into(), remedy })
 }
 
 /// The ending of a name in lower case, without its dot.
