@@ -340,8 +340,9 @@ mod tests {
     use proptest::prelude::*;
     use std::path::Path;
 
-    /// A line of a run: its group, what it is chosen by, and whether the filter had it before.
-    type Line = Result<(u8, Option<(bool, String)>, bool), Aside>;
+    /// The group of a line, the value that it is chosen by, and whether the filter had it before.
+    type Keyed = (u8, Option<(bool, String)>, bool);
+    type Line = Result<Keyed, Aside>;
 
     fn line() -> impl Strategy<Value = Line> {
         let aside = prop::sample::select(&Aside::ALL[..]);
@@ -429,12 +430,12 @@ mod tests {
             prop_assert_eq!(&found, &expected);
             let expected: Vec<Decision> = expected.iter().zip(0..).filter_map(|(verdict, place)| Some(Decision { place, verdict: (*verdict)? })).collect();
             prop_assert_eq!(told, expected);
-            let groups: Vec<Vec<&(u8, Option<(bool, String)>, bool)>> = (0..12)
+            let groups: Vec<Vec<&Keyed>> = (0..12)
                 .map(|group| members(&lines, group).into_iter().map(|i| lines[i].as_ref().unwrap()).collect())
                 .filter(|group: &Vec<_>| group.len() > 1)
                 .collect();
             let asked = groups.iter().filter(|group| !group[0].2);
-            let has = |group: &[&(u8, Option<(bool, String)>, bool)], text| group.iter().any(|(_, value, _)| value.as_ref().is_some_and(|value| value.0 == text));
+            let has = |group: &[&Keyed], text| group.iter().any(|(_, value, _)| value.as_ref().is_some_and(|value| value.0 == text));
             prop_assert_eq!(chosen, Chosen {
                 groups: groups.len() as u64,
                 asked: asked.clone().count() as u64,
