@@ -340,7 +340,35 @@ def grows_and_evicts(server, crowd):
     server.tell("DEL cbf:{set:0.0}")
 
 
+@one("a set that grows; the list of stages is removed", begin=GROWS)
+def grows_and_loses_list(server, crowd):
+    grow(server)
+    crowd.await_claims([server], 0.3)
+    server.tell("DEL cbf:{set:stages}")
+
+
+@one("a set that grows; the list loses its last stage", begin=GROWS)
+def grows_and_loses_stage(server, crowd):
+    grow(server)
+    crowd.await_claims([server], 0.3)
+    server.tell("HDEL cbf:{set:stages} 1")
+
+
+@one("a set that grows; the server is killed and comes back with a snapshot from before", begin=GROWS)
+def grows_and_snapshot(server, crowd):
+    server.tell("SAVE")
+    grow(server)
+    crowd.await_claims([server], 0.3)
+    server.kill()
+    server.start()
+
+
 FORGETS = [*SIZE, "--forget-after", "60s"]
+
+
+@one("a window for a fifth of the lines, all of which come at once", begin="-n 20000 -p 1e-6 --forget-after 30d".split())
+def forgets_at_once(server, crowd):
+    pass
 
 
 @one("a set that forgets; clients are stopped over the end of a generation", begin=FORGETS)

@@ -36,6 +36,7 @@ tests! {
     a_shared_set_is_checked_and_told_about,
     a_set_of_unknown_size_is_one_that_grows,
     a_set_forgets_its_lines,
+    clients_whose_clocks_differ_share_a_window,
     lines_that_are_claimed_are_not_lost_without_a_word,
     a_run_that_is_killed_loses_one_chunk,
     a_filter_beyond_its_plan_warns,
@@ -289,6 +290,33 @@ fn a_set_forgets_its_lines() {
     let at_once = format!("dedup --redis {} --name once -n 40000 -p 0.001 --forget-after 30d many", server.url());
     let printed = bench.clean(&at_once).lines().count();
     assert!((40_000 - 72..=40_000).contains(&printed), "{printed}");
+}
+
+/// The server's clock says when a window is over.
+fn clients_whose_clocks_differ_share_a_window() {
+    if Command::new("faketime").arg("--version").output().is_err() {
+        harness::ignored("faketime");
+    }
+    let server = Server::start("");
+    let bench = Bench::new(&[("in", &common::numbers(0..LINES))]);
+    let line = format!("dedup --redis {} --name set -n 100000 --forget-after 40s --chunk-size 4096 in", server.url());
+    let start = |offset: &str| {
+        let mut command = Command::new("faketime");
+        command.args(["-f", offset, env!("CARGO_BIN_EXE_bloomline")]).args(line.split(' ')).current_dir(bench.path(""));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    // At once, and one after the other: with its own clock a client would find the window over, or not yet begun.
+    let mut printed: Vec<String> = Vec::new();
+    for round in 0..2 {
+        let children = ["-1h", "-50s", "-3s", "+3s", "+50s", "+1h"].map(start);
+        for child in children {
+            let text = common::ended(child.wait_with_output().unwrap(), 0);
+            assert!(round == 0 || text.is_empty(), "{text}");
+            printed.extend(text.lines().map(str::to_owned));
+        }
+    }
+    let distinct: HashSet<&String> = printed.iter().collect();
+    assert_eq!((printed.len(), distinct.len()), (LINES as usize, LINES as usize));
 }
 
 fn lines_that_are_claimed_are_not_lost_without_a_word() {
