@@ -90,6 +90,7 @@ errors! {
     Locked { file: String } => "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";
     Busy { filter: PathBuf } => "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
     NotLock { filter: PathBuf, path: PathBuf } => "cannot use {filter:?}: its lock would be the file {path:?}, which holds something else; move that, or choose another file";
+    NotAsLeft { outputs: String, state: PathBuf } => "cannot resume: this run is whole, and {outputs} is not as it left it; put it back from a copy, or begin anew with another state than {state:?}, which knows its lines";
     Existing { output: String, resume: &'static str } => "refusing to overwrite {output}: an earlier run wrote it; {resume}write to another folder, or give --force to lose it";
     Begun { output: String, resume: &'static str } => "refusing to overwrite {output}: it is there already, and no output that this run knows; {resume}move it, write to another folder, or give --force to lose it";
     Short { have: u64, want: u64 } => "its contents have {have} bytes, and the checkpoint is at {want}";

@@ -219,6 +219,8 @@ struct Ended {
     outputs: Vec<String>,
     /// Inputs that it left out, or the rest of which it did.
     left_out: u64,
+    /// A hash of the lengths of all files that it wrote.
+    lengths: u64,
 }
 
 /// As many jobs are known, so that a state of every day keeps the file short.
@@ -271,14 +273,17 @@ pub struct Checkpoints {
     contents: Contents,
     /// The entry of the job once it ended, if it can be resumed.
     end: Option<Ended>,
+    /// The files that the job writes.
+    written: Vec<PathBuf>,
 }
 
 impl Checkpoints {
-    /// Those beside the state, none of this job so far. A file of that name with anything else in it is refused. The last output of the
-    /// job is a folder if it `has_folder`, perhaps with a manifest.
+    /// Those beside the state, none of this job so far, which writes these files. A file of that name with anything else in it is
+    /// refused. The last output of the job is a folder if it `has_folder`, perhaps with a manifest.
     pub fn new(
         state: &Path,
         job: Job,
+        written: Vec<PathBuf>,
         has_folder: bool,
         manifest: Option<&Path>,
         resumable: bool,
@@ -298,14 +303,23 @@ impl Checkpoints {
         let known = earlier.iter().filter(|_| state.exists()).flat_map(|earlier| &earlier.ended);
         let ended = known.filter(|ended| !same(ended)).cloned().collect();
         let contents = Contents { job, checkpoints: Vec::new(), finished: false, whole: false, ended };
-        let end = resumable.then_some(Ended { job: hash, outputs, left_out: 0 });
-        Ok(Self { path, earlier, contents, end })
+        let end = resumable.then_some(Ended { job: hash, outputs, left_out: 0, lengths: 0 });
+        Ok(Self { path, earlier, contents, end, written })
     }
 
-    /// How many inputs were left out, or the rest of which was, by a run of this job that ended.
-    pub fn ended(&self) -> Option<u64> {
-        let (end, earlier) = (self.end.as_ref()?, self.earlier.as_ref()?);
-        earlier.ended.iter().find(|ended| ended.job == end.job).map(|ended| ended.left_out)
+    /// If a run of this job ended: the number of inputs that were left out, or the rest of which was, and an output that is not there any
+    /// more. Outputs of other lengths than that run left are an error, because the state knows their lines.
+    pub fn ended(&self, state: &Path) -> Result<Option<(u64, Option<PathBuf>)>, Error> {
+        let end = self.end.as_ref().zip(self.earlier.as_ref());
+        let ended = end.and_then(|(end, earlier)| earlier.ended.iter().find(|ended| ended.job == end.job));
+        let Some(ended) = ended else { return Ok(None) };
+        if lengths(&self.written) == ended.lengths {
+            return Ok(Some((ended.left_out, None)));
+        }
+        // It may have been moved to where it is wanted.
+        let gone = self.written.iter().find(|path| !path.exists()).cloned();
+        let differs = || Error::NotAsLeft { outputs: self.contents.job.outputs.join(" and "), state: state.into() };
+        gone.map(|gone| Some((ended.left_out, Some(gone)))).ok_or_else(differs)
     }
 
     /// Before outputs are emptied: jobs that wrote them are not known as ended any more.
@@ -356,7 +370,7 @@ impl Checkpoints {
     /// Takes note that the run is whole, so nothing is left to go on with. A file that would know of no job is removed.
     pub fn end(&mut self, left_out: u64) -> Result<(), Error> {
         let Contents { job, checkpoints, whole, ended, .. } = &mut self.contents;
-        ended.extend(self.end.take().map(|end| Ended { left_out, ..end }));
+        ended.extend(self.end.take().map(|end| Ended { left_out, lengths: lengths(&self.written), ..end }));
         ended.drain(..ended.len().saturating_sub(MOST));
         if ended.is_empty() {
             return self.remove();
@@ -378,6 +392,12 @@ impl Checkpoints {
             _ => Ok(()),
         }
     }
+}
+
+/// A hash of the lengths of these files. One that does not exist has a length of its own.
+fn lengths(written: &[PathBuf]) -> u64 {
+    let lengths = written.iter().map(|path| path.metadata().map_or(u64::MAX, |metadata| metadata.len()));
+    KeyHasher::new(0).bytes(&lengths.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
 
 fn save(path: &Path, contents: &Contents) -> Result<(), Error> {

@@ -168,7 +168,7 @@ fn lock(path: &Path) -> Result<Option<File>, Error> {
 }
 
 /// Where the outputs are: below `path` as the inputs are below the folder that all of them share.
-fn outputs(
+pub fn outputs(
     path: &Path,
     inputs: &[Input],
     folders: &[PathBuf],

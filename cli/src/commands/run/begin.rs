@@ -4,7 +4,7 @@ use crate::commands::groups::{Grouping, Reported, Targets};
 use crate::commands::kinds;
 use crate::commands::run::{Begun, Run};
 use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
-use crate::engine::folder::{Folder, OutputPath};
+use crate::engine::folder::{self, Folder, OutputPath};
 use crate::engine::sink::{Print, Sink};
 use crate::engine::work::Keep;
 use crate::error::{Error, INCOMPLETE, SUCCESS};
@@ -99,20 +99,25 @@ impl Run {
     }
 
     /// The checkpoints beside the state of a run with these inputs.
-    fn checkpoints(&self, state: &Path, inputs: &[Input]) -> Result<Checkpoints, Error> {
-        let RunOptions { output_dir, manifest, .. } = &self.options;
-        let (has_folder, resumable) = (output_dir.is_some(), self.can_resume(inputs));
-        Checkpoints::new(state, self.job(inputs), has_folder, manifest.as_deref(), resumable)
+    fn checkpoints(&self, state: &Path, inputs: &Inputs) -> Result<Checkpoints, Error> {
+        let RunOptions { output_dir, manifest, output, .. } = &self.options;
+        let own =
+            output_dir.as_ref().map(|folder| folder::outputs(folder, &inputs.found, &inputs.folders, output.compress));
+        let own = own.transpose()?.into_iter().flatten().map(|output| output.whole);
+        let written = self.outputs().map(Path::to_owned).chain(own).collect();
+        let (has_folder, resumable) = (output_dir.is_some(), self.can_resume(&inputs.found));
+        Checkpoints::new(state, self.job(&inputs.found), written, has_folder, manifest.as_deref(), resumable)
     }
 
     /// The exit code of this run if it came to its end before, and nothing is left to resume.
-    pub(super) fn ended(&self, inputs: &[Input]) -> Result<Option<u8>, Error> {
+    pub(super) fn ended(&self, inputs: &Inputs) -> Result<Option<u8>, Error> {
         let RunOptions { state, resume, quiet, .. } = &self.options;
         let Some(state) = state.as_deref().filter(|state| *resume && state.exists()) else { return Ok(None) };
-        let Some(left_out) = self.checkpoints(state, inputs)?.ended() else { return Ok(None) };
-        if !quiet {
-            let gone = self.outputs().find(|output| !output.exists()).map_or_else(String::new, |output| {
-                format!("; {} is not there any more, and is not written again", files::name(output))
+        let checkpoints = self.checkpoints(state, inputs)?;
+        let Some((left_out, gone)) = checkpoints.ended(state)? else { return Ok(None) };
+        if !quiet || gone.is_some() {
+            let gone = gone.map_or_else(String::new, |output| {
+                format!("; {} is not there any more, and is not written again", files::name(&output))
             });
             tell(&format!("nothing is left to do: this run with the state {state:?} is whole already{gone}"));
         }
@@ -147,7 +152,7 @@ impl Run {
         let mut keep = self.keep();
         let mut start = None;
         if let Some(state) = &self.options.state {
-            let mut checkpoints = self.checkpoints(state, inputs)?;
+            let mut checkpoints = self.checkpoints(state, all)?;
             let known = format!("the state {state:?}");
             match (state.exists(), self.options.resume) {
                 (true, true) => {
@@ -311,7 +316,7 @@ impl Run {
         let (seen, mut tally) = self.seen(&inputs.found)?;
         let (mut checkpoints, mut start, mut advice) = (None, None, "");
         if let Some(state) = state {
-            let mut earlier = self.checkpoints(state, &inputs.found)?;
+            let mut earlier = self.checkpoints(state, inputs)?;
             match (state.exists(), *resume) {
                 (true, true) => {
                     start = earlier.find(&seen.set)?;

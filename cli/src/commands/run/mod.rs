@@ -184,7 +184,7 @@ impl Run {
         kinds::check_first_table(&inputs, self.what.of_rows(), &values, self.print.wish, self.reading.on_error)?;
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| self.lock(state, &inputs.found)).transpose()?;
-        if let Some(code) = self.ended(&inputs.found)? {
+        if let Some(code) = self.ended(&inputs)? {
             return Ok(code);
         }
         let searching = match self.search(tests, &inputs) {

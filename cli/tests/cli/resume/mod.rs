@@ -506,6 +506,20 @@ fn a_run_that_is_whole_is_not_begun_again() {
     // Nor is one that left something out any better.
     let line = "dedup -q -s x --on-error skip -o o12 a missing";
     assert_eq!(["", " --resume"].map(|more| bench.run(&format!("{line}{more}")).status.code()), [Some(1); 2]);
+    // An output of another length than the run left is told, because the state knows its lines.
+    for (line, output) in
+        [(&lines[0], "o"), (&lines[1], "d2"), (&lines[4], "o3/c"), (&lines[5], "p5"), (&lines[8], "o8/c")]
+    {
+        let whole = bench.read(output);
+        for changed in [&whole[..whole.len() / 2], b"", &[&whole[..], b"more\n"].concat()] {
+            bench.write(output, changed);
+            let told = bench.refused(&format!("{line} --resume -q"));
+            tells(&told, &["this run is whole", "not as it left it", "another state"]);
+            assert_eq!(bench.read(output), changed);
+        }
+        bench.write(output, &whole);
+        bench.clean(&format!("{line} --resume -q"));
+    }
     // What it wrote may be moved away.
     fs::rename(bench.path("o"), bench.path("moved")).unwrap();
     let output = bench.run(&format!("{} --resume", lines[0]));
