@@ -49,7 +49,7 @@ errors! {
     Kinds { lines: String, table: String } => "cannot write the lines of {lines} and the rows of {table} to one output; run the command for each kind, or give dedup and corpus --output-dir";
     WholeKinds { lines: String, table: String } => "a line of {lines} and a row of {table} are never equal as a whole; name the key with --column";
     OfLines { option: &'static str, table: String } => "{option} is for lines, and {table} is Parquet, which has rows; leave it out";
-    OtherHeader { header: String, first: String, first_header: String } => "its header is {header:?}, and that of {first} is {first_header:?}: make them the same, for one output has one header; with --output-dir or --in-place each input keeps its own";
+    OtherHeader { header: String, first: String, first_header: String, remedy: &'static str } => "its header is {header:?}, and that of {first} is {first_header:?}: make them the same, {remedy}";
     OfRows { option: &'static str, lines: String } => "{option} is for the rows of Parquet, and {lines} has lines; leave it out";
     Header { fault: Fault } => "{fault}";
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";

@@ -5,6 +5,7 @@ use crate::commands::pass::Pass;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin};
+use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::ends::LineEnds;
@@ -33,10 +34,18 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     // A filter that is replaced is refused as an input.
     let own = files::of_filter(&options.output).into_iter().skip(usize::from(!options.append));
     let own: Vec<PathBuf> = own.chain(reading.list().map(Path::to_owned)).collect();
-    let inputs = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
+    let mut inputs = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let list = reading.list().map(Origin::of);
     files::check_target(&options.output, inputs.found.iter().map(|input| &input.origin).chain(&list))?;
     let _lock = Lock::of(&options.output, options.wait)?;
+    let rule = kinds::rule(&[&inputs], options.key.rule())?;
+    let format = options.key.format(reading.end());
+    kinds::check_format(&[&inputs], format, Some(&rule))?;
+    hints::give(&[&inputs], reading.end(), &rule, options.quiet);
+    if rule.is_by_place() {
+        let go_on = reading.on_error != OnError::Fail;
+        header::check_all(&mut [&mut inputs], reading.cut(format), header::BY_PLACE, go_on)?;
+    }
     // A number of lines that is too low has them read again, so that the file has one filter of the right size.
     let again: io::Result<Vec<Input>> = inputs.found.iter().map(Input::again).collect();
     let again = again.map(|found| Inputs {
@@ -46,10 +55,6 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
         read: inputs.read.clone(),
         ..inputs
     });
-    let rule = kinds::rule(&[&inputs], options.key.rule())?;
-    let format = options.key.format(reading.end());
-    kinds::check_format(&[&inputs], format, Some(&rule))?;
-    hints::give(&[&inputs], reading.end(), &rule, options.quiet);
     let ends = Arc::new(LineEnds::new(options.quiet));
     let key_name = rule.name();
     let (set, limit, unknown) = sizing::of_build(options, &key_name, &inputs.found)?;

@@ -4,6 +4,7 @@ use crate::commands::kinds;
 use crate::commands::pass::{self, Pass};
 use crate::error::Error;
 use crate::files::{self, Origin};
+use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::Inputs;
 use crate::input::lines::ends::LineEnds;
@@ -15,6 +16,7 @@ use crate::seen::set::KeySet;
 use crate::seen::shared::{Address, Shared};
 use crate::seen::{Seen, SharedSeen};
 use crate::table::Wish;
+use crate::values::OnError;
 use crossbeam_channel::never;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +31,13 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let rule = kinds::rule(&[&inputs], key.rule())?;
     kinds::check_format(&[&inputs], format, Some(&rule))?;
     hints::give(&[&inputs], reading.end(), &rule, select.quiet);
-    if !select.any && !select.total {
-        kinds::check_one(&mut inputs, reading.cut(format), reading.on_error)?;
+    let prints = !select.any && !select.total;
+    if prints {
+        kinds::check_one(&inputs)?;
+    }
+    if prints || rule.is_by_place() {
+        let remedy = if prints { header::ONE } else { header::BY_PLACE };
+        header::check_all(&mut [&mut inputs], reading.cut(format), remedy, reading.on_error != OnError::Fail)?;
     }
     let besides: Vec<Origin> = besides().map(Origin::of).collect();
     let origins = inputs.found.iter().map(|input| &input.origin).chain(&besides);

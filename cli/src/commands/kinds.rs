@@ -3,9 +3,7 @@
 use crate::error::Error;
 use crate::files;
 use crate::groups::values::Wanted as Values;
-use crate::input::chunks::Cut;
 use crate::input::decode::Coding;
-use crate::input::header;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::split::LineFormat;
 use crate::key::{KeyRule, Part};
@@ -18,12 +16,11 @@ const LINES: [&str; 6] = ["csv", "json", "jsonl", "ndjson", "tsv", "txt"];
 const TABLES: [&str; 3] = ["parq", "parquet", "pq"];
 const OTHERS: [&str; 4] = ["arrow", "avro", "feather", "orc"];
 
-/// Refuses what cannot stand in one output: lines and rows, and lines under different headers. Where bad input does not end the run,
-/// inputs with another header than the first are left out.
-pub fn check_one(inputs: &mut Inputs, cut: Cut, on_error: OnError) -> Result<(), Error> {
+/// Refuses lines and rows, which cannot stand in one output.
+pub fn check_one(inputs: &Inputs) -> Result<(), Error> {
     match inputs.kinds() {
         (Some(lines), Some(table)) => Err(Error::Kinds { lines: name(lines), table: name(table) }),
-        _ => header::check_all(inputs, cut, on_error != OnError::Fail),
+        _ => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::files::Origin;
 use crate::groups::values::Wanted as Values;
 use crate::input::estimate::Sampled;
 use crate::input::find::Named;
+use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::Inputs;
 use crate::input::lines::ends::LineEnds;
@@ -43,7 +44,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let mut new = Inputs::check(&Named { paths: &options.new, list: None, ..reading.named() }, &own, true)?;
     // Who compares a new file with the directory that it is in does not mean the file itself.
     own.extend(new.found.iter().map(|input| input.path.clone()));
-    let old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
+    let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = kinds::rule(&[&old, &new], key.rule())?;
     kinds::check_format(&[&old, &new], format, Some(&rule))?;
     hints::give(&[&old, &new], reading.end(), &rule, select.quiet);
@@ -51,8 +52,15 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     if reads_terminal && !select.quiet {
         tell(&options.dashes("it waits for lines of NEW from the terminal"));
     }
-    if !select.any && !select.total {
-        kinds::check_one(&mut new, reading.cut(format), reading.on_error)?;
+    let prints = !select.any && !select.total;
+    if prints {
+        kinds::check_one(&new)?;
+    }
+    let (cut, go_on) = (reading.cut(format), reading.on_error != OnError::Fail);
+    if rule.is_by_place() {
+        header::check_all(&mut [&mut old, &mut new], cut, header::BY_PLACE, go_on)?;
+    } else if prints {
+        header::check_all(&mut [&mut new], cut, header::ONE, go_on)?;
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), What::Key(rule, second));

@@ -2,14 +2,14 @@
 
 use crate::error::Error;
 use crate::input::foreign;
-use crate::input::header::{self, Header};
+use crate::input::header::{self, Expected};
 use crate::input::inputs::{Input, Opened};
 use crate::input::split::{LineFormat, Records};
 use crate::key::fields::QUOTE;
 use crate::places::places;
 use std::io::{self, Read};
 use std::mem;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A byte order mark: the first bytes of many text files in UTF-8, and no part of the text.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -139,7 +139,7 @@ pub struct Chunks {
     header: Vec<u8>,
     /// What the input is called, and the header that it must have.
     name: String,
-    expected: Option<Arc<OnceLock<Header>>>,
+    expected: Option<Arc<Expected>>,
     /// What failed, until the lines before it have gone.
     failure: Option<io::Error>,
 }

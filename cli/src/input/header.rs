@@ -1,4 +1,4 @@
-//! The headers of inputs whose lines go to one output, which has one header.
+//! The headers of inputs whose lines go to one output, which has one header, or whose keys depend on the order of columns.
 
 use crate::error::Error;
 use crate::input::chunks::{Chunk, Chunks, Cut};
@@ -16,9 +16,26 @@ const PEEK: usize = 1 << 14;
 /// The most characters of a header that a message has.
 const SHOWN: usize = 300;
 
+/// What a message says of a key that depends on the order of columns.
+pub const BY_PLACE: &str = "or give all fields of the key by -f NAME: columns that move are found by their names alone";
+
+/// What it says of one output.
+pub const ONE: &str = "for one output has one header";
+
+/// What it says of one output that is a matter of choice.
+pub const ONE_OR_OWN: &str =
+    "for one output has one header; with --output-dir or --in-place each input keeps its own, if the key is by -f NAME";
+
+/// The header that inputs must have, as soon as one is known.
+pub struct Expected {
+    first: OnceLock<Header>,
+    /// What a message says of another one.
+    remedy: &'static str,
+}
+
 /// The header of the first input that has one.
 #[derive(Clone)]
-pub struct Header {
+struct Header {
     /// The name of the input.
     name: String,
     text: String,
@@ -27,23 +44,35 @@ pub struct Header {
 
 /// Refuses inputs with different headers, or leaves them out with `go_on`. Those of files are compared at once, and those of pipes when
 /// they are read.
-pub fn check_all(inputs: &mut Inputs, cut: Cut, go_on: bool) -> Result<(), Error> {
-    if !cut.format.header || inputs.found.len() < 2 {
+pub fn check_all(all: &mut [&mut Inputs], cut: Cut, remedy: &'static str, go_on: bool) -> Result<(), Error> {
+    if !cut.format.header || all.iter().map(|inputs| inputs.found.len()).sum::<usize>() < 2 {
         return Ok(());
     }
-    let (expected, mut is_known) = (Arc::default(), true);
-    for input in mem::take(&mut inputs.found) {
-        let mut input = input;
-        input.header = Some(Arc::clone(&expected));
-        // After a pipe, the first header may be its own.
-        is_known &= input.size.is_some();
+    let (expected, mut is_known) = (Arc::new(Expected { first: OnceLock::new(), remedy }), true);
+    for inputs in all {
+        check_each(inputs, cut, &expected, &mut is_known, go_on)?;
+    }
+    Ok(())
+}
+
+/// Does so for some of them. After a pipe, no header `is_known` to be the first.
+fn check_each(
+    inputs: &mut Inputs,
+    cut: Cut,
+    expected: &Arc<Expected>,
+    is_known: &mut bool,
+    go_on: bool,
+) -> Result<(), Error> {
+    for mut input in mem::take(&mut inputs.found) {
+        input.header = Some(Arc::clone(expected));
+        *is_known &= input.size.is_some();
         let peeked = |input| {
             let mut chunks = Chunks::new(input, 0, Cut { size: PEEK.min(cut.size), ..cut });
             chunks.fill(&mut Chunk::default()).map(|_| chunks.header_text().to_vec())
         };
         // What cannot be read is told of in its turn.
-        let header = if is_known && !input.is_table { input.peek(peeked).unwrap_or_default() } else { Vec::new() };
-        match check(&expected, &header, input.origin.name(), &cut.format) {
+        let header = if *is_known && !input.is_table { input.peek(peeked).unwrap_or_default() } else { Vec::new() };
+        match check(expected, &header, input.origin.name(), &cut.format) {
             Ok(()) => inputs.found.push(input),
             Err(source) => {
                 let error = Error::Open { input: input.origin.name().to_owned(), source };
@@ -56,7 +85,7 @@ pub fn check_all(inputs: &mut Inputs, cut: Cut, go_on: bool) -> Result<(), Error
 
 /// Refuses a header, without its end and a byte order mark, that is another one than is `expected`. Where none is, others are expected to
 /// be like it. An input without a line has none.
-pub fn check(expected: &OnceLock<Header>, header: &[u8], name: &str, format: &LineFormat) -> io::Result<()> {
+pub fn check(expected: &Expected, header: &[u8], name: &str, format: &LineFormat) -> io::Result<()> {
     if header.is_empty() {
         return Ok(());
     }
@@ -66,10 +95,10 @@ pub fn check(expected: &OnceLock<Header>, header: &[u8], name: &str, format: &Li
     let fields = fields.map_or_else(|| vec![line.to_vec()], |fields| fields.iter().map(<[u8]>::to_vec).collect());
     let text = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
     let header = Header { name: name.to_owned(), text, fields };
-    let first = expected.get_or_init(|| header.clone());
+    let first = expected.first.get_or_init(|| header.clone());
     if header.fields == first.fields {
         return Ok(());
     }
     let (header, first, first_header) = (header.text, first.name.clone(), first.text.clone());
-    Err(io::Error::other(Error::OtherHeader { header, first, first_header }))
+    Err(io::Error::other(Error::OtherHeader { header, first, first_header, remedy: expected.remedy }))
 }

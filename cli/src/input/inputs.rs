@@ -5,13 +5,13 @@ use crate::files::{self, Origin};
 use crate::input::decode::{self, Coding, Source};
 use crate::input::find::{self, Found, Named};
 use crate::input::foreign;
-use crate::input::header::Header;
+use crate::input::header::Expected;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Bytes of a compressed file that are read at once.
@@ -52,8 +52,8 @@ pub struct Input {
     pub modified: Option<Duration>,
     /// The end of lines, if what is no lines is to be refused.
     pub lines_end: Option<u8>,
-    /// The header that it must have, as soon as one is known, if its lines stand under that of other inputs.
-    pub header: Option<Arc<OnceLock<Header>>>,
+    /// The header that it must have, if it is not free to have another than other inputs.
+    pub header: Option<Arc<Expected>>,
     /// Bytes read of all inputs.
     read: Arc<AtomicU64>,
     /// A temporary file that gets what is read.

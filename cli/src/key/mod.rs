@@ -130,6 +130,15 @@ struct Form {
 const NO_STRING: u8 = 0xff;
 
 impl KeyRule {
+    /// True if it depends on the order of the columns of CSV, or of other fields: it is by number, or of whole lines.
+    pub fn is_by_place(&self) -> bool {
+        match &self.part {
+            Part::Line | Part::Record(_) => true,
+            Part::Fields { picks, .. } => !picks.iter().all(|pick| matches!(pick, Pick::Name(_))),
+            Part::Row | Part::Json(_) => false,
+        }
+    }
+
     /// Whether the key is the line as it stands.
     pub fn is_line(&self) -> bool {
         let forms = [&self.trim, &self.url, &self.ignore_case];

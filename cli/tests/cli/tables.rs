@@ -95,7 +95,7 @@ fn a_header_is_printed_once_and_no_line() {
 fn one_output_has_one_header() {
     let files = [("a", "id,name\n1,Ann\n2,Bob\n"), ("b", "name,id\nAnn,1\nCid,3\n"), ("c", "id,name\n3,Dan\n")];
     let bench = Bench::new(&files.map(|(name, lines)| (name, lines.as_bytes())));
-    let headers = ["\"b\"", "its header is \"name,id\"", "that of \"a\" is \"id,name\"", "--output-dir"];
+    let headers = ["\"b\"", "its header is \"name,id\"", "that of \"a\" is \"id,name\"", "one output"];
     for code in [<[u8]>::to_vec, gzip] {
         files.iter().for_each(|(name, lines)| bench.write(name, &code(lines.as_bytes())));
         bench.clean("build --csv --header -f id -o f a b");
@@ -114,7 +114,10 @@ fn one_output_has_one_header() {
             "in --csv --header -f id c -- a b",
             "check --csv --header -f id -s f a b",
         ] {
-            tells(&bench.refused(line), &headers);
+            let message = bench.refused(line);
+            tells(&message, &headers);
+            // Other commands have one output alone.
+            assert_eq!(message.contains("--output-dir"), line.starts_with("dedup"), "{message}");
             assert_eq!(bench.read("a"), code(files[0].1.as_bytes()), "{line}");
         }
         for on_error in ["skip", "keep"] {
@@ -156,6 +159,48 @@ fn one_output_has_one_header() {
         assert_eq!(bench.clean("in --csv --header -f id b -- a"), "id,name\n1,Ann\n");
         assert_eq!(bench.clean("dedup --csv --header -f id --total a b"), "3\n");
     }
+}
+
+/// Where the key is not by names alone, whatever is printed.
+#[test]
+fn keys_by_place_need_columns_in_one_order() {
+    let files: [(&str, &[u8]); 3] = [("a", b"id,v\n1,2\n"), ("b", b"v,id\n1,2\n1,3\n"), ("c", b"\"id\",v\r\n1,2\r\n")];
+    let bench = Bench::new(&files);
+    let why = ["\"b\"", "its header is \"v,id\"", "that of \"a\" is \"id,v\"", "-f NAME"];
+    bench.clean("build --csv --header -f 1 -o known a");
+    for key in ["--header --csv", "--header --csv -f 1", "--header --csv -f id,2-", "--header -d , -f 1", "--header"] {
+        for line in [
+            "dedup --output-dir od --in-order a b",
+            "dedup --in-place a b",
+            "dedup --total a b",
+            "build -o f a b",
+            "check --total -s known a b",
+            "check --any -s known a b",
+            "not-in a -- b",
+            "in --total a -- b",
+            "in --any a b -- a",
+        ] {
+            let (command, rest) = line.split_once(' ').unwrap();
+            tells(&bench.refused(&format!("{command} {key} {rest}")), &why);
+            assert!(!bench.path("od").exists() && !bench.path("f").exists(), "{key} {line}");
+            assert_eq!((bench.read("a"), bench.read("b")), (files[0].1.to_vec(), files[1].1.to_vec()));
+        }
+    }
+    for on_error in ["skip", "keep"] {
+        let output = bench.run(&format!("dedup --csv --header --total --on-error {on_error} a b c"));
+        assert_eq!((text(&output.stdout), output.status.code()), ("1\n".to_owned(), Some(1)));
+        tells(&text(&output.stderr), &["warning: cannot open \"b\": its header", "continued without it"]);
+        let output = bench.run(&format!("in --csv --header --on-error {on_error} a b -- c"));
+        assert_eq!((text(&output.stdout), output.status.code()), ("\"id\",v\r\n1,2\r\n".to_owned(), Some(2)));
+    }
+    // A pipe is compared when it is read.
+    let output = fed(bench.command("not-in --csv --header a -- -"), files[1].1);
+    tells(&failed(&output), &["its header is \"v,id\"", "that of \"a\" is \"id,v\"", "-f NAME"]);
+    // Names find their columns.
+    assert_eq!(bench.clean("not-in --csv --header -f id,v a -- b"), "v,id\n1,2\n1,3\n");
+    bench.clean("build --csv --header -f id -o f a b");
+    bench.clean("dedup --csv --header -f id,v --output-dir od a b");
+    assert_eq!(bench.read("od/b"), files[1].1);
 }
 
 #[test]
@@ -228,7 +273,7 @@ fn a_name_that_no_field_has_ends_the_run() {
     tells(&bench.refused("dedup --header -f Url dos"), &["no field \"Url\"", "\"id\", \"url\\r\"; give one of these"]);
     tells(&bench.refused("build --csv --header -f url -o f b"), &["\"b\"", "no field \"url\""]);
     // Fields of a number need no name.
-    assert_eq!(bench.clean("dedup --csv --header -f 2 --total a b"), "1\n");
+    assert_eq!(bench.clean("dedup --csv --header -f 2 --total a a"), "1\n");
     for line in ["dedup -f url a", "build --csv -f 1,url -o f a", "check -s f -f url a"] {
         tells(&bench.refused(line), &["-f \"url\"", "--header", "the number of a field", "-s"]);
     }

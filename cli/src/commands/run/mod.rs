@@ -17,11 +17,13 @@ use crate::engine::work::{Act, Keep, Task, Work};
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin, is_standard};
 use crate::groups::values::Wanted as Values;
+use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::ends::LineEnds;
 use crate::input::lines::{Hashing, What};
 use crate::input::split::LineFormat;
+use crate::key::KeyRule;
 use crate::leftovers;
 use crate::lock::Lock;
 use crate::locked::locked;
@@ -140,8 +142,13 @@ impl Run {
             (self.key_name, self.description) = (rule.name(), rule.name());
             hints::give(&[&inputs], self.format.end, rule, self.options.quiet);
         }
-        if self.options.output_dir.is_none() && !self.options.in_place && !self.print.total {
-            kinds::check_one(&mut inputs, self.reading.cut(self.format), self.reading.on_error)?;
+        let has_one_output = self.options.output_dir.is_none() && !self.options.in_place && !self.print.total;
+        if has_one_output {
+            kinds::check_one(&inputs)?;
+        }
+        if has_one_output || self.what.rule().is_some_and(KeyRule::is_by_place) {
+            let remedy = if has_one_output { header::ONE_OR_OWN } else { header::BY_PLACE };
+            header::check_all(&mut [&mut inputs], self.reading.cut(self.format), remedy, go_on)?;
         }
         Ok((inputs, tests))
     }
