@@ -26,7 +26,7 @@ macro_rules! errors {
 
 errors! {
     Open { input: String, source: io::Error } => "cannot open {input}: {source}";
-    NoFile { folder: String } => "no file is found in the directory {folder}; see --glob, and --hidden and --follow for what is left out";
+    NoFile { folder: String } => "no file is found in the directory {folder}; see --glob, --hidden and --follow for what is left out; files that the run writes, and tests and OLD, are not inputs either";
     Loop { link: String, folder: String } => "cannot follow {link}: it leads back to {folder}, which it is in; remove the link, or leave out --follow";
     EmptyList { list: String } => "no input is named in {list}, the list of --files-from; name one on each line";
     ListWithNul { list: String } => "cannot read {list}, the list of --files-from: there are NULs in it; give --files0-from if they end names";

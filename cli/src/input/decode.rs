@@ -59,8 +59,8 @@ const ENDINGS: [(&str, Coding); 8] = [
 ];
 
 /// Those of other compressors, and of compressed archives.
-const FOREIGN: [&str; 14] =
-    ["7z", "br", "bz", "lz", "lzma", "lzo", "rar", "sz", "tbz2", "tgz", "txz", "tzst", "z", "zip"];
+const FOREIGN: [&str; 15] =
+    ["7z", "br", "bz", "lz", "lzma", "lzo", "rar", "snappy", "sz", "tbz2", "tgz", "txz", "tzst", "z", "zip"];
 
 impl Coding {
     /// That of a file with these first bytes, [`HEAD`] of them if it has as many.
