@@ -88,6 +88,10 @@ impl Chunk {
 
     /// Ends the last line, and so the lines of the input.
     fn end(&mut self, filled: &mut usize, format: &LineFormat) {
+        // A byte order mark alone is no line.
+        if mark(self.first, &self.buffer[..*filled]) == *filled {
+            *filled = 0;
+        }
         if *filled > 0 && self.buffer[*filled - 1] != format.end {
             self.buffer[*filled] = format.end;
             self.unended = true;

@@ -45,6 +45,7 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
         ("twice", b"\xEF\xBB\xBF\xEF\xBB\xBFa\n\xEF\xBB\xBFb\n"),
         ("none", b""),
         ("alone", b"\xEF\xBB\xBF"),
+        ("blank", b"\xEF\xBB\xBF\n"),
         ("piece", b"\xEF\xBB\n"),
         ("compressed", &compressed),
         ("json", b"\xEF\xBB\xBF{\"a\":1}\n{\"a\":1}\n"),
@@ -57,10 +58,20 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
         assert_eq!(dedup("plain none none marked compressed"), "a\nb\nc\nz\n", "{options}");
         // Only at the start, and once.
         assert_eq!(dedup("plain twice"), format!("a\nb\nc\n{MARK}a\n{MARK}b\n"), "{options}");
-        // The key of the one is empty.
-        assert_eq!(dedup("alone"), format!("{MARK}\n"), "{options}");
+        // Alone it is no line, and before a line end it is an empty one.
+        assert_eq!(dedup("alone plain alone"), "a\nb\nc\n", "{options}");
+        assert_eq!(dedup("blank alone"), format!("{MARK}\n"), "{options}");
         assert_eq!(dedup("piece piece"), "\u{fffd}\n", "{options}");
         assert_eq!(clean(fed(bench.command(&format!("dedup {options}plain -")), &bench.read("marked"))), b"a\nb\nc\n");
+    }
+    for name in ["none", "alone"] {
+        assert_eq!(bench.clean(&format!("dedup --csv --header -f a marked {name}")), format!("{MARK}a\nb\n"), "{name}");
+        assert_eq!(
+            bench.clean(&format!("dedup --json-pointer /a json {name}")),
+            format!("{MARK}{{\"a\":1}}\n"),
+            "{name}"
+        );
+        assert_eq!(stats(&bench.run(&format!("dedup --stats=json {name}")))["lines"], 0, "{name}");
     }
     assert_eq!(bench.clean("dedup --json-pointer /a json"), format!("{MARK}{{\"a\":1}}\n"));
     bench.clean("build -o f marked");
