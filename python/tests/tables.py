@@ -204,7 +204,8 @@ def stay(parts: Iterable[Sequence[Any]], which: str = "first", nulls: str = "equ
         if is_null and nulls == "skip":
             keys.append(None)
         elif is_null and nulls == "keep":
-            keys.append(("selected", number))
+            # The only one of its kind.
+            keys.append(("kept", number))
         else:
             keys.append(tuple(map(key, values)))
     numbers = [number for number, of in enumerate(keys) if of is not None]
@@ -221,7 +222,7 @@ def stay(parts: Iterable[Sequence[Any]], which: str = "first", nulls: str = "equ
         "repeated": lambda number: count[keys[number]] > 1 and first[keys[number]] == number,
         "invert": lambda number: first[keys[number]] != number,
     }
-    return [number for number in numbers if keys[number] == ("selected", number) or chosen[which](number)]
+    return [number for number in numbers if chosen[which](number)]
 
 
 def json_lines(table: pa.Table) -> bytes:
