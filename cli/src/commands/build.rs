@@ -40,7 +40,7 @@ pub fn run(options: &BuildOptions) -> Result<u8, Error> {
     let _lock = Lock::of(&options.output, options.wait)?;
     let rule = kinds::rule(&[&inputs], options.key.rule())?;
     let format = options.key.format(reading.end());
-    kinds::check_format(&[&inputs], format, Some(&rule))?;
+    kinds::check_format(&[&inputs], format, Some(&rule), options.key.crlf)?;
     hints::give(&[&inputs], reading.end(), &rule, options.quiet);
     if rule.is_by_place() {
         let go_on = reading.on_error != OnError::Fail;

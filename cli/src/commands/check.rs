@@ -29,7 +29,7 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     let own: Vec<PathBuf> = of_state.chain(besides().map(Path::to_owned)).collect();
     let mut inputs = Inputs::check(&reading.named(), &own, true)?;
     let rule = kinds::rule(&[&inputs], key.rule())?;
-    kinds::check_format(&[&inputs], format, Some(&rule))?;
+    kinds::check_format(&[&inputs], format, Some(&rule), key.crlf)?;
     hints::give(&[&inputs], reading.end(), &rule, select.quiet);
     let prints = !select.any && !select.total;
     if prints {

@@ -80,7 +80,7 @@ fn ending(path: &Path) -> String {
 }
 
 /// Refuses what is said of lines where there are none, and of nulls where there are none.
-pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>) -> Result<(), Error> {
+pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>, crlf: bool) -> Result<(), Error> {
     let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
         let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, Part::Json(_)));
         let lines = all.iter().find_map(|inputs| inputs.kinds().0).filter(|_| !has_nulls);
@@ -93,7 +93,7 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>)
         (format.end == 0, "--zero-terminated"),
         (format.header, "--header"),
         (format.skip_blank, "--skip-blank"),
-        (rule.is_some_and(|rule| rule.crlf), "--eol or --crlf"),
+        (crlf, "--eol or --crlf"),
     ];
     match given.iter().find(|(given, _)| *given && !has_lines) {
         Some((_, option)) => Err(Error::OfLines { option, table: name(table) }),

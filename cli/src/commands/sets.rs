@@ -46,7 +46,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     own.extend(new.found.iter().map(|input| input.path.clone()));
     let mut old = Inputs::check(&reading.named(), &own, reading.on_error != OnError::Fail)?;
     let rule = kinds::rule(&[&old, &new], key.rule())?;
-    kinds::check_format(&[&old, &new], format, Some(&rule))?;
+    kinds::check_format(&[&old, &new], format, Some(&rule), key.crlf)?;
     hints::give(&[&old, &new], reading.end(), &rule, select.quiet);
     let reads_terminal = options.may_lack_dashes() && io::stdin().is_terminal();
     if reads_terminal && !select.quiet {

@@ -170,10 +170,10 @@ pub struct KeyOptions {
 
     /// The first line of each input is a header.
     ///
-    /// It is no key, and is printed once: that of the first input comes first, and before --dupes too. An input with another header
-    /// counts as broken; quotes of CSV, a CR and a byte order mark make no difference. With --output-dir and --in-place each output has
-    /// the header of its input, which may be another. --annotate names the marks in it: "mark" and a tab; --count puts "count" there. No
-    /// statistics count it.
+    /// It is no key, and is printed once: that of the first input comes first, and before --dupes too. An input with another header counts
+    /// as broken; quotes of CSV, a CR and a byte order mark make no difference. With --output-dir and --in-place each output has the header
+    /// of its input, which may be another if all fields of the key are given by name. --annotate names the marks in it: "mark" and a tab;
+    /// --count puts "count" there. No statistics count it.
     #[arg(long)]
     pub header: bool,
 

@@ -454,6 +454,30 @@ fn distinct_rows_that_another_table_lacks_are_written_once() {
     assert_eq!(read(bench.read("o.parquet")), expected);
 }
 
+#[test]
+fn rows_have_no_ends_of_lines() {
+    let bench = Bench::new(&[("t.parquet", &table(&[("u".into(), 1, "f".into())], 1, Compression::SNAPPY))]);
+    bench.write("j", b"{\"url\":\"u\"}\r\n");
+    bench.clean("build --column url -o f t.parquet");
+    for line in [
+        "dedup --crlf -o o.parquet t.parquet",
+        "dedup --eol lf -o o.parquet t.parquet",
+        "dedup --crlf --in-place t.parquet",
+        "build --crlf -o g t.parquet",
+        "check --crlf --total -s f t.parquet",
+        "in --crlf t.parquet -- t.parquet",
+        "not-in --eol lf -o o.parquet t.parquet -- t.parquet",
+    ] {
+        for key in ["--column url ", ""] {
+            let message = bench.refused(&line.replacen(" --", &format!(" {key}--"), 1));
+            tells(&message, &["--eol or --crlf is for lines", "\"t.parquet\" is Parquet", "leave it out"]);
+            assert!(!bench.path("o.parquet").exists() && !bench.path("g").exists(), "{line}");
+        }
+    }
+    // Other inputs may have lines.
+    assert_eq!(bench.clean("in --eol lf --column url t.parquet -- j"), "{\"url\":\"u\"}\n");
+}
+
 /// Paragraphs are cut out of a whole column, and nothing is begun otherwise.
 #[test]
 fn texts_in_a_part_of_a_column_are_refused_before_the_run() {

@@ -52,6 +52,8 @@ pub struct Run {
     pub options: RunOptions,
     /// What a line is, and what of it is hashed.
     pub format: LineFormat,
+    /// True if CR LF is taken for an end of lines, or written.
+    pub crlf: bool,
     pub what: What,
     /// The name of the keys, and all that decides what becomes of them, for comparison with another run.
     pub key_name: String,
@@ -136,7 +138,7 @@ impl Run {
             // What a killed run left.
             inputs.found.retain(|input| !replace::is_part(&input.path));
         }
-        kinds::check_format(&[&inputs], self.format, self.what.rule())?;
+        kinds::check_format(&[&inputs], self.format, self.what.rule(), self.crlf)?;
         if let What::Key(rule, _) = &mut self.what {
             *rule = kinds::rule(&[&inputs], rule.clone())?;
             (self.key_name, self.description) = (rule.name(), rule.name());

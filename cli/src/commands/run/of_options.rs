@@ -51,6 +51,7 @@ impl Run {
         let second = (exact || grouping.is_some()).then(|| exact::second_hasher(size.seed()));
         Self {
             format: key.format(reading.end()),
+            crlf: key.crlf,
             what: What::Key(key.rule(), second),
             key_name: String::new(),
             description: String::new(),
@@ -113,6 +114,7 @@ impl Run {
             ends: LineEnds::new(run.quiet).into(),
             dupes: None,
             format: LineFormat::plain(reading.end()),
+            crlf: false,
             what: What::Document(rule, reading.on_error),
             reading,
             size,
