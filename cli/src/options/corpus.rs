@@ -336,7 +336,6 @@ impl CorpusOptions {
             (!self.against.is_empty(), "--against"),
             (self.annotate, "--annotate"),
             (self.drop_document, "--drop-document"),
-            (self.keep_empty, "--keep-empty"),
             (self.verify, "--verify"),
             (self.run.in_place, "--in-place"),
         ];
