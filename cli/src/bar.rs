@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// How often somebody who has something to show draws it.
+/// The time between two drawings.
 pub const PERIOD: Duration = Duration::from_millis(100);
 
 /// The columns of the bar and the space after it.
@@ -65,7 +65,7 @@ pub fn end() {
     }
 }
 
-/// Whether the screen has room for it: a bar that is wider could not be removed.
+/// True if the screen has room for it: a wider bar could not be removed.
 pub fn fits() -> bool {
     usize::from(columns()) >= COLUMNS
 }

@@ -79,7 +79,7 @@ fn ending(path: &Path) -> String {
     path.extension().map_or_else(String::new, |ending| ending.to_string_lossy().to_ascii_lowercase())
 }
 
-/// Refuses what is said of lines where there are none, and of nulls where there are none.
+/// Refuses options for lines where all inputs are tables, and options for nulls where no key can be null.
 pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>, crlf: bool) -> Result<(), Error> {
     let Some(table) = all.iter().find_map(|inputs| inputs.kinds().1) else {
         let has_nulls = rule.is_none_or(|rule| rule.nulls || matches!(rule.part, Part::Json(_)));

@@ -25,7 +25,7 @@ pub struct Pass<'a> {
     pub reading: &'a ReadOptions,
     pub hashing: Hashing,
     pub quiet: bool,
-    /// How rows are written, and the end of lines.
+    /// The options for rows that are written, and the end of lines.
     pub wish: Wish,
     pub eol: Option<LineEnd>,
     /// What comes from outside.

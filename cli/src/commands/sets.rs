@@ -75,7 +75,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     };
     let target = if select.any { None } else { Some(open()?) };
 
-    // What is inserted.
+    // The inputs whose lines are inserted decide the size.
     let inserted = old.found.iter().chain(new.found.iter().filter(|_| distinct)).cloned();
     let (set, limit) = New { size, growth, keep: false, key_name, keys: "lines", quiet: select.quiet }.of_inputs(
         &inserted.collect::<Vec<_>>(),

@@ -217,7 +217,7 @@ struct Ended {
     job: u64,
     /// The names of its outputs. If another run writes to one of them, the job is not known as ended any more.
     outputs: Vec<String>,
-    /// Inputs that it left out, or the rest of which it did.
+    /// The number of inputs that it left out, as a whole or from a fault on.
     left_out: u64,
     /// A hash of the lengths of all files that it wrote.
     lengths: u64,

@@ -82,7 +82,7 @@ pub struct Run {
     /// How often statistics are printed meanwhile.
     pub stats_every: Option<Duration>,
     pub print: Print,
-    /// What tells of keys with ends of two kinds.
+    /// The line ends of the keys, for a warning if there are two kinds.
     pub ends: Arc<LineEnds>,
     /// The file that dropped lines go to, if they go anywhere; "-" is standard output.
     pub dupes: Option<PathBuf>,

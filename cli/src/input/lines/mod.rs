@@ -102,7 +102,7 @@ pub struct Hashing {
     pub values: Values,
     /// Whether nothing is hashed, for what becomes of each line is known.
     pub decided: bool,
-    /// What tells of keys with ends of two kinds.
+    /// The line ends of the keys, for a warning if there are two kinds.
     pub ends: Arc<LineEnds>,
 }
 
