@@ -3,7 +3,8 @@
 use crate::documents::Documents;
 use crate::documents::rule::DocumentRule;
 use crate::error::Error;
-use crate::input::decode::{self, Coding, Source};
+use crate::input::contents::{self, Source};
+use crate::input::decode::Coding;
 use crate::input::inputs::Input;
 use crate::table;
 use bloomline::KeyHasher;
@@ -197,7 +198,8 @@ fn keys(mut file: &File, end: u8, sampled: &Sampled, go_on: bool) -> io::Result<
 /// How many bytes at the head of a compressed file the sample took, and the keys in it. What is broken is told when it is read.
 fn head(file: File, size: u64, end: u8, sampled: &Sampled) -> io::Result<(u64, u64)> {
     let read = Arc::default();
-    let contents = decode::contents(Source { file: file.into(), read: Arc::clone(&read), copy: None }, 0, WINDOW)?;
+    let source = Source { file: file.into(), read: Arc::clone(&read), copy: None, lines_end: None };
+    let contents = contents::open(source, 0, WINDOW)?;
     let mut buffer = Vec::new();
     let whole = contents.take(WHOLE as u64).read_to_end(&mut buffer).is_ok();
     let ended = whole && buffer.len() < WHOLE;

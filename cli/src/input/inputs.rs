@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 use crate::files::{self, Origin};
-use crate::input::decode::{self, Coding, Source};
+use crate::input::contents::{self, Source};
+use crate::input::decode::{self, Coding};
 use crate::input::find::{self, Found, Named};
 use crate::input::foreign;
 use crate::input::header::Expected;
@@ -234,7 +235,7 @@ impl Input {
             }
             None => File::open(self.path)?.into(),
         };
-        let source = Source { file, read: self.read, copy: self.copy };
-        Ok(Opened { contents: decode::contents(source, start, BUFFER)?, regular: self.size.is_some() })
+        let source = Source { file, read: self.read, copy: self.copy, lines_end: self.lines_end };
+        Ok(Opened { contents: contents::open(source, start, BUFFER)?, regular: self.size.is_some() })
     }
 }

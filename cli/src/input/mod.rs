@@ -1,6 +1,7 @@
 //! From names to numbered chunks of lines.
 
 pub mod chunks;
+pub mod contents;
 pub mod decode;
 pub mod estimate;
 pub mod find;
@@ -10,5 +11,6 @@ pub mod header;
 pub mod hints;
 pub mod inputs;
 pub mod lines;
+pub mod members;
 pub mod position;
 pub mod split;

@@ -125,16 +125,19 @@ fn formats_that_are_not_supported_are_refused_and_not_read_as_lines() {
     }
 }
 
+fn lz4(contents: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(contents).unwrap();
+    encoder.finish().unwrap()
+}
+
+type Code = fn(&[u8]) -> Vec<u8>;
+
+const CODINGS: [(&str, Code); 5] = [("gzip", gzip), ("zstd", zstd), ("xz", xz), ("bzip2", bzip2), ("lz4", lz4)];
+
 /// Whatever is within what: nobody means the bytes of compressed data for lines.
 #[test]
 fn compressed_data_within_compressed_data_is_refused() {
-    fn lz4(contents: &[u8]) -> Vec<u8> {
-        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
-        encoder.write_all(contents).unwrap();
-        encoder.finish().unwrap()
-    }
-    type Code = fn(&[u8]) -> Vec<u8>;
-    let codings: [(&str, Code); 5] = [("gzip", gzip), ("zstd", zstd), ("xz", xz), ("bzip2", bzip2), ("lz4", lz4)];
     let lines = b"a\nb\na\n";
     // `printf 'a\nb\n' | xz --format=lzma`, the first bytes of framed snappy, lzip and compress, and a stream of zlib.
     let others: [(&str, &[u8]); 6] = [
@@ -146,8 +149,8 @@ fn compressed_data_within_compressed_data_is_refused() {
         ("UTF-16", b"\xFF\xFEa\0\n\0"),
     ];
     let bench = Bench::new(&[("a", b"a\n")]);
-    for (outer, code) in codings {
-        for (inner, twice) in codings {
+    for (outer, code) in CODINGS {
+        for (inner, twice) in CODINGS {
             bench.write("twice", &code(&twice(lines)));
             let why = ["after line 0: ", &format!("is compressed once more, by {inner}; "), "--binary"];
             tells(&bench.refused("dedup -n 9 twice"), &why);
@@ -175,6 +178,40 @@ fn compressed_data_within_compressed_data_is_refused() {
         }
         bench.write("text", &gzip(text));
         assert_eq!(clean(bench.run("dedup text")), text);
+    }
+}
+
+/// Files that are joined by `cat`: each member, frame or stream may be the beginning of one.
+#[test]
+fn compressed_data_within_a_later_member_is_refused() {
+    let bench = Bench::new(&[("last", b"e\n")]);
+    for (outer, code) in CODINGS {
+        let join = |inner: &[u8]| [code(b"a\nb\n"), code(b""), code(inner), code(b"d\n")].concat();
+        for (inner, twice) in CODINGS {
+            bench.write("joined", &join(&twice(b"c\n")));
+            let twice_by = format!("is compressed once more, by {inner}; ");
+            for options in ["", "-j 1 --chunk-size 1 "] {
+                let output = bench.run(&format!("dedup -n 9 {options}joined"));
+                assert_eq!(text(&output.stdout), "a\nb\n", "{outer} {inner} {options}");
+                tells(&failed(&output), &["\"joined\" after line 2: ", &twice_by, "--binary"]);
+            }
+            let output = bench.run("dedup -n 9 --on-error skip joined last");
+            assert_eq!((text(&output.stdout), output.status.code()), ("a\nb\ne\n".to_owned(), Some(1)));
+            let piped = fed(bench.command("dedup -n 9"), &bench.read("joined"));
+            tells(
+                &failed(&piped),
+                &["standard input after line 2: ", &format!("is compressed once more, by {inner}; ")],
+            );
+            let all = [b"a\nb\n", &twice(b"c\n")[..], b"d\n"].concat();
+            assert!(clean(bench.run("dedup -n 9 --binary joined")) == model(&[&all]), "{outer} {inner}");
+        }
+        bench.write("joined", &join(b"PK\x03\x04\n"));
+        tells(&failed(&bench.run("dedup -n 9 joined")), &["after line 2: ", "it is in the format of zip"]);
+        // Text that a magic number begins with, and one that stands in the middle of a member.
+        for lines in [&b"BZh9\n"[..], b"x^2\n", b"c\n\x1F\x8B\x08\n"] {
+            bench.write("joined", &join(lines));
+            assert_eq!(clean(bench.run("dedup -n 9 joined")), [b"a\nb\n", lines, b"d\n"].concat(), "{outer}");
+        }
     }
 }
 

@@ -1,0 +1,109 @@
+//! The contents of files, decompressed.
+
+use crate::error::Error;
+use crate::input::decode::Coding;
+use crate::input::members::{Members, XzStream, ZstdFrame};
+use bzip2::bufread::BzDecoder;
+use flate2::bufread::GzDecoder;
+use lz4_flex::frame::FrameDecoder;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A file that is read.
+pub struct Source {
+    pub file: Arc<File>,
+    /// Counts the bytes that are read.
+    pub read: Arc<AtomicU64>,
+    /// Gets these bytes too, if it is there.
+    pub copy: Option<Arc<File>>,
+    /// The end of lines, if the members of a compressed file have to begin as lines do.
+    pub lines_end: Option<u8>,
+}
+
+impl Source {
+    fn take_note(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // For a display that may lag behind.
+        self.read.fetch_add(bytes.len() as u64, Relaxed);
+        let copied = self.copy.as_mut().map_or(Ok(()), |copy| copy.write_all(bytes));
+        copied.map_err(|source| io::Error::other(Error::Copy { source }))
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        self.take_note(&buffer[..n])?;
+        Ok(n)
+    }
+}
+
+/// The contents of a file, decompressed, from the byte `start` on. It is read in pieces of `buffer` bytes where it is compressed.
+///
+/// A compressed file is decompressed up to `start`, and this part is thrown away.
+pub fn open(mut file: Source, start: u64, buffer: usize) -> io::Result<Box<dyn Read + Send>> {
+    let (lines_end, mut head) = (file.lines_end, Vec::new());
+    // One byte after another, for the writer of a pipe may wait after any.
+    while Coding::is_open(&head) && (&*file.file).take(1).read_to_end(&mut head)? > 0 {}
+    let coding = Coding::of(&head);
+    if start > 0 && coding == Coding::Plain {
+        check_reach(file.file.metadata()?.len(), start)?;
+        file.file.seek(SeekFrom::Start(start))?;
+        // What is skipped counts as read.
+        file.read.fetch_add(start, Relaxed);
+        return Ok(Box::new(file));
+    }
+    file.take_note(&head)?;
+    let whole = Cursor::new(head).chain(file);
+    let buffered = |whole| BufReader::with_capacity(buffer, whole);
+    let mut contents: Box<dyn Read + Send> = match coding {
+        Coding::Plain => Box::new(whole),
+        Coding::Gzip => Box::new(Members::new(GzDecoder::new(buffered(whole)), lines_end)),
+        Coding::Zstd => Box::new(Members::new(ZstdFrame::new(buffered(whole))?, lines_end)),
+        Coding::Xz => Box::new(Members::new(XzStream::new(buffered(whole))?, lines_end)),
+        Coding::Bzip2 => Box::new(Members::new(BzDecoder::new(buffered(whole)), lines_end)),
+        Coding::Lz4 => Box::new(Members::new(FrameDecoder::new(buffered(whole)), lines_end)),
+    };
+    check_reach(io::copy(&mut (&mut contents).take(start), &mut io::sink())?, start)?;
+    Ok(contents)
+}
+
+/// Refuses a start behind the end of contents of `have` bytes, and of the end that their last line gets.
+fn check_reach(have: u64, start: u64) -> io::Result<()> {
+    if start > have.saturating_add(1) {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Error::Short { have, want: start }));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads from the start and from the middle.
+    #[test]
+    fn the_bytes_of_the_file_are_counted() {
+        let lines: Vec<u8> = (0..100_000).flat_map(|i| format!("line {i}\n").into_bytes()).collect();
+        let gzip = {
+            let mut encoder = flate2::read::GzEncoder::new(&lines[..], flate2::Compression::fast());
+            let mut bytes = Vec::new();
+            encoder.read_to_end(&mut bytes).unwrap();
+            bytes
+        };
+        let like_bzip2 = [b"BZh9\n", &lines[..]].concat();
+        for (bytes, length) in [(&lines, lines.len()), (&gzip, lines.len()), (&like_bzip2, lines.len() + 5)] {
+            for start in [0, 3, length as u64 / 2] {
+                let mut file = Arc::new(tempfile::tempfile().unwrap());
+                file.write_all(bytes).unwrap();
+                file.rewind().unwrap();
+                let read = Arc::default();
+                let mut rest = Vec::new();
+                let source = Source { file, read: Arc::clone(&read), copy: None, lines_end: Some(b'\n') };
+                open(source, start, 1 << 12).unwrap().read_to_end(&mut rest).unwrap();
+                assert_eq!(rest.len() as u64, length as u64 - start);
+                assert_eq!(read.load(Relaxed), bytes.len() as u64);
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The members of compressed files: what gzip calls members, zstd and lz4 frames, and xz and bzip2 streams. `cat` joins files to one that
+//! has the members of all.
+
+use crate::error::Error;
+use crate::input::foreign;
+use bzip2::bufread::BzDecoder;
+use flate2::bufread::GzDecoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream;
+use lz4_flex::frame::FrameDecoder;
+use std::io::{self, BufRead, Read};
+use zstd::stream::raw::{DParameter, Decoder, Operation};
+
+/// The decoder of a member, which reads no more bytes at its end.
+pub trait Member: Read + Sized {
+    type File: BufRead;
+
+    /// The file, behind the member if that has ended.
+    fn file(&mut self) -> &mut Self::File;
+
+    /// True if no member follows. This one has ended.
+    fn is_last(&mut self) -> io::Result<bool> {
+        Ok(self.file().fill_buf()?.is_empty())
+    }
+
+    /// The decoder of the member that follows.
+    fn next(self) -> io::Result<Self>;
+}
+
+/// The contents of members, one after another. A member whose contents are not lines is refused, as a file is that has such contents.
+pub struct Members<M> {
+    /// `None` at the end.
+    member: Option<M>,
+    /// The first contents of a member that follows another, as far as they are read.
+    head: Vec<u8>,
+    /// The end of lines, until the first member has ended, and if members are not checked.
+    checked: Option<u8>,
+    lines_end: Option<u8>,
+}
+
+impl<M: Member> Members<M> {
+    /// Begins with the first member. Its contents are those of the file, which the reader of lines checks.
+    pub fn new(first: M, lines_end: Option<u8>) -> Self {
+        Self { member: Some(first), head: Vec::new(), checked: None, lines_end }
+    }
+
+    /// Refuses a member by its first contents, of which these follow.
+    fn check(&mut self, contents: &[u8]) -> io::Result<()> {
+        let Some(end) = self.checked.filter(|_| self.head.len() < foreign::HEAD) else { return Ok(()) };
+        self.head.extend(contents.iter().take(foreign::HEAD - self.head.len()));
+        foreign::of_head(&self.head, end).map_or(Ok(()), |format| Err(foreign::refused(format)))
+    }
+}
+
+impl<M: Member> Read for Members<M> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let n = member.read(buffer)?;
+            if n > 0 || buffer.is_empty() {
+                self.check(&buffer[..n])?;
+                return Ok(n);
+            }
+            let is_last = member.is_last()?;
+            self.member = self.member.take().filter(|_| !is_last).map(Member::next).transpose()?;
+            self.head.clear();
+            self.checked = self.lines_end;
+        }
+        Ok(0)
+    }
+}
+
+/// Skips zeros, and returns how many there were.
+fn skip_zeros(file: &mut impl BufRead) -> io::Result<usize> {
+    let mut skipped = 0;
+    while let zeros @ 1.. = file.fill_buf()?.iter().take_while(|&&byte| byte == 0).count() {
+        file.consume(zeros);
+        skipped += zeros;
+    }
+    Ok(skipped)
+}
+
+impl<R: BufRead> Member for GzDecoder<R> {
+    type File = R;
+
+    fn file(&mut self) -> &mut R {
+        self.get_mut()
+    }
+
+    /// Zeros may follow the last one, as gzip has it: they fill the last block of a tape.
+    fn is_last(&mut self) -> io::Result<bool> {
+        let zeros = skip_zeros(self.file())?;
+        let is_last = self.file().fill_buf()?.is_empty();
+        if zeros > 0 && !is_last {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, Error::Padding));
+        }
+        Ok(is_last)
+    }
+
+    fn next(self) -> io::Result<Self> {
+        Ok(Self::new(self.into_inner()))
+    }
+}
+
+impl<R: BufRead> Member for BzDecoder<R> {
+    type File = R;
+
+    fn file(&mut self) -> &mut R {
+        self.get_mut()
+    }
+
+    fn next(self) -> io::Result<Self> {
+        Ok(Self::new(self.into_inner()))
+    }
+}
+
+/// The decoder keeps its memory from frame to frame.
+impl<R: BufRead> Member for FrameDecoder<R> {
+    type File = R;
+
+    fn file(&mut self) -> &mut R {
+        self.get_mut()
+    }
+
+    fn next(self) -> io::Result<Self> {
+        Ok(self)
+    }
+}
+
+/// A frame of a zstd file.
+pub struct ZstdFrame<R> {
+    file: R,
+    /// It keeps its memory from frame to frame.
+    decoder: Decoder<'static>,
+    has_ended: bool,
+}
+
+impl<R: BufRead> ZstdFrame<R> {
+    pub fn new(file: R) -> io::Result<Self> {
+        let mut decoder = Decoder::new()?;
+        // The longest window there is. A frame takes the memory that its own asks for.
+        decoder.set_parameter(DParameter::WindowLogMax(31))?;
+        Ok(Self { file, decoder, has_ended: false })
+    }
+}
+
+impl<R: BufRead> Read for ZstdFrame<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // The decoder may have contents for which there was no room.
+        let mut is_waiting = true;
+        while !self.has_ended && !buffer.is_empty() {
+            let input = if is_waiting { &[] } else { self.file.fill_buf()? };
+            if !is_waiting && input.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "incomplete frame"));
+            }
+            is_waiting = false;
+            let status = self.decoder.run_on_buffers(input, buffer)?;
+            self.file.consume(status.bytes_read);
+            self.has_ended = status.remaining == 0;
+            if status.bytes_written > 0 {
+                return Ok(status.bytes_written);
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl<R: BufRead> Member for ZstdFrame<R> {
+    type File = R;
+
+    fn file(&mut self) -> &mut R {
+        &mut self.file
+    }
+
+    fn next(mut self) -> io::Result<Self> {
+        self.decoder.reinit()?;
+        Ok(Self { has_ended: false, ..self })
+    }
+}
+
+/// A stream of an xz file. The decoder's own `read` loses the contents that come before an error.
+pub struct XzStream<R> {
+    decoder: XzDecoder<R>,
+    failure: Option<io::Error>,
+    /// The number of zeros behind it.
+    padding: usize,
+}
+
+impl<R: BufRead> XzStream<R> {
+    pub fn new(file: R) -> io::Result<Self> {
+        let decoder = XzDecoder::new_stream(file, stream::Stream::new_stream_decoder(u64::MAX, 0)?);
+        Ok(Self { decoder, failure: None, padding: 0 })
+    }
+}
+
+impl<R: BufRead> Read for XzStream<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        let before = self.decoder.total_out();
+        self.decoder.read(buffer).or_else(|error| match (self.decoder.total_out() - before) as usize {
+            0 => Err(error),
+            n => {
+                self.failure = Some(error);
+                Ok(n)
+            }
+        })
+    }
+}
+
+impl<R: BufRead> Member for XzStream<R> {
+    type File = R;
+
+    fn file(&mut self) -> &mut R {
+        self.decoder.get_mut()
+    }
+
+    /// Zeros may follow each, in fours.
+    fn is_last(&mut self) -> io::Result<bool> {
+        self.padding += skip_zeros(self.decoder.get_mut())?;
+        if !self.padding.is_multiple_of(4) {
+            return Err(stream::Error::Data.into());
+        }
+        Ok(self.file().fill_buf()?.is_empty())
+    }
+
+    fn next(self) -> io::Result<Self> {
+        Self::new(self.decoder.into_inner())
+    }
+}
