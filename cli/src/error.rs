@@ -52,6 +52,7 @@ errors! {
     OtherHeader { header: String, first: String, first_header: String, remedy: &'static str } => "its header is {header:?}, and that of {first} is {first_header:?}: make them the same, {remedy}";
     OfRows { option: &'static str, lines: String } => "{option} is for the rows of Parquet, and {lines} has lines; leave it out";
     Header { fault: Fault } => "{fault}";
+    OpenQuote { lines: usize, fault: Fault } => "the rest, {lines} line{}, is one record: {fault}", if *lines == 1 { "" } else { "s" };
     NoKey { what: &'static str, line: String, fault: Fault } => "no {what} in {line}: {fault}; choose with --on-error how to go on";
     NullKey { line: String } => "the key has a null in {line}; choose with --nulls how to go on";
 

@@ -159,8 +159,8 @@ MARK = b"\xef\xbb\xbf"
 
 
 def texts_of(path, end, options):
-    """The lines; of each what its key is made from; whether it may have one; and whether a byte order mark is before it, at the start of
-    a file."""
+    """The lines; of each what its key is made from; whether it may have one, or `None` where its file is broken; and whether a byte order
+    mark is before it, at the start of a file."""
     if options.csv:
         with open(path, "rb") as file:
             contents = file.read()
@@ -171,7 +171,8 @@ def texts_of(path, end, options):
         delimiter = delimiter_of(options)
         for number, (row, _, is_whole) in enumerate(rows):
             text = row.removesuffix(b"\r")
-            yield row, text, is_whole and is_strict(text, delimiter), bool(mark) and number == 0
+            may_have = is_strict(text, delimiter) if is_whole else False if options.on_error == "keep" else None
+            yield row, text, may_have, bool(mark) and number == 0
         return
     for number, line in enumerate(lines_of(path, end)):
         marked = number == 0 and line.startswith(MARK)
@@ -222,6 +223,9 @@ def main():
             header = header or [(marked, b"", line)]
             continue
         if options.skip_blank and not text.strip(b" \t\n\r\x0c"):
+            continue
+        if is_whole is None and options.on_error == "skip":
+            code = 1
             continue
         try:
             if not is_whole:

@@ -5,7 +5,8 @@ use crate::input::foreign;
 use crate::input::header::{self, Expected};
 use crate::input::inputs::{Input, Opened};
 use crate::input::split::{LineFormat, Records};
-use crate::key::fields::QUOTE;
+use crate::key::fault::Fault;
+use crate::key::fields::{Csv, QUOTE};
 use crate::places::places;
 use std::io::{self, Read};
 use std::mem;
@@ -102,6 +103,15 @@ impl Chunk {
         self.records.ends.extend(self.open.then_some(*filled));
     }
 
+    /// Leaves out the last record, whose quotes do not end. It may have most lines of the input, so the input is broken there.
+    fn leave_out_open(&mut self, filled: &mut usize, end: u8, csv: Csv) -> Error {
+        self.records.ends.pop();
+        let start = self.records.ends.last().copied().unwrap_or(0);
+        let lines = memchr::memchr_iter(end, &self.buffer[start..*filled]).count();
+        (self.open, self.unended, *filled) = (false, false, start);
+        Error::OpenQuote { lines, fault: Fault::Quote { has_escape: csv.escape.is_some() } }
+    }
+
     /// Takes `len` bytes for lines, but for the header.
     fn take(&mut self, len: usize, format: &LineFormat) {
         (self.len, self.header) = (len, 0);
@@ -125,7 +135,7 @@ pub struct Cut {
     pub size: usize,
     /// What a line is.
     pub format: LineFormat,
-    /// Whether the piece of a line is kept that was read before an input failed.
+    /// True if the piece of a line is kept that was read before an input failed, and a last record whose quotes do not end.
     pub keep: bool,
 }
 
@@ -208,6 +218,9 @@ impl Chunks {
                     filled = whole;
                 }
                 chunk.end(&mut filled, &format);
+                if let (true, false, Some(csv)) = (chunk.open, self.cut.keep, format.csv) {
+                    self.failure = Some(io::Error::other(chunk.leave_out_open(&mut filled, format.end, csv)));
+                }
                 if self.failure.is_some() {
                     // What comes next may need memory.
                     chunk.buffer.truncate(room.max(filled + 1));

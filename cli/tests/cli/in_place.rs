@@ -236,6 +236,30 @@ fn a_file_that_breaks_stays() {
     );
 }
 
+/// A record whose quotes do not end has the rest of its file.
+#[test]
+fn a_file_whose_quotes_do_not_end_stays() {
+    let open: &[u8] = b"a,1\na,1\nb,\"2\nc,3\nd,4\nb,2\n";
+    let bench = Bench::new(&[("open", open), ("c", b"c\nc\n")]);
+    let why = ["cannot read \"open\" after line 2: the rest, 4 lines, is one record: a quoted field does not end"];
+    let output = bench.run("dedup --csv --in-place --on-error skip open c");
+    assert_eq!(output.status.code(), Some(1));
+    tells(&text(&output.stderr), &why);
+    assert_eq!((text(&bench.read("open")), text(&bench.read("c"))), (text(open), "c\n".to_owned()));
+    tells(&failed(&bench.run("dedup --csv --in-place open c")), &why);
+    let output = bench.run("dedup --csv -o open --on-error skip open c");
+    assert_eq!(output.status.code(), Some(2));
+    tells(&text(&output.stderr), &["cannot replace \"open\"", "rest"]);
+    assert_eq!(text(&bench.read("open")), text(open));
+    // The record is kept, as all lines without a key are.
+    let output = bench.run("dedup --csv --in-place --on-error keep open c");
+    tells(
+        &text(&output.stderr),
+        &["lines without a key: 1; the first is \"open\", line 3: a quoted field does not end"],
+    );
+    assert_eq!((output.status.code(), text(&bench.read("open"))), (Some(0), text(&open[4..])));
+}
+
 /// The whole lines of what can be read of a gzip file.
 fn decoded_part(bytes: &[u8]) -> Vec<u8> {
     let (mut lines, _) = decode("x.gz", bytes);

@@ -412,11 +412,18 @@ fn messages_count_lines_as_an_editor_does() {
         tells(&message("--csv -f 2 --header open"), &["\"open\", line 4: there is no field 2"]);
         let output = bench.run(&format!("dedup {chunks}--csv -f 2 --on-error skip open"));
         assert_eq!(text(&output.stdout), "id,u\n1,\"\n\"\n", "{chunks}");
-        tells(&text(&output.stderr), &["without a key: 2; the first is \"open\", line 4: "]);
+        let warnings = text(&output.stderr);
+        tells(&warnings, &["without a key: 1; the first is \"open\", line 4: ", "\"open\" after line 4: "]);
         // The rest of the input is one record.
+        let why =
+            ["\"open\" after line 4: the rest, 3 lines, is one record: a quoted field does not end", "leave out --csv"];
         let output = bench.run(&format!("dedup {chunks}--csv --skip-blank open"));
         assert_eq!(text(&output.stdout), "id,u\n1,\"\n\"\n", "{chunks}");
-        tells(&failed(&output), &["\"open\", line 5: a quoted field does not end", "leave out --csv"]);
+        tells(&failed(&output), &why);
+        let output = bench.run(&format!("dedup {chunks}--csv --skip-blank --on-error skip open good"));
+        assert_eq!((text(&output.stdout), output.status.code()), ("id,u\n1,\"\n\"\n\"i\nd\",u\n".to_owned(), Some(1)));
+        tells(&text(&output.stderr), &why);
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{}", text(&output.stderr));
         let kept = bench.run(&format!("dedup {chunks}--csv --on-error keep open"));
         assert_eq!(kept.stdout, bench.read("open"), "{chunks}");
         tells(&text(&kept.stderr), &["without a key: 1; the first is \"open\", line 5: "]);
