@@ -6,7 +6,7 @@ use crate::error::MergeError;
 use crate::fixed::Fixed;
 use crate::kernel::Isa;
 use crate::methods;
-use crate::operations::{self, Operations, Shared};
+use crate::operations::{self, Insert, Operations, Query, Shared};
 use crate::params::{Params, Size};
 use crate::storage::{AtomicBlock, AtomicBlocks};
 use crate::sync::Ordering;
@@ -146,7 +146,7 @@ impl Operations<Shared> for Words4 {
     }
 
     fn contains_many(params: &Params, blocks: &AtomicBlocks, hashes: &[u64], found: &mut [bool]) -> usize {
-        operations::contains_many::<Self, Shared>(params, blocks, hashes, found)
+        operations::many::<Query<Self, Shared>, _>(params, (params, blocks), hashes, found)
     }
 
     #[inline(always)]
@@ -155,11 +155,16 @@ impl Operations<Shared> for Words4 {
     }
 
     fn insert_many<'a>(params: &'a Params, blocks: &'a AtomicBlocks, hashes: &[u64], new: &mut [bool]) -> usize {
-        operations::insert_many::<Self, Shared>(params, blocks, hashes, new)
+        operations::many::<Insert<Self, Shared>, _>(params, (params, blocks), hashes, new)
     }
 
     fn set_many<'a>(params: &'a Params, blocks: &'a AtomicBlocks, hashes: &[u64]) {
-        operations::set_many::<Self, Shared>(params, blocks, hashes);
+        operations::many::<Insert<Self, Shared>, _>(
+            params,
+            (params, blocks),
+            hashes,
+            &mut operations::nothing(hashes.len()),
+        );
     }
 }
 

@@ -5,7 +5,7 @@
 //! looked at without being copied anywhere: docs/BENCHMARKS.md has what a ring of copies costs.
 
 use crate::hash::KeyHasher;
-use crate::kernel::Isa;
+use crate::kernel::{Isa, KeyOp, Task};
 use crate::keys::Keys;
 use core::convert::Infallible;
 
@@ -25,17 +25,7 @@ pub(crate) const FEW: usize = 16;
 /// prefetch costs more than it gains. Larger ones may have left it between two batches. docs/DESIGN.md has the measurement.
 pub(crate) const CACHED_BYTES: usize = 1 << 18;
 
-/// One operation on the block of a hash.
-pub(crate) trait Probe {
-    /// Whether it writes to blocks.
-    const WRITES: bool;
-    /// Asks for the cache line of a hash.
-    fn prefetch(&self, hash: u64);
-    /// The operation's answer for a hash.
-    fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool;
-}
-
-/// What is kept of a probe's answer: `bool` all of it, `()` nothing. Then the probe does not even find it out.
+/// What is kept of an operation's answer: `bool` all of it, `()` nothing. Then the operation does not even find it out.
 pub(crate) trait Answer: Copy {
     fn of(answer: bool) -> Self;
 
@@ -65,48 +55,59 @@ impl Answer for () {
     }
 }
 
-/// `answers[i]` = the probe's answer for `hashes[i]`, in order; the count of `true`. The probes wander over
-/// `memory_bytes` bytes.
-#[inline(always)]
-pub(crate) fn run<I: Isa, const B: usize, P: Probe, A: Answer>(
-    isa: I,
-    mut probe: P,
-    memory_bytes: usize,
-    hashes: &[u64],
-    answers: &mut [A],
-) -> usize {
-    let mut done = 0;
-    if memory_bytes > CACHED_BYTES {
-        let (first, rest) = hashes.split_at(AHEAD.min(hashes.len()));
-        for &hash in first {
-            probe.prefetch(hash);
-        }
-        let (bursts, _) = rest.as_chunks::<BURST>();
-        let due = hashes.as_chunks::<BURST>().0.iter().zip(answers.as_chunks_mut::<BURST>().0);
-        for (next, (hashes, answers)) in bursts.iter().zip(due) {
-            for &hash in next {
-                probe.prefetch(hash);
+/// An operation on many hashes, in order: `answers[i]` is the answer for `hashes[i]`. Its output is the count of `true`.
+pub(crate) struct Batch<'p, 'a, O: KeyOp, A> {
+    pub(crate) place: O::Place<'p>,
+    /// Bytes that the hashes are spread over.
+    pub(crate) memory_bytes: usize,
+    pub(crate) hashes: &'a [u64],
+    pub(crate) answers: &'a mut [A],
+}
+
+impl<O: KeyOp, A: Answer> Task for Batch<'_, '_, O, A> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
+        let Self { mut place, memory_bytes, hashes, answers } = self;
+        let mut done = 0;
+        if memory_bytes > CACHED_BYTES {
+            let (first, rest) = hashes.split_at(AHEAD.min(hashes.len()));
+            for &hash in first {
+                O::prefetch(&place, hash);
             }
-            probe_each::<I, B, P, A>(isa, &mut probe, hashes, answers);
+            let (bursts, _) = rest.as_chunks::<BURST>();
+            let due = hashes.as_chunks::<BURST>().0.iter().zip(answers.as_chunks_mut::<BURST>().0);
+            for (next, (hashes, answers)) in bursts.iter().zip(due) {
+                for &hash in next {
+                    O::prefetch(&place, hash);
+                }
+                run_each::<I, B, O, A>(isa, &mut place, hashes, answers);
+            }
+            done = BURST * bursts.len();
+        } else if O::WRITES {
+            // Bursts here too: docs/BENCHMARKS.md has what they gain.
+            let (bursts, _) = hashes.as_chunks::<BURST>();
+            for (hashes, answers) in bursts.iter().zip(answers.as_chunks_mut::<BURST>().0) {
+                run_each::<I, B, O, A>(isa, &mut place, hashes, answers);
+            }
+            done = BURST * bursts.len();
         }
-        done = BURST * bursts.len();
-    } else if P::WRITES {
-        // Bursts here too: docs/BENCHMARKS.md has what they gain.
-        let (bursts, _) = hashes.as_chunks::<BURST>();
-        for (hashes, answers) in bursts.iter().zip(answers.as_chunks_mut::<BURST>().0) {
-            probe_each::<I, B, P, A>(isa, &mut probe, hashes, answers);
-        }
-        done = BURST * bursts.len();
+        run_each::<I, B, O, A>(isa, &mut place, &hashes[done..], &mut answers[done..]);
+        // Afterwards, for the loops above have no register to spare: a count in one that goes to the stack waits there.
+        A::count(answers)
     }
-    probe_each::<I, B, P, A>(isa, &mut probe, &hashes[done..], &mut answers[done..]);
-    // Afterwards, for the loops above have no register to spare: a count in one that goes to the stack waits there.
-    A::count(answers)
 }
 
 #[inline(always)]
-fn probe_each<I: Isa, const B: usize, P: Probe, A: Answer>(isa: I, probe: &mut P, hashes: &[u64], answers: &mut [A]) {
+fn run_each<I: Isa, const B: usize, O: KeyOp, A: Answer>(
+    isa: I,
+    place: &mut O::Place<'_>,
+    hashes: &[u64],
+    answers: &mut [A],
+) {
     for (answer, &hash) in answers.iter_mut().zip(hashes) {
-        *answer = A::of(probe.probe::<I, B>(isa, hash));
+        *answer = A::of(O::run::<I, B>(isa, place, hash));
     }
 }
 

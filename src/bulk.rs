@@ -10,11 +10,11 @@
 //! atomics, and all of their threads write everywhere. A hash is in a range if it is between two numbers, since the block's index rises with it. So a kernel passes by the hashes
 //! of others in a fraction of a nanosecond each, and they need no sorting.
 
-use crate::batch::{self, PORTION, Probe};
+use crate::batch::{self, PORTION};
 use crate::block::{self, Block, Pattern};
 use crate::fixed::Fixed;
 use crate::hash::KeyHasher;
-use crate::kernel::{self, Isa};
+use crate::kernel::{self, Isa, KeyOp};
 use crate::key::Key;
 use crate::keys::Keys;
 use crate::operations::{self, Exclusive, Operations, Shared};
@@ -86,8 +86,12 @@ impl Range<'_> {
 
     fn insert_picked(&mut self, hashes: &[u64]) {
         let Self { params, blocks, first, .. } = self;
-        let probe = InsertingInRange { total: params.blocks, blocks, first: *first };
-        operations::many(params, params.probes, probe, hashes, &mut operations::nothing(hashes.len()));
+        operations::many::<InsertInRange, _>(
+            params,
+            (params, *first, blocks),
+            hashes,
+            &mut operations::nothing(hashes.len()),
+        );
     }
 }
 
@@ -126,11 +130,11 @@ impl Fixed<Words4, Exclusive> {
 
 impl<L: Operations<Shared, Memory = AtomicBlocks>> Fixed<L, Shared> {
     pub(crate) fn par_insert<K: Keys + Sync + ?Sized>(&self, keys: &K) {
-        par_in_portions(&self.hasher, keys, |hashes| self.share_hashes(hashes));
+        par_in_portions(&self.hasher, keys, |hashes| self.set_hashes(hashes));
     }
 
     pub(crate) fn par_extend<K: Key + Send>(&self, keys: impl IntoParallelIterator<Item = K>) {
-        par_in_batches(&self.hasher, keys, SHARED, |hashes| self.share_hashes(hashes));
+        par_in_batches(&self.hasher, keys, SHARED, |hashes| self.set_hashes(hashes));
     }
 }
 
@@ -208,26 +212,28 @@ pub(crate) fn par_contains<K: Keys + Sync + ?Sized>(
     batches.map(count).sum()
 }
 
-struct InsertingInRange<'a> {
-    total: usize,
-    blocks: &'a mut [Block],
-    first: usize,
-}
+/// The insert of a hash whose block is in a range: of the filter's geometry, the number of blocks before the range, and its
+/// blocks. It prefetches as an insert into the whole filter does.
+struct InsertInRange;
 
-/// Prefetches as in a batch on the whole filter.
-impl Probe for InsertingInRange<'_> {
+impl KeyOp for InsertInRange {
     const WRITES: bool = true;
+    type Place<'a> = (&'a Params, usize, &'a mut [Block]);
 
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        let index = block::locate(hash, self.total);
-        kernel::prefetch(&self.blocks[index - self.first], self.total);
+    fn probes((params, ..): &Self::Place<'_>) -> u32 {
+        params.probes
     }
 
     #[inline(always)]
-    fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
-        let index = block::locate(hash, self.total);
-        isa.insert::<B>(&mut self.blocks[index - self.first], Pattern::new(hash))
+    fn prefetch((params, first, blocks): &Self::Place<'_>, hash: u64) {
+        let index = block::locate(hash, params.blocks);
+        kernel::prefetch(&blocks[index - first], params.blocks);
+    }
+
+    #[inline(always)]
+    fn run<I: Isa, const B: usize>(isa: I, (params, first, blocks): &mut Self::Place<'_>, hash: u64) -> bool {
+        let index = block::locate(hash, params.blocks);
+        isa.insert::<B>(&mut blocks[index - *first], Pattern::new(hash))
     }
 }
 

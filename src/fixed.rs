@@ -5,8 +5,8 @@ use crate::batch;
 use crate::error::{BuildError, MergeError};
 use crate::fpr;
 use crate::hash::KeyHasher;
-use crate::kernel::Kernel;
-use crate::operations::{Access, Calls, Exclusive, Operations, Shared};
+use crate::kernel::{Call, Kernel};
+use crate::operations::{Access, Exclusive, Insert, Operations, Query, Shared};
 use crate::params::{Builder, FromBuilder, Params};
 use crate::purpose::Purpose;
 use crate::storage::{self, AtomicBlocks, Blocks, Memory, MemoryMut};
@@ -19,14 +19,16 @@ pub(crate) struct Fixed<L: Operations<A>, A: Access> {
     pub(crate) hasher: KeyHasher,
     pub(crate) purpose: Purpose,
     pub(crate) blocks: L::Memory,
-    calls: Calls<L, A>,
+    query: Call<Query<L, A>>,
+    insert: Call<Insert<L, A>>,
 }
 
 impl<L: Operations<A>, A: Access> Fixed<L, A> {
     /// A filter of its parts.
     pub(crate) fn of(params: Params, hasher: KeyHasher, purpose: Purpose, blocks: L::Memory) -> Self {
-        let calls = Calls::new(&params);
-        Self { params, hasher, purpose, blocks, calls }
+        let (kernel, probes) = (params.kernel, L::kernel_probes(params.size()));
+        let (query, insert) = (Call::new(kernel, probes), Call::new(kernel, probes));
+        Self { params, hasher, purpose, blocks, query, insert }
     }
 
     /// An empty filter.
@@ -45,18 +47,13 @@ impl<L: Operations<A>, A: Access> Fixed<L, A> {
 
     #[inline]
     pub(crate) fn contains_hash(&self, hash: u64) -> bool {
-        self.calls.contains(&self.params, &self.blocks, hash)
+        self.query.run((&self.params, &self.blocks), hash)
     }
 
     #[track_caller]
     pub(crate) fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), found.len());
         L::contains_many(&self.params, &self.blocks, hashes, found)
-    }
-
-    /// Inserts hashes, for whoever has the filter alone and does not ask which were new.
-    pub(crate) fn set_hashes(&mut self, hashes: &[u64]) {
-        L::set_many(&self.params, A::place(&mut self.blocks), hashes);
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -150,13 +147,18 @@ impl<L: Operations<A>, A: Access> FromBuilder for Fixed<L, A> {
 impl<L: Operations<Exclusive, Memory: MemoryMut>> Fixed<L, Exclusive> {
     #[inline]
     pub(crate) fn insert_hash(&mut self, hash: u64) -> bool {
-        self.calls.insert(&self.params, &mut self.blocks, hash)
+        self.insert.run((&self.params, &mut self.blocks), hash)
     }
 
     #[track_caller]
     pub(crate) fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         batch::check_lengths(hashes.len(), new.len());
         L::insert_many(&self.params, &mut self.blocks, hashes, new)
+    }
+
+    /// Inserts hashes of which nobody asks whether they were new.
+    pub(crate) fn set_hashes(&mut self, hashes: &[u64]) {
+        L::set_many(&self.params, &mut self.blocks, hashes);
     }
 
     pub(crate) fn union(&mut self, other: &Self) -> Result<(), MergeError> {
@@ -183,7 +185,7 @@ impl<L: Operations<Exclusive, Memory: MemoryMut>> Fixed<L, Exclusive> {
 impl<L: Operations<Shared, Memory = AtomicBlocks>> Fixed<L, Shared> {
     #[inline]
     pub(crate) fn insert_hash(&self, hash: u64) -> bool {
-        self.calls.insert(&self.params, &self.blocks, hash)
+        self.insert.run((&self.params, &self.blocks), hash)
     }
 
     #[track_caller]
@@ -193,8 +195,7 @@ impl<L: Operations<Shared, Memory = AtomicBlocks>> Fixed<L, Shared> {
     }
 
     /// Inserts hashes of which nobody asks whether they were new.
-    #[cfg(feature = "rayon")]
-    pub(crate) fn share_hashes(&self, hashes: &[u64]) {
+    pub(crate) fn set_hashes(&self, hashes: &[u64]) {
         L::set_many(&self.params, &self.blocks, hashes);
     }
 

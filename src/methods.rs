@@ -600,6 +600,7 @@ macro_rules! collecting {
         impl<K: crate::Key> FromIterator<K> for $Filter {
             fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
                 let hashes = crate::collect::hashes(keys);
+                #[allow(unused_mut)] // of a filter that many threads write to
                 let mut filter = crate::collect::or_panic(Self::new(hashes.len().max(1) as u64, crate::collect::RATE));
                 filter.0.set_hashes(&hashes);
                 filter

@@ -9,11 +9,11 @@
 //!
 //! A layout implements [`Shape`] with its mathematics, and [`Operations`] for the memory of one writer, of many, or both.
 
-use crate::batch::{self, Answer, Probe};
+use crate::batch::{Answer, Batch};
 use crate::block::{BLOCK_BYTES, WORDS};
 use crate::format::Format;
 use crate::fpr;
-use crate::kernel::{Call, Isa, Selected, Single, Task};
+use crate::kernel::{Isa, KeyOp};
 use crate::params::{Params, Size};
 use crate::stats;
 use crate::storage::Memory;
@@ -32,20 +32,12 @@ pub(crate) trait Access {
     /// `&mut M` or `&M`.
     type Place<'a, M: 'a>: Deref<Target = M>;
 
-    /// The place for an owner's insert.
-    fn place<M>(memory: &mut M) -> Self::Place<'_, M>;
-
     /// The place for a shorter time, to give away.
     fn reborrow<'a, M>(place: &'a mut Self::Place<'_, M>) -> Self::Place<'a, M>;
 }
 
 impl Access for Exclusive {
     type Place<'a, M: 'a> = &'a mut M;
-
-    #[inline(always)]
-    fn place<M>(memory: &mut M) -> &mut M {
-        memory
-    }
 
     #[inline(always)]
     fn reborrow<'a, M>(place: &'a mut &mut M) -> &'a mut M {
@@ -55,11 +47,6 @@ impl Access for Exclusive {
 
 impl Access for Shared {
     type Place<'a, M: 'a> = &'a M;
-
-    #[inline(always)]
-    fn place<M>(memory: &mut M) -> &M {
-        memory
-    }
 
     #[inline(always)]
     fn reborrow<'a, M>(place: &'a mut &M) -> &'a M {
@@ -145,187 +132,93 @@ pub(crate) trait Operations<A: Access>: Shape {
         size.share(Self::FORMAT, stats::ones(memory.words()))
     }
 
-    /// [`contains_many`], for a layout to write out: then it is compiled here, with this crate's optimisations, and not in
-    /// each crate that uses it.
+    /// Queries many hashes: `found[i]` is true if `hashes[i]` is in. Returns how many are.
+    ///
+    /// A layout may write out this method and the next two, as one call of [`many`] each: then they are compiled here, with this
+    /// crate's optimisations, and not in each crate that uses it.
     fn contains_many(params: &Params, memory: &Self::Memory, hashes: &[u64], found: &mut [bool]) -> usize
     where
         Self: Sized,
     {
-        contains_many::<Self, A>(params, memory, hashes, found)
+        many::<Query<Self, A>, _>(params, (params, memory), hashes, found)
     }
 
-    /// [`insert_many`]; see [`contains_many`](Self::contains_many).
+    /// Inserts many hashes, in order: `new[i]` is true if this call made `hashes[i]` seen. Returns how many it made seen.
     fn insert_many<'a>(params: &'a Params, place: A::Place<'a, Self::Memory>, hashes: &[u64], new: &mut [bool]) -> usize
     where
         Self: Sized,
     {
-        insert_many::<Self, A>(params, place, hashes, new)
+        many::<Insert<Self, A>, _>(params, (params, place), hashes, new)
     }
 
-    /// [`set_many`]; see [`contains_many`](Self::contains_many).
+    /// Inserts many hashes of which nobody asks whether they were new.
     fn set_many<'a>(params: &'a Params, place: A::Place<'a, Self::Memory>, hashes: &[u64])
     where
         Self: Sized,
     {
-        set_many::<Self, A>(params, place, hashes);
+        many::<Insert<Self, A>, _>(params, (params, place), hashes, &mut nothing(hashes.len()));
     }
 }
 
-/// The functions for single keys.
-pub(crate) struct Calls<L: Operations<A>, A: Access> {
-    contains: Call<Query<L, A>>,
-    insert: Call<Insert<L, A>>,
-}
+/// The query of a layout, in the memory of an access.
+pub(crate) struct Query<L, A>(PhantomData<(L, A)>);
 
-impl<L: Operations<A>, A: Access> Calls<L, A> {
-    pub(crate) fn new(params: &Params) -> Self {
-        let probes = L::kernel_probes(params.size());
-        Self { contains: Call::new(params.kernel, probes), insert: Call::new(params.kernel, probes) }
-    }
+impl<L: Operations<A>, A: Access> KeyOp for Query<L, A> {
+    const WRITES: bool = false;
+    type Place<'a> = (&'a Params, &'a L::Memory);
 
-    /// One query: inlined into the caller where the compiler was told of the CPU, else a call of the filter's kernel.
     #[inline(always)]
-    pub(crate) fn contains(&self, params: &Params, memory: &L::Memory, hash: u64) -> bool {
-        match Selected::TOLD {
-            Some(kernel) => kernel.run_single::<Query<L, A>>(L::kernel_probes(params.size()), params, memory, hash),
-            None => self.contains.run(params, memory, hash),
-        }
+    fn probes((params, _): &Self::Place<'_>) -> u32 {
+        L::kernel_probes(params.size())
     }
 
-    /// One insert; see [`contains`](Self::contains).
     #[inline(always)]
-    pub(crate) fn insert<'a>(&self, params: &'a Params, place: A::Place<'a, L::Memory>, hash: u64) -> bool {
-        match Selected::TOLD {
-            Some(kernel) => kernel.run_single::<Insert<L, A>>(L::kernel_probes(params.size()), params, place, hash),
-            None => self.insert.run(params, place, hash),
-        }
+    fn prefetch((params, memory): &Self::Place<'_>, hash: u64) {
+        L::prefetch(params.size(), memory, hash);
+    }
+
+    #[inline(always)]
+    fn run<I: Isa, const B: usize>(isa: I, (params, memory): &mut Self::Place<'_>, hash: u64) -> bool {
+        L::contains::<I, B>(params.size(), isa, memory, hash)
     }
 }
 
-/// Many queries: `found[i]` = whether `hashes[i]` is in. Returns how many are.
+/// The insert of a layout, in the memory of an access.
+pub(crate) struct Insert<L, A>(PhantomData<(L, A)>);
+
+impl<L: Operations<A>, A: Access> KeyOp for Insert<L, A> {
+    const WRITES: bool = true;
+    type Place<'a> = (&'a Params, A::Place<'a, L::Memory>);
+
+    #[inline(always)]
+    fn probes((params, _): &Self::Place<'_>) -> u32 {
+        L::kernel_probes(params.size())
+    }
+
+    #[inline(always)]
+    fn prefetch((params, place): &Self::Place<'_>, hash: u64) {
+        L::prefetch(params.size(), place, hash);
+    }
+
+    #[inline(always)]
+    fn run<I: Isa, const B: usize>(isa: I, (params, place): &mut Self::Place<'_>, hash: u64) -> bool {
+        L::insert::<I, B>(params.size(), isa, A::reborrow(place), hash)
+    }
+}
+
+/// Runs an operation on many hashes on the filter's kernel: one dispatch for all of them.
 #[inline(always)]
-pub(crate) fn contains_many<L: Operations<A>, A: Access>(
+pub(crate) fn many<O: KeyOp, Out: Answer>(
     params: &Params,
-    memory: &L::Memory,
+    place: O::Place<'_>,
     hashes: &[u64],
-    found: &mut [bool],
+    answers: &mut [Out],
 ) -> usize {
-    many(params, L::kernel_probes(params.size()), Querying::<L, A> { params, memory }, hashes, found)
-}
-
-/// Many inserts, in order: `new[i]` = whether this call made `hashes[i]` seen. Returns how many it made seen.
-#[inline(always)]
-pub(crate) fn insert_many<'a, L: Operations<A>, A: Access>(
-    params: &'a Params,
-    place: A::Place<'a, L::Memory>,
-    hashes: &[u64],
-    new: &mut [bool],
-) -> usize {
-    many(params, L::kernel_probes(params.size()), Inserting::<L, A> { params, place }, hashes, new)
-}
-
-/// Many inserts of which nobody asks whether they were new.
-#[inline(always)]
-pub(crate) fn set_many<'a, L: Operations<A>, A: Access>(
-    params: &'a Params,
-    place: A::Place<'a, L::Memory>,
-    hashes: &[u64],
-) {
-    let probe = Inserting::<L, A> { params, place };
-    many(params, L::kernel_probes(params.size()), probe, hashes, &mut nothing(hashes.len()));
+    let memory_bytes = params.blocks * BLOCK_BYTES;
+    params.kernel.run(O::probes(&place), Batch::<O, Out> { place, memory_bytes, hashes, answers })
 }
 
 /// As many answers that take no memory.
 pub(crate) fn nothing(len: usize) -> Vec<()> {
     alloc::vec![(); len]
-}
-
-/// Runs a batch on the filter's kernel: one dispatch for all of it.
-#[inline(always)]
-pub(crate) fn many<P: Probe, A: Answer>(
-    params: &Params,
-    kernel_probes: u32,
-    probe: P,
-    hashes: &[u64],
-    answers: &mut [A],
-) -> usize {
-    let memory_bytes = params.blocks * BLOCK_BYTES;
-    params.kernel.run(kernel_probes, Many { probe, memory_bytes, hashes, answers })
-}
-
-struct Query<L, A>(PhantomData<(L, A)>);
-
-impl<L: Operations<A>, A: Access> Single for Query<L, A> {
-    type Context = Params;
-    type Place<'a> = &'a L::Memory;
-
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(isa: I, params: &Params, memory: &L::Memory, hash: u64) -> bool {
-        L::contains::<I, B>(params.size(), isa, memory, hash)
-    }
-}
-
-struct Insert<L, A>(PhantomData<(L, A)>);
-
-impl<L: Operations<A>, A: Access> Single for Insert<L, A> {
-    type Context = Params;
-    type Place<'a> = A::Place<'a, L::Memory>;
-
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(isa: I, params: &Params, place: A::Place<'_, L::Memory>, hash: u64) -> bool {
-        L::insert::<I, B>(params.size(), isa, place, hash)
-    }
-}
-
-struct Many<'a, P, A> {
-    probe: P,
-    memory_bytes: usize,
-    hashes: &'a [u64],
-    answers: &'a mut [A],
-}
-
-impl<P: Probe, A: Answer> Task for Many<'_, P, A> {
-    type Output = usize;
-    #[inline(always)]
-    fn run<I: Isa, const B: usize>(self, isa: I) -> usize {
-        batch::run::<I, B, P, A>(isa, self.probe, self.memory_bytes, self.hashes, self.answers)
-    }
-}
-
-struct Querying<'a, L: Operations<A>, A: Access> {
-    params: &'a Params,
-    memory: &'a L::Memory,
-}
-
-impl<L: Operations<A>, A: Access> Probe for Querying<'_, L, A> {
-    const WRITES: bool = false;
-
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        L::prefetch(self.params.size(), self.memory, hash);
-    }
-
-    #[inline(always)]
-    fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
-        L::contains::<I, B>(self.params.size(), isa, self.memory, hash)
-    }
-}
-
-struct Inserting<'a, L: Operations<A>, A: Access> {
-    params: &'a Params,
-    place: A::Place<'a, L::Memory>,
-}
-
-impl<L: Operations<A>, A: Access> Probe for Inserting<'_, L, A> {
-    const WRITES: bool = true;
-
-    #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        L::prefetch(self.params.size(), &self.place, hash);
-    }
-
-    #[inline(always)]
-    fn probe<I: Isa, const B: usize>(&mut self, isa: I, hash: u64) -> bool {
-        L::insert::<I, B>(self.params.size(), isa, A::reborrow(&mut self.place), hash)
-    }
 }

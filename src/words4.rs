@@ -4,7 +4,7 @@ use crate::block::{Pattern, WORDS};
 use crate::format::{Format, WORDS4};
 use crate::fpr::{self, BlockRates, Lanes};
 use crate::kernel::Isa;
-use crate::operations::{self, Exclusive, Operations, Shape};
+use crate::operations::{self, Exclusive, Insert, Operations, Query, Shape};
 use crate::params::{Params, Size};
 use crate::stats;
 use crate::storage::Blocks;
@@ -64,7 +64,7 @@ impl Operations<Exclusive> for Words4 {
     }
 
     fn contains_many(params: &Params, blocks: &Blocks, hashes: &[u64], found: &mut [bool]) -> usize {
-        operations::contains_many::<Self, Exclusive>(params, blocks, hashes, found)
+        operations::many::<Query<Self, Exclusive>, _>(params, (params, blocks), hashes, found)
     }
 
     #[inline(always)]
@@ -73,10 +73,15 @@ impl Operations<Exclusive> for Words4 {
     }
 
     fn insert_many<'a>(params: &'a Params, blocks: &'a mut Blocks, hashes: &[u64], new: &mut [bool]) -> usize {
-        operations::insert_many::<Self, Exclusive>(params, blocks, hashes, new)
+        operations::many::<Insert<Self, Exclusive>, _>(params, (params, blocks), hashes, new)
     }
 
     fn set_many<'a>(params: &'a Params, blocks: &'a mut Blocks, hashes: &[u64]) {
-        operations::set_many::<Self, Exclusive>(params, blocks, hashes);
+        operations::many::<Insert<Self, Exclusive>, _>(
+            params,
+            (params, blocks),
+            hashes,
+            &mut operations::nothing(hashes.len()),
+        );
     }
 }

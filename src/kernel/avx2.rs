@@ -3,7 +3,7 @@
 //! A pattern word is broadcast, each lane shifts its own 16 bits to the bottom, and a shift of 1 makes the bit. The
 //! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
-use super::{Isa, Single, Task};
+use super::{Isa, KeyOp, Task};
 use crate::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
@@ -20,18 +20,14 @@ pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
     task.run::<Avx2, B>(Avx2(()))
 }
 
-/// Runs the work on one key compiled for AVX2.
+/// Runs the operation on one key, compiled for AVX2.
 ///
 /// # Safety
 /// - The CPU must have AVX2 and BMI2.
 #[inline]
 #[target_feature(enable = "avx2,bmi2")]
-pub(crate) unsafe fn run_single<'a, S: Single, const B: usize>(
-    context: &'a S::Context,
-    place: S::Place<'a>,
-    hash: u64,
-) -> bool {
-    S::run::<Avx2, B>(Avx2(()), context, place, hash)
+pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_>, hash: u64) -> bool {
+    O::run::<Avx2, B>(Avx2(()), &mut place, hash)
 }
 
 /// The choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.

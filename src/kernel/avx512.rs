@@ -5,7 +5,7 @@
 //! words in 256 bits, which three vector units share on Intel's cores; an insert on the whole block in 512 bits, to
 //! write it with one store.
 
-use super::{Isa, Single, Task};
+use super::{Isa, KeyOp, Task};
 use crate::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
@@ -22,18 +22,14 @@ pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
     task.run::<Avx512, B>(Avx512(()))
 }
 
-/// Runs the work on one key compiled for AVX-512.
+/// Runs the operation on one key, compiled for AVX-512.
 ///
 /// # Safety
 /// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-pub(crate) unsafe fn run_single<'a, S: Single, const B: usize>(
-    context: &'a S::Context,
-    place: S::Place<'a>,
-    hash: u64,
-) -> bool {
-    S::run::<Avx512, B>(Avx512(()), context, place, hash)
+pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_>, hash: u64) -> bool {
+    O::run::<Avx512, B>(Avx512(()), &mut place, hash)
 }
 
 /// The bits of the first pattern word that choose the lanes' words.

@@ -126,14 +126,19 @@ pub(crate) trait Task {
     fn run<I: Isa, const B: usize>(self, isa: I) -> Self::Output;
 }
 
-/// Work on one key, to be compiled once for each kernel and number of probes, and called by its address: [`Call`].
-pub(crate) trait Single {
-    /// What stands beside the place, to read.
-    type Context;
-    /// Where the work is done: a reference to read, or to write.
+/// An operation on a key, such as a query. It is compiled once for each kernel and number of probes: as a function of its own for
+/// single keys ([`Call`]), and into the loop of a batch (batch.rs).
+pub(crate) trait KeyOp {
+    /// True if it writes to the place.
+    const WRITES: bool;
+    /// What the operation reads and writes. A pair of references is passed in registers, so single keys have no more.
     type Place<'a>;
-    /// See [`Task::run`].
-    fn run<I: Isa, const B: usize>(isa: I, context: &Self::Context, place: Self::Place<'_>, hash: u64) -> bool;
+    /// The probes of a key, for which the function is chosen: 4, 8, 12 or 16.
+    fn probes(place: &Self::Place<'_>) -> u32;
+    /// Asks for the cache lines of a hash.
+    fn prefetch(place: &Self::Place<'_>, hash: u64);
+    /// Runs the operation for a hash. See [`Task::run`].
+    fn run<I: Isa, const B: usize>(isa: I, place: &mut Self::Place<'_>, hash: u64) -> bool;
 }
 
 /// This CPU, or this build, lacks the kernel.
@@ -185,24 +190,6 @@ impl Selected {
         }
     }
 
-    /// Runs the work on one key, inlined. For [`TOLD`](Self::TOLD).
-    #[inline(always)]
-    pub(crate) fn run_single<'a, S: Single>(
-        self,
-        probes: u32,
-        context: &'a S::Context,
-        place: S::Place<'a>,
-        hash: u64,
-    ) -> bool {
-        // A branch for each function: a choice among their addresses would not be inlined.
-        match probes {
-            4 => Call::<S>::of::<1>(self).run(context, place, hash),
-            8 => Call::<S>::of::<2>(self).run(context, place, hash),
-            12 => Call::<S>::of::<3>(self).run(context, place, hash),
-            _ => Call::<S>::of::<4>(self).run(context, place, hash),
-        }
-    }
-
     fn run_lanes<T: Task, const B: usize>(self, task: T) -> T::Output {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -219,12 +206,12 @@ impl Selected {
     }
 }
 
-/// The address of the work on one key, compiled for one kernel and number of probes: one call, and nothing to decide.
-pub(crate) struct Call<S: Single>(Function<S>);
+/// The address of the operation on one key, compiled for one kernel and number of probes: one call, and nothing to decide.
+pub(crate) struct Call<O: KeyOp>(Function<O>);
 
-type Function<S> = for<'a> unsafe fn(&'a <S as Single>::Context, <S as Single>::Place<'a>, u64) -> bool;
+type Function<O> = for<'a> unsafe fn(<O as KeyOp>::Place<'a>, u64) -> bool;
 
-impl<S: Single> Call<S> {
+impl<O: KeyOp> Call<O> {
     /// For `probes` (4, 8, 12 or 16) a key.
     #[inline(always)]
     pub(crate) fn new(kernel: Selected, probes: u32) -> Self {
@@ -238,29 +225,40 @@ impl<S: Single> Call<S> {
 
     #[inline(always)]
     fn of<const B: usize>(kernel: Selected) -> Self {
-        let function: Function<S> = match kernel.0 {
+        let function: Function<O> = match kernel.0 {
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => avx2::run_single::<S, B>,
+            Kernel::Avx2 => avx2::run_single::<O, B>,
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => avx512::run_single::<S, B>,
+            Kernel::Avx512 => avx512::run_single::<O, B>,
             #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
-            Kernel::Neon => neon::run_single::<S, B>,
-            _ => portable::run_single::<S, B> as Function<S>,
+            Kernel::Neon => neon::run_single::<O, B>,
+            _ => portable::run_single::<O, B> as Function<O>,
         };
         Self(function)
     }
 
+    /// Runs the operation: inlined into the caller where the compiler was told of the CPU, else by the function's address.
     #[inline(always)]
-    pub(crate) fn run<'a>(self, context: &'a S::Context, place: S::Place<'a>, hash: u64) -> bool {
-        // SAFETY: the function is that of a `Selected`, which exists only for a kernel that is available.
-        unsafe { (self.0)(context, place, hash) }
+    pub(crate) fn run(self, place: O::Place<'_>, hash: u64) -> bool {
+        let call = |Self(function), place| {
+            // SAFETY: the function is that of a `Selected`, which exists only for a kernel that is available.
+            unsafe { function(place, hash) }
+        };
+        let Some(kernel) = Selected::TOLD else { return call(self, place) };
+        // A branch for each function: a choice among their addresses would not be inlined.
+        match O::probes(&place) {
+            4 => call(Self::of::<1>(kernel), place),
+            8 => call(Self::of::<2>(kernel), place),
+            12 => call(Self::of::<3>(kernel), place),
+            _ => call(Self::of::<4>(kernel), place),
+        }
     }
 }
 
-impl<S: Single> Clone for Call<S> {
+impl<O: KeyOp> Clone for Call<O> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S: Single> Copy for Call<S> {}
+impl<O: KeyOp> Copy for Call<O> {}

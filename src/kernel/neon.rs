@@ -4,7 +4,7 @@
 //! in a table of the powers of two has the bits. So no vector has to hold a word for each lane, of which there is room for two.
 //! An insert is that of portable code, which is as fast: docs/BENCHMARKS.md has the trial.
 
-use super::{Isa, Portable, Single, Task};
+use super::{Isa, KeyOp, Portable, Task};
 use crate::block::{Block, Pattern};
 use core::arch::aarch64::*;
 
@@ -21,18 +21,14 @@ pub(crate) unsafe fn run<T: Task, const B: usize>(task: T) -> T::Output {
     task.run::<Neon, B>(Neon(()))
 }
 
-/// Runs the work on one key compiled for NEON.
+/// Runs the operation on one key, compiled for NEON.
 ///
 /// # Safety
 /// - The CPU must have NEON.
 #[inline]
 #[target_feature(enable = "neon")]
-pub(crate) unsafe fn run_single<'a, S: Single, const B: usize>(
-    context: &'a S::Context,
-    place: S::Place<'a>,
-    hash: u64,
-) -> bool {
-    S::run::<Neon, B>(Neon(()), context, place, hash)
+pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_>, hash: u64) -> bool {
+    O::run::<Neon, B>(Neon(()), &mut place, hash)
 }
 
 /// A vector of constant bytes.

@@ -1,20 +1,16 @@
 //! The kernel for any CPU, on `wide`: SSE2 or NEON where that is the baseline, AVX2 where the compiler was told so.
 
-use super::{Isa, Single};
+use super::{Isa, KeyOp};
 use crate::block::{Block, LANES, Pattern};
 use wide::u64x4;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-/// Runs the work on one key.
+/// Runs the operation on one key.
 #[inline]
-pub(crate) fn run_single<'a, S: Single, const B: usize>(
-    context: &'a S::Context,
-    place: S::Place<'a>,
-    hash: u64,
-) -> bool {
-    S::run::<Portable, B>(Portable, context, place, hash)
+pub(crate) fn run_single<O: KeyOp, const B: usize>(mut place: O::Place<'_>, hash: u64) -> bool {
+    O::run::<Portable, B>(Portable, &mut place, hash)
 }
 
 /// The words of the block that the pattern chooses, and its bits in them.
