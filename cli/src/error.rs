@@ -69,7 +69,6 @@ errors! {
     Copy { source: io::Error } => "cannot keep a copy of a pipe in a temporary file, to read it twice: {source}; {}, or name a file in the place of the pipe", remedy(source, "set TMPDIR to another folder");
     Twice { source: io::Error } => "cannot read the inputs twice: {source}; {}", remedy(source, "what comes by a pipe is kept in a temporary file, so set TMPDIR to another folder");
     Changed => "an input changed between the two times that it was read, so what was printed may be wrong; copy the inputs first, or give them by a pipe";
-    Repeats { lines: usize } => "cannot count more than {lines} distinct lines that repeat: there is no room for another in memory; count parts of the inputs";
     Spool { source: io::Error } => "cannot keep the hashes of lines that cannot be read again in a temporary file: {source}; {}, or fix the size with -n and --when-full warn", remedy(source, "set TMPDIR to another folder");
     Thread { source: io::Error } => "cannot start a thread: {source}; ask for fewer with -j";
 

@@ -7,7 +7,6 @@ pub mod counts;
 pub mod exact;
 pub mod local;
 pub mod meter;
-pub mod repeats;
 pub mod set;
 pub mod shared;
 pub mod sizing;
@@ -22,7 +21,6 @@ use crate::groups::near::involved::Collecting;
 use crate::groups::records::Records;
 use crate::input::inputs::Stamp;
 use crate::seen::exact::Exact;
-use crate::seen::repeats::Repeats;
 use crate::seen::set::KeySet;
 use bloomline::BloomFilter;
 use bloomline_text::Set;
@@ -45,8 +43,6 @@ pub struct Seen {
 pub enum Beside {
     #[default]
     Nothing,
-    /// How often keys repeat.
-    Repeats(Repeats),
     /// What is kept of lines to find groups of them.
     Records(Records),
     /// The sets of grams of documents that may be alike.
@@ -101,7 +97,6 @@ impl Seen {
     /// the time of the last change tell.
     pub fn has_changed(&self) -> bool {
         match &self.beside {
-            Beside::Repeats(repeats) => !repeats.is_balanced(),
             Beside::Decided { decided, stamps, .. } => !decided.is_done() || stamps.iter().any(Stamp::is_old),
             _ => false,
         }
@@ -110,7 +105,6 @@ impl Seen {
     /// How many keys, or groups of them, come more than once, where that was found out.
     pub fn repeated(&self) -> Option<u64> {
         match &self.beside {
-            Beside::Repeats(repeats) => Some(repeats.distinct() as u64),
             Beside::Decided { groups, .. } => Some(*groups),
             _ => None,
         }
@@ -129,7 +123,7 @@ impl Seen {
         fingerprints: &[u128],
         new: &mut [bool],
     ) -> Result<(usize, Claimed), Error> {
-        let Self { set, exact, beside, room } = self;
+        let Self { set, exact, room, .. } = self;
         let (mut done, mut claimed) = (0, Claimed::default());
         while done < hashes.len() && claimed.halt.is_none() {
             if *room == Some(0) {
@@ -159,9 +153,6 @@ impl Seen {
         if let Some(exact) = exact {
             let corrected = exact.correct(&fingerprints[..done], &mut new[..done]);
             claimed.unique = corrected.map_err(|source| Error::Exact { source })? as u64;
-        }
-        if let Beside::Repeats(repeats) = beside {
-            repeats.count(&fingerprints[..done], &new[..done])?;
         }
         claimed.unique += claimed.inserted;
         Ok((done, claimed))

@@ -197,7 +197,7 @@ impl Run {
         // Of each line a copy stays, as it is.
         let Print { wanted, before, total, .. } = self.print;
         let all = wanted && before == Before::Nothing && !total;
-        let which = self.selection.map(|selection| selection.which).or(self.grouping.as_ref().map(Grouping::which));
+        let which = self.grouping.as_ref().map(Grouping::which);
         let all = all && which.is_none_or(|which| matches!(which, Which::All));
         let Some(named) = named.filter(|_| all) else { return Ok(None) };
         if self.options.state.is_some() || self.server.is_some() {
@@ -357,7 +357,7 @@ impl Run {
         tally.warn(set.shared().and_then(|set| set.danger()));
         let mut seen = Seen::new(set);
         if let Some(grouping) = &self.grouping {
-            let had = seen.set.ones() > 0;
+            let had = tally.keys_before > 0.0;
             seen.beside = Beside::Records(grouping.records(inputs, had)?);
         }
         Ok((if self.exact { seen.with_exact()? } else { seen }, tally))

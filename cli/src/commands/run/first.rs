@@ -1,4 +1,4 @@
-//! The first reading of inputs that are read twice: what repeats is counted, or groups are found.
+//! The first reading of inputs that are read twice: groups are found.
 
 use crate::commands::groups::{Grouping, Reported};
 use crate::commands::pass::Pass;
@@ -11,7 +11,6 @@ use crate::groups::near::involved::Collecting;
 use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Inputs;
 use crate::locked::locked;
-use crate::seen::repeats::{Repeats, Selection};
 use crate::seen::tally::Tally;
 use crate::seen::{Beside, Seen, SharedSeen};
 use crate::signals;
@@ -24,27 +23,6 @@ use std::sync::Arc;
 type Again = (Inputs, SharedSeen, Tally);
 
 impl Run {
-    /// Reads the inputs for the first time, and counts the lines that repeat. Fails with why nothing is to be printed.
-    pub(super) fn count(
-        &self,
-        selection: Selection,
-        inputs: Inputs,
-        mut seen: Seen,
-        tally: Tally,
-        wakes: &Receiver<Wake>,
-    ) -> Result<Again, Stop> {
-        seen.beside = Beside::Repeats(Repeats::new(selection));
-        let (_, work, again) = self.read_once(inputs, seen, tally, Values::default(), wakes)?;
-        let mut seen = work.seen.write();
-        if let Beside::Repeats(repeats) = &mut seen.beside {
-            repeats.turn();
-        }
-        // Its files are not needed any more.
-        let disk_bytes = seen.exact.take().map_or(0, |exact| exact.disk_bytes());
-        let tally = locked(&work.tally).again(disk_bytes);
-        Ok((again, work.seen.clone(), tally))
-    }
-
     /// Reads the inputs for the first time, finds groups and tells of them. Fails with why nothing is to be printed.
     pub(super) fn group(
         &self,

@@ -33,7 +33,6 @@ use crate::phase::begin_passes;
 use crate::progress::Progress;
 use crate::replace::{self, Replacement};
 use crate::report;
-use crate::seen::repeats::Selection;
 use crate::seen::set::KeySet;
 use crate::seen::tally::Tally;
 use crate::seen::{Beside, Seen, SharedSeen};
@@ -71,8 +70,6 @@ pub struct Run {
     pub against: Option<Tests>,
     /// Whether there is a second look at what the filter takes for seen.
     pub exact: bool,
-    /// What is selected by how often lines come, if the inputs are read twice for that.
-    pub selection: Option<Selection>,
     /// What becomes of equal lines or documents, if all have to be known for that.
     pub grouping: Option<Grouping>,
     /// Whether units that go by mistake are counted.
@@ -173,9 +170,8 @@ impl Run {
             threads: self.reading.threads(),
             hashing,
             on_error: self.reading.on_error,
-            act: match self.selection {
-                Some(_) => Act::Recall,
-                None if self.grouping.is_some() => Act::Decided,
+            act: match &self.grouping {
+                Some(_) => Act::Decided,
                 None if self.options.is_side_by_side() => Act::Insert,
                 None => Act::InsertInOrder,
             },
@@ -224,21 +220,19 @@ impl Run {
         let meter = seen.set.shared().map(|set| set.meter(self.stats_every));
         let is_decided =
             self.grouping.is_some() && start.as_ref().is_none_or(|start| !start.is_end(inputs.found.len()));
-        begin_passes(match (&self.grouping, self.selection) {
-            (Some(grouping), _) if is_decided && grouping.threshold().is_some() => 3,
-            (Some(_), _) if is_decided => 2,
-            (None, Some(_)) => 2,
+        begin_passes(match &self.grouping {
+            Some(grouping) if is_decided && grouping.threshold().is_some() => 3,
+            Some(_) if is_decided => 2,
             _ => 1,
         });
-        let again = match (&self.grouping, self.selection) {
-            (Some(grouping), _) if is_decided => {
+        let again = match &self.grouping {
+            Some(grouping) if is_decided => {
                 if start.is_none() {
                     // A run that is killed begins again from here, for what it knows of groups is lost.
                     save_start(&keep, &seen, &tally, inputs.found.len())?;
                 }
                 self.group(grouping, inputs, seen, tally, &wakes, reports)
             }
-            (None, Some(selection)) => self.count(selection, inputs, seen, tally, &wakes),
             _ => Ok((inputs, SharedSeen::new(seen), tally)),
         };
         let (inputs, seen, tally) = match again {

@@ -4,14 +4,12 @@ use crate::commands::against::Tests;
 use crate::commands::groups::Grouping;
 use crate::commands::run::Run;
 use crate::engine::sink::Print;
-use crate::groups::choice::Choice;
 use crate::groups::decisions::{Printed, Which};
 use crate::input::lines::ends::LineEnds;
 use crate::input::lines::{Before, What};
 use crate::input::split::LineFormat;
 use crate::options::{CorpusOptions, DedupOptions};
 use crate::seen::exact;
-use crate::seen::repeats::Selection;
 use crate::table::Wish;
 use crate::values::OnError;
 use std::path::Path;
@@ -19,7 +17,8 @@ use std::path::Path;
 impl Run {
     /// Of lines.
     pub fn of_dedup(options: DedupOptions) -> Self {
-        let selection = selection(&options);
+        let asks_for_groups = options.groups.given().or(options.reads_twice()).is_some();
+        let which = which(&options);
         let DedupOptions {
             reading,
             key,
@@ -36,18 +35,16 @@ impl Run {
             eol,
             ..
         } = options;
-        let which = selection.map_or(Which::All, |selection| selection.which);
         let printed = Printed { which, counted: options.count };
         // Which copy of a line is the first one depends on it.
-        run.in_order |= selection.is_some() || groups.keep.is_some() || groups.given().is_some();
-        let grouping = groups.given().map(|_| Grouping::new(groups, printed, None));
-        let selection = selection.filter(|_| grouping.is_none());
+        run.in_order |= groups.keep.is_some() || asks_for_groups;
+        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, None));
         let before = match (options.annotate, options.count) {
             (true, _) => Before::Mark,
             (_, true) => Before::Count,
             _ => Before::Nothing,
         };
-        let exact = (options.exact || selection.is_some()) && grouping.is_none();
+        let exact = options.exact && grouping.is_none();
         let second = (exact || grouping.is_some()).then(|| exact::second_hasher(size.seed()));
         Self {
             format: key.format(reading.end()),
@@ -62,7 +59,6 @@ impl Run {
             frozen: None,
             against: None,
             exact,
-            selection,
             grouping,
             exact_units: false,
             sample: verify,
@@ -98,7 +94,6 @@ impl Run {
             frozen,
             against,
             exact: false,
-            selection: None,
             grouping,
             exact_units: verify,
             sample: None,
@@ -123,13 +118,11 @@ impl Run {
     }
 }
 
-/// What is selected by how often lines come, where that is asked for.
-fn selection(options: &DedupOptions) -> Option<Selection> {
-    let which = match (options.repeated, options.unique) {
+/// Which distinct lines are printed.
+fn which(options: &DedupOptions) -> Which {
+    match (options.repeated, options.unique) {
         (true, _) => Which::Repeated,
         (_, true) => Which::Unique,
         _ => Which::All,
-    };
-    let (last, counted) = (options.groups.keep == Some(Choice::Last), options.count);
-    options.reads_twice().is_some().then_some(Selection { which, last, counted })
+    }
 }

@@ -11,7 +11,6 @@ use crate::locked::locked;
 use crate::seen::{Beside, Deciding};
 use crate::turns::{Turn, Turns};
 use crate::values::OnError;
-use std::mem;
 use std::time::{Duration, Instant};
 
 /// How often the lines of a shared set are made safe from a crash of the machine.
@@ -93,16 +92,6 @@ impl Work {
                 };
                 lines.mark(*on_error, *kept, find)?;
                 claimed.unique = lines.marked(*wanted) as u64;
-            }
-            (_, Act::Recall) => {
-                let mut times = mem::take(&mut lines.times);
-                lines.mark(*on_error, *kept, |_, fingerprints, selected| {
-                    if let Beside::Repeats(repeats) = &mut self.seen.write().beside {
-                        claimed.unique = repeats.recall(fingerprints, selected, &mut times) as u64;
-                    }
-                    Ok(fingerprints.len())
-                })?;
-                lines.times = times;
             }
             (what, Act::Insert | Act::InsertInOrder | Act::FindNew) => {
                 let mut seen = self.seen.write();

@@ -70,8 +70,6 @@ pub enum Act {
     FindOne,
     /// It is looked up in the order of the inputs, and inserted if it is not there.
     FindNew,
-    /// It comes again, in the order of the inputs, after its repeats were counted.
-    Recall,
     /// Its document's set of grams is kept, in the order of the inputs, if that was asked for.
     Collect,
     /// Nothing: what becomes of each line was decided, in the order of the inputs.
@@ -239,7 +237,7 @@ impl Work {
         drop(progress);
         locked(&self.tally).end();
         let stop = locked(&self.failure).take().or(signal);
-        let has_changed = || matches!(self.task.act, Act::Recall | Act::Decided) && self.seen.look().has_changed();
+        let has_changed = || self.task.act == Act::Decided && self.seen.look().has_changed();
         let stop = stop.or_else(|| has_changed().then_some(Stop::After(Error::Changed)));
         let done = match stop {
             // Lines of later chunks may be claimed and not written. The state of the last checkpoint knows of none of them.
