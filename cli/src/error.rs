@@ -85,6 +85,7 @@ errors! {
     Disturbed { file: String } => "cannot replace {file}: somebody wrote to it since this run began; it stays as it is, so run the command again";
     Broken { file: String } => "cannot replace {file}: its rest cannot be read; it stays as it is";
     Same { first: String, second: String } => "cannot replace {second}: it is the same file as {first}, and would lose its lines to itself; name each file once, or leave one out of a directory with --glob '!NAME'";
+    Records { hint: String } => "nothing is replaced: {hint}, or write to another file with -o";
     Irreplaceable { input: String } => "cannot replace {input}: it is no regular file with a name; give --in-place files or directories";
     KnownAgain { output: String } => "cannot write to {output}: it is also an input, and with --state or --redis the next run would know all of its lines and empty it; write to another file";
     Locked { file: String } => "cannot write to {file}: another run is writing to it; wait until that ends, or choose another file";

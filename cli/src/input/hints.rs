@@ -1,14 +1,20 @@
 //! Hints that inputs are not what the options take them for.
 
+use crate::error::Error;
 use crate::input::inputs::{Input, Inputs};
 use crate::key::fields::{Pick, QUOTE, Split};
 use crate::key::{KeyRule, Part};
 use crate::messages::warn;
-use std::io::Read;
+use crate::places::places;
+use std::io::{self, BufRead, BufReader, Read};
+use std::mem;
 
 /// So many files are looked into, and so many bytes of each.
 const FILES: usize = 16;
 const HEAD: u64 = 1 << 16;
+
+/// What a WARC begins with.
+const WARC: &[u8] = b"WARC/1.";
 
 /// Tells of the first file that does not look as the options have it, unless `quiet`.
 pub fn give(all: &[&Inputs], end: u8, rule: &KeyRule, quiet: bool) {
@@ -25,31 +31,80 @@ fn of_input(input: &Input, end: u8, rule: &KeyRule) -> Option<String> {
         input.open(0)?.contents.take(HEAD).read_to_end(&mut head).map(|_| head)
     });
     let (head, name) = (head.ok()?, input.origin.name());
-    if head.starts_with(b"WARC/1.") {
-        return Some(format!(
-            "{name} is a WARC, and its records are no lines; make a line of each, such as JSON, first"
-        ));
+    if let Ok(Some(hint)) = of_records(&*head, input, end, Some(rule)) {
+        return Some(hint);
     }
-    let path = input.path.to_string_lossy().to_ascii_lowercase();
-    let is_named = |ending: &str| path.split('.').rev().take(2).any(|part| part == ending);
     let line = head.split(|&byte| byte == end).next()?;
     let has = |byte: u8| line.contains(&byte);
     match &rule.part {
         // The error tells which name is missing.
         Part::Fields { picks, .. } if picks.iter().any(|pick| matches!(pick, Pick::Name(_))) => None,
-        Part::Fields { split: Split::At(delimiter), .. } if is_named("csv") && **delimiter == *b"\t" && !has(b'\t') => {
+        Part::Fields { split: Split::At(delimiter), .. }
+            if is_named(input, "csv") && **delimiter == *b"\t" && !has(b'\t') =>
+        {
             has(b',').then(|| format!("fields are split at tabs, and {name} has none; give --csv, or -d ','"))
         }
-        Part::Fields { split: Split::Csv(csv), .. } if is_named("tsv") && csv.delimiter == b',' && has(b'\t') => {
+        Part::Fields { split: Split::Csv(csv), .. }
+            if is_named(input, "tsv") && csv.delimiter == b',' && has(b'\t') =>
+        {
             Some(format!("fields are split at commas, and {name} has tabs; give -d '\\t'"))
-        }
-        Part::Line | Part::Fields { split: Split::At(_), .. } if is_named("csv") || is_named("tsv") => {
-            let is_open = |line: &[u8]| memchr::memchr_iter(QUOTE, line).count() % 2 == 1;
-            let lines = head.split(|&byte| byte == end);
-            let advice = if is_named("tsv") { "--csv -d '\\t'" } else { "--csv" };
-            (lines.filter(|line| is_open(line)).take(2).count() == 2)
-                .then(|| format!("records of {name} seem to go on over ends of lines, in quotes; give {advice}"))
         }
         _ => None,
     }
+}
+
+/// Refuses to replace inputs whose lines are pieces of records: without a repeat, a record would lack a piece.
+pub fn check_replaced<'a>(
+    inputs: impl Iterator<Item = &'a Input>,
+    end: u8,
+    rule: Option<&KeyRule>,
+) -> Result<(), Error> {
+    let mut files = inputs.filter(|input| input.size.is_some() && !input.is_table);
+    // A file that cannot be read is reported where it is read.
+    let hint =
+        files.find_map(|input| input.peek(|again| of_records(again.open(0)?.contents, input, end, rule)).ok()?);
+    hint.map_or(Ok(()), |hint| Err(Error::Records { hint }))
+}
+
+/// Returns the records that the contents of an input have, if these are not lines.
+fn of_records(mut contents: impl Read, input: &Input, end: u8, rule: Option<&KeyRule>) -> io::Result<Option<String>> {
+    let name = input.origin.name();
+    let mut head = Vec::new();
+    contents.by_ref().take(WARC.len() as u64).read_to_end(&mut head)?;
+    if head == WARC {
+        return Ok(Some(format!(
+            "{name} is a WARC, and its records are no lines; make a line of each, such as JSON, first"
+        )));
+    }
+    let has_lines = rule.is_some_and(|rule| matches!(rule.part, Part::Line | Part::Fields { split: Split::At(_), .. }));
+    let advice = match has_lines {
+        true if is_named(input, "tsv") => "--csv -d '\\t'",
+        true if is_named(input, "csv") => "--csv",
+        _ => return Ok(None),
+    };
+    let is_open = has_open_lines(BufReader::with_capacity(HEAD as usize, head.chain(contents)), end)?;
+    Ok(is_open.then(|| format!("records of {name} seem to go on over ends of lines, in quotes; give {advice}")))
+}
+
+/// True if two lines have an odd number of quotes: with one, a quote may be text.
+fn has_open_lines(mut contents: impl BufRead, end: u8) -> io::Result<bool> {
+    let (mut lines, mut is_open) = (0, false);
+    loop {
+        let piece = contents.fill_buf()?;
+        places(piece, [end, QUOTE], |place| match piece[place] {
+            QUOTE => is_open = !is_open,
+            _ => lines += usize::from(mem::take(&mut is_open)),
+        });
+        let length = piece.len();
+        if length == 0 || lines > 1 {
+            return Ok(lines + usize::from(is_open) > 1);
+        }
+        contents.consume(length);
+    }
+}
+
+/// True if the last or the last but one of the endings of its name is this.
+fn is_named(input: &Input, ending: &str) -> bool {
+    let path = input.path.to_string_lossy().to_ascii_lowercase();
+    path.split('.').rev().take(2).any(|part| part == ending)
 }

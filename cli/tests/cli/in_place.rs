@@ -260,6 +260,56 @@ fn a_file_whose_quotes_do_not_end_stays() {
     assert_eq!((output.status.code(), text(&bench.read("open"))), (Some(0), text(&open[4..])));
 }
 
+/// Where a line is a piece of a record, a repeat is one that the record needs.
+#[test]
+fn a_file_with_other_records_than_lines_is_not_replaced() {
+    let warc: &[u8] = b"WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n";
+    let open: &[u8] = b"a,\"x\ny\"\nb,\"x\ny\"\n";
+    // Further on than a hint looks.
+    let late = [&b"a,b\n".repeat(100_000)[..], open].concat();
+    let table = &open.iter().map(|&byte| if byte == b',' { b'\t' } else { byte }).collect::<Vec<_>>()[..];
+    let bench = Bench::new(&[
+        ("first", b"a\na\n"),
+        ("w", warc),
+        ("w.gz", &gzip(warc)),
+        ("open.csv", open),
+        ("open.csv.gz", &gzip(open)),
+        ("late.csv", &late),
+        ("open.tsv", table),
+    ]);
+    let csv = ["records of \"open.csv", "give --csv, or write to another file"];
+    for (line, why) in [
+        ("dedup --in-place first w", ["\"w\" is a WARC", "make a line of each"]),
+        ("dedup -q --in-place first w.gz", ["\"w.gz\" is a WARC", "with -o"]),
+        ("dedup -o w first w", ["\"w\" is a WARC", "make a line of each"]),
+        ("corpus --in-place --on-error skip first w", ["\"w\" is a WARC", "make a line of each"]),
+        ("dedup --in-place first open.csv", csv),
+        ("dedup -q --in-place first open.csv.gz", csv),
+        ("dedup --in-place --header -d , -f a first open.csv", csv),
+        ("dedup -o open.csv first open.csv", csv),
+        ("dedup --in-place first late.csv", ["records of \"late.csv\"", "give --csv, or"]),
+        ("dedup --in-place first open.tsv", ["records of \"open.tsv\"", "give --csv -d '\\t', or"]),
+    ] {
+        let before = fs::read_dir(bench.0.path()).unwrap().count();
+        let contents =
+            || ["first", "w", "w.gz", "open.csv", "open.csv.gz", "late.csv", "open.tsv"].map(|name| bench.read(name));
+        let was = contents();
+        tells(&bench.refused(line), &[&["nothing is replaced: "], &why[..]].concat());
+        assert!(contents() == was && fs::read_dir(bench.0.path()).unwrap().count() == before, "{line}");
+    }
+    // A quote that is text, and what the options have as it is.
+    bench.write("inches.csv", b"5\" disk,a\nb,c\nb,c\n");
+    bench.clean("dedup --in-place inches.csv");
+    assert_eq!(bench.read("inches.csv"), b"5\" disk,a\nb,c\n");
+    bench.clean("dedup --in-place --csv open.csv");
+    bench.clean("dedup --csv -o open.csv first open.csv");
+    assert_eq!(bench.read("open.csv"), [b"a\n", open].concat());
+    // What is written elsewhere is a matter of taste.
+    let output = bench.run("dedup -o o open.tsv");
+    assert_eq!(output.status.code(), Some(0));
+    tells(&text(&output.stderr), &["warning: records of \"open.tsv\""]);
+}
+
 /// The whole lines of what can be read of a gzip file.
 fn decoded_part(bytes: &[u8]) -> Vec<u8> {
     let (mut lines, _) = decode("x.gz", bytes);

@@ -111,6 +111,13 @@ impl Run {
         state.chain(self.besides().map(Path::to_owned)).collect()
     }
 
+    /// True if lines of an input are to take its place.
+    fn replaces(&self, input: &Input) -> bool {
+        let output = self.options.output.file().filter(|path| !is_standard(path)).map(Origin::of);
+        self.options.in_place
+            || output.is_some_and(|output| output.is_regular() && output.identity() == input.origin.identity())
+    }
+
     /// What is no input where a directory has it: the state, what is read besides, the folder of outputs, and files that this run
     /// continues, or empties only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
     fn no_inputs(&self) -> Vec<PathBuf> {
@@ -139,7 +146,11 @@ impl Run {
         if let What::Key(rule, _) = &mut self.what {
             *rule = kinds::rule(&[&inputs], rule.clone())?;
             (self.key_name, self.description) = (rule.name(), rule.name());
-            hints::give(&[&inputs], self.format.end, rule, self.options.quiet);
+        }
+        let (end, rule) = (self.format.end, self.what.rule());
+        hints::check_replaced(inputs.found.iter().filter(|input| self.replaces(input)), end, rule)?;
+        if let Some(rule) = rule {
+            hints::give(&[&inputs], end, rule, self.options.quiet);
         }
         let has_one_output = self.options.output_dir.is_none() && !self.options.in_place && !self.print.total;
         if has_one_output {
