@@ -92,6 +92,8 @@ errors! {
     Busy { filter: PathBuf } => "cannot use {filter:?}: another run is writing to it; give --wait to wait until that ends, or choose another file";
     NotLock { filter: PathBuf, path: PathBuf } => "cannot use {filter:?}: its lock would be the file {path:?}, which holds something else; move that, or choose another file";
     NotAsLeft { outputs: String, state: PathBuf } => "cannot resume: this run is whole, and {outputs} is not as it left it; put it back from a copy, or begin anew with another state than {state:?}, which knows its lines";
+    OtherState { state: PathBuf } => "cannot resume: this run is whole, and the state {state:?} is not the one that it or a later run left, so it may lack its lines; put that state back, or give --force to empty the outputs and run again with this state";
+    WholeByForce { state: PathBuf } => "nothing is left to do: this run with the state {state:?} is whole already, and --force would lose its lines, which this state keeps from being printed again; leave out --force, or remove the state to start over";
     Existing { output: String, resume: &'static str } => "refusing to overwrite {output}: an earlier run wrote it; {resume}write to another folder, or give --force to lose it";
     Begun { output: String, resume: &'static str } => "refusing to overwrite {output}: it is there already, and no output that this run knows; {resume}move it, write to another folder, or give --force to lose it";
     Short { have: u64, want: u64 } => "its contents have {have} bytes, and the checkpoint is at {want}";

@@ -1,5 +1,6 @@
 //! The positions at which an interrupted run can go on: a file beside the state, `STATE.resume`. Once a run is whole, the file has
-//! only the hashes of the jobs that ended, so that one which is resumed once more has nothing to do.
+//! only the hashes of the jobs that ended, so that one which is resumed once more has nothing to do, and fingerprints of the states that
+//! they left, so that a copy from before them is not taken for such a state.
 //!
 //! A checkpoint is right for one state only, the one that was saved with it, and two files cannot be replaced at once. So
 //! the file holds two checkpoints: that of the state which is about to be saved, and that of the one which is still
@@ -12,13 +13,15 @@ use crate::error::Error;
 use crate::files::{self, name, whole};
 use crate::input::inputs::Input;
 use crate::seen::counts::Counts;
+use crate::seen::local::Local;
 use crate::seen::set::KeySet;
 use crate::table::Saved;
 use crate::values::OnError;
 use bloomline::KeyHasher;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io::{self, Write};
+use std::borrow::Borrow;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Not;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -221,10 +224,16 @@ struct Ended {
     left_out: u64,
     /// A hash of the lengths of all files that it wrote.
     lengths: u64,
+    /// The fingerprint of the state after it, or after a later run that has no entry.
+    #[serde(default)]
+    state: Option<u64>,
 }
 
 /// As many jobs are known, so that a state of every day keeps the file short.
 const MOST: usize = 1000;
+
+/// Bytes at either end of the file of a state, which have its header and the trailer.
+const ENDS: u64 = 64;
 
 /// What the file begins with.
 const START: &[u8] = b"{\"job\":{";
@@ -253,6 +262,22 @@ impl Contents {
         bytes
     }
 
+    /// The number of jobs whose lines are in the state at this path, from the first one on: `load` gives its set. A state that is not as
+    /// a run left it may be a copy from before some of them, or another one.
+    fn known_in<S: Borrow<KeySet>>(
+        &self,
+        state: &Path,
+        load: impl FnOnce() -> Result<S, Error>,
+    ) -> Result<usize, Error> {
+        let Some(found) = fingerprint(state) else { return Ok(0) };
+        if let Some(last) = self.ended.iter().rposition(|ended| ended.state == Some(found)) {
+            return Ok(last + 1);
+        }
+        // A run that was interrupted knows its states by their bits.
+        let is_known = !self.whole && !self.ended.is_empty() && self.newest_of(load()?.borrow()).is_some();
+        Ok(if is_known { self.ended.len() } else { 0 })
+    }
+
     /// The newest checkpoint that belongs to a state.
     fn newest_of(&self, state: &KeySet) -> Option<usize> {
         let (ones, memory) = (state.ones(), state.memory_bytes());
@@ -270,6 +295,7 @@ pub struct Checkpoints {
     path: PathBuf,
     /// What was in the file.
     earlier: Option<Contents>,
+    state: PathBuf,
     contents: Contents,
     /// The entry of the job once it ended, if it can be resumed.
     end: Option<Ended>,
@@ -299,35 +325,45 @@ impl Checkpoints {
         // Runs with one folder write different files there.
         let outputs = job.outputs[..job.outputs.len() - usize::from(has_folder)].to_vec();
         let same = |ended: &&Ended| ended.job == hash || ended.outputs.iter().any(|output| outputs.contains(output));
-        // Without the state its lines are to come again.
-        let known = earlier.iter().filter(|_| state.exists()).flat_map(|earlier| &earlier.ended);
-        let ended = known.filter(|ended| !same(ended)).cloned().collect();
+        let ended = earlier.iter().flat_map(|earlier| &earlier.ended).filter(|ended| !same(ended)).cloned().collect();
         let contents = Contents { job, checkpoints: Vec::new(), finished: false, whole: false, ended };
-        let end = resumable.then_some(Ended { job: hash, outputs, left_out: 0, lengths: 0 });
-        Ok(Self { path, earlier, contents, end, written })
+        let end = resumable.then_some(Ended { job: hash, outputs, left_out: 0, lengths: 0, state: None });
+        Ok(Self { path, earlier, state: state.into(), contents, end, written })
     }
 
     /// If a run of this job ended: the number of inputs that were left out, or the rest of which was, and an output that is not there any
-    /// more. Outputs of other lengths than that run left are an error, because the state knows their lines.
-    pub fn ended(&self, state: &Path) -> Result<Option<(u64, Option<PathBuf>)>, Error> {
-        let end = self.end.as_ref().zip(self.earlier.as_ref());
-        let ended = end.and_then(|(end, earlier)| earlier.ended.iter().find(|ended| ended.job == end.job));
-        let Some(ended) = ended else { return Ok(None) };
+    /// more. Outputs of other lengths than that run left are an error, because the state knows their lines, and so is a state that does
+    /// not. `None` if the run is to begin anew with such a state, by `force`.
+    pub fn ended(&self, force: bool) -> Result<Option<(u64, Option<PathBuf>)>, Error> {
+        let Self { end: Some(end), earlier: Some(earlier), state, .. } = self else { return Ok(None) };
+        let mut jobs = earlier.ended.iter().enumerate();
+        let Some((number, ended)) = jobs.find(|(_, ended)| ended.job == end.job) else { return Ok(None) };
+        let known = earlier.known_in(state, || Local::load(state).map(KeySet::Local))?;
+        let state = state.clone();
+        match (number < known, force) {
+            (false, true) => return Ok(None),
+            (false, false) => return Err(Error::OtherState { state }),
+            (true, true) => return Err(Error::WholeByForce { state }),
+            (true, false) => {}
+        }
         if lengths(&self.written) == ended.lengths {
             return Ok(Some((ended.left_out, None)));
         }
         // It may have been moved to where it is wanted.
         let gone = self.written.iter().find(|path| !path.exists()).cloned();
-        let differs = || Error::NotAsLeft { outputs: self.contents.job.outputs.join(" and "), state: state.into() };
+        let differs = || Error::NotAsLeft { outputs: self.contents.job.outputs.join(" and "), state };
         gone.map(|gone| Some((ended.left_out, Some(gone)))).ok_or_else(differs)
     }
 
-    /// Before outputs are emptied: jobs that wrote them are not known as ended any more.
-    pub fn forget(&mut self) -> Result<(), Error> {
-        let Some(earlier) = self.earlier.as_mut().filter(|earlier| earlier.ended.len() > self.contents.ended.len())
-        else {
+    /// Before outputs are emptied: jobs that wrote them are not known as ended any more, and neither are those whose lines the state
+    /// lacks, which has this set.
+    pub fn forget(&mut self, set: &KeySet) -> Result<(), Error> {
+        let Some(earlier) = &mut self.earlier else { return Ok(()) };
+        let lost = &earlier.ended[earlier.known_in(&self.state, || Ok(set))?..];
+        self.contents.ended.retain(|ended| lost.iter().all(|lost| lost.job != ended.job));
+        if earlier.ended.len() == self.contents.ended.len() {
             return Ok(());
-        };
+        }
         earlier.ended.clone_from(&self.contents.ended);
         save(&self.path, earlier)
     }
@@ -371,6 +407,7 @@ impl Checkpoints {
     pub fn end(&mut self, left_out: u64) -> Result<(), Error> {
         let Contents { job, checkpoints, whole, ended, .. } = &mut self.contents;
         ended.extend(self.end.take().map(|end| Ended { left_out, lengths: lengths(&self.written), ..end }));
+        ended.iter_mut().next_back().into_iter().for_each(|last| last.state = fingerprint(&self.state));
         ended.drain(..ended.len().saturating_sub(MOST));
         if ended.is_empty() {
             return self.remove();
@@ -398,6 +435,20 @@ impl Checkpoints {
 fn lengths(written: &[PathBuf]) -> u64 {
     let lengths = written.iter().map(|path| path.metadata().map_or(u64::MAX, |metadata| metadata.len()));
     KeyHasher::new(0).bytes(&lengths.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
+}
+
+/// What tells the file of a state from others: a hash of its length, its header and the trailer of its last filter, which have the
+/// number of its keys or bits, and a checksum. `None` if it cannot be read.
+fn fingerprint(state: &Path) -> Option<u64> {
+    let mut file = File::open(state).ok()?;
+    let length = file.metadata().ok()?.len();
+    let mut bytes = length.to_le_bytes().to_vec();
+    for start in [0, length.checked_sub(ENDS)?] {
+        file.seek(SeekFrom::Start(start)).ok()?;
+        let read = (&mut file).take(ENDS).read_to_end(&mut bytes).ok()?;
+        (read as u64 == ENDS).then_some(())?;
+    }
+    Some(KeyHasher::new(0).bytes(&bytes))
 }
 
 fn save(path: &Path, contents: &Contents) -> Result<(), Error> {

@@ -111,10 +111,10 @@ impl Run {
 
     /// The exit code of this run if it came to its end before, and nothing is left to resume.
     pub(super) fn ended(&self, inputs: &Inputs) -> Result<Option<u8>, Error> {
-        let RunOptions { state, resume, quiet, .. } = &self.options;
+        let RunOptions { state, resume, force, quiet, .. } = &self.options;
         let Some(state) = state.as_deref().filter(|state| *resume && state.exists()) else { return Ok(None) };
         let checkpoints = self.checkpoints(state, inputs)?;
-        let Some((left_out, gone)) = checkpoints.ended(state)? else { return Ok(None) };
+        let Some((left_out, gone)) = checkpoints.ended(*force)? else { return Ok(None) };
         if !quiet || gone.is_some() {
             let gone = gone.map_or_else(String::new, |output| {
                 format!("; {} is not there any more, and is not written again", files::name(&output))
@@ -168,7 +168,7 @@ impl Run {
                 }
                 (false, false) => lost(&known, "")?,
             }
-            checkpoints.forget()?;
+            checkpoints.forget(&seen.set)?;
             keep.checkpoints = Some(Mutex::new(checkpoints));
         }
         let (input, output, dupes) = start.as_ref().map_or((0, 0, 0), |at| (at.input, at.output, at.dupes));
@@ -340,7 +340,7 @@ impl Run {
         if !*force {
             outputs.iter().try_for_each(|(output, mark)| output.check(mark, start.is_some(), advice))?;
         }
-        checkpoints.as_mut().map_or(Ok(()), Checkpoints::forget)?;
+        checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.forget(&seen.set))?;
         outputs.iter().try_for_each(|(output, mark)| output.clear(mark))?;
         let outputs = outputs.into_iter().enumerate();
         let sinks = outputs.map(|(lane, (output, mark))| Sink::of_lane(lane, output, &mark)).collect();

@@ -537,6 +537,67 @@ fn a_run_that_is_whole_is_not_begun_again() {
     assert_eq!(text(&bench.read("o")), "4\n");
 }
 
+/// A run is whole only with a state that has its lines: the one that it or a later run left.
+#[test]
+fn a_run_that_is_whole_is_so_with_its_state_alone() {
+    for (size, target, output) in
+        [("", "-o o", "o"), ("-n 100 --when-full warn ", "--output-dir f", "f/b"), ("", "--pairs p -o o", "o")]
+    {
+        let bench = Bench::new(&[("a", b"1\n"), ("b", b"2\n"), ("c", b"3\n"), ("d", b"4\n")]);
+        let copy = |from: &str, to: &str| _ = fs::copy(bench.path(from), bench.path(to)).unwrap();
+        let [first, second] =
+            ["-o first a".to_owned(), format!("{target} b")].map(|end| format!("dedup {size}-s s {end}"));
+        bench.clean(&first);
+        copy("s", "before");
+        bench.clean(&second);
+        copy("s", "after");
+        // A copy from before it, and one that was built with as many other keys.
+        bench.clean(&format!("dedup {size}-s other -o other-1 c"));
+        bench.clean(&format!("dedup {size}-s other -o other-2 d"));
+        for state in ["before", "other"] {
+            copy(state, "s");
+            let told = bench.refused(&format!("{second} --resume"));
+            tells(&told, &["this run is whole", "\"s\" is not the one", "put that state back", "--force"]);
+            assert_eq!(text(&bench.read(output)), "2\n");
+        }
+        // The first run left that copy, so it is whole with it, and with what a later one left.
+        for state in ["before", "after"] {
+            copy(state, "s");
+            tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["whole already"]);
+        }
+        tells(&text(&bench.run(&format!("{second} --resume")).stderr), &["whole already"]);
+        // Its lines would not be printed again.
+        tells(
+            &bench.refused(&format!("{second} --resume --force")),
+            &["nothing is left to do", "whole already", "remove the state"],
+        );
+        assert_eq!(text(&bench.read(output)), "2\n");
+        // Another run with the copy makes it no better.
+        copy("before", "s");
+        bench.clean(&format!("dedup {size}-s s c"));
+        tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["whole already"]);
+        tells(&bench.refused(&format!("{second} --resume")), &["refusing to", "--force"]);
+        copy("after", "s");
+        tells(&bench.refused(&format!("{second} --resume")), &["refusing to", "--force"]);
+        // By force it begins anew.
+        copy("before", "s");
+        bench.write(output, b"");
+        bench.clean(&format!("{second} --resume --force"));
+        assert_eq!(text(&bench.read(output)), "2\n");
+        tells(&text(&bench.run(&format!("{second} --resume")).stderr), &["whole already"]);
+    }
+    // A later run that failed left a state of its own.
+    let bench = Bench::new(&[("a", b"1\t1\n"), ("b", b"2\t2\nbad\n")]);
+    let [first, second] = ["o a", "p b"].map(|end| format!("dedup --field 2 -s s -o {end}"));
+    bench.clean(&first);
+    let before = bench.read("s");
+    tells(&bench.refused(&second), &["line 2"]);
+    assert!(bench.read("s") != before && bench.goes_on("s"));
+    tells(&text(&bench.run(&format!("{first} --resume")).stderr), &["whole already"]);
+    bench.write("s", b"none");
+    tells(&bench.refused(&format!("{first} --resume")), &["\"s\" is not the one"]);
+}
+
 /// Each step of a script is resumed, whether it is whole, was killed, or never began.
 #[test]
 fn a_script_that_died_is_started_again_as_it_is() {
