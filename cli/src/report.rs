@@ -20,8 +20,8 @@ pub fn of_run(seen: &Seen, tally: &Tally, what: &What, print: Print, exact: Opti
     let mut figures = Figures::default();
     match what {
         What::Key(..) => of_lines(&mut figures, seen, tally, print),
-        What::Document(rule, _) if rule.second.is_some() => of_groups(&mut figures, seen, tally),
-        What::Document(rule, _) => of_documents(&mut figures, tally, rule, exact),
+        What::Document(rule, _) if rule.second.is_some() => of_groups(&mut figures, seen, tally, print),
+        What::Document(rule, _) => of_documents(&mut figures, tally, rule, print, exact),
     }
     figures
 }
@@ -39,8 +39,10 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print) {
     if let Some(repeated) = seen.repeated() {
         figures.same("repeated", "repeated", repeated);
     }
-    if seen.repeated().is_some() || !print.wanted || print.before == Before::Mark {
-        figures.same("printed", "printed", printed);
+    figures.field("printed", printed);
+    // People see it where it is not the number of unique ones.
+    if seen.repeated().is_some() || !print.wanted || print.before == Before::Mark || counts.kept > 0 {
+        figures.row("printed", printed);
     }
     figures.same("dropped", "dropped", dropped);
     figures.unless_zero("without a key", "without_key", counts.faults);
@@ -60,27 +62,28 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print) {
 }
 
 /// What became of documents, with one number of its own name among it.
-fn of_whole_documents(figures: &mut Figures, tally: &Tally, name: &'static str, number: u64) {
+fn of_whole_documents(figures: &mut Figures, tally: &Tally, print: Print, name: &'static str, number: u64) {
     let counts = &tally.counts;
+    let (printed, dropped) = print.numbers(counts);
     figures.same("documents", "documents", counts.lines);
-    figures.same("kept", "kept", counts.unique);
+    figures.same("kept", "kept", printed);
     figures.same(name, name, number);
-    figures.same("dropped", "dropped", counts.dropped());
+    figures.same("dropped", "dropped", dropped);
     figures.unless_zero("without a text", "without_text", counts.faults);
     figures.unless_zero("inputs left out", "inputs_left_out", counts.left_out);
 }
 
 /// Of documents that are decided as a whole once all are known.
-fn of_groups(figures: &mut Figures, seen: &Seen, tally: &Tally) {
-    of_whole_documents(figures, tally, "repeated", seen.repeated().unwrap_or(0));
+fn of_groups(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print) {
+    of_whole_documents(figures, tally, print, "repeated", seen.repeated().unwrap_or(0));
     if let Some(First { disk_bytes, .. }) = tally.first {
         figures.both("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
     }
 }
 
-fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, exact: Option<u64>) {
+fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print: Print, exact: Option<u64>) {
     let units = &tally.counts.units;
-    of_whole_documents(figures, tally, "shortened", units.shortened);
+    of_whole_documents(figures, tally, print, "shortened", units.shortened);
     let share = |part: u64, all: u64, what: &str| {
         format!("{part} of {all}{what} ({:.2} %)", 100.0 * part as f64 / all.max(1) as f64)
     };

@@ -94,6 +94,54 @@ fn statistics_are_those_of_the_run() {
     tells(&bench.refused("dedup --stats --verify 0 a"), &["--verify", "'0'", "from 1 to"]);
 }
 
+/// The lines of an output are those that the figures call printed, in every mode.
+#[test]
+fn what_is_printed_is_counted() {
+    let lines = [
+        r#"{"text":"a b"}"#,
+        "bad",
+        "",
+        r#"{"text":"a b"}"#,
+        r#"{"text":""}"#,
+        r#"{"text":"c"}"#,
+        "worse",
+        r#"{"text":""}"#,
+    ]
+    .map(|line| format!("{line}\n"));
+    let bench = Bench::new(&[("in", lines.concat().as_bytes()), ("tests", b"{\"text\":\"a b\"}\n")]);
+    let lines = ["", "-v", "--annotate", "--repeated", "--unique", "-c", "--repeated -v", "--unique -v", "--keep last"];
+    let groups =
+        ["--keep last", "--pairs p", "--keep max:/n", "--clusters q", "--keep max:/n --repeated", "--pairs p --unique"];
+    let lines = lines.iter().chain(&groups).map(|mode| ("printed", format!("dedup --json-pointer /text {mode} in")));
+    let sets = ["in", "not-in", "not-in --distinct"];
+    let sets = sets.iter().map(|mode| ("selected", format!("{mode} --json-pointer /text tests -- in")));
+    let cuts = [
+        "",
+        "--by document",
+        "--drop-document",
+        "--annotate",
+        "--near 0.8",
+        "--like dolma",
+        "--against tests --by document",
+    ];
+    let whole = ["", "--exact", "--count", "--pairs p", "--clusters q", "--keep last", "--keep max:/n"];
+    let cuts = cuts.iter().map(|mode| format!("corpus {mode} in"));
+    let whole = ["--by document --ngram 0", "--near 0.8"]
+        .into_iter()
+        .flat_map(|how| whole.map(|mode| format!("corpus {how} {mode} in")));
+    let documents =
+        cuts.chain(whole).flat_map(|line| ["", " --keep-empty"].map(|empty| ("kept", format!("{line}{empty}"))));
+    for (name, line) in lines.chain(sets).chain(documents) {
+        for on_error in ["skip", "keep"] {
+            let line = line.replacen(' ', &format!(" -q --stats=json --on-error {on_error} "), 1);
+            let arguments = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            let output = bench.run(&arguments);
+            let figures = stats(&output);
+            assert_eq!(number(&figures, name) as u64, count(&output.stdout), "{arguments}: {figures}");
+        }
+    }
+}
+
 #[test]
 fn lines_lost_are_as_many_as_expected() {
     let bench = Bench::new(&[("a", &numbers(0..200_000))]);
