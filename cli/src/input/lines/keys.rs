@@ -26,6 +26,8 @@ impl Keys {
     }
 
     /// Takes the key of a line, where nulls that are no keys are treated so. Returns whether it has one.
+    // Inlined: a call copies the `Result`, and waits for the copy to read the key's length. It took a sixth of a run by fields.
+    #[inline]
     pub(super) fn take(
         &mut self,
         line: usize,
