@@ -47,11 +47,6 @@ impl Growth {
     pub(crate) fn rest(&self, from: usize) -> f64 {
         self.rate(from) / (1.0 - TIGHTENING)
     }
-
-    /// The keys in its own of `stages` stages, of which the last one has `in_last` and the others are full.
-    pub(crate) fn keys(&self, stages: usize, in_last: u64) -> u64 {
-        (self.merged..stages - 1).fold(in_last, |keys, stage| keys.saturating_add(self.capacity(stage)))
-    }
 }
 
 /// The rate of stages that have these rates, and err independently: 1 - (1 - f0) (1 - f1) …, in a form that does not
@@ -85,11 +80,10 @@ mod tests {
         let growth = Growth { first: 3, rate: 0.01, merged: 0 };
         assert_eq!([0, 1, 2, 10].map(|stage| growth.capacity(stage)), [3, 6, 12, 3072]);
         assert_eq!([63, 64, usize::MAX].map(|stage| growth.capacity(stage)), [u64::MAX; 3]);
-        assert_eq!((growth.keys(1, 2), growth.keys(3, 5)), (2, 14));
         // Those before its own count for nothing.
         let merged = Growth { merged: 4, ..growth };
         assert_eq!([4, 5, 6].map(|stage| merged.capacity(stage)), [3, 6, 12]);
-        assert_eq!((merged.keys(5, 2), merged.keys(7, 5), merged.rate(5)), (2, 14, growth.rate(1)));
+        assert_eq!(merged.rate(5), growth.rate(1));
     }
 
     #[test]

@@ -225,8 +225,7 @@ impl Stages {
     }
 
     fn keys(&self) -> u64 {
-        let merged = self.stages[..self.growth.merged].iter().filter_map(BloomFilter::expected_keys);
-        merged.fold(self.growth.keys(self.stages.len(), self.in_last), u64::saturating_add)
+        (0..self.stages.len()).map(|stage| self.keys_in(stage)).fold(0, u64::saturating_add)
     }
 
     fn expected_keys(&self) -> Option<u64> {

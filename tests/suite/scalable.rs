@@ -122,6 +122,12 @@ fn a_union_refuses_what_does_not_fit() {
     };
     let (mut urls, mails) = (named("url"), named("mail"));
     assert!(matches!(urls.union(&mails), Err(MergeError::KeyName { .. })));
+    // A name that the other one alone has stays its own.
+    let mut nameless = named("");
+    urls.extend(["a"]);
+    nameless.union(&urls).unwrap();
+    assert_eq!(nameless.key_name(), "");
+    assert_eq!(AtomicScalableBloomFilter::from(nameless).key_name(), "");
     let mut other = scalable(1, 0.01, 1);
     other.extend(0..10u64);
     let before = other.stages().len();
