@@ -45,7 +45,7 @@ sums() {
 # Each has its licences, nothing large and nothing unexpected. `.ci/run nightly` does this too.
 crates() {
     local crate name large expected
-    expected='(src|examples)/.*\.rs|docs/[A-Z]+\.md|(README|CHANGELOG)\.md|LICENSE-(MIT|APACHE)|tests/data/fpr\.csv'
+    expected='(src|examples)/.*\.rs|docs/[A-Z]+\.md|(README|CHANGELOG|DESIGN|FORMAT|PROTOCOL)\.md|LICENSE-(MIT|APACHE)|tests/data/fpr\.csv'
     expected+='|Cargo\.(toml|toml\.orig|lock)|\.cargo_vcs_info\.json'
     for crate in "$out"/*.crate; do
         name=$(basename "$crate" .crate)

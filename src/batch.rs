@@ -2,17 +2,28 @@
 //!
 //! A query costs one cache line, and when that line comes from memory the CPU waits for it. So a batch asks for the
 //! lines of the next [`AHEAD`] keys before it probes the first. It takes hashes from a slice, where the keys ahead can be
-//! looked at without being copied anywhere: docs/BENCHMARKS.md has what a ring of copies costs.
+//! read without being copied: the stores of a ring of copies delay the loads of blocks.
+//!
+//! The constants come from queries of absent keys on an Intel Xeon with AVX-512, in ns a key:
+//!
+//! | prefetch | 2 MiB | 16 MiB | 256 MiB | 1 GiB |
+//! |---|---:|---:|---:|---:|
+//! | none | 5.4 | 9.9 | 17.3 | 18.9 |
+//! | a ring of copies, 64 ahead, one at a time | 4.5 | 8.3 | 10.6 | 13.3 |
+//! | a slice, 64 ahead, one at a time | 3.8 | 8.0 | 10.1 | 12.9 |
+//! | **a slice, 64 ahead, four at a time** | 3.5 | 7.0 | 9.0 | 12.3 |
+//! | a slice, 64 ahead, 32 at a time | 3.3 | 6.6 | 9.6 | 13.6 |
+//! | a slice, 32 ahead, four at a time | 3.5 | 6.9 | 10.0 | 12.3 |
 
 use crate::hash::KeyHasher;
 use crate::kernel::{Isa, KeyOp, Task};
 use crate::keys::Keys;
 use core::convert::Infallible;
 
-/// How many keys the prefetch runs ahead of the probe; docs/BENCHMARKS.md has the measurement.
+/// The number of keys by which the prefetch runs ahead of the probe.
 const AHEAD: usize = 64;
 
-/// Prefetches that are sent together, between as many probes; docs/BENCHMARKS.md has the measurement.
+/// The number of prefetches that are sent together, between as many probes.
 const BURST: usize = 4;
 
 /// Keys that are hashed together, to be probed as one batch: 4 KiB of hashes.
@@ -22,7 +33,8 @@ pub(crate) const PORTION: usize = 512;
 pub(crate) const FEW: usize = 16;
 
 /// Filters up to this size are probed without prefetches: they are soon in the cache that is a few cycles away, where a
-/// prefetch costs more than it gains. Larger ones may have left it between two batches. docs/DESIGN.md has the measurement.
+/// prefetch costs more than it gains. Larger ones may have left it between two batches: at 512 KiB prefetches cost 7 % in a warm
+/// cache, and halve the time in a cold one (7.5 ns a key to 4.0, Intel Xeon).
 pub(crate) const CACHED_BYTES: usize = 1 << 18;
 
 /// What is kept of an operation's answer: `bool` all of it, `()` nothing. Then the operation does not even find it out.
@@ -86,7 +98,7 @@ impl<O: KeyOp, A: Answer> Task for Batch<'_, '_, O, A> {
             }
             done = BURST * bursts.len();
         } else if O::WRITES {
-            // Bursts here too: docs/BENCHMARKS.md has what they gain.
+            // Bursts here too: at 256 KiB on an AMD EPYC an insert takes 2.5 ns instead of 4.5.
             let (bursts, _) = hashes.as_chunks::<BURST>();
             for (hashes, answers) in bursts.iter().zip(answers.as_chunks_mut::<BURST>().0) {
                 run_each::<I, B, O, A>(isa, &mut place, hashes, answers);

@@ -1,13 +1,15 @@
-"""Filters as docs/FORMAT.md specifies them, with the Python of that page: no code is shared with the module under test."""
+"""Filters as docs/FORMAT.md and text/FORMAT.md specify them, with the Python of these pages: no code is shared with the module
+under test."""
 
 import functools
 import pathlib
 import re
 from typing import Any
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/FORMAT.md"
+ROOT = pathlib.Path(__file__).parents[2]
 _page: dict[str, Any] = {}
-exec("".join(re.findall("```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)), _page)
+for page in ["docs/FORMAT.md", "text/FORMAT.md"]:
+    exec("".join(re.findall("```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)), _page)
 _secret = _page["make_secret"] = functools.cache(_page["make_secret"])
 
 

@@ -1,7 +1,7 @@
 //! Answers as they come from a server.
 //!
 //! The client crate's parser is for all protocols and for bytes that come bit by bit. This one reads what servers answer to the
-//! commands here, and begins an answer anew when more of it came. docs/DESIGN.md has what that gains.
+//! commands here, and begins an answer anew when more of it came. redis/DESIGN.md has what that gains.
 
 use redis::{ErrorKind, RedisError, RedisResult, Value, parse_redis_value};
 use std::io;

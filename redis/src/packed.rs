@@ -1,6 +1,6 @@
 //! Commands as they go to a server: an array of texts for each.
 //!
-//! The client crate keeps each command as an object of its own, and copies it twice on the way. docs/DESIGN.md has what that
+//! The client crate keeps each command as an object of its own, and copies it twice on the way. redis/DESIGN.md has what that
 //! costs.
 
 use redis::{Arg, Cmd};

@@ -3,7 +3,7 @@
 //! To read a block costs a server a part of what a claim does, and a key that is found needs no claim. A claim whose answer is
 //! lost leaves a doubt, and a read does not. So it pays to read first where many keys are there already.
 
-/// A read costs this share of a claim. docs/DESIGN.md has the measurement.
+/// A read costs this share of a claim. redis/DESIGN.md has the measurement.
 const COST: f64 = 0.2;
 
 /// Fewer keys than these are claimed sooner than another round trip is made.

@@ -3,7 +3,7 @@
 //! The last stage takes keys. Whoever finds that it is full, or that its time is over, seals all its shards and adds the line of the
 //! next to a hash on the server, which only the first of several can do. A claim tells whether its shard was sealed, and then
 //! does not count. So no claim counts in a stage once there is another one after it, and whoever knows the later one sees, in the
-//! earlier, all that ever will count there. docs/DESIGN.md has the argument, and `models.rs` tries it.
+//! earlier, all that ever will count there. redis/DESIGN.md has the argument, and `models.rs` tries it.
 
 use crate::error::RedisFilterError;
 use crate::jobs::Commands;

@@ -17,7 +17,7 @@ use std::ops::Range;
 pub(crate) const BLOCK_BYTES: usize = size_of::<[u64; 8]>();
 
 /// The size of a shard. A string of this size, with its header and its end, is just below 16 MiB, for which the
-/// server's allocator has a size class. With 64 bytes more it would take 20 MiB. docs/DESIGN.md has the measurement.
+/// server's allocator has a size class. With 64 bytes more it would take 20 MiB. redis/DESIGN.md has the measurement.
 pub(crate) const SHARD_BYTES: usize = (16 << 20) - BLOCK_BYTES;
 const SHARD_BLOCKS: usize = SHARD_BYTES / BLOCK_BYTES;
 

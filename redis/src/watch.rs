@@ -2,7 +2,7 @@
 //!
 //! A filter's description has a number of its own, `made`, and each shard has a mark: `made`, and a random number
 //! that the first client to use the shard drew. Whoever removes a filter or loses a shard, the next one to make it
-//! draws another number. docs/DESIGN.md says what follows.
+//! draws another number. redis/DESIGN.md says what follows.
 
 use crate::error::RedisFilterError;
 use crate::exchange::Job;

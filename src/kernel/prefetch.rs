@@ -6,7 +6,8 @@ const SHARED_CACHE_BLOCKS: usize = 1 << 19;
 /// Asks for the cache line that `line` starts on, which is one of a filter of so many `blocks`.
 ///
 /// From the cores' shared cache it comes at once, and goes into the first level. From memory it goes into the second: on
-/// Intel's cores more lines can be on their way there (docs/BENCHMARKS.md), and from there the probe has it in some cycles.
+/// Intel's cores more lines can be on their way there (10.6 ns a key at 256 MiB instead of 13.2), and the probe has it from there in some
+/// cycles.
 /// The number of blocks is the same for a whole batch, so the compiler takes the choice out of the loop.
 #[inline(always)]
 pub(crate) fn prefetch<T>(line: &T, blocks: usize) {

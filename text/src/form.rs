@@ -11,7 +11,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// What of a text does not count where it is compared. Each unit is put into its form by itself before it is hashed, and what is
-/// cut is still a range of the text as it is. By default all counts. docs/FORMAT.md has the definition.
+/// cut is still a range of the text as it is. By default all counts. text/FORMAT.md has the definition.
 ///
 /// Text that is not UTF-8 keeps its invalid sequences, and what lies between them is put into its form piece by piece. ASCII takes
 /// no tables of Unicode.
@@ -91,7 +91,7 @@ impl Form {
         &scratch.text
     }
 
-    /// A text in this form but for carriage returns, step by step as docs/FORMAT.md has it.
+    /// A text in this form but for carriage returns, step by step as text/FORMAT.md has it.
     fn by_definition(&self, text: &str) -> String {
         let composed = if self.symbols {
             let left = |c| if is_symbol_in_any_form(c) { without_symbol(c) } else { Some(c) };

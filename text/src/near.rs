@@ -217,7 +217,7 @@ impl Near {
     }
 
     /// Appends the hashes of a document's [`bands`](Self::bands) to `into`; none if the text has no token. `hasher` is
-    /// the filter's. docs/FORMAT.md has the definition; it does not change.
+    /// the filter's. text/FORMAT.md has the definition; it does not change.
     ///
     /// O(length + v log v) for v = bands × rows values. For 128 permutations, the signature takes 1.0 to 1.6 µs for up to 500
     /// tokens, and 1.5 ns for each further one. `scratch` keeps two numbers of 64 bits for each token.

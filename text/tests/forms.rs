@@ -93,7 +93,7 @@ const PIECES: [&str; 60] = [
     "ﹶﹽ゛か゛ｶ\u{FF9E}",
 ];
 
-/// docs/FORMAT.md, step by step.
+/// text/FORMAT.md, step by step.
 fn specified(form: Form, text: &str) -> String {
     let mut text = text.to_owned();
     if form.crlf {

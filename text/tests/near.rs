@@ -444,7 +444,7 @@ fn huge_texts_and_texts_that_are_not_utf8_have_bands() {
 
 // The definition of the hashes.
 
-/// The bands of a text by docs/FORMAT.md, as slowly as it says.
+/// The bands of a text by text/FORMAT.md, as slowly as it says.
 fn specified(text: &str, seed: u64, ngram: usize, bands: usize, rows: usize) -> Vec<u64> {
     let secret = wyhash::final3::make_secret(seed);
     let random = |gram: u64, round: u64| {
@@ -524,10 +524,10 @@ fn hashes_are_those_of_the_specification() {
     }
 }
 
-/// One text and its hashes, as they stand in docs/FORMAT.md: a saved filter finds its documents in every version.
+/// One text and its hashes, as they stand in text/FORMAT.md: a saved filter finds its documents in every version.
 #[test]
 fn the_hashes_of_the_example_do_not_change() {
-    let format = include_str!("../../docs/FORMAT.md");
+    let format = include_str!("../FORMAT.md");
     let near = Near::with_bands(3, 2).unwrap().with_ngram(2).unwrap();
     let hashes = hash(near, &KeyHasher::new(0), "one two three, one two four");
     assert_eq!(hashes, [0xE2F5_DAB5_5D2E_BBA0, 0x68A4_5A27_EC2F_6C0E, 0xA41F_C2FF_BCCD_1CD2]);

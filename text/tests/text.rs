@@ -136,7 +136,7 @@ fn inserted(rules: &Rules, hasher: &KeyHasher, text: &str) -> HashSet<u64> {
     set.0
 }
 
-/// docs/FORMAT.md, "Hashes of grams": each gram from its tokens.
+/// text/FORMAT.md, "Hashes of grams": each gram from its tokens.
 #[test]
 fn grams_have_the_hashes_of_the_format() {
     for seed in [0, 1, 0x9E37_79B9_7F4A_7C15] {
@@ -160,7 +160,7 @@ fn grams_have_the_hashes_of_the_format() {
     }
 }
 
-/// What the Python of docs/FORMAT.md says of some grams.
+/// What the Python of text/FORMAT.md says of some grams.
 #[test]
 fn golden_grams_have_the_hashes_of_the_page() {
     let sixteen = "x".repeat(16);

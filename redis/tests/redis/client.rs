@@ -1,4 +1,4 @@
-//! A client in another language: tests/data/server.py, which was written from docs/FORMAT.md alone.
+//! A client in another language: tests/data/server.py, which was written from redis/PROTOCOL.md and docs/FORMAT.md alone.
 
 use crate::harness::{self, tests};
 use crate::python::python;

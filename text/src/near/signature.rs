@@ -1,7 +1,7 @@
 //! Signatures: values of a set of grams, of which two sets share about as many as their Jaccard similarity says.
 //!
 //! This is fast similarity sketching, from Dahlgaard, Knudsen and Thorup, "Fast Similarity Sketching", FOCS 2017
-//! (arXiv 1704.04370), section 2. docs/DESIGN.md compares it with others.
+//! (arXiv 1704.04370), section 2. text/DESIGN.md compares it with others.
 
 use alloc::vec::Vec;
 use bloomline::KeyHasher;
