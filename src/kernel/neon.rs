@@ -2,7 +2,7 @@
 //!
 //! A query looks at bytes and not at words. One look-up in the block, as a table of 64 bytes, has a byte for each probe, and another
 //! in a table of the powers of two has the bits. So no vector has to hold a word for each lane, of which there is room for two.
-//! An insert is that of portable code, which is as fast: by estimates of llvm-mca.
+//! An insert is that of portable code, which is as fast by the estimates of llvm-mca (benches/mca.py).
 
 use super::{Isa, KeyOp, Portable, Task};
 use crate::block::{Block, Pattern};
