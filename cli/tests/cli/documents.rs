@@ -2,11 +2,8 @@
 
 use crate::common::{Bench, clean, failed, number, stats, tells, text, values};
 use crate::corpus::{decoded, gzip};
-use crate::live::{killed, signalled};
 use serde_json::Value;
 use std::collections::HashSet;
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 const LONG: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
 
@@ -348,85 +345,6 @@ fn a_filter_for_near_duplicates_is_sized_in_documents() {
     // One of nine bands is enough: 1 - 0.95^(1/9).
     let output = bench.run("corpus --near 0.8 --memory 1M -p 0.01 --max-fpr 0.05 in");
     tells(&text(&output.stderr), &["distinct bands at a false-positive rate of 0.0057"]);
-}
-
-/// Lets runs end in the middle again and again, and resumes them so often at least.
-fn interrupt(tries: u32, end: impl Fn(&mut Command, Duration) -> Output) {
-    let documents = documents(2000);
-    let lines = |documents: &[String]| documents.iter().map(|text| line(0, text)).collect::<String>();
-    let contents = [lines(&documents), lines(&documents[300..900]), lines(&documents[..1000])];
-    let inputs = || {
-        let [a, b, c] = contents.each_ref().map(|lines| lines.as_bytes());
-        Bench::new(&[("a", a), ("b.gz", &gzip(b)), ("c", c)])
-    };
-    let folder = ["o/a", "o/b.gz", "o/c"];
-    for (options, outputs) in [
-        ("--ngram 3 --drop-document -o out.gz", &["out.gz"][..]),
-        ("--ngram 3 --drop-document --in-order --output-dir o --manifest m", &folder),
-        ("--ngram 0 --output-dir o --manifest m", &folder),
-    ] {
-        let ordered = !options.starts_with("--ngram 0");
-        let command =
-            format!("corpus {options} -p 1e-9 -j 3 --chunk-size 3000 --state s --checkpoint 1ms --quiet a b.gz c");
-        // What stays: of each output if it is the same in each run, else of all of them.
-        let kept = |bench: &Bench| -> Vec<String> {
-            let kept = outputs.iter().flat_map(|name| texts(&decoded(bench, name)));
-            if ordered {
-                return kept.collect();
-            }
-            let texts: Vec<String> = kept.collect();
-            let mut paragraphs: Vec<&str> = texts.iter().flat_map(|text| text.split('\n')).collect();
-            paragraphs.retain(|paragraph| !paragraph.is_empty());
-            paragraphs.sort_unstable();
-            paragraphs.into_iter().map(str::to_owned).collect()
-        };
-        // Sizes of outputs depend on where runs end. So does what goes where, if the files are read side by side.
-        let counted = |bench: &Bench| -> Vec<Vec<f64>> {
-            let manifest = if options.contains("-o ") { Vec::new() } else { bench.read("m") };
-            let names = ["lines", "units", "text_bytes", "unique", "shortened", "duplicate_units", "removed_bytes"];
-            let names = if ordered { &names[..] } else { &names[..3] };
-            let of_file = |file: &Value| -> Vec<f64> { names.iter().map(|name| number(file, name)).collect() };
-            values(&manifest).iter().map(of_file).collect()
-        };
-        let whole = inputs();
-        let started = Instant::now();
-        whole.clean(&command);
-        let duration = started.elapsed();
-        if !ordered {
-            let distinct: HashSet<String> = kept(&whole).into_iter().collect();
-            assert_eq!(distinct.len(), kept(&whole).len());
-        }
-        let (mut runs, mut resumed) = (0, 0);
-        while resumed < tries {
-            let bench = inputs();
-            loop {
-                runs += 1;
-                assert!(runs < 1000 + 10 * tries, "{options}: {resumed} of {runs} went on from a checkpoint");
-                let moment = duration.mul_f64(f64::from(runs * 37 % 40 + 1) / 40.0);
-                let resume = bench.path("s.resume").exists() && bench.path("s").exists();
-                resumed += u32::from(resume);
-                let line = if resume { format!("{command} --resume") } else { format!("{command} --force") };
-                if end(&mut bench.command(&line), moment).status.success() {
-                    break;
-                }
-            }
-            assert!(kept(&bench) == kept(&whole), "{options}");
-            assert_eq!(counted(&bench), counted(&whole), "{options}");
-        }
-    }
-}
-
-#[test]
-fn resumed_after_an_end() {
-    interrupt(3, killed);
-    interrupt(2, signalled);
-}
-
-#[test]
-#[ignore = "takes long"]
-fn resumed_after_many_ends() {
-    interrupt(10, killed);
-    interrupt(5, signalled);
 }
 
 #[test]

@@ -2,13 +2,11 @@
 
 use crate::common::{Bench, clean, failed, fed, number, stats, tells, text, values};
 use crate::corpus::{decoded, encode, gzip};
-use crate::live::{killed, signalled};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::Write;
-use std::time::{Duration, Instant};
 
 const WHOLE: &str = "corpus --by document --ngram 0";
 
@@ -415,53 +413,6 @@ fn figures_tell_of_groups() {
 fn many(count: usize) -> Vec<u8> {
     let line = |i: usize| format!("{{\"text\":\"text number {}\",\"score\":{i}}}\n", i % (count / 2 + 7));
     (0..count).map(line).collect::<String>().into_bytes()
-}
-
-/// A run that is cut off leaves the state as it was, and is begun again.
-#[test]
-fn a_run_that_is_cut_off_is_begun_again() {
-    let input = many(30_000);
-    for (target, result) in [("-o out", "out"), ("--output-dir out --manifest manifest", "out/in")] {
-        let bench = Bench::new(&[("in", &input), ("before", &many(1000))]);
-        let line = format!("{WHOLE} --keep max:/score --count --pairs pairs -s state {target} in");
-        let run = |more: &str| bench.command(&format!("{line}{more}"));
-        let begin = || {
-            for name in ["out", "state", "state.resume", "pairs", "manifest"] {
-                let path = bench.path(name);
-                let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-            }
-            clean(bench.run(&format!("{WHOLE} --exact -s state -o none --force before")));
-        };
-        begin();
-        let started = Instant::now();
-        clean(run("").output().unwrap());
-        let duration = started.elapsed();
-        let files = || [result, "pairs", "state"].map(|name| bench.read(name));
-        let expected = files();
-        assert!(values(&expected[1]).iter().any(|pair| pair["kept"].is_null()));
-        let mut cut_off = 0;
-        for moment in 0..8 {
-            begin();
-            let state = bench.read("state");
-            let moment = duration.mul_f64(f64::from(moment + 1) / 7.5);
-            let end = if cut_off % 2 == 0 { killed(&mut run(""), moment) } else { signalled(&mut run(""), moment) };
-            if end.status.success() {
-                assert!(files() == expected);
-                continue;
-            }
-            cut_off += 1;
-            if bench.goes_on("state")
-                && bench.read("state") == state
-                && fs::metadata(bench.path(result)).is_ok_and(|out| out.len() > 0)
-            {
-                tells(&bench.refused(&line), &["--resume"]);
-            }
-            clean(run(" --resume -q").output().unwrap());
-            assert!(files() == expected, "after {moment:?}");
-            assert!(!bench.goes_on("state"));
-        }
-        assert!(cut_off > 1 || duration < Duration::from_millis(50), "{cut_off}");
-    }
 }
 
 #[test]

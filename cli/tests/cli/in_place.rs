@@ -8,8 +8,6 @@ use std::collections::HashSet;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::thread;
-use std::time::{Duration, Instant};
 
 fn inode(bench: &Bench, name: &str) -> u64 {
     bench.path(name).metadata().unwrap().ino()
@@ -378,75 +376,6 @@ fn a_full_disk_leaves_the_old_contents() {
         assert!(bench.read("all") == lines);
         has_only(&bench, &["small", "all"]);
     }
-}
-
-/// A name at any moment has the old contents or all of the new ones, and no line is in no file.
-fn kill_in_place(tries: u64) {
-    let names = ["a", "b.gz", "c", "d.zst", "e"];
-    // Each has lines of those before it, of its own, and repeats of these.
-    let contents: Vec<Vec<u8>> = (0..names.len() as u32)
-        .map(|i| [numbers(6000 * i..6000 * (i + 2)), numbers(6000 * i..6000 * (i + 1)), numbers(0..2000)].concat())
-        .collect();
-    let old: Vec<Vec<u8>> = names.iter().zip(&contents).map(|(name, contents)| encode(name, contents)).collect();
-    let all: HashSet<&[u8]> = contents.iter().flat_map(|lines| lines.split_inclusive(|&byte| byte == b'\n')).collect();
-    let new = models(contents.iter().map(|lines| &lines[..]));
-    let bench = Bench::new(&[]);
-    let run = || {
-        bench.command(&format!("dedup -p 1e-9 -j 2 --chunk-size 5000 --in-place {}", names.join(" "))).spawn().unwrap()
-    };
-    let reset = || names.iter().zip(&old).for_each(|(name, old)| bench.write(name, old));
-    reset();
-    let started = Instant::now();
-    assert!(run().wait().unwrap().success());
-    let duration = started.elapsed();
-    let (mut this, mut killed, mut between) = (0, 0, 0);
-    // Kills that miss what they are to hit show nothing.
-    while this < tries || 2 * killed < tries || 5 * between < tries {
-        assert!(this < 10 * tries, "{this} tries, {killed} killed, {between} between two files");
-        reset();
-        let mut child = run();
-        if this % 2 == 0 {
-            thread::sleep(duration * (this as u32 * 37 % 101) / 100);
-        } else {
-            // Right after one of them was replaced.
-            let (name, old) =
-                (names[this as usize / 2 % (names.len() - 1)], &old[this as usize / 2 % (names.len() - 1)]);
-            let started = Instant::now();
-            while bench.path(name).metadata().unwrap().len() == old.len() as u64
-                && started.elapsed() < Duration::from_secs(5)
-            {
-                thread::yield_now();
-            }
-        }
-        child.kill().unwrap();
-        killed += u64::from(!child.wait().unwrap().success());
-        let found: Vec<Vec<u8>> = names.iter().map(|name| bench.read(name)).collect();
-        let replaced: Vec<bool> = found.iter().zip(&old).map(|(found, old)| found != old).collect();
-        for (i, name) in names.iter().enumerate().filter(|(i, _)| replaced[*i]) {
-            assert!(decoded(&bench, name) == new[i], "{name} is neither the old nor the new file");
-        }
-        let left: Vec<Vec<u8>> = names.iter().map(|name| decoded(&bench, name)).collect();
-        let left: HashSet<&[u8]> = left.iter().flat_map(|lines| lines.split_inclusive(|&byte| byte == b'\n')).collect();
-        assert_eq!(all.difference(&left).count(), 0, "{replaced:?}");
-        between += u64::from(replaced.contains(&true) && replaced.contains(&false));
-        // The next run ends what this one began.
-        assert!(run().wait().unwrap().success());
-        assert!(names.iter().zip(&new).all(|(name, new)| decoded(&bench, name) == *new));
-        has_only(&bench, &names);
-        this += 1;
-    }
-    eprintln!("{this} tries, {killed} killed, {between} between two files");
-}
-
-#[test]
-fn nothing_is_lost_by_a_kill() {
-    kill_in_place(10);
-}
-
-#[test]
-#[ignore = "takes long"]
-fn nothing_is_lost_by_50_kills() {
-    kill_in_place(50);
 }
 
 /// Each file keeps its header, and of equal records the one that is asked for.

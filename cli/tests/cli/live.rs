@@ -1,15 +1,14 @@
 //! Commands that run while the test watches them, or ends them.
 
-use crate::common::{signal, text};
+use crate::common::signal;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than anything here takes, and less than anyone would wait.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// More than anything here takes on any machine. It is waited for only where something is wrong.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A command that waits for more on standard input. It is killed at the end, if it is still there.
 pub struct Live {
@@ -28,6 +27,17 @@ impl Live {
             BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| send.send(line))
         });
         Self { child, stdin, lines }
+    }
+
+    /// Kills a command once it printed so many bytes, and returns all that it printed.
+    pub fn read_and_kill(mut command: Command, bytes: usize) -> Vec<u8> {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let (mut pipe, mut printed) = (child.stdout.take().unwrap(), Vec::new());
+        pipe.by_ref().take(bytes as u64).read_to_end(&mut printed).unwrap();
+        child.kill().unwrap();
+        pipe.read_to_end(&mut printed).unwrap();
+        child.wait().unwrap();
+        printed
     }
 
     pub fn say(&mut self, bytes: &[u8]) {
@@ -73,27 +83,6 @@ impl Drop for Live {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Kills a command at a moment, unless it ends before.
-pub fn killed(command: &mut Command, moment: Duration) -> Output {
-    let mut child = command.spawn().unwrap();
-    thread::sleep(moment);
-    child.kill().unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success() || output.status.signal() == Some(9), "{}", text(&output.stderr));
-    output
-}
-
-/// Sends SIGTERM to a command at a moment, unless it ends before.
-pub fn signalled(command: &mut Command, moment: Duration) -> Output {
-    let child = command.spawn().unwrap();
-    thread::sleep(moment);
-    signal(&child, "TERM");
-    let output = child.wait_with_output().unwrap();
-    let ended = output.status.success() || output.status.code() == Some(143) || output.status.signal() == Some(15);
-    assert!(ended, "{:?} {}", output.status, text(&output.stderr));
-    output
 }
 
 #[track_caller]

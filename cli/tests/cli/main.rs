@@ -19,6 +19,7 @@ mod guide;
 mod habits;
 mod in_place;
 mod inputs;
+mod interrupted;
 mod keys;
 mod like;
 mod lines;

@@ -2,7 +2,7 @@
 
 use crate::common::{Bench, limited, text};
 use crate::parquet::table;
-use crate::resume::job::{Random, mix};
+use crate::interrupted::rows::{Random, mix};
 use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::{
     ArrayRef, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,

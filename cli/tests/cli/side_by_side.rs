@@ -2,15 +2,14 @@
 
 use crate::common::{Bench, clean, failed, limited, number, numbers, refused, signal, stats, tells, text, values};
 use crate::corpus::{count, decode, decoded, encode, gzip, model, models};
-use crate::live::{killed, signalled, wait_for};
+use crate::live::wait_for;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 /// A corpus: its files, without their compression.
 type Corpus = Vec<(String, Vec<u8>)>;
@@ -301,120 +300,6 @@ fn in_order_the_first_stays_and_each_run_writes_the_same() {
     assert_eq!(found(&bench.path("p")), BTreeSet::new());
 }
 
-/// A run over the corpus with checkpoints all the time.
-fn job(bench: &Bench, corpus: &Corpus, resume: bool, options: &str) -> Command {
-    let resume = if resume { " --resume" } else { "" };
-    let line = format!(
-        "dedup -q -p 1e-9 -j 3 --chunk-size 2000 --state s --checkpoint 1ms --output-dir o --manifest m{options}{resume}"
-    );
-    command(bench, corpus, &line)
-}
-
-/// Lets a run end in the middle again and again, and resumes it.
-fn interrupt(tries: u32, options: &str, end: impl Fn(&mut Command, Duration) -> Output) {
-    let mut corpus = corpus();
-    for (_, bytes) in &mut corpus {
-        // So small that there are many checkpoints, and as many runs.
-        let end = bytes.iter().take(bytes.len() / 2).rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-        bytes.truncate(end);
-    }
-    let mut outputs = corpus.clone();
-    if options.contains("zstd") {
-        corpus.retain(|(name, _)| name != "empty");
-        outputs.clone_from(&corpus);
-        for (name, _) in &mut outputs {
-            let stem = [".gz", ".zst", ".xz", ".bz2"].iter().find_map(|ending| name.strip_suffix(ending));
-            *name = format!("{}.zst", stem.unwrap_or(name));
-        }
-    }
-    let mut interrupted = 0;
-    let mut resumed = 0;
-    while interrupted < tries || 2 * resumed <= tries {
-        assert!(interrupted < 1000 + 10 * tries, "{resumed} of {interrupted} went on from a checkpoint");
-        let bench = bench(&corpus);
-        let started = Instant::now();
-        clean(job(&bench, &corpus, false, options).output().unwrap());
-        let duration = started.elapsed();
-        check(&bench, "o", &outputs);
-        ["s", "s.resume"].iter().for_each(|name| fs::remove_file(bench.path(name)).unwrap());
-        fs::remove_dir_all(bench.path("o")).unwrap();
-        let before = interrupted;
-        let mut whole = BTreeMap::new();
-        for part in 0.. {
-            // From the start to past the end.
-            let moment = duration.mul_f64(f64::from((interrupted * 37 + part * 13) % 40 + 1) / 40.0);
-            let resume = bench.path("s.resume").exists();
-            let output = end(&mut job(&bench, &corpus, resume, options), moment);
-            if output.status.success() {
-                break;
-            }
-            interrupted += 1;
-            resumed += u32::from(resume);
-            assert!(part < 1000, "it never ends");
-            // An output with its name is whole, and a run that goes on does not touch it.
-            let there = files(&bench.path("o"));
-            assert!(whole.iter().all(|(name, bytes)| there.get(name) == Some(bytes)), "{moment:?}");
-            whole = there.into_iter().filter(|(name, _)| !name.ends_with(".part")).collect();
-        }
-        if interrupted == before {
-            continue;
-        }
-        if options.contains("--in-order") {
-            check_order(&bench, "o", &corpus);
-        }
-        check(&bench, "o", &outputs);
-        check_manifest(&bench, "o", &corpus, &outputs);
-        let left = found(bench.0.path());
-        let own = BTreeSet::from(["m", "s", "s.resume"].map(str::to_owned));
-        let others = left.iter().filter(|name| !name.starts_with("in/") && !name.starts_with("o/")).cloned();
-        assert_eq!(others.collect::<BTreeSet<_>>(), own);
-    }
-}
-
-/// As a full disk: from a size of a file on, nothing can be written.
-fn filled(command: &mut Command, moment: Duration) -> Output {
-    let limit = format!("-f {}", 1 + moment.as_millis() % 97);
-    let output = limited(&limit, command).output().unwrap();
-    if !output.status.success() {
-        tells(&failed(&output), &["File too large"]);
-        // There is room again.
-        return killed(command, moment);
-    }
-    output
-}
-
-const IN_ORDER: &str = " --in-order";
-const LONG: &str = " --compress zstd:1:long=20";
-
-#[test]
-fn resumed_after_kills() {
-    interrupt(8, "", killed);
-    interrupt(6, IN_ORDER, killed);
-    interrupt(3, LONG, killed);
-}
-
-#[test]
-fn resumed_after_signals() {
-    interrupt(4, "", signalled);
-    interrupt(4, IN_ORDER, signalled);
-}
-
-#[test]
-fn resumed_after_a_full_disk() {
-    interrupt(4, "", filled);
-    interrupt(4, IN_ORDER, filled);
-}
-
-#[test]
-#[ignore = "takes long"]
-fn resumed_after_many_ends() {
-    for options in ["", IN_ORDER, LONG] {
-        interrupt(6, options, killed);
-        interrupt(3, options, signalled);
-        interrupt(3, options, filled);
-    }
-}
-
 /// Others have claimed lines by then that nobody writes: no state may have them.
 #[test]
 fn resumed_after_a_failure() {
@@ -438,18 +323,15 @@ fn resumed_after_a_failure() {
 fn an_interrupted_run_is_not_begun_anew() {
     let corpus = corpus();
     let bench = bench(&corpus);
-    for moment in 1.. {
-        killed(&mut job(&bench, &corpus, bench.goes_on("s"), ""), Duration::from_millis(moment));
-        let parts = files(&bench.path("o")).iter().any(|(name, bytes)| name.ends_with(".part") && !bytes.is_empty());
-        if parts && bench.goes_on("s") {
-            break;
-        }
-    }
+    let job = |more: &str| command(&bench, &corpus, &format!("dedup -q -p 1e-9 -n 1000 --when-full grow --state s --output-dir o{more}"));
+    // Files of at most 200 KiB.
+    tells(&failed(&limited("-f 400", &job("")).output().unwrap()), &["File too large"]);
+    assert!(files(&bench.path("o")).iter().any(|(name, bytes)| name.ends_with(".part") && !bytes.is_empty()));
     let before = found(&bench.path("o"));
-    let message = refused(job(&bench, &corpus, false, "").output().unwrap());
+    let message = refused(job("").output().unwrap());
     tells(&message, &["refusing to ", "\"o/", "continue that run with --resume"]);
     assert_eq!(found(&bench.path("o")), before);
-    clean(job(&bench, &corpus, true, "").output().unwrap());
+    clean(job(" --resume").output().unwrap());
     check(&bench, "o", &corpus);
 }
 

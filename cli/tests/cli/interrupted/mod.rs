@@ -1,0 +1,271 @@
+//! Every mode, interrupted at every moment: killed at a read, at a write, between readings and at a rename, asked to end, and on a
+//! full disk; then resumed, or begun again. Nothing is lost, each file is whole or as it was, and the exit code tells which.
+
+pub mod job;
+pub mod rows;
+
+use crate::common::{Bench, values};
+use crate::corpus::decode;
+use crate::live::Live;
+use job::*;
+use rows::*;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+
+/// Those that interrupt each run come first: a file that grows meets its limit on every machine.
+const MOMENTS: [Moment; 9] = [
+    Moment::Write(0.2),
+    Moment::Full(0.5),
+    Moment::Kill(0.0),
+    Moment::Signal("TERM", 15, 0.2),
+    Moment::Rename,
+    Moment::Signal("INT", 2, 0.5),
+    Moment::Checkpoint(3),
+    Moment::Write(0.8),
+    Moment::Kill(0.5),
+];
+
+/// How often each moment was met, and missed because the run came to its end before.
+#[derive(Debug, Default)]
+struct Tally(BTreeMap<&'static str, [u32; 2]>);
+
+/// What is known of a job that is interrupted again and again.
+#[derive(Default)]
+struct Before {
+    /// The outputs that have their names.
+    named: BTreeMap<String, Vec<u8>>,
+    /// The place in the inputs that belongs to the state, and the bits that are set in it.
+    place: (u64, u64),
+    ones: u64,
+}
+
+/// Interrupts a job at each of the moments, one after another, and lets it come to its end.
+fn check(job: &Job, moments: &[Moment], tally: &mut Tally) {
+    let whole = job.whole();
+    assert!(whole.files.values().any(|bytes| !bytes.is_empty()), "{}: too easy", job.name);
+    job.clear();
+    let mut before = Before::default();
+    for &moment in moments {
+        let passing = job.passing();
+        let met = job.interrupt(moment, &whole);
+        tally.0.entry(moment.name()).or_default()[usize::from(!met)] += 1;
+        if met {
+            // What an earlier run left is removed by the one that writes the file again.
+            let has_none = job.passing().is_subset(&passing);
+            assert!(has_none || !is_asked(moment), "{}, {moment:?}: {:?} is left", job.name, job.passing());
+            check_left(job, moment, &whole, &mut before);
+        } else {
+            check_whole(job, &whole);
+            job.clear();
+            before = Before::default();
+        }
+    }
+    job.check_end(&job.next().output().unwrap());
+    check_whole(job, &whole);
+    // A run that is whole has nothing left to do.
+    if matches!(job.kind, Kind::Same | Kind::Spread) {
+        let files = job.files();
+        job.complete(true);
+        assert!(job.failure.is_some() || job.files() == files, "{}: resumed after the end, it changed a file", job.name);
+        check_whole(job, &whole);
+    }
+}
+
+/// True if a run can tidy up before it ends.
+fn is_asked(moment: Moment) -> bool {
+    matches!(moment, Moment::Signal(..) | Moment::Full(_))
+}
+
+/// What an interrupted run leaves.
+#[track_caller]
+fn check_left(job: &Job, moment: Moment, whole: &Whole, before: &mut Before) {
+    let name = &job.name;
+    let left = job.left();
+    for (file, bytes) in left.iter().filter(|(file, _)| *file != CHECKPOINTS && *file != "manifest") {
+        let ((found, is_whole), (new, _)) = (job.units(file, bytes), job.units(file, &whole.files[file]));
+        let old = match job.kind {
+            Kind::InPlace => job.inputs.iter().find(|(input, _)| input == file).map(|(_, bytes)| bytes),
+            _ => job.before.as_ref().filter(|_| file == STATE),
+        };
+        if job.kind == Kind::InPlace || file == STATE && job.kind == Kind::Anew {
+            assert!(old == Some(bytes) || found == new, "{name}, {moment:?}: {file} is neither old nor new");
+        } else if file.contains('/') {
+            // An output that has its name is whole, and no later run writes to it.
+            assert!(is_whole, "{name}, {moment:?}: {file} is not whole");
+            let earlier = before.named.insert(file.clone(), bytes.clone());
+            assert!(earlier.is_none_or(|earlier| earlier == *bytes), "{name}, {moment:?}: {file} changed");
+        } else if is_asked(moment) && file != STATE {
+            // It may end within a line.
+            let begins = new.join(&b'\n').starts_with(&found.join(&b'\n'));
+            assert!(begins, "{name}, {moment:?}: {file} has other lines");
+        }
+    }
+    if job.kind == Kind::InPlace {
+        let units = |files: Vec<(&String, &Vec<u8>)>| -> HashSet<Vec<u8>> {
+            files.into_iter().flat_map(|(file, bytes)| job.units(file, bytes).0).map(|unit| (job.key)(&unit)).collect()
+        };
+        let all = units(job.inputs.iter().map(|(file, bytes)| (file, bytes)).collect());
+        assert_eq!(all.difference(&units(left.iter().collect())).count(), 0, "{name}, {moment:?}: lines are lost");
+    }
+    if left.contains_key(STATE) {
+        let ones = ones(&job.path(STATE));
+        assert!(ones >= before.ones, "{name}, {moment:?}: the state went back");
+        before.ones = ones;
+    }
+    // A state without checkpoints is one of before.
+    if left.contains_key(STATE) && !job.checkpoints().is_empty() {
+        let checkpoint = job.checkpoint();
+        let place = ["input", "offset"].map(|name| checkpoint[name].as_u64().unwrap()).into();
+        assert!(place >= before.place, "{name}, {moment:?}: from {:?} back to {place:?}", before.place);
+        before.place = place;
+    }
+}
+
+/// The files are those of a run that was not interrupted.
+#[track_caller]
+pub fn check_whole(job: &Job, whole: &Whole) {
+    let (name, left) = (&job.name, job.left());
+    assert_eq!(job.passing().len(), 0, "{name}: {:?}", job.passing());
+    assert!(left.keys().eq(whole.files.keys()), "{name}: {:?}", left.keys());
+    let mut all = [Vec::new(), Vec::new()];
+    for (file, bytes) in left.iter().filter(|(file, _)| *file != CHECKPOINTS) {
+        let ([found, expected], is_spread) =
+            ([bytes, &whole.files[file]].map(|bytes| job.units(file, bytes)), job.kind == Kind::Spread);
+        assert!(found.1, "{name}: {file} is not whole");
+        if is_spread && file.contains('/') {
+            let stem = |name: &str| name.rsplit('/').next().unwrap().split('.').next().unwrap().to_owned();
+            let (input, bytes) = job.inputs.iter().find(|(input, _)| stem(input) == stem(file)).unwrap();
+            let own = job.units(input, bytes).0;
+            let mut own = own.iter();
+            assert!(found.0.iter().all(|unit| own.any(|other| other == unit)), "{name}: {file} has other lines");
+            for (all, units) in all.iter_mut().zip([found.0, expected.0]) {
+                all.extend(units.iter().map(|unit| (job.key)(unit)));
+            }
+        } else if !is_spread || file != STATE {
+            let same = found.0.iter().zip(&expected.0).take_while(|(a, b)| a == b).count();
+            let counts = (found.0.len(), expected.0.len());
+            assert!(found == expected, "{name}: {file} differs at {same} of {counts:?}");
+        }
+    }
+    for line in left.get("manifest").map_or(Vec::new(), |lines| values(lines)) {
+        let output = line["output"].as_str().unwrap();
+        assert_eq!(line["output_bytes"], left[output].len(), "{name}: {output}");
+    }
+    all.iter_mut().for_each(|units| units.sort_unstable());
+    assert!(all[0] == all[1], "{name}: {} lines, and not {}", all[0].len(), all[1].len());
+    assert!(all[0].windows(2).all(|two| two[0] != two[1]), "{name}: a line comes twice");
+}
+
+/// Interrupts each job of the table, and asserts that it met each moment with one of them at least.
+fn check_all(rows: Vec<Job>, moments: &[Moment]) {
+    let mut tally = Tally::default();
+    for job in rows {
+        let mut of_job = Tally::default();
+        check(&job, moments, &mut of_job);
+        eprintln!("{}: {of_job:?}", job.name);
+        for name in [Moment::Write(0.0), Moment::Full(0.0)].map(Moment::name) {
+            assert!(of_job.0.get(name).is_none_or(|counts| counts[0] > 0), "{}: never {name}", job.name);
+        }
+        for (name, counts) in of_job.0 {
+            tally.0.entry(name).or_default().iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+    }
+    // Some modes make no checkpoint before their end.
+    let met = |name: &str, counts: [u32; 2]| counts[0] > 0 || name == Moment::Checkpoint(0).name();
+    assert!(tally.0.iter().all(|(name, counts)| met(name, *counts)), "{tally:?}");
+}
+
+/// One test for each part of the table, which run side by side.
+macro_rules! tests {
+    ($($name:ident $rows:ident $(#[$feature:meta])?),* $(,)?) => {
+        $(
+            $(#[$feature])?
+            mod $name {
+                use super::*;
+
+                #[test]
+                fn each_moment() {
+                    check_all($rows(), &MOMENTS);
+                }
+
+                #[test]
+                #[ignore = "takes long"]
+                fn many_moments() {
+                    let mut random = Random(0x000B_1004);
+                    for _ in 0..4 {
+                        check_all($rows(), &random.moments(16));
+                    }
+                }
+            }
+        )*
+    };
+}
+
+tests! {
+    lines lines_with_a_state,
+    compressed compressed_lines,
+    records records_and_faults,
+    folders folders,
+    documents documents,
+    groups groups,
+    in_place in_place,
+    stateless without_a_state,
+    tables tables #[cfg(feature = "parquet")],
+}
+
+/// Runs that are not resumed, each with an output of its own: no line is in none of them.
+fn check_again(tries: u32) {
+    let input = ended(&lines(20, 40_000), b'\n');
+    let distinct: HashSet<&[u8]> = input.split_inclusive(|&byte| byte == b'\n').collect();
+    let mut random = Random(0x000B_1006);
+    for try_ in 0..tries {
+        for output in ["out", "out.gz", "|"] {
+            let bench = Bench::new(&[("in", &input)]);
+            let mut all = Vec::new();
+            let mut before = 0;
+            for part in 0..4 {
+                let end = if output == "out.gz" { ".gz" } else { "" };
+                let file = format!("{part}{end}");
+                let name = if output == "|" { "-" } else { &file };
+                let line = format!("dedup -q -p 1e-9 -s state --checkpoint 0.001ms --chunk-size 20000 -o {name}");
+                // From a file, or from standard input.
+                let mut command = bench.command(&line);
+                match part % 2 {
+                    0 => command.arg("in"),
+                    _ => command.stdin(File::open(bench.path("in")).unwrap()),
+                };
+                let bytes = || fs::metadata(bench.path(&file)).map_or(0, |file| file.len());
+                let most = random.below(120_000);
+                if part == 3 {
+                    let output = command.output().unwrap();
+                    assert!(output.status.success());
+                    all.extend(output.stdout);
+                } else if output == "|" {
+                    all.extend(Live::read_and_kill(command, most as usize));
+                } else {
+                    signalled_when(command.spawn().unwrap(), "KILL", || bytes() > most);
+                }
+                if let Ok(bytes) = fs::read(bench.path(&file)) {
+                    all.extend(decode(&file, &bytes).0);
+                }
+                let after = if bench.path(STATE).exists() { ones(&bench.path(STATE)) } else { 0 };
+                assert!(after >= before, "the state went back from {before} to {after}");
+                before = after;
+            }
+            let put_out: HashSet<&[u8]> = all.split_inclusive(|&byte| byte == b'\n').collect();
+            let lost = distinct.difference(&put_out).count();
+            assert_eq!(lost, 0, "{output}, try {try_}, of {} lines", distinct.len());
+        }
+    }
+}
+
+#[test]
+fn a_run_after_a_killed_one_loses_no_line() {
+    check_again(2);
+}
+
+#[test]
+#[ignore = "takes long"]
+fn a_run_after_a_killed_one_loses_no_line_12_times() {
+    check_again(12);
+}

@@ -1,0 +1,375 @@
+//! The table: a job for each mode of each command.
+
+use super::job::*;
+use crate::common::{Bench, numbers};
+use crate::corpus::{bzip2, encode, gzip, xz, zstd};
+use bloomline::{BloomFilter, FileErrorKind, ScalableBloomFilter};
+use std::path::Path;
+
+/// Numbers that are the same in every run of the tests: SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        mix(self.0)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+
+    /// So many moments of all kinds.
+    pub fn moments(&mut self, count: usize) -> Vec<Moment> {
+        let mut moment = || {
+            let fraction = self.below(100) as f64 / 100.0;
+            match self.below(8) {
+                0 | 1 => Moment::Write(fraction),
+                2 => Moment::Full(fraction),
+                3 => Moment::Kill(fraction),
+                4 => Moment::Rename,
+                5 => Moment::Checkpoint(self.below(8) as u32),
+                6 => Moment::Signal("TERM", 15, fraction),
+                _ => Moment::Signal("INT", 2, fraction),
+            }
+        };
+        // A job that is at its start meets these.
+        let first = [Moment::Write(0.1), Moment::Full(0.3)];
+        first.into_iter().chain((2..count).map(|_| moment())).collect()
+    }
+}
+
+pub fn mix(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ number >> 31
+}
+
+/// So many lines without their ends, of which about half repeat one before.
+pub fn lines(seed: u64, count: u64) -> Vec<String> {
+    let mut random = Random(seed);
+    let mut next = |i| {
+        let number = if random.below(2) == 0 { i } else { random.below(i + 1) };
+        line(seed << 32 | number)
+    };
+    (0..count).map(&mut next).collect()
+}
+
+fn line(number: u64) -> String {
+    format!("{number}\thttps://example.org/{:x}/{}", mix(number), "path/".repeat((number % 17) as usize))
+}
+
+pub fn ended(lines: &[String], end: u8) -> Vec<u8> {
+    lines.iter().flat_map(|line| line.bytes().chain([end])).collect()
+}
+
+fn text_of(seed: u64, count: u64) -> Vec<u8> {
+    ended(&lines(seed, count), b'\n')
+}
+
+/// In several members or frames, the first of which is not long.
+fn in_parts(bytes: &[u8], compress: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let (first, rest) = bytes.split_at(bytes.len() / 5);
+    [compress(first), compress(b""), compress(rest)].concat()
+}
+
+/// The filters of a state, which must be sound.
+#[track_caller]
+pub fn stages(state: &Path) -> Vec<BloomFilter> {
+    match BloomFilter::load(state) {
+        Ok(filter) => vec![filter],
+        Err(error) if matches!(error.kind(), FileErrorKind::Scalable) => {
+            ScalableBloomFilter::load(state).unwrap().stages().to_vec()
+        }
+        Err(error) => panic!("the state cannot be loaded: {error}"),
+    }
+}
+
+/// The number of bits that are set.
+#[track_caller]
+pub fn ones(state: &Path) -> u64 {
+    let ones = |filter: &BloomFilter| (filter.fill_ratio() * filter.memory_bytes() as f64 * 8.0).round() as u64;
+    stages(state).iter().map(ones).sum()
+}
+
+/// The state of a run with these options over these lines.
+fn state_of(command: &str, lines: &[u8]) -> Vec<u8> {
+    let bench = Bench::new(&[("input", lines)]);
+    bench.clean(&format!("{command} -s {STATE} -o output input"));
+    bench.read(STATE)
+}
+
+/// A filter that is saved in no time; what is estimated of compressed inputs is more than they have.
+const SMALL: &str = "-p 1e-9 -n 5000 --when-full grow";
+
+/// Each chunk of so many bytes is followed by a checkpoint.
+pub const ALWAYS: [&str; 4] = ["--checkpoint", "0.001ms", "--chunk-size", "20000"];
+
+/// A job of `dedup` with a state.
+fn dedup(name: &str, inputs: &[(&str, Vec<u8>)], options: &str) -> Job {
+    let inputs: Vec<_> = inputs.iter().map(|(name, bytes)| (*name, bytes.clone())).collect();
+    let job = Job::new(name, &inputs, &format!("dedup -s {STATE} {options}"), Kind::Same);
+    Job { often: &ALWAYS, ..job }
+}
+
+pub fn plain() -> Job {
+    dedup("plain", &[("in.txt", text_of(1, 60_000))], "-n 60000 -p 1e-9 --when-full warn -o out.txt")
+}
+
+pub fn several() -> Job {
+    let mut unended = text_of(2, 20_000);
+    unended.pop();
+    let inputs =
+        [("a.txt", unended), ("empty.txt", vec![]), ("b.txt", text_of(3, 10_000)), ("c.txt", text_of(2, 30_000))];
+    // Many stages, for the first is small.
+    dedup("several files, growing, an older state", &inputs, "-p 1e-9 -o out.txt --dupes dupes.txt")
+        .with_state(state_of("dedup -n 500 --when-full grow -p 1e-9", &text_of(3, 1000)))
+}
+
+/// A state that is planned for more than twice the lines, and shrunk at the end.
+pub fn shrunk() -> Job {
+    let options = "-n 250000 --when-full warn --shrink -o out.txt";
+    dedup("shrunk", &[("in.txt", text_of(14, 60_000))], options)
+}
+
+pub fn faulty() -> Job {
+    let faulty = |(i, line): (usize, String)| if i % 7 == 0 { line.replace('\t', " ") } else { line };
+    let lines: Vec<String> = lines(11, 30_000).into_iter().enumerate().map(faulty).collect();
+    let options = "--field 2 --trim --ignore-case --on-error keep -p 1e-9 -o out.txt --dupes dupes.txt";
+    dedup("lines without a key", &[("in.txt", ended(&lines, b'\n'))], options)
+}
+
+pub fn gzipped() -> Job {
+    dedup("gzip", &[("in", in_parts(&text_of(4, 40_000), gzip))], &format!("{SMALL} -o out.gz"))
+}
+
+pub fn lines_with_a_state() -> Vec<Job> {
+    let mut random = Random(12);
+    let repeats: Vec<String> = (0..60_000).map(|i| line(if i < 3000 { i } else { random.below(3000) })).collect();
+    let short = (0..40_000).map(|i| format!("{i}\n")).collect::<String>().into_bytes();
+    vec![
+        plain(),
+        several(),
+        shrunk(),
+        // The state is the longest file, so that a limit is met between a checkpoint and its state.
+        dedup("short lines", &[("in", short)], "-n 500 --when-full grow -p 1e-13 -o out"),
+        // So high a rate that each line that is taken for another one counts on all that were before.
+        dedup(
+            "lossy, growing",
+            &[("a.txt", text_of(8, 20_000)), ("b.gz", in_parts(&text_of(9, 20_000), gzip))],
+            "-n 500 --when-full grow -p 0.2 -o out.txt --dupes dupes.txt",
+        ),
+        dedup("lossy, overfull", &[("in.txt", text_of(10, 40_000))], "-m 16K --invert -o out.txt"),
+        // Checkpoints at which neither the state nor the output differs from the one before.
+        dedup("repeats only", &[("in", ended(&repeats, b'\n'))], "-p 1e-9 -o out.txt --dupes dupes.txt"),
+    ]
+}
+
+pub fn compressed_lines() -> Vec<Job> {
+    let zstandards = [
+        ("a", in_parts(&text_of(5, 20_000), zstd)),
+        ("b", text_of(5, 10_000)),
+        ("c", in_parts(&text_of(6, 20_000), zstd)),
+    ];
+    let others = [("a", in_parts(&text_of(15, 20_000), xz)), ("b", in_parts(&text_of(16, 20_000), bzip2))];
+    vec![
+        gzipped(),
+        dedup("zstd", &zstandards, &format!("{SMALL} -o out.zst --dupes dupes.gz")),
+        dedup("xz and bzip2", &others, &format!("{SMALL} -o out.xz --dupes dupes.bz2")),
+    ]
+}
+
+pub fn records_and_faults() -> Vec<Job> {
+    let record = |(i, line): (usize, String)| format!("{{\"id\": {i},\n \"text\": \"{}\"}}", line.replace('\t', "\\t"));
+    let records: Vec<String> = lines(7, 30_000).into_iter().enumerate().map(record).collect();
+    // Records of several lines, in files whose headers are quoted in other ways.
+    let rows = |count, row: fn(usize, &str) -> String| {
+        let lines = lines(17, count);
+        let rows = lines.iter().enumerate().map(|(i, line)| row(i, line.split('\t').nth(1).unwrap()));
+        rows.collect::<String>()
+    };
+    let a = format!("\"no\n.\",url\n{}", rows(15_000, |i, url| format!("{i},\"{url}\n\"\r\n")));
+    let b = format!("\"no\n.\",\"url\"\n{}", rows(20_000, |i, url| format!("\"in {i}\n\n\",\"{url}\n\"\n")));
+    let tables = [("a.csv", a.into_bytes()), ("b.csv.gz", in_parts(b.as_bytes(), gzip))];
+    let mut fails = lines(13, 60_000);
+    fails[50_000] = "no tab".to_owned();
+    let fails = dedup(
+        "an error near the end",
+        &[("in.txt", ended(&fails, b'\n'))],
+        "--field 2 -p 1e-9 -o out.txt --dupes dupes.txt",
+    );
+    vec![
+        dedup("JSON, -z", &[("in", ended(&records, 0))], "-z --json-pointer /text -p 1e-9 --annotate -o out.json"),
+        dedup(
+            "CSV with a header",
+            &tables,
+            &format!("--csv --header -f url {SMALL} -o out.csv --dupes dupes.csv.zst"),
+        ),
+        faulty(),
+        Job { failure: Some("no key in \"in.txt\", line 50001:"), ..fails },
+    ]
+}
+
+/// One large file, files of all kinds, and many small ones.
+fn crawl() -> Vec<(String, Vec<u8>)> {
+    let line = |number: u64| format!("https://example.org/{number}/{}\n", "path/".repeat(number as usize % 7));
+    let mut random = Random(7);
+    let mut lines = |count, of| (0..count).map(|_| line(random.below(of))).collect::<String>().into_bytes();
+    let mut crawl = vec![("in/large".to_owned(), lines(30_000, 20_000))];
+    for name in ["a/x1.gz", "a/x2.zst", "b/x3.xz", "b/c/x4.bz2", "b/x5.jsonl"] {
+        crawl.push((format!("in/{name}"), lines(5000, 25_000)));
+    }
+    crawl.extend((0..40).map(|i| (format!("in/small/{i:02}"), lines(20, 25_000))));
+    crawl.push(("in/none.gz".to_owned(), Vec::new()));
+    crawl.push(("in/repeats.gz".to_owned(), crawl[0].1[..crawl[0].1.len() / 2].to_vec()));
+    crawl[1].1.pop();
+    crawl.iter().map(|(name, bytes)| (name.clone(), encode(name, bytes))).collect()
+}
+
+/// A job with these inputs.
+fn often(name: &str, inputs: &[(String, Vec<u8>)], line: &str, kind: Kind) -> Job {
+    let inputs: Vec<_> = inputs.iter().map(|(name, bytes)| (&**name, bytes.clone())).collect();
+    Job::new(name, &inputs, line, kind)
+}
+
+pub fn folders() -> Vec<Job> {
+    let crawl = crawl();
+    let options = "-p 1e-9 -j 3 --chunk-size 2000 --checkpoint 1ms --output-dir o --manifest manifest";
+    let row = |name: &str, more: &str, kind| often(name, &crawl, &format!("dedup -s {STATE} {options} {more}"), kind);
+    vec![
+        row("a folder", "", Kind::Spread),
+        row("a folder, in order", "--in-order", Kind::Same),
+        row("a folder, compressed", "--compress zstd:1:long=20", Kind::Spread),
+    ]
+}
+
+/// Documents of paragraphs that repeat, whole or with a word changed.
+fn texts(count: u64) -> Vec<String> {
+    let words = |number: u64| (0..1 + number % 23).map(move |i| format!("w{}", mix(number % 997 * 31 + i) % 65_521));
+    let paragraph = |number: u64| {
+        let mut words: Vec<String> = words(number).collect();
+        if number.is_multiple_of(3) {
+            let at = number as usize % words.len();
+            words[at] = format!("x{number}");
+        }
+        words.join(" ")
+    };
+    let document = |i: u64| {
+        let text: Vec<String> = (0..1 + i % 7).map(|j| paragraph(i * 31 + j * 17)).collect();
+        format!("{{\"id\":{i},\"text\":\"{}\",\"score\":{}}}\n", text.join("\\n"), i % 1000)
+    };
+    (0..count).map(document).collect()
+}
+
+/// The second input has some of the first, compressed, and the third has some of it again.
+fn corpus_inputs(count: u64) -> Vec<(String, Vec<u8>)> {
+    let texts = texts(count);
+    let third = texts.len() / 3;
+    [("in/a", texts.concat()), ("in/b.gz", texts[third / 2..2 * third].concat()), ("in/c", texts[..third].concat())]
+        .map(|(name, text)| (name.to_owned(), encode(name, text.as_bytes())))
+        .into()
+}
+
+pub fn documents() -> Vec<Job> {
+    let inputs = corpus_inputs(3000);
+    let options = format!("-s {STATE} -p 1e-9 -j 3 --chunk-size 3000 --checkpoint 1ms");
+    let row = |name: &str, more: &str, kind| often(name, &inputs, &format!("corpus {options} {more}"), kind);
+    let folder = "--output-dir o --manifest manifest";
+    let by_paragraph = row("paragraphs, a folder", &format!("--ngram 0 {folder}"), Kind::Spread);
+    vec![
+        row("documents", "--ngram 3 --drop-document -o out.gz", Kind::Same),
+        row(
+            "documents, a folder in order",
+            &format!("--ngram 3 --drop-document --in-order {folder}"),
+            Kind::Same,
+        ),
+        Job { by_paragraph: true, ..by_paragraph },
+        row("near duplicates", "--near 0.8 -o out", Kind::Same),
+    ]
+}
+
+pub fn groups() -> Vec<Job> {
+    let inputs = corpus_inputs(4000);
+    let row = |name: &str, line: &str| {
+        often(name, &inputs, &format!("{line} -s {STATE}"), Kind::Same)
+    };
+    let whole = "corpus --by document --ngram 0";
+    let known = state_of(&format!("{whole} --exact"), texts(500).concat().as_bytes());
+    vec![
+        row("groups", &format!("{whole} --keep max:/score --count --pairs pairs -o out")).with_state(known.clone()),
+        row(
+            "groups, a folder",
+            &format!("{whole} --keep max:/score --clusters clusters --output-dir o --manifest manifest"),
+        )
+        .with_state(known),
+        row("pairs of lines", "dedup --pairs pairs --clusters clusters.gz -o out"),
+        row("clusters of near duplicates", "corpus --near 0.8 --exact --pairs pairs -o out"),
+    ]
+}
+
+pub fn in_place() -> Vec<Job> {
+    // Each has lines of those before it, of its own, and repeats of these.
+    let contents = |i: u32| [numbers(3000 * i..3000 * (i + 2)), numbers(3000 * i..3000 * (i + 1)), numbers(0..1000)];
+    let names = ["a", "b.gz", "c", "d.zst", "e"];
+    let inputs: Vec<_> = (0..).zip(names).map(|(i, name)| (name.to_owned(), encode(name, &contents(i).concat()))).collect();
+    let row = |name: &str, line: &str| {
+        often(name, &inputs, &format!("dedup -p 1e-9 -j 2 --chunk-size 5000 {line}"), Kind::InPlace)
+    };
+    let corpus = often("a corpus in place", &corpus_inputs(2000), "corpus --ngram 0 --in-place", Kind::InPlace);
+    vec![
+        row("in place", "--in-place"),
+        row("an output that is an input", "-o c"),
+        row("the last of equal lines, in an input", "--keep last -o c"),
+        Job { by_paragraph: true, ..corpus },
+    ]
+}
+
+pub fn without_a_state() -> Vec<Job> {
+    let inputs = [("a".to_owned(), text_of(21, 30_000)), ("b.gz".to_owned(), gzip(&text_of(22, 20_000)))];
+    let row = |name: &str, line: &str| often(name, &inputs, line, Kind::Anew);
+    let folder = often("a folder without a state", &inputs, "dedup --output-dir o --force --in-order", Kind::Anew);
+    let filter = state_of("dedup --when-full warn -n 60000 -p 1e-9", &text_of(23, 1000));
+    vec![
+        row("without a state", "dedup -p 1e-9 -o out --dupes dupes.gz"),
+        row("exact", "dedup --exact -p 0.1 -o out"),
+        row("counts", "dedup -c -o out"),
+        row("the last of equal lines", "dedup --keep last -o out"),
+        row("lines that come once", "dedup --unique -o out.zst"),
+        row("a filter", &format!("build -n 60000 -p 1e-9 --no-shrink -o {STATE}")),
+        row("more keys in a filter", &format!("build --append -o {STATE}")).with_state(filter),
+        row("sets", "not-in --distinct -p 1e-9 -o out b.gz --"),
+        folder,
+    ]
+}
+
+#[cfg(feature = "parquet")]
+pub fn tables() -> Vec<Job> {
+    use crate::parquet::crawl as inputs;
+    let tables = ["a.parquet", "b.parquet", "c.parquet"];
+    let options = format!("dedup --column url -n 20000 -p 1e-9 -s {STATE} --checkpoint 1ms");
+    let resumed = |name: &str, more: &str| often(name, &inputs(&tables), &format!("{options} {more}"), Kind::Same);
+    let mixed = ["in/a.parquet", "in/b.jsonl", "in/c.parquet", "in/d.parquet", "in/e.jsonl"];
+    // Each unit has its address first.
+    let key = |unit: &[u8]| unit.split(|&byte| byte == b'"').find(|part| part.len() > 4).unwrap().to_vec();
+    let folder = |name: &str, more: &str, kind| {
+        let job = often(name, &inputs(&mixed), &format!("{options} --output-dir o {more}"), kind);
+        Job { key, ..job }
+    };
+    let stateless = |name: &str, line: &str, kind| Job { key, ..often(name, &inputs(&tables), line, kind) };
+    vec![
+        resumed("rows", "-o out.parquet --dupes dupes.parquet"),
+        resumed("rows with marks", "-o out.parquet --annotate"),
+        folder("rows, a folder", "", Kind::Spread),
+        folder("rows, a folder in order", "--in-order", Kind::Same),
+        stateless("rows in place", "dedup --column url -j 2 -p 1e-9 --in-place", Kind::InPlace),
+        stateless("rows in an input", "dedup --column url -j 2 -p 1e-9 -o b.parquet", Kind::InPlace),
+        stateless("rows without a state", "dedup --column url -p 1e-9 -o out.parquet", Kind::Anew),
+        stateless("texts of rows", "corpus --column from --by document -o out.parquet", Kind::Anew),
+        stateless("groups of rows", "dedup --column url --keep max:number --pairs pairs -o out.parquet", Kind::Anew),
+        stateless("rows, a folder without a state", "dedup --column url --force --in-order --output-dir o", Kind::Anew),
+    ]
+}
