@@ -1,8 +1,8 @@
 //! Damaged files of Parquet: each run ends by itself, tells the file in one line, and takes no more memory than it is given.
 
 use crate::common::{Bench, limited, text};
-use crate::parquet::table;
 use crate::interrupted::rows::{Random, mix};
+use crate::parquet::table;
 use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::{
     ArrayRef, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,

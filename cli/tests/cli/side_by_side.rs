@@ -323,7 +323,9 @@ fn resumed_after_a_failure() {
 fn an_interrupted_run_is_not_begun_anew() {
     let corpus = corpus();
     let bench = bench(&corpus);
-    let job = |more: &str| command(&bench, &corpus, &format!("dedup -q -p 1e-9 -n 1000 --when-full grow --state s --output-dir o{more}"));
+    let job = |more: &str| {
+        command(&bench, &corpus, &format!("dedup -q -p 1e-9 -n 1000 --when-full grow --state s --output-dir o{more}"))
+    };
     // Files of at most 200 KiB.
     tells(&failed(&limited("-f 400", &job("")).output().unwrap()), &["File too large"]);
     assert!(files(&bench.path("o")).iter().any(|(name, bytes)| name.ends_with(".part") && !bytes.is_empty()));

@@ -167,7 +167,8 @@ impl Job {
     fn all(&self) -> BTreeMap<String, Metadata> {
         let entries = walkdir::WalkDir::new(self.bench.0.path()).into_iter().filter_map(Result::ok);
         let files = entries.filter(|entry| entry.file_type().is_file());
-        let name = |path: &std::path::Path| path.strip_prefix(self.bench.0.path()).unwrap().to_str().unwrap().to_owned();
+        let name =
+            |path: &std::path::Path| path.strip_prefix(self.bench.0.path()).unwrap().to_str().unwrap().to_owned();
         files.filter_map(|entry| Some((name(entry.path()), entry.metadata().ok()?))).collect()
     }
 
@@ -207,7 +208,10 @@ impl Job {
             let texts = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
             let paragraphs = |line: Value| {
                 let text = line["text"].as_str().unwrap().to_owned();
-                text.split('\n').filter(|text| !text.is_empty()).map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>()
+                text.split('\n')
+                    .filter(|text| !text.is_empty())
+                    .map(|text| text.as_bytes().to_vec())
+                    .collect::<Vec<_>>()
             };
             texts.flat_map(paragraphs).collect()
         } else {

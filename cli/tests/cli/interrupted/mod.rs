@@ -66,7 +66,11 @@ fn check(job: &Job, moments: &[Moment], tally: &mut Tally) {
     if matches!(job.kind, Kind::Same | Kind::Spread) {
         let files = job.files();
         job.complete(true);
-        assert!(job.failure.is_some() || job.files() == files, "{}: resumed after the end, it changed a file", job.name);
+        assert!(
+            job.failure.is_some() || job.files() == files,
+            "{}: resumed after the end, it changed a file",
+            job.name
+        );
         check_whole(job, &whole);
     }
 }

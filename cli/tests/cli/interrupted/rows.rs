@@ -204,11 +204,7 @@ pub fn records_and_faults() -> Vec<Job> {
     );
     vec![
         dedup("JSON, -z", &[("in", ended(&records, 0))], "-z --json-pointer /text -p 1e-9 --annotate -o out.json"),
-        dedup(
-            "CSV with a header",
-            &tables,
-            &format!("--csv --header -f url {SMALL} -o out.csv --dupes dupes.csv.zst"),
-        ),
+        dedup("CSV with a header", &tables, &format!("--csv --header -f url {SMALL} -o out.csv --dupes dupes.csv.zst")),
         faulty(),
         Job { failure: Some("no key in \"in.txt\", line 50001:"), ..fails },
     ]
@@ -282,11 +278,7 @@ pub fn documents() -> Vec<Job> {
     let by_paragraph = row("paragraphs, a folder", &format!("--ngram 0 {folder}"), Kind::Spread);
     vec![
         row("documents", "--ngram 3 --drop-document -o out.gz", Kind::Same),
-        row(
-            "documents, a folder in order",
-            &format!("--ngram 3 --drop-document --in-order {folder}"),
-            Kind::Same,
-        ),
+        row("documents, a folder in order", &format!("--ngram 3 --drop-document --in-order {folder}"), Kind::Same),
         Job { by_paragraph: true, ..by_paragraph },
         row("near duplicates", "--near 0.8 -o out", Kind::Same),
     ]
@@ -294,9 +286,7 @@ pub fn documents() -> Vec<Job> {
 
 pub fn groups() -> Vec<Job> {
     let inputs = corpus_inputs(4000);
-    let row = |name: &str, line: &str| {
-        often(name, &inputs, &format!("{line} -s {STATE}"), Kind::Same)
-    };
+    let row = |name: &str, line: &str| often(name, &inputs, &format!("{line} -s {STATE}"), Kind::Same);
     let whole = "corpus --by document --ngram 0";
     let known = state_of(&format!("{whole} --exact"), texts(500).concat().as_bytes());
     vec![
@@ -315,7 +305,8 @@ pub fn in_place() -> Vec<Job> {
     // Each has lines of those before it, of its own, and repeats of these.
     let contents = |i: u32| [numbers(3000 * i..3000 * (i + 2)), numbers(3000 * i..3000 * (i + 1)), numbers(0..1000)];
     let names = ["a", "b.gz", "c", "d.zst", "e"];
-    let inputs: Vec<_> = (0..).zip(names).map(|(i, name)| (name.to_owned(), encode(name, &contents(i).concat()))).collect();
+    let inputs: Vec<_> =
+        (0..).zip(names).map(|(i, name)| (name.to_owned(), encode(name, &contents(i).concat()))).collect();
     let row = |name: &str, line: &str| {
         often(name, &inputs, &format!("dedup -p 1e-9 -j 2 --chunk-size 5000 {line}"), Kind::InPlace)
     };
