@@ -5,7 +5,7 @@ use crate::corpus::{decoded, encode, gzip};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 
 const WHOLE: &str = "corpus --by document --ngram 0";
@@ -580,6 +580,7 @@ mod tables {
     use parquet::arrow::ArrowWriter;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use parquet::file::properties::WriterProperties;
+    use std::fs;
     use std::sync::Arc;
 
     fn table(documents: &[Document], first: usize) -> Vec<u8> {

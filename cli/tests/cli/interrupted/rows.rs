@@ -19,6 +19,7 @@ impl Random {
         self.next() % end
     }
 
+    #[cfg(feature = "parquet")]
     pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
