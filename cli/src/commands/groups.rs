@@ -126,18 +126,28 @@ impl Grouping {
         Ok(Grouped { decided, chosen, distinct, disk_bytes })
     }
 
-    /// A warning, if no group had a value to choose by, or some had values of both kinds.
-    pub fn warning(&self, chosen: &Chosen) -> Option<String> {
-        let Chosen { asked, without, mixed, .. } = *chosen;
-        let at = self.choice.pointer()?.to_string();
-        let what = if let Choice::Order(..) = self.choice { "string of the list" } else { "number or string" };
-        if asked > 0 && without == asked {
+    /// Warnings, if no group had a value to choose by, some had values of both kinds, or strings were compared that mislead.
+    pub fn warnings(&self, chosen: &Chosen) -> Vec<String> {
+        let (Chosen { asked, without, mixed, misled, .. }, Some(at)) = (chosen, self.choice.pointer()) else {
+            return Vec::new();
+        };
+        let at = at.to_string();
+        if *asked > 0 && without == asked {
+            let what = if let Choice::Order(..) = self.choice { "string of the list" } else { "number or string" };
             let why = format!("groups without a {what} at {at:?} to choose by: all {asked}");
-            return Some(format!("{why}; the first of each stays, so check what --keep names"));
+            return vec![format!("{why}; the first of each stays, so check what --keep names")];
         }
-        let text =
-            format!("groups with numbers and strings at {at:?}: {mixed}; of these a number stays before a string");
-        Some(text).filter(|_| mixed > 0)
+        let mixed = (*mixed > 0).then(|| {
+            format!("groups with numbers and strings at {at:?}: {mixed}; of these a number stays before a string")
+        });
+        let misled = misled.as_ref().map(|strings| {
+            let [better, worse] = strings.each_ref().map(|string| String::from_utf8_lossy(string));
+            format!(
+                "strings at {at:?} are compared by their bytes, which is not the order of the numbers or dates in them: {better:?} stays \
+                 before {worse:?}; write numbers without quotes, and dates by ISO 8601"
+            )
+        });
+        mixed.into_iter().chain(misled).collect()
     }
 
     /// Opens the files that tell of groups. None of them may be read or written besides.

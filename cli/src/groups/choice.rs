@@ -1,6 +1,7 @@
 //! Which one of a group stays.
 
 use crate::groups::score::{self, Kind, NONE};
+use crate::groups::written;
 use crate::key::Value;
 use crate::key::json::{Found, Pointer};
 use std::fmt;
@@ -38,7 +39,10 @@ impl Choice {
                     None => score.push(NONE),
                 }
             }
-            (Self::Most(_) | Self::Least(_), Value::Text(text)) => score::push(Kind::Text, text, most, score),
+            (Self::Most(_) | Self::Least(_), Value::Text(text)) => {
+                let utc = written::utc(text);
+                score::push(Kind::Text, utc.as_ref().map_or(text, String::as_bytes), most, score);
+            }
             (Self::Most(_) | Self::Least(_), Value::Json(json)) if score::push_number(json, bytes) => {
                 score::push(Kind::Number, bytes, most, score);
             }
@@ -167,6 +171,10 @@ mod tests {
             assert!(scores[found..].iter().all(|score| *score == [NONE]), "{choice}");
         }
         assert_eq!(score("max:/a", r#"{"a":-0.0}"#), score("max:/a", r#"{"a":0}"#));
+        assert_eq!(
+            score("max:/a", r#"{"a":"2026-11-01T10:00:00.50Z"}"#),
+            score("max:/a", r#"{"a":"2026-11-01T11:00:00.5+01:00"}"#)
+        );
         assert_eq!(score("max:/a/b", r#"{"a":{"b":[7]}}"#), [NONE]);
         assert_eq!(score("min:a.b", r#"{"a":{"b":7}}"#), score("min:/a/b", r#"{"a":{"b":7.0}}"#));
     }

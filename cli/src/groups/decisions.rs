@@ -5,7 +5,8 @@
 
 use crate::error::Error;
 use crate::groups::places::{Again, Places};
-use crate::groups::score::Kind;
+use crate::groups::score::{Kind, text_of};
+use crate::groups::written::misleads;
 use crate::phase::Phase;
 use crate::sort::Sorter;
 use crate::word_file::{WordFile, WordReader};
@@ -114,7 +115,7 @@ impl Decision {
 }
 
 /// The numbers of groups, by the values of their members.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chosen {
     /// Groups of two or more.
     pub groups: u64,
@@ -123,6 +124,8 @@ pub struct Chosen {
     /// Groups among the latter without a value to compare, and with values of both kinds.
     pub without: u64,
     pub mixed: u64,
+    /// Strings of one of them, the better first, whose bytes have another order than what they are written for.
+    pub misled: Option<[Vec<u8>; 2]>,
 }
 
 /// A group, as far as its members came.
@@ -139,6 +142,8 @@ struct Group {
     score: Vec<u64>,
     /// True for each kind that a member has.
     kinds: [bool; 2],
+    /// The first two strings whose bytes mislead, the better first.
+    misled: Option<[Vec<u8>; 2]>,
 }
 
 impl Group {
@@ -149,6 +154,7 @@ impl Group {
         self.earlier = None;
         self.least.clear();
         self.kinds = [false; 2];
+        self.misled = None;
     }
 
     /// Adds a word of a member. Memory holds so many places.
@@ -176,6 +182,13 @@ impl Group {
         {
             self.best = *last;
             mem::swap(&mut self.least, &mut self.score);
+        }
+        // A string that should have stayed meets one that stays in its stead, so it is enough to look at those that are compared.
+        if self.misled.is_none()
+            && let Some((better, worse)) = text_of(&self.least).zip(text_of(&self.score))
+            && misleads(&better, &worse)
+        {
+            self.misled = Some([better, worse]);
         }
         self.score.clear();
     }
@@ -206,6 +219,7 @@ fn choose_within(
             chosen.asked += asked;
             chosen.without += if group.kinds == [false; 2] { asked } else { 0 };
             chosen.mixed += if group.kinds == [true; 2] { asked } else { 0 };
+            chosen.misled = chosen.misled.take().or_else(|| group.misled.take().filter(|_| !known));
         }
         let earlier = group.earlier.as_mut().map(WordFile::read).transpose().map_err(Error::groups)?;
         earlier.into_iter().flatten().chain(group.places.drain(..).map(Ok)).try_for_each(|place| {
@@ -441,6 +455,7 @@ mod tests {
                 asked: asked.clone().count() as u64,
                 without: asked.clone().filter(|group| !has(group, true) && !has(group, false)).count() as u64,
                 mixed: asked.filter(|group| has(group, true) && has(group, false)).count() as u64,
+                misled: None,
             });
         }
     }

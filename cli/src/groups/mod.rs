@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! score       what is compared for that, in words
+//! written     dates and times in strings, and strings whose order is not that of their bytes
 //! choice      which one of a group stays
 //! values      what is read of lines beside their keys
 //! places      the numbers of lines in the order of the inputs
@@ -27,3 +28,4 @@ pub mod reports;
 pub mod score;
 pub mod suspects;
 pub mod values;
+pub mod written;

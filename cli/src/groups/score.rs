@@ -30,6 +30,20 @@ pub fn has_more(word: u64) -> bool {
     [MORE, !MORE].contains(&(word as u8))
 }
 
+/// The bytes of a text, from its score.
+pub fn text_of(score: &[u64]) -> Option<Vec<u8>> {
+    (Kind::of(*score.first()?) == Some(Kind::Text)).then_some(())?;
+    let mut bytes = Vec::new();
+    for word in score {
+        let [content @ .., length] = word.to_be_bytes();
+        let (mask, length) = if length > MORE { (u8::MAX, !length) } else { (0, length) };
+        bytes.extend(content[..CONTENT.min(length.into())].iter().map(|byte| byte ^ mask));
+    }
+    // The first one is the kind.
+    bytes.remove(0);
+    Some(bytes)
+}
+
 /// Adds the score of a value with these bytes. The least bytes are the best, or the greatest if `reversed`.
 pub fn push(kind: Kind, bytes: &[u8], reversed: bool, score: &mut Vec<u64>) {
     // The order of kinds stays.
@@ -175,6 +189,8 @@ mod tests {
                 let [own, other] = [a, b].map(|bytes| of(Kind::Text, bytes, reversed));
                 prop_assert_eq!(own.cmp(&other), expected(a.cmp(b)));
                 prop_assert!(of(Kind::Number, b, reversed) < own && own < vec![NONE]);
+                prop_assert_eq!(text_of(&own), Some(a.clone()));
+                prop_assert_eq!(text_of(&of(Kind::Number, a, reversed)), None);
             }
         }
     }

@@ -12,10 +12,11 @@ pub struct GroupOptions {
     /// Which of equal ones to keep, such as last or max:/score [default: first]
     ///
     /// WHICH is first, last, max:POINTER, min:POINTER or order:POINTER=A,B,C. max and min compare the values at POINTER: numbers
-    /// exactly, with true as 1 and false as 0, and strings by their bytes, which sorts dates and times of ISO 8601 if all have one
-    /// form and one offset. Dates and times of Parquet are numbers, and so is a folder's value that is one. If a group has both kinds,
-    /// numbers are kept before strings. order takes the one whose string at POINTER comes first in the list. Values of no such kind
-    /// come last, and of several that are as good the first stays. POINTER is a JSON pointer such as /score, or the name of a column.
+    /// exactly, with true as 1 and false as 0, dates with times of ISO 8601 by their instants, in UTC where they have no offset, and
+    /// other strings by their bytes. A warning tells if that is not the order of numbers or dates in them. Dates and times of Parquet
+    /// are numbers, and so is a folder's value that is one. If a group has both kinds, numbers are kept before strings. order takes the
+    /// one whose string at POINTER comes first in the list. Values of no such kind come last, and of several that are as good the first
+    /// stays. POINTER is a JSON pointer such as /score, or the name of a column.
     ///
     /// The inputs are read twice, and what comes by a pipe is kept in a temporary file meanwhile. With --output-dir, all of these are
     /// in input order, first too.

@@ -313,8 +313,8 @@ fn the_greatest_and_the_least_value_are_found() {
         "-1",
         "2025-12-31",
         "2026-11-01",
+        "2026-11-01T10:00:00+01:00",
         "2026-11-01T09:00:00.5Z",
-        "2026-11-01T09:00:00Z",
         "2026-11-01T10:00:00Z",
         &long,
         &format!("{long}!"),
@@ -359,6 +359,47 @@ fn the_greatest_and_the_least_value_are_found() {
         let output = bench.run(&format!("dedup --column k --keep {keep}:/v both"));
         assert_eq!(text(&output.stdout), format!("{{\"k\":1,\"v\":0}}\n{{\"k\":2,\"v\":\"{kept}\"}}\n").as_str());
         tells(&text(&output.stderr), &["numbers and strings at \"/v\": 1;"]);
+    }
+}
+
+/// Instants are compared, and a warning tells of other strings whose bytes have another order than what they mean.
+#[test]
+fn strings_are_compared_by_what_they_mean_or_a_warning_tells() {
+    for (less, greater, warns) in [
+        ("2026-11-01T10:00:00+02:00", "2026-11-01T09:00:00Z", false),
+        ("2026-11-01T10:00:00Z", "2026-11-01T10:00:00.5Z", false),
+        ("2026-11-01 23:30:00-01:00", "2026-11-02T00:30:00.001", false),
+        ("2026-11-01", "2026-11-01T00:00:00Z", false),
+        ("b", "c", false),
+        ("10", "11", false),
+        ("9", "10", true),
+        ("12/31/2025", "01/01/2026", true),
+        ("31.12.2025", "01.01.2026", true),
+        ("Sun, 29 Nov 2026 10:00:00 GMT", "Fri, 04 Dec 2026 10:00:00 GMT", true),
+    ] {
+        let lines = [greater, less].map(|value| format!("{{\"k\":1,\"text\":\"a\",\"v\":\"{value}\"}}\n"));
+        let bench =
+            Bench::new(&[("in", lines.concat().as_bytes()), ("more", b"{\"k\":1,\"text\":\"a\",\"v\":\"\"}\n")]);
+        for command in ["dedup --column k", WHOLE] {
+            for (keep, most) in [("max", true), ("min", false)] {
+                let output = bench.run(&format!("{command} --keep {keep}:/v in"));
+                let (kept, told) = (text(&output.stdout), text(&output.stderr));
+                // By bytes the other one stays.
+                let [first, second] = if most != warns { [0, 1] } else { [1, 0] };
+                assert_eq!(kept, lines[first], "{keep} {less} {greater}");
+                let values = [greater, less];
+                let order = "\"/v\" are compared by their bytes, which is not the order";
+                let example = format!("{:?} stays before {:?};", values[first], values[second]);
+                assert_eq!(told.lines().count(), usize::from(warns), "{told}");
+                if warns {
+                    tells(&told, &["warning: ", order, &example]);
+                }
+                assert_eq!(bench.clean(&format!("{command} -q --keep {keep}:/v in")), kept);
+            }
+        }
+        // What an earlier run had goes anyway.
+        bench.clean(&format!("{WHOLE} --state s more"));
+        assert_eq!(bench.clean(&format!("{WHOLE} --state s --keep max:/v in")), "");
     }
 }
 

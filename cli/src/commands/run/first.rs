@@ -59,7 +59,7 @@ impl Run {
         let _deciding = signals::at_once()?;
         let grouped = grouping.decide(records, clusters, reports)?;
         let mut tally = locked(&work.tally);
-        tally.warn(grouping.warning(&grouped.chosen));
+        tally.warn(grouping.warnings(&grouped.chosen));
         tally.counts.unique = grouped.distinct;
         let tally = tally.again(grouped.disk_bytes + disk_bytes);
         work.seen.write().beside = Beside::Decided { decided: grouped.decided, groups: grouped.chosen.groups, stamps };

@@ -1,0 +1,211 @@
+//! What strings are written for: dates, times and numbers, whose order may be another one than that of their bytes.
+
+use crate::groups::score::push_number;
+use std::cmp::Ordering;
+use std::str::from_utf8;
+
+/// The months, by the first letters of their names.
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+/// A date and time of ISO 8601 in UTC, written so that the order of bytes is that of times; `None` for any other string. One without an
+/// offset is in UTC already.
+pub fn utc(text: &[u8]) -> Option<String> {
+    let text = from_utf8(text).ok()?;
+    let (date, rest) = text.split_at_checked(10)?;
+    let [year, month, day] = numbers(date, &[4, 2, 2], b'-')?;
+    let time = rest.strip_prefix(['T', 't', ' '])?;
+    let (time, offset) = match time.find(['Z', 'z', '+', '-']) {
+        Some(at) => (&time[..at], minutes(&time[at..])?),
+        None => (time, 0),
+    };
+    let (time, fraction) = time.split_once(['.', ',']).unwrap_or((time, "0"));
+    if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let [hour, minute, second] = numbers(time, &[2, 2, 2], b':').or_else(|| {
+        let [hour, minute] = numbers(time, &[2, 2], b':')?;
+        Some([hour, minute, 0])
+    })?;
+    let is_date = (1..=12).contains(&month) && (1..=days(year, month)).contains(&day);
+    if !is_date || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let minutes = hour * 60 + minute - offset;
+    let (year, month, day) = match minutes.div_euclid(24 * 60) {
+        0 => (year, month, day),
+        1 if day < days(year, month) => (year, month, day + 1),
+        1 if month < 12 => (year, month + 1, 1),
+        1 => (year + 1, 1, 1),
+        _ if day > 1 => (year, month, day - 1),
+        _ if month > 1 => (year, month - 1, days(year, month - 1)),
+        _ => (year - 1, 12, 31),
+    };
+    let (hour, minute) = (minutes.rem_euclid(24 * 60) / 60, minutes.rem_euclid(60));
+    let fraction = fraction.trim_end_matches('0');
+    let point = if fraction.is_empty() { "" } else { "." };
+    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{point}{fraction}"))
+}
+
+/// Numbers of so many digits, with this byte between them.
+fn numbers<const N: usize>(text: &str, digits: &[usize; N], between: u8) -> Option<[i32; N]> {
+    let mut parts = text.split(char::from(between));
+    let mut found = [0; N];
+    for (number, digits) in found.iter_mut().zip(digits) {
+        *number = number_of(parts.next()?, *digits..=*digits)?;
+    }
+    parts.next().is_none().then_some(found)
+}
+
+/// A number of so many digits, and nothing else.
+fn number_of(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i32> {
+    let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { text.parse().ok() } else { None }
+}
+
+/// The minutes by which a time with this offset is ahead of UTC.
+fn minutes(offset: &str) -> Option<i32> {
+    let (sign, digits) = match offset.split_at_checked(1)? {
+        ("Z" | "z", "") => return Some(0),
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let digits = digits.replacen(':', "", usize::from(digits.len() == 5));
+    let number = number_of(&digits, 2..=4).filter(|_| digits.len() != 3)?;
+    let (hours, minutes) = if digits.len() == 2 { (number, 0) } else { (number / 100, number % 100) };
+    (hours < 24 && minutes < 60).then_some(sign * (60 * hours + minutes))
+}
+
+fn days(year: i32, month: i32) -> i32 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// True if two strings are numbers or dates, and the order of their bytes is not that of these.
+pub fn misleads(a: &[u8], b: &[u8]) -> bool {
+    let (Ok(a), Ok(b)) = (from_utf8(a), from_utf8(b)) else { return false };
+    let order = match (number(a), number(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => day(a).zip(day(b)).map_or(Ordering::Equal, |(a, b)| a.cmp(&b)),
+    };
+    order != Ordering::Equal && order != a.cmp(b)
+}
+
+/// Bytes that have the order of numbers, if a string is one.
+fn number(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim();
+    let is_number = text.parse::<f64>().is_ok() && text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte));
+    let mut bytes = Vec::new();
+    (is_number && push_number(text.strip_prefix('+').unwrap_or(text), &mut bytes)).then_some(bytes)
+}
+
+/// The year, month and day of a date with its year at the end, with a month by its name, or with numbers that are not filled up with
+/// zeros. Between slashes the month is before the day, unless it is none.
+fn day(text: &str) -> Option<[i32; 3]> {
+    let is_word = |part: &&str| !part.is_empty();
+    let words: Vec<&str> = text.split(|byte: char| !byte.is_ascii_alphanumeric()).filter(is_word).collect();
+    let month = |word: &&str| {
+        MONTHS.iter().position(|month| word.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(month)))
+    };
+    if let Some(month) = words.iter().find_map(month) {
+        let year = words.iter().find_map(|word| number_of(word, 4..=4))?;
+        return Some([year, month as i32 + 1, words.iter().find_map(|word| number_of(word, 1..=2))?]);
+    }
+    let [first, second, third, ..] = words[..] else { return None };
+    let parts = (number_of(first, 1..=4)?, number_of(second, 1..=2)?, number_of(third, 1..=4)?);
+    let date = match (first.len(), third.len(), parts) {
+        (4, 1..=2, (year, month, day)) => [year, month, day],
+        (1..=2, 4, (month, day, year)) if text.contains('/') && month <= 12 => [year, month, day],
+        (1..=2, 4, (day, month, year)) => [year, month, day],
+        _ => return None,
+    };
+    ((1..=12).contains(&date[1]) && (1..=31).contains(&date[2])).then_some(date)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_utc() {
+        for (text, expected) in [
+            ("2026-11-01T10:00:00Z", "2026-11-01T10:00:00"),
+            ("2026-11-01 10:00:00", "2026-11-01T10:00:00"),
+            ("2026-11-01t10:00z", "2026-11-01T10:00:00"),
+            ("2026-11-01T10:00:00.500Z", "2026-11-01T10:00:00.5"),
+            ("2026-11-01T10:00:00,0+00:00", "2026-11-01T10:00:00"),
+            ("2026-11-01T01:30:00+02:00", "2026-10-31T23:30:00"),
+            ("2026-11-01T01:30:00+0545", "2026-10-31T19:45:00"),
+            ("2024-03-01T00:00:00+01", "2024-02-29T23:00:00"),
+            ("2023-03-01T00:00:00+01", "2023-02-28T23:00:00"),
+            ("2026-01-01T00:59:60+01:00", "2025-12-31T23:59:60"),
+            ("2025-12-31T20:00:00-04:30", "2026-01-01T00:30:00"),
+            ("2024-02-28T23:59:00-00:01", "2024-02-29T00:00:00"),
+            ("2026-04-30T23:00:00-05:00", "2026-05-01T04:00:00"),
+        ] {
+            assert_eq!(utc(text.as_bytes()).as_deref(), Some(expected), "{text}");
+        }
+        for text in [
+            "2026-11-01",
+            "2026-11-01T",
+            "2026-11-01T10",
+            "2026-11-31T10:00:00Z",
+            "2026-13-01T10:00:00Z",
+            "2026-11-01T24:00:00Z",
+            "2026-11-01T10:60:00Z",
+            "2026-11-01T10:00:00.Z",
+            "2026-11-01T10:00:00.5x",
+            "2026-11-01T10:00:00+1",
+            "2026-11-01T10:00:00+001",
+            "2026-11-01T10:00:00+25:00",
+            "2026-11-01T10:00:00Zz",
+            "2026-11-01T+0:00:00Z",
+            "+026-11-01T10:00:00Z",
+            "äää-11-01T10:00:00Z",
+            "",
+        ] {
+            assert_eq!(utc(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_mislead_where_their_order_is_another() {
+        for (less, greater) in [
+            ("9", "10"),
+            ("-1", "-0.5"),
+            ("9.5", "1e3"),
+            ("5", "+40"),
+            ("12/31/2025", "01/01/2026"),
+            ("9/1/2026", "10/1/2026"),
+            ("31/12/2025", "1/1/2026"),
+            ("31.12.2025", "01.01.2026"),
+            ("2026-9-1", "2026-10-1"),
+            ("Sun, 29 Nov 2026 10:00:00 GMT", "Fri, 04 Dec 2026 10:00:00 GMT"),
+            ("November 9, 2026", "December 1, 2026"),
+        ] {
+            assert!(misleads(less.as_bytes(), greater.as_bytes()), "{less} {greater}");
+            assert!(misleads(greater.as_bytes(), less.as_bytes()), "{less} {greater}");
+        }
+        for (a, b) in [
+            ("10", "11"),
+            ("1", "1.0"),
+            ("007", "010"),
+            ("a9", "a10"),
+            ("", "1"),
+            ("9", "abc"),
+            ("inf", "1"),
+            ("2026-09-01", "2026-10-01"),
+            ("01/02/2026", "03/01/2026"),
+            ("1.10.0", "1.9.0"),
+            ("99/99/2026", "01/01/2026"),
+            ("10 lines", "9 lines"),
+        ] {
+            assert!(!misleads(a.as_bytes(), b.as_bytes()) && !misleads(b.as_bytes(), a.as_bytes()), "{a} {b}");
+        }
+        assert!(!misleads(b"\xff9", b"\xff10"));
+    }
+}
