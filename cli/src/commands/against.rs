@@ -1,7 +1,7 @@
 //! `bloomline corpus --against`: a first pass puts the grams of tests into a set, and the run removes what it has.
 
 use crate::against::Against;
-use crate::commands::kinds;
+use crate::commands::kinds::{self, Demand};
 use crate::commands::pass::Pass;
 use crate::documents::rule::DocumentRule;
 use crate::engine::wakes::Wake;
@@ -74,7 +74,7 @@ impl Tests {
         rule.annotate = false;
         let what = What::Document(rule.clone(), reading.on_error);
         let values = self.values();
-        kinds::check_first_table(&inputs, what.of_rows(), &values, Wish::default(), reading.on_error)?;
+        kinds::check_tables(&inputs, what.of_rows(), &values, Demand::default(), reading.on_error)?;
         let RunOptions { growth, quiet, .. } = options;
         let key_name = &rule.name();
         let new = New { size, growth, keep: false, key_name, keys: rule.keys(), quiet: *quiet };

@@ -101,25 +101,55 @@ pub fn check_format(all: &[&Inputs], format: LineFormat, rule: Option<&KeyRule>,
     }
 }
 
-/// Refuses what no table can be, and what the first table has not, before an output is emptied. That of others is told when their turn
-/// comes, and that of all if they may be left out.
-pub fn check_first_table(
+/// What tables have to be like, beside what is read of them.
+#[derive(Clone, Copy, Default)]
+pub struct Demand {
+    pub wish: Wish,
+    /// A column that is added.
+    pub added: Option<&'static str>,
+    /// Whether the rows of all of them come to one output.
+    pub together: bool,
+}
+
+/// Refuses what no table can be, and tables that lack what is wanted or cannot be written so, before an output is emptied. One that
+/// cannot be read is told when its turn comes, if it may be left out.
+pub fn check_tables(
     inputs: &Inputs,
     wanted: Wanted<'_>,
     values: &Values,
-    wish: Wish,
+    demand: Demand,
     on_error: OnError,
 ) -> Result<(), Error> {
+    let Demand { wish, added, together } = demand;
     let Some(table) = inputs.kinds().1 else {
         let lines = inputs.kinds().0.filter(|_| wish.filter);
         return lines.map_or(Ok(()), |lines| Err(Error::OfRows { option: "--column-filter", lines: name(lines) }));
     };
-    let open = || {
-        let table = table.again().and_then(|table| TableReader::open(table, 0, wanted, values))?;
-        if wish.cuts { table.check_texts() } else { Ok(()) }
+    let refused = |table: &Input| {
+        let input = name(table);
+        move |source| Error::Open { input, source }
     };
-    let checked = wish.check().and_then(|()| if on_error == OnError::Fail { open() } else { Ok(()) });
-    checked.map_err(|source| Error::Open { input: name(table), source })
+    wish.check().map_err(refused(table))?;
+    let mut first = None;
+    for table in inputs.found.iter().filter(|input| input.is_table) {
+        let reader = match table.again().and_then(|table| TableReader::open(table, 0, wanted, values)) {
+            Ok(reader) => reader,
+            Err(source) if on_error == OnError::Fail => return Err(refused(table)(source)),
+            Err(_) => continue,
+        };
+        let checks = || {
+            if wish.cuts {
+                reader.check_texts()?;
+            }
+            added.map_or(Ok(()), |added| reader.check_added(added))?;
+            first.as_ref().map_or(Ok(()), |first| reader.check_together(first))
+        };
+        checks().map_err(refused(table))?;
+        if together && first.is_none() {
+            first = Some(reader);
+        }
+    }
+    Ok(())
 }
 
 /// The rule for keys of all these: that of whole rows, if they are tables and whole lines were asked for.

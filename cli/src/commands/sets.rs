@@ -2,7 +2,7 @@
 //!
 //! A first pass puts the lines of OLD into a set in memory, as `build` does. A second one looks those of NEW up, as `check` does.
 
-use crate::commands::kinds;
+use crate::commands::kinds::{self, Demand};
 use crate::commands::pass::{self, Pass};
 use crate::engine::wakes;
 use crate::error::Error;
@@ -23,7 +23,6 @@ use crate::report;
 use crate::seen::sizing::New;
 use crate::seen::tally::Tally;
 use crate::seen::{Seen, exact};
-use crate::table::Wish;
 use crate::values::OnError;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -64,8 +63,9 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     }
     let second = options.exact.then(|| exact::second_hasher(size.seed()));
     let (key_name, what) = (&rule.name(), What::Key(rule, second));
-    kinds::check_first_table(&old, what.of_rows(), &Values::default(), Wish::default(), reading.on_error)?;
-    kinds::check_first_table(&new, what.of_rows(), &Values::default(), options.output.of_rows(), reading.on_error)?;
+    kinds::check_tables(&old, what.of_rows(), &Values::default(), Demand::default(), reading.on_error)?;
+    let demand = Demand { wish: options.output.of_rows(), added: None, together: prints };
+    kinds::check_tables(&new, what.of_rows(), &Values::default(), demand, reading.on_error)?;
     let list = reading.list().map(Origin::of);
     let origins = || old.found.iter().chain(&new.found).map(|input| &input.origin).chain(&list);
     let open = || {

@@ -119,15 +119,22 @@ impl Form {
         let repetition = if field.is_nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         let column: TypePtr = column.with_repetition(repetition).build()?.into();
         let root = file.schema();
-        if root.get_fields().iter().any(|field| field.name() == column.name()) {
-            let name = column.name();
-            return Err(io::Error::other(format!("it has a column {name:?} already; rename or remove that")));
-        }
+        check_added(table, column.name())?;
         let fields = root.get_fields().iter().cloned().chain([column]).collect();
         let root = Type::group_type_builder(root.name()).with_fields(fields).build()?;
         // Arrow's own types are those of fewer columns.
         let key_values = key_values.map(|pairs| pairs.into_iter().filter(|pair| pair.key != ARROW_SCHEMA).collect());
         Ok(Self { schema: Arc::new(SchemaDescriptor::new(root.into())), key_values, version: file.version() })
+    }
+
+    /// Refuses other columns, which are those of a table of this name.
+    pub fn check(&self, other: &Self, name: &str) -> Result<()> {
+        match self.difference(other) {
+            Some(column) => Err(io::Error::other(format!(
+                "the column {column:?} of {name} is another one than in the inputs before it; give --output-dir, or inputs of one schema"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// The first column that another table has not, or has otherwise.
@@ -155,16 +162,18 @@ impl Form {
     }
 }
 
+/// Refuses a table that has a column with the name of one that is added.
+pub fn check_added(table: &Table, name: &str) -> Result<()> {
+    let has_it = table.schema().root_schema().get_fields().iter().any(|field| field.name() == name);
+    let refused = || io::Error::other(format!("it has a column {name:?} already; rename or remove that"));
+    if has_it { Err(refused()) } else { Ok(()) }
+}
+
 impl Assembly {
     /// Adds a row group, whose bytes go to `out`. All must have the columns of the first one.
     pub fn append(&mut self, group: &Group, out: &mut impl Write) -> Result<()> {
         let form = self.form.get_or_insert_with(|| group.form.clone());
-        if let Some(column) = form.difference(&group.form) {
-            let name = &group.table.name;
-            return Err(io::Error::other(format!(
-                "the column {column:?} of {name} is another one than in the inputs before it; give --output-dir, or inputs of one schema"
-            )));
-        }
+        form.check(&group.form, &group.table.name)?;
         if self.length == 0 {
             out.write_all(MAGIC)?;
             self.length = MAGIC.len() as u64;

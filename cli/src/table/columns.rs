@@ -5,7 +5,7 @@ use crate::groups::values::Wanted as Values;
 use crate::key::fault::shown;
 use crate::key::json::Pointer;
 use crate::table::file::Table;
-use crate::table::value::check_choice;
+use crate::table::value::{self, check_choice};
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, StructArray};
 use arrow_schema::{DataType, Field};
 use parquet::arrow::ProjectionMask;
@@ -46,8 +46,9 @@ impl Part {
 }
 
 impl Columns {
-    /// Those that pointers name, or all. And those that have `values` beside the key, which are refused if they cannot be compared.
-    pub fn find(table: &Table, pointers: Option<&[Pointer]>, values: &Values) -> io::Result<Self> {
+    /// Those that pointers name, or all, which are refused if they are no keys, or no `texts` if these are asked for. And those that have
+    /// `values` beside the key, which are refused if they cannot be compared.
+    pub fn find(table: &Table, pointers: Option<&[Pointer]>, values: &Values, texts: bool) -> io::Result<Self> {
         let schema = table.schema();
         let roots = schema.root_schema().get_fields().len();
         let (choice, (_, mut values)) = (&values.choice, Self::parts(table, &values.pointers())?);
@@ -59,13 +60,23 @@ impl Columns {
             (Some(Choice::Most(_) | Choice::Least(_)), Some(value)) => value.make_number(),
             _ => {}
         }
+        let check = |part: &Part, texts: bool| match part {
+            Part::Column(root, members) => {
+                let field = through_structs(table.arrow.schema().field(*root), members).expect("it was found");
+                value::check(field.data_type(), texts)
+            }
+            Part::Constant(_) | Part::Number(_) => Ok(()),
+        };
+        values.iter().try_for_each(|part| check(part, false))?;
         let Some(pointers) = pointers else {
-            let parts = (0..roots).map(|root| Part::Column(root, Vec::new())).collect();
+            let parts: Vec<Part> = (0..roots).map(|root| Part::Column(root, Vec::new())).collect();
+            parts.iter().try_for_each(|part| check(part, texts))?;
             let leaves = (0..schema.num_columns()).collect();
             let whole = (0..roots).map(Some).collect();
             return Ok(Self { mask: ProjectionMask::all(), leaves, parts, values, whole });
         };
         let (leaves, parts) = Self::parts(table, pointers)?;
+        parts.iter().try_for_each(|part| check(part, texts))?;
         let roots_of_values =
             values.iter().filter_map(|part| if let Part::Column(root, _) = part { Some(*root) } else { None });
         let leaves_of_values: Vec<usize> = roots_of_values

@@ -4,13 +4,14 @@ use crate::groups::values::Wanted as Values;
 use crate::input::inputs::Input;
 use crate::key::json::Pointer;
 use crate::table::Wanted;
+use crate::table::assembly::{self, Form};
 use crate::table::columns::Columns;
 use crate::table::damage::{Place, has_room, in_place};
 use crate::table::file::Table;
 use crate::table::json;
 use crate::table::pages::Pages;
-use crate::table::value::{self, Row};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use crate::table::value::Row;
+use arrow_array::{ArrayRef, RecordBatch};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::{ParquetError, Result};
@@ -33,8 +34,6 @@ pub struct TableReader {
     done: usize,
     /// Whether rows were given, or none because there are none.
     begun: bool,
-    /// Whether its values have to be texts.
-    texts: bool,
 }
 
 /// Rows of a row group, or none of a table that has no row group.
@@ -65,25 +64,29 @@ impl TableReader {
                 return Err(io::Error::other(message));
             }
         };
-        let columns = Columns::find(&table, pointers, values)?;
+        let columns = Columns::find(&table, pointers, values, matches!(wanted, Wanted::Text(_)))?;
         let (mut next, mut left) = (0, done as usize);
         while next < table.metadata().num_row_groups() && left >= table.rows(next).max(1) {
             left -= table.rows(next);
             next += 1;
         }
-        Ok(Self {
-            table: table.into(),
-            columns: columns.into(),
-            next,
-            done: left,
-            begun: done > 0,
-            texts: matches!(wanted, Wanted::Text(_)),
-        })
+        Ok(Self { table: table.into(), columns: columns.into(), next, done: left, begun: done > 0 })
     }
 
     /// Refuses texts that cannot be replaced.
     pub fn check_texts(&self) -> io::Result<()> {
         self.columns.check_texts()
+    }
+
+    /// Refuses a column with the name of one that is added.
+    pub fn check_added(&self, name: &str) -> io::Result<()> {
+        assembly::check_added(&self.table, name)
+    }
+
+    /// Refuses other columns than those of a table whose rows come before, in one output.
+    pub fn check_together(&self, first: &Self) -> io::Result<()> {
+        let [first, form] = [first, self].map(|reader| Form::of(&reader.table, None));
+        first?.check(&form?, &self.table.name)
     }
 
     /// The next rows. They are decoded with the columns that were asked for.
@@ -105,12 +108,6 @@ impl TableReader {
                 "{place}: {read} rows are there, and its footer tells of {}",
                 range.len()
             )));
-        }
-        if let Some(first) = batches.first() {
-            let columns = self.columns.of_batch(first);
-            columns.iter().try_for_each(|column| value::check(column.data_type(), self.texts))?;
-            let values = self.columns.values_of_batch(first);
-            values.iter().try_for_each(|column| value::check(column.data_type(), false))?;
         }
         Ok(Some(self.rows(Some(group), range, batches)))
     }

@@ -7,7 +7,8 @@ mod of_options;
 use crate::against::Against;
 use crate::commands::against::{self, Tests};
 use crate::commands::groups::{Grouping, Reported};
-use crate::commands::kinds;
+use crate::commands::kinds::{self, Demand};
+use crate::documents::MEMBER;
 use crate::documents::exact::ExactUnits;
 use crate::engine::checkpoint::{Checkpoint, Mark};
 use crate::engine::lane::lanes;
@@ -21,7 +22,7 @@ use crate::input::header;
 use crate::input::hints;
 use crate::input::inputs::{Input, Inputs};
 use crate::input::lines::ends::LineEnds;
-use crate::input::lines::{Hashing, What};
+use crate::input::lines::{Before, COUNT, Hashing, What};
 use crate::input::split::LineFormat;
 use crate::key::KeyRule;
 use crate::leftovers;
@@ -152,7 +153,7 @@ impl Run {
         if let Some(rule) = rule {
             hints::give(&[&inputs], end, rule, self.options.quiet);
         }
-        let has_one_output = self.options.output_dir.is_none() && !self.options.in_place && !self.print.total;
+        let has_one_output = self.has_one_output();
         if has_one_output {
             kinds::check_one(&inputs)?;
         }
@@ -161,6 +162,23 @@ impl Run {
             header::check_all(&mut [&mut inputs], self.reading.cut(self.format), remedy, go_on)?;
         }
         Ok((inputs, tests))
+    }
+
+    /// Whether the lines of all inputs come to one output.
+    fn has_one_output(&self) -> bool {
+        self.options.output_dir.is_none() && !self.options.in_place && !self.print.total
+    }
+
+    /// What tables have to be like to be written.
+    fn demand(&self) -> Demand {
+        let annotates = matches!(&self.what, What::Document(rule, _) if rule.annotate);
+        let added = match self.print.before {
+            _ if self.print.total => None,
+            Before::Count | Before::Member => Some(COUNT),
+            Before::Mark => Some(MEMBER),
+            Before::Nothing => annotates.then_some(MEMBER),
+        };
+        Demand { wish: self.print.wish, added, together: self.has_one_output() }
     }
 
     /// Reads the tests that these inputs are searched for. Returns them, how many of their inputs are left out, and what comes from outside.
@@ -197,7 +215,7 @@ impl Run {
         let (mut inputs, tests) = self.find()?;
         let of_tests = self.against.as_ref().map_or_else(Values::default, Tests::values);
         let values = self.grouping.as_ref().map_or_else(|| of_tests.clone(), Grouping::values);
-        kinds::check_first_table(&inputs, self.what.of_rows(), &values, self.print.wish, self.reading.on_error)?;
+        kinds::check_tables(&inputs, self.what.of_rows(), &values, self.demand(), self.reading.on_error)?;
         let state = self.options.state.as_deref();
         let _lock = state.map(|state| self.lock(state, &inputs.found)).transpose()?;
         if let Some(code) = self.ended(&inputs)? {
