@@ -1,9 +1,12 @@
-//! The progress bar: the last line on the screen, on standard error.
+//! The progress bar: the last line on the screen, on standard error; or lines of JSON there, for a program that draws it.
 
 use crate::stall::SCREEN;
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
-use std::io;
+use serde_json::json;
+use std::env;
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -19,6 +22,26 @@ const RATE: u8 = 20;
 /// The bar on the screen. Whatever else goes to the screen goes through here, so that neither gets into the other's way.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
+/// True if a program draws the bar. Relaxed: it is set before anything begins.
+static AS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Writes the progress as lines of JSON from now on, whatever standard error is.
+pub fn write_json() {
+    AS_JSON.store(true, Relaxed);
+}
+
+/// True if a bar would be seen: a program draws it, or standard error is a terminal that has commands and room, and lines do not go to it.
+pub fn is_seen(to_stdout: bool) -> bool {
+    let on_terminal = || {
+        io::stderr().is_terminal()
+            && !(to_stdout && io::stdout().is_terminal())
+            // It could not be removed from one without commands, nor from one that is too narrow.
+            && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
+            && usize::from(columns()) >= COLUMNS
+    };
+    AS_JSON.load(Relaxed) || on_terminal()
+}
+
 fn bar() -> MutexGuard<'static, Option<ProgressBar>> {
     BAR.lock().expect("no thread panics while it draws")
 }
@@ -33,7 +56,10 @@ pub fn begin(total: Option<u64>) -> ProgressBar {
     // Every terminal has these signs.
     let style = ProgressStyle::with_template(style).expect("the template is right");
     let bar = bar.with_style(style.progress_chars("#>-").tick_chars("-\\|/ "));
-    bar.set_draw_target(ProgressDrawTarget::term_like_with_hz(Box::new(Screen(Term::buffered_stderr())), RATE));
+    bar.set_draw_target(match AS_JSON.load(Relaxed) {
+        true => ProgressDrawTarget::hidden(),
+        false => ProgressDrawTarget::term_like_with_hz(Box::new(Screen(Term::buffered_stderr())), RATE),
+    });
     *self::bar() = Some(bar.clone());
     bar
 }
@@ -45,6 +71,11 @@ pub fn draw(position: u64, parts: &[String]) {
         SCREEN.watch(|| {
             bar.set_position(position);
             bar.set_message(text);
+            if AS_JSON.load(Relaxed) {
+                let share = bar.length().map(|total| position.min(total) as f64 / total.max(1) as f64);
+                let line = json!({"progress": {"parts": parts, "share": share}});
+                _ = writeln!(io::stderr(), "{line}");
+            }
         });
     }
 }
@@ -63,11 +94,6 @@ pub fn end() {
     if let Some(bar) = bar().take() {
         bar.finish_and_clear();
     }
-}
-
-/// True if the screen has room for it: a wider bar could not be removed.
-pub fn fits() -> bool {
-    usize::from(columns()) >= COLUMNS
 }
 
 /// The columns that a bar may take.

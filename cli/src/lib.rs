@@ -78,6 +78,12 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
+/// Makes the command write its progress to standard error as lines of JSON, for a program that draws it: an object "progress" with "parts", the
+/// texts of a line, the most important one first, and "share", from 0 to 1 or null, of the pass or phase that is under way.
+pub fn write_progress_as_json() {
+    bar::write_json();
+}
+
 /// Takes note of a standard output that is closed: what is written there would be lost, or go to the next file that is opened.
 pub fn look_at_standard_output() {
     output::target::look_at_standard();

@@ -9,13 +9,11 @@ use crate::seen::meter::Meter;
 use crate::seen::tally::Tally;
 use crate::values::StatsFormat;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar};
-use std::env;
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Shows the progress if standard error is a terminal, and lines do not go to one.
+/// Shows the progress where somebody sees it.
 pub struct Progress {
     bar: Option<ProgressBar>,
     pass: Pass,
@@ -35,10 +33,7 @@ pub struct Progress {
 impl Progress {
     /// Of the work on these inputs; `read` counts their bytes.
     pub fn new(inputs: &[Input], read: Arc<AtomicU64>, quiet: bool, to_stdout: bool) -> Self {
-        let shown = !quiet && io::stderr().is_terminal() && !(to_stdout && io::stdout().is_terminal());
-        // Nor could it be removed from one that has no commands.
-        let shown = shown && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
-        let shown = shown && bar::fits();
+        let shown = !quiet && bar::is_seen(to_stdout);
         let bar = shown.then(|| bar::begin(inputs.iter().map(|input| input.size).sum()));
         let (pass, now) = (Pass::begin(shown), Instant::now());
         let before = read.load(Relaxed);

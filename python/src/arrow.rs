@@ -3,6 +3,7 @@
 use crate::error;
 use crate::lock::{Detached, detach};
 use crate::portion::{PORTION, Take};
+use crate::signals::{self, Signals};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -12,6 +13,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, GenericByteArray, GenericByteViewArray, RecordBatch, make_array};
 use arrow_buffer::ArrowNativeType;
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field};
 use bloomline::{Key, KeyHasher};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
@@ -24,6 +26,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Of arrays of other types.
 const KEYS: &str = "keys are strings, binary, integers of 64 bits or less or booleans, and structs of these";
+
+/// Values that are checked before signals are handled.
+const CHECKED: usize = 1 << 16;
 
 /// Of structs that are not what they say.
 const LAWLESS: &str = "it breaks the rules of the C interface";
@@ -77,13 +82,10 @@ pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatc
                 "rows are those of a frame or a table, and this is one array of {kind}"
             )));
         }
-        let mut batches = Vec::new();
+        let (mut batches, mut signals) = (Vec::new(), Signals::after(signals::TICK));
         while let Some(array) = next_array(&mut stream)? {
             let array = import_array(array, kind)?;
-            import(|| array.to_data().validate_full()).map_err(|error| match error.to_string().contains("UTF8") {
-                true => PyValueError::new_err(format!("a text is not UTF-8: cast the column to binary ({error})")),
-                false => error,
-            })?;
+            check_data(&array.to_data(), &mut signals)?;
             let rows = array.as_struct();
             if rows.null_count() > 0 {
                 return Err(refused("rows are null as a whole"));
@@ -92,6 +94,28 @@ pub(crate) fn record_batches(rows: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatc
         }
         Ok(batches)
     })
+}
+
+/// Checks what [`ArrayData::validate_full`] does, and handles signals meanwhile.
+fn check_data(data: &ArrayData, signals: &mut Signals) -> PyResult<()> {
+    let check = |data: &ArrayData| {
+        import(|| data.validate_values()).map_err(|error| match error.to_string().contains("UTF8") {
+            true => PyValueError::new_err(format!("a text is not UTF-8: cast the column to binary ({error})")),
+            false => error,
+        })
+    };
+    import(|| data.validate().and_then(|()| data.validate_nulls()))?;
+    if !data.child_data().is_empty() {
+        check(data)?;
+        return data.child_data().iter().try_for_each(|child| check_data(child, signals));
+    }
+    for start in (0..data.len()).step_by(CHECKED) {
+        let part = data.slice(start, CHECKED.min(data.len() - start));
+        // An error names the row by its number in the whole.
+        check(&part).or_else(|error| check(data).and(Err(error)))?;
+        signals.handle()?;
+    }
+    Ok(())
 }
 
 /// Refuses columns of Polars' type Object. It exports the pointers to them, and nothing else of a fixed size.
@@ -113,10 +137,17 @@ fn is_of(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// A frame of pandas as a table of Arrow. Its own export has most indexes as a column more, and times as they come, and pandas before 2.2
-/// has none.
-fn pandas_table<'py>(frame: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    frame.py().import("bloomline._frames")?.call_method1("table_of_pandas", (frame,))
+/// A frame of pandas as a table of Arrow, and a column as an array. A frame's own export has most indexes as a column more, and times as they
+/// come, and pandas before 2.2 has none. Their exports of objects do not hear signals.
+fn from_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let function = if object.hasattr("set_index")? {
+        "table_of_pandas"
+    } else if object.hasattr("__arrow_c_stream__")? {
+        "array_of_pandas"
+    } else {
+        return Ok(object.clone());
+    };
+    object.py().import("bloomline._frames")?.call_method1(function, (object,))
 }
 
 /// What pyarrow says of an object of pandas that it does not read, with what to do.
@@ -156,10 +187,9 @@ fn stream<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<FFI_ArrowArrayStre
         Some(export) => export.call0().map(Some),
         None => Ok(None),
     };
-    let exported = if is_pandas && object.hasattr("set_index")? {
-        pandas_table(object).and_then(|table| export(&table))
-    } else {
-        export(object)
+    let exported = match is_pandas {
+        true => from_pandas(object).and_then(|object| export(&object)),
+        false => export(object),
     };
     let Some(exported) = exported.map_err(|error| if is_pandas { pandas_error(object.py(), error) } else { error })?
     else {
@@ -375,7 +405,12 @@ impl Dictionaries {
             let values = dictionary.values();
             made.values.try_reserve_exact(values.len()).map_err(error::memory)?;
             made.values.resize(values.len(), 0);
-            hash(hasher, values, &Self::of(hasher, values)?, 0..values.len(), &mut made.values)?;
+            let (within, mut signals) = (Self::of(hasher, values)?, Signals::after(signals::TICK));
+            for (part, hashes) in made.values.chunks_mut(CHECKED).enumerate() {
+                let start = part * CHECKED;
+                hash(hasher, values, &within, start..start + hashes.len(), hashes)?;
+                signals.handle()?;
+            }
         }
         Ok(made)
     }

@@ -60,9 +60,14 @@ mod _bloomline {
         crate::add::install(module.py())
     }
 
-    /// Run the command with these arguments, of which the first is the program, and return the exit code.
+    /// Run the command with these arguments, of which the first is the program, and return the exit code. Its progress is drawn on a terminal,
+    /// or written as lines of JSON.
     #[pyfunction]
-    fn _run_command_line(py: Python<'_>, args: Vec<OsString>) -> u8 {
+    #[pyo3(signature = (args, progress_as_json = false))]
+    fn _run_command_line(py: Python<'_>, args: Vec<OsString>, progress_as_json: bool) -> u8 {
+        if progress_as_json {
+            bloomline_cli::write_progress_as_json();
+        }
         py.detach(|| bloomline_cli::run_command_line(args))
     }
 }

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bloomline
-from bloomline import BloomFilter
+from bloomline import BloomFilter, ScalableBloomFilter, _frames
 from tables import KINDS, Kind, stay
 
 np = pytest.importorskip("numpy")
@@ -299,11 +299,27 @@ def test_more_keys_than_planned_cost_no_rows(make: Any) -> None:
     for n in (1, 100, 4999):
         kept = bloomline.dedup(frame, on="a", n=n)
         assert len(kept.collect() if make is pl.LazyFrame else kept) == 5000
-    seen = BloomFilter(100, 1e-6)
-    if make is not pl.LazyFrame:
-        with pytest.warns(UserWarning, match="made for 100 keys and has many more: its false-positive rate is 1$") as warned:
-            bloomline.dedup(frame, seen=seen)
-        assert warned[0].filename == __file__
+
+
+def test_a_filter_with_too_many_keys_warns_and_is_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pa.table({"a": range(4000)})
+    seen = BloomFilter(1000, 0.01)
+    bloomline.dedup(frame[:1000], seen=seen)
+    with pytest.warns(UserWarning, match=r"made for 1000 keys and has about 1\.[45]\d?e\+03: its false-positive rate is 0\.0\d+$") as warned:
+        bloomline.dedup(frame[:1500], seen=seen)
+    assert warned[0].filename == __file__
+    refused = r"made for 1000 keys, .* lost at a rate of 0\.[5-9]\d?: give a larger one, or a Scalable"
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=refused) as raised:
+        bloomline.dedup(frame, seen=seen)
+    # The rows whose keys it got are told.
+    assert 500 < raised.value.new.sum() < 2500  # type: ignore[attr-defined]
+    # Batches that are small beside the filter are looked at in the end.
+    monkeypatch.setattr(_frames, "_FEW", 0)
+    batches = pa.table({"a": range(5)}).to_reader(max_chunksize=1)
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=refused):
+        bloomline.dedup(batches, seen=seen).read_all()
+    grows = ScalableBloomFilter(1000, 0.01)
+    assert bloomline.dedup(frame, seen=grows).num_rows > 3900
 
 
 def test_a_call_that_fails_takes_no_keys_or_tells_which() -> None:

@@ -7,13 +7,15 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import IO, Any, TypeVar, overload
 
 from bloomline import _bloomline, _frames
 from bloomline._bloomline import Filter
 from bloomline._frames import Keep, Nulls, On
+from bloomline._progress import Progress
 
 Path = str | os.PathLike[str]
 Frame = TypeVar("Frame")
@@ -27,7 +29,7 @@ module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-sys.exit(module._run_command_line(["bloomline", *sys.argv[2:]]))
+sys.exit(module._run_command_line(["bloomline", *sys.argv[2:]], True))
 """
 _COMMAND = [sys.executable, "-P", "-s", "-S", "-c", _PROGRAM, os.path.abspath(_bloomline.__file__)]
 
@@ -51,6 +53,7 @@ def dedup(
     nulls: Nulls = "equal",
     keep: Keep | None = None,
     options: Sequence[str] = (),
+    progress: bool | None = None,
 ) -> dict[str, Any]: ...
 @overload
 def dedup(
@@ -62,6 +65,7 @@ def dedup(
     nulls: Nulls = "equal",
     keep: Keep | None = None,
     seen: Filter | None = None,
+    progress: bool | None = None,
 ) -> Frame: ...
 
 def dedup(
@@ -78,6 +82,7 @@ def dedup(
     keep: Keep | None = None,
     options: Sequence[str] = (),
     seen: Filter | None = None,
+    progress: bool | None = None,
 ) -> Any:
     """Keep one row of each key: of a frame, which is returned, or of files, into others.
 
@@ -103,19 +108,21 @@ def dedup(
         nulls: What becomes of rows whose key has a null.
         keep: Which of equal rows stays: "first" or "last". Of frames by default the first, of files any one.
         options: More options of the command, such as ``["--exact", "--in-order"]``.
-        seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one. A warning tells if it has far more keys
-            than it is made for, which costs rows; a `ScalableBloomFilter` grows.
+        seen: Of frames: a filter that has the keys of earlier ones, and gets those of this one. With more keys than it is made for, rows are
+            lost: a warning tells the rate. A `ScalableBloomFilter` grows.
+        progress: A line on standard error that tells how far the call is, of files and of readers and datasets of pyarrow: True shows it, False
+            does not, and None shows it on a terminal or in a notebook if the call takes more than a second.
 
     Returns:
         The frame of the rows that stay, or of files the figures of ``--stats=json``, such as ``lines``, ``unique`` and ``dropped``;
         rows count as lines.
 
     Raises:
-        ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame; or if no
-            file is named, or files of CSV are beside others.
+        ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame; if no file
+            is named, or files of CSV are beside others; or if `seen` got so many keys that its rate is a hundred times its own, or a half.
         RuntimeError: If the command fails. The message is the command's.
         TypeError: If a column of a frame has values that are no keys, or rows cannot be chosen, before `seen` gets any key. An exception
-            that comes later (KeyboardInterrupt, MemoryError) has an array of bool in its attribute `new`: the rows that are True there are
+            that comes later (KeyboardInterrupt, MemoryError, or that of a full `seen`) has an array of bool in its attribute `new`: the rows that are True there are
             those whose keys `seen` got.
 
     >>> import pathlib, tempfile
@@ -128,7 +135,7 @@ def dedup(
     if not isinstance(inputs, (str, os.PathLike)) and _frames.is_data(inputs):
         if places or state is not None or options:
             raise ValueError("a frame is returned and not written: give it with on, n, p, nulls, keep and seen alone")
-        return _frames.dedup(inputs, on, n, p, nulls, seen, "first" if keep is None else keep)
+        return _frames.dedup(inputs, on, n, p, nulls, seen, "first" if keep is None else keep, progress)
     paths = _paths(inputs)
     if places != 1 or seen is not None:
         raise ValueError("give one of output, output_dir and in_place, and a state in the place of seen")
@@ -145,21 +152,51 @@ def dedup(
         raise ValueError(f"keep is {keep!r}: give 'first' or 'last'")
     # One output, and files in their places, have the first anyway.
     command += ["--keep", "last"] if keep == "last" else ["--in-order"] if keep and output_dir is not None else []
-    # Not as arguments, for which the system has little room. No path has the byte 0.
-    told = subprocess.run(
-        [*command, "--files0-from=-"],
-        input=b"".join(os.fsencode(path) + b"\0" for path in paths),
-        stderr=subprocess.PIPE,
-        env=_environment(),
-    )
-    *lines, last = os.fsdecode(told.stderr).splitlines() or [""]
-    if told.returncode in (0, 1):
+    with Progress(progress) as shown:
+        code, told = _run(command, paths, shown)
+    *lines, last = told or [""]
+    if code in (0, 1):
         with contextlib.suppress(ValueError):
             figures: dict[str, Any] = json.loads(last)
             for line in lines:
                 warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
             return figures
-    raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {told.returncode}")
+    raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
+
+
+# The beginning of a line that tells how far the command is.
+_PROGRESS = b'{"progress":'
+
+
+def _run(command: Sequence[str], paths: Sequence[str], shown: Progress) -> tuple[int, list[str]]:
+    """The exit code of the command with these inputs, and the lines of its standard error."""
+    # Not as arguments, for which the system has little room. No path has the byte 0.
+    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    with subprocess.Popen([*command, "--files0-from=-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()) as child:
+        assert child.stdin is not None and child.stderr is not None
+
+        def feed(pipe: IO[bytes] = child.stdin) -> None:
+            with contextlib.suppress(BrokenPipeError), pipe:
+                pipe.write(names)
+
+        threading.Thread(target=feed, daemon=True).start()
+        told = []
+        try:
+            for line in child.stderr:
+                if line.startswith(_PROGRESS):
+                    shown.show(**json.loads(line)["progress"])
+                else:
+                    told.append(os.fsdecode(line).rstrip("\n"))
+        except BaseException:
+            # Ctrl-C in a terminal has told it already, and it may end in good order.
+            try:
+                child.wait(0.25)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                child.kill()
+            raise
+    return child.returncode, told
 
 
 def _paths(inputs: Any) -> list[str]:

@@ -3,12 +3,14 @@
 import datetime
 import math
 import re
+import time
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
 from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, ScalableBloomFilter
+from bloomline._progress import Progress
 
 Nulls = Literal["equal", "keep", "skip", "fail"]
 
@@ -47,7 +49,15 @@ def _kind(data: object) -> tuple[str, str]:
 
 
 def dedup(
-    frame: Any, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, keep: Keep, depth: int = 4
+    frame: Any,
+    on: On,
+    n: int | None,
+    p: float | None,
+    nulls: Nulls,
+    seen: Filter | None,
+    keep: Keep,
+    progress: bool | None = False,
+    depth: int = 4,
 ) -> Any:
     """The rows whose key is new, in a frame of the same kind."""
     package, kind = _kind(frame)
@@ -61,7 +71,7 @@ def dedup(
     if kind in ("RecordBatchReader", "Dataset"):
         if keep == "last":
             raise ValueError(f"a {kind} is read once and in order, so keep='last' needs a table: give reader.read_all() or dataset.to_table()")
-        return _stream(frame, on, n, p, nulls, seen)
+        return _stream(frame, on, n, p, nulls, seen, progress)
     keys = _columns(frame, on, package)
     if seen is None:
         rows = max(len(frame), 1)
@@ -76,7 +86,7 @@ def dedup(
     new = None
     try:
         new = seen.add_rows(keys if keep == "first" else keys[order], nulls=nulls)[order]
-        warn_if_full(seen, len(frame), depth=depth)
+        _check(seen, warn_if_full(seen, len(frame), depth=depth))
         return _rows(frame, new, package)
     except BaseException as error:
         found = getattr(error, "new", None) if new is None else new
@@ -97,14 +107,29 @@ def _columns(frame: Any, on: On, package: str) -> Any:
     return frame[names] if package == "pandas" else frame.select(names)
 
 
-def _stream(source: Any, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None) -> Any:
+def _stream(
+    source: Any, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, progress: bool | None
+) -> Any:
     """The new rows of a reader or a data set, batch by batch as they are read."""
     reader = source.scanner().to_reader() if hasattr(source, "scanner") else source
     # A column that is not there fails at the call.
     _columns(reader.schema.empty_table(), on, "pyarrow")
     known = ScalableBloomFilter(_FIRST if n is None else n, 1e-6 if p is None else p) if seen is None else seen
-    batches = (dedup(batch, on, n, p, nulls, known, "first") for batch in reader)
-    return import_module("pyarrow").RecordBatchReader.from_batches(reader.schema, batches)
+
+    def batches() -> Iterator[Any]:
+        rows = unique = 0
+        started = time.monotonic()
+        with Progress(progress) as shown:
+            for batch in reader:
+                new = dedup(batch, on, n, p, nulls, known, "first")
+                rows, unique = rows + batch.num_rows, unique + new.num_rows
+                speed = rows / max(time.monotonic() - started, 1e-9)
+                shown.show([f"{rows:,} rows", f"{unique:,} unique", f"{speed:,.0f} rows/s"])
+                yield new
+        # A batch alone may be small beside the filter.
+        _check(known, warn_if_full(known))
+
+    return import_module("pyarrow").RecordBatchReader.from_batches(reader.schema, batches())
 
 
 def _rows(frame: Any, new: Any, package: str) -> Any:
@@ -138,6 +163,19 @@ def warn_if_full(seen: Filter, rows: int | None = None, *, depth: int = 3) -> fl
     return rate
 
 
+def loses_too_many(seen: Filter, rate: float) -> bool:
+    """True for a rate that loses a hundred times more rows than the filter should, or half of them."""
+    return rate > min(100 * (seen.false_positive_rate or 0.0), 0.5)
+
+
+def _check(seen: Filter, rate: float) -> None:
+    if loses_too_many(seen, rate):
+        raise ValueError(
+            f"the filter is made for {seen.expected_keys} keys, and has so many more that rows are lost at a rate of {rate:.2g}: give a"
+            " larger one, or a ScalableBloomFilter, which grows"
+        )
+
+
 def table_of_pandas(frame: Any) -> Any:
     """A frame of pandas as a table of Arrow, without its index.
 
@@ -146,7 +184,8 @@ def table_of_pandas(frame: Any) -> Any:
             the time of a day, the zone or nanoseconds.
     """
     pa = import_module("pyarrow")
-    table = pa.Table.from_pandas(frame, preserve_index=False)
+    names = pa.Table.from_pandas(frame.iloc[:0], preserve_index=False).column_names
+    table = pa.Table.from_arrays([array_of_pandas(frame.iloc[:, place]) for place in range(len(names))], names)
     for place, field in enumerate(table.schema):
         column = frame.iloc[:, place]
         objects = column.cat.categories if hasattr(column, "cat") else column
@@ -162,6 +201,24 @@ def table_of_pandas(frame: Any) -> Any:
     return table
 
 
+# Objects that are converted in a millisecond or two, between which Ctrl-C is heard.
+_SLICE = 1 << 16
+
+
+def array_of_pandas(column: Any) -> Any:
+    """A column of pandas as an array of Arrow: of objects slice by slice."""
+    pa = import_module("pyarrow")
+    if column.dtype != object and getattr(column.dtype, "storage", None) != "python":
+        return pa.Array.from_pandas(column)
+    try:
+        slices = (pa.Array.from_pandas(column.iloc[start : start + _SLICE]) for start in range(0, max(len(column), 1), _SLICE))
+        # A slice of nulls takes the type of the others.
+        return pa.concat_tables([pa.table([part], [""]) for part in slices], promote_options="default").column(0)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        # Slices of several types may have one together.
+        return pa.Array.from_pandas(column)
+
+
 _TIMES = datetime.date, datetime.time, datetime.timedelta
 _NESTED = list, tuple, set, frozenset, Mapping
 
@@ -169,7 +226,9 @@ _NESTED = list, tuple, set, frozenset, Mapping
 def _are_exact(objects: Any, kind: str) -> bool:
     """True if Arrow tells the times among objects apart, which it reads as this type."""
     np = import_module("numpy")
-    found = set(map(type, objects))
+    found: set[type] = set()
+    for start in range(0, len(objects), _SLICE):
+        found.update(map(type, objects[start : start + _SLICE]))
     has_times = any(issubclass(one, (*_TIMES, np.datetime64, np.timedelta64)) for one in found)
     has_nested = any(issubclass(one, (*_NESTED, np.ndarray)) for one in found)
     # The name of a member may say so as well, which costs the time of a look at its values alone.

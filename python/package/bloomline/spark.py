@@ -29,7 +29,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas import functions as pandas_functions
 
 from bloomline._bloomline import BloomFilter, Filter, MappedBloomFilter, RedisBloomFilter, ScalableBloomFilter
-from bloomline._frames import Nulls, warn_if_full
+from bloomline._frames import Nulls, loses_too_many, warn_if_full
 
 __all__ = ["Figures", "StreamingDedup", "build", "contains", "drop_duplicates", "drop_seen"]
 
@@ -738,8 +738,8 @@ def _conf(session: SparkSession, name: str, value: str) -> Iterator[None]:
 
 
 def _refuse_if_full(seen: BloomFilter, rate: float, what: str) -> None:
-    """Refuses a filter that would lose a hundred times more rows than it should, or half of them."""
-    if rate > min(100 * (seen.false_positive_rate or 0.0), 0.5):
+    """Refuses a filter that would lose too many rows."""
+    if loses_too_many(seen, rate):
         raise ValueError(
             f"n is {seen.expected_keys}, and {what} has so many more keys that rows would be lost at a rate of {rate:.2g}: give a larger n"
         )
