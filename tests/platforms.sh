@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the library's tests on other platforms, under emulators: tests/platforms.sh FOLDER [PLATFORM...]
 #
-# The platforms are aarch64, s390x (big-endian), i686 (32 bits), wasm32, windows and macos. docs/PLATFORMS.md says what each of them
+# The platforms are aarch64, s390x (big-endian), i686 (32 bits), wasm32, windows and macos. docs/COMPATIBILITY.md says what each of them
 # runs, and has the results.
 #
 # It needs Debian, root, cargo and debootstrap. FOLDER becomes a Debian (sid) of 6 GB, with Rust for each platform and the emulators.
