@@ -105,8 +105,8 @@ macro_rules! inserting {
         }
 
         /// Inserts many [`Keys`](crate::Keys) in order: `new[i]` is what [`insert`](Self::insert) says of the key i, also where keys repeat
-        /// within the batch. Returns how many are `true`. Two to five times as fast as single calls beyond the caches, from
-        /// some hundred keys on. Errors are those of `insert`.
+        /// within the batch. Returns how many are `true`. Beyond the caches 1.5 to 5 times as fast as single calls, from some
+        /// hundred keys on. Errors are those of `insert`.
         ///
         /// # Panics
         /// If `new` has not as many places as there are keys.
@@ -201,7 +201,7 @@ macro_rules! asking {
         }
 
         /// Queries many [`Keys`](crate::Keys): `found[i]` is what [`contains`](Self::contains) says of the key i. Returns how many were
-        /// found. Beyond the caches one and a half to five times as fast as single calls, for lines are prefetched. Batches of
+        /// found. Beyond the caches 1.5 to 5 times as fast as single calls, for lines are prefetched. Batches of
         /// some hundred keys and more are best.
         ///
         /// # Panics
