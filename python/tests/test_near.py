@@ -51,6 +51,10 @@ class Model(NamedTuple):
     def stay(self) -> list[int]:
         return [place for place, kept in enumerate(self.kept) if kept == place]
 
+    def without_copies(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Documents as --keep-empty leaves them: those that go stay without their texts."""
+        return [document if kept == place else {**document, "text": ""} for place, (document, kept) in enumerate(zip(documents, self.kept))]
+
     def clusters(self) -> list[list[int]]:
         """Those of two or more, the kept one first."""
         members = [[place, *(i for i, kept in enumerate(self.kept) if kept == place and i != place)] for place in self.stay()]
@@ -133,7 +137,8 @@ def test_clusters_pairs_and_counts_are_those_of_the_model(
     texts = [document["text"] for document in documents]
     found = model(texts, similarity, lambda place: KEEPS[keep](documents[place], place))
     assert lines_of(folder / "kept") == [
-        {**documents[place], **({"count": found.kept.count(place)} if count else {})} for place in found.stay()
+        {**document, **({"count": found.kept.count(place)} if count else {})}
+        for place, document in enumerate(found.without_copies(documents))
     ]
     assert lines_of(folder / "pairs") == [
         {**where[place], "kept": where[kept], "similarity": float(f"{jaccard(texts[place], texts[kept]):.4f}")}
@@ -162,7 +167,7 @@ def test_what_shares_a_band_with_an_earlier_run_goes_with_all_that_are_like_it(
         (folder / "pairs").unlink(missing_ok=True)
         bloomline(folder, *options, "in.jsonl", "-o", "kept")
         found = model([document["text"] for document in documents], similarity, known=known)
-        assert lines_of(folder / "kept") == [documents[place] for place in found.stay()]
+        assert lines_of(folder / "kept") == found.without_copies(documents)
         expected = [(place + 1, kept + 1 if kept >= 0 else None) for place, kept in enumerate(found.kept) if kept != place]
         assert [(pair["line"], pair["kept"] and pair["kept"]["line"]) for pair in lines_of(folder / "pairs")] == expected
 
@@ -181,6 +186,7 @@ def test_rows_are_decided_as_lines_are(
     bloomline(folder, "corpus", "-q", "--keep-empty", *options, "in.parquet", "-o", "out.parquet")
     found = model(texts, similarity, lambda place: KEEPS["max:/score"](documents[place], place))
     kept = pq.read_table(folder / "out.parquet")
-    assert kept.select(["text", "score"]) == table.take(found.stay())
-    assert kept["count"].to_pylist() == [found.kept.count(place) for place in found.stay()]
+    texts = [document["text"] for document in found.without_copies(documents)]
+    assert kept.select(["text", "score"]) == table.set_column(0, "text", pa.array(texts, pa.string()))
+    assert kept["count"].to_pylist() == [found.kept.count(place) for place in range(len(texts))]
     assert [[member["line"] - 1 for member in cluster["members"]] for cluster in lines_of(folder / "clusters")] == found.clusters()

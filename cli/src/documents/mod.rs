@@ -8,7 +8,7 @@ pub mod rule;
 use crate::documents::exact::ExactUnits;
 use crate::documents::rule::DocumentRule;
 use crate::key::fault::Fault;
-use crate::key::json::members;
+use crate::key::json::{Pointer, members};
 use bloomline::KeyHasher;
 use bloomline_text::near::{self, Scratch};
 use bloomline_text::{By, Document, Set, Texts, Verdict, wrong_removal};
@@ -224,6 +224,16 @@ impl Documents {
     pub fn stays_alone(&self, rule: &DocumentRule) -> bool {
         let last = self.located.len().checked_sub(1);
         rule.keep_empty || last.is_some_and(|last| !self.text_of(last).trim().is_empty())
+    }
+
+    /// Cuts the whole text out of the document of a line that starts at this byte of the chunk, and was checked before.
+    pub fn empty(&mut self, line: &[u8], start: usize, pointer: &Pointer) {
+        let (document, before) = (from_utf8(line).unwrap_or_default(), self.text.len());
+        if let Ok(Some(string)) = pointer.find_string(document, &mut self.text, |_| ()) {
+            let at = start + (string.as_ptr().addr() - document.as_ptr().addr());
+            self.edits.push((at..at + string.len(), String::new()));
+        }
+        self.text.truncate(before);
     }
 
     /// Adds the set of grams of a line's document to `into`; nothing if it has none.

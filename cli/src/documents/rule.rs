@@ -110,9 +110,9 @@ impl DocumentRule {
         }
     }
 
-    /// True if paragraphs are cut out of texts.
+    /// True if paragraphs are cut out of texts, or all of a text.
     pub fn cuts(&self) -> bool {
-        self.text.by == By::Paragraph && self.near.is_none() && !self.annotate
+        (self.text.by == By::Paragraph && self.near.is_none() || self.keep_empty) && !self.annotate
     }
 
     /// What its keys are called.

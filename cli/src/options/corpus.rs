@@ -138,7 +138,9 @@ pub struct CorpusOptions {
     #[arg(long, help_heading = "Duplicates")]
     pub exact: bool,
 
-    /// Keep documents of which nothing but white space is left
+    /// Keep documents of which nothing but white space is left.
+    ///
+    /// A whole document that is a duplicate stays without its text, too. Its --count is 0, because the one that stays counts it.
     #[arg(long, help_heading = "Output")]
     keep_empty: bool,
 

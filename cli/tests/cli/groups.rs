@@ -132,13 +132,17 @@ impl Asked {
                 (Some(text), Some(_)) if known.contains(text) => (false, 0),
                 (_, Some(group)) => (best(group) == place, group.len()),
             };
-            if stays {
+            let emptied = Document { text: Some(String::new()), ..(*document).clone() };
+            let goes = !stays && group.is_some();
+            let (printed, count) = if goes { (&emptied, 0) } else { (*document, count) };
+            if stays || goes && self.keep_empty {
                 expected.lines[input].push(if self.count {
-                    document.counted(place, count)
+                    printed.counted(place, count)
                 } else {
-                    document.line(place)
+                    printed.line(place)
                 });
-            } else if let (Some(text), Some(group)) = (&document.text, group) {
+            }
+            if let (true, Some(text), Some(group)) = (goes, &document.text, group) {
                 let kept = if known.contains(text) { Value::Null } else { told(best(group)) };
                 let mut pair = told(place);
                 pair["kept"] = kept;
@@ -541,6 +545,42 @@ fn reports_are_outputs() {
     assert_eq!(decoded(&bench, "p.gz"), bench.read("p"));
     assert_eq!(decoded(&bench, "c.zst"), bench.read("c"));
     assert_eq!(bench.clean(&format!("{WHOLE} --pairs - --id /score in -o out")), text(&bench.read("p")));
+}
+
+/// With --keep-empty each document stays, with or without its text, however duplicates are found.
+#[test]
+fn a_duplicate_without_its_text_stays_with_keep_empty() {
+    let line = |text: &str, id: u32| format!("{{\"text\":{},\"id\":{id}}}\n", Value::from(text));
+    let counted = |text: &str, id: u32, count: u32| line(text, id).replace('}', &format!(",\"count\":{count}}}"));
+    let texts = [" a b \n", "", "c", " a b \n", " \n", "", "c"];
+    let input: String = texts.iter().zip(0..).map(|(text, id)| line(text, id)).collect();
+    let bench = Bench::new(&[("in", input.as_bytes())]);
+    let with = |kept: [&str; 7]| -> String { kept.iter().zip(0..).map(|(text, id)| line(text, id)).collect() };
+    let first = with([" a b \n", "", "c", "", " \n", "", ""]);
+    let last = with(["", "", "", " a b \n", " \n", "", "c"]);
+    let counts: String = [(" a b \n", 2), ("", 1), ("c", 2), ("", 0), (" \n", 1), ("", 1), ("", 0)]
+        .iter()
+        .zip(0..)
+        .map(|((text, count), id)| counted(text, id, *count))
+        .collect();
+    for how in ["--by document --ngram 0", "--near 0.8", "--near 0.8 --normalize text"] {
+        for (mode, expected) in [
+            ("", &first),
+            ("--exact ", &first),
+            ("--pairs p ", &first),
+            ("--clusters q ", &first),
+            ("--keep min:/id ", &first),
+            ("--keep max:/id ", &last),
+            ("--keep last ", &last),
+            ("--count ", &counts),
+        ] {
+            for size in [20, 100_000] {
+                let line = format!("corpus {how} {mode}--keep-empty --chunk-size {size} in");
+                assert_eq!(bench.clean(&line), *expected, "{line}");
+            }
+        }
+        assert_eq!(text(&bench.read("p")).lines().count(), 2);
+    }
 }
 
 #[test]

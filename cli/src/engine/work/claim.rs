@@ -64,8 +64,12 @@ impl Work {
         let Task { on_error, print: Print { wanted, kept, .. }, act, hashing, .. } = &self.task;
         match (&hashing.what, act) {
             (_, Act::Decided) => {
+                let emptied = match &hashing.what {
+                    What::Document(rule, _) if rule.keep_empty => Some(&rule.pointer),
+                    _ => None,
+                };
                 if let Beside::Decided { decided, .. } = &mut self.seen.write().beside {
-                    claimed.unique = lines.recall(*lane, *kept, decided).map_err(Error::groups)?;
+                    claimed.unique = lines.recall(*lane, *kept, emptied, decided).map_err(Error::groups)?;
                 }
             }
             (_, Act::Collect) => {

@@ -7,6 +7,7 @@ use crate::groups::records::Records;
 use crate::input::lines::aside::Aside;
 use crate::input::lines::keys::Keys;
 use crate::input::lines::{Hashing, Lines, What};
+use crate::key::json::Pointer;
 use crate::values::OnError;
 use bloomline_text::Document;
 use bloomline_text::near::Near;
@@ -91,10 +92,18 @@ impl Lines {
     }
 
     /// Marks the lines of the input with this number with what was decided of each. Those that are kept without a key get the mark
-    /// `kept`. Returns how many are selected.
-    pub fn recall(&mut self, input: usize, kept: bool, decided: &mut Decided) -> io::Result<u64> {
+    /// `kept`. With the place of texts in `emptied`, documents that go stay without their text. Returns how many are selected.
+    pub fn recall(
+        &mut self,
+        input: usize,
+        kept: bool,
+        emptied: Option<&Pointer>,
+        decided: &mut Decided,
+    ) -> io::Result<u64> {
         let (header, which) = (!self.header().is_empty(), decided.print.which);
-        let Self { count, marks, times, keys: Keys { asides, .. }, .. } = self;
+        let is_rows = self.is_rows();
+        let Self { count, marks, times, keys: Keys { asides, .. }, chunk, ends, documents, without_text, .. } = self;
+        without_text.clear();
         marks.clear();
         marks.resize(*count, Some(which.takes(1)));
         times.clear();
@@ -106,7 +115,18 @@ impl Lines {
                 marks[line] = Some(which.takes(count));
                 times.get_mut(line).into_iter().for_each(|times| *times = count);
             }
-            Verdict::Goes { .. } => marks[line] = Some(false),
+            Verdict::Goes { .. } => {
+                marks[line] = Some(emptied.is_some());
+                let Some(pointer) = emptied else { return };
+                // It counts with the one that stays.
+                times.get_mut(line).into_iter().for_each(|times| *times = 0);
+                if is_rows {
+                    without_text.push(line);
+                } else {
+                    let start = line.checked_sub(1).map_or(chunk.start(), |before| ends[before]);
+                    documents.empty(&chunk.bytes()[start..ends[line] - 1], start, pointer);
+                }
+            }
             Verdict::Aside(told) => {
                 let aside = Aside::of(told);
                 marks[line] = match &aside {

@@ -44,6 +44,8 @@ pub struct Lines {
     keys: Keys,
     /// The documents that lines are, if that is asked for: of every line but those aside.
     documents: Documents,
+    /// The rows that are printed without their texts.
+    without_text: Vec<usize>,
     /// What else is read of each line with a key, if that is asked for.
     values: Found,
     /// What is found out about each key, in order.

@@ -8,6 +8,7 @@ use crate::table::{Added, Selected, Wish};
 use crate::values::LineEnd;
 use memchr::memmem;
 use std::io::{self, Write};
+use std::ops::Range;
 
 /// How the member of counts is written, and how an escape begins that may be a part of its name.
 const COUNT_NAMES: [&[u8]; 2] = [b"\"count\"", b"\\u00"];
@@ -49,7 +50,12 @@ impl Lines {
         };
         let (texts, notes) = self.documents.rewritten(self.keys.asides.iter().map(|(row, _)| *row), self.count);
         let notes = notes.map(|notes| Added::Texts(MEMBER, notes));
-        Some(Selected::new(rows.clone(), wanted, texts, added.or(notes), wish))
+        let without_text = (!self.without_text.is_empty()).then(|| {
+            let mut texts = vec![None; self.count];
+            self.without_text.iter().for_each(|&row| texts[row] = Some(String::new()));
+            texts
+        });
+        Some(Selected::new(rows.clone(), wanted, texts.or(without_text), added.or(notes), wish))
     }
 
     /// True if some line is printed.
@@ -103,10 +109,19 @@ impl Lines {
                 }
                 write_line(line, eol, out)
             }),
-            Before::Member => self.print_counted(mark, out, |line, times, is_fault, out| match is_fault {
-                true => out.write_all(line),
-                false => self.print_with_member(line, times, out),
-            }),
+            Before::Member => {
+                let mut edits = self.documents.edits().iter().peekable();
+                self.print_counted(mark, out, |line, times, is_fault, out| {
+                    let start = line.as_ptr().addr() - self.chunk.bytes().as_ptr().addr();
+                    match edits.next_if(|(place, _)| place.start < start + line.len()) {
+                        _ if is_fault => out.write_all(line),
+                        Some((Range { start: from, end: to }, _)) => {
+                            self.print_with_member(&[&line[..from - start], &line[to - start..]].concat(), times, out)
+                        }
+                        None => self.print_with_member(line, times, out),
+                    }
+                })
+            }
         }
     }
 
@@ -124,7 +139,7 @@ impl Lines {
         &self,
         mark: bool,
         out: &mut W,
-        write: impl Fn(&[u8], u64, bool, &mut W) -> io::Result<()>,
+        mut write: impl FnMut(&[u8], u64, bool, &mut W) -> io::Result<()>,
     ) -> io::Result<()> {
         let (mut times, mut asides) = (self.times.iter(), self.keys.asides.iter().peekable());
         self.stretches(|_, _| false).enumerate().try_for_each(|(i, (line, own))| {
