@@ -4,6 +4,7 @@ import json
 import pathlib
 import tempfile
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ SCORES = st.one_of(
     st.integers(-3, 3),
     st.floats(-3, 3, width=16),
     st.sampled_from([2**53, 2**53 + 1, 1e16, None, False, True, [1]]),
-    st.sampled_from(["", "7", "2026-11-01", "2026-11-01T10:00:00Z", "2026-11-01T10:00:00.5Z", "2026-11-02", "é"]),
+    st.sampled_from(["", "7", "2026-11-01", "2026-11-01T10:00:00Z", "2026-11-01T10:00:00.5Z", "2026-11-01T11:00:00.2+01:00", "2026-11-02", "é"]),
 )
 DOCUMENTS = st.lists(
     st.fixed_dictionaries(
@@ -39,6 +40,8 @@ def by_score(sign: int) -> Callable[[Document], Rank]:
             case int() | float() as number:
                 return (0, sign * number)
             case str(text):
+                if "T" in text:
+                    text = datetime.fromisoformat(text).astimezone(timezone.utc).replace(tzinfo=None).isoformat()
                 # The start of another text is less.
                 return (1, [sign * byte for byte in text.encode()] + [-sign])
         return (2, 0)
