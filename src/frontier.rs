@@ -1,8 +1,8 @@
 //! `Frontier`: what a crawler has yet to visit, each item once.
 
-use crate::atomic_filter::AtomicBloomFilter;
 use crate::error::BuildError;
-use crate::key::Key;
+use crate::filter::atomic::AtomicBloomFilter;
+use crate::key::single::Key;
 use crate::sync::{AtomicU64, Ordering};
 use core::fmt;
 use crossbeam::queue::SegQueue;

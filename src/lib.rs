@@ -75,81 +75,49 @@ extern crate alloc;
 #[cfg(all(test, not(feature = "std")))]
 extern crate std;
 
-mod atomic_filter;
 mod batch;
-mod block;
-mod bloom;
-#[cfg(feature = "file")]
-mod borrowed_filter;
-#[cfg(feature = "rayon")]
-mod bulk;
-mod collect;
+mod builder;
+#[cfg(feature = "std")]
+mod concurrent;
 mod error;
-#[cfg(test)]
-mod executions;
 #[cfg(feature = "file")]
 mod file;
 mod filter;
-mod fixed;
-mod fold;
-mod format;
-mod fpr;
 #[cfg(feature = "frontier")]
 mod frontier;
-mod growth;
-mod hash;
+mod growing;
 mod kernel;
 mod key;
-mod keys;
-mod methods;
-#[cfg(all(test, loom))]
-mod models;
-mod operations;
-mod params;
-mod plan;
-mod purpose;
-#[cfg(feature = "std")]
-mod room;
+mod layout;
+mod rate;
 #[cfg(feature = "std")]
 mod rotating;
-mod row;
-mod scalable;
-mod selection;
-mod size;
-mod stats;
-mod storage;
 mod sync;
-#[cfg(feature = "std")]
-mod turn;
 #[cfg(feature = "variants")]
 pub mod variants;
-#[cfg(feature = "std")]
-mod window;
-mod within_build;
-mod words4;
 
-pub use atomic_filter::AtomicBloomFilter;
-pub use bloom::BloomFilter;
-#[cfg(feature = "file")]
-pub use borrowed_filter::BorrowedBloomFilter;
+pub use builder::options::Builder;
+pub use builder::plan::Plan;
 pub use error::{BuildError, MergeError};
 #[cfg(feature = "file")]
 pub use file::{FileError, FileErrorKind, save_file, unfinished_saves};
-pub use filter::Filter;
+pub use filter::any::Filter;
+pub use filter::atomic::AtomicBloomFilter;
+pub use filter::bloom::BloomFilter;
+#[cfg(feature = "file")]
+pub use filter::borrowed::BorrowedBloomFilter;
 #[cfg(feature = "frontier")]
 pub use frontier::{Frontier, FrontierFull, WhenFull};
-pub use hash::KeyHasher;
+#[cfg(feature = "std")]
+pub use growing::atomic::AtomicScalableBloomFilter;
+pub use growing::scalable::ScalableBloomFilter;
 pub use kernel::Kernel;
-pub use key::Key;
-pub use keys::{Hashes, Keys, Slices};
-pub use params::Builder;
-pub use plan::Plan;
+pub use key::hash::KeyHasher;
+pub use key::keys::{Hashes, Keys, Slices};
+pub use key::single::Key;
+pub use key::within_build::WithinBuild;
 #[cfg(feature = "std")]
-pub use rotating::RotatingBloomFilter;
-#[cfg(feature = "std")]
-pub use scalable::AtomicScalableBloomFilter;
-pub use scalable::ScalableBloomFilter;
-pub use within_build::WithinBuild;
+pub use rotating::filter::RotatingBloomFilter;
 
 /// The code of the README, for the tests.
 #[cfg(doctest)]

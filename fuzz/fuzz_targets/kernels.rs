@@ -37,7 +37,7 @@ struct Input {
     operations: Vec<Operation>,
 }
 
-/// The layout in plain arithmetic, written apart from the crate: see the picture in src/block.rs.
+/// The layout in plain arithmetic, written apart from the crate: see the picture in src/kernel/block.rs.
 struct Specification {
     blocks: Vec<[u64; 8]>,
     probes: usize,

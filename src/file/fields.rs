@@ -4,8 +4,8 @@
 //! that no reader may.
 
 use super::error::{FileErrorKind, check};
-use crate::block::BLOCK_BYTES;
-use crate::purpose::{Purpose, is_key_name};
+use crate::builder::purpose::{Purpose, is_key_name};
+use crate::kernel::block::BLOCK_BYTES;
 use twox_hash::XxHash3_64;
 
 /// The most bytes of all fields.

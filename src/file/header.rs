@@ -2,13 +2,13 @@
 
 use super::error::{FileErrorKind, check};
 use super::fields;
-use crate::block::BLOCK_BYTES;
-use crate::format::{ALL, Format, SPLIT_BLOCK};
-use crate::hash::KeyHasher;
+use crate::builder::purpose::Purpose;
 use crate::kernel::Selected;
-use crate::params::Params;
-use crate::purpose::Purpose;
-use crate::storage::MAX_BLOCKS;
+use crate::kernel::block::BLOCK_BYTES;
+use crate::key::hash::KeyHasher;
+use crate::layout::format::{ALL, Format, SPLIT_BLOCK};
+use crate::layout::params::Params;
+use crate::layout::storage::MAX_BLOCKS;
 use twox_hash::XxHash3_64;
 
 /// The header's length: one block, so that the blocks after it are aligned in the file as they are in memory.
@@ -150,7 +150,7 @@ pub(super) fn u64_at(header: &[u8; HEADER_BYTES], place: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::WORDS4;
+    use crate::layout::format::WORDS4;
 
     #[test]
     fn another_hash_is_told() {

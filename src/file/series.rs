@@ -3,11 +3,11 @@
 use super::error::{FileErrorKind, check};
 use super::header::{self, HEADER_BYTES, Magic, ROTATING, SCALABLE, u32_at, u64_at};
 use super::stream::{self, Loaded, Parts, Rest};
-use crate::block::WORDS;
-use crate::format::WORDS4;
-use crate::fpr;
-use crate::growth::{Growth, MAX_MERGED, MAX_STAGES};
-use crate::window;
+use crate::kernel::block::WORDS;
+use crate::layout::format::WORDS4;
+use crate::rate::fpr;
+use crate::rate::growth::{Growth, MAX_MERGED, MAX_STAGES};
+use crate::rate::window;
 use std::io::{self, Read, Write};
 
 /// How far a part may pass its rate: other ways to sum up the model's rate round differently.

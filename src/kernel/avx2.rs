@@ -4,7 +4,7 @@
 //! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
 use super::{Isa, KeyOp, Task};
-use crate::block::{Block, Pattern};
+use crate::kernel::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
 /// Proof that the CPU has AVX2 and BMI2: made only in [`run`].

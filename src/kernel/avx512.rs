@@ -6,7 +6,7 @@
 //! write it with one store.
 
 use super::{Isa, KeyOp, Task};
-use crate::block::{Block, Pattern};
+use crate::kernel::block::{Block, Pattern};
 use core::arch::x86_64::*;
 
 /// Proof that the CPU has AVX-512 F, VL and DQ, and BMI2: made only in [`run`].

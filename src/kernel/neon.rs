@@ -4,8 +4,9 @@
 //! in a table of the powers of two has the bits. So no vector has to hold a word for each lane, of which there is room for two.
 //! An insert is that of portable code, which is as fast by the estimates of llvm-mca (benches/mca.py).
 
-use super::{Isa, KeyOp, Portable, Task};
-use crate::block::{Block, Pattern};
+use super::portable::Portable;
+use super::{Isa, KeyOp, Task};
+use crate::kernel::block::{Block, Pattern};
 use core::arch::aarch64::*;
 
 /// Proof that the CPU has NEON: made only in [`run`] and [`run_single`].

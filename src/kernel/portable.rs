@@ -1,7 +1,7 @@
 //! The kernel for any CPU, on `wide`: SSE2 or NEON where that is the baseline, AVX2 where the compiler was told so.
 
 use super::{Isa, KeyOp};
-use crate::block::{Block, LANES, Pattern};
+use crate::kernel::block::{Block, LANES, Pattern};
 use wide::u64x4;
 
 #[derive(Clone, Copy)]

@@ -1,16 +1,16 @@
-//! Filters that take turns, and the turn itself: what does the work of a [`RotatingBloomFilter`](super::RotatingBloomFilter).
+//! Filters that take turns, and the turn itself: what does the work of a [`RotatingBloomFilter`](super::filter::RotatingBloomFilter).
 
 use crate::batch::{self, FEW};
+use crate::builder::options::{Builder, FromBuilder};
+use crate::concurrent::room::Room;
+use crate::concurrent::turn::Turn;
 use crate::error::BuildError;
-use crate::fixed::Fixed;
-use crate::operations::Shared;
-use crate::params::{Builder, FromBuilder};
-use crate::room::Room;
-use crate::row;
+use crate::filter::fixed::Fixed;
+use crate::filter::row;
+use crate::layout::access::Shared;
+use crate::layout::words4::Words4;
+use crate::rate::window;
 use crate::sync::{AtomicU64, Mutex, Ordering};
-use crate::turn::Turn;
-use crate::window;
-use crate::words4::Words4;
 use core::fmt;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -366,9 +366,9 @@ mod as_file {
 #[cfg(feature = "rayon")]
 mod parallel {
     use super::*;
-    use crate::bulk::{self, SHARED};
-    use crate::key::Key;
-    use crate::keys::Keys;
+    use crate::filter::bulk::{self, SHARED};
+    use crate::key::keys::Keys;
+    use crate::key::single::Key;
     use rayon::iter::IntoParallelIterator;
 
     impl Generations {
@@ -384,7 +384,7 @@ mod parallel {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::RotatingBloomFilter;
+    use super::super::filter::RotatingBloomFilter;
 
     /// A thread that reads the turn, sleeps through a rotation, and finds its key in what is the previous generation by then.
     #[test]

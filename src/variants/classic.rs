@@ -1,19 +1,21 @@
 //! `ClassicBloomFilter` and `AtomicClassicBloomFilter`: k bits anywhere in the memory.
 
 use super::uniting;
-use crate::block::WORDS;
+use crate::builder::purpose::Purpose;
+use crate::builder::size;
 use crate::error::BuildError;
-use crate::fixed::Fixed;
-use crate::format::{CLASSIC, Format};
-use crate::hash::KeyHasher;
+use crate::filter::fixed::Fixed;
+use crate::filter::methods;
+use crate::kernel::block::WORDS;
 use crate::kernel::{Isa, prefetch};
-use crate::methods;
-use crate::operations::{Exclusive, Operations, Shape, Shared};
-use crate::params::Size;
-use crate::purpose::Purpose;
-use crate::size;
-use crate::stats;
-use crate::storage::{AtomicBlocks, Blocks, Memory, MemoryMut};
+use crate::key::hash::KeyHasher;
+use crate::layout::access::{Exclusive, Shared};
+use crate::layout::format::{CLASSIC, Format};
+use crate::layout::operations::Operations;
+use crate::layout::params::Size;
+use crate::layout::shape::Shape;
+use crate::layout::storage::{AtomicBlocks, Blocks, Memory, MemoryMut};
+use crate::rate::stats;
 use crate::sync::Ordering;
 
 /// The Bloom filter as Bloom described it: each key sets k bits anywhere among the m bits of the filter.

@@ -1,17 +1,19 @@
 //! `CountingBloomFilter`: counters in place of bits, so that keys can be removed.
 
 use super::uniting;
-use crate::block::{self, Block, Pattern, WORDS};
-use crate::fixed::Fixed;
-use crate::format::{COUNTING, Format};
-use crate::fpr::{BlockRates, Lanes};
+use crate::filter::fixed::Fixed;
+use crate::filter::methods;
+use crate::kernel::block::{self, Block, Pattern, WORDS};
 use crate::kernel::{Isa, prefetch};
-use crate::key::Key;
-use crate::methods;
-use crate::operations::{Exclusive, Operations, Shape};
-use crate::params::Size;
-use crate::stats;
-use crate::storage::{Blocks, Memory};
+use crate::key::single::Key;
+use crate::layout::access::Exclusive;
+use crate::layout::format::{COUNTING, Format};
+use crate::layout::operations::Operations;
+use crate::layout::params::Size;
+use crate::layout::shape::Shape;
+use crate::layout::storage::{Blocks, Memory};
+use crate::rate::fpr::{BlockRates, Lanes};
+use crate::rate::stats;
 
 /// Counters of 4 bits in place of bits: keys can be inserted several times, counted, and removed again.
 ///

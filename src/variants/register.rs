@@ -4,16 +4,18 @@
 mod models;
 
 use super::uniting;
-use crate::block::{self, Pattern, WORDS};
-use crate::fixed::Fixed;
-use crate::format::{Format, REGISTER};
-use crate::fpr::{BlockRates, Lanes};
+use crate::filter::fixed::Fixed;
+use crate::filter::methods;
+use crate::kernel::block::{self, Pattern, WORDS};
 use crate::kernel::{Isa, prefetch};
-use crate::methods;
-use crate::operations::{Operations, Shape, Shared};
-use crate::params::Size;
-use crate::stats;
-use crate::storage::AtomicBlocks;
+use crate::layout::access::Shared;
+use crate::layout::format::{Format, REGISTER};
+use crate::layout::operations::Operations;
+use crate::layout::params::Size;
+use crate::layout::shape::Shape;
+use crate::layout::storage::AtomicBlocks;
+use crate::rate::fpr::{BlockRates, Lanes};
+use crate::rate::stats;
 use crate::sync::{AtomicU64, Ordering};
 
 /// All k bits of a key in one 64-bit word, k = 2 to 10: any number of threads insert, each by a single atomic operation.

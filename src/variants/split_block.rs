@@ -1,19 +1,22 @@
 //! `SplitBlockBloomFilter`: the filter of Apache Parquet, bit by bit.
 
-use crate::block::WORDS;
-use crate::collect;
+use crate::batch::collect;
+use crate::builder::options::{Builder, FromBuilder};
+use crate::builder::purpose::Purpose;
+use crate::builder::size;
 use crate::error::{BuildError, MergeError};
-use crate::fixed::Fixed;
-use crate::format::{Format, SPLIT_BLOCK};
-use crate::fpr::{BlockRates, Lanes};
+use crate::filter::fixed::Fixed;
+use crate::filter::methods;
+use crate::kernel::block::WORDS;
 use crate::kernel::{Isa, prefetch};
-use crate::methods;
-use crate::operations::{Exclusive, Operations, Shape};
-use crate::params::{Builder, FromBuilder, Size};
-use crate::purpose::Purpose;
-use crate::size;
-use crate::stats;
-use crate::storage::Blocks;
+use crate::layout::access::Exclusive;
+use crate::layout::format::{Format, SPLIT_BLOCK};
+use crate::layout::operations::Operations;
+use crate::layout::params::Size;
+use crate::layout::shape::Shape;
+use crate::layout::storage::Blocks;
+use crate::rate::fpr::{BlockRates, Lanes};
+use crate::rate::stats;
 use alloc::vec::Vec;
 use core::fmt;
 use twox_hash::XxHash64;

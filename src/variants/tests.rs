@@ -5,10 +5,11 @@ use super::counting::Counting;
 use super::register::Register;
 use super::split_block::SplitBlock;
 use super::two_block::TwoBlocks;
+use crate::builder::options::Builder;
+use crate::builder::size::exact;
 use crate::error::BuildError;
-use crate::operations::Shape;
-use crate::params::{Builder, Size};
-use crate::size::exact;
+use crate::layout::params::Size;
+use crate::layout::shape::Shape;
 
 /// Rows of the independent model's table, tests/data/fpr.csv: k, bits a key, rate.
 fn rows(kind: &str, layout: &str) -> Vec<(u32, f64, f64)> {

@@ -1,17 +1,19 @@
 //! `TwoBlockBloomFilter`: `words4` in each of two blocks.
 
 use super::uniting;
-use crate::block::{Pattern, WORDS};
-use crate::fixed::Fixed;
-use crate::format::{Format, TWO_BLOCKS};
-use crate::fpr::{BlockRates, Lanes};
-use crate::hash::KeyHasher;
+use crate::filter::fixed::Fixed;
+use crate::filter::methods;
 use crate::kernel::Isa;
-use crate::methods;
-use crate::operations::{Exclusive, Operations, Shape};
-use crate::params::Size;
-use crate::stats;
-use crate::storage::Blocks;
+use crate::kernel::block::{Pattern, WORDS};
+use crate::key::hash::KeyHasher;
+use crate::layout::access::Exclusive;
+use crate::layout::format::{Format, TWO_BLOCKS};
+use crate::layout::operations::Operations;
+use crate::layout::params::Size;
+use crate::layout::shape::Shape;
+use crate::layout::storage::Blocks;
+use crate::rate::fpr::{BlockRates, Lanes};
+use crate::rate::stats;
 
 /// Half of a key's probes in one cache line and half in another, chosen independently of the first: the one for rates
 /// below 1e-4.

@@ -11,13 +11,14 @@ use super::counting::Counting;
 use super::register::Register;
 use super::split_block::SplitBlock;
 use super::two_block::TwoBlocks;
-use crate::block::BLOCK_BYTES;
+use crate::builder::size::Wanted;
 use crate::error::BuildError;
-use crate::format::Format;
-use crate::operations::{Access, Exclusive, Operations, Shared};
-use crate::params::Size;
-use crate::size::Wanted;
-use crate::words4::Words4;
+use crate::kernel::block::BLOCK_BYTES;
+use crate::layout::access::{Access, Exclusive, Shared};
+use crate::layout::format::Format;
+use crate::layout::operations::Operations;
+use crate::layout::params::Size;
+use crate::layout::words4::Words4;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn room_is_that_of_a_process() {
-        assert_eq!(ROOM, crate::storage::MAX_BLOCKS as u64);
+        assert_eq!(ROOM, crate::layout::storage::MAX_BLOCKS as u64);
     }
 
     /// The parser may be off by the last bit.

@@ -1,7 +1,7 @@
 //! How far single filters are from the mean rate of all. docs/FPR.md derives it.
 
-use crate::fpr::{BlockRates, Lanes, SATURATED, Terms, collision_floor, each_load, hit_factors, power};
-use crate::params::Size;
+use crate::layout::params::Size;
+use crate::rate::fpr::{BlockRates, Lanes, SATURATED, Terms, collision_floor, each_load, hit_factors, power};
 
 /// The standard deviation of the rate of one filter of the layout `words4`, as a share of the mean, of which equal hashes are a part.
 pub(super) fn of(size: Size, keys: u64) -> f64 {

@@ -1,6 +1,6 @@
 //! loom models of the register's insert: under every interleaving the answers are those of some order of the calls, one
 //! after the other, in which each thread's keep theirs; and the proof that the models bite: two inserts in more than one
-//! step are caught. See src/models.rs.
+//! step are caught. See src/filter/atomic/models.rs.
 
 use super::{RegisterBloomFilter, Size, locate, place};
 use crate::sync::Ordering;

@@ -1,0 +1,48 @@
+//! Filters from iterators.
+
+use crate::batch::FEW;
+use crate::error::BuildError;
+use crate::key::hash::KeyHasher;
+use crate::key::single::Key;
+use alloc::vec::Vec;
+
+/// The false-positive rate of a filter that is collected from an iterator.
+pub(crate) const RATE: f64 = 0.01;
+
+/// Keys of the first stage of a scalable filter that is collected, if the iterator does not know of more: 2 KiB.
+pub(crate) const FIRST_STAGE: usize = 1000;
+
+/// Hashes that are inserted together: a few KiB, long enough for prefetches to run ahead, and on the stack.
+const BATCH: usize = 1024;
+
+/// Gathers hashes for `insert`, in batches.
+pub(crate) fn in_batches(hashes: impl IntoIterator<Item = u64>, mut insert: impl FnMut(&[u64])) {
+    let mut hashes = hashes.into_iter();
+    // For few keys little memory has to be cleared.
+    if batch::<FEW>(&mut hashes, &mut insert) {
+        while batch::<BATCH>(&mut hashes, &mut insert) {}
+    }
+}
+
+/// Inserts the next `BATCH` hashes; whether there were as many.
+fn batch<const BATCH: usize>(hashes: &mut impl Iterator<Item = u64>, insert: &mut impl FnMut(&[u64])) -> bool {
+    let mut gathered = [0; BATCH];
+    let mut filled = 0;
+    for (slot, hash) in gathered.iter_mut().zip(hashes) {
+        *slot = hash;
+        filled += 1;
+    }
+    insert(&gathered[..filled]);
+    filled == BATCH
+}
+
+/// The hashes of keys, with the seed 0.
+pub(crate) fn hashes<K: Key>(keys: impl IntoIterator<Item = K>) -> Vec<u64> {
+    let hasher = KeyHasher::new(0);
+    keys.into_iter().map(|key| key.hash_with(&hasher)).collect()
+}
+
+#[track_caller]
+pub(crate) fn or_panic<T>(result: Result<T, BuildError>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}

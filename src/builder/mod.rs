@@ -1,0 +1,6 @@
+//! From the values that a filter is built from to its geometry.
+
+pub(crate) mod options;
+pub(crate) mod plan;
+pub(crate) mod purpose;
+pub(crate) mod size;

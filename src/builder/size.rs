@@ -1,0 +1,237 @@
+//! The size of a filter: from the values that a builder was given to the geometry, in any layout.
+
+use crate::builder::options::Builder;
+use crate::builder::purpose::{self, Purpose};
+use crate::error::BuildError;
+use crate::kernel::block::BLOCK_BYTES;
+use crate::kernel::{Kernel, Selected};
+use crate::layout::format::WORDS4;
+use crate::layout::params::{Params, Size};
+use crate::layout::shape::Shape;
+use crate::layout::storage::{MAX_BLOCKS, Pages};
+use crate::rate::fpr;
+
+impl<F> Builder<F> {
+    /// The geometry that the values have in a layout.
+    pub(crate) fn params<S: Shape>(&self) -> Result<Params, BuildError> {
+        let &Purpose { keys, rate, ref key_name } = &self.purpose;
+        if !purpose::is_key_name(key_name) {
+            return Err(BuildError::KeyName { bytes: key_name.len() });
+        }
+        let kernel = self.kernel.unwrap_or_else(Kernel::detect);
+        let kernel = Selected::new(kernel).map_err(|_| BuildError::KernelUnavailable { kernel })?;
+        let memory = self.memory.map(|bytes| bytes as u64);
+        let size = Wanted { keys, rate, memory, probes: self.probes }.size::<S>(MAX_BLOCKS as u64)?;
+        Ok(Params { pages: self.pages, ..geometry::<S>(size, self.seed, kernel) })
+    }
+
+    /// The keys and the rate of a filter of several parts, which is sized by them alone.
+    pub(crate) fn of_parts<S: Shape>(&self) -> Result<(u64, f64), BuildError> {
+        match (self.purpose.keys, self.purpose.rate, self.memory, self.probes) {
+            // Names what is wrong with the values as they were given, before they are divided among the parts.
+            (Some(keys), Some(rate), None, None) => self.params::<S>().map(|_| (keys, rate)),
+            _ => Err(BuildError::NotKeysAndRate),
+        }
+    }
+}
+
+/// The values that a size is found by.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) keys: Option<u64>,
+    pub(crate) rate: Option<f64>,
+    /// Bytes.
+    pub(crate) memory: Option<u64>,
+    pub(crate) probes: Option<u32>,
+}
+
+impl Wanted {
+    /// The size that they have in a layout, where memory has room for `room` blocks.
+    pub(crate) fn size<S: Shape>(self, room: u64) -> Result<Size, BuildError> {
+        let Self { keys, rate, memory, probes } = self;
+        if keys == Some(0) {
+            return Err(BuildError::NoKeys);
+        }
+        if let Some(value) = rate
+            && !(value > 0.0 && value < 1.0)
+        {
+            return Err(BuildError::Rate { value });
+        }
+        probes.map_or(Ok(()), check_probes::<S>)?;
+        let most = most_blocks::<S>(room);
+        let units = memory.map(|bytes| units::<S>(bytes, most)).transpose()?;
+        Ok(match (keys, rate, units, probes) {
+            (None, Some(rate), Some(units), given) => {
+                let capacity = |probes| (S::capacity(Size { units, probes }, rate), probes);
+                match S::FORMAT.candidates(given).map(capacity).max() {
+                    Some((1.., probes)) => Size { units, probes },
+                    _ => least::<S>(1, rate, given, S::FORMAT.blocks(units))?,
+                }
+            }
+            (_, _, Some(units), Some(probes)) => Size { units, probes },
+            (Some(keys), Some(rate), ..) => {
+                least::<S>(keys, rate, probes, units.map_or(most, |units| S::FORMAT.blocks(units)))?
+            }
+            (Some(keys), None, Some(units), None) => Size { units, probes: S::best_probes(units, keys) },
+            _ => return Err(BuildError::Underspecified),
+        })
+    }
+}
+
+/// The least size of at most `limit` blocks that keeps a rate, rounded up so that it folds where the layout does.
+fn least<S: Shape>(keys: u64, rate: f64, probes: Option<u32>, limit: u64) -> Result<Size, BuildError> {
+    let floor = fpr::collision_floor(keys);
+    if rate <= floor {
+        return Err(BuildError::RateUnreachable { value: rate, floor });
+    }
+    // Search past the limit, to say how much would be needed.
+    let unlimited = u64::MAX / (S::FORMAT.unit_bits / 8).max(1);
+    let size = S::least(keys, rate, probes, unlimited);
+    let blocks = size.map_or(u64::MAX, |size| S::FORMAT.blocks(size.units));
+    let size = size.filter(|_| blocks <= limit).ok_or(too_large(blocks, limit))?;
+    // Where the layout folds, a unit is a block.
+    Ok(if S::FOLDS { Size { units: foldable(size.units).min(limit), ..size } } else { size })
+}
+
+/// So many units, at least 1, with the seed 0.
+#[cfg(feature = "variants")]
+pub(crate) fn exact<S: Shape>(units: u64, probes: u32) -> Result<Params, BuildError> {
+    check_probes::<S>(probes)?;
+    let (blocks, limit) = (S::FORMAT.blocks(units), most_blocks::<S>(MAX_BLOCKS as u64));
+    match units {
+        0 => Err(BuildError::Memory { bytes: 0 }),
+        _ if blocks > limit => Err(too_large(blocks, limit)),
+        _ => Ok(geometry::<S>(Size { units, probes }, 0, Selected::detect())),
+    }
+}
+
+fn geometry<S: Shape>(Size { units, probes }: Size, seed: u64, kernel: Selected) -> Params {
+    // At most MAX_BLOCKS, which is a usize.
+    Params { blocks: S::FORMAT.blocks(units) as usize, units, probes, seed, kernel, pages: Pages::default() }
+}
+
+fn check_probes<S: Shape>(value: u32) -> Result<(), BuildError> {
+    let format = S::FORMAT;
+    match format.probes.contains(&value) {
+        true => Ok(()),
+        false if format.id == WORDS4.id => Err(BuildError::Probes { value }),
+        false => Err(BuildError::LayoutProbes { layout: format.name, value, allowed: format.allowed }),
+    }
+}
+
+/// The whole units in the whole blocks, at most `limit`, of so many bytes.
+fn units<S: Shape>(bytes: u64, limit: u64) -> Result<u64, BuildError> {
+    let blocks = bytes / BLOCK_BYTES as u64;
+    if blocks > limit {
+        return Err(BuildError::TooLarge { bytes, limit: fpr::bytes(limit) });
+    }
+    // Below 2^58 blocks.
+    match (u128::from(blocks) * 512 / u128::from(S::FORMAT.unit_bits)) as u64 {
+        // Less than one unit.
+        0 => Err(BuildError::Memory { bytes: bytes as usize }),
+        units => Ok(units),
+    }
+}
+
+fn most_blocks<S: Shape>(room: u64) -> u64 {
+    S::FORMAT.blocks(S::FORMAT.most_units).min(room)
+}
+
+fn too_large(blocks: u64, limit: u64) -> BuildError {
+    BuildError::TooLarge { bytes: fpr::bytes(blocks), limit: fpr::bytes(limit) }
+}
+
+/// The blocks in which a size is counted that folds to between 128 and 256 blocks: at most 1/128 more than the least.
+fn foldable(blocks: u64) -> u64 {
+    blocks.next_multiple_of(1 << (blocks / 128).max(1).ilog2())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::words4::Words4;
+
+    fn builder() -> Builder<()> {
+        Builder::new()
+    }
+
+    fn geometry(builder: Builder<()>) -> (usize, u32) {
+        let params = builder.params::<Words4>().unwrap();
+        (params.blocks, params.probes)
+    }
+
+    #[test]
+    fn every_pair_of_values_gives_a_geometry() {
+        // 10.1138 bits a key by the independent model's table.
+        let (blocks, probes) = geometry(builder().expected_keys(10_000_000).false_positive_rate(0.01));
+        assert_eq!(probes, 8);
+        // The least, rounded up so that it folds ten times.
+        let least = 10.1138 * 1e7 / 512.0;
+        assert!(blocks % 1024 == 0 && (blocks as f64) > 0.9999 * least && (blocks as f64) < least + 1024.0, "{blocks}");
+
+        let memory = blocks * 64;
+        assert_eq!(geometry(builder().memory(memory).false_positive_rate(0.01)), (blocks, 8));
+        assert_eq!(geometry(builder().memory(memory + 63).expected_keys(10_000_000)), (blocks, 8));
+        assert_eq!(geometry(builder().memory(memory).probes(12)), (blocks, 12));
+        // Four bits a key are best served by 4 probes, sixty by 16.
+        assert_eq!(geometry(builder().memory(memory).expected_keys(25_000_000)).1, 4);
+        assert_eq!(geometry(builder().memory(memory).expected_keys(1_600_000)).1, 16);
+        assert_eq!(geometry(builder().memory(64).probes(4)), (1, 4));
+        // What the filter is for has no say in a size that is given, be it too large or too small.
+        for keys in [1, 10_000_000, 1_000_000_000] {
+            let of_size = builder().memory(memory).probes(12).expected_keys(keys);
+            assert_eq!(geometry(of_size.clone()), (blocks, 12));
+            assert_eq!(geometry(of_size.false_positive_rate(1e-6)), (blocks, 12));
+        }
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        let error = |builder: Builder<()>| builder.params::<Words4>().unwrap_err();
+        assert_eq!(error(builder()), BuildError::Underspecified);
+        assert_eq!(error(builder().expected_keys(1)), BuildError::Underspecified);
+        assert_eq!(error(builder().false_positive_rate(0.5)), BuildError::Underspecified);
+        assert_eq!(error(builder().memory(64)), BuildError::Underspecified);
+        assert_eq!(error(builder().expected_keys(0).false_positive_rate(0.5)), BuildError::NoKeys);
+        for value in [0.0, -0.0, -1.0, 1.0, 1.5, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(error(builder().expected_keys(1).false_positive_rate(value)), BuildError::Rate { value });
+        }
+        let nan = error(builder().expected_keys(1).false_positive_rate(f64::NAN));
+        assert!(matches!(nan, BuildError::Rate { value } if value.is_nan()));
+        for value in [0, 1, 5, 20, u32::MAX] {
+            assert_eq!(error(builder().memory(64).probes(value)), BuildError::Probes { value });
+        }
+        for bytes in [0, 63] {
+            assert_eq!(error(builder().memory(bytes).expected_keys(1)), BuildError::Memory { bytes });
+        }
+        assert!(matches!(error(builder().memory(usize::MAX).probes(8)), BuildError::TooLarge { .. }));
+        assert_eq!(
+            error(builder().expected_keys(1 << 60).false_positive_rate(1e-3)),
+            BuildError::RateUnreachable { value: 1e-3, floor: 0.0625 }
+        );
+        assert!(matches!(
+            error(builder().expected_keys(1 << 62).false_positive_rate(0.25 + 1e-10)),
+            BuildError::TooLarge { limit, .. } if limit == fpr::bytes(MAX_BLOCKS as u64)
+        ));
+    }
+
+    #[test]
+    fn a_memory_limit_says_what_would_be_needed() {
+        let sized = builder().expected_keys(1000).false_positive_rate(0.01);
+        let needed = sized.params::<Words4>().unwrap().blocks * 64;
+        assert!(sized.clone().memory(needed).params::<Words4>().is_ok());
+        let limit = needed as u64 - 64;
+        assert_eq!(
+            sized.memory(limit as usize).params::<Words4>().unwrap_err(),
+            BuildError::TooLarge { bytes: needed as u64, limit }
+        );
+        assert!(matches!(
+            builder().memory(64).false_positive_rate(1e-30).params::<Words4>(),
+            Err(BuildError::RateUnreachable { .. })
+        ));
+        assert!(matches!(
+            builder().memory(64).false_positive_rate(1e-12).probes(4).params::<Words4>(),
+            Err(BuildError::TooLarge { limit: 64, .. })
+        ));
+    }
+}

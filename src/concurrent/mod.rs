@@ -1,0 +1,4 @@
+//! What threads agree by that fill one filter after another.
+
+pub(crate) mod room;
+pub(crate) mod turn;

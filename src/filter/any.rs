@@ -1,0 +1,138 @@
+//! `Filter`: what generic code can ask of any filter.
+
+use crate::batch;
+use crate::error::BuildError;
+use crate::key::hash::KeyHasher;
+use crate::key::keys::Keys;
+use crate::key::single::Key;
+
+/// Keeps [`Filter`] to the types of this crate, so that it can have more methods one day.
+pub trait Sealed {}
+
+/// Any filter, for code that works with all of them: `fn load(seen: &mut impl Filter)`.
+///
+/// All filter types implement it but two: Parquet's, which hashes in its own way, and
+/// `BorrowedBloomFilter`, which is only read. Inserts take `&mut self` and return an error,
+/// as the types do that ask the most. A reference to a filter that many threads write to is a filter as well, as a `&File` is a
+/// `Write`r: each thread has one of its own. The methods of a type itself, where it has one of the same name, are those that
+/// are called unless the code is generic.
+///
+/// To build one in generic code, ask for `F: TryFrom<Builder<F>, Error = BuildError>` too: see [`Builder`](crate::Builder).
+///
+/// # Examples
+/// ```
+/// use bloomline::{AtomicBloomFilter, BuildError, Filter, ScalableBloomFilter};
+///
+/// /// Inserts lines, and counts those that were there already.
+/// fn repeats(lines: &[&str], mut seen: impl Filter) -> Result<usize, BuildError> {
+///     let mut new = vec![false; lines.len()];
+///     Ok(lines.len() - seen.insert_batch(lines, &mut new)?)
+/// }
+///
+/// assert_eq!(repeats(&["a", "b", "a"], ScalableBloomFilter::new(1000, 1e-6)?)?, 1);
+///
+/// let shared = AtomicBloomFilter::new(1000, 1e-6)?;
+/// let repeats = std::thread::scope(|threads| {
+///     let both = [["a", "b"], ["b", "c"]].map(|lines| threads.spawn({
+///         let seen = &shared;
+///         move || repeats(&lines, seen)
+///     }));
+///     both.map(|thread| thread.join().expect("it does not panic").expect("it does not grow")).iter().sum::<usize>()
+/// });
+/// assert_eq!(repeats, 1); // one of the threads claimed "b"
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+pub trait Filter: Sealed {
+    /// Inserts a hash of [`hasher`](Self::hasher). Returns whether it was new.
+    ///
+    /// # Errors
+    /// [`BuildError`], of a filter that grows and cannot. Others return none.
+    fn insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
+
+    /// Inserts many hashes in order. `new[i]` is `true` if `hashes[i]` was new. Returns how many were.
+    ///
+    /// # Errors
+    /// As [`insert_hash`](Self::insert_hash). Those before the error are inserted and marked.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError>;
+
+    /// Returns whether a hash is in, or passes for it.
+    fn contains_hash(&self, hash: u64) -> bool;
+
+    /// Queries many hashes. `found[i]` is `true` if `hashes[i]` is in. Returns how many are.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `hashes`.
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize;
+
+    /// The hasher of its keys.
+    fn hasher(&self) -> &KeyHasher;
+
+    /// The size of the bits in bytes.
+    fn memory_bytes(&self) -> usize;
+
+    /// The number of distinct keys that it is made for, if it was made for a number.
+    fn expected_keys(&self) -> Option<u64>;
+
+    /// The false-positive rate that it is made for, if it was made for a rate.
+    fn false_positive_rate(&self) -> Option<f64>;
+
+    /// The false-positive rate of the bits as they are. O(memory).
+    fn current_fpr(&self) -> f64;
+
+    /// The number of distinct keys that are in, estimated from its bits. O(memory).
+    fn estimated_keys(&self) -> f64;
+
+    /// The name for the kind of keys; empty if there is none.
+    fn key_name(&self) -> &str;
+
+    /// Inserts a key. Returns whether it was new.
+    ///
+    /// # Errors
+    /// As [`insert_hash`](Self::insert_hash).
+    fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, BuildError>
+    where
+        Self: Sized,
+    {
+        let hash = key.hash_with(self.hasher());
+        self.insert_hash(hash)
+    }
+
+    /// Inserts many keys in order. `new[i]` is `true` if the key i was new. Returns how many were.
+    ///
+    /// # Errors
+    /// As [`insert_hashes`](Self::insert_hashes).
+    ///
+    /// # Panics
+    /// If `new` has not as many places as there are keys.
+    #[track_caller]
+    fn insert_batch<K: Keys + ?Sized>(&mut self, keys: &K, new: &mut [bool]) -> Result<usize, BuildError>
+    where
+        Self: Sized,
+    {
+        let hasher = self.hasher().clone();
+        batch::try_hashed(&hasher, keys, new, |hashes, new| self.insert_hashes(hashes, new))
+    }
+
+    /// Returns whether a key may have been inserted.
+    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool
+    where
+        Self: Sized,
+    {
+        self.contains_hash(key.hash_with(self.hasher()))
+    }
+
+    /// Queries many keys. `found[i]` is `true` if the key i may have been inserted. Returns how many may.
+    ///
+    /// # Panics
+    /// If `found` has not as many places as there are keys.
+    #[track_caller]
+    fn contains_batch<K: Keys + ?Sized>(&self, keys: &K, found: &mut [bool]) -> usize
+    where
+        Self: Sized,
+    {
+        batch::hashed(self.hasher(), keys, found, |hashes, found| self.contains_hashes(hashes, found))
+    }
+}

@@ -1,0 +1,228 @@
+//! loom models of the atomic filter: the real insert under every interleaving that loom tries, and the proof that the
+//! models bite: three wrong rules for the claim are caught. Run them with `RUSTFLAGS="--cfg loom"`; docs/DEVELOPMENT.md
+//! has the command and its cost.
+
+use crate::filter::atomic::AtomicBloomFilter;
+use crate::filter::bloom::BloomFilter;
+use crate::kernel::block::{LANES, Pattern};
+use crate::layout::storage::AtomicBlock;
+use crate::sync::Ordering;
+use loom::sync::Arc;
+use loom::thread;
+use std::vec::Vec;
+
+/// The claim rule under test.
+type Insert = fn(&AtomicBlock, Pattern) -> bool;
+
+const REAL: Insert = AtomicBlock::insert::<1>;
+
+/// A filter of one block with 4 probes: a key is one bit in each lane.
+fn filter() -> AtomicBloomFilter {
+    AtomicBloomFilter::builder().memory(64).probes(4).build().unwrap()
+}
+
+/// A key by its four (word, position) pairs.
+fn key(places: [(usize, u64); LANES]) -> Pattern {
+    let lane = |(upper, position): (usize, u64)| (upper as u64) << 15 | position;
+    let first = (0..LANES).fold(0, |first, g| first | lane(places[g]) << (16 * g));
+    Pattern { first, second: 0 }
+}
+
+fn same_word_keys() -> [Pattern; 2] {
+    // Lane 0: another word. Lane 1: the same bit. Lane 2: the same word, another bit. Lane 3: the same bit.
+    [key([(0, 1), (0, 2), (0, 3), (0, 4)]), key([(1, 1), (0, 2), (0, 9), (0, 4)])]
+}
+
+/// Runs it under every interleaving with so many preemptions.
+fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(run);
+}
+
+/// Races the inserts of `keys`, one thread each, under loom; the number of `true`s of each distinct key goes to `check`;
+/// the final words must hold all their bits.
+fn race(preemptions: usize, insert: Insert, keys: &[Pattern], check: fn(claims: &[usize])) {
+    let keys: Vec<Pattern> = keys.to_vec();
+    model(preemptions, move || {
+        let filter = Arc::new(filter());
+        let threads: Vec<_> = keys[1..]
+            .iter()
+            .map(|&key| {
+                let filter = Arc::clone(&filter);
+                thread::spawn(move || insert(&filter.0.blocks.as_slice()[0], key))
+            })
+            .collect();
+        let mut won = std::vec![insert(&filter.0.blocks.as_slice()[0], keys[0])];
+        won.extend(threads.into_iter().map(|thread| thread.join().unwrap()));
+
+        let mut distinct: Vec<(u64, usize)> = Vec::new();
+        let mut expected = [0; 8];
+        for (key, won) in keys.iter().zip(won) {
+            match distinct.iter_mut().find(|(first, _)| *first == key.first) {
+                Some((_, claims)) => *claims += usize::from(won),
+                None => distinct.push((key.first, usize::from(won))),
+            }
+            for lane in 0..LANES {
+                let (word, mask) = key.word_and_mask::<1>(lane);
+                expected[word] |= mask;
+            }
+        }
+        let words = filter.0.blocks.as_slice()[0].0.iter().map(|word| word.load(Ordering::Relaxed));
+        assert!(words.eq(expected), "a bit was lost");
+        let claims: Vec<usize> = distinct.into_iter().map(|(_, claims)| claims).collect();
+        check(&claims);
+    });
+}
+
+fn exactly_one(claims: &[usize]) {
+    assert!(claims.iter().all(|&claims| claims == 1), "claims: {claims:?}");
+}
+
+fn at_most_one(claims: &[usize]) {
+    assert!(claims.iter().all(|&claims| claims <= 1), "claims: {claims:?}");
+}
+
+#[test]
+fn two_threads_one_key() {
+    let [a, _] = same_word_keys();
+    race(8, REAL, &[a, a], exactly_one);
+}
+
+#[test]
+fn three_threads_one_key() {
+    let [a, _] = same_word_keys();
+    race(3, REAL, &[a, a, a], exactly_one);
+}
+
+#[test]
+fn two_threads_two_keys_that_share_words_and_bits() {
+    let [a, b] = same_word_keys();
+    race(8, REAL, &[a, b], at_most_one);
+}
+
+#[test]
+fn two_threads_one_key_and_a_third_with_another() {
+    let [a, b] = same_word_keys();
+    race(3, REAL, &[a, a, b], at_most_one);
+}
+
+/// New if any bit was set by this call: two threads that each set some of the bits both win.
+fn any_flipped_bit_wins(block: &AtomicBlock, pattern: Pattern) -> bool {
+    (0..LANES).fold(false, |new, lane| {
+        let (word, mask) = pattern.word_and_mask::<1>(lane);
+        block.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask || new
+    })
+}
+
+/// The scan in the other order: the first word found lacking decides, not the last.
+fn first_lacking_word_decides(block: &AtomicBlock, pattern: Pattern) -> bool {
+    let mut claimed = None;
+    for lane in 0..LANES {
+        let (word, mask) = pattern.word_and_mask::<1>(lane);
+        if block.0[word].load(Ordering::Acquire) & mask != mask {
+            let flipped = block.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask;
+            claimed.get_or_insert(flipped);
+        }
+    }
+    claimed.unwrap_or(false)
+}
+
+/// The real decider, but written before the words below it.
+fn decider_is_written_first(block: &AtomicBlock, pattern: Pattern) -> bool {
+    let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<1>(lane));
+    let lacking = chosen.map(|(word, mask)| block.0[word].load(Ordering::Acquire) & mask != mask);
+    let Some(decider) = lacking.iter().rposition(|&lacking| lacking) else { return false };
+    let (word, mask) = chosen[decider];
+    let claimed = block.0[word].fetch_or(mask, Ordering::AcqRel) & mask != mask;
+    for (word, mask) in &chosen[..decider] {
+        block.0[*word].fetch_or(*mask, Ordering::AcqRel);
+    }
+    claimed
+}
+
+#[test]
+#[should_panic = "claims: [2]"]
+fn the_models_catch_any_flipped_bit_wins() {
+    let [a, _] = same_word_keys();
+    race(3, any_flipped_bit_wins, &[a, a], exactly_one);
+}
+
+#[test]
+#[should_panic = "claims: [2]"]
+fn the_models_catch_the_other_order_of_the_scan() {
+    let [a, _] = same_word_keys();
+    race(3, first_lacking_word_decides, &[a, a], exactly_one);
+}
+
+#[test]
+#[should_panic = "claims: [2]"]
+fn the_models_catch_the_other_order_of_the_writes() {
+    let [a, _] = same_word_keys();
+    race(3, decider_is_written_first, &[a, a], exactly_one);
+}
+
+/// Hashes whose keys meet in one block; any do.
+const HASHES: [u64; 3] = [0x0123_4567_89AB_CDEF, 0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F];
+
+#[test]
+fn an_insert_that_was_told_of_is_seen() {
+    model(4, || {
+        let filter = Arc::new(filter());
+        let (tell, told) = loom::sync::mpsc::channel();
+        let inserting = {
+            let filter = Arc::clone(&filter);
+            thread::spawn(move || {
+                filter.insert_hash(HASHES[0]);
+                tell.send(()).unwrap();
+            })
+        };
+        filter.insert_hash(HASHES[1]);
+        told.recv().unwrap();
+        assert!(filter.contains_hash(HASHES[0]));
+        inserting.join().unwrap();
+    });
+}
+
+#[test]
+fn what_a_query_saw_stays_seen() {
+    model(4, || {
+        let filter = Arc::new(filter());
+        let inserting = {
+            let filter = Arc::clone(&filter);
+            thread::spawn(move || filter.insert_hash(HASHES[0]))
+        };
+        let first = filter.contains_hash(HASHES[0]);
+        let second = filter.contains_hash(HASHES[0]);
+        assert!(second || !first);
+        inserting.join().unwrap();
+    });
+}
+
+#[test]
+fn freezing_sees_inserts_batches_and_unions() {
+    model(2, || {
+        let filter = Arc::new(filter());
+        let other = self::filter();
+        other.insert_hash(HASHES[1]);
+        let threads = [
+            {
+                let filter = Arc::clone(&filter);
+                thread::spawn(move || {
+                    filter.insert_batch(&[HASHES[0], HASHES[2]], &mut [false; 2]);
+                })
+            },
+            {
+                let filter = Arc::clone(&filter);
+                thread::spawn(move || filter.union(&other).unwrap())
+            },
+        ];
+        filter.insert_hash(HASHES[2]);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let frozen = BloomFilter::from(Arc::try_unwrap(filter).unwrap());
+        assert!(frozen.contains(&HASHES[0]) && frozen.contains(&HASHES[2]));
+        assert!(frozen.contains_hash(HASHES[1]) && frozen.contains_hash(HASHES[2]));
+    });
+}

@@ -1,0 +1,161 @@
+//! `BloomFilter`: one writer, any number of readers.
+
+use crate::builder::options::Builder;
+use crate::builder::plan::Plan;
+use crate::error::{BuildError, MergeError};
+use crate::filter::fixed::Fixed;
+use crate::filter::methods;
+use crate::kernel::block::WORDS;
+use crate::layout::access::Exclusive;
+use crate::layout::params::Params;
+use crate::layout::storage::MemoryMut;
+use crate::layout::words4::Words4;
+
+/// A set of keys that takes some new keys for seen ones, at a known rate, and never a seen key for a new one.
+///
+/// Inserting needs `&mut self`; any number of threads may query a shared reference. For inserting from many threads at
+/// once there is [`AtomicBloomFilter`](crate::AtomicBloomFilter); they turn into each other with `From`, without copying.
+/// Every key sets 4, 8, 12 or 16 bits in a single block of 64 bytes, so that a query or an insert touches one cache line.
+///
+/// # Examples
+/// ```
+/// use bloomline::BloomFilter;
+///
+/// let mut seen = BloomFilter::new(1_000_000, 0.001)?;
+/// assert!(seen.insert("https://example.org/")); // new
+/// assert!(!seen.insert("https://example.org/")); // seen
+/// assert!(seen.contains("https://example.org/"));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+///
+/// From an iterator it is sized for as many keys as come, at a rate of 1 %:
+///
+/// ```
+/// let seen: bloomline::BloomFilter = ["a", "b"].into_iter().collect();
+/// assert!(seen.contains("a"));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct BloomFilter(pub(crate) Fixed<Words4, Exclusive>);
+
+impl BloomFilter {
+    methods::building! { "bloomline::BloomFilter",
+        /// A filter for `expected_keys` distinct keys, empty.
+        ///
+        /// The size is the least that keeps the rate, and up to 1/128 more, so that it [folds](Self::fold). It comes from the exact
+        /// model of the layout, not from the classic formula. Takes microseconds; see [`Builder::build`].
+    }
+    methods::inserting!("bloomline::BloomFilter", one_writer);
+    #[cfg(feature = "rayon")]
+    methods::par_inserting! { "bloomline::BloomFilter", "mut ", [mut], (), "",
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool. Bit by bit the same as inserting them one by
+        /// one.
+        ///
+        /// Needs 4 MiB beside the filter for any number of keys, and 64 KiB for each thread. O(keys), and each thread passes over
+        /// all of the hashes. Fewer than 2^18 keys are inserted by one thread.
+    }
+    methods::asking!("bloomline::BloomFilter");
+    methods::telling!();
+    methods::sizing!();
+
+    /// Makes this filter hold the keys of both: the very filter that both sets of keys would have made. O(memory).
+    ///
+    /// The filters may differ in size if one [folds](Self::fold) to the size of the other. The result has the smaller size.
+    ///
+    /// # Errors
+    /// [`MergeError`] if the filters differ in probes or seed, in the name of their keys, or in size and neither folds to the
+    /// other's. Nothing is changed then.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let (mut a, mut b) = (BloomFilter::new(1000, 0.01)?, BloomFilter::new(1000, 0.01)?);
+    /// a.insert("a");
+    /// b.insert("b");
+    /// a.union(&b)?;
+    /// assert!(a.contains("a") && a.contains("b"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.0.union(&other.0)
+    }
+
+    /// Keeps the bits that both filters have. Keys that are in both stay. Some keys that are in only one may stay too, at a
+    /// rate somewhat above that of a filter of the common keys. O(memory).
+    ///
+    /// # Errors
+    /// [`MergeError`] if the filters differ in size, probes, seed or the name of their keys; nothing is changed then.
+    pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.0.check_same(&other.0)?;
+        self.0.blocks.merge(other.0.words(), |ours, theirs| ours & theirs);
+        Ok(())
+    }
+
+    /// The number of blocks, 64 bytes each.
+    pub fn block_count(&self) -> usize {
+        self.0.params.blocks
+    }
+
+    /// The eight words of a block, from 0 to [`block_count`](Self::block_count) − 1: what others may keep elsewhere. The same
+    /// on every platform. [`Plan`] says which bits are a key's.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let mut seen = BloomFilter::new(1000, 0.01)?;
+    /// seen.insert("key");
+    /// let words: Vec<[u64; 8]> = (0..seen.block_count()).map(|block| seen.block_words(block)).collect();
+    ///
+    /// let mut copy = BloomFilter::new(1000, 0.01)?;
+    /// for (block, words) in words.into_iter().enumerate() {
+    ///     copy.set_block_words(block, words);
+    /// }
+    /// assert!(copy == seen);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn block_words(&self, block: usize) -> [u64; WORDS] {
+        self.0.blocks.as_slice()[block].0
+    }
+
+    /// Replaces the words of a block by those of [`block_words`](Self::block_words) of a filter of the same size, probes and
+    /// seed. The keys that were in the block are removed, unless the words have their bits.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[inline]
+    #[track_caller]
+    pub fn set_block_words(&mut self, block: usize, words: [u64; WORDS]) {
+        self.0.blocks.as_mut_slice()[block].0 = words;
+    }
+}
+
+methods::filing!(BloomFilter, "bloomline::BloomFilter");
+methods::collecting!(BloomFilter, sized);
+#[cfg(feature = "rayon")]
+methods::par_collecting!(BloomFilter, sized);
+methods::as_filter!(BloomFilter, one_writer);
+
+impl Builder<BloomFilter> {
+    /// Returns what [`build`](Self::build) would build, without allocating it. Use it for a filter on another machine, or to
+    /// choose a size.
+    ///
+    /// # Errors
+    /// [`BuildError`], as from `build`, but never for memory that the system refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// let builder = bloomline::BloomFilter::builder().expected_keys(1_000_000_000_000).false_positive_rate(0.001);
+    /// let plan = builder.plan()?;
+    /// assert_eq!((plan.probes(), plan.memory_bytes() / 1_000_000_000), (8, 1984)); // 15.87 bits a key
+    /// assert!(plan.expected_fpr(2_000_000_000_000) > 0.03);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn plan(&self) -> Result<Plan, BuildError> {
+        let Params { blocks, probes, .. } = self.params::<Words4>()?;
+        Ok(Plan { blocks, probes })
+    }
+}

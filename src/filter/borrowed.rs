@@ -1,0 +1,302 @@
+//! `BorrowedBloomFilter`: a filter in memory that is not its own, such as a file's.
+
+use crate::file::{self, FileError, FileErrorKind, Head, TRAILER_BYTES, Trailer};
+use crate::filter::bloom::BloomFilter;
+use crate::filter::fixed::Fixed;
+use crate::kernel::block::BLOCK_BYTES;
+use crate::layout::format::WORDS4;
+use crate::layout::storage::Blocks;
+use crate::rate::fpr;
+use std::fmt;
+use std::io;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A [`BloomFilter`] to read from, in memory that is not its own: a slice, a section of another file that is mapped, or a
+/// whole file (`BloomFilter::map`, feature `mmap`). Its blocks are not copied.
+///
+/// It derefs to a `&BloomFilter`, so it answers all that one answers: [`contains`](BloomFilter::contains) and its
+/// batches, [`probes`](BloomFilter::probes), … A clone of that one is a filter of its own, in memory of its own.
+///
+/// # A section of another file
+/// A file of data, such as a table of an LSM tree, can keep its filter inside. The section is what
+/// [`save`](BloomFilter::save) would write: [`file_bytes`](BloomFilter::file_bytes) tells its length beforehand, and
+/// [`write_to`](BloomFilter::write_to) or [`write_to_slice`](BloomFilter::write_to_slice) writes it, at a multiple of 64.
+/// To read it, map the file with a crate such as `memmap2`, and give [`new`](Self::new) the bytes of the mapping from the
+/// section on. examples/lsm.rs is such a table.
+///
+/// # Big-endian machines
+/// The words of a file are little-endian. So a big-endian machine cannot use them as they are, and makes no filter of this type:
+/// [`new`](Self::new) and `map` return an error there. It loads the same file with [`read_from`](BloomFilter::read_from).
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, BorrowedBloomFilter};
+///
+/// let mut seen = BloomFilter::new(1000, 0.01)?;
+/// seen.insert("a");
+///
+/// // A mapping is aligned to its pages. In a vector, the section goes to the first multiple of 64.
+/// let mut file = vec![0; seen.file_bytes() + 63];
+/// let start = file.as_ptr().align_offset(64);
+/// seen.write_to_slice(&mut file[start..])?;
+///
+/// let filter = BorrowedBloomFilter::new(&file[start..])?;
+/// assert!(filter.contains("a"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct BorrowedBloomFilter<'a> {
+    /// Never handed out but as a shared reference: its memory is read-only, and the lender's.
+    filter: BloomFilter,
+    trailer: Trailer,
+    /// The file that [`BloomFilter::map`] mapped.
+    path: Option<PathBuf>,
+    _lender: Lender<'a>,
+}
+
+/// What has the bytes of a filter, and keeps them where they are. Not a `Box`, which would claim them for itself alone
+/// whenever it is moved.
+type Lender<'a> = Arc<dyn AsRef<[u8]> + Send + Sync + 'a>;
+
+impl<'a> BorrowedBloomFilter<'a> {
+    /// A filter in bytes that [`save`](BloomFilter::save), [`write_to`](BloomFilter::write_to) or
+    /// [`write_to_slice`](BloomFilter::write_to_slice) wrote, without a copy. They begin at a multiple of 64 in memory,
+    /// which a section of a mapped file does if it begins at one in the file. What follows the filter is left alone.
+    ///
+    /// `bytes` is a slice, or an owner of one that the filter keeps as long as it lives: then the filter is `'static` and
+    /// can stand in a struct beside other sections of the file. `bytes::Bytes` is such an owner, and so is any type that
+    /// implements `AsRef<[u8]>`; it is asked once.
+    ///
+    /// The header, the length and the hash are checked, as in [`read_from`](BloomFilter::read_from); the blocks are not, for
+    /// that would read them all: [`verify`](Self::verify) does so. Takes some microseconds whatever the size, so a filter
+    /// that is asked more than once is worth keeping.
+    ///
+    /// # Errors
+    /// [`FileError`], as from [`read_from`](BloomFilter::read_from), and [`FileErrorKind::Misaligned`]. Big-endian machines
+    /// cannot use the bytes as they are: there it is an I/O error of the kind [`Unsupported`](io::ErrorKind::Unsupported).
+    ///
+    /// # Examples
+    /// An owner that is a section of a mapping:
+    /// ```
+    /// use bloomline::{BloomFilter, BorrowedBloomFilter};
+    /// use memmap2::Mmap;
+    /// use std::fs::File;
+    /// use std::io::Write;
+    /// use std::sync::Arc;
+    ///
+    /// struct Section { map: Arc<Mmap>, start: usize }
+    ///
+    /// impl AsRef<[u8]> for Section {
+    ///     fn as_ref(&self) -> &[u8] {
+    ///         &self.map[self.start..]
+    ///     }
+    /// }
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("table");
+    /// let mut filter = BloomFilter::new(1000, 0.01)?;
+    /// filter.insert("a");
+    /// let mut file = File::create(&path)?;
+    /// file.write_all(&[b'-'; 128])?; // other sections, up to a multiple of 64
+    /// filter.write_to(&file)?;
+    ///
+    /// // SAFETY: nobody changes the file, which is in a folder of this program's own.
+    /// let map = Arc::new(unsafe { Mmap::map(&File::open(&path)?)? });
+    /// let filter: BorrowedBloomFilter<'static> = BorrowedBloomFilter::new(Section { map, start: 128 })?;
+    /// assert!(filter.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'a) -> Result<Self, FileError> {
+        Ok(Self::of(Arc::new(bytes), false)?)
+    }
+
+    /// `whole`: nothing may follow.
+    #[allow(unsafe_code)] // storage.rs has no lifetime to hold the blocks by: this type holds them.
+    fn of(lender: Lender<'a>, whole: bool) -> Result<Self, FileErrorKind> {
+        if cfg!(target_endian = "big") {
+            let error = io::Error::new(io::ErrorKind::Unsupported, "big-endian machines must load filters");
+            return Err(error.into());
+        }
+        let bytes = (*lender).as_ref();
+        let have = bytes.len() as u64;
+        let (head, start) = file::read_header(&WORDS4, bytes, whole.then_some(have))?;
+        let want = head.file_bytes();
+        if have < want {
+            return Err(FileErrorKind::Truncated { have, want });
+        }
+        let Head { params, hasher, purpose, .. } = head;
+        // The bytes are there, so all of these are numbers of bytes in memory.
+        let (blocks, rest) = bytes[start as usize..].split_at(params.blocks * BLOCK_BYTES);
+        let trailer = Trailer::from_bytes(core::array::from_fn::<u8, TRAILER_BYTES, _>(|i| rest[i]));
+        // What `saved_keys` rests on; the rest is for `verify`.
+        if trailer.ones > 512 * params.blocks as u64 {
+            return Err(FileErrorKind::DamagedBody);
+        }
+        // SAFETY: the lender is ours alone. It is kept as long as the filter and only ever borrowed, as it is by `bytes`,
+        // so these stay as they are; its lifetime is this type's. The type hands out shared references only.
+        let blocks = unsafe { Blocks::borrowed(blocks) };
+        let blocks = blocks.map_err(|remainder| FileErrorKind::Misaligned { remainder, alignment: BLOCK_BYTES })?;
+        let filter = BloomFilter(Fixed::of(params, hasher, purpose, blocks));
+        Ok(Self { filter, trailer, path: None, _lender: lender })
+    }
+
+    /// Reads the whole filter and checks it, as [`BloomFilter::load`] does. O(memory).
+    ///
+    /// # Errors
+    /// [`FileErrorKind::DamagedBody`].
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{BloomFilter, BorrowedBloomFilter};
+    /// let seen = BloomFilter::new(1000, 0.01)?;
+    /// let mut file = vec![0; seen.file_bytes() + 63];
+    /// let start = file.as_ptr().align_offset(64);
+    /// seen.write_to_slice(&mut file[start..])?;
+    /// BorrowedBloomFilter::new(&file[start..])?.verify()?;
+    ///
+    /// file[start + 128] ^= 1; // a block
+    /// assert!(BorrowedBloomFilter::new(&file[start..])?.verify().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn verify(&self) -> Result<(), FileError> {
+        let kind = match file::copy_body(self.filter.0.params.kernel, self.filter.0.words(), io::sink()) {
+            Ok(trailer) if trailer == self.trailer => return Ok(()),
+            Ok(_) => FileErrorKind::DamagedBody,
+            Err(error) => error.into(),
+        };
+        Err(FileError { path: self.path.clone(), kind })
+    }
+
+    /// What [`estimated_keys`](BloomFilter::estimated_keys) says, from the number of set bits that the file's end has: O(1), where
+    /// that one reads the whole filter.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{BloomFilter, BorrowedBloomFilter};
+    /// let seen: BloomFilter = (0..100_000u32).collect();
+    /// let mut file = vec![0; seen.file_bytes() + 63];
+    /// let start = file.as_ptr().align_offset(64);
+    /// seen.write_to_slice(&mut file[start..])?;
+    /// let keys = BorrowedBloomFilter::new(&file[start..])?.saved_keys();
+    /// assert!((98_000.0..102_000.0).contains(&keys));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn saved_keys(&self) -> f64 {
+        let params = self.filter.0.params;
+        let filled = params.size().share(&WORDS4, self.trailer.ones);
+        fpr::keys_from_zeros(filled, fpr::touched(params.units, params.probes))
+    }
+
+    /// The path that was given to [`BloomFilter::map`], so that another process can map the file as well. None for other bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::{BloomFilter, BorrowedBloomFilter};
+    /// let seen: BloomFilter = (0..1000u32).collect();
+    /// let mut file = vec![0; seen.file_bytes() + 63];
+    /// let start = file.as_ptr().align_offset(64);
+    /// seen.write_to_slice(&mut file[start..])?;
+    /// assert!(BorrowedBloomFilter::new(&file[start..])?.path().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+/// What must not compile, for the tests: a filter that outlives its bytes, and one that is written to.
+///
+/// ```compile_fail,E0597
+/// use bloomline::BorrowedBloomFilter;
+/// let filter = {
+///     let file = vec![0u8; 1000];
+///     BorrowedBloomFilter::new(&file[..])
+/// };
+/// _ = filter.map(|filter| filter.contains("a"));
+/// ```
+///
+/// ```compile_fail,E0596
+/// fn insert(filter: &mut bloomline::BorrowedBloomFilter) {
+///     filter.insert("a");
+/// }
+/// ```
+///
+/// ```compile_fail,E0507
+/// fn own(filter: bloomline::BorrowedBloomFilter) -> bloomline::BloomFilter {
+///     *filter
+/// }
+/// ```
+#[cfg(doctest)]
+struct Refused;
+
+#[cfg(feature = "mmap")]
+impl BloomFilter {
+    /// Maps a file that [`save`](Self::save) wrote: a filter to read from, ready in constant time whatever its size.
+    ///
+    /// Pages come from the disk when a query first needs them, and all processes that map the file share them. They are
+    /// small pages (4 KiB on most machines), so in the long run a filter that was [loaded](Self::load) answers faster.
+    ///
+    /// The header, the length and the hash are checked, as in `load`; the blocks are not, for that would read them all:
+    /// [`verify`](BorrowedBloomFilter::verify) does so. A filter that is a section of another file is one for
+    /// [`BorrowedBloomFilter::new`].
+    ///
+    /// # Errors
+    /// [`FileError`], as from [`load`](Self::load). Big-endian machines cannot use the file's bytes as they are: there
+    /// it is an I/O error of the kind [`Unsupported`](io::ErrorKind::Unsupported).
+    ///
+    /// # Safety
+    /// As long as the filter lives, no process may change the file or shorten it. Bytes that change under a shared
+    /// reference are undefined behaviour, and on most systems a query beyond the end of a shortened file kills the
+    /// process. [`save`](Self::save) is no such change: it puts a new file in the place of the old one, which stays as it
+    /// is for those who mapped it. Copying over the file, such as `cp` does, is one. An error of the disk, too, kills
+    /// the process on most systems, rather than being returned. Windows may refuse to save to a file that is mapped.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("seen.bloom");
+    ///
+    /// let mut seen = BloomFilter::new(1000, 0.01)?;
+    /// seen.insert("a");
+    /// seen.save(&path)?;
+    ///
+    /// // SAFETY: the file is in a folder of this program's own, which only ever saves to it.
+    /// let mapped = unsafe { BloomFilter::map(&path)? };
+    /// assert!(mapped.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[allow(unsafe_code)] // Only the caller can know what others do to the file.
+    pub unsafe fn map(path: impl AsRef<Path>) -> Result<BorrowedBloomFilter<'static>, FileError> {
+        let path = path.as_ref();
+        let map = || {
+            let file = std::fs::File::open(path)?;
+            if file::regular_length(&file)?.is_none() {
+                // A folder has an error of its own.
+                io::Read::read(&mut &file, &mut [0])?;
+                let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file: read it with read_from");
+                return Err(error.into());
+            }
+            // SAFETY: the caller keeps the file as it is.
+            let mapping = unsafe { memmap2::Mmap::map(&file)? };
+            let filter = BorrowedBloomFilter::of(Arc::new(mapping), true)?;
+            Ok(BorrowedBloomFilter { path: Some(path.to_path_buf()), ..filter })
+        };
+        map().map_err(|kind| FileError::at(path, kind))
+    }
+}
+
+impl Deref for BorrowedBloomFilter<'_> {
+    type Target = BloomFilter;
+
+    fn deref(&self) -> &BloomFilter {
+        &self.filter
+    }
+}
+
+impl fmt::Debug for BorrowedBloomFilter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BorrowedBloomFilter").field("path", &self.path).field("filter", &self.filter).finish()
+    }
+}

@@ -1,0 +1,84 @@
+//! Folding: a filter made smaller, bit by bit the filter that fewer blocks would have made.
+//!
+//! A key's pattern comes from its hash alone, and its block is the high half of `hash × blocks`. So with half as many blocks
+//! the keys of the blocks 2i and 2i + 1 are in block i, with the same bits. Folding unites each such pair.
+
+use crate::filter::bloom::BloomFilter;
+use crate::layout::storage;
+use crate::rate::stats;
+use alloc::vec::Vec;
+
+impl BloomFilter {
+    /// Halves the filter: bit by bit, it becomes the filter that half as many blocks would have made of the same keys. The
+    /// false-positive rate rises to that of such a filter. [`expected_keys`](Self::expected_keys) becomes what the
+    /// smaller filter takes at the rate that the filter was made for.
+    ///
+    /// Returns `false`, and changes nothing, if the number of blocks is odd. [`Builder`](crate::Builder) rounds the size for a
+    /// rate up by at most 1/128, so that it folds until 128 to 255 blocks are left. O(memory), and half as much memory
+    /// beside the filter.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let mut seen = BloomFilter::builder().memory(1 << 20).probes(8).build()?;
+    /// seen.insert("a");
+    /// assert!(seen.fold());
+    /// assert_eq!(seen.memory_bytes(), 1 << 19);
+    /// assert!(seen.contains("a"));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn fold(&mut self) -> bool {
+        let even = self.block_count().is_multiple_of(2);
+        if even {
+            self.0.fold_times(1);
+        }
+        even
+    }
+
+    /// [Folds](Self::fold) the filter as often as [`current_fpr`](Self::current_fpr), the rate of its bits as they are, stays
+    /// at or below `false_positive_rate`. Returns how often. It reads the filter at most eight times, and needs at most half as much
+    /// memory beside it.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let mut seen = BloomFilter::new(10_000_000, 0.01)?; // guessed high
+    /// seen.extend(0..1_000_000u64);
+    /// assert_eq!(seen.fold_to(0.01), 3);
+    /// assert!(seen.current_fpr() <= 0.01 && seen.memory_bytes() < 1_600_000);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn fold_to(&mut self, false_positive_rate: f64) -> u32 {
+        let fits = |times: &u32| {
+            let words = storage::folded(self.0.words(), *times);
+            stats::current_rate(words, self.0.params.probes) <= false_positive_rate
+        };
+        // The rate rises with every fold.
+        let candidates: Vec<u32> = (1..=self.block_count().trailing_zeros()).collect();
+        let times = candidates.partition_point(fits) as u32;
+        self.0.fold_times(times);
+        times
+    }
+
+    /// [Folds](Self::fold_to) the filter to the smallest size that keeps the rate which it was made for, with the keys that
+    /// are in it. It stays as it is if it was not made for a rate.
+    ///
+    /// The filter then has little room for more keys: [`expected_keys`](Self::expected_keys) tells how many there may be.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// let mut seen = BloomFilter::new(1_000_000, 0.001)?; // a guess
+    /// seen.extend(0..1000u64);
+    /// seen.shrink_to_fit();
+    /// assert!(seen.memory_bytes() < 16_384 && seen.current_fpr() <= 0.001);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    ///
+    /// This makes a file small. It does not make a far too large filter cheap meanwhile: keys that are spread over it take a
+    /// page of memory each, of 2 MiB unless [`huge_pages`](crate::Builder::huge_pages) says otherwise. Where the number of keys is
+    /// not known, take a [`ScalableBloomFilter`](crate::ScalableBloomFilter).
+    pub fn shrink_to_fit(&mut self) {
+        self.false_positive_rate().map(|rate| self.fold_to(rate));
+    }
+}

@@ -1,0 +1,103 @@
+//! Filters with every kernel, against the specification of a block.
+
+use crate::batch::CACHED_BYTES;
+use crate::filter::atomic::AtomicBloomFilter;
+use crate::filter::bloom::BloomFilter;
+use crate::kernel::Selected;
+use crate::kernel::block::{self, BLOCK_BYTES, Block, Pattern};
+use crate::kernel::conformance::{for_each_kernel, specified_contains, specified_insert};
+use std::{vec, vec::Vec};
+use wyhash::final3::wyrng;
+
+/// What a filter of the specification's blocks answers, one hash at a time.
+fn specified_hash(blocks: &mut [Block], probes: u32, hash: u64, insert: bool) -> bool {
+    fn answer<const B: usize>(block: &mut Block, pattern: Pattern, insert: bool) -> bool {
+        if insert { specified_insert::<B>(block, pattern) } else { specified_contains::<B>(block, pattern) }
+    }
+    let (block, pattern) = (&mut blocks[block::locate(hash, blocks.len())], Pattern::new(hash));
+    match probes {
+        4 => answer::<1>(block, pattern, insert),
+        8 => answer::<2>(block, pattern, insert),
+        12 => answer::<3>(block, pattern, insert),
+        16 => answer::<4>(block, pattern, insert),
+        _ => unreachable!("{probes} probes"),
+    }
+}
+
+/// Block counts whose batches run without prefetches, and one block more than that takes.
+const BLOCK_COUNTS: [usize; 7] = [1, 2, 3, 7, 1000, CACHED_BYTES / BLOCK_BYTES, CACHED_BYTES / BLOCK_BYTES + 1];
+
+/// Batches of every length from 0 to 200, so shorter and longer than the prefetches run ahead, with repeats inside.
+fn for_each_batch(check: impl Fn(Selected, u32, usize, &[u64])) {
+    for_each_kernel(|kernel, probes| {
+        for blocks in BLOCK_COUNTS {
+            let mut state = blocks as u64;
+            for length in 0..=200 {
+                let mut hashes: Vec<u64> = Vec::with_capacity(length);
+                for i in 0..length {
+                    let random = wyrng(&mut state);
+                    let repeat = i > 0 && random.is_multiple_of(4);
+                    hashes.push(if repeat { hashes[(random >> 2) as usize % i] } else { wyrng(&mut state) });
+                }
+                check(kernel, probes, blocks, &hashes);
+            }
+        }
+    });
+}
+
+fn build(kernel: Selected, probes: u32, blocks: usize) -> BloomFilter {
+    BloomFilter::builder().memory(blocks * BLOCK_BYTES).probes(probes).kernel(kernel.kernel()).build().unwrap()
+}
+
+/// The batch's answers, and their count.
+fn answers(length: usize, batch: impl FnOnce(&mut [bool]) -> usize) -> Vec<bool> {
+    // Every answer must be written, whatever was there.
+    let mut answers: Vec<bool> = (0..length).map(|i| i % 2 == 0).collect();
+    let count = batch(&mut answers);
+    assert_eq!(count, answers.iter().filter(|&&answer| answer).count());
+    answers
+}
+
+#[test]
+fn inserts_follow_the_specification() {
+    for_each_batch(|kernel, probes, blocks, hashes| {
+        let mut specified = vec![Block::default(); blocks];
+        let expected: Vec<bool> =
+            hashes.iter().map(|&hash| specified_hash(&mut specified, probes, hash, true)).collect();
+
+        let mut filter = build(kernel, probes, blocks);
+        assert_eq!(answers(hashes.len(), |new| filter.insert_hashes(hashes, new)), expected);
+        assert!(filter.0.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+
+        let mut filter = build(kernel, probes, blocks);
+        let single: Vec<bool> = hashes.iter().map(|&hash| filter.insert_hash(hash)).collect();
+        assert_eq!(single, expected);
+        assert!(filter.0.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+
+        let atomic = AtomicBloomFilter::from(build(kernel, probes, blocks));
+        assert_eq!(answers(hashes.len(), |new| atomic.insert_hashes(hashes, new)), expected);
+        let filter = BloomFilter::from(atomic);
+        assert!(filter.0.blocks.as_slice() == specified, "{kernel:?}, {probes} probes, {blocks} blocks");
+    });
+}
+
+#[test]
+fn queries_follow_the_specification() {
+    for_each_batch(|kernel, probes, blocks, hashes| {
+        let mut specified = vec![Block::default(); blocks];
+        let mut filter = build(kernel, probes, blocks);
+        // Every other key is in.
+        for &hash in hashes.iter().step_by(2) {
+            specified_hash(&mut specified, probes, hash, true);
+            filter.insert_hash(hash);
+        }
+        let expected: Vec<bool> =
+            hashes.iter().map(|&hash| specified_hash(&mut specified, probes, hash, false)).collect();
+
+        assert_eq!(answers(hashes.len(), |found| filter.contains_hashes(hashes, found)), expected);
+        assert!(hashes.iter().map(|&hash| filter.contains_hash(hash)).eq(expected.iter().copied()));
+        let atomic = AtomicBloomFilter::from(filter);
+        assert_eq!(answers(hashes.len(), |found| atomic.contains_hashes(hashes, found)), expected);
+        assert!(hashes.iter().map(|&hash| atomic.contains_hash(hash)).eq(expected.iter().copied()));
+    });
+}

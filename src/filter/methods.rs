@@ -1,0 +1,778 @@
+//! The methods of the filter types, written once for all of them.
+//!
+//! ```text
+//! building    new, builder
+//! inserting   insert, insert_batch, their hashes; par_inserting: on all cores
+//! asking      contains, contains_batch, their hashes, prune_bitmap, prune_indices, par_contains
+//! telling     what a filter says about itself, populate, clear
+//! sizing      probes, capacity and expected_fpr, of a filter of one size
+//! filing      save, load, write_to and the like; with them serde
+//! collecting  Extend, FromIterator; par_collecting: on all cores
+//! as_filter   the trait Filter, Debug, and the way from a builder
+//! ```
+//!
+//! Each type is a struct around what does the work, which has methods of the same names. tests/suite/pages.rs has the table of which
+//! type has which of them.
+
+/// `new` and `builder`. The documentation of `new` is the type's own.
+macro_rules! building {
+    ($path:literal, $(#[$new:meta])*) => {
+        $(#[$new])*
+        ///
+        /// # Errors
+        /// [`BuildError`](crate::BuildError): no keys, a rate that is not between 0 and 1 or that 64-bit hashes cannot keep, or a
+        /// size that the system does not have.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let filter = ", $path, "::new(1_000_000, 0.01)?;")]
+        /// assert_eq!((filter.expected_keys(), filter.false_positive_rate()), (Some(1_000_000), Some(0.01)));
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        pub fn new(expected_keys: u64, false_positive_rate: f64) -> Result<Self, crate::BuildError> {
+            Self::builder().expected_keys(expected_keys).false_positive_rate(false_positive_rate).build()
+        }
+
+        /// A [`Builder`](crate::Builder) for a filter of this type: for a size in bytes, a number of probes, a seed or a name for
+        /// the kind of keys, where the type has a use for them.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let builder = ", $path, "::builder().expected_keys(1000).false_positive_rate(0.01);")]
+        #[doc = concat!("let filter: ", $path, " = builder.random_seed().key_name(\"url\").build()?;")]
+        /// assert_eq!(filter.key_name(), "url");
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        pub fn builder() -> crate::Builder<Self> {
+            crate::Builder::new()
+        }
+    };
+}
+
+/// `insert` and its batches: by one writer or many writers; of a filter that grows, whose inserts may fail, or does not.
+macro_rules! inserting {
+    ($path:literal, one_writer) => {
+        crate::filter::methods::inserting! { @ $path, "mut ", [mut], hashed, bool, usize, "",
+            /// Inserts a key. Returns whether it was new, like `HashSet::insert`.
+            ///
+            /// `false` means seen before, or a false positive: all bits of the key were set already. O(length of the key).
+        }
+    };
+    ($path:literal, one_writer that grows) => {
+        crate::filter::methods::inserting! { @ $path, "mut ", [mut], try_hashed, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
+            /// Inserts a key. Returns whether it was new. O(length of the key + stages).
+            ///
+            /// # Errors
+            /// [`BuildError`](crate::BuildError) if the key is new and needs a stage that cannot be built: the memory is at its end, or the
+            /// stage's rate below what 64-bit hashes can keep. The key is not inserted then, and the filter stays as it is. Of a
+            /// batch, the keys before that one are inserted and marked. That key and those after it are not inserted, and are
+            /// marked `false`.
+        }
+    };
+    ($path:literal, many_writers) => {
+        crate::filter::methods::inserting! { @ $path, "", [], hashed, bool, usize, "",
+            /// Inserts a key. Returns whether this call made it seen: the type says what racing callers are told.
+            ///
+            /// `false` means seen before, being inserted by another thread, or a false positive. O(length of the key).
+        }
+    };
+    ($path:literal, many_writers that grow) => {
+        crate::filter::methods::inserting! { @ $path, "", [], try_hashed, Result<bool, crate::BuildError>, Result<usize, crate::BuildError>, "?",
+            /// Inserts a key. Returns whether this call claimed it: of all threads that insert a key, at most one gets `true`.
+            /// O(length of the key + stages).
+            ///
+            /// # Errors
+            /// [`BuildError`](crate::BuildError) if the key is new and needs a stage that cannot be built: the memory is at its end, or the stage's
+            /// rate below what 64-bit hashes can keep. The key is not inserted then. (If another thread began a stage during this
+            /// very call, the key may read as seen afterwards, and nobody has claimed it.) Of a batch, keys that were claimed by
+            /// then are marked. The others are marked `false`, and most of them are not inserted.
+        }
+    };
+    (@ $path:literal, $mutable:literal, [$($mut:tt)?], $hashed:ident, $Answer:ty, $Count:ty, $try:literal, $(#[$insert:meta])*) => {
+        $(#[$insert])*
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let ", $mutable, "seen = ", $path, "::new(1000, 1e-6)?;")]
+        #[doc = concat!("assert!(seen.insert(\"a\")", $try, ");")]
+        #[doc = concat!("assert!(!seen.insert(\"a\")", $try, ");")]
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[inline]
+        pub fn insert<K: crate::Key + ?Sized>(&$($mut)? self, key: &K) -> $Answer {
+            let hash = key.hash_with(self.0.hasher());
+            self.0.insert_hash(hash)
+        }
+
+        /// Inserts many [`Keys`](crate::Keys) in order: `new[i]` is what [`insert`](Self::insert) says of the key i, also where keys repeat
+        /// within the batch. Returns how many are `true`. Beyond the caches 1.5 to 5 times as fast as single calls, from some
+        /// hundred keys on. Errors are those of `insert`.
+        ///
+        /// # Panics
+        /// If `new` has not as many places as there are keys.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let ", $mutable, "seen = ", $path, "::new(1000, 1e-6)?;")]
+        /// let mut new = [false; 4];
+        #[doc = concat!("assert_eq!(seen.insert_batch(&[\"a\", \"b\", \"a\", \"c\"], &mut new)", $try, ", 3);")]
+        /// assert_eq!(new, [true, true, false, true]);
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[track_caller]
+        pub fn insert_batch<K: crate::Keys + ?Sized>(&$($mut)? self, keys: &K, new: &mut [bool]) -> $Count {
+            let hasher = self.0.hasher().clone();
+            crate::batch::$hashed(&hasher, keys, new, |hashes, new| self.0.insert_hashes(hashes, new))
+        }
+
+        /// [`insert`](Self::insert) of a key that was hashed by [`hasher`](Self::hasher) or by a hash function of your own. All
+        /// 64 bits of a hash must be well mixed, for the high ones choose the block.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let ", $mutable, "seen = ", $path, "::new(1000, 1e-6)?;")]
+        /// let hash = seen.hasher().bytes(b"key");
+        #[doc = concat!("assert!(seen.insert_hash(hash)", $try, ");")]
+        /// assert!(seen.contains("key"));
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[inline]
+        pub fn insert_hash(&$($mut)? self, hash: u64) -> $Answer {
+            self.0.insert_hash(hash)
+        }
+
+        /// [`insert_batch`](Self::insert_batch) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
+        ///
+        /// # Panics
+        /// If `new` is not as long as `hashes`.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let ", $mutable, "seen = ", $path, "::new(1000, 1e-6)?;")]
+        /// let hashes = [b"a", b"b", b"a"].map(|key| seen.hasher().bytes(key));
+        /// let mut new = [false; 3];
+        #[doc = concat!("assert_eq!(seen.insert_hashes(&hashes, &mut new)", $try, ", 2);")]
+        /// assert_eq!(new, [true, true, false]);
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[track_caller]
+        pub fn insert_hashes(&$($mut)? self, hashes: &[u64], new: &mut [bool]) -> $Count {
+            self.0.insert_hashes(hashes, new)
+        }
+    };
+}
+
+/// `par_insert`. Its documentation is the type's own.
+#[cfg(feature = "rayon")]
+macro_rules! par_inserting {
+    ($path:literal, $mutable:literal, [$($mut:tt)?], $Result:ty, $try:literal, $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let ", $mutable, "seen = ", $path, "::new(100_000, 0.01)?;")]
+        /// let keys: Vec<u64> = (0..50_000).collect();
+        #[doc = concat!("seen.par_insert(&keys)", $try, ";")]
+        /// assert!(keys.iter().all(|key| seen.contains(key)));
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        pub fn par_insert<K: crate::Keys + Sync + ?Sized>(&$($mut)? self, keys: &K) -> $Result {
+            self.0.par_insert(keys)
+        }
+    };
+}
+
+/// Queries: of one key, in batches, of selected rows, and on all cores.
+macro_rules! asking {
+    ($path:literal) => {
+        /// Returns whether a key may have been inserted: always `true` if it was, and `true` at the false-positive rate if it
+        /// was not. O(length of the key), and O(stages) in a filter that grows.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let mut seen = ", $path, "::new(1000, 1e-6)?;")]
+        /// seen.extend(["a"]);
+        /// assert!(seen.contains("a") && !seen.contains("b"));
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[inline]
+        pub fn contains<K: crate::Key + ?Sized>(&self, key: &K) -> bool {
+            self.0.contains_hash(key.hash_with(self.0.hasher()))
+        }
+
+        /// Queries many [`Keys`](crate::Keys): `found[i]` is what [`contains`](Self::contains) says of the key i. Returns how many were
+        /// found. Beyond the caches 1.5 to 5 times as fast as single calls, for lines are prefetched. Batches of
+        /// some hundred keys and more are best.
+        ///
+        /// # Panics
+        /// If `found` has not as many places as there are keys.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let mut seen = ", $path, "::new(1000, 1e-6)?;")]
+        /// seen.extend([1u64]);
+        /// let mut found = [false; 3];
+        /// assert_eq!(seen.contains_batch(&[0u64, 1, 2], &mut found), 1);
+        /// assert_eq!(found, [false, true, false]);
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[track_caller]
+        pub fn contains_batch<K: crate::Keys + ?Sized>(&self, keys: &K, found: &mut [bool]) -> usize {
+            crate::batch::hashed(self.0.hasher(), keys, found, |hashes, found| self.0.contains_hashes(hashes, found))
+        }
+
+        /// [`contains`](Self::contains) of a key that was hashed elsewhere; see [`insert_hash`](Self::insert_hash).
+        #[inline]
+        pub fn contains_hash(&self, hash: u64) -> bool {
+            self.0.contains_hash(hash)
+        }
+
+        /// [`contains_batch`](Self::contains_batch) of keys that were hashed elsewhere; see [`insert_hash`](Self::insert_hash).
+        ///
+        /// # Panics
+        /// If `found` is not as long as `hashes`.
+        #[track_caller]
+        pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+            self.0.contains_hashes(hashes, found)
+        }
+
+        /// Queries many [`Keys`](crate::Keys) on all cores of the current rayon pool: `found[i]` is what [`contains`](Self::contains) says of
+        /// the key i. Returns how many were found. Allocates nothing for the hashes.
+        ///
+        /// # Panics
+        /// If `found` has not as many places as there are keys.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let mut seen = ", $path, "::new(1000, 1e-6)?;")]
+        /// seen.extend(["a", "b"]);
+        /// let mut found = [false; 3];
+        /// assert_eq!(seen.par_contains(&["a", "b", "c"], &mut found), 2);
+        /// assert_eq!(found, [true, true, false]);
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[cfg(feature = "rayon")]
+        #[track_caller]
+        pub fn par_contains<K: crate::Keys + Sync + ?Sized>(&self, keys: &K, found: &mut [bool]) -> usize {
+            crate::filter::bulk::par_contains(self.0.hasher(), keys, found, |hashes, found| {
+                self.0.contains_hashes(hashes, found)
+            })
+        }
+
+        /// Keeps the bits of a bitmap whose keys may have been inserted, and unsets the others: bit i stays if it is set and
+        /// [`contains`](Self::contains) is `true` of the key i. Returns how many are left. A row whose bit is not set is not
+        /// asked for: its key may be anything, such as what stands in the place of a null.
+        ///
+        /// Bit i is bit `i % 64`, counted from the lowest, of the word `i / 64`: on little-endian machines the order of Arrow's
+        /// bitmaps. Begin with all bits set, or with a copy of a validity bitmap, so that nulls are not found. The bitmap
+        /// may be longer than the keys need; bits beyond the last key are unset. Costs what a batch of the selected rows costs, and little more.
+        ///
+        /// # Panics
+        /// If `bitmap` has fewer words than the keys need.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let mut seen = ", $path, "::new(1000, 1e-6)?;")]
+        /// seen.extend([10u64, 30]);
+        /// let keys = [10u64, 20, 30];
+        /// let mut all = [!0];
+        /// assert_eq!(seen.prune_bitmap(&keys, &mut all), 2);
+        /// assert_eq!(all, [0b101]);
+        ///
+        /// let mut valid = [0b110]; // the first is null
+        /// assert_eq!(seen.prune_bitmap(&keys, &mut valid), 1);
+        /// assert_eq!(valid, [0b100]);
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[track_caller]
+        pub fn prune_bitmap<K: crate::Keys + ?Sized>(&self, keys: &K, bitmap: &mut [u64]) -> usize {
+            let hash = |row: usize| keys.hash(row, self.0.hasher());
+            crate::batch::selection::prune_bitmap(keys.len(), bitmap, hash, |hashes, found| {
+                self.0.contains_hashes(hashes, found)
+            })
+        }
+
+        /// Moves the indices whose keys may have been inserted to the front, in their order: `i` stays if
+        /// [`contains`](Self::contains) is `true` of the key i. Returns how many stay. What comes after them may be anything.
+        /// Query engines call such indices, of 32 bits or `usize`, a selection vector. Costs what a batch of these rows costs.
+        ///
+        /// # Panics
+        /// If there is no key at an index. `indices` stay as they are then.
+        ///
+        /// # Examples
+        /// ```
+        #[doc = concat!("let mut seen = ", $path, "::new(1000, 1e-6)?;")]
+        /// seen.extend([10u64, 30]);
+        /// let mut rows = vec![0u32, 1, 2];
+        /// let left = seen.prune_indices(&[10u64, 20, 30], &mut rows);
+        /// rows.truncate(left);
+        /// assert_eq!(rows, [0, 2]);
+        /// # Ok::<(), bloomline::BuildError>(())
+        /// ```
+        #[track_caller]
+        pub fn prune_indices<K: crate::Keys + ?Sized, I: Copy + TryInto<usize>>(
+            &self,
+            keys: &K,
+            indices: &mut [I],
+        ) -> usize {
+            let hash = |row: usize| keys.hash(row, self.0.hasher());
+            crate::batch::selection::prune_indices(keys.len(), indices, hash, |hashes, found| {
+                self.0.contains_hashes(hashes, found)
+            })
+        }
+    };
+}
+
+/// What every filter says about itself.
+macro_rules! telling {
+    () => {
+        crate::filter::methods::telling!(of any hash);
+
+        /// The seed of the hash. A file keeps it.
+        pub fn seed(&self) -> u64 {
+            self.0.seed()
+        }
+
+        /// The hasher in use, to hash keys once for several calls of `insert_hash` and `contains_hash`.
+        pub fn hasher(&self) -> &crate::KeyHasher {
+            self.0.hasher()
+        }
+    };
+    (of any hash) => {
+        /// The size of the bits in bytes. Of a filter of several parts, that of all of them.
+        pub fn memory_bytes(&self) -> usize {
+            self.0.memory_bytes()
+        }
+
+        /// The number of distinct keys that the filter is made for, if it was made for a number: those of the first stage where
+        /// it grows, and those of the window where it rotates. A file keeps it.
+        pub fn expected_keys(&self) -> Option<u64> {
+            self.0.expected_keys()
+        }
+
+        /// The false-positive rate that the filter is made for, if it was made for a rate. A file keeps it.
+        pub fn false_positive_rate(&self) -> Option<f64> {
+            self.0.false_positive_rate()
+        }
+
+        /// The false-positive rate of the bits as they are: exact for keys with random hashes, whatever was inserted and however
+        /// often. While other threads insert, each word is that of some moment during the call. O(memory).
+        pub fn current_fpr(&self) -> f64 {
+            self.0.current_fpr()
+        }
+
+        /// The share of bits that are set, 0 to 1; of a counting filter, the share of counters that are not 0. Reads the
+        /// whole filter, O(memory), except in a classic filter with one writer, which counts its bits as they are set.
+        pub fn fill_ratio(&self) -> f64 {
+            self.0.fill_ratio()
+        }
+
+        /// The number of distinct keys that were inserted, estimated from the bits that are set; infinite when all are. In a
+        /// `BloomFilter`, its standard deviation is below 0.2 % from a million keys on. As costly as
+        /// [`fill_ratio`](Self::fill_ratio). Of a filter that rotates, these are the keys that it remembers.
+        pub fn estimated_keys(&self) -> f64 {
+            self.0.estimated_keys()
+        }
+
+        /// The name for the kind of keys, as [`Builder::key_name`](crate::Builder::key_name) has it; empty if there is none. A
+        /// file keeps it.
+        pub fn key_name(&self) -> &str {
+            self.0.key_name()
+        }
+
+        /// The kernel in use.
+        pub fn kernel(&self) -> crate::Kernel {
+            self.0.kernel()
+        }
+
+        /// Makes the system provide all of the filter's memory at once, on all cores of the current rayon pool where the feature
+        /// `rayon` is on. No bit changes. O(memory). A filter that grows has its later stages still to come.
+        ///
+        /// A new filter takes memory as it is written to, so the first inserts pay for its pages. In a filter of 1 GiB they took
+        /// 30 to 96 ns a key, and 20 to 26 later. After `populate`, which took 0.2 s, they took 19 to 23 from the first key on.
+        /// Call it where the first keys must be as fast as the others, such as in a server. It gains nothing where far fewer keys
+        /// come than the filter has pages.
+        pub fn populate(&mut self) {
+            self.0.populate();
+        }
+
+        /// Removes all keys; of a filter that grows, also all stages but the first. O(memory).
+        pub fn clear(&mut self) {
+            self.0.clear();
+        }
+    };
+}
+
+/// What a filter of one size says besides.
+macro_rules! sizing {
+    () => {
+        /// Bits set for each key.
+        pub fn probes(&self) -> u32 {
+            self.0.probes()
+        }
+
+        /// The false-positive rate to expect once `keys` distinct keys are in: the model's, at any load.
+        /// Takes microseconds.
+        pub fn expected_fpr(&self, keys: u64) -> f64 {
+            self.0.expected_fpr(keys)
+        }
+
+        /// The most distinct keys for which [`expected_fpr`](Self::expected_fpr) stays at or below
+        /// `false_positive_rate`; 0 if one key is too many, and `u64::MAX` for a rate of 1 and more, which any number keeps.
+        /// Takes microseconds.
+        pub fn capacity(&self, false_positive_rate: f64) -> u64 {
+            self.0.capacity(false_positive_rate)
+        }
+    };
+}
+
+/// The filter as a file; `Serialize` and `Deserialize` as the bytes of it.
+macro_rules! filing {
+    ($Filter:ident, $path:literal) => {
+        #[cfg(feature = "file")]
+        impl $Filter {
+            /// Saves the filter to a file, in the format of docs/FORMAT.md, which every later version reads.
+            ///
+            /// The file at `path` is the old or the new one at every moment, whole, whatever fails: the filter goes to a
+            /// temporary file in the same folder, which is flushed to the disk and then renamed. A file that was there
+            /// before passes on its permissions (and its owner, where the system allows it). A symbolic link is
+            /// followed; one that leads nowhere is replaced. A process that is killed while saving leaves its temporary file
+            /// behind, `.bloomline-NAME-RANDOM.tmp`: the name of the file (or, if that has more than 100 bytes, a hash of it),
+            /// and six letters and digits. Once nobody saves to `path`, it can be removed.
+            ///
+            /// Takes the disk's time, and 1 MiB of memory; of a filter that many threads let grow or rotate, that of a copy of
+            /// the part that takes keys too. Where other threads insert meanwhile, a key whose insert this thread knows to have returned is in. A key
+            /// that races with the call may have all, some or none of its bits in the file, and the checksum is of what was
+            /// written.
+            ///
+            /// # Errors
+            /// [`FileError`](crate::FileError) for what the system refuses, and for a `path` that is there but not a
+            /// regular file, such as a folder or a device: [`write_to`](Self::write_to) serves those. The old file is still there
+            /// then, but for one error: that the disk fails at the very end, as it is asked to keep the new name.
+            ///
+            /// # Examples
+            /// ```
+            /// # let folder = tempfile::tempdir()?;
+            /// # let path = folder.path().join("seen.bloom");
+            #[doc = concat!("use ", $path, ";")]
+            ///
+            #[doc = concat!("let mut seen = ", stringify!($Filter), "::new(1000, 0.01)?;")]
+            /// seen.extend(["a"]);
+            /// seen.save(&path)?;
+            ///
+            #[doc = concat!("let seen = ", stringify!($Filter), "::load(&path)?;")]
+            /// assert!(seen.contains("a"));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<(), crate::FileError> {
+                crate::file::save(path.as_ref(), |file| crate::file::Stored::write_to(&self.0, file))
+            }
+
+            /// Loads a filter from a file that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, on whatever
+            /// machine, straight into the memory it will live in.
+            ///
+            /// All of the file is checked, and no more memory is claimed than its length justifies. Takes the disk's time,
+            /// and up to 8 MiB of memory besides the filter, which uses the kernel of [`Kernel::detect`](crate::Kernel::detect).
+            ///
+            /// # Errors
+            /// [`FileError`](crate::FileError) names the file and what is wrong with it; see
+            /// [`FileErrorKind`](crate::FileErrorKind).
+            pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, crate::FileError> {
+                crate::file::load(path.as_ref(), |file, length| Ok(Self(crate::file::Stored::read(file, length)?)))
+            }
+
+            /// Writes the filter as [`save`](Self::save) does, to a pipe, a socket or an object store, and flushes the
+            /// writer. Takes as much memory as `save`; writes are of 1 MiB, so that no buffer is needed around `writer`.
+            ///
+            /// # Errors
+            /// Those of the writer.
+            ///
+            /// # Examples
+            /// ```
+            #[doc = concat!("use ", $path, ";")]
+            ///
+            #[doc = concat!("let mut seen = ", stringify!($Filter), "::new(1000, 0.01)?;")]
+            /// seen.extend(["a"]);
+            /// let mut bytes = Vec::new();
+            /// seen.write_to(&mut bytes)?;
+            /// assert_eq!(bytes.len(), seen.file_bytes());
+            ///
+            #[doc = concat!("let seen = ", stringify!($Filter), "::read_from(&bytes[..])?;")]
+            /// assert!(seen.contains("a"));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn write_to(&self, writer: impl std::io::Write) -> std::io::Result<()> {
+                crate::file::Stored::write_to(&self.0, writer)
+            }
+
+            /// Writes the filter as [`save`](Self::save) does, to the start of a slice, such as a section of a file that is mapped
+            /// or in the making; returns how many bytes it wrote, which is [`file_bytes`](Self::file_bytes) unless other threads
+            /// made the filter grow since. Takes as much memory as `save`; of a filter that many threads let grow, that of a whole
+            /// copy.
+            ///
+            /// # Errors
+            /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is written then.
+            ///
+            /// # Examples
+            /// ```
+            #[doc = concat!("use ", $path, ";")]
+            ///
+            #[doc = concat!("let mut seen = ", stringify!($Filter), "::new(1000, 0.01)?;")]
+            /// seen.extend(["a"]);
+            /// let mut table = b"data".to_vec();
+            /// let start = table.len().next_multiple_of(64); // there `BorrowedBloomFilter` reads a `BloomFilter` without a copy
+            /// table.resize(start + seen.file_bytes(), 0);
+            /// seen.write_to_slice(&mut table[start..])?;
+            ///
+            #[doc = concat!("let seen = ", stringify!($Filter), "::read_from(&table[start..])?;")]
+            /// assert!(seen.contains("a"));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, crate::FileError> {
+                crate::file::Stored::write_to_slice(&self.0, slice)
+            }
+
+            /// Bytes of the filter's file, exactly: what [`save`](Self::save) and [`write_to`](Self::write_to) write. Does not
+            /// depend on the keys that are in, unless the filter grows. O(stages).
+            pub fn file_bytes(&self) -> usize {
+                crate::file::Stored::file_bytes(&self.0)
+            }
+
+            /// Reads a filter that [`save`](Self::save) or [`write_to`](Self::write_to) wrote, and not a byte more: what
+            /// follows stays in `reader`. Reads are of up to 1 MiB, so that no buffer is needed around it.
+            ///
+            /// Memory grows with the data that arrive, to the filter and 1 MiB, for a header can claim anything; in
+            /// growing, each byte is copied once on average. [`load`](Self::load) sees the length of a file and does
+            /// not copy.
+            ///
+            /// # Errors
+            /// [`FileError`](crate::FileError) says what is wrong; see [`FileErrorKind`](crate::FileErrorKind).
+            pub fn read_from(reader: impl std::io::Read) -> Result<Self, crate::FileError> {
+                Ok(Self(crate::file::Stored::read(reader, None)?))
+            }
+        }
+
+        /// The contents of the filter's file: a byte string, or text of base64 in formats for people to read, such as JSON. Takes
+        /// as much memory again. Other threads may insert meanwhile, as in [`write_to`](Self::write_to).
+        #[cfg(feature = "serde")]
+        impl serde::Serialize for $Filter {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                crate::file::serialize(&self.0, serializer)
+            }
+        }
+
+        /// With all the checks of [`load`](Self::load).
+        #[cfg(feature = "serde")]
+        impl<'de> serde::Deserialize<'de> for $Filter {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                crate::file::deserialize(deserializer).map(Self)
+            }
+        }
+    };
+}
+
+/// `Extend`; `FromIterator` for `sized` filters, whose iterator is counted first, and for filters that `grow`.
+macro_rules! collecting {
+    ($Filter:ident) => {
+        /// Inserts the keys of an iterator, in batches.
+        ///
+        /// # Panics
+        /// If the filter grows, and the system does not have the memory for its next stage. `insert_batch` returns that as an
+        /// error.
+        impl<K: crate::Key> Extend<K> for $Filter {
+            fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+                let hasher = self.0.hasher().clone();
+                let hashes = keys.into_iter().map(|key| key.hash_with(&hasher));
+                crate::batch::collect::in_batches(hashes, |hashes| self.0.set_hashes(hashes));
+            }
+        }
+    };
+    ($Filter:ident, sized) => {
+        crate::filter::methods::collecting!($Filter);
+
+        /// A filter of the iterator's keys, sized for as many keys as it yields at a false-positive rate of 1 %, with seed 0.
+        ///
+        /// The hashes wait in memory until their number is known, 8 bytes a key; where it is known beforehand,
+        /// [`new`](Self::new) and [`extend`](Extend::extend) take none.
+        ///
+        /// # Panics
+        /// If the system does not have the memory.
+        impl<K: crate::Key> FromIterator<K> for $Filter {
+            fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+                let hashes = crate::batch::collect::hashes(keys);
+                #[allow(unused_mut)] // of a filter that many threads write to
+                let mut filter =
+                    crate::batch::collect::or_panic(Self::new(hashes.len().max(1) as u64, crate::batch::collect::RATE));
+                filter.0.set_hashes(&hashes);
+                filter
+            }
+        }
+    };
+    ($Filter:ident, grows) => {
+        crate::filter::methods::collecting!($Filter);
+
+        /// A filter of the iterator's keys at a false-positive rate of 1 %, with seed 0. It grows with the keys, so no hashes wait
+        /// in memory until their number is known.
+        ///
+        /// # Panics
+        /// If the system does not have the memory.
+        impl<K: crate::Key> FromIterator<K> for $Filter {
+            fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+                let keys = keys.into_iter();
+                let first = keys.size_hint().0.max(crate::batch::collect::FIRST_STAGE) as u64;
+                let mut filter = crate::batch::collect::or_panic(Self::new(first, crate::batch::collect::RATE));
+                filter.extend(keys);
+                filter
+            }
+        }
+    };
+}
+
+/// `ParallelExtend`; `FromParallelIterator` for `sized` filters and for filters that `grow`.
+#[cfg(feature = "rayon")]
+macro_rules! par_collecting {
+    ($Filter:ident) => {
+        /// Inserts the keys of a parallel iterator, on all cores of the current rayon pool.
+        ///
+        /// # Panics
+        /// If the filter grows, and the system does not have the memory for its next stage.
+        impl<K: crate::Key + Send> rayon::iter::ParallelExtend<K> for $Filter {
+            fn par_extend<I: rayon::iter::IntoParallelIterator<Item = K>>(&mut self, keys: I) {
+                self.0.par_extend(keys);
+            }
+        }
+    };
+    ($Filter:ident, sized) => {
+        crate::filter::methods::par_collecting!($Filter);
+
+        /// As [`FromIterator`], on all cores of the current rayon pool.
+        ///
+        /// # Panics
+        /// If the system does not have the memory.
+        impl<K: crate::Key + Send> rayon::iter::FromParallelIterator<K> for $Filter {
+            fn from_par_iter<I: rayon::iter::IntoParallelIterator<Item = K>>(keys: I) -> Self {
+                let hashes = crate::filter::bulk::hashes(keys);
+                #[allow(unused_mut)] // of a filter that many threads write to
+                let mut filter =
+                    crate::batch::collect::or_panic(Self::new(hashes.len().max(1) as u64, crate::batch::collect::RATE));
+                filter.0.par_insert(&crate::Hashes(&hashes));
+                filter
+            }
+        }
+    };
+    ($Filter:ident, grows) => {
+        crate::filter::methods::par_collecting!($Filter);
+
+        /// As [`FromIterator`], on all cores of the current rayon pool. Which key goes to which stage is left to chance.
+        ///
+        /// # Panics
+        /// If the system does not have the memory.
+        impl<K: crate::Key + Send> rayon::iter::FromParallelIterator<K> for $Filter {
+            fn from_par_iter<I: rayon::iter::IntoParallelIterator<Item = K>>(keys: I) -> Self {
+                let keys = rayon::iter::IntoParallelIterator::into_par_iter(keys);
+                let first =
+                    rayon::iter::ParallelIterator::opt_len(&keys).unwrap_or(0).max(crate::batch::collect::FIRST_STAGE);
+                #[allow(unused_mut)] // of a filter that many threads write to
+                let mut filter = crate::batch::collect::or_panic(Self::new(first as u64, crate::batch::collect::RATE));
+                filter.0.par_extend(keys);
+                filter
+            }
+        }
+    };
+}
+
+/// The way from a builder, [`Filter`](crate::Filter), `Debug`, and what a panic leaves.
+macro_rules! as_filter {
+    ($Filter:ident, one_writer) => {
+        crate::filter::methods::as_filter!(@ $Filter);
+        crate::filter::methods::as_filter!(@ $Filter, [] $Filter, [Ok]);
+    };
+    ($Filter:ident, one_writer that grows) => {
+        crate::filter::methods::as_filter!(@ $Filter);
+        crate::filter::methods::as_filter!(@ $Filter, [] $Filter, []);
+    };
+    ($Filter:ident, many_writers) => {
+        crate::filter::methods::as_filter!($Filter, one_writer);
+        crate::filter::methods::as_filter!(@ $Filter, [] &$Filter, [Ok]);
+    };
+    ($Filter:ident, many_writers that grow) => {
+        crate::filter::methods::as_filter!($Filter, one_writer that grows);
+        crate::filter::methods::as_filter!(@ $Filter, [] &$Filter, []);
+    };
+    (@ $Filter:ident) => {
+        impl TryFrom<crate::Builder<$Filter>> for $Filter {
+            type Error = crate::BuildError;
+
+            fn try_from(builder: crate::Builder<$Filter>) -> Result<Self, crate::BuildError> {
+                crate::builder::options::FromBuilder::from_builder(builder).map(Self)
+            }
+        }
+
+        impl core::fmt::Debug for $Filter {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        // A panic leaves a filter that is valid: of a key whose insert it cut off, some bits may be set.
+        impl core::panic::UnwindSafe for $Filter {}
+        impl core::panic::RefUnwindSafe for $Filter {}
+    };
+    (@ $Filter:ident, [] $Self:ty, [$($Ok:ident)?]) => {
+        impl crate::filter::any::Sealed for $Self {}
+
+        impl crate::Filter for $Self {
+            #[inline]
+            fn insert_hash(&mut self, hash: u64) -> Result<bool, crate::BuildError> {
+                $($Ok)? (self.0.insert_hash(hash))
+            }
+
+            #[track_caller]
+            fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, crate::BuildError> {
+                $($Ok)? (self.0.insert_hashes(hashes, new))
+            }
+
+            #[inline]
+            fn contains_hash(&self, hash: u64) -> bool {
+                self.0.contains_hash(hash)
+            }
+
+            #[track_caller]
+            fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+                self.0.contains_hashes(hashes, found)
+            }
+
+            fn hasher(&self) -> &crate::KeyHasher {
+                self.0.hasher()
+            }
+
+            fn memory_bytes(&self) -> usize {
+                self.0.memory_bytes()
+            }
+
+            fn expected_keys(&self) -> Option<u64> {
+                self.0.expected_keys()
+            }
+
+            fn false_positive_rate(&self) -> Option<f64> {
+                self.0.false_positive_rate()
+            }
+
+            fn current_fpr(&self) -> f64 {
+                self.0.current_fpr()
+            }
+
+            fn estimated_keys(&self) -> f64 {
+                self.0.estimated_keys()
+            }
+
+            fn key_name(&self) -> &str {
+                self.0.key_name()
+            }
+        }
+    };
+}
+
+pub(crate) use {as_filter, asking, building, collecting, filing, inserting, sizing, telling};
+#[cfg(feature = "rayon")]
+pub(crate) use {par_collecting, par_inserting};

@@ -1,0 +1,74 @@
+//! Several filters in a row, as one: what all of them say alike, and whether one of them has a hash.
+
+use crate::batch::{FEW, PENDING, Pending};
+use crate::filter::fixed::Fixed;
+use crate::layout::access::Access;
+use crate::layout::operations::Operations;
+use crate::layout::words4::Words4;
+
+/// What any of the filters says for all of them, and what they say together.
+macro_rules! as_one {
+    ($self:ident, any: $filter:expr, all: $filters:expr) => {
+        pub(crate) fn current_fpr(&$self) -> f64 {
+            crate::rate::growth::combined($filters.map(|filter| filter.current_fpr()))
+        }
+
+        pub(crate) fn fill_ratio(&$self) -> f64 {
+            let (set, all) = $filters.fold((0.0, 0.0), |(set, all), filter| {
+                let bytes = filter.memory_bytes() as f64;
+                (set + bytes * filter.fill_ratio(), all + bytes)
+            });
+            set / all
+        }
+
+        pub(crate) fn key_name(&$self) -> &str {
+            $filter.key_name()
+        }
+
+        pub(crate) fn seed(&$self) -> u64 {
+            $filter.seed()
+        }
+
+        pub(crate) fn kernel(&$self) -> crate::Kernel {
+            $filter.kernel()
+        }
+
+        pub(crate) fn hasher(&$self) -> &crate::KeyHasher {
+            $filter.hasher()
+        }
+    };
+}
+pub(crate) use as_one;
+
+/// `found[i]` = whether a filter has `hashes[i]`; the count of `true`. The filters, of one hasher, come in the order of the
+/// search. Each gets a batch of the hashes that no filter before it has.
+pub(crate) fn contains_many<'a, A: Access + 'a>(
+    filters: impl Iterator<Item = &'a Fixed<Words4, A>> + Clone,
+    hashes: &[u64],
+    found: &mut [bool],
+) -> usize
+where
+    Words4: Operations<A>,
+{
+    let mut others = filters.clone();
+    if let (Some(only), None) = (others.next(), others.next()) {
+        return only.contains_hashes(hashes, found);
+    }
+    if hashes.len() <= FEW {
+        let contains = |hash| filters.clone().any(|filter| filter.contains_hash(hash));
+        hashes.iter().zip(&mut *found).for_each(|(&hash, found)| *found = contains(hash));
+        return found.iter().filter(|found| **found).count();
+    }
+    let mut pending = Pending::new();
+    let mut count = 0;
+    for (hashes, found) in hashes.chunks(PENDING).zip(found.chunks_mut(PENDING)) {
+        pending.take(hashes);
+        for filter in filters.clone() {
+            pending.drop_seen(|hashes, seen| filter.contains_hashes(hashes, seen));
+        }
+        found.fill(true);
+        pending.places().for_each(|place| found[place] = false);
+        count += hashes.len() - pending.hashes().len();
+    }
+    count
+}

@@ -1,0 +1,110 @@
+//! `AtomicScalableBloomFilter`: stages that many threads fill, one claim for each key, and growth while the others go on.
+
+#[cfg(feature = "rayon")]
+use crate::error::BuildError;
+use crate::filter::methods;
+use crate::growing::scalable::ScalableBloomFilter;
+use crate::growing::shared_stages::SharedStages;
+
+/// A [`ScalableBloomFilter`] that any number of threads insert into and query at once, while it grows.
+///
+/// # Consistency
+/// What racing callers may see:
+///
+/// - **No false negative**, as in [`AtomicBloomFilter`](crate::AtomicBloomFilter): once `insert` has returned, `contains` is `true` in every thread that
+///   learned of it. A key of which `contains` once said `true` stays `true`.
+/// - **One claim for each key**, also over a growth. Of any number of threads that insert the same key, at most one gets
+///   `true`. Exactly one does, unless other keys set the bits that the key lacks, which reads like any false positive.
+/// - **The rate stays.** A key takes a place in its stage before it sets bits, so no stage has more keys than it was sized for,
+///   however many threads race.
+/// - Queries and repeats never wait. An insert waits only if its key needs a stage that another thread builds at that moment.
+///   To build one takes well under a millisecond, since memory is claimed from the system as it is written.
+///
+/// A new key costs a fence more than in an [`AtomicBloomFilter`](crate::AtomicBloomFilter), and two steps on a counter that hardly any other thread uses. A
+/// batch costs them once for 512 keys, or for 1024 hashes.
+///
+/// A claim counts only if its stage is still open when the key's bits are set. Otherwise the insert goes on in the next stage,
+/// where threads that saw the stage closed compete for the key. docs/DESIGN.md has the proof.
+///
+/// A clone and a comparison see words as those of an [`AtomicBloomFilter`](crate::AtomicBloomFilter) do.
+///
+/// # Examples
+/// ```
+/// use bloomline::AtomicScalableBloomFilter;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// let seen = AtomicScalableBloomFilter::new(100, 1e-6)?; // keys of the first stage, and the rate of all
+/// let visits = AtomicUsize::new(0);
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| {
+///             for page in 0..10_000u32 {
+///                 if seen.insert(&page).expect("there is memory for the next stage") {
+///                     visits.fetch_add(1, Ordering::Relaxed);
+///                 }
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(visits.into_inner(), 10_000);
+/// assert!(seen.estimated_fpr() <= 1e-6);
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct AtomicScalableBloomFilter(SharedStages);
+
+impl AtomicScalableBloomFilter {
+    methods::building! { "bloomline::AtomicScalableBloomFilter",
+        /// A filter whose first stage is for `expected_keys` keys, empty; see [`ScalableBloomFilter::new`].
+    }
+    methods::inserting!("bloomline::AtomicScalableBloomFilter", many_writers that grow);
+    #[cfg(feature = "rayon")]
+    methods::par_inserting! { "bloomline::AtomicScalableBloomFilter", "", [], Result<(), BuildError>, "?",
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. O(keys × stages).
+        ///
+        /// # Errors
+        /// As [`insert`](Self::insert). Some of the keys are inserted then.
+    }
+    methods::asking!("bloomline::AtomicScalableBloomFilter");
+    methods::telling!();
+
+    /// How many keys were new. It is too high by the places that threads hold, and by those that they held as a stage became
+    /// full, for each stage: 1 for a thread that inserted a key, up to 1024 for one that inserted a batch.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::AtomicScalableBloomFilter::new(1, 0.001)?;
+    /// seen.insert("a")?;
+    /// seen.insert("b")?;
+    /// assert_eq!(seen.keys(), 2);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn keys(&self) -> u64 {
+        self.0.keys()
+    }
+
+    /// The false-positive rate with the keys that are in, by the model; see [`ScalableBloomFilter::estimated_fpr`].
+    pub fn estimated_fpr(&self) -> f64 {
+        self.0.estimated_fpr()
+    }
+}
+
+methods::filing!(AtomicScalableBloomFilter, "bloomline::AtomicScalableBloomFilter");
+methods::collecting!(AtomicScalableBloomFilter, grows);
+#[cfg(feature = "rayon")]
+methods::par_collecting!(AtomicScalableBloomFilter, grows);
+methods::as_filter!(AtomicScalableBloomFilter, many_writers that grow);
+
+/// Shares a filter among writers, without copying.
+impl From<ScalableBloomFilter> for AtomicScalableBloomFilter {
+    fn from(filter: ScalableBloomFilter) -> Self {
+        Self(filter.0.into())
+    }
+}
+
+/// Freezes a shared filter without copying. Owning it proves that every insert has finished.
+impl From<AtomicScalableBloomFilter> for ScalableBloomFilter {
+    fn from(shared: AtomicScalableBloomFilter) -> Self {
+        Self(shared.0.into())
+    }
+}

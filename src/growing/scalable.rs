@@ -1,0 +1,136 @@
+//! `ScalableBloomFilter`: for when nobody knows how many keys will come.
+
+use crate::error::{BuildError, MergeError};
+use crate::filter::bloom::BloomFilter;
+use crate::filter::methods;
+use crate::growing::stages::Stages;
+
+/// A filter that grows with its keys and keeps the false-positive rate, however many come.
+///
+/// It consists of [`BloomFilter`]s, its *stages*. Each takes twice as many keys as the one before, at 7/8 of its
+/// rate, so that all of them together stay below the rate asked for. A key is new if no stage has it, and goes to the
+/// last one; when that is full, the next new key begins another one. All use one hasher, so that a key is hashed once.
+///
+/// Growing costs memory: at 1 %, it takes 1.5 to 1.8 times as much as one filter that was sized for the same keys. A query
+/// also reads a cache line in each stage that it visits, instead of one. Where a bound on the keys is known
+/// within some 50 %, [`BloomFilter`] is the better choice. docs/DESIGN.md has the figures, and the source of the
+/// scheme: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.
+///
+/// A [`union`](Self::union) keeps the stages of both, and has the rates of both together. Where the keys of all filters that are to be
+/// merged have a bound, [`BloomFilter`]s of that size are better. A file cannot be mapped: the blocks of its later stages are not
+/// aligned in it.
+///
+/// # Examples
+/// ```
+/// use bloomline::ScalableBloomFilter;
+///
+/// let mut seen = ScalableBloomFilter::new(1000, 0.01)?; // keys of the first stage, and the rate of all
+/// for page in 0..50_000u64 {
+///     seen.insert(&page)?;
+/// }
+/// assert!((0..50_000u64).all(|page| seen.contains(&page)));
+/// assert_eq!(seen.stages().len(), 6); // 1000 + 2000 + … + 32,000 keys
+/// assert!(seen.estimated_fpr() < 0.01);
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct ScalableBloomFilter(pub(super) Stages);
+
+impl ScalableBloomFilter {
+    methods::building! { "bloomline::ScalableBloomFilter",
+        /// A filter whose first stage is for `expected_keys` keys, empty.
+        ///
+        /// Too small a guess costs stages, one for each doubling, and too large a guess memory. Its builder takes keys and rate, and
+        /// refuses memory and probes ([`BuildError::NotKeysAndRate`]), which the stages find.
+    }
+    methods::inserting!("bloomline::ScalableBloomFilter", one_writer that grows);
+    #[cfg(feature = "rayon")]
+    methods::par_inserting! { "bloomline::ScalableBloomFilter", "mut ", [mut], Result<(), BuildError>, "?",
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool. Needs 4 MiB beside the filter. O(keys × stages).
+        ///
+        /// Which key goes to which stage is left to chance, and so are the false positives. The rate is the same. The number of
+        /// [`keys`](Self::keys) may be too high by up to 1024 for each thread and stage, as in an
+        /// [`AtomicScalableBloomFilter`](crate::AtomicScalableBloomFilter::keys).
+        ///
+        /// # Errors
+        /// As [`insert`](Self::insert). Some of the keys are inserted then.
+    }
+    methods::asking!("bloomline::ScalableBloomFilter");
+    methods::telling!();
+
+    /// How many keys were new, exactly. (Keys that were taken for seen by mistake are not among them.) After a
+    /// [`union`](Self::union) it is a bound from above, for keys that both filters had count twice.
+    pub fn keys(&self) -> u64 {
+        self.0.keys()
+    }
+
+    /// The false-positive rate with the keys that are in, by the model: a few microseconds a stage, where
+    /// [`current_fpr`](Self::current_fpr) reads the filter. At high rates it is a little low: by 3 % at 0.5, by less below.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::ScalableBloomFilter::new(1000, 0.01)?;
+    /// assert_eq!(seen.estimated_fpr(), 0.0);
+    /// for key in 0..7000u64 {
+    ///     seen.insert(&key)?;
+    /// }
+    /// assert!(seen.estimated_fpr() < 0.01 * (1.0 + 0.875 + 0.875 * 0.875) / 8.0); // three stages
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn estimated_fpr(&self) -> f64 {
+        self.0.estimated_fpr()
+    }
+
+    /// The stages: at least one, of which the last one takes keys. Those that a [`union`](Self::union) brought come first, and then
+    /// its own, oldest first.
+    pub fn stages(&self) -> &[BloomFilter] {
+        &self.0.stages
+    }
+
+    /// Makes this filter hold the keys of both, and go on growing as before. It takes copies of the other one's stages, so
+    /// [`false_positive_rate`](Self::false_positive_rate) becomes the rate of both together: 2 % of two filters at 1 %. A query visits
+    /// all stages. O(memory of the other filter).
+    ///
+    /// # Errors
+    /// [`MergeError`] if the filters differ in seed or in the name of their keys, or would have more than 256 stages. Nothing is
+    /// changed then.
+    ///
+    /// # Examples
+    /// ```
+    /// use bloomline::ScalableBloomFilter;
+    /// let (mut a, mut b) = (ScalableBloomFilter::new(1000, 0.01)?, ScalableBloomFilter::new(10, 0.01)?);
+    /// a.extend(0..5000u64);
+    /// b.extend(4000..9000u64);
+    /// a.union(&b)?;
+    /// assert!((0..9000u64).all(|key| a.contains(&key)));
+    /// assert!(a.false_positive_rate().unwrap() < 0.02);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.0.union(&other.0)
+    }
+
+    /// Puts the last stage, which may have much room, into the smallest size that keeps its rate. It then takes no more keys: new ones
+    /// go to a stage for a 64th of the keys that are in, and on from there. O(memory of the last stage).
+    ///
+    /// # Errors
+    /// [`BuildError`] if the next stage cannot be built. Nothing is changed then.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut seen = bloomline::ScalableBloomFilter::new(1_000_000, 0.01)?;
+    /// seen.extend(0..1000u64);
+    /// seen.shrink_to_fit()?;
+    /// assert!(seen.memory_bytes() < 20_000 && (0..1000u64).all(|key| seen.contains(&key)));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn shrink_to_fit(&mut self) -> Result<(), BuildError> {
+        self.0.shrink_to_fit()
+    }
+}
+
+methods::filing!(ScalableBloomFilter, "bloomline::ScalableBloomFilter");
+methods::collecting!(ScalableBloomFilter, grows);
+#[cfg(feature = "rayon")]
+methods::par_collecting!(ScalableBloomFilter, grows);
+methods::as_filter!(ScalableBloomFilter, one_writer that grows);

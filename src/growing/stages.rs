@@ -1,0 +1,255 @@
+//! The stages of a filter that grows, with one writer.
+
+use crate::batch::collect::or_panic;
+use crate::batch::{self, FEW, PENDING, Pending};
+use crate::builder::options::{Builder, FromBuilder};
+use crate::error::{BuildError, MergeError};
+use crate::filter::bloom::BloomFilter;
+use crate::filter::row;
+use crate::kernel::block::BLOCK_BYTES;
+use crate::layout::words4::Words4;
+use crate::rate::fpr;
+use crate::rate::growth::{Growth, MAX_MERGED, combined};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What does the work of a [`ScalableBloomFilter`]. The kernel does not count where two are compared.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Stages {
+    pub(super) growth: Growth,
+    /// At least one of its own, after those that were merged. All but the last never change, and its own are full.
+    pub(super) stages: Vec<BloomFilter>,
+    /// Keys in the last stage. Not 0, unless it is the only one of its own.
+    pub(super) in_last: u64,
+}
+
+impl Stages {
+    pub(super) fn insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
+        if self.contains_hash(hash) {
+            return Ok(false);
+        }
+        if self.room() == 0 {
+            self.grow()?;
+        }
+        let new = self.last_mut().insert_hash(hash);
+        self.in_last += u64::from(new);
+        Ok(new)
+    }
+
+    pub(super) fn contains_hash(&self, hash: u64) -> bool {
+        // Newest first: it has half of all keys.
+        self.stages.iter().rev().any(|stage| stage.contains_hash(hash))
+    }
+
+    #[track_caller]
+    pub(super) fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
+        batch::check_lengths(hashes.len(), new.len());
+        // A stage that is alone takes what it surely has room for straight from the slice.
+        let direct = if self.stages.len() == 1 { self.room().min(hashes.len()) } else { 0 };
+        let mut count = self.insert_in_last(&hashes[..direct], &mut new[..direct]);
+        let (hashes, new) = (&hashes[direct..], &mut new[direct..]);
+        if hashes.is_empty() {
+            return Ok(count);
+        }
+        new.fill(false);
+        if hashes.len() <= FEW {
+            for (&hash, new) in hashes.iter().zip(new) {
+                *new = self.insert_hash(hash)?;
+                count += usize::from(*new);
+            }
+            return Ok(count);
+        }
+        let mut pending = Pending::new();
+        for (hashes, new) in hashes.chunks(PENDING).zip(new.chunks_mut(PENDING)) {
+            pending.take(hashes);
+            count += self.insert_pending(&mut pending, new)?;
+        }
+        Ok(count)
+    }
+
+    /// Inserts hashes of which nobody asks whether they were new. The number of keys does.
+    pub(super) fn set_hashes(&mut self, hashes: &[u64]) {
+        or_panic(self.try_set_hashes(hashes));
+    }
+
+    pub(super) fn try_set_hashes(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
+        let mut new = [false; PENDING];
+        hashes.chunks(PENDING).try_for_each(|hashes| self.insert_hashes(hashes, &mut new[..hashes.len()]).map(drop))
+    }
+
+    #[track_caller]
+    pub(super) fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        batch::check_lengths(hashes.len(), found.len());
+        row::contains_many(self.stages.iter().rev().map(|stage| &stage.0), hashes, found)
+    }
+
+    pub(super) fn keys(&self) -> u64 {
+        (0..self.stages.len()).map(|stage| self.keys_in(stage)).fold(0, u64::saturating_add)
+    }
+
+    pub(super) fn expected_keys(&self) -> Option<u64> {
+        Some(self.growth.first)
+    }
+
+    pub(super) fn false_positive_rate(&self) -> Option<f64> {
+        let merged = self.stages[..self.growth.merged].iter().filter_map(BloomFilter::false_positive_rate);
+        Some(combined(merged.chain([self.growth.rate])))
+    }
+
+    pub(super) fn estimated_fpr(&self) -> f64 {
+        combined(self.stages.iter().enumerate().map(|(i, stage)| stage.expected_fpr(self.keys_in(i))))
+    }
+
+    /// The keys in a stage.
+    fn keys_in(&self, stage: usize) -> u64 {
+        match stage {
+            _ if stage < self.growth.merged => self.stages[stage].expected_keys().unwrap_or(0),
+            _ if stage == self.stages.len() - 1 => self.in_last,
+            _ => self.growth.capacity(stage),
+        }
+    }
+
+    pub(super) fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+        let (ours, theirs) = (&self.last().0, &other.last().0);
+        ours.purpose.check_same_keys(&theirs.purpose)?;
+        if ours.params.seed != theirs.params.seed {
+            return Err(MergeError::Seed);
+        }
+        let stages = self.stages.len() + other.stages.len();
+        if stages > MAX_MERGED {
+            return Err(MergeError::Stages { stages, most: MAX_MERGED });
+        }
+        // What a stage was made for counts no more, nor one without keys.
+        let brought = other.stages.iter().enumerate().filter(|(i, _)| other.keys_in(*i) > 0).map(|(i, stage)| {
+            let mut stage = stage.clone();
+            let keys = other.keys_in(i);
+            stage.0.purpose.keys = Some(keys);
+            stage.0.purpose.rate = Some(stage.expected_fpr(keys));
+            stage
+        });
+        let brought: Vec<BloomFilter> = brought.collect();
+        self.growth.merged += brought.len();
+        self.stages.splice(0..0, brought);
+        Ok(())
+    }
+
+    pub(super) fn shrink_to_fit(&mut self) -> Result<(), BuildError> {
+        let (own, keys) = (self.stages.len() - 1, self.in_last);
+        let growth = Growth {
+            first: (self.keys() / 64).max(64),
+            rate: self.growth.rest(self.stages.len()),
+            merged: self.stages.len(),
+        };
+        let next = BloomFilter(self.last().0.like(growth.first, growth.rate(growth.merged))?);
+        // By the model, as a stage is sized: its bits may be better than what it promises.
+        let (rate, blocks, probes) = (self.growth.rate(own), self.last().block_count(), self.last().probes());
+        let keeps = |times: &u32| fpr::rate((blocks >> times) as u64, probes, keys) <= rate;
+        let times = (1..=blocks.trailing_zeros()).take_while(keeps).count() as u32;
+        if keys == 0 || (blocks - (blocks >> times)) * BLOCK_BYTES <= next.memory_bytes() {
+            return Ok(());
+        }
+        for stage in self.growth.merged..own {
+            let purpose = (self.growth.capacity(stage), self.growth.rate(stage));
+            let stage = &mut self.stages[stage].0.purpose;
+            (stage.keys, stage.rate) = (Some(purpose.0), Some(purpose.1));
+        }
+        let last = self.last_mut();
+        last.0.fold_times(times);
+        last.0.purpose.keys = Some(keys);
+        last.0.purpose.rate = Some(last.expected_fpr(keys));
+        self.stages.push(next);
+        (self.growth, self.in_last) = (growth, 0);
+        Ok(())
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.stages.iter().map(BloomFilter::memory_bytes).sum()
+    }
+
+    /// No key is in two stages.
+    pub(super) fn estimated_keys(&self) -> f64 {
+        self.stages.iter().map(BloomFilter::estimated_keys).sum()
+    }
+
+    row::as_one!(self, any: self.last(), all: self.stages.iter());
+
+    pub(super) fn populate(&mut self) {
+        self.last_mut().populate();
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.stages.drain(..self.growth.merged);
+        self.growth.merged = 0;
+        self.stages.truncate(1);
+        self.last_mut().clear();
+        self.in_last = 0;
+    }
+
+    fn last(&self) -> &BloomFilter {
+        &self.stages[self.stages.len() - 1]
+    }
+
+    fn last_mut(&mut self) -> &mut BloomFilter {
+        let last = self.stages.len() - 1;
+        &mut self.stages[last]
+    }
+
+    /// New keys that the last stage still takes, as far as they can be counted in a slice.
+    fn room(&self) -> usize {
+        usize::try_from(self.growth.capacity(self.stages.len() - 1) - self.in_last).unwrap_or(usize::MAX)
+    }
+
+    /// Begins the next stage.
+    fn grow(&mut self) -> Result<(), BuildError> {
+        let (keys, rate) = (self.growth.capacity(self.stages.len()), self.growth.rate(self.stages.len()));
+        let stage = BloomFilter(self.last().0.like(keys, rate)?);
+        self.stages.try_reserve(1).map_err(|_| BuildError::OutOfMemory { bytes: stage.memory_bytes() })?;
+        self.stages.push(stage);
+        self.in_last = 0;
+        Ok(())
+    }
+
+    /// At most [`room`](Self::room) hashes.
+    fn insert_in_last(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+        let count = self.last_mut().insert_hashes(hashes, new);
+        self.in_last += count as u64;
+        count
+    }
+
+    /// Inserts a portion, whose marks in `new` are `false` yet. Hashes that a stage has beforehand are dropped, all at
+    /// once, for inserting others does not take them away; what is left is inserted in order.
+    fn insert_pending(&mut self, pending: &mut Pending, new: &mut [bool]) -> Result<usize, BuildError> {
+        for stage in self.stages.iter().rev() {
+            pending.drop_seen(|hashes, seen| stage.contains_hashes(hashes, seen));
+        }
+        let mut count = 0;
+        while !pending.hashes().is_empty() {
+            if self.room() == 0 {
+                self.grow()?;
+            }
+            count += pending.pass(self.room(), new, |hashes, new| self.insert_in_last(hashes, new));
+            // Repeats of a key that went in just now neither take up room nor ask for the next stage.
+            pending.drop_seen(|hashes, seen| self.last().contains_hashes(hashes, seen));
+        }
+        Ok(count)
+    }
+}
+
+impl FromBuilder for Stages {
+    fn from_builder<F>(builder: Builder<F>) -> Result<Self, BuildError> {
+        let (first, rate) = builder.of_parts::<Words4>()?;
+        let growth = Growth { first, rate, merged: 0 };
+        let stage = builder.part(first, growth.rate(0)).build().map_err(|error: BuildError| error.of_whole(rate))?;
+        Ok(Self { growth, stages: alloc::vec![stage], in_last: 0 })
+    }
+}
+
+impl fmt::Debug for Stages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScalableBloomFilter")
+            .field("stages", &self.stages)
+            .field("keys", &self.keys())
+            .field("false_positive_rate", &self.false_positive_rate())
+            .finish()
+    }
+}

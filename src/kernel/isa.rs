@@ -1,0 +1,36 @@
+//! What a kernel does, and what is compiled for each of them.
+
+use super::block::{Block, Pattern};
+
+/// What a kernel does, for `B` probes in each lane; the specification is [`Pattern::word_and_mask`].
+pub(crate) trait Isa: Copy {
+    /// Whether all bits of the pattern are set.
+    fn contains<const B: usize>(self, block: &Block, pattern: Pattern) -> bool;
+    /// Sets the bits of the pattern; whether one of them was lacking. It writes without a branch: in a mix of new and seen keys, a
+    /// wrong guess costs as much as several inserts. docs/DESIGN.md has the measurement.
+    fn insert<const B: usize>(self, block: &mut Block, pattern: Pattern) -> bool;
+}
+
+/// Work on many keys, to be compiled once for each kernel and number of probes.
+///
+/// `run` and what it calls in its loop are `#[inline(always)]`: only inlined into the kernel's own function does
+/// the code get its instruction set.
+pub(crate) trait Task {
+    type Output;
+    fn run<I: Isa, const B: usize>(self, isa: I) -> Self::Output;
+}
+
+/// An operation on a key, such as a query. It is compiled once for each kernel and number of probes: as a function of its own for
+/// single keys ([`Call`]), and into the loop of a batch (batch/op.rs).
+pub(crate) trait KeyOp {
+    /// True if it writes to the place.
+    const WRITES: bool;
+    /// What the operation reads and writes. A pair of references is passed in registers, so single keys have no more.
+    type Place<'a>;
+    /// The probes of a key, for which the function is chosen: 4, 8, 12 or 16.
+    fn probes(place: &Self::Place<'_>) -> u32;
+    /// Asks for the cache lines of a hash.
+    fn prefetch(place: &Self::Place<'_>, hash: u64);
+    /// Runs the operation for a hash. See [`Task::run`].
+    fn run<I: Isa, const B: usize>(isa: I, place: &mut Self::Place<'_>, hash: u64) -> bool;
+}

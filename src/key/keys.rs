@@ -1,0 +1,219 @@
+//! `Keys`: many keys at once, as batches take them.
+
+use crate::key::hash::KeyHasher;
+use crate::key::single::Key;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Many keys in order: what the batch calls of all filters take.
+///
+/// | implementation | the keys |
+/// |---|---|
+/// | a slice, an array, a [`Vec`] of [`Key`]s | its members |
+/// | [`Slices`] | byte strings that lie one after the other in one buffer, as in an Arrow array |
+/// | [`Hashes`] | those of which only the hashes are known |
+///
+/// Implement it for columns of your own: [`len`](Self::len) and [`hash`](Self::hash) are enough.
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, Key, KeyHasher, Keys};
+///
+/// /// Rows of 16 bytes.
+/// struct Rows<'a>(&'a [u8]);
+///
+/// impl Keys for Rows<'_> {
+///     fn len(&self) -> usize {
+///         self.0.len() / 16
+///     }
+///
+///     fn hash(&self, row: usize, hasher: &KeyHasher) -> u64 {
+///         hasher.bytes(&self.0[16 * row..][..16])
+///     }
+/// }
+///
+/// let mut seen = BloomFilter::new(1000, 1e-6)?;
+/// let mut new = [false; 2];
+/// assert_eq!(seen.insert_batch(&Rows(&[7; 32]), &mut new), 1);
+/// assert_eq!(new, [true, false]);
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+pub trait Keys {
+    /// The number of keys.
+    fn len(&self) -> usize;
+
+    /// The hash of a key under `hasher`, as [`Key::hash_with`] has it. Equal keys must have equal hashes.
+    ///
+    /// # Panics
+    /// If `index` is not below [`len`](Self::len).
+    fn hash(&self, index: usize, hasher: &KeyHasher) -> u64;
+
+    /// Whether there are no keys.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Hashes as many keys as `hashes` has places, from the key `first` on.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    fn hash_from(&self, first: usize, hasher: &KeyHasher, hashes: &mut [u64]) {
+        hashes.iter_mut().zip(first..).for_each(|(slot, index)| *slot = self.hash(index, hasher));
+    }
+
+    /// The hashes, if they are in memory already: then nothing is hashed, and nothing copied.
+    #[inline]
+    fn as_hashes(&self) -> Option<&[u64]> {
+        None
+    }
+}
+
+impl<K: Key> Keys for [K] {
+    #[inline]
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn hash(&self, index: usize, hasher: &KeyHasher) -> u64 {
+        self[index].hash_with(hasher)
+    }
+
+    #[inline]
+    fn hash_from(&self, first: usize, hasher: &KeyHasher, hashes: &mut [u64]) {
+        let keys = &self[first..][..hashes.len()];
+        hashes.iter_mut().zip(keys).for_each(|(slot, key)| *slot = key.hash_with(hasher));
+    }
+}
+
+macro_rules! same_keys {
+    ($([$($generics:tt)*] $Type:ty => |$keys:ident| $same:expr),* $(,)?) => {$(
+        impl<$($generics)*> Keys for $Type {
+            #[inline]
+            fn len(&self) -> usize {
+                let $keys = self;
+                $same.len()
+            }
+
+            #[inline]
+            fn hash(&self, index: usize, hasher: &KeyHasher) -> u64 {
+                let $keys = self;
+                Keys::hash($same, index, hasher)
+            }
+
+            #[inline]
+            fn hash_from(&self, first: usize, hasher: &KeyHasher, hashes: &mut [u64]) {
+                let $keys = self;
+                $same.hash_from(first, hasher, hashes);
+            }
+
+            #[inline]
+            fn as_hashes(&self) -> Option<&[u64]> {
+                let $keys = self;
+                $same.as_hashes()
+            }
+        }
+    )*};
+}
+
+same_keys! {
+    [K: Key, const N: usize] [K; N] => |keys| &keys[..],
+    [K: Key] Vec<K> => |keys| &keys[..],
+    [K: Keys + ?Sized] &K => |keys| *keys,
+    [K: Keys + ?Sized] Box<K> => |keys| &**keys,
+}
+
+/// Byte strings that lie one after the other in one buffer: string `i` is `bytes[offsets[i]..offsets[i + 1]]`. These are the
+/// offsets and the values of Arrow's arrays of text and bytes, which need no `Vec` of slices.
+///
+/// Offsets are `i32`, `i64` or another integer. There is one more of them than strings. For rows that are null see
+/// `prune_bitmap`.
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, Slices};
+///
+/// let mut seen = BloomFilter::new(1000, 1e-6)?;
+/// let (offsets, bytes) = ([0i32, 1, 4, 5], b"abcda");
+/// let mut new = [false; 3];
+/// seen.insert_batch(&Slices::new(&offsets, bytes), &mut new); // "a", "bcd", "a"
+/// assert_eq!(new, [true, true, false]);
+/// assert!(seen.contains("bcd"));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+///
+/// # Panics
+/// A call that asks for a string panics if its offsets do not ascend, or pass the end of `bytes`.
+#[derive(Clone, Copy, Debug)]
+pub struct Slices<'a, O> {
+    offsets: &'a [O],
+    bytes: &'a [u8],
+}
+
+impl<'a, O: Copy + TryInto<usize>> Slices<'a, O> {
+    /// The strings of these offsets; none, if there is no offset. O(1).
+    pub fn new(offsets: &'a [O], bytes: &'a [u8]) -> Self {
+        Self { offsets, bytes }
+    }
+
+    /// A string.
+    ///
+    /// # Panics
+    /// If there is none of this number, if its offsets do not ascend, or if they pass the end of the bytes.
+    #[inline]
+    pub fn get(&self, index: usize) -> &'a [u8] {
+        let place = |offset: O| offset.try_into().unwrap_or(usize::MAX);
+        let (start, end) = (place(self.offsets[index]), place(self.offsets[index + 1]));
+        &self.bytes[start..end]
+    }
+}
+
+impl<O: Copy + TryInto<usize>> Keys for Slices<'_, O> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    #[inline]
+    fn hash(&self, index: usize, hasher: &KeyHasher) -> u64 {
+        hasher.bytes(self.get(index))
+    }
+}
+
+/// Keys of which the hashes are known, by a filter's `hasher()` or by a hash function of your own. All 64 bits of a hash must
+/// be well mixed, for the high ones choose the block.
+///
+/// # Examples
+/// ```
+/// use bloomline::{BloomFilter, Hashes, Key};
+/// let seen: BloomFilter = ["a", "b"].into_iter().collect();
+/// let hashes = ["a", "c"].map(|key| key.hash_with(seen.hasher()));
+/// let mut rows = [0, 1];
+/// assert_eq!(seen.prune_indices(&Hashes(&hashes), &mut rows), 1);
+/// assert_eq!(rows[..1], [0]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Hashes<'a>(pub &'a [u64]);
+
+impl Keys for Hashes<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    fn hash(&self, index: usize, _: &KeyHasher) -> u64 {
+        self.0[index]
+    }
+
+    #[inline]
+    fn hash_from(&self, first: usize, _: &KeyHasher, hashes: &mut [u64]) {
+        hashes.copy_from_slice(&self.0[first..][..hashes.len()]);
+    }
+
+    #[inline]
+    fn as_hashes(&self) -> Option<&[u64]> {
+        Some(self.0)
+    }
+}

@@ -1,0 +1,51 @@
+//! The claim: inserts of many writers into a block, of which one at most makes a key seen.
+
+#[cfg(test)]
+mod executions;
+
+use crate::kernel::block::{LANES, Pattern};
+use crate::layout::storage::AtomicBlock;
+use crate::sync::Ordering;
+
+/// The ordering of an insert's loads. Acquire: whoever reads a word as complete that another thread's claim completed has
+/// that thread's earlier words complete before its own writes.
+pub(crate) const SCAN: Ordering = Ordering::Acquire;
+/// The ordering of its writes before the decider. Relaxed would do, as the decider's Release covers them. AcqRel costs the same
+/// on x86-64, and keeps each word readable as "complete" by itself.
+pub(crate) const BEFORE: Ordering = Ordering::AcqRel;
+/// The ordering of the decider. Release: the words before it are complete for whoever reads this one. Acquire: who loses here
+/// has the winner's words before its return.
+pub(crate) const DECIDER: Ordering = Ordering::AcqRel;
+
+impl AtomicBlock {
+    /// Sets the bits of the pattern; whether this call claimed the key. See "Consistency".
+    #[inline(always)]
+    pub(crate) fn insert<const B: usize>(&self, pattern: Pattern) -> bool {
+        let chosen: [(usize, u64); LANES] = core::array::from_fn(|lane| pattern.word_and_mask::<B>(lane));
+        // A bit for each word that lacks some. All loads come before the first write, in any order.
+        let mut lacking = 0u32;
+        for (lane, &(word, mask)) in chosen.iter().enumerate() {
+            lacking |= u32::from(self.0[word].load(SCAN) & mask != mask) << lane;
+        }
+        for (lane, &(word, mask)) in chosen.iter().enumerate() {
+            match lacking >> lane {
+                // The last one that lacks bits: the decider.
+                1 => return self.0[word].fetch_or(mask, DECIDER) & mask != mask,
+                rest if rest & 1 == 1 => _ = self.0[word].fetch_or(mask, BEFORE),
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether all bits of the pattern are set.
+    #[inline(always)]
+    pub(crate) fn contains<const B: usize>(&self, pattern: Pattern) -> bool {
+        let lacking = (0..LANES).fold(0, |lacking, lane| {
+            let (word, mask) = pattern.word_and_mask::<B>(lane);
+            // Relaxed: an insert that the caller knows of happened before this load, so by coherence it is seen.
+            lacking | mask & !self.0[word].load(Ordering::Relaxed)
+        });
+        lacking == 0
+    }
+}

@@ -1,0 +1,118 @@
+//! The layouts by name and number, as docs/FORMAT.md lists them.
+// Without files and variants there is one layout, and few ask for its name.
+#![cfg_attr(not(feature = "variants"), allow(dead_code))]
+
+/// A layout, as its files and its sizes have it.
+#[derive(Debug)]
+pub(crate) struct Format {
+    pub(crate) id: u16,
+    pub(crate) name: &'static str,
+    /// The numbers of probes that it offers, ascending, and in words.
+    pub(crate) probes: &'static [u32],
+    pub(crate) allowed: &'static str,
+    /// Bits of the unit that its size is counted in.
+    pub(crate) unit_bits: u64,
+    /// Whether files have the number of units besides that of the blocks. The field is 0 where they do not.
+    pub(crate) has_units: bool,
+    /// The most units that a hash can choose among.
+    pub(crate) most_units: u64,
+}
+
+pub(crate) const WORDS4: Format = Format {
+    id: 1,
+    name: "words4",
+    probes: &crate::kernel::block::PROBES,
+    allowed: "4, 8, 12 or 16",
+    unit_bits: 512,
+    has_units: false,
+    most_units: u64::MAX,
+};
+pub(crate) const CLASSIC: Format = Format {
+    id: 2,
+    name: "classic",
+    probes: &ONE_TO_32,
+    allowed: "1 to 32",
+    unit_bits: 1,
+    has_units: true,
+    most_units: u64::MAX,
+};
+pub(crate) const COUNTING: Format = Format {
+    id: 3,
+    name: "counting",
+    probes: &[4, 8, 16],
+    allowed: "4, 8 or 16",
+    unit_bits: 1024,
+    has_units: true,
+    most_units: u64::MAX,
+};
+pub(crate) const SPLIT_BLOCK: Format = Format {
+    id: 4,
+    name: "split block",
+    probes: &[8],
+    allowed: "8",
+    unit_bits: 256,
+    has_units: true,
+    most_units: 1 << 32,
+};
+pub(crate) const REGISTER: Format = Format {
+    id: 5,
+    name: "register",
+    probes: &[2, 3, 4, 5, 6, 7, 8, 9, 10],
+    allowed: "2 to 10",
+    unit_bits: 64,
+    has_units: true,
+    most_units: u64::MAX,
+};
+pub(crate) const TWO_BLOCKS: Format = Format {
+    id: 6,
+    name: "words4x2",
+    probes: &[8, 16, 24, 32],
+    allowed: "8, 16, 24 or 32",
+    unit_bits: 512,
+    has_units: true,
+    most_units: u64::MAX,
+};
+
+/// All of them, by number from 1 on.
+pub(crate) static ALL: [&Format; 6] = [&WORDS4, &CLASSIC, &COUNTING, &SPLIT_BLOCK, &REGISTER, &TWO_BLOCKS];
+
+const ONE_TO_32: [u32; 32] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+    32,
+];
+
+impl Format {
+    /// The blocks of 64 bytes that so many units take.
+    pub(crate) fn blocks(&self, units: u64) -> u64 {
+        match self.unit_bits {
+            bits if bits >= 512 => units.saturating_mul(bits / 512),
+            bits => units.div_ceil(512 / bits),
+        }
+    }
+
+    /// The numbers of probes to choose among: the one that is given, or all.
+    pub(crate) fn candidates(&self, given: Option<u32>) -> impl Iterator<Item = u32> {
+        self.probes.iter().copied().filter(move |&probes| given.is_none_or(|given| given == probes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_places() {
+        for (i, format) in ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(format.id), i + 1);
+            assert!(format.probes.is_sorted());
+        }
+    }
+
+    #[test]
+    fn units_fill_blocks() {
+        assert_eq!([1, 512, 513].map(|bits| CLASSIC.blocks(bits)), [1, 1, 2]);
+        assert_eq!([1, 2, 3].map(|blocks| SPLIT_BLOCK.blocks(blocks)), [1, 1, 2]);
+        assert_eq!([1, 8, 9].map(|words| REGISTER.blocks(words)), [1, 1, 2]);
+        assert_eq!([1, 3].map(|pairs| COUNTING.blocks(pairs)), [2, 6]);
+    }
+}

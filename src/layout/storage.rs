@@ -1,0 +1,509 @@
+//! Memory for blocks: aligned to cache lines, in huge pages where the system grants them, zeroed lazily.
+#![allow(unsafe_code)]
+
+use crate::error::BuildError;
+use crate::kernel::block::{self, BLOCK_BYTES, Block, WORDS};
+use crate::kernel::prefetch;
+use crate::sync::{AtomicU64, Ordering};
+use alloc::alloc::{Layout, alloc_zeroed, dealloc};
+use core::ptr::NonNull;
+
+/// Where a filter's bits are.
+pub(crate) trait Memory: From<Blocks> + 'static {
+    /// Blocks that are known to be zero.
+    fn empty(blocks: Blocks) -> Self {
+        blocks.into()
+    }
+
+    /// The words of every block.
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone;
+
+    /// Unsets all bits.
+    fn clear(&mut self);
+
+    /// Makes the system provide all of it, on all cores where there is rayon.
+    fn populate(&mut self);
+}
+
+/// Blocks of a small page.
+const PAGE: usize = 4096 / BLOCK_BYTES;
+
+/// Memory that one owner writes.
+pub(crate) trait MemoryMut: Memory + Clone + PartialEq {
+    /// Makes of each word what `word` makes of it and the word in the same place of other memory.
+    fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64);
+}
+
+/// Blocks of words that are folded so often: each is what 2^`times` neighbours have in them.
+pub(crate) fn folded(mut words: impl Iterator<Item = [u64; WORDS]>, times: u32) -> impl Iterator<Item = [u64; WORDS]> {
+    core::iter::from_fn(move || {
+        let first = words.next()?;
+        let others = words.by_ref().take((1 << times) - 1);
+        Some(others.fold(first, |block, other| core::array::from_fn(|i| block[i] | other[i])))
+    })
+}
+
+/// The size of a huge page on x86-64, and on AArch64 with 4 KiB pages.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// The most blocks that one allocation can hold, with room to align them.
+pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - 2 * HUGE_PAGE) / BLOCK_BYTES;
+
+/// The pages of a filter of 2 MiB and more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// 2 MiB where the system grants them.
+    #[default]
+    Huge,
+    /// Those of the system, mostly 4 KiB.
+    Small,
+}
+
+/// From this size on, memory comes from the system and not from the allocator: an allocator that has freed as much before
+/// clears it by hand, which takes milliseconds, and touches every page of it.
+const MAPPED_BYTES: usize = 1 << 20;
+
+/// Blocks that one owner writes.
+///
+/// The allocation is larger than the blocks by the alignment, and they start at the first aligned byte of it: asked
+/// for the alignment itself, the standard allocator clears the memory by hand, which touches every page of it.
+pub(crate) struct Blocks {
+    first: NonNull<Block>,
+    len: usize,
+    pages: Pages,
+    /// None where the memory is another's.
+    _allocation: Option<Allocation>,
+}
+
+struct Allocation {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Allocation {
+    /// Zero bytes, of a layout whose size is not 0.
+    fn zeroed(layout: Layout) -> Option<Self> {
+        let base = match Self::is_mapped(layout) {
+            true => map(layout.size()),
+            // SAFETY: the layout's size is not zero.
+            false => NonNull::new(unsafe { alloc_zeroed(layout) }),
+        };
+        base.map(|base| Self { base, layout })
+    }
+
+    fn is_mapped(layout: Layout) -> bool {
+        MAPS && layout.size() >= MAPPED_BYTES
+    }
+}
+
+// SAFETY: `Blocks` owns its memory, as a `Vec<Block>` does, or only reads it, as a `&[Block]` does.
+unsafe impl Send for Blocks {}
+// SAFETY: shared references to `Blocks` only read, and `AtomicBlocks` reaches the memory through atomics alone.
+unsafe impl Sync for Blocks {}
+
+impl Blocks {
+    /// `len` zero blocks, 1 ≤ `len` ≤ [`MAX_BLOCKS`]. Takes no time and no memory until they are written.
+    pub(crate) fn zeroed(len: usize, pages: Pages) -> Result<Self, BuildError> {
+        assert!((1..=MAX_BLOCKS).contains(&len), "{len} blocks");
+        let bytes = len * BLOCK_BYTES;
+        let align = if bytes >= HUGE_PAGE { HUGE_PAGE } else { BLOCK_BYTES };
+        // 8 is what `calloc` aligns to everywhere.
+        let layout = Layout::from_size_align(bytes + align, 8).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        let allocation = Allocation::zeroed(layout).ok_or(BuildError::OutOfMemory { bytes })?;
+        let padding = allocation.base.align_offset(align);
+        debug_assert!(padding <= align);
+        // SAFETY: `padding` is at most `align`, by which the allocation is larger than the blocks.
+        let first = unsafe { allocation.base.add(padding) }.cast::<Block>();
+        if align == HUGE_PAGE {
+            advise(first.cast(), bytes, pages);
+        }
+        Ok(Self { first, len, pages, _allocation: Some(allocation) })
+    }
+
+    /// These blocks and zero ones after them, `len` in all. Copies, so that the memory written to is at most that of
+    /// the old blocks twice.
+    #[cfg(feature = "file")]
+    pub(crate) fn grown(self, len: usize) -> Result<Self, BuildError> {
+        let mut grown = Self::zeroed(len, self.pages)?;
+        grown.as_mut_slice()[..self.len].copy_from_slice(self.as_slice());
+        Ok(grown)
+    }
+
+    /// The blocks that these bytes are, one at least.
+    ///
+    /// # Errors
+    /// By how many bytes they begin past a multiple of 64, if they do.
+    ///
+    /// # Safety
+    /// - As long as the result lives, the bytes stay where they are, and nobody changes them.
+    /// - The result is only ever reached through shared references: its memory is read-only.
+    #[cfg(feature = "file")]
+    pub(crate) unsafe fn borrowed(bytes: &[u8]) -> Result<Self, usize> {
+        assert!(!bytes.is_empty() && bytes.len().is_multiple_of(BLOCK_BYTES));
+        let first = NonNull::from(bytes).cast::<Block>();
+        match first.addr().get() % BLOCK_BYTES {
+            0 => Ok(Self { first, len: bytes.len() / BLOCK_BYTES, pages: Pages::default(), _allocation: None }),
+            remainder => Err(remainder),
+        }
+    }
+
+    #[cfg(feature = "file")]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    pub(crate) fn as_slice(&self) -> &[Block] {
+        // SAFETY: `zeroed` or `borrowed` found `len` aligned blocks at `first`; any bits are a valid `Block`.
+        unsafe { core::slice::from_raw_parts(self.first.as_ptr(), self.len) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Block] {
+        // SAFETY: as in `as_slice`; `self` is borrowed exclusively, which the caller of `borrowed` ruled out for memory
+        // that is read-only.
+        unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
+    }
+
+    /// [`zeroed`](Self::zeroed) for callers without an error to return: does what a `Vec` does when there is no memory.
+    fn zeroed_or_abort(len: usize, pages: Pages) -> Self {
+        Self::zeroed(len, pages).unwrap_or_else(|_| match Layout::array::<Block>(len) {
+            Ok(layout) => alloc::alloc::handle_alloc_error(layout),
+            Err(error) => panic!("{len} blocks: {error}"),
+        })
+    }
+
+    /// The block of a hash.
+    #[inline(always)]
+    pub(crate) fn locate(&self, hash: u64) -> &Block {
+        let index = block::locate(hash, self.len);
+        // SAFETY: hash < 2^64, so index = floor(hash × len / 2^64) < len.
+        unsafe { self.as_slice().get_unchecked(index) }
+    }
+
+    /// The block of a hash, to write to.
+    #[inline(always)]
+    pub(crate) fn locate_mut(&mut self, hash: u64) -> &mut Block {
+        let index = block::locate(hash, self.len);
+        // SAFETY: hash < 2^64, so index = floor(hash × len / 2^64) < len.
+        unsafe { self.as_mut_slice().get_unchecked_mut(index) }
+    }
+
+    /// Asks for the cache line of a hash's block.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(self.locate(hash), self.len);
+    }
+}
+
+impl Blocks {
+    /// `len` blocks with these words.
+    pub(crate) fn from_words(len: usize, pages: Pages, words: impl Iterator<Item = [u64; WORDS]>) -> Self {
+        let mut blocks = Self::zeroed_or_abort(len, pages);
+        blocks.as_mut_slice().iter_mut().zip(words).for_each(|(block, words)| block.set(words));
+        blocks
+    }
+}
+
+impl Block {
+    /// Writes the words where they differ, for a page that nobody has written to is not there yet.
+    #[inline(always)]
+    fn set(&mut self, words: [u64; WORDS]) {
+        if self.0 != words {
+            self.0 = words;
+        }
+    }
+}
+
+/// Whether no bit is set.
+fn is_zero(page: &[Block]) -> bool {
+    page.iter().all(|block| *block == Block::default())
+}
+
+impl Memory for Blocks {
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {
+        self.as_slice().iter().map(|block| block.0)
+    }
+
+    fn clear(&mut self) {
+        // Reads first: a page that nobody has written to is not there yet, and to write to it would make the system provide it.
+        for page in self.as_mut_slice().chunks_mut(PAGE) {
+            if !is_zero(page) {
+                page.fill(Block::default());
+            }
+        }
+    }
+
+    fn populate(&mut self) {
+        let touch = |block: &mut Block| {
+            let word = &mut block.0[0];
+            // SAFETY: a reference is valid for both. Volatile, for a write of what is there already would be left out.
+            unsafe { core::ptr::write_volatile(word, core::ptr::read_volatile(word)) }
+        };
+        #[cfg(feature = "rayon")]
+        {
+            use rayon::prelude::*;
+            let pages = self.as_mut_slice().par_chunks_mut(HUGE_PAGE / BLOCK_BYTES);
+            pages.for_each(|page| page.iter_mut().step_by(PAGE).for_each(touch));
+        }
+        #[cfg(not(feature = "rayon"))]
+        self.as_mut_slice().iter_mut().step_by(PAGE).for_each(touch);
+    }
+}
+
+impl MemoryMut for Blocks {
+    fn merge(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>, word: impl Fn(u64, u64) -> u64) {
+        for (ours, theirs) in self.as_mut_slice().iter_mut().zip(theirs) {
+            ours.set(core::array::from_fn(|i| word(ours.0[i], theirs[i])));
+        }
+    }
+}
+
+impl PartialEq for Blocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        match Self::is_mapped(self.layout) {
+            // SAFETY: `zeroed` mapped as many bytes at `base`, and whoever drops an allocation has no use for them.
+            true => unsafe { unmap(self.base, self.layout.size()) },
+            // SAFETY: `zeroed` allocated `base` with this layout.
+            false => unsafe { dealloc(self.base.as_ptr(), self.layout) },
+        }
+    }
+}
+
+impl Clone for Blocks {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeroed_or_abort(self.len, self.pages);
+        for (copy, page) in copy.as_mut_slice().chunks_mut(PAGE).zip(self.as_slice().chunks(PAGE)) {
+            if !is_zero(page) {
+                copy.copy_from_slice(page);
+            }
+        }
+        copy
+    }
+}
+
+/// Eight words in one cache line, for many writers.
+#[repr(C, align(64))]
+pub(crate) struct AtomicBlock(pub(crate) [AtomicU64; WORDS]);
+
+/// Blocks that many threads write: the memory of a [`Blocks`], seen through atomics until it is turned back.
+#[cfg(not(loom))]
+pub(crate) struct AtomicBlocks(Blocks);
+
+#[cfg(not(loom))]
+impl AtomicBlocks {
+    #[inline(always)]
+    pub(crate) fn as_slice(&self) -> &[AtomicBlock] {
+        // SAFETY: `AtomicU64` has the size and the bit validity of `u64`, and both block types the same alignment. The
+        // pointer stems from the allocation, not from a reference, and no `&Block` is made while `self` is shared.
+        unsafe { core::slice::from_raw_parts(self.0.first.as_ptr().cast(), self.0.len) }
+    }
+
+    fn pages(&self) -> Pages {
+        self.0.pages
+    }
+
+    /// The block of a hash.
+    #[inline(always)]
+    pub(crate) fn locate(&self, hash: u64) -> &AtomicBlock {
+        let index = block::locate(hash, self.0.len);
+        // SAFETY: hash < 2^64, so index = floor(hash × len / 2^64) < len.
+        unsafe { self.as_slice().get_unchecked(index) }
+    }
+}
+
+#[cfg(not(loom))]
+impl From<Blocks> for AtomicBlocks {
+    fn from(blocks: Blocks) -> Self {
+        Self(blocks)
+    }
+}
+
+#[cfg(not(loom))]
+impl From<AtomicBlocks> for Blocks {
+    fn from(blocks: AtomicBlocks) -> Self {
+        blocks.0
+    }
+}
+
+/// Under loom the atomics are loom's own, which are larger than a word: conversions copy.
+#[cfg(loom)]
+pub(crate) struct AtomicBlocks(alloc::vec::Vec<AtomicBlock>);
+
+#[cfg(loom)]
+impl AtomicBlocks {
+    pub(crate) fn as_slice(&self) -> &[AtomicBlock] {
+        &self.0
+    }
+
+    fn pages(&self) -> Pages {
+        Pages::default()
+    }
+
+    pub(crate) fn locate(&self, hash: u64) -> &AtomicBlock {
+        &self.0[block::locate(hash, self.0.len())]
+    }
+}
+
+#[cfg(loom)]
+impl From<Blocks> for AtomicBlocks {
+    fn from(blocks: Blocks) -> Self {
+        Self(blocks.as_slice().iter().map(|block| AtomicBlock(block.0.map(AtomicU64::new))).collect())
+    }
+}
+
+#[cfg(loom)]
+impl From<AtomicBlocks> for Blocks {
+    fn from(atomic: AtomicBlocks) -> Self {
+        let mut blocks = Self::zeroed(atomic.0.len(), Pages::default()).expect("as many blocks as before");
+        for (block, mut words) in blocks.as_mut_slice().iter_mut().zip(atomic.0) {
+            block.0 = core::array::from_fn(|i| words.0[i].with_mut(|word| *word));
+        }
+        blocks
+    }
+}
+
+/// Each word is that of some moment during the call.
+impl Clone for AtomicBlocks {
+    fn clone(&self) -> Self {
+        Blocks::from_words(self.as_slice().len(), self.pages(), self.words()).into()
+    }
+}
+
+/// Each word is that of some moment during the call.
+impl PartialEq for AtomicBlocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.words().eq(other.words())
+    }
+}
+
+/// The words are each those of some moment during the walk.
+impl Memory for AtomicBlocks {
+    fn words(&self) -> impl Iterator<Item = [u64; WORDS]> + Clone {
+        // Relaxed: words read one by one, with no order among them to keep.
+        self.as_slice().iter().map(|block| core::array::from_fn(|i| block.0[i].load(Ordering::Relaxed)))
+    }
+
+    fn clear(&mut self) {
+        self.wipe();
+    }
+
+    fn populate(&mut self) {
+        // Under loom the words are a vector that was filled one by one.
+        #[cfg(not(loom))]
+        self.0.populate();
+    }
+}
+
+impl AtomicBlocks {
+    /// Unsets all bits, each at some moment during the call. To do so while others read or set them is for callers who tell
+    /// them.
+    pub(crate) fn wipe(&self) {
+        for word in self.as_slice().iter().flat_map(|block| &block.0) {
+            // Relaxed: who tells others orders it. Reads first, as the blocks of one writer do.
+            if word.load(Ordering::Relaxed) != 0 {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Sets the bits that are set in `theirs`, while other threads write to both.
+    pub(crate) fn unite(&self, theirs: impl Iterator<Item = [u64; WORDS]>) {
+        for (ours, theirs) in self.as_slice().iter().zip(theirs) {
+            for (ours, theirs) in ours.0.iter().zip(theirs) {
+                // Relaxed suffices to read: it only saves the write.
+                if theirs & !ours.load(Ordering::Relaxed) != 0 {
+                    // AcqRel, as in an insert: must not break the chain that a decider's readers rely on. A
+                    // read-modify-write of any ordering would continue it; this one also keeps the rule simple.
+                    ours.fetch_or(theirs, Ordering::AcqRel);
+                }
+            }
+        }
+    }
+
+    /// Asks for the cache line of a hash's block.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(self.locate(hash), self.as_slice().len());
+    }
+}
+
+/// Whether memory can come from the system.
+const MAPS: bool = cfg!(all(target_os = "linux", feature = "std", not(miri)));
+
+/// As many zero bytes from the system, which provides a page when it is first written to.
+fn map(bytes: usize) -> Option<NonNull<u8>> {
+    #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
+    {
+        let (access, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, at an address that the system chooses, is nobody else's.
+        let base = unsafe { libc::mmap(core::ptr::null_mut(), bytes, access, private, -1, 0) };
+        if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
+    }
+    #[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
+    {
+        let _ = bytes;
+        None
+    }
+}
+
+/// Gives a mapping back.
+///
+/// # Safety
+/// - [`map`] returned `base` for as many bytes, and nobody uses them any more.
+unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
+    #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
+    // SAFETY: the caller has the mapping alone.
+    unsafe {
+        libc::munmap(base.as_ptr().cast(), bytes);
+    }
+    #[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
+    let _ = (base, bytes);
+}
+
+/// Tells Linux which pages to take. Where it refuses 2 MiB pages, they stay small and everything works, slower.
+fn advise(start: NonNull<u8>, bytes: usize, pages: Pages) {
+    #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
+    {
+        let advice = if pages == Pages::Huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // SAFETY: the range is a live allocation of ours, page-aligned at its start; the advice changes no contents.
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, advice) };
+    }
+    #[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
+    let _ = (start, bytes, pages);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_zero_and_start_on_cache_lines() {
+        for len in [1, 2, 3, 100, 32_767, 32_768, 32_769, 100_000] {
+            let blocks = Blocks::zeroed(len, Pages::default()).unwrap();
+            assert_eq!(blocks.as_slice().as_ptr() as usize % 64, 0, "{len}");
+            if len * BLOCK_BYTES >= HUGE_PAGE {
+                assert_eq!(blocks.as_slice().as_ptr() as usize % HUGE_PAGE, 0, "{len}");
+            }
+            assert!(blocks.as_slice().iter().all(|block| *block == Block::default()));
+        }
+    }
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn absurd_sizes_are_refused() {
+        // 2^56 bytes and more: beyond any address space of today.
+        for len in [1 << 50, MAX_BLOCKS] {
+            assert_eq!(
+                Blocks::zeroed(len, Pages::default()).err(),
+                Some(BuildError::OutOfMemory { bytes: len * BLOCK_BYTES })
+            );
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! The mathematics of the layout: the false-positive rate of a size, and the size for a rate.
+//!
+//! Everything follows from one model. `n` keys fall into `B` blocks at random, so the load of the block that a probe
+//! looks at is Binomial(n, 1/B) (Poisson(n/B) in the limit). A block with `i` keys answers a new key with "seen" at
+//! the rate g(i), and the filter's rate is the mixture Σ P(load = i) · g(i). The classic formula takes every block for
+//! average; crowded blocks cost more than empty ones gain, so it promises too much (Putze, Sanders and Singler,
+//! "Cache-, Hash- and Space-Efficient Bloom Filters", JEA 2009, section 3).
+
+use crate::kernel::block::{BLOCK_BYTES, LANES, PROBES};
+use alloc::vec::Vec;
+
+/// The most bits that a key throws into one word, in all layouts.
+const MOST_THROWS: usize = 10;
+
+/// Past this load every bit is set: (1 - 1/128)^10000 = 1e-34, and no layout has a cell that a key finds more rarely.
+pub(crate) const SATURATED: u64 = 10_000;
+
+/// A number for each r from 0 to the throws.
+pub(crate) type Terms = [f64; MOST_THROWS + 1];
+
+/// g(i) for i = 0, 1, 2, …: the false-positive rate of a block that holds `i` keys, computed once and kept.
+///
+/// In one word of w bits, let t throws have landed. The chance that b uniform probe positions are all set is
+///
+/// ```text
+/// h(t) = Σ_d S(b, d) · w·(w-1)·…·(w-d+1) / w^b · Σ_r (-1)^r C(d, r) (1 - r/w)^t      (S: Stirling, second kind)
+/// ```
+///
+/// d being the number of distinct positions among the b, and the inner sum the inclusion-exclusion over which of them
+/// are missed. Of the i keys in the block each uses a given word of a lane's c with chance 1/c and then throws b bits, so
+/// t = b·j with j ~ Binomial(i, 1/c), which turns each (1 - r/w)^t into ((c - 1 + (1 - r/w)^b) / c)^i: one power per r.
+/// The words of the lanes fill independently, hence g = (that sum)^lanes. The layout `words4` has 4 lanes of c = 2 words
+/// of w = 64 bits; the variants have other numbers in the same formula.
+pub(crate) struct BlockRates {
+    lanes: u32,
+    throws: usize,
+    /// Factor of the r-th power in the sum.
+    factors: Terms,
+    /// ((c - 1 + (1 - r/w)^b) / c), and its powers at the end of the table.
+    bases: Terms,
+    powers: Terms,
+    rates: Vec<f64>,
+}
+
+/// Where a key's bits lie in its block: `throws` bits in one of the `choices` words, of `bits` bits, of each lane.
+#[derive(Clone, Copy)]
+pub(crate) struct Lanes {
+    pub(crate) lanes: u32,
+    pub(crate) choices: u32,
+    pub(crate) bits: u32,
+    pub(crate) throws: u32,
+}
+
+impl Lanes {
+    pub(crate) fn words4(probes: u32) -> Self {
+        Self { lanes: LANES as u32, choices: 2, bits: 64, throws: probes / LANES as u32 }
+    }
+
+    /// The chance that a key sets a given bit of its block.
+    pub(crate) fn touched(self) -> f64 {
+        (1.0 - libm::pow(1.0 - 1.0 / f64::from(self.bits), f64::from(self.throws))) / f64::from(self.choices)
+    }
+}
+
+impl BlockRates {
+    pub(crate) fn new(Lanes { lanes, choices, bits, throws }: Lanes) -> Self {
+        let (b, bits) = (throws as usize, f64::from(bits));
+        let factors = hit_factors(b, bits);
+        let base = |r| (f64::from(choices) - 1.0 + power(1.0 - r as f64 / bits, b)) / f64::from(choices);
+        let bases: Terms = core::array::from_fn(base);
+        // No key, no false positive: rounding would leave some, which counts where nearly all blocks are empty.
+        let mut rates = Vec::with_capacity(256);
+        rates.push(0.0);
+        Self { lanes, throws: b, factors, powers: bases, bases, rates }
+    }
+
+    pub(crate) fn get(&mut self, load: u64) -> f64 {
+        let load = load as usize;
+        while self.rates.len() <= load {
+            let terms = self.factors.iter().zip(&mut self.powers).zip(&self.bases).take(self.throws + 1);
+            let word: f64 = terms
+                .map(|((factor, power), base)| {
+                    let term = factor * *power;
+                    *power *= base;
+                    term
+                })
+                .sum();
+            // Rounding leaves a few 1e-17 of either sign where the exact sum is 0.
+            let word = word.clamp(0.0, 1.0);
+            self.rates.push((0..self.lanes).fold(1.0, |product, _| product * word));
+        }
+        self.rates[load]
+    }
+
+    /// The rate of `blocks` blocks that hold `keys` keys.
+    pub(crate) fn mixture(&mut self, blocks: u64, keys: u64) -> f64 {
+        if keys / blocks > SATURATED {
+            return 1.0;
+        }
+        let (mut weights, mut rate) = (0.0, 0.0);
+        each_load(blocks, keys, |load, weight| {
+            weights += weight;
+            rate += weight * self.get(load);
+        });
+        rate / weights
+    }
+}
+
+/// The factors of the powers (1 - r/w)^t in the chance h(t) that `b` positions in a word of `bits` bits are all set.
+pub(crate) fn hit_factors(b: usize, bits: f64) -> Terms {
+    // Row by row: S(n, d) = d S(n-1, d) + S(n-1, d-1).
+    let mut stirling = Terms::default();
+    stirling[0] = 1.0;
+    for _ in 0..b {
+        for d in (1..=b).rev() {
+            stirling[d] = d as f64 * stirling[d] + stirling[d - 1];
+        }
+        stirling[0] = 0.0;
+    }
+    let mut factors = Terms::default();
+    for (d, ways) in stirling.iter().enumerate().take(b + 1).skip(1) {
+        let falling: f64 = (0..d).map(|i| bits - i as f64).product();
+        let distinct = ways * falling / power(bits, b);
+        let mut choose = 1.0;
+        for (r, factor) in factors.iter_mut().enumerate().take(d + 1) {
+            *factor += distinct * power(-1.0, r) * choose;
+            choose *= (d - r) as f64 / (r + 1) as f64;
+        }
+    }
+    factors
+}
+
+pub(crate) fn power(x: f64, n: usize) -> f64 {
+    (0..n).fold(1.0, |product, _| product * x)
+}
+
+/// Calls `each` with the loads that a block of `blocks` may have when these hold `keys` keys, each with its weight. The chance of a
+/// load is its weight by the sum of all.
+///
+/// The Binomial weights are walked from the mode in both directions by their ratios: no factorials, no underflow, for one
+/// block and for a billion alike.
+#[inline]
+pub(crate) fn each_load(blocks: u64, keys: u64, mut each: impl FnMut(u64, f64)) {
+    // The weight relative to the mode at which the walk ends: below any rate asked for.
+    const NEGLIGIBLE: f64 = 1e-30;
+
+    if blocks == 1 {
+        return each(keys, 1.0);
+    }
+    let (n, odds) = (keys as f64, 1.0 / (blocks as f64 - 1.0));
+    let mode = ((n + 1.0) / blocks as f64) as u64;
+    each(mode, 1.0);
+
+    let (mut i, mut weight) = (mode, 1.0);
+    while i < keys && weight > NEGLIGIBLE {
+        weight *= (n - i as f64) / (i + 1) as f64 * odds;
+        i += 1;
+        each(i, weight);
+    }
+    let (mut i, mut weight) = (mode, 1.0);
+    while i > 0 && weight > NEGLIGIBLE {
+        weight *= i as f64 / (n - i as f64 + 1.0) / odds;
+        i -= 1;
+        each(i, weight);
+    }
+}
+
+/// The chance that a new key shares its whole 64-bit hash with one of `keys` others.
+pub(crate) fn collision_floor(keys: u64) -> f64 {
+    keys as f64 / 18_446_744_073_709_551_616.0
+}
+
+/// The false-positive rate of `blocks` blocks with `probes` probes a key that hold `keys` distinct keys.
+pub(crate) fn rate(blocks: u64, probes: u32, keys: u64) -> f64 {
+    (BlockRates::new(Lanes::words4(probes)).mixture(blocks, keys) + collision_floor(keys)).min(1.0)
+}
+
+/// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`; tries `start` first.
+fn blocks_from(start: u64, keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
+    let mut rates = BlockRates::new(Lanes::words4(probes));
+    least(start, limit, target - collision_floor(keys), |blocks| rates.mixture(blocks, keys))
+}
+
+/// The fewest blocks, up to `limit`, at which `keys` keys with `probes` probes stay at or below `target`.
+pub(crate) fn blocks_for(keys: u64, probes: u32, target: f64, limit: u64) -> Option<u64> {
+    blocks_from((keys as f64 * likely_blocks(target)) as u64, keys, probes, target, limit)
+}
+
+/// About the blocks for each key that the best number of probes takes, fitted to what it does at rates down to 1e-9.
+fn likely_blocks(target: f64) -> f64 {
+    let halvings = -libm::log2(target);
+    halvings * (1.45 + 0.0015 * halvings * halvings) / 512.0
+}
+
+/// The number of probes that takes the fewest blocks for a rate, and those blocks; the fewer probes of equals.
+pub(crate) fn best_for_rate(keys: u64, target: f64, limit: u64) -> Option<(u32, u64)> {
+    // The likely best comes first. One look then tells that the others are not better.
+    let likely = (0.5 - libm::log2(target)) as u32;
+    let mut order = PROBES;
+    order.sort_by_key(|probes| probes.abs_diff(likely));
+    let mut best = None;
+    for probes in order {
+        let (start, limit) = match best {
+            None => ((keys as f64 * likely_blocks(target)) as u64, limit),
+            Some((better, blocks)) => [blocks - u64::from(probes > better); 2].into(),
+        };
+        best = blocks_from(start, keys, probes, target, limit).map(|blocks| (probes, blocks)).or(best);
+    }
+    best
+}
+
+/// The number of probes with the lowest rate for a size; the fewer probes of equals.
+pub(crate) fn best_for_size(blocks: u64, keys: u64) -> u32 {
+    let rates = PROBES.map(|probes| (rate(blocks, probes, keys), probes));
+    rates.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map_or(PROBES[0], |(_, probes)| probes)
+}
+
+/// The most keys that `blocks` blocks take before the rate passes `target`; 0 if one key is too many.
+pub(crate) fn keys_for(blocks: u64, probes: u32, target: f64) -> u64 {
+    if target >= 1.0 {
+        return u64::MAX;
+    }
+    let mut rates = BlockRates::new(Lanes::words4(probes));
+    most((blocks as f64 / likely_blocks(target)) as u64, target, |keys| {
+        rates.mixture(blocks, keys) + collision_floor(keys)
+    })
+}
+
+/// The least number from 1 to `limit` whose rate is at most `target`, where the rate falls; tries `start` first.
+pub(crate) fn least(start: u64, limit: u64, target: f64, rate: impl FnMut(u64) -> f64) -> Option<u64> {
+    let end = limit.saturating_add(1);
+    Some(first(start, end, true, target, rate)).filter(|&found| found < end)
+}
+
+/// The greatest number whose rate is at most `target`, where the rate rises; 0 if none is. Tries `start` first.
+pub(crate) fn most(start: u64, target: f64, rate: impl FnMut(u64) -> f64) -> u64 {
+    first(start, u64::MAX, false, target, rate) - 1
+}
+
+/// The first number from 1 on that keeps the target, or that first fails to; `end` if there is none below it.
+///
+/// Rates are nearly powers of such numbers, so the line through the logarithms of the last two tries leads close to the
+/// target. Halving takes over where it does not: in the noise of rounding.
+fn first(start: u64, end: u64, keeps: bool, target: f64, mut rate: impl FnMut(u64) -> f64) -> u64 {
+    /// Tries along the line. Most searches take half a dozen.
+    const TRIES: u32 = 20;
+    let (mut low, mut high) = (0, end);
+    let (mut next, mut last) = (start, None);
+    for tries in 1.. {
+        if high - low <= 1 {
+            break;
+        }
+        let number = next.clamp(low + 1, high - 1);
+        let rate = rate(number);
+        let past = (rate <= target) == keeps;
+        if past {
+            high = number
+        } else {
+            low = number
+        }
+        let (x, y) = (libm::log(number as f64), libm::log(rate / target));
+        let step = match last.replace((x, y)) {
+            Some((x0, y0)) => y * (x0 - x) / (y - y0),
+            // The power is often about 4.
+            None => y.abs() / if past { -4.0 } else { 4.0 },
+        };
+        // At most to four times the number, or a quarter, since rates near 1 tell little.
+        let along = libm::ceil(number as f64 * libm::exp(step.clamp(-1.4, 1.4))) as u64;
+        next = if tries < TRIES { along } else { low + (high - low) / 2 };
+    }
+    high
+}
+
+/// The chance that a key sets a given bit of a filter.
+///
+/// A key leaves a given bit of its block alone with chance 1 - q, where q = (1 - (63/64)^b) / 2, and finds the bit's block
+/// with chance 1/B.
+pub(crate) fn touched(blocks: u64, probes: u32) -> f64 {
+    Lanes::words4(probes).touched() / blocks as f64
+}
+
+/// Distinct keys inserted, estimated from the share of bits that are set, where a key sets a given bit of the whole
+/// filter with chance `touched`.
+///
+/// The expected share of zeros after n keys is exactly (1 - touched)^n; solved for n. (The form of Swamidass and Baldi,
+/// "Mathematical Correction for Fingerprint Similarity Measures", 2007, for these layouts.)
+pub(crate) fn keys_from_zeros(fill: f64, touched: f64) -> f64 {
+    libm::log1p(-fill) / libm::log1p(-touched)
+}
+
+/// Bytes of so many blocks, saturating.
+pub(crate) fn bytes(blocks: u64) -> u64 {
+    blocks.saturating_mul(BLOCK_BYTES as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+
+    /// Rows of the independent model's table: tests/data/fpr.csv, made by exact summation in another language.
+    fn rows(kind: &str) -> Vec<(u32, f64, f64)> {
+        let table = include_str!("../../tests/data/fpr.csv");
+        let mut rows = Vec::new();
+        for line in table.lines() {
+            let fields: Vec<&str> = line.split(',').collect();
+            if fields[0] == kind && fields[1] == "words4" && fields[2] != "20" {
+                rows.push((fields[2].parse().unwrap(), fields[3].parse().unwrap(), fields[4].parse().unwrap()));
+            }
+        }
+        assert!(rows.len() >= 8, "no rows of {kind}");
+        rows
+    }
+
+    #[test]
+    fn rates_match_the_independent_model() {
+        for (probes, bits_per_key, expected) in rows("fpr_at_bits") {
+            // A billion keys: Binomial and Poisson agree to 1e-8.
+            let keys = 1_000_000_000u64;
+            let blocks = (keys as f64 * bits_per_key / 512.0) as u64;
+            let got = BlockRates::new(Lanes::words4(probes)).mixture(blocks, keys);
+            assert!(
+                (got / expected - 1.0).abs() < 1e-5,
+                "k {probes}, {bits_per_key} bits: {got:e}, model {expected:e}"
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_and_probes_match_the_independent_model() {
+        let keys = 100_000_000;
+        for (probes, bits_per_key, target) in rows("best_for_target") {
+            let (best, blocks) = best_for_rate(keys, target, u64::MAX / 64).unwrap();
+            let bits = blocks as f64 * 512.0 / keys as f64;
+            assert_eq!(best, probes, "k for {target}");
+            assert!((bits / bits_per_key - 1.0).abs() < 1e-4, "{target}: {bits} bits a key, model {bits_per_key}");
+        }
+    }
+
+    #[test]
+    fn rates_that_are_none_have_capacities() {
+        for probes in [4, 16] {
+            assert_eq!([1.0, 7.0, f64::INFINITY].map(|rate| keys_for(3, probes, rate)), [u64::MAX; 3]);
+            assert_eq!([0.0, -1.0, f64::NAN].map(|rate| keys_for(3, probes, rate)), [0; 3]);
+        }
+    }
+
+    #[test]
+    fn the_size_is_the_least_and_the_capacity_the_most() {
+        for keys in [1, 2, 63, 1000, 12_345, 1_000_000] {
+            for target in [0.5, 0.1, 0.01, 1e-4, 1e-6, 1e-9] {
+                for probes in PROBES {
+                    let blocks = blocks_for(keys, probes, target, 1 << 50).unwrap();
+                    assert!(rate(blocks, probes, keys) <= target);
+                    assert!(blocks == 1 || rate(blocks - 1, probes, keys) > target, "{keys} {target} {probes}");
+                    let most = keys_for(blocks, probes, target);
+                    assert!(most >= keys);
+                    assert!(rate(blocks, probes, most + 1) > target);
+                }
+            }
+        }
+    }
+
+    /// The same by halving alone, and with every number of probes looked at.
+    #[test]
+    fn the_search_finds_what_halving_finds() {
+        fn halved(end: u64, past: impl Fn(u64) -> bool) -> u64 {
+            let (mut low, mut high) = (0, end);
+            while high - low > 1 {
+                let middle = low + (high - low) / 2;
+                if past(middle) { high = middle } else { low = middle }
+            }
+            high
+        }
+        let limit = 1 << 50;
+        let targets = [0.99, 0.7, 0.3, 0.1, 0.03, 0.016, 0.01, 1e-3, 5e-4, 1e-5, 7e-6, 1e-7, 1e-9];
+        for keys in [1, 2, 3, 4, 7, 20, 63, 100, 1000, 12_345, 1_000_000, 1_000_000_000] {
+            for target in targets {
+                let rates = |blocks, probes| rate(blocks, probes, keys);
+                let fewest = PROBES.map(|probes| (halved(limit, |blocks| rates(blocks, probes) <= target), probes));
+                for (blocks, probes) in fewest {
+                    assert_eq!(blocks_for(keys, probes, target, limit), Some(blocks), "{keys} {target} {probes}");
+                    assert_eq!(blocks_for(keys, probes, target, blocks - 1), None, "{keys} {target} {probes}");
+                    let keys = halved(1 << 60, |keys| rate(blocks, probes, keys) > target) - 1;
+                    assert_eq!(keys_for(blocks, probes, target), keys, "{blocks} {target} {probes}");
+                }
+                let (blocks, probes) = fewest.into_iter().min().unwrap();
+                assert_eq!(best_for_rate(keys, target, limit), Some((probes, blocks)), "{keys} {target}");
+            }
+        }
+    }
+
+    /// The model of a few blocks by brute force: the load of one block, by the definition of the Binomial.
+    #[test]
+    fn few_blocks_follow_the_binomial() {
+        for (blocks, keys) in [(2u64, 30u64), (5, 100), (10, 400)] {
+            for probes in PROBES {
+                let mut rates = BlockRates::new(Lanes::words4(probes));
+                let p = 1.0 / blocks as f64;
+                let mut expected = 0.0;
+                let mut choose = 1.0;
+                for i in 0..=keys {
+                    expected += choose * p.powi(i as i32) * (1.0 - p).powi((keys - i) as i32) * rates.get(i);
+                    choose *= (keys - i) as f64 / (i + 1) as f64;
+                }
+                let got = rates.mixture(blocks, keys);
+                assert!((got / expected - 1.0).abs() < 1e-9, "{blocks} {keys} {probes}: {got} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn extremes_stay_in_range() {
+        let mut text = String::new();
+        for (blocks, keys) in [(1, 0), (1, u64::MAX), (u64::MAX / 64, u64::MAX), (1 << 40, 1), (3, 10_000_000)] {
+            for probes in PROBES {
+                let rate = rate(blocks, probes, keys);
+                assert!((0.0..=1.0).contains(&rate), "{text}");
+                core::fmt::Write::write_fmt(&mut text, format_args!("{rate} ")).unwrap();
+            }
+        }
+        assert_eq!(blocks_for(u64::MAX, 8, 0.01, 1 << 50), None);
+    }
+
+    #[test]
+    fn estimate_inverts_the_expected_fill() {
+        for probes in PROBES {
+            // One key in one block: 4 words of 8, b throws in each.
+            let b = probes as i32 / 4;
+            let fill = (1.0 - (63.0f64 / 64.0).powi(b)) / 2.0;
+            assert!((keys_from_zeros(fill, touched(1, probes)) - 1.0).abs() < 1e-12);
+        }
+        assert_eq!(keys_from_zeros(0.0, touched(10, 8)), 0.0);
+        assert_eq!(keys_from_zeros(1.0, touched(10, 8)), f64::INFINITY);
+    }
+}

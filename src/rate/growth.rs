@@ -1,0 +1,102 @@
+//! How a scalable filter grows: how many keys each stage takes, and at which rate.
+//!
+//! The rates are a geometric series: the stage i has p (1 - r) r^i, and all of them together, however many there will
+//! be, have p. A key that was not inserted is taken for seen if one stage takes it, so the whole stays below p.
+//! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", Information Processing Letters 101(6), 2007,
+//! section 3.)
+
+/// r: each stage's rate is this share of the rate before it. docs/DESIGN.md has what others would cost.
+const TIGHTENING: f64 = 0.875;
+
+/// More stages than any filter can have: from the 53rd on, 64-bit hashes cannot keep the stage's rate.
+#[cfg(any(feature = "std", test))]
+pub(crate) const MAX_STAGES: usize = 64;
+
+/// More stages than anybody merges: a query visits them all.
+pub(crate) const MAX_MERGED: usize = 256;
+
+/// What a scalable filter is made from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Growth {
+    /// Keys that the first stage of its own takes, at least 1.
+    pub(crate) first: u64,
+    /// The rate of all stages of its own together, between 0 and 1.
+    pub(crate) rate: f64,
+    /// Stages before its own, that other filters brought. They take no keys, and each tells its keys and its rate.
+    pub(crate) merged: usize,
+}
+
+// A rate is a number.
+impl Eq for Growth {}
+
+impl Growth {
+    /// The keys that a stage of its own takes: each as many as twice those of the one before. Saturates.
+    pub(crate) fn capacity(&self, stage: usize) -> u64 {
+        u32::try_from(stage - self.merged)
+            .ok()
+            .and_then(|stage| 1u64.checked_shl(stage))
+            .map_or(u64::MAX, |factor| self.first.saturating_mul(factor))
+    }
+
+    /// The rate of a stage of its own once it is full. Multiplications alone, so it is the same number on every platform.
+    pub(crate) fn rate(&self, stage: usize) -> f64 {
+        (self.merged..stage).fold(self.rate * (1.0 - TIGHTENING), |rate, _| rate * TIGHTENING)
+    }
+
+    /// The rate of all stages that there may be from this one on.
+    pub(crate) fn rest(&self, from: usize) -> f64 {
+        self.rate(from) / (1.0 - TIGHTENING)
+    }
+}
+
+/// The rate of stages that have these rates, and err independently: 1 - (1 - f0) (1 - f1) …, in a form that does not
+/// lose small rates beside 1.
+pub(crate) fn combined(rates: impl Iterator<Item = f64>) -> f64 {
+    rates.fold(0.0, |all, rate| all + rate * (1.0 - all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::fpr;
+
+    #[test]
+    fn all_stages_together_keep_the_rate() {
+        for rate in [0.5, 0.01, 1e-6, 1e-12] {
+            let growth = Growth { first: 1, rate, merged: 0 };
+            let mut sum = 0.0;
+            for stage in 0..MAX_STAGES {
+                assert!(combined((0..=stage).map(|stage| growth.rate(stage))) < rate);
+                sum += growth.rate(stage);
+            }
+            // What is left for the stages that never come.
+            let rest = rate * TIGHTENING.powi(MAX_STAGES as i32);
+            assert!(((sum + rest) / rate - 1.0).abs() < 1e-12, "{sum:e} {rest:e}");
+        }
+    }
+
+    #[test]
+    fn capacities_double_and_saturate() {
+        let growth = Growth { first: 3, rate: 0.01, merged: 0 };
+        assert_eq!([0, 1, 2, 10].map(|stage| growth.capacity(stage)), [3, 6, 12, 3072]);
+        assert_eq!([63, 64, usize::MAX].map(|stage| growth.capacity(stage)), [u64::MAX; 3]);
+        // Those before its own count for nothing.
+        let merged = Growth { merged: 4, ..growth };
+        assert_eq!([4, 5, 6].map(|stage| merged.capacity(stage)), [3, 6, 12]);
+        assert_eq!(merged.rate(5), growth.rate(1));
+    }
+
+    #[test]
+    fn no_filter_has_the_most_stages() {
+        let growth = Growth { first: 1, rate: 1.0, merged: 0 };
+        assert!(fpr::collision_floor(growth.capacity(51)) < growth.rate(51));
+        assert!(fpr::collision_floor(growth.capacity(52)) >= growth.rate(52));
+    }
+
+    #[test]
+    fn small_rates_are_not_lost() {
+        assert_eq!(combined([1e-30].into_iter()), 1e-30);
+        assert_eq!(combined([0.5, 0.5].into_iter()), 0.75);
+        assert_eq!(combined([].into_iter()), 0.0);
+    }
+}

@@ -1,0 +1,167 @@
+//! `RotatingBloomFilter`: a window of the last keys, by filters that take turns.
+
+use super::generations::Generations;
+use crate::builder::options::Builder;
+use crate::filter::methods;
+use std::time::Duration;
+
+/// A filter that forgets: a window of the last *n* distinct keys, or of a time, that any number of threads share.
+///
+/// It is for a stream without an end, such as the doorkeeper of a cache, which admits a key that comes a second time, or a log
+/// whose repeats come soon. Filters take turns. The *current generation* takes keys; queries ask it and the g - 1 before it. A
+/// *rotation* begins an empty generation and forgets the oldest one. g is 2 unless [`generations`](Builder::generations) says
+/// otherwise. Each generation is made for n / (g - 1) keys, and a full one rotates.
+///
+/// **A key is found until g rotations came after it.** A key that comes again is as good as one that comes for the first time. So
+/// what is remembered depends on what rotates:
+///
+/// | what rotates | at least | at most |
+/// |---|---|---|
+/// | full generations alone (as built) | the last n distinct keys (of more than two generations: those after which fewer than n keys came that were new to their generation) | n · g / (g - 1) keys |
+/// | [`rotate_if_older_than`](Self::rotate_if_older_than) (T / (g - 1)) before each insert, with [`rotate_when_full(false)`](Builder::rotate_when_full) | the keys of the last T, however many | those of the last T · g / (g - 1) |
+/// | `rotate_if_older_than`(T / (g - 1)) and full generations | after a key, g - 1 generations that were full or T / (g - 1) old: with more keys than planned, the last n; with fewer, those of the last T | as above, whichever is less |
+/// | [`rotate`](Self::rotate), called as you like | nothing but the sentence above | n · g / (g - 1) keys |
+///
+/// Without a call before each insert, the time between two calls is missing from the least and is added to the most. Among threads
+/// that race, n is less by the places that others hold at that moment: 1 for an insert, up to 64 for a batch, and 1 in 1024 for a
+/// thread that fetches some.
+///
+/// - **The rate** of all full generations together is at most the one asked for, p. Each keeps p' with 1 - (1 - p')^g = p. A
+///   generation that has more keys than it is made for, because a full one does not rotate, has a higher rate:
+///   [`current_fpr`](Self::current_fpr) tells it.
+/// - **Memory** is that of g + 1 filters for n / (g - 1) keys each, as one is emptied while the others are in use. At 1 %, that is 34
+///   bits for each key of the window with two generations, 25 with three, and 21 with five. More generations forget in finer steps,
+///   and each costs a query a cache line.
+///
+/// # Consistency
+/// What racing callers may see:
+///
+/// - **No false negative.** Once `insert` has returned, `contains` is `true` in every thread that learned of it, until g rotations
+///   came after it.
+/// - **At most one claim in a window.** Of any number of threads that insert the same key, at most one gets `true`, also over a
+///   rotation, and none does again until g rotations came. One does, unless other keys set the bits that the key
+///   lacks. It may also be that nobody does: where two threads insert a new key as the generations rotate, or where a thread is
+///   stopped as below.
+/// - Queries do not wait. The insert that rotates empties a generation, which takes as long as to write its memory. Only a thread
+///   that needs the next rotation before that is done waits for it, and so does one while the filter is saved.
+/// - A thread that is stopped in the middle of an insert for as long as it takes to fill more than a generation may leave bits
+///   in a later one: those of its key, or of up to 64 keys of its batch. They read like any false positive.
+///
+/// There is no union, for two windows have no common order, and no copy but by its file, which keeps the whole window.
+///
+/// # A window of time
+/// Make it for the most keys that you plan for in the time T.
+///
+/// ```
+/// use bloomline::RotatingBloomFilter;
+/// use std::time::Duration;
+///
+/// // Keys of the last ten minutes are found, however many come, and none that is older than eleven minutes.
+/// let seen: RotatingBloomFilter = RotatingBloomFilter::builder()
+///     .expected_keys(100_000)
+///     .false_positive_rate(0.01)
+///     .generations(11)
+///     .rotate_when_full(false)
+///     .build()?;
+/// // In any thread, before each insert:
+/// seen.rotate_if_older_than(Duration::from_secs(60));
+/// assert!(seen.insert("10.0.0.7"));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+///
+/// # Examples
+/// ```
+/// use bloomline::RotatingBloomFilter;
+///
+/// let seen = RotatingBloomFilter::new(1000, 1e-6)?; // keys of the window, and the rate
+/// assert!(seen.insert("a"));
+/// assert!(!seen.insert("a"));
+/// for key in 0..999u32 {
+///     seen.insert(&key);
+/// }
+/// assert!(seen.contains("a")); // the oldest of the last thousand
+/// for key in 0..3000u32 {
+///     seen.insert(&key);
+/// }
+/// assert!(!seen.contains("a")); // forgotten
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+pub struct RotatingBloomFilter(pub(super) Generations);
+
+impl RotatingBloomFilter {
+    methods::building! { "bloomline::RotatingBloomFilter",
+        /// A filter for a window of the last `expected_keys` distinct keys, empty.
+        ///
+        /// Its builder takes keys and rate, and refuses memory and probes
+        /// ([`BuildError::NotKeysAndRate`](crate::BuildError::NotKeysAndRate)).
+    }
+    methods::inserting!("bloomline::RotatingBloomFilter", many_writers);
+    #[cfg(feature = "rayon")]
+    methods::par_inserting! { "bloomline::RotatingBloomFilter", "", [], (), "",
+        /// Inserts many [`Keys`](crate::Keys) on all cores of the current rayon pool, while other threads insert. Which of them are
+        /// the last ones is left to chance.
+    }
+    methods::asking!("bloomline::RotatingBloomFilter");
+    methods::telling!();
+
+    /// Begins an empty generation, and forgets the oldest one. Calls that race count as one. O(memory of a generation), while the
+    /// other threads go on.
+    ///
+    /// # Examples
+    /// ```
+    /// let seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// seen.insert("a");
+    /// seen.rotate();
+    /// assert!(seen.contains("a"));
+    /// seen.rotate();
+    /// assert!(!seen.contains("a"));
+    /// assert_eq!(seen.rotations(), 2);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn rotate(&self) {
+        self.0.rotate();
+    }
+
+    /// [Rotates](Self::rotate) if the current generation began so long ago or longer, once for each `age` that has passed, and as
+    /// often as there are generations at most. Returns whether it did. Cheap enough to be called before each insert, as it should be:
+    /// some 50 ns. The age of a filter that was loaded counts from then on.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// let seen = bloomline::RotatingBloomFilter::new(1000, 1e-6)?;
+    /// assert!(!seen.rotate_if_older_than(Duration::from_secs(3600)));
+    /// assert!(seen.rotate_if_older_than(Duration::ZERO));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn rotate_if_older_than(&self, age: Duration) -> bool {
+        self.0.rotate_if_older_than(age)
+    }
+
+    /// How often it has rotated, by itself and by calls. A file does not keep it.
+    pub fn rotations(&self) -> u64 {
+        self.0.rotations()
+    }
+}
+
+methods::filing!(RotatingBloomFilter, "bloomline::RotatingBloomFilter");
+methods::collecting!(RotatingBloomFilter);
+#[cfg(feature = "rayon")]
+methods::par_collecting!(RotatingBloomFilter);
+methods::as_filter!(RotatingBloomFilter, many_writers);
+
+/// What a window has besides.
+impl Builder<RotatingBloomFilter> {
+    /// The generations that are asked, 2 to 64; 2 if not called. See [`RotatingBloomFilter`] for what more of them cost and give.
+    pub fn generations(mut self, generations: u32) -> Self {
+        self.generations = generations;
+        self
+    }
+
+    /// Whether a full generation rotates; `true` if not called. If it does, a window of time becomes shorter where more keys come
+    /// than planned, and the rate stays. If it does not, the window stays, and the rate rises.
+    pub fn rotate_when_full(mut self, rotate: bool) -> Self {
+        self.rotate_when_full = rotate;
+        self
+    }
+}

@@ -1,0 +1,46 @@
+//! loom models of a filter that rotates.
+
+use super::filter::RotatingBloomFilter;
+use loom::sync::Arc;
+use loom::thread;
+
+/// The real filter rotates between two inserts of a key: one claim or none, and the key is there.
+#[test]
+fn a_filter_rotates_under_a_key_that_two_threads_insert() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(|| {
+        let filter = Arc::new(RotatingBloomFilter::new(1, 1e-6).unwrap());
+        let other = {
+            let filter = Arc::clone(&filter);
+            thread::spawn(move || {
+                filter.rotate();
+                usize::from(filter.insert(&1u64))
+            })
+        };
+        let mine = usize::from(filter.insert(&1u64));
+        assert!(mine + other.join().unwrap() <= 1, "claims");
+        assert!(filter.contains(&1u64));
+    });
+}
+
+/// A key that moves from generation to generation is found at every moment, while the one where it was is emptied.
+#[test]
+fn a_query_finds_a_key_that_stays_in_the_window() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(|| {
+        let filter = Arc::new(RotatingBloomFilter::new(1, 1e-6).unwrap());
+        filter.insert(&1u64);
+        filter.rotate();
+        let other = {
+            let filter = Arc::clone(&filter);
+            thread::spawn(move || {
+                assert!(filter.contains(&1u64), "forgotten");
+            })
+        };
+        filter.insert(&1u64);
+        filter.rotate();
+        other.join().unwrap();
+    });
+}
