@@ -21,10 +21,6 @@ macro_rules! as_one {
             set / all
         }
 
-        pub(crate) fn key_name(&$self) -> &str {
-            $filter.key_name()
-        }
-
         pub(crate) fn seed(&$self) -> u64 {
             $filter.seed()
         }

@@ -103,8 +103,12 @@ impl SharedStages {
         self.all().map(Stage::estimated_keys).sum()
     }
 
-    // Of its own stages: one that was merged may have a name for the keys where the filter has none.
-    row::as_one!(self, any: self.stage(self.growth.merged as u64), all: self.all().rev());
+    /// The name that its own stages have: one that was merged may have another.
+    pub(super) fn key_name(&self) -> &str {
+        self.stage(self.growth.merged as u64).key_name()
+    }
+
+    row::as_one!(self, any: self.stage(0), all: self.all().rev());
 
     pub(super) fn populate(&mut self) {
         self.stages.iter_mut().filter_map(OnceLock::get_mut).for_each(Stage::populate);

@@ -171,6 +171,11 @@ impl Stages {
         self.stages.iter().map(BloomFilter::estimated_keys).sum()
     }
 
+    /// The name that its own stages have: one that was merged may have another.
+    pub(super) fn key_name(&self) -> &str {
+        self.last().key_name()
+    }
+
     row::as_one!(self, any: self.last(), all: self.stages.iter());
 
     pub(super) fn populate(&mut self) {

@@ -165,6 +165,10 @@ impl Generations {
         all.estimated_keys()
     }
 
+    pub(super) fn key_name(&self) -> &str {
+        self.all[0].key_name()
+    }
+
     row::as_one!(self, any: self.all[0], all: self.newest_first(self.turn.current()));
 
     pub(super) fn populate(&mut self) {
