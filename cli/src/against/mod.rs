@@ -98,6 +98,17 @@ impl Against {
             .map_err(Error::groups)
     }
 
+    /// Returns a warning if nothing can be found, as no item has a gram.
+    pub fn warning(&self) -> Option<String> {
+        let Rules { ngram, min_ngram, .. } = self.rule.text;
+        let least =
+            if ngram > 0 { format!(" of {min_ngram} words or more, as --min-ngram asks") } else { String::new() };
+        let read = self.items.places.len();
+        let warning =
+            || format!("the files of --against have no text{least}, so nothing is removed; texts read: {read}");
+        self.grams.is_empty().then(warning)
+    }
+
     /// Leaves `found` only where an item has the gram. Returns how many there are.
     pub fn confirm(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         let known = |hash: &u64| self.grams.binary_search_by_key(hash, |(gram, _)| *gram).is_ok();

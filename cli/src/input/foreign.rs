@@ -77,6 +77,9 @@ const ENDINGS: [(&str, &str); 12] = [
     ("zip", "zip"),
 ];
 
+/// What the checkpoints of a state begin with. As they are JSON, the name counts, too.
+const CHECKPOINTS: &[u8] = b"{\"job\":{\"inputs\":";
+
 /// The format of what begins with this, if it is none of lines that end with `end`. Contents that are compressed are such, too.
 pub fn of_head(head: &[u8], end: u8) -> Option<&'static str> {
     let head = &head[..head.len().min(HEAD)];
@@ -125,6 +128,9 @@ pub fn of_file(path: &Path, head: &[u8], end: u8) -> Option<&'static str> {
             endings.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
         };
         let is_control = |byte: u8| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127) && byte != end;
+        if ending == "resume" && head.starts_with(CHECKPOINTS) {
+            return Some("the checkpoints of a bloomline state");
+        }
         let compressed = find(&COMPRESSED).filter(|_| head.iter().any(|&byte| is_control(byte)));
         compressed.or_else(|| find(&ENDINGS).filter(|_| is_binary(head, end)))
     };

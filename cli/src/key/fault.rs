@@ -13,8 +13,8 @@ const NAMES: usize = 30;
 pub enum Fault {
     /// Too few fields.
     Field { number: usize, fields: usize },
-    /// The header has no field of this name, but these.
-    NoName { name: String, names: Vec<String> },
+    /// The header has no field of this name, but these. It is split as CSV, or as lines are.
+    NoName { name: String, names: Vec<String>, is_csv: bool },
     /// The header has two of this name, with these numbers.
     TwoNames { name: String, numbers: [usize; 2] },
     /// A field of CSV goes on up to the end of the input.
@@ -50,7 +50,7 @@ impl fmt::Display for Fault {
         match self {
             Self::Field { number, fields: 1 } => write!(f, "there is no field {number}: the line has 1 field"),
             Self::Field { number, fields } => write!(f, "there is no field {number}: the line has {fields} fields"),
-            Self::NoName { name, names } => {
+            Self::NoName { name, names, is_csv } => {
                 let ends = names.iter().any(|other| other.strip_suffix('\r') == Some(name));
                 let at = |delimiter: &char| {
                     let [line] = &names[..] else { return false };
@@ -60,7 +60,7 @@ impl fmt::Display for Fault {
                 let advice = match [',', '\t', ';', '|'].iter().find(|delimiter| at(delimiter)) {
                     _ if ends => "give --crlf, as lines end with CR LF".to_owned(),
                     None => "give one of these with -f, or its number".to_owned(),
-                    Some(',') => "give --csv, or -d ',', as it is split at commas".to_owned(),
+                    Some(',') if !is_csv => "give --csv, or -d ',', as it is split at commas".to_owned(),
                     Some('\t') => "give -d '\\t', as it is split at tabs".to_owned(),
                     Some(delimiter) => format!("give -d '{delimiter}', as it is split there"),
                 };

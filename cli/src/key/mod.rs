@@ -178,7 +178,7 @@ impl KeyRule {
                 (Some(number), None) => Ok(Pick::Numbers(number, Some(number))),
                 (None, _) => {
                     let names = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-                    Err(Fault::NoName { name: name.clone(), names })
+                    Err(Fault::NoName { name: name.clone(), names, is_csv: matches!(split, Split::Csv(_)) })
                 }
             }
         };

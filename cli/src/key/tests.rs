@@ -149,13 +149,13 @@ fn names_are_those_of_the_header() {
     assert_eq!(resolved("b", &tab, true, "a\tb\r"), Ok(vec![one(2)]));
     assert_eq!(resolved("\"b\"", &tab, false, "a\t\"b\""), Ok(vec![one(2)]));
     assert_eq!(resolved("2-,1", &tab, false, ""), Ok(vec![Pick::Numbers(2, None), one(1)]));
-    let missing = |names: &[&str]| {
+    let missing = |names: &[&str], is_csv| {
         let names = names.iter().map(|&name| name.to_owned()).collect();
-        Err(Fault::NoName { name: "b".to_owned(), names })
+        Err(Fault::NoName { name: "b".to_owned(), names, is_csv })
     };
-    assert_eq!(resolved("a,b", &tab, false, "a\tB"), missing(&["a", "B"]));
-    assert_eq!(resolved("b", &tab, false, "a\tb\r"), missing(&["a", "b\r"]));
-    assert_eq!(resolved("b", &csv, false, ""), missing(&[""]));
+    assert_eq!(resolved("a,b", &tab, false, "a\tB"), missing(&["a", "B"], false));
+    assert_eq!(resolved("b", &tab, false, "a\tb\r"), missing(&["a", "b\r"], false));
+    assert_eq!(resolved("b", &csv, false, ""), missing(&[""], true));
     let twice = Fault::TwoNames { name: "b".to_owned(), numbers: [1, 3] };
     assert_eq!(resolved("b", &csv, false, "b;a;\"b\";b"), Err(twice));
     assert_eq!(resolved("a", &csv, false, "b;a;b"), Ok(vec![one(2)]));

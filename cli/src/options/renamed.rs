@@ -23,13 +23,25 @@ const RENAMED: &[(&str, &str)] = &[
     ("--yes", "bloomline redis delete removes a filter without a question"),
     ("--redis", "a filter on a server is for dedup and check, and bloomline redis tells about it"),
     ("--recursive", "a directory is read with all that is below it"),
+    ("--without", "bloomline not-in prints the lines that other inputs lack, each once with its '--distinct'"),
+    ("--exclude", "bloomline not-in prints the lines that other inputs lack, each once with its '--distinct'"),
 ];
 
-/// An error that names what to give, where an option has another name or is one of another command, and where a file is named without a
-/// command.
+/// A program that people may look for, and the command to give in its place.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("uniq", "to print each distinct line once, give 'bloomline dedup'"),
+    ("sort", "to print each distinct line once, in the order of the inputs, give 'bloomline dedup'"),
+    ("comm", "to compare the lines of two inputs, give 'bloomline in' or 'bloomline not-in'"),
+];
+
+/// An error that names what to give, where an option or a command has another name, an option is one of another command, and where a file
+/// is named without a command.
 pub fn explained(mut error: Error, cli: &Command, name: &str) -> Error {
     let has = |command: &Command, option: &str| {
-        command.get_arguments().any(|arg| arg.get_long().is_some_and(|long| option.strip_prefix("--") == Some(long)))
+        command.get_arguments().any(|arg| match option.strip_prefix("--") {
+            Some(option) => arg.get_long() == Some(option),
+            None => arg.get_short().is_some_and(|short| option == format!("-{short}")),
+        })
     };
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -47,21 +59,29 @@ pub fn explained(mut error: Error, cli: &Command, name: &str) -> Error {
             renamed.map(|(_, advice)| (*advice).to_owned()).or_else(|| {
                 let others = cli.get_subcommands().filter(|command| has(command, &given));
                 let others: Vec<&str> = others.map(Command::get_name).collect();
-                (!others.is_empty()).then(|| format!("'{given}' is an option of bloomline {}", others.join(", ")))
+                let place = if cli.find_subcommand(name).is_none() { ", and stands behind the command" } else { "" };
+                (!others.is_empty())
+                    .then(|| format!("'{given}' is an option of bloomline {}{place}", others.join(", ")))
             })
         }
         ErrorKind::InvalidSubcommand => {
             let given = text(ContextKind::InvalidSubcommand);
             let is_file = given.contains(['.', '/']) || Path::new(&given).exists();
-            is_file.then(|| "to print each distinct line of a file, give 'bloomline dedup FILE'".to_owned())
+            let of_file = is_file.then_some("to print each distinct line of a file, give 'bloomline dedup FILE'");
+            let program = PROGRAMS.iter().find(|(program, _)| *program == given).map(|(_, advice)| *advice);
+            of_file.or(program).map(str::to_owned)
         }
         _ => None,
     };
+    // An option that is unknown here is seldom the name of a file, as clap has it.
+    if let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
+        let tips = tips.into_iter().filter(|tip| !tip.to_string().starts_with("to pass ")).collect();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
     if let Some(advice) = advice {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::SuggestedSubcommand);
-        error.remove(ContextKind::TrailingArg);
     }
     error
 }

@@ -119,6 +119,34 @@ fn nothing_goes_by_mistake() {
     assert_eq!(values(&bench.read("r"))[0]["documents"], Value::Array(Vec::new()));
 }
 
+/// As if no tests were given.
+#[test]
+fn tests_that_cannot_be_found_are_told() {
+    let tests = line(1, "yes") + &line(2, "Paris, of course!") + &line(3, "");
+    let train = line(1, "yes") + &line(2, QUESTION);
+    let bench = Bench::new(&[
+        ("short", tests.as_bytes()),
+        ("blank", line(1, " ").as_bytes()),
+        ("some", (tests.clone() + &line(4, QUESTION)).as_bytes()),
+        ("empty", b""),
+        ("train", train.as_bytes()),
+    ]);
+    let words = "no text of 5 words or more, as --min-ngram asks, so nothing is removed";
+    for (options, why) in [
+        ("short", [words, "texts read: 3"]),
+        ("empty", [words, "texts read: 0"]),
+        ("short --against empty", [words, "texts read: 3"]),
+        ("blank --ngram 0", ["no text, so nothing is removed", "texts read: 1"]),
+    ] {
+        let output = bench.run(&format!("corpus --against {options} train"));
+        assert_eq!((text(&output.stdout), output.status.code()), (train.clone(), Some(0)));
+        tells(&text(&output.stderr), &[&["warning: "], &why[..]].concat());
+        assert_eq!(text(&clean(bench.run(&format!("corpus -q --against {options} train")))), train);
+    }
+    assert_eq!(bench.clean("corpus --against some train"), line(1, "yes"));
+    assert_eq!(bench.clean("corpus --against short --min-ngram 1 train"), line(2, QUESTION));
+}
+
 #[test]
 fn tests_are_read_once_and_never_written() {
     let bench = Bench::new(&[]);

@@ -288,6 +288,24 @@ fn a_state_in_a_directory_is_not_read() {
     tells(&bench.refused("dedup --state state/s state"), &["no file is found in the directory \"state\""]);
 }
 
+/// Nobody means the files of another run's state for lines.
+#[test]
+fn the_state_of_another_run_is_refused_or_left_out() {
+    let bench = tree(&["d/x", "d/y"]);
+    bench.clean("dedup --state d/s -o o d");
+    let job = b"{\"job\":{\"inputs\":[]}}\n";
+    tells(&bench.refused("dedup d"), &["\"d/s\"", "a bloomline filter"]);
+    tells(&bench.refused("dedup -g !s d"), &["\"d/s.resume\"", "the checkpoints of a bloomline state"]);
+    tells(&bench.refused("dedup --in-place d/s.resume"), &["the checkpoints of a bloomline state"]);
+    let output = bench.run("dedup --on-error skip d");
+    assert_eq!((text(&output.stdout), output.status.code()), ("d/x\nd/y\n".to_owned(), Some(1)));
+    assert_eq!(text(&output.stderr).lines().count(), 2, "{}", text(&output.stderr));
+    // Lines of somebody else.
+    bench.write("jobs", job);
+    bench.write("own.resume", b"{\"a\":1}\n");
+    assert_eq!(clean(bench.run("dedup jobs own.resume")), [&job[..], b"{\"a\":1}\n"].concat());
+}
+
 #[test]
 fn a_folder_of_outputs_in_a_directory_is_not_read() {
     let bench = tree(&["x", "e/y", "e/z.tmp"]);

@@ -152,12 +152,26 @@ fn options_with_other_names_are_told() {
         ("dedup --reset a", "bloomline redis delete"),
         ("info --redis redis://localhost --name f", "bloomline redis"),
         ("dedup --near 0.8 a", "'--near' is an option of bloomline corpus"),
+        (
+            "-o o dedup a",
+            "'-o' is an option of bloomline dedup, corpus, build, in, not-in, merge, and stands behind the command",
+        ),
+        ("check -s f -o o a", "'-o' is an option of bloomline dedup, "),
+        ("dedup --without b a", "bloomline not-in"),
+        ("corpus --exclude b a", "'--distinct'"),
+        ("uniq a", "'bloomline dedup'"),
+        ("sort -u a", "'bloomline dedup'"),
+        ("comm a a", "'bloomline not-in'"),
         ("build -o f --keep last a", "'--keep' is an option of bloomline dedup, corpus"),
         ("a", "bloomline dedup FILE"),
         ("missing.txt", "bloomline dedup FILE"),
         ("dedpu a", "'dedup'"),
     ] {
         tells(&bench.refused(line), &[advice]);
+    }
+    for line in ["dedup --sort a", "dedup -x a", "info -x f", "check -s f -o o a", "dedup --without b a"] {
+        let message = bench.refused(line);
+        assert!(!message.contains("as a value") && !message.contains("--wait'"), "{message}");
     }
     // No advice names an option that the command does not have.
     for (line, advice) in

@@ -593,6 +593,8 @@ fn inputs_that_are_not_what_the_options_assume_are_told() {
         ("dedup --header -f url t.csv", "give --csv, or -d ','"),
         ("dedup --header --csv -f url t.tsv", "give -d '\\t'"),
         ("dedup --header --csv -f title semicolon", "give -d ';'"),
+        ("dedup --header --csv -d ; -f url t.csv", "; give -d ',', as it is split there"),
+        ("dedup --header --csv -d ; -f url t.tsv", "; give -d '\\t'"),
     ] {
         tells(&bench.refused(line), &["the header has no field", advice]);
     }

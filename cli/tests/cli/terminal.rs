@@ -112,6 +112,20 @@ fn the_bar_fits_and_is_removed() {
     }
 }
 
+/// Files of OLD alone leave NEW to what the user types.
+#[test]
+fn a_comparison_that_waits_for_lines_says_so() {
+    let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
+    let Some(terminal) = Terminal::open(&bench, 200, "bloomline not-in a b") else { return };
+    let hint = "it waits for lines of NEW from the terminal";
+    wait_for(|| terminal.see("-J").iter().any(|line| line.contains(hint) && line.contains("\"a\" -- \"b\"")));
+    terminal.tmux(&["send-keys", "c", "Enter", "b", "Enter", "C-d"]);
+    let lines = terminal.ended(0);
+    // One is typed, and the other printed.
+    assert_eq!(lines.iter().filter(|line| *line == "c").count(), 2, "{lines:?}");
+    assert_eq!(lines.iter().filter(|line| *line == "b").count(), 1, "{lines:?}");
+}
+
 #[test]
 fn the_bar_counts_files() {
     let bench = bench();

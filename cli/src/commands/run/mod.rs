@@ -241,6 +241,7 @@ impl Run {
         let wakes = match searching {
             Some((against, left_out, wakes)) => {
                 tally.counts.left_out += left_out;
+                tally.warn(against.warning());
                 seen.beside = Beside::Against(against);
                 wakes
             }
