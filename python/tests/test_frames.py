@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -182,6 +183,32 @@ def test_times_as_objects_that_are_not_refused() -> None:
         assert bloomline.dedup(frame, on="a").index.tolist() == frame.drop_duplicates("a").index.tolist()
     with pytest.raises(TypeError, match="column 'day' has objects of several types of time"):
         bloomline.dedup(pd.DataFrame({"day": [day, EPOCH]}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", "b", "c"],
+        [None, None, None, "a"],
+        [math.nan, math.nan, "a", None],
+        [1, 2, 3.5],
+        [EPOCH.date(), EPOCH.date(), None, EPOCH],
+        [b"a", b"b", "c"],
+        [{"a": 1}, {"a": 2}, {"b": 3}],
+        [[1], [2], [2.5]],
+        [decimal.Decimal("1.5"), None, decimal.Decimal("1.255")],
+        [],
+    ],
+    ids=repr,
+)
+def test_columns_of_objects_become_in_parts_what_they_are_as_a_whole(values: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_frames, "_SLICE", 2)
+    column = pd.Series(values, dtype=object)
+    found, whole = _frames.array_of_pandas(column), pa.Array.from_pandas(column)
+    assert found.type == whole.type and found.to_pylist() == whole.to_pylist()
+    if all(value is None or isinstance(value, str) for value in values) and values:
+        # Between them Python hears signals.
+        assert [len(chunk) for chunk in found.chunks] == [2, len(values) - 2]
 
 
 def test_a_frame_stays_of_its_kind() -> None:
@@ -380,6 +407,13 @@ def test_what_is_wrong_is_told() -> None:
         bloomline.dedup(frame, output="x")
     with pytest.raises(ValueError, match="a text is not UTF-8: cast the column to binary"):
         seen.add_rows(pa.table({"a": pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())}))
+    # Texts are checked in parts, and named by their number in the whole.
+    array = pa.array([b"a"] * 70_000 + [b"\xff"])
+    texts = pa.Array.from_buffers(pa.string(), len(array), array.buffers())
+    for column in texts, pa.ListArray.from_arrays(pa.array(range(len(array) + 1), pa.int32()), texts):
+        with pytest.raises(ValueError, match="not UTF-8: cast the column to binary .*index 70000"):
+            seen.add_rows(pa.table({"a": column}))
+    assert not seen
     no_frames: list[Any] = [pd.Index([1]), pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]]), np.array([1])]
     for data in no_frames:
         with pytest.raises(TypeError, match="is no frame: give a DataFrame"):
