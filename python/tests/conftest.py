@@ -1,5 +1,7 @@
 """A Redis or Valkey server of the tests' own, which is gone with them."""
 
+import contextlib
+import itertools
 import os
 import shutil
 import socket
@@ -11,10 +13,17 @@ from collections.abc import Iterator
 import pytest
 
 
+PORTS = itertools.count(os.getpid() * 97)
+
+
 def free_port() -> int:
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        return int(any_port.getsockname()[1])
+    """A port that nobody listens on, of those that the system gives to no client and other tests to no server."""
+    for number in PORTS:
+        port = 30_000 + number % 2_700
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError
 
 
 class Server:
@@ -29,7 +38,8 @@ class Server:
 
     def start(self) -> None:
         self.process = subprocess.Popen(self.arguments, cwd=self.folder, stdout=subprocess.DEVNULL)
-        for _ in range(1000):
+        end = time.monotonic() + 300
+        while time.monotonic() < end and self.process.poll() is None:
             try:
                 if self.tell("PING").startswith(("+PONG", "-NOAUTH")):
                     return
@@ -39,12 +49,12 @@ class Server:
 
     def tell(self, command: str) -> str:
         """The first line that the server answers with."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(command.encode() + b"\r\n")
             return connection.makefile().readline()
 
     def info(self) -> str:
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(b"INFO\r\nQUIT\r\n")
             return connection.makefile().read()
 

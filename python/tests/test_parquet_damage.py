@@ -2,22 +2,17 @@
 
 import base64
 import pathlib
-import random
-import struct
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as encryption
 import pytest
 
-import footer
-from footer import Layout, Struct, get, layout, patched
+from footer import layout
 from tables import stay
-from trips import COMMAND, assert_begun, bloomline, in_groups, is_whole, nested_table, refused, some_rows, write
+from trips import assert_begun, bloomline, in_groups, is_whole, nested_table, refused, some_rows, write
 
 
 def test_unknown_columns_are_refused_with_those_there_are(tmp_path: pathlib.Path) -> None:
@@ -89,120 +84,14 @@ def test_encrypted_files_are_refused(writer: Callable[[pathlib.Path], None], mag
     assert not is_whole(tmp_path / "out.parquet")
 
 
-def damaged_file(tmp_path: pathlib.Path) -> tuple[pathlib.Path, Layout]:
+def test_a_damaged_file_is_refused(tmp_path: pathlib.Path) -> None:
+    """The damage itself is tested with the command."""
     table, _ = some_rows()
-    table = table.append_column("n", pa.array(range(table.num_rows)))
-    path = write(tmp_path / "in.parquet", in_groups(table), compression="gzip", use_dictionary=False)
-    return path, layout(path)
-
-
-@pytest.mark.parametrize("column", ["id", "text", "tags.list.element"])
-@pytest.mark.parametrize("group", [0, 2])
-def test_damage_is_refused_by_file_group_and_column(column: str, group: int, tmp_path: pathlib.Path) -> None:
-    path, read = damaged_file(tmp_path)
-    table = pq.read_table(path)
-    chunk = next(chunk for chunk in read.groups[group].chunks if chunk.path == column)
-    page = chunk.pages[0]
+    path = write(tmp_path / "in.parquet", in_groups(table))
+    page = layout(path).groups[2].chunks[0].pages[0]
     data = bytearray(path.read_bytes())
     data[page.start : page.end] = b"\xff" * (page.end - page.start)
     path.write_bytes(data)
-    whole_key = {"id": "id", "text": "text", "tags.list.element": "tags"}[column]
-    # As a part of the key, and where it is none, but the group is written anew.
-    for keys in [[whole_key, f"n,{whole_key}"], [whole_key, f"n,{whole_key}", "id"]][group == 2]:
-        told = refused(tmp_path, "dedup", "--column", keys, path, "-o", "out.parquet")
-        place = f'row group {group}, column "{column.split(".")[0]}'
-        assert "in.parquet" in told and place in told, told
-        parts = list(zip(*(table[name].to_pylist() for name in keys.split(","))))
-        assert_begun(table, tmp_path / "out.parquet", stay(parts[: 15 * group]))
-
-
-def test_cut_files_are_refused(tmp_path: pathlib.Path) -> None:
-    path, _ = damaged_file(tmp_path)
-    data = path.read_bytes()
-    size = struct.unpack("<I", data[-8:-4])[0]
-    for cut in [data[:-1], data[:-4], data[:-9], data[: len(data) // 2], data[: -size - 8], data[:12], data[:8], data[:4]]:
-        path.write_bytes(cut)
-        told = refused(tmp_path, "dedup", "--column", "id", path, "-o", "out.parquet")
-        assert "in.parquet" in told
-        assert not is_whole(tmp_path / "out.parquet")
-    for wrong in [
-        data[:-8] + struct.pack("<I", 0xFFFFFFFF) + b"PAR1",
-        data[:-8] + struct.pack("<I", len(data)) + b"PAR1",
-        data[:-8] + struct.pack("<I", 0) + b"PAR1",
-        data[:-8] + struct.pack("<I", size - 7) + b"PAR1",
-        # What is cut out of the middle, too.
-        data[:40] + data[60:],
-        data[:4] + data[len(data) // 3 :],
-        b"PAR1PAR1",
-        b"PAR1" + b"\0" * 4 + b"PAR1",
-    ]:
-        path.write_bytes(wrong)
-        told = refused(tmp_path, "dedup", "--column", "id", path, "-o", "out.parquet")
-        assert "in.parquet" in told
-        assert not is_whole(tmp_path / "out.parquet")
-
-
-def rows_in_group(rows: int) -> Callable[[Struct], None]:
-    return lambda meta: get(meta, 4)[0].update({3: (footer.I64, rows)})
-
-
-def of_column(number: int, field: int, value: int) -> Callable[[Struct], None]:
-    """Sets a field of a column of the last row group."""
-    return lambda meta: get(get(get(meta, 4)[3], 1)[number], 3).update({field: (footer.I64 if field > 4 else footer.I32, value)})
-
-
-def of_schema(element: int, field: int, value: int) -> Callable[[Struct], None]:
-    return lambda meta: get(meta, 2)[element].update({field: (footer.I32, value)})
-
-
-LIES = {
-    "rows": rows_in_group(99),
-    "negative rows": rows_in_group(-1),
-    "no columns": lambda meta: get(meta, 4)[1].update({1: (footer.LIST, (footer.STRUCT, []))}),
-    "place": of_column(0, 9, 1 << 40),
-    "negative place": of_column(0, 9, -1),
-    "size": of_column(0, 7, 1 << 60),
-    "negative size": of_column(0, 7, -5),
-    "codec": of_column(1, 4, 77),
-    "lzo": of_column(1, 4, 3),
-    "type": of_schema(1, 1, 6),
-    "children": of_schema(0, 5, 1 << 30),
-}
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_footers_that_lie_are_refused(lie: str, tmp_path: pathlib.Path) -> None:
-    path, _ = damaged_file(tmp_path)
-    table = pq.read_table(path)
-    path.write_bytes(patched(path.read_bytes(), LIES[lie]))
-    told = refused(tmp_path, "dedup", "--column", "id,text", path, "-o", "out.parquet")
-    assert "in.parquet" in told
-    parts = list(zip(table["id"].to_pylist(), table["text"].to_pylist()))
-    assert_begun(table, tmp_path / "out.parquet", stay(parts)[:-1])
-
-
-def test_flipped_bits_never_break_the_command(tmp_path: pathlib.Path) -> None:
-    table, _ = some_rows()
-    random_ = random.Random(1)
-    for number in range(60):
-        options = {
-            "compression": random_.choice(["none", "snappy", "zstd", "lz4"]),
-            "data_page_version": random_.choice(["1.0", "2.0"]),
-        }
-        path = write(tmp_path / "in.parquet", in_groups(table), use_dictionary=random_.random() < 0.5, **options)
-        data = bytearray(path.read_bytes())
-        size = struct.unpack("<I", data[-8:-4])[0]
-        # Every other time in the footer.
-        start = len(data) - 8 - size if number % 2 else 4
-        for _ in range(random_.choice([1, 2, 8])):
-            data[random_.randrange(start, len(data) - 8)] ^= 1 << random_.randrange(8)
-        path.write_bytes(data)
-        told = subprocess.run(
-            [COMMAND, "dedup", "--column", "id,tags", path, "-o", "out.parquet", "--force"],
-            cwd=tmp_path,
-            capture_output=True,
-            timeout=20,
-        )
-        assert told.returncode in (0, 2) and b"panicked" not in told.stderr, (number, told.stderr.decode())
-        if told.returncode == 2:
-            assert b"in.parquet" in told.stderr, (number, told.stderr.decode())
+    told = refused(tmp_path, "dedup", "--column", "id", path, "-o", "out.parquet")
+    assert "in.parquet" in told and 'row group 2, column "id"' in told
+    assert_begun(table, tmp_path / "out.parquet", stay([(value,) for value in table["id"].to_pylist()[:30]]))

@@ -105,7 +105,7 @@ try:
 except KeyboardInterrupt:
     assert time.process_time() - start < 1.3, time.process_time() - start
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")

@@ -109,7 +109,7 @@ class Run:
     def wait(self) -> Any:
         """The statistics at its end."""
         try:
-            self.process.wait(60)
+            self.process.wait(300)
         finally:
             self.process.kill()
         return json.loads(self.statistics.read_text()) if self.statistics.exists() else None

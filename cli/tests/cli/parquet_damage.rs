@@ -2,6 +2,7 @@
 
 use crate::common::{Bench, limited, text};
 use crate::interrupted::rows::{Random, mix};
+use crate::live::PATIENCE;
 use crate::parquet::table;
 use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::{
@@ -166,7 +167,7 @@ fn run(bench: &Bench, line: &str) -> (i32, String) {
         .unwrap();
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if started.elapsed() > Duration::from_secs(60) {
+        if started.elapsed() > PATIENCE {
             child.kill().unwrap();
             panic!("it does not end: {line}");
         }
@@ -273,6 +274,14 @@ fn cut(step: usize) {
         let bytes = [&whole[..length], &whole[whole.len() - 8..]].concat();
         check(&bench, &bytes, "dedup -n 10 --column url -o out in");
     }
+    let size = u32::from_le_bytes(whole[whole.len() - 8..][..4].try_into().unwrap());
+    for wrong in [u32::MAX, whole.len() as u32, 0, size - 7, size + 1] {
+        let bytes = [&whole[..whole.len() - 8], &wrong.to_le_bytes(), b"PAR1"].concat();
+        assert_eq!(check(&bench, &bytes, "dedup -n 10 --column url -o out in"), 2, "{wrong}");
+    }
+    for short in [&b"PAR1PAR1"[..], b"PAR1\0\0\0\0PAR1"] {
+        assert_eq!(check(&bench, short, "dedup -n 10 --column url -o out in"), 2);
+    }
 }
 
 #[test]
@@ -344,8 +353,12 @@ struct Lie {
     rows: i64,
     /// Other columns of the schema, and how many the root has.
     schema: Option<Vec<Vec<u8>>>,
-    /// Where the index of pages is from the end of the pages, and its bytes.
+    /// The index of pages, which stands behind them.
     index: Vec<u8>,
+    /// How far the place of the pages is from the right one, and their size in bytes.
+    away: i64,
+    size: Option<i64>,
+    has_columns: bool,
 }
 
 fn column(name: &str, kind: Option<i64>, repetition: i64, children: Option<i64>) -> Vec<u8> {
@@ -355,7 +368,7 @@ fn column(name: &str, kind: Option<i64>, repetition: i64, children: Option<i64>)
 
 impl Lie {
     fn new(kind: i64, pages: Vec<u8>) -> Self {
-        Self { kind, codec: 0, pages, has_dictionary: false, rows: 3, schema: None, index: Vec::new() }
+        Self { kind, codec: 0, pages, has_dictionary: false, rows: 3, schema: None, index: Vec::new(), away: 0, size: None, has_columns: true }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -369,8 +382,8 @@ impl Lie {
             .i32(4, self.codec)
             .i64(5, self.rows)
             .i64(6, 1 << 32)
-            .i64(7, length)
-            .i64(9, 4 + i64::from(self.has_dictionary));
+            .i64(7, self.size.unwrap_or(length))
+            .i64(9, 4 + self.away + i64::from(self.has_dictionary));
         if self.has_dictionary {
             meta = meta.i64(11, 4);
         }
@@ -378,7 +391,8 @@ impl Lie {
         if !self.index.is_empty() {
             chunk = chunk.i64(4, 4 + length).i32(5, self.index.len() as i64);
         }
-        let group = Struct::default().list(1, 12, 1, &[chunk.end()]).i64(2, length).i64(3, self.rows).end();
+        let columns = if self.has_columns { vec![chunk.end()] } else { vec![] };
+        let group = Struct::default().list(1, 12, columns.len() as u64, &columns).i64(2, length).i64(3, self.rows).end();
         let groups = if self.pages.is_empty() { vec![] } else { vec![group] };
         let footer = Struct::default().i32(1, 1).list(2, 12, schema.len() as u64, &schema).i64(3, self.rows);
         let footer = footer.list(4, 12, groups.len() as u64, &groups).text(6, "a lie").end();
@@ -419,6 +433,19 @@ fn lies_about_sizes_take_no_memory() {
     let honest = Lie::new(TEXTS, page(15, 3, 0, &texts()));
     assert!(all.iter().all(|line| check(&bench, &honest.bytes(), line) == 0));
     let most = i64::from(i32::MAX);
+    refused("no columns", &Lie { has_columns: false, ..honest.clone() });
+    let texts_by_schema = vec![column("root", None, 0, Some(1)), column("text", Some(TEXTS), 0, None)];
+    let numbers = Lie::new(INT32, page(12, 3, 0, &[0x7F; 12]));
+    refused("another type", &Lie { schema: Some(texts_by_schema), ..numbers });
+    for codec in [-1, 3, 77] {
+        refused("a codec", &Lie { codec, ..honest.clone() });
+    }
+    for away in [1 << 40, i64::MAX - 4, 5, -5, -1 << 40] {
+        refused("the place of the pages", &Lie { away, ..honest.clone() });
+    }
+    for size in [1 << 60, 5, 0, -5] {
+        refused("the size of the pages", &Lie { size: Some(size), ..honest.clone() });
+    }
     for codec in 1..=7 {
         refused("a page", &Lie { codec, pages: page(most, 3, 0, &texts()), ..honest.clone() });
     }

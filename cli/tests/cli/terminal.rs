@@ -2,7 +2,7 @@
 
 use crate::common::{Bench, bloomline, numbers, skipped};
 use crate::corpus::gzip;
-use crate::live::wait_for;
+use crate::live::{PATIENCE, wait_for};
 use std::env;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -69,7 +69,7 @@ impl<'a> Terminal<'a> {
     fn read_until(&self, pipe: &mut File, seen: impl Fn(&[String]) -> bool) {
         let start = Instant::now();
         while !seen(&self.see("-J")) {
-            assert!(start.elapsed() < Duration::from_secs(20), "it is not seen: {:?}", self.see("-J"));
+            assert!(start.elapsed() < PATIENCE, "it is not seen: {:?}", self.see("-J"));
             assert!(pipe.read(&mut [0; 1 << 16]).unwrap() > 0, "it is not seen before the end: {:?}", self.see("-J"));
             sleep(Duration::from_millis(5));
         }
@@ -233,7 +233,7 @@ fn commands_that_read_lines_have_a_bar_unless_quiet() {
         let Some(terminal) = Terminal::open(&bench, 80, line) else { return };
         let mut input = OpenOptions::new().write(true).open(bench.path("in")).unwrap();
         let (mut seen, start) = (false, Instant::now());
-        while !seen && start.elapsed() < Duration::from_millis(if shown { 20_000 } else { 500 }) {
+        while !seen && start.elapsed() < if shown { PATIENCE } else { Duration::from_millis(500) } {
             input.write_all(b"https://example.org/0\n").unwrap();
             sleep(Duration::from_millis(5));
             seen = terminal.see("-J").iter().any(|line| line.contains("lines/s"));

@@ -24,6 +24,7 @@ use servers::{Cluster, Server, eventually};
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,9 @@ tests! {
 }
 
 const LINES: u32 = 40_000;
+
+/// For so long a client waits for a server.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// So large that false positives are out of the question: four shards.
 const SIZE: &str = "-n 5000000 -p 1e-9";
@@ -270,21 +274,18 @@ fn a_set_forgets_its_lines() {
     let server = Server::start("");
     let bench = Bench::new(&[("in", &common::numbers(0..1000))]);
     let set = format!("--redis {} --name set", server.url());
-    let line = format!("dedup {set} -n 10000 --forget-after 4s in");
+    let line = format!("dedup {set} -n 10000 --forget-after 4h in");
     assert_eq!(bench.clean(&line).into_bytes(), common::numbers(0..1000));
     assert_eq!(bench.clean(&line), "");
     let info = bench.json(&format!("redis info {set} --json"));
-    assert_eq!((info["forgets_after_seconds"].as_u64(), info["max_fpr"].as_f64()), (Some(4), Some(1e-6)), "{info}");
-    common::tells(&bench.clean(&format!("redis info {set}")), &["forgets after  4 s"]);
-    // For so long at least they are remembered.
-    thread::sleep(Duration::from_secs(4));
-    let mut again = String::new();
-    eventually("lines are printed again", || {
-        again += &bench.clean(&line);
-        !again.is_empty()
-    });
-    assert_eq!(again.into_bytes(), common::numbers(0..1000));
-    assert!(bench.refused(&line.replace("4s", "5s")).contains("window in seconds 4"));
+    assert_eq!((info["forgets_after_seconds"].as_u64(), info["max_fpr"].as_f64()), (Some(4 * 3600), Some(1e-6)), "{info}");
+    common::tells(&bench.clean(&format!("redis info {set}")), &["forgets after  4 h"]);
+    // For so long at least they are remembered, and not for another window.
+    server.pass("set", 4 * 3600 - 600);
+    assert_eq!(bench.clean(&line), "");
+    server.pass("set", 4 * 3600);
+    assert_eq!(bench.clean(&line).into_bytes(), common::numbers(0..1000));
+    assert!(bench.refused(&line.replace("4h", "5h")).contains("window in seconds 14400"));
     // All lines of a window may come at once. Less than a thousandth and five deviations are lost, and no warning is needed.
     bench.write("many", &common::numbers(0..40_000));
     let at_once = format!("dedup --redis {} --name once -n 40000 -p 0.001 --forget-after 30d many", server.url());
@@ -299,7 +300,7 @@ fn clients_whose_clocks_differ_share_a_window() {
     }
     let server = Server::start("");
     let bench = Bench::new(&[("in", &common::numbers(0..LINES))]);
-    let line = format!("dedup --redis {} --name set -n 100000 --forget-after 40s --chunk-size 4096 in", server.url());
+    let line = format!("dedup --redis {} --name set -n 100000 --forget-after 2h --chunk-size 4096 in", server.url());
     let start = |offset: &str| {
         let mut command = Command::new("faketime");
         command.args(["-f", offset, env!("CARGO_BIN_EXE_bloomline")]).args(line.split(' ')).current_dir(bench.path(""));
@@ -308,7 +309,7 @@ fn clients_whose_clocks_differ_share_a_window() {
     // At once, and one after the other: with its own clock a client would find the window over, or not yet begun.
     let mut printed: Vec<String> = Vec::new();
     for round in 0..2 {
-        let children = ["-1h", "-50s", "-3s", "+3s", "+50s", "+1h"].map(start);
+        let children = ["-1d", "-3h", "-3s", "+3s", "+3h", "+1d"].map(start);
         for child in children {
             let text = common::ended(child.wait_with_output().unwrap(), 0);
             assert!(round == 0 || text.is_empty(), "{text}");
@@ -364,9 +365,11 @@ fn a_run_that_is_killed_loses_one_chunk() {
                 "dedup --redis {} --name set {SIZE} --chunk-size {CHUNK} --no-mirror{options} -o out{i}{ending} in",
                 server.url()
             );
+            let asked = || server.calls("bitfield") + server.calls("getrange");
+            let before = asked();
             let mut child = bench.command(&line).spawn().unwrap();
             if i > 0 {
-                thread::sleep(Duration::from_millis(25 * i));
+                while child.try_wait().unwrap().is_none() && asked() < before + 2500 * i {}
                 child.kill().unwrap();
             }
             let output = child.wait_with_output().unwrap();
@@ -405,17 +408,22 @@ fn slow_run(bench: &Bench, server: &Server, line: &str, meanwhile: impl FnOnce()
     let before = server.calls("bitfield");
     let mut child = bench.command(line).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
+    let (done, meanwhile_done) = mpsc::channel::<()>();
     let feeding = thread::spawn(move || {
         for from in (0..60_000).step_by(500) {
+            // Fewer than fill the pipe of the output, which is read at the end.
+            if from == 1500 {
+                meanwhile_done.recv().unwrap();
+            }
             if input.write_all(&common::numbers(from..from + 500)).is_err() {
                 return;
             }
             thread::sleep(Duration::from_millis(20));
         }
     });
-    // Fewer than fill the pipe of the output, which is read at the end.
     eventually("lines are inserted", || server.calls("bitfield") >= before + 1000);
     meanwhile();
+    done.send(()).unwrap();
     let output = child.wait_with_output().unwrap();
     feeding.join().unwrap();
     output
@@ -477,7 +485,8 @@ fn a_run_that_is_done_tells_what_it_counted() {
         let started = Instant::now();
         let output = child.wait_with_output().unwrap();
         server.signal("CONT");
-        assert!(started.elapsed() < Duration::from_secs(8));
+        // The server would be waited for.
+        assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
         let (told, stats) = (common::text(&output.stderr), common::stats(&output));
         assert_eq!(stats["unique"].as_u64(), Some(1000), "{told}");
         assert_eq!(output.status.code(), Some(if lost { 2 } else { 128 + 15 }), "{told}");
@@ -561,7 +570,7 @@ fn one_signal_ends_a_run_whose_server_does_not_answer() {
         let asked = Instant::now();
         signal(&child, "INT");
         let code = child.wait().unwrap().code();
-        assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < PATIENCE, "{:?}", asked.elapsed());
         assert_eq!(code, Some(130));
         server.signal("CONT");
         server.await_answer();

@@ -14,8 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take that is sure to come.
-pub const LONG: Duration = Duration::from_secs(30);
+/// How long anything may take that is sure to come, on any machine.
+pub const LONG: Duration = Duration::from_secs(300);
 
 /// Slots of a cluster.
 const SLOTS: usize = 16384;
@@ -138,6 +138,17 @@ impl Server {
                 _ => return,
             }
         }
+    }
+
+    /// Lets the server's clock be so much later for a window: all its generations are as much older.
+    pub fn pass(&self, name: &str, seconds: u64) {
+        let list = format!("cbf:{{{name}:stages}}");
+        let mut fields = self.tell::<Vec<String>>(&format!("HGETALL {list}"));
+        for pair in fields.chunks_mut(2) {
+            let (line, opened) = pair[1].split_once(" opened=").unwrap();
+            pair[1] = format!("{line} opened={}", opened.parse::<u64>().unwrap() - seconds);
+        }
+        redis::cmd("HSET").arg(list).arg(fields).exec(&mut self.client().unwrap()).unwrap();
     }
 
     pub fn url(&self) -> String {

@@ -229,19 +229,16 @@ fn clients_of_a_process_may_differ_in_their_mirrors() {
 /// Whoever opens a window passes on to the generation that is due.
 fn clients_that_live_for_moments_forget() {
     let server = Server::start("");
-    let insert = |key: u64| create(&server.address(), "f", &window(4)).insert(&key).unwrap();
+    let insert = |key: u64| create(&server.address(), "f", &window(400)).insert(&key).unwrap();
     assert!(insert(0));
-    let started = Instant::now();
-    let mut key = 1;
-    // The first key is asked for until 8 s after its generation was opened.
-    while started.elapsed() < Duration::from_secs(9) {
+    // The first key is asked for until 800 s after its generation was opened.
+    for key in 1..45 {
         assert!(insert(key));
         // What is younger than the window is not forgotten with the rest.
         assert!(!insert(key.saturating_sub(5)) || key < 5, "{key}");
-        key += 1;
-        thread::sleep(Duration::from_millis(200));
+        server.pass("f", 20);
     }
-    assert!(create(&server.address(), "f", &window(4)).insert(&0).unwrap());
+    assert!(create(&server.address(), "f", &window(400)).insert(&0).unwrap());
 }
 
 fn tasks_grow_it_too() {
@@ -275,17 +272,6 @@ fn window(seconds: u64) -> Stages {
     Stages::window(Duration::from_secs(seconds), 100_000, 1e-9).generations(2)
 }
 
-/// Lets the server's clock be so much later for a window: all its generations are as much older.
-fn pass(server: &Server, name: &str, seconds: u64) {
-    let list = format!("cbf:{{{name}:stages}}");
-    let mut fields = server.tell::<Vec<String>>(&format!("HGETALL {list}"));
-    for pair in fields.chunks_mut(2) {
-        let (line, opened) = pair[1].split_once(" opened=").unwrap();
-        pair[1] = format!("{line} opened={}", opened.parse::<u64>().unwrap() - seconds);
-    }
-    redis::cmd("HSET").arg(list).arg(fields).exec(&mut server.client().unwrap()).unwrap();
-}
-
 /// Of less or more keys than it is planned for, in whatever part of the window.
 fn a_window_keeps_its_rate_whenever_keys_come() {
     const WINDOW: u64 = 30 * 86_400;
@@ -303,7 +289,7 @@ fn a_window_keeps_its_rate_whenever_keys_come() {
             let (mut next, mut claimed) = (0, 0);
             for &(passes, share) in &pattern {
                 if next > 0 {
-                    pass(&server, &name, (passes * WINDOW as f64) as u64);
+                    server.pass(&name, (passes * WINDOW as f64) as u64);
                 }
                 let keys = (share * (PLANNED * quarters / 4) as f64) as u64;
                 let keys: Vec<u64> = (next..next + keys).collect();
@@ -331,20 +317,18 @@ fn it_forgets_in_time() {
         (create(&server.address(), "f", &window(2)), create(&server.address(), "f", &window(2)));
     let started = Instant::now();
     assert_eq!(filter.insert(&0), Ok(true));
-    let mut seen = Vec::new();
     for key in 1u64.. {
+        let asked = started.elapsed();
         assert_eq!(filter.insert(&key), Ok(true));
         // It is not renewed by those who ask, nor by those who insert it again.
         if !reader.contains(&0).unwrap() {
+            assert!(key > 1 && started.elapsed() >= Duration::from_secs(2), "{:?}", started.elapsed());
             break;
         }
-        seen.push(started.elapsed());
         // Any more than that is longer than promised.
-        assert!(started.elapsed() < Duration::from_secs(2 + 1 + 4), "it never forgets");
+        assert!(asked < Duration::from_secs(2 + 1 + 4), "it never forgets");
         thread::sleep(Duration::from_millis(50));
     }
-    let last = seen.last().expect("it was seen");
-    assert!(*last >= Duration::from_secs(2), "{last:?}");
     // It may have looked at the clock a moment earlier.
     eventually("the other client forgets it, too", || !filter.contains(&0).unwrap());
     assert_eq!(filter.insert(&0), Ok(true));
@@ -402,14 +386,14 @@ fn servers_forget_what_nobody_uses() {
 fn a_client_that_stood_still_follows() {
     let server = Server::start("");
     let (mut filter, mut still) =
-        (create(&server.address(), "f", &window(2)), create(&server.address(), "f", &window(2)));
+        (create(&server.address(), "f", &window(4)), create(&server.address(), "f", &window(4)));
     assert_eq!((filter.insert(&1), still.insert(&1)), (Ok(true), Ok(false)));
     let started = Instant::now();
     let mut key = 100u64;
-    while started.elapsed() < Duration::from_secs(5) {
+    while started.elapsed() < Duration::from_secs(10) {
         assert_eq!(filter.insert(&key), Ok(true));
         key += 1;
-        thread::sleep(Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(200));
     }
     assert_eq!(filter.insert(&2), Ok(true));
     assert_eq!((still.insert(&2), still.contains(&2), still.insert(&3)), (Ok(false), Ok(true), Ok(true)));
@@ -454,7 +438,7 @@ fn nothing_is_left_of_it() {
 fn a_window_is_read_from_a_replica() {
     let [primary, replica] = primary_and_replica("");
     assert_eq!(create(&primary.address(), "f", &window(600)).insert(&1), Ok(true));
-    pass(&primary, "f", 301);
+    primary.pass("f", 301);
     let list = || replica.tell::<Vec<String>>("HVALS cbf:{f:stages}");
     eventually("the list has arrived", || list() == primary.tell::<Vec<String>>("HVALS cbf:{f:stages}"));
     let mut filter = RedisBloomFilter::open(&replica.address(), "f").unwrap();

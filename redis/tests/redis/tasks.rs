@@ -214,7 +214,7 @@ fn a_claim_without_an_answer_is_reported() {
         let started = Instant::now();
         let mut new = [false; 3];
         let error = failed(filter.insert_batch(&[1, 5, 2], &mut new).await, &["check that it runs"]);
-        assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+        assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
         let RedisFilterError::Unreachable { node, waited, message } = error else { panic!("{error:?}") };
         assert!(node == format!("127.0.0.1:{}", server.port) && message.contains("timed out"), "{node}: {message}");
         assert!(waited >= 3 * short, "{waited:?}");
@@ -274,7 +274,7 @@ fn an_answer_in_single_bytes_has_no_more_time_than_another() {
         let started = Instant::now();
         let error = failed(filter.insert_batch(&[1, 2], &mut [false; 2]).await, &["timed out"]);
         assert!(matches!(error, RedisFilterError::Unreachable { .. }), "{error:?}");
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
     });
 }
 
