@@ -368,7 +368,18 @@ fn column(name: &str, kind: Option<i64>, repetition: i64, children: Option<i64>)
 
 impl Lie {
     fn new(kind: i64, pages: Vec<u8>) -> Self {
-        Self { kind, codec: 0, pages, has_dictionary: false, rows: 3, schema: None, index: Vec::new(), away: 0, size: None, has_columns: true }
+        Self {
+            kind,
+            codec: 0,
+            pages,
+            has_dictionary: false,
+            rows: 3,
+            schema: None,
+            index: Vec::new(),
+            away: 0,
+            size: None,
+            has_columns: true,
+        }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -392,7 +403,8 @@ impl Lie {
             chunk = chunk.i64(4, 4 + length).i32(5, self.index.len() as i64);
         }
         let columns = if self.has_columns { vec![chunk.end()] } else { vec![] };
-        let group = Struct::default().list(1, 12, columns.len() as u64, &columns).i64(2, length).i64(3, self.rows).end();
+        let group =
+            Struct::default().list(1, 12, columns.len() as u64, &columns).i64(2, length).i64(3, self.rows).end();
         let groups = if self.pages.is_empty() { vec![] } else { vec![group] };
         let footer = Struct::default().i32(1, 1).list(2, 12, schema.len() as u64, &schema).i64(3, self.rows);
         let footer = footer.list(4, 12, groups.len() as u64, &groups).text(6, "a lie").end();

@@ -278,7 +278,11 @@ fn a_set_forgets_its_lines() {
     assert_eq!(bench.clean(&line).into_bytes(), common::numbers(0..1000));
     assert_eq!(bench.clean(&line), "");
     let info = bench.json(&format!("redis info {set} --json"));
-    assert_eq!((info["forgets_after_seconds"].as_u64(), info["max_fpr"].as_f64()), (Some(4 * 3600), Some(1e-6)), "{info}");
+    assert_eq!(
+        (info["forgets_after_seconds"].as_u64(), info["max_fpr"].as_f64()),
+        (Some(4 * 3600), Some(1e-6)),
+        "{info}"
+    );
     common::tells(&bench.clean(&format!("redis info {set}")), &["forgets after  4 h"]);
     // For so long at least they are remembered, and not for another window.
     server.pass("set", 4 * 3600 - 600);
