@@ -62,7 +62,7 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
             let _ = help.print();
             return FAILED;
         }
-        Err(error) if error.use_stderr() => return fail(&options::one_line(&error)),
+        Err(error) if error.use_stderr() => return fail(&options::explanation(&error)),
         Err(help) => {
             // Help that nobody reads to its end is no failure.
             let _ = help.print();

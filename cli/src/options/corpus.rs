@@ -51,7 +51,8 @@ pub struct CorpusOptions {
 
     /// Unit that stays or goes.
     ///
-    /// A paragraph ends before the next newline, and is the default.
+    /// A paragraph ends before the next newline, and is the default. A blank one is never a duplicate. Where the first paragraph is cut,
+    /// the blank ones before the next go with it.
     #[arg(long, value_name = "UNIT", help_heading = "Duplicates")]
     by: Option<Unit>,
 
@@ -140,6 +141,7 @@ pub struct CorpusOptions {
 
     /// Keep documents of which nothing but white space is left.
     ///
+    /// Without this option they are removed, as are those that were blank from the start, which only --frozen leaves.
     /// A whole document that is a duplicate stays without its text, too. Its --count is 0, because the one that stays counts it.
     #[arg(long, help_heading = "Output")]
     keep_empty: bool,

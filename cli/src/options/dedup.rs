@@ -37,7 +37,8 @@ pub struct RunOptions {
     ///
     /// The first of equal ones stays, in the order of the files. A file is replaced once its new contents are whole, and one from which
     /// nothing goes stays as it is. It keeps its mode, its compression, and its owner where the process may give files away. A link
-    /// is followed to its file. A hard link becomes a file of its own.
+    /// is followed to its file. A hard link becomes a file of its own. Extended attributes and access control lists are lost. A WARC is refused,
+    /// and so is, without --csv, a .csv or .tsv file with records over several lines.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["output", "output_dir", "state", "force"])]
     pub in_place: bool,
 
@@ -49,7 +50,9 @@ pub struct RunOptions {
 
     /// With --output-dir, write a line of JSON for each output to FILE.
     ///
-    /// A line is written once the output is whole. It has the number of lines, what was dropped, and sizes.
+    /// A line is written once the output is whole. It has the number of lines, what was dropped, and sizes; of tables, the row
+    /// groups that were copied and written. "fault" tells why the rest of an input was left out. For a name that is not UTF-8, input_hex or
+    /// output_hex has the bytes.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub manifest: Option<PathBuf>,
 
@@ -85,8 +88,12 @@ pub struct RunOptions {
 
     /// Continue the same command from its last checkpoint.
     ///
-    /// Only a run from files to files can be continued. Where no run was cut off, it begins, and where this one is whole already, nothing
-    /// is done. One that reads its inputs twice has no checkpoint but its start: it begins again, and what it wrote is replaced.
+    /// Only a run from files to files can be continued. Its statistics count since the checkpoint. Where no run was cut off, it begins, and
+    /// where this one is whole already, nothing is done. One that reads its inputs twice has no checkpoint but its start: it begins again,
+    /// and what it wrote is replaced.
+    ///
+    /// An output that was moved away is not written again, and one whose length has changed is an error. So is a state that neither this
+    /// run nor a later one left, such as an older copy: --resume --force runs again with it.
     #[arg(long, help_heading = "Remembering")]
     pub resume: bool,
 
@@ -221,7 +228,8 @@ pub struct DedupOptions {
     /// With --redis, print statistics at this interval too, such as 1m.
     ///
     /// They have the counts so far, how full the filter is, and how the servers do: what is uncertain, commands that were sent again, and
-    /// how long a batch took since the last time.
+    /// how long a batch took since the last time. In JSON they have "running": true, and mean_batch_seconds, slowest_batch_seconds and fill
+    /// are of this interval.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Reporting")]
     pub stats_every: Option<Duration>,
 }

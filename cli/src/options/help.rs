@@ -10,7 +10,7 @@ struct Help {
     command: &'static str,
     /// The options of `-h`, by their names in the code. The others are for `--help`.
     short: &'static str,
-    /// The first of them are those of `-h`.
+    /// The first of them are those of `-h`. A terminal of 80 columns does not break them, so that they can be copied.
     examples: &'static [&'static str],
 }
 
@@ -29,14 +29,14 @@ const HELPS: &[Help] = &[
         examples: &[
             "bloomline dedup urls.txt > distinct.txt",
             "bloomline dedup --normalize url --stats crawl-*.gz -o distinct.zst",
-            "bloomline dedup -s seen.bloom today.txt -o new.txt    # after a crash, add --resume",
+            "bloomline dedup -s seen.bloom today.txt -o new.txt  # after a crash: --resume",
             "bloomline dedup --csv --header -f url pages-*.csv > distinct.csv",
-            "bloomline dedup --column text --dupes repeats.jsonl corpus.jsonl.zst > distinct.jsonl",
+            "bloomline dedup --column text --dupes repeats.jsonl texts.jsonl -o once.jsonl",
             "bloomline dedup --column url,day --output-dir clean data/*.parquet",
             "bloomline dedup --output-dir clean --glob '*.gz' --compress zstd crawl/",
-            "bloomline dedup -d : -f 1,2- --ignore-case=1 accounts.txt    # mail:password, the mail without case",
+            "bloomline dedup -d : -f 1,2- --ignore-case=1 accounts.txt  # mail:password",
             "bloomline dedup -c --field 1 access.log | sort -rn | head",
-            "bloomline dedup --column url --keep max:/score --pairs pairs.jsonl pages.jsonl -o best.jsonl",
+            "bloomline dedup --column url --keep max:/score pages.jsonl -o best.jsonl",
             "bloomline dedup all.txt new.txt -o all.txt",
             "bloomline dedup --in-place lists/",
         ],
@@ -49,10 +49,10 @@ const HELPS: &[Help] = &[
             "bloomline corpus --stats crawl.jsonl.gz -o clean.jsonl.gz",
             "bloomline corpus --by document --output-dir clean crawl/",
             "bloomline corpus --near 0.8 crawl.jsonl.zst -o clean.jsonl.zst",
-            "bloomline corpus --by document --ngram 0 --keep order:source=books,web --count crawl/ -o clean.jsonl",
-            "bloomline corpus --by paragraph --ngram 0 --trim -i pages.jsonl > distinct.jsonl",
-            "bloomline corpus --like dclm --drop-document -s seen.bloom january/ --output-dir clean/january",
-            "bloomline corpus --against tests/ train/ -o clean.jsonl.gz --report report.jsonl",
+            "bloomline corpus --by document --ngram 0 --keep max:/score crawl -o one.jsonl",
+            "bloomline corpus --ngram 0 --trim --ignore-case pages.jsonl > distinct.jsonl",
+            "bloomline corpus --like dclm --drop-document crawl.jsonl.gz -o clean.jsonl.gz",
+            "bloomline corpus --against tests/ --report found.jsonl train/ -o clean.jsonl",
         ],
     },
     Help {
@@ -73,7 +73,7 @@ const HELPS: &[Help] = &[
         examples: &[
             "bloomline check -s seen.bloom urls.txt > seen.txt",
             "bloomline check -v -s seen.bloom urls.txt > new.txt",
-            "if bloomline check --any -s seen.bloom urls.txt; then echo 'some were seen'; fi",
+            "if bloomline check --any -s seen.bloom urls.txt; then echo 'some seen'; fi",
         ],
     },
     Help {
@@ -81,8 +81,8 @@ const HELPS: &[Help] = &[
         short: IN_SETS,
         examples: &[
             "bloomline in old.txt -- new.txt > both.txt",
-            "bloomline in --exact --json-pointer /id -o repeats.jsonl.gz seen/ -- today.jsonl.gz",
-            "if bloomline in --any blocked.txt -- hosts.txt; then echo 'some are blocked'; fi",
+            "bloomline in --exact --json-pointer /id -o known.jsonl seen/ -- today.jsonl",
+            "if bloomline in --any blocked.txt -- hosts.txt; then echo 'some blocked'; fi",
         ],
     },
     Help {
@@ -91,7 +91,7 @@ const HELPS: &[Help] = &[
             output stats",
         examples: &[
             "bloomline not-in old.txt -- new.txt > added.txt",
-            "bloomline not-in --distinct old.txt -- new.txt > added.txt    # and no line twice",
+            "bloomline not-in --distinct old.txt -- new.txt > added.txt  # no line twice",
             "bloomline not-in --normalize url -o new.txt.zst crawl/ -- today/",
             "cat *.txt | bloomline not-in old.txt > added.txt",
             "bloomline not-in --exact --stats old-*.gz -- new-*.gz > added.txt",
@@ -107,7 +107,7 @@ const HELPS: &[Help] = &[
         short: "output fpr wait",
         examples: &[
             "bloomline merge monday.bloom tuesday.bloom -o both.bloom",
-            "bloomline merge -p 3e-6 monday.state tuesday.state -o both.state    # each has 1e-6",
+            "bloomline merge -p 3e-6 monday.state tuesday.state -o both.state  # 1e-6 each",
         ],
     },
     Help {
@@ -124,13 +124,13 @@ const HELPS: &[Help] = &[
         command: "redis",
         short: "",
         examples: &[
-            "bloomline redis list --redis redis://10.0.0.1:6379",
-            "bloomline redis watch --redis redis://10.0.0.1:6379 --name urls",
-            "bloomline redis download --redis redis://10.0.0.1:6379 --name urls -o urls.bloom",
-            "bloomline redis upload --redis redis://10.0.0.1:6379 --name urls urls.bloom",
-            "bloomline redis import --redis redis://10.0.0.1:6379 --name urls --set visited -n 100M",
-            "bloomline redis info --redis @redis.url --name urls --json    # the file has the address",
-            "bloomline redis delete --redis redis://10.0.0.1:6379 --name urls",
+            "bloomline redis list --redis redis://10.0.0.1",
+            "bloomline redis watch --redis redis://10.0.0.1 --name urls",
+            "bloomline redis download --redis redis://10.0.0.1 --name urls -o urls.bloom",
+            "bloomline redis upload --redis redis://10.0.0.1 --name urls urls.bloom",
+            "bloomline redis import --redis redis://10.0.0.1 --name urls --set visited",
+            "bloomline redis info --redis @redis.url --name urls --json  # URL in a file",
+            "bloomline redis delete --redis redis://10.0.0.1 --name urls",
         ],
     },
 ];

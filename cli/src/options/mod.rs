@@ -209,23 +209,16 @@ pub enum Command {
     Manual(ManualOptions),
 }
 
-/// A usage error on one line: clap's explanation and tips, without the usage that follows them.
-pub fn one_line(error: &clap::Error) -> String {
+/// A usage error without the usage that follows it: clap's explanation on one line, and each tip on a line of its own.
+pub fn explanation(error: &clap::Error) -> String {
     let text = error.to_string();
-    let explanation = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let mut text = String::new();
-    let mut tipped = false;
-    for part in explanation.filter(|line| !line.is_empty()) {
-        // One tip after another.
-        text += if tipped && part.starts_with("tip: ") { "; " } else { " " };
-        tipped |= part.starts_with("tip: ");
-        text += part;
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let mut explanation = String::new();
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with("For more information, try")) {
+        explanation += if line.starts_with("tip: ") { "\n  " } else { " " };
+        explanation += line;
     }
-    text.trim_start()
-        .trim_start_matches("error: ")
-        .trim_end_matches("For more information, try '--help'.")
-        .trim()
-        .to_owned()
+    explanation.trim_start().trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]

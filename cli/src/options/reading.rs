@@ -157,7 +157,8 @@ pub struct KeyOptions {
     ///
     /// In quotes a record goes on over the ends of lines (RFC 4180). The quotes are no part of a field, nor is a carriage return at
     /// the end of the record. Without --field the key is the whole record as it stands. A record with text behind the quote that ends
-    /// a field has no key. If a quoted field does not end, the rest of the input is one record without a key.
+    /// a field has no key. If a quoted field does not end, the input is broken there, and the message names the line where the record begins:
+    /// --on-error keep keeps it, as a record without a key.
     #[arg(long, conflicts_with = "json_pointer")]
     pub csv: bool,
 
@@ -172,7 +173,7 @@ pub struct KeyOptions {
     ///
     /// It is no key, and is printed once: that of the first input comes first, and before --dupes too. An input with another header counts
     /// as broken; quotes of CSV, a CR and a byte order mark make no difference. With --output-dir and --in-place each output has the header
-    /// of its input, which may be another if all fields of the key are given by name. --annotate names the marks in it: "mark" and a tab;
+    /// of its input. There, with --total, in `build`, and between OLD and NEW, headers may differ if all fields of the key are given by name. --annotate names the marks in it: "mark" and a tab;
     /// --count puts "count" there. No statistics count it.
     #[arg(long)]
     pub header: bool,

@@ -21,8 +21,8 @@ pub struct RedisOptions {
 pub enum RedisCommand {
     /// List the filters of a server or cluster: how large they are, and how full.
     ///
-    /// The servers look through all of their keys, and count the bits of each filter, which takes some milliseconds for each 16 MiB.
-    /// The user needs the right to SCAN.
+    /// It also lists what is left of filters that were lost. The servers look through all of their keys, and count the bits of each filter,
+    /// which takes some milliseconds for each 16 MiB. The user needs the right to SCAN.
     #[command(after_long_help = CODES)]
     List(ListOptions),
     /// Describe a filter: its size, and how full it is.
@@ -32,7 +32,8 @@ pub enum RedisCommand {
     Info(RedisInfoOptions),
     /// Print how a filter fills and how its servers are, again and again.
     ///
-    /// Each line has the keys that came in since the line before, and the claims of all filters of these servers. The servers count all
+    /// Each line has the fill, the keys, the keys a second and the rate of the filter, and of the servers the claims a second of all filters,
+    /// the memory and the evicted keys. The servers count all
     /// bits of the filter each time. It ends by Ctrl-C, or when the filter is gone. The user needs the right to INFO for what is told
     /// of servers.
     #[command(after_long_help = CODES)]

@@ -51,7 +51,7 @@ pub struct SetOptions {
     /// Make no mistake: check by 128-bit hashes of OLD.
     ///
     /// What the filter has is looked up among them. They are kept in temporary files, with 16 bytes for each distinct line of OLD, and
-    /// the command takes about five times as long.
+    /// the command takes about six times as long.
     #[arg(long)]
     pub exact: bool,
 
@@ -89,7 +89,7 @@ Read OLD from the files and directories that LIST names, too, one on each line.
 They come after those of the command line. A LIST of \"-\" is standard input.";
 
 const OUTPUT_LONG: &str = "\
-Write to FILE, compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
+Write to FILE; lines are compressed if it ends in .gz, .zst, .xz, .bz2 or .lz4.
 
 Without this option, or for \"-\", lines go to standard output. FILE must not be an input.
 

@@ -1,7 +1,7 @@
 //! Pairs of options: each pair is accepted, or refused with a sentence, and no third option waives what an option needs.
 
 use super::needs::NEEDS;
-use super::{Cli, one_line};
+use super::{Cli, explanation};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
@@ -78,7 +78,7 @@ fn spelled(arg: &Arg) -> String {
 /// The sentence that refuses a command line, if one does.
 fn refusal(cli: &mut Command, line: &str) -> Option<String> {
     let error = Cli::read_by(cli, format!("bloomline {line}").split(' ').map(Into::into)).err()?;
-    let sentence = one_line(&error);
+    let sentence = explanation(&error);
     assert!(
         matches!(error.kind(), ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument),
         "{line}: {sentence}"

@@ -203,6 +203,62 @@ fn completions_and_manual_pages_know_the_options() {
     tells(&bench.refused("manual file"), &["\"file\"", "File exists"]);
 }
 
+/// The help of a command, in a terminal of so many columns.
+fn help(bench: &Bench, line: &str, columns: &str) -> String {
+    text(&clean(bench.command(line).env("COLUMNS", columns).output().unwrap()))
+}
+
+#[test]
+fn examples_are_not_broken_in_a_terminal_of_80_columns() {
+    let bench = Bench::new(&[]);
+    for command in ["dedup", "corpus", "build", "check", "in", "not-in", "info", "merge", "plan", "redis"] {
+        for option in ["-h", "--help"] {
+            let examples = |columns: &str| {
+                let help = help(&bench, &format!("{command} {option}"), columns);
+                help.split_once("Examples:\n").unwrap().1.split_once("\n\n").unwrap().0.to_owned()
+            };
+            assert_eq!(examples("80"), examples("300"), "{command} {option}");
+        }
+    }
+}
+
+/// The options of a help, with the first line of what it says of each: behind the option, or below it.
+fn described(help: &str) -> Vec<(&str, &str)> {
+    let lines: Vec<&str> = help.lines().collect();
+    let described = lines.windows(2).filter_map(|pair| {
+        let option = pair[0].trim_start();
+        let is_option = (2..=6).contains(&(pair[0].len() - option.len())) && option.starts_with('-');
+        let name = option.split([' ', ',', '=', '[']).find(|word| word.starts_with("--"))?;
+        is_option.then(|| (name, option.split_once("  ").map_or(pair[1], |(_, described)| described).trim()))
+    });
+    described.collect()
+}
+
+#[test]
+fn manual_pages_describe_each_option_as_the_help_does() {
+    let bench = Bench::new(&[]);
+    bench.clean("manual pages");
+    for page in std::fs::read_dir(bench.path("pages")).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = page.file_stem().unwrap().to_str().unwrap();
+        let command = match name.strip_prefix("bloomline").unwrap().trim_start_matches('-') {
+            command if command.starts_with("redis-") => command.replacen('-', " ", 1),
+            command => command.to_owned(),
+        };
+        let help = help(&bench, format!("{command} --help").trim_start(), "300");
+        let page =
+            std::fs::read_to_string(&page).unwrap().replace("\\-", "-").replace("\\*(Aq", "'").replace("\\\\", "\\");
+        let lines: Vec<&str> = page.lines().collect();
+        let options = described(&help);
+        assert!(options.iter().any(|&(option, _)| option == "--help"), "{help}");
+        for (option, description) in options {
+            let spelled = format!("\\fB{option}\\fR");
+            let told =
+                lines.windows(3).find(|lines| lines[0] == ".TP" && lines[1].contains(&spelled)).map(|lines| lines[2]);
+            assert_eq!(told, Some(description), "{name} {option}");
+        }
+    }
+}
+
 /// The lines of a page, as a terminal shows them, without the margin.
 #[test]
 fn examples_and_exit_codes_of_manual_pages_can_be_copied() {
@@ -253,8 +309,21 @@ fn messages_say_what_is_wrong() {
     tells(&bench.refused("corpus --when-full stop j"), &["'stop'", "possible values: warn, grow"]);
     assert!(!bench.clean("corpus --help").contains("stop: "));
     tells(&bench.refused("corpus --min-ngram 9 --ngram 5 j"), &["--min-ngram 9 is above --ngram 5", "at most 5"]);
-    // Each tip by itself.
-    tells(&bench.refused("dedup --stat-x a"), &["tip: "]);
+    // Tips stand on lines of their own.
+    for (line, tips) in [
+        ("dedup --stat-x a", &["a similar argument exists: '--stats'"][..]),
+        (
+            "dedup -u a",
+            &["bloomline dedup prints each distinct line once; to print those that never repeat, give --unique"],
+        ),
+        ("dedpu a", &["a similar subcommand exists: 'dedup'"]),
+        ("dedup --on-error x a", &[]),
+    ] {
+        let message = bench.refused(line);
+        let told: Vec<&str> = message.lines().filter_map(|line| line.strip_prefix("  tip: ")).collect();
+        assert_eq!(told, tips, "{message}");
+        assert_eq!(message.lines().count(), 1 + tips.len(), "{message}");
+    }
 }
 
 /// A third option does not waive what an option needs, and nothing is written.

@@ -64,20 +64,21 @@ pub fn ended(output: Output, code: i32) -> String {
     String::from_utf8(silent(output, code)).unwrap()
 }
 
-/// The one line on standard error of a run that must fail before it prints anything.
+/// The message on standard error of a run that must fail before it prints anything.
 #[track_caller]
 pub fn refused(output: Output) -> String {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     failed(&output)
 }
 
-/// The one line on standard error of a run that must fail.
+/// The message on standard error of a run that must fail: one line, and the tips, each on a line of its own.
 #[track_caller]
 pub fn failed(output: &Output) -> String {
     let message = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(2), "{message}");
-    assert_eq!(message.matches('\n').count(), 1, "{message:?}");
-    assert!(message.starts_with("bloomline: ") && message.ends_with('\n'), "{message:?}");
+    assert!(message.lines().skip(1).all(|line| line.starts_with("  tip: ")), "{message:?}");
+    assert!(message.starts_with("bloomline: ") && !message.lines().next().unwrap().contains("tip: "), "{message:?}");
+    assert!(message.ends_with('\n'), "{message:?}");
     message
 }
 
@@ -153,7 +154,7 @@ impl Bench {
         ended(self.run(line), 0)
     }
 
-    /// The one line on standard error of a run that must fail before it prints anything.
+    /// The message on standard error of a run that must fail before it prints anything.
     #[track_caller]
     pub fn refused(&self, line: &str) -> String {
         refused(self.run(line))
