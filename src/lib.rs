@@ -1,5 +1,5 @@
-//! Bloom filters: sets of keys in about ten bits a key, which may say "seen" of a key that they have not seen, at a small
-//! rate that you choose, and never the reverse.
+//! Bloom filters: sets of keys in about ten bits a key. A new key is sometimes reported as seen (a false positive), at a rate
+//! that you choose. A seen key is never reported as new.
 //!
 //! Each key keeps its bits in one cache line, so that a query costs one access to memory. Inserts from many threads take
 //! no lock, and each key is claimed by one of them. Batches are answered with AVX-512, AVX2 or NEON where the CPU has them.
