@@ -142,7 +142,7 @@ pub struct CorpusOptions {
     /// Keep documents of which nothing but white space is left.
     ///
     /// Without this option they are removed, as are those that were blank from the start, which only --frozen leaves.
-    /// A whole document that is a duplicate stays without its text, too. Its --count is 0, because the one that stays counts it.
+    /// With it, a whole document that is a duplicate stays too, without its text. Its --count is 0, because the one that stays counts it.
     #[arg(long, help_heading = "Output")]
     keep_empty: bool,
 
