@@ -86,7 +86,7 @@ use std::time::Duration;
 /// assert!(!seen.contains("a")); // forgotten
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub struct RotatingBloomFilter(pub(super) Generations);
+pub struct RotatingBloomFilter(Generations);
 
 impl RotatingBloomFilter {
     methods::building! { "bloomline::RotatingBloomFilter",

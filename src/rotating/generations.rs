@@ -388,12 +388,18 @@ mod parallel {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::filter::RotatingBloomFilter;
+    use super::*;
+
+    /// A filter of which so many generations are asked.
+    fn generations(window: u64, asked: u32, rotate_when_full: bool) -> Generations {
+        let builder = Builder { generations: asked, rotate_when_full, ..Builder::<()>::new() };
+        Generations::from_builder(builder.expected_keys(window).false_positive_rate(1e-9)).unwrap()
+    }
 
     /// A thread that reads the turn, sleeps through a rotation, and finds its key in what is the previous generation by then.
     #[test]
     fn a_repeat_under_a_rotation_moves_on_to_the_current_generation() {
-        let filter = RotatingBloomFilter::new(1000, 1e-9).unwrap().0;
+        let filter = generations(1000, 2, true);
         filter.insert_hash(1);
         let turn = filter.turn.current();
         filter.rotate();
@@ -403,16 +409,14 @@ mod tests {
         assert!(filter.contains_hash(1));
     }
 
-    /// Keys of the last `(generations - 1) * AGE` are found, and none that is older than `generations * AGE`, however long nobody
+    /// Keys of the last `(asked - 1) * AGE` are found, and none that is older than `asked * AGE`, however long nobody
     /// called, if a call comes before each insert.
     #[test]
     fn a_window_of_time_forgets_what_a_pause_made_old() {
         const AGE: u64 = 60;
-        for generations in [2u64, 3, 11] {
+        for asked in [2u64, 3, 11] {
             for pause in (0..15 * AGE).step_by(37) {
-                let builder = RotatingBloomFilter::builder().expected_keys(10_000).false_positive_rate(1e-9);
-                let builder = builder.generations(generations as u32).rotate_when_full(false);
-                let filter = builder.build().unwrap().0;
+                let filter = generations(10_000, asked as u32, false);
                 // A key at each moment, then a pause, and a call at each moment again.
                 let last = 13 * AGE + 31;
                 for now in 0..=last {
@@ -424,8 +428,8 @@ mod tests {
                     for inserted in (0..=last).step_by(11) {
                         let found = filter.contains_hash(bits(inserted));
                         let old = now - inserted;
-                        assert!(found || old >= (generations - 1) * AGE, "{generations} {pause}: {old} is forgotten");
-                        assert!(!found || old < generations * AGE, "{generations} {pause}: {old} is found");
+                        assert!(found || old >= (asked - 1) * AGE, "{asked} {pause}: {old} is forgotten");
+                        assert!(!found || old < asked * AGE, "{asked} {pause}: {old} is found");
                     }
                 }
             }
@@ -434,8 +438,7 @@ mod tests {
 
     #[test]
     fn a_pause_costs_no_more_rotations_than_there_are_generations() {
-        let builder = RotatingBloomFilter::builder().expected_keys(1000).false_positive_rate(1e-9).generations(5);
-        let filter = builder.build().unwrap().0;
+        let filter = generations(1000, 5, true);
         assert!(filter.rotate_if_older_at(1_000_000_007, 10) && filter.rotations() == 5);
         assert!(!filter.rotate_if_older_at(1_000_000_009, 10));
         assert!(filter.rotate_if_older_at(1_000_000_010, 10) && filter.rotations() == 6);
@@ -454,9 +457,8 @@ mod tests {
     #[test]
     fn a_claim_that_is_late_again_and_again_is_one_claim() {
         for asked in [2, 3, 5] {
-            let builder = RotatingBloomFilter::builder().expected_keys(1000).false_positive_rate(1e-9);
-            // Otherwise it takes no place in a turn that is over, and sets no bits.
-            let filter = builder.generations(asked).rotate_when_full(false).build().unwrap().0;
+            // A full generation that rotates gives no place in a turn that is over, so no bits would be set.
+            let filter = generations(1000, asked, false);
             let mut won = None;
             for _ in 0..2 * asked {
                 let turn = filter.turn.current();
