@@ -40,7 +40,7 @@ mod values;
 mod word_file;
 
 use clap::error::ErrorKind;
-use commands::run::Run;
+use commands::run::plan::Plan;
 use commands::{build, check, info, manual, merge, plan, redis, sets};
 use error::{Error, FAILED, SUCCESS};
 use options::{Cli, Command};
@@ -91,8 +91,8 @@ pub fn look_at_standard_output() {
 
 fn run_command(command: Command) -> Result<u8, Error> {
     match command {
-        Command::Dedup(options) => Run::of_dedup(*options).run(),
-        Command::Corpus(options) => Run::of_corpus(*options).run(),
+        Command::Dedup(options) => Plan::of_dedup(*options).run(),
+        Command::Corpus(options) => Plan::of_corpus(*options).run(),
         Command::Build(options) => build::run(&options),
         Command::Check(options) => check::run(&options),
         Command::In(options) => sets::run(&options, true, false),

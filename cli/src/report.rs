@@ -1,6 +1,7 @@
 //! What `--stats` prints.
 
 use crate::documents::rule::DocumentRule;
+use crate::engine::pass::Outcome;
 use crate::engine::sink::Print;
 use crate::error::Error;
 use crate::figures::{Figures, estimated, readable, readable_size};
@@ -15,18 +16,18 @@ use bloomline::Plan;
 use std::path::Path;
 use std::time::Duration;
 
-/// The figures of a run. `exact` is how many units went by mistake, if they were counted.
-pub fn of_run(seen: &Seen, tally: &Tally, what: &What, print: Print, exact: Option<u64>) -> Figures {
+/// The figures of a run.
+pub fn of_run(seen: &Seen, tally: &Tally, what: &What, print: Print, outcome: &Outcome) -> Figures {
     let mut figures = Figures::default();
     match what {
-        What::Key(..) => of_lines(&mut figures, seen, tally, print),
-        What::Document(rule, _) if rule.second.is_some() => of_groups(&mut figures, seen, tally, print),
-        What::Document(rule, _) => of_documents(&mut figures, tally, rule, print, exact),
+        What::Key(..) => of_lines(&mut figures, seen, tally, print, outcome.repeated),
+        What::Document(rule, _) if rule.second.is_some() => of_groups(&mut figures, tally, print, outcome.repeated),
+        What::Document(rule, _) => of_documents(&mut figures, tally, rule, print, outcome.wrong_units),
     }
     figures
 }
 
-fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print) {
+fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print, repeated: Option<u64>) {
     let counts = &tally.counts;
     // The last reading tells what was printed, and the first what was found out.
     let (found, disk_bytes) = match &tally.first {
@@ -36,12 +37,12 @@ fn of_lines(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print) {
     figures.same("lines read", "lines", counts.lines);
     figures.same("unique", "unique", found.unique);
     let (printed, dropped) = print.numbers(counts);
-    if let Some(repeated) = seen.repeated() {
+    if let Some(repeated) = repeated {
         figures.same("repeated", "repeated", repeated);
     }
     figures.field("printed", printed);
     // People see it where it is not the number of unique ones.
-    if seen.repeated().is_some() || !print.wanted || print.before == Before::Mark || counts.kept > 0 {
+    if repeated.is_some() || !print.wanted || print.before == Before::Mark || counts.kept > 0 {
         figures.row("printed", printed);
     }
     figures.same("dropped", "dropped", dropped);
@@ -74,14 +75,14 @@ fn of_whole_documents(figures: &mut Figures, tally: &Tally, print: Print, name: 
 }
 
 /// Of documents that are decided as a whole once all are known.
-fn of_groups(figures: &mut Figures, seen: &Seen, tally: &Tally, print: Print) {
-    of_whole_documents(figures, tally, print, "repeated", seen.repeated().unwrap_or(0));
+fn of_groups(figures: &mut Figures, tally: &Tally, print: Print, repeated: Option<u64>) {
+    of_whole_documents(figures, tally, print, "repeated", repeated.unwrap_or(0));
     if let Some(First { disk_bytes, .. }) = tally.first {
         figures.both("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
     }
 }
 
-fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print: Print, exact: Option<u64>) {
+fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print: Print, wrong: Option<u64>) {
     let units = &tally.counts.units;
     of_whole_documents(figures, tally, print, "shortened", units.shortened);
     let share = |part: u64, all: u64, what: &str| {
@@ -103,7 +104,7 @@ fn of_documents(figures: &mut Figures, tally: &Tally, rule: &DocumentRule, print
     let text = format!("{:.3} ± {sigma:.3} {} expected", units.wrong, rule.units());
     figures.both("wrongly removed", text, "expected_wrongly_removed", units.wrong);
     figures.field("expected_wrongly_removed_sigma", sigma);
-    if let Some(wrong) = exact {
+    if let Some(wrong) = wrong {
         figures.both("measured", format!("{wrong} {}", rule.units()), "wrongly_removed", wrong);
     }
 }

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::env;
 use std::fmt::Write;
 use std::io;
+use std::mem;
 
 /// The bits of a line's number in the place of a document. Those above are of its input.
 const LINE: u32 = 40;
@@ -25,7 +26,7 @@ pub struct Against {
     grams: Vec<(u64, u32)>,
     found: Vec<bool>,
     /// The inputs that are searched, once the items are complete.
-    inputs: Option<Vec<String>>,
+    inputs: Vec<String>,
     /// The item, the place of a document, its number and the gram that both have.
     hits: Sorter<4>,
     /// What the documents are called.
@@ -49,35 +50,40 @@ impl Against {
         let items = || Ok(Items { names, places: Vec::new(), texts: Ids::new()?, ids: ids()? });
         let (grams, found, hits) = (Vec::new(), Vec::new(), Sorter::new(&env::temp_dir()));
         let (items, ids) = items().and_then(|items| Ok((items, ids()?))).map_err(Error::groups)?;
-        Ok(Self { rule, hasher, items, grams, found, inputs: None, hits, ids, documents: 0 })
+        Ok(Self { rule, hasher, items, grams, found, inputs: Vec::new(), hits, ids, documents: 0 })
+    }
+
+    /// Takes the documents of an input for items. `before` of its lines come before.
+    pub fn index(&mut self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {
+        lines
+            .each_document(|line, document, text, id| {
+                let item = u32::try_from(self.items.places.len()).map_err(io::Error::other)?;
+                self.grams.extend(document.hashes().flatten().map(|hash| (*hash, item)));
+                let short = is_short(&self.rule.text, document.verdicts().map(|unit| &text[unit.range]));
+                self.items.places.push((input, number(before, line), short));
+                // JSON has it on one line.
+                self.items.texts.push(&Value::from(text).to_string())?;
+                self.items.ids.as_mut().map_or(Ok(()), |ids| ids.push(id))
+            })
+            .map_err(Error::groups)
     }
 
     /// All items are here, and inputs that these members tell are searched for them.
-    pub fn search(&mut self, names: Vec<String>) {
+    pub fn begin_search(&mut self, names: Vec<String>) {
         self.grams.sort_unstable();
         self.grams.dedup();
         self.found = vec![false; self.grams.len()];
-        self.inputs = Some(names);
+        self.inputs = names;
     }
 
-    /// Takes lines of an input whose documents are decided: as items, and later as what is searched. `before` of its lines come before.
-    pub fn take(&mut self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {
-        let (number, searched) = (|line: usize| before + line as u64 + 1, self.inputs.is_some());
+    /// Takes note of what was found in the documents of an input. `before` of its lines come before.
+    pub fn search(&mut self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {
         lines
-            .each_document(|line, document, text, id| {
-                if !searched {
-                    let item = u32::try_from(self.items.places.len()).map_err(io::Error::other)?;
-                    self.grams.extend(document.hashes().flatten().map(|hash| (*hash, item)));
-                    let short = is_short(&self.rule.text, document.verdicts().map(|unit| &text[unit.range]));
-                    self.items.places.push((input, number(line), short));
-                    // JSON has it on one line.
-                    self.items.texts.push(&Value::from(text).to_string())?;
-                    return self.items.ids.as_mut().map_or(Ok(()), |ids| ids.push(id));
-                }
+            .each_document(|line, document, _, id| {
                 if document.found() == 0 {
                     return Ok(());
                 }
-                let place = (input as u64) << LINE | number(line);
+                let place = (input as u64) << LINE | number(before, line);
                 let units = document.verdicts().zip(document.hashes()).filter(|(unit, _)| unit.found > 0);
                 let mut hashes: Vec<u64> = units.flat_map(|(_, hashes)| hashes).copied().collect();
                 // What a document repeats is told once.
@@ -116,24 +122,18 @@ impl Against {
         found.iter().filter(|found| **found).count()
     }
 
-    /// Whether it searches.
-    pub fn searches(&self) -> bool {
-        self.inputs.is_some()
-    }
-
     /// Tells of each item in order, a line of JSON for each, which documents had which of its grams.
-    pub fn report(self, write: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<(), Error> {
-        let Self { rule, hasher, mut items, grams, found, inputs, hits, mut ids, .. } = self;
-        let inputs = inputs.unwrap_or_default();
+    pub fn report(&mut self, write: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<(), Error> {
+        let Self { rule, hasher, items, grams, found, inputs, hits, ids, .. } = self;
         let mut counts = vec![(0u64, 0u64); items.places.len()];
-        for ((_, item), found) in grams.iter().zip(&found) {
+        for ((_, item), found) in grams.iter().zip(&*found) {
             let (all, had) = &mut counts[*item as usize];
             (*all, *had) = (*all + 1, *had + u64::from(*found));
         }
         let mut item_ids = items.ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
         let mut document_ids = ids.as_mut().map(Ids::read::<1>).transpose().map_err(Error::groups)?;
         let [mut texts] = items.texts.read().map_err(Error::groups)?;
-        let mut hits = hits.sorted()?.peekable();
+        let mut hits = mem::replace(hits, Sorter::new(&env::temp_dir())).sorted()?.peekable();
         for (item, (&(input, line, short), (all, had))) in (0..).zip(items.places.iter().zip(counts)) {
             let id = item_ids.as_mut().map(|[ids]| ids.get(item)).transpose().map_err(Error::groups)?;
             let mut told = format!("{{{},\"grams\":{all},\"found\":{had}", place(&items.names[input], line, id));
@@ -144,7 +144,7 @@ impl Against {
                 _ => {
                     let text = texts.get(item).map_err(Error::groups)?;
                     let text = serde_json::from_str::<String>(text).map_err(|error| Error::groups(error.into()))?;
-                    gram_texts(&rule.text, &hasher, &text)
+                    gram_texts(&rule.text, hasher, &text)
                 }
             };
             let is_of_item = |hit: &Result<[u64; 4], Error>| hit.as_ref().map_or(true, |hit| hit[0] == item);
@@ -172,6 +172,11 @@ impl Against {
         }
         Ok(())
     }
+}
+
+/// The number of a line of a chunk, from 1.
+fn number(before: u64, line: usize) -> u64 {
+    before + line as u64 + 1
 }
 
 /// The members that tell where a line is.

@@ -1,7 +1,7 @@
 //! `bloomline build`: a filter of lines, in a file.
 
 use crate::commands::kinds;
-use crate::commands::pass::Pass;
+use crate::commands::scan::Scan;
 use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::files::{self, Origin};
@@ -96,8 +96,8 @@ fn work(
     let what = What::Key(rule.clone(), None);
     let hashing = Hashing::of_keys(set.hasher(), key.format(reading.end()), what, key.nulls.treated());
     let hashing = Hashing { ends: Arc::clone(ends), ..hashing };
-    let pass = Pass { reading, hashing, quiet: *quiet, wish: Wish::default(), eol: None, wakes: never() };
-    match pass.insert(inputs, Seen::new(set), tally)? {
+    let scan = Scan { reading, hashing, quiet: *quiet, wish: Wish::default(), eol: None, wakes: never() };
+    match scan.insert(inputs, Seen::new(set), tally)? {
         (_, Some(Stop::After(error))) => Err(error),
         (work, _) => Ok(work),
     }

@@ -1,7 +1,7 @@
 //! `bloomline check`: the lines that are in a filter, as grep would print them.
 
 use crate::commands::kinds;
-use crate::commands::pass::{self, Pass};
+use crate::commands::scan::{self, Scan};
 use crate::error::Error;
 use crate::files::{self, Origin};
 use crate::input::header;
@@ -49,10 +49,10 @@ pub fn run(options: &CheckOptions) -> Result<u8, Error> {
     }
     let hashing = Hashing::of_keys(filter.hasher(), format, What::Key(rule, None), key.nulls.treated());
     let hashing = Hashing { ends: LineEnds::new(select.quiet).into(), ..hashing };
-    let pass = Pass { reading, hashing, quiet: select.quiet, wish: Wish::default(), eol: select.eol, wakes: never() };
+    let scan = Scan { reading, hashing, quiet: select.quiet, wish: Wish::default(), eol: select.eol, wakes: never() };
     let seen = SharedSeen::new(Seen::new(filter));
-    let (work, stop) = pass.select(inputs, seen, (!options.invert, None), select, output)?;
-    pass::exit_code(&work, stop, 0, select.any)
+    let (work, stop) = scan.select(inputs, seen, (!options.invert, None), select, output)?;
+    scan::exit_code(&work, stop, 0, select.any)
 }
 
 fn filter(options: &CheckOptions, key_name: &str) -> Result<KeySet, Error> {

@@ -58,6 +58,11 @@ impl Grouping {
         self.near.map(|(_, threshold)| threshold)
     }
 
+    /// The bands of documents that may be alike, if those are groups.
+    pub fn near(&self) -> Option<Near> {
+        self.near.map(|(near, _)| near)
+    }
+
     /// Which distinct lines are printed.
     pub fn which(&self) -> Which {
         self.printed.which
@@ -91,7 +96,7 @@ impl Grouping {
     /// Finds groups of lines that are equal, or those of the clusters, decides what becomes of each, and tells of it.
     pub fn decide(
         &self,
-        mut records: Records,
+        records: &mut Records,
         mut clusters: Option<Clusters>,
         reports: Reported,
     ) -> Result<Grouped, Error> {

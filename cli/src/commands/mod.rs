@@ -1,6 +1,5 @@
 //! The commands: each begins in its file.
 
-pub mod against;
 pub mod build;
 pub mod check;
 pub mod groups;
@@ -8,8 +7,8 @@ pub mod info;
 pub mod kinds;
 pub mod manual;
 pub mod merge;
-pub mod pass;
 pub mod plan;
 pub mod redis;
 pub mod run;
+pub mod scan;
 pub mod sets;

@@ -3,7 +3,7 @@
 //! A first pass puts the lines of OLD into a set in memory, as `build` does. A second one looks those of NEW up, as `check` does.
 
 use crate::commands::kinds::{self, Demand};
-use crate::commands::pass::{self, Pass};
+use crate::commands::scan::{self, Scan};
 use crate::engine::wakes;
 use crate::error::Error;
 use crate::files::Origin;
@@ -88,8 +88,8 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
     let hashing = Hashing::of_keys(seen.set.hasher(), format, what, key.nulls.treated());
     let hashing = Hashing { ends: LineEnds::new(select.quiet).into(), ..hashing };
     let (wish, wakes) = (options.output.of_rows(), wakes::receive(None, None)?);
-    let pass = Pass { reading, hashing, quiet: select.quiet, wish, eol: select.eol, wakes };
-    let (built, stop) = pass.insert(old, seen, tally)?;
+    let scan = Scan { reading, hashing, quiet: select.quiet, wish, eol: select.eol, wakes };
+    let (built, stop) = scan.insert(old, seen, tally)?;
     if let Some(stop) = stop {
         return stop.end();
     }
@@ -101,7 +101,7 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
 
     // An output keeps what it has until here.
     let output = target.map(|target| target.begin(0, None)).transpose()?;
-    let (work, stop) = pass.select(new, seen, (wanted, inserting), select, output)?;
+    let (work, stop) = scan.select(new, seen, (wanted, inserting), select, output)?;
     if options.may_lack_dashes() && !reads_terminal && !select.quiet && locked(&work.tally).counts.lines == 0 {
         warn(&options.dashes("standard input, which is NEW, has no lines"));
     }
@@ -111,5 +111,5 @@ pub fn run(options: &SetOptions, wanted: bool, distinct: bool) -> Result<u8, Err
         report::add_state_and_speed(&mut figures, &seen.set, &tally, None, None, started.elapsed())?;
         print(&figures.format(format));
     }
-    pass::exit_code(&work, stop, of_old.left_out, select.any)
+    scan::exit_code(&work, stop, of_old.left_out, select.any)
 }

@@ -253,7 +253,6 @@ mod tests {
             what,
             nulls: OnError::Fail,
             values: Values::default(),
-            decided: false,
             ends: Arc::default(),
         };
         let mut weights = Vec::new();

@@ -4,6 +4,7 @@ pub mod checkpoint;
 pub mod folder;
 pub mod lane;
 pub mod manifest;
+pub mod pass;
 pub mod sink;
 pub mod wakes;
 pub mod work;

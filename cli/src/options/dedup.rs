@@ -12,9 +12,6 @@ use clap::{Args, Error};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How often a state is saved by default.
-const MINUTE: Duration = Duration::from_secs(60);
-
 /// Options of the commands that print what a set does not have yet.
 #[derive(Args)]
 pub struct RunOptions {
@@ -111,16 +108,6 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Whether lines go to standard output.
-    pub fn prints_to_standard_output(&self) -> bool {
-        self.output.file().is_none() && self.output_dir.is_none() && !self.in_place
-    }
-
-    /// How often the outputs and the state are saved, if there is a state.
-    pub fn checkpoint_every(&self) -> Option<Duration> {
-        self.state.as_ref().map(|_| self.checkpoint.unwrap_or(MINUTE))
-    }
-
     /// Refuses an interval of checkpoints beside an option that has the inputs read twice.
     pub fn check_checkpoint(&self, option: &str) -> Result<(), Error> {
         let message = format!(

@@ -20,7 +20,7 @@ pub use groups::GroupOptions;
 pub use others::{
     BuildOptions, CheckOptions, CompletionsOptions, InfoOptions, ManualOptions, MergeOptions, PlanOptions,
 };
-pub use output::SelectOptions;
+pub use output::{OutputOptions, SelectOptions};
 pub use reading::ReadOptions;
 pub use redis::{
     DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions,

@@ -13,44 +13,23 @@ pub mod sizing;
 mod spool;
 pub mod tally;
 
-use crate::against::Against;
 use crate::documents::UnitCounts;
 use crate::error::Error;
-use crate::groups::decisions::Decided;
-use crate::groups::near::involved::Collecting;
-use crate::groups::records::Records;
-use crate::input::inputs::Stamp;
+use crate::locked::{reading, writing};
 use crate::seen::exact::Exact;
 use crate::seen::set::KeySet;
 use bloomline::BloomFilter;
-use bloomline_text::Set;
 use std::env;
 use std::mem;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// What was seen.
 pub struct Seen {
     pub set: KeySet,
     /// The second look at keys that the set takes for seen.
     pub exact: Option<Exact>,
-    pub beside: Beside,
     /// New keys that still fit, where the run stops at the next one.
     room: Option<u64>,
-}
-
-/// What is known beside the set, of whatever kind a run is.
-#[derive(Default)]
-pub enum Beside {
-    #[default]
-    Nothing,
-    /// What is kept of lines to find groups of them.
-    Records(Records),
-    /// The sets of grams of documents that may be alike.
-    Collecting(Collecting),
-    /// What was decided of lines, how many groups of two or more there are, and the inputs that were read for them.
-    Decided { decided: Decided, groups: u64, stamps: Vec<Stamp> },
-    /// The tests that lines are searched for.
-    Against(Against),
 }
 
 /// What a set said of some lines.
@@ -73,12 +52,14 @@ pub enum Halt {
     Full,
     /// The server failed. It is known of the lines before.
     Failed(Error),
+    /// Nothing more is wanted.
+    Enough,
 }
 
 impl Seen {
     /// Nothing but what the set has.
     pub fn new(set: KeySet) -> Self {
-        Self { set, exact: None, beside: Beside::Nothing, room: None }
+        Self { set, exact: None, room: None }
     }
 
     /// Its set, which others go on with.
@@ -91,23 +72,6 @@ impl Seen {
     pub fn with_exact(self) -> Result<Self, Error> {
         let exact = Exact::new(&env::temp_dir()).map_err(|source| Error::Exact { source })?;
         Ok(Self { exact: Some(exact), ..self })
-    }
-
-    /// Whether an input that was read twice was another one the second time. Of lines that are known by their places, their number and
-    /// the time of the last change tell.
-    pub fn has_changed(&self) -> bool {
-        match &self.beside {
-            Beside::Decided { decided, stamps, .. } => !decided.is_done() || stamps.iter().any(Stamp::is_old),
-            _ => false,
-        }
-    }
-
-    /// How many keys, or groups of them, come more than once, where that was found out.
-    pub fn repeated(&self) -> Option<u64> {
-        match &self.beside {
-            Beside::Decided { groups, .. } => Some(*groups),
-            _ => None,
-        }
     }
 
     /// Takes so many new keys, and refuses the next.
@@ -123,7 +87,7 @@ impl Seen {
         fingerprints: &[u128],
         new: &mut [bool],
     ) -> Result<(usize, Claimed), Error> {
-        let Self { set, exact, room, .. } = self;
+        let Self { set, exact, room } = self;
         let (mut done, mut claimed) = (0, Claimed::default());
         while done < hashes.len() && claimed.halt.is_none() {
             if *room == Some(0) {
@@ -182,9 +146,8 @@ impl SharedSeen {
         Ok(())
     }
 
-    // A thread that panics ends the run, and nothing of it is saved.
     pub fn look(&self) -> RwLockReadGuard<'_, Seen> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        reading(&self.0)
     }
 
     /// Unless somebody inserts.
@@ -193,31 +156,6 @@ impl SharedSeen {
     }
 
     pub fn write(&self) -> RwLockWriteGuard<'_, Seen> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The set as documents are decided by it. What goes in is counted.
-pub struct Deciding<'a> {
-    pub seen: &'a SharedSeen,
-    pub inserted: u64,
-}
-
-impl Set for Deciding<'_> {
-    type Error = Error;
-
-    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
-        let seen = self.seen.look();
-        let count = seen.set.contains_hashes(hashes, found)?;
-        match &seen.beside {
-            Beside::Against(against) if count > 0 && against.searches() => Ok(against.confirm(hashes, found)),
-            _ => Ok(count),
-        }
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
-        let count = self.seen.write().set.insert_hashes(hashes, new)?;
-        self.inserted += count as u64;
-        Ok(count)
+        writing(&self.0)
     }
 }

@@ -3,7 +3,7 @@
 use crate::encode::Encoder;
 use crate::engine::lane::{Chunk, End, Lane};
 use crate::engine::sink::Sink;
-use crate::engine::work::{Act, Work};
+use crate::engine::work::Work;
 use crate::error::{Error, Stop};
 use crate::input::lines::{AsideCounts, Lines};
 use crate::key::fault::Fault;
@@ -11,7 +11,7 @@ use crate::locked::locked;
 use crate::output::{Output, Piece};
 use crate::seen::counts::Counts;
 use crate::seen::tally::Limit;
-use crate::seen::{Beside, Claimed, Halt};
+use crate::seen::{Claimed, Halt};
 use crate::values::OnError;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,9 +22,9 @@ type Due<'a> = Vec<(&'a Output, Piece)>;
 impl Work {
     /// Puts a chunk where it belongs, and prints those whose turn it is.
     pub(super) fn gather(&self, mut chunk: Chunk, encoder: &mut Encoder) -> Result<(), Stop> {
-        if self.task.act == Act::Collect && chunk.end.is_none() {
+        if chunk.end.is_none() {
             // No other thread waits for it.
-            chunk.lines.make_sets(&self.task.hashing);
+            self.pass.prepare(&mut chunk.lines, &self.task.hashing);
         }
         let sink = self.sink(chunk.at.0);
         sink.turns.put(chunk.at, chunk.then, chunk);
@@ -58,11 +58,6 @@ impl Work {
         let Chunk { mut lines, claimed: Claimed { inserted, unique, units, halt }, weight, live, .. } = chunk;
         // After a failure of the server nobody knows about those that are not new.
         let unknown = if let Some(Halt::Failed(_)) = halt { lines.unmark(false) } else { 0 };
-        if self.task.act == Act::Collect
-            && let Beside::Collecting(collecting) = &mut self.seen.write().beside
-        {
-            lines.sets().try_for_each(|grams| collecting.push(grams))?;
-        }
         self.keep.begin(sink)?;
         let pieces = sink.print(&lines, self.task.print, live || self.shared)?;
         let passed = lines.passed();
@@ -83,29 +78,26 @@ impl Work {
         let mut tally = locked(&self.tally);
         let line = |lines: &Lines| gathered.position.line(lines, passed);
         let stop = match halt {
-            Some(Halt::Failed(error)) => Some(error),
-            Some(Halt::Full) => tally.limit.as_ref().map(|&Limit { planned, fpr, .. }| Error::Full {
-                line: line(&lines),
-                keys: planned,
-                fpr,
-            }),
-            None => lines.take_fault().map(|fault| match fault {
-                Fault::Null => Error::NullKey { line: line(&lines) },
-                fault => Error::NoKey { what: tally.wanted, line: line(&lines), fault },
+            // What is wrong with a line after it does not matter.
+            Some(Halt::Enough) => Some(Stop::Enough),
+            Some(Halt::Failed(error)) => Some(Stop::After(error)),
+            Some(Halt::Full) => tally
+                .limit
+                .as_ref()
+                .map(|&Limit { planned, fpr, .. }| Stop::After(Error::Full { line: line(&lines), keys: planned, fpr })),
+            None => lines.take_fault().map(|fault| {
+                Stop::After(match fault {
+                    Fault::Null => Error::NullKey { line: line(&lines) },
+                    fault => Error::NoKey { what: tally.wanted, line: line(&lines), fault },
+                })
             }),
         };
-        if (self.searches == Some(false) || self.searches == Some(true) && counts.units.found > 0)
-            && let Beside::Against(against) = &mut self.seen.write().beside
-        {
-            against.take(lane.number, gathered.position.lines, &lines)?;
-        }
-        let enough = (self.task.act == Act::FindOne && unique > 0).then_some(Stop::Enough);
+        self.pass.emitted(lane.number, gathered.position.lines, &lines)?;
         gathered.position.advance(&lines, passed);
         gathered.counts.add(&counts);
         tally.count(&counts, fault, || self.seen.look().set.current_fpr());
         self.recycle(lines, weight);
-        // What is wrong with a line after it does not matter.
-        Ok((pieces, enough.or(stop.map(Stop::After))))
+        Ok((pieces, stop))
     }
 
     /// Ends an input. Returns the pieces that are left of its output, and why the run ends with it.

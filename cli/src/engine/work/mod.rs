@@ -18,63 +18,32 @@ mod claim;
 mod gather;
 mod save;
 
-use crate::documents::exact::ExactUnits;
 use crate::encode::Encoder;
 use crate::engine::checkpoint::Checkpoints;
 use crate::engine::folder::Folder;
 use crate::engine::lane::{Chunk, Lane};
-use crate::engine::sink::{Print, Sink};
+use crate::engine::pass::{Pass, Task};
+use crate::engine::sink::Sink;
 use crate::engine::wakes::Wake;
 use crate::error::{Error, Stop};
 use crate::files::Origin;
-use crate::input::lines::{Hashing, Lines};
-use crate::locked::locked;
+use crate::input::lines::Lines;
+use crate::locked::{locked, reading, writing};
 use crate::progress::Progress;
-use crate::seen::tally::{Offered, Tally};
-use crate::seen::{Beside, SharedSeen};
+use crate::seen::SharedSeen;
+use crate::seen::tally::Tally;
 use crate::turns::Turns;
-use crate::values::OnError;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, tick};
 use std::cmp::Reverse;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often the progress is shown.
 const PERIOD: Duration = Duration::from_millis(100);
-
-/// What is done with the lines of the inputs.
-pub struct Task {
-    pub threads: usize,
-    pub hashing: Hashing,
-    pub on_error: OnError,
-    pub act: Act,
-    pub print: Print,
-    /// Chunks of compressed inputs that may wait for the inputs before them.
-    pub ahead: usize,
-}
-
-/// What is done with the key of a line.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Act {
-    /// It is inserted, in the order of the inputs.
-    InsertInOrder,
-    /// It is inserted.
-    Insert,
-    /// It is looked up.
-    Find,
-    /// It is looked up, and one that is wanted is enough.
-    FindOne,
-    /// It is looked up in the order of the inputs, and inserted if it is not there.
-    FindNew,
-    /// Its document's set of grams is kept, in the order of the inputs, if that was asked for.
-    Collect,
-    /// Nothing: what becomes of each line was decided, in the order of the inputs.
-    Decided,
-}
 
 /// What outlives the run, beside the outputs.
 #[derive(Default)]
@@ -109,18 +78,14 @@ type Between<'a> = RwLockReadGuard<'a, ()>;
 /// The work, and how far it is.
 pub struct Work {
     task: Task,
+    pub pass: Arc<dyn Pass>,
     lanes: Vec<Lane>,
     /// One for each input, or one for all.
     sinks: Vec<Sink>,
     pub seen: SharedSeen,
     /// Whether other processes write to the set.
     shared: bool,
-    /// Whether lines are those of tests, or searched for them, if they are one of these.
-    searches: Option<bool>,
     pub tally: Mutex<Tally>,
-    offered: Mutex<Offered>,
-    /// What tells how many units are taken for duplicates by mistake.
-    pub exact_units: Option<Mutex<ExactUnits>>,
     keep: Keep,
     /// The chunks that wait to be claimed, if that has an order.
     claims: Option<Turns<Chunk>>,
@@ -146,28 +111,22 @@ impl Work {
     /// The work on these inputs.
     pub fn new(
         task: Task,
+        pass: Arc<dyn Pass>,
         lanes: Vec<Lane>,
         sinks: Vec<Sink>,
         seen: SharedSeen,
         tally: Tally,
-        exact_units: Option<ExactUnits>,
         keep: Keep,
     ) -> Arc<Self> {
         let unread: Vec<usize> = (0..lanes.len()).filter(|&i| !lanes[i].is_read()).collect();
         let first = unread.first().copied().unwrap_or(lanes.len());
-        let in_order = !matches!(task.act, Act::Insert | Act::Find | Act::FindOne);
+        let in_order = pass.is_in_order();
         let mut fresh = if in_order || sinks.len() < lanes.len() { Vec::new() } else { unread.clone() };
         // Of equal ones the first comes first.
         fresh.sort_by_key(|&i| (lanes[i].size, Reverse(i)));
         let shared = seen.look().set.shared().is_some();
-        let searches = match &seen.look().beside {
-            Beside::Against(against) => Some(against.searches()),
-            _ => None,
-        };
         Arc::new(Self {
             claims: in_order.then(|| Turns::new((first, 0))),
-            offered: Mutex::new(Offered(tally.keys_before)),
-            exact_units: exact_units.map(Mutex::new),
             between: RwLock::new(()),
             fresh: Mutex::new(fresh),
             first: AtomicUsize::new(first),
@@ -179,11 +138,11 @@ impl Work {
             settled: Mutex::new(Instant::now()),
             tally: Mutex::new(tally),
             task,
+            pass,
             lanes,
             sinks,
             seen,
             shared,
-            searches,
             keep,
         })
     }
@@ -237,8 +196,7 @@ impl Work {
         drop(progress);
         locked(&self.tally).end();
         let stop = locked(&self.failure).take().or(signal);
-        let has_changed = || self.task.act == Act::Decided && self.seen.look().has_changed();
-        let stop = stop.or_else(|| has_changed().then_some(Stop::After(Error::Changed)));
+        let stop = stop.or_else(|| self.pass.finish().err().map(Stop::After));
         let done = match stop {
             // Lines of later chunks may be claimed and not written. The state of the last checkpoint knows of none of them.
             Some(Stop::After(error)) if self.claims.is_none() && self.keep.folder.is_some() => Err(error),
@@ -276,12 +234,12 @@ impl Work {
 
     /// Waits until no chunk is between claim and write.
     fn still(&self) -> RwLockWriteGuard<'_, ()> {
-        self.between.write().unwrap_or_else(PoisonError::into_inner)
+        writing(&self.between)
     }
 
     /// Begins to take chunks from claim to write; `false` if the work ends.
     fn enter<'a>(&'a self, between: &mut Option<Between<'a>>) -> bool {
-        between.get_or_insert_with(|| self.between.read().unwrap_or_else(PoisonError::into_inner));
+        between.get_or_insert_with(|| reading(&self.between));
         !self.ending.load(Relaxed)
     }
 
@@ -316,8 +274,8 @@ impl Work {
     /// until that is known.
     fn step<'a>(&'a self, lane: &Lane, encoder: &mut Encoder, between: &mut Option<Between<'a>>) -> Result<(), Stop> {
         // A chunk that others wait for, once they are claimed, must not miss a checkpoint. Where none is claimed before it, or nothing
-        // is inserted, nobody waits for a pipe that stays silent.
-        let early = self.task.act == Act::Insert;
+        // is saved, nobody waits for a pipe that stays silent.
+        let early = self.claims.is_none() && self.keep.state.is_some();
         if early && !self.enter(between) {
             return Ok(());
         }
@@ -330,7 +288,7 @@ impl Work {
             }
         };
         match &chunk.end {
-            None => chunk.lines.hash(&self.task.hashing),
+            None => self.pass.hash(&mut chunk.lines, &self.task.hashing),
             Some(_) => _ = self.unread.fetch_sub(1, Relaxed),
         }
         let Some(claims) = &self.claims else {

@@ -8,24 +8,34 @@ use crate::table::Rows;
 use crate::values::OnError;
 
 impl Lines {
+    /// Splits the lines, and hashes nothing.
+    pub fn split(&mut self, hashing: &Hashing) {
+        let Self { chunk, rows, ends, end, keys, documents, values, .. } = self;
+        ends.clear();
+        keys.clear();
+        documents.clear();
+        values.clear();
+        *end = hashing.format.end;
+        self.count = match rows {
+            Some(rows) => rows.count(),
+            None => {
+                chunk.each_end(*end, |end| ends.push(end));
+                ends.len()
+            }
+        };
+    }
+
     /// Splits the lines and hashes each. A byte order mark at the start of an input is no part of a line.
     pub fn hash(&mut self, hashing: &Hashing) {
-        self.ends.clear();
-        self.keys.clear();
-        self.documents.clear();
-        self.values.clear();
+        self.split(hashing);
         if let Some(rows) = self.rows.clone() {
             return self.hash_rows(&rows, hashing);
         }
-        let Self { chunk, rule: own_rule, ends, end, keys, documents, values, scratch, .. } = self;
-        let skip_blank = hashing.format.skip_blank;
-        *end = hashing.format.end;
+        let Self { chunk, rule: own_rule, count, ends, end, keys, documents, values, scratch, .. } = self;
+        let (skip_blank, count) = (hashing.format.skip_blank, *count);
         scratch.set_plain(!chunk.quoted);
-        chunk.each_end(*end, |end| ends.push(end));
         let (bytes, first) = (chunk.bytes(), chunk.start());
         let mut start = first;
-        let count = ends.len();
-        self.count = count;
         let lines = ends.iter().map(|&end| {
             let line = start..end - 1;
             start = end;
@@ -35,7 +45,6 @@ impl Lines {
         // A last line without an end is of no kind.
         let whole = count - usize::from(chunk.unended && count > 0);
         match &hashing.what {
-            _ if hashing.decided => {}
             What::Key(rule, None) if rule.is_line() && !skip_blank => {
                 if *end == b'\n' {
                     hashing.ends.take(Kinds::of_sample(bytes, first, &ends[..whole]));
@@ -81,11 +90,9 @@ impl Lines {
 
     /// Hashes each row.
     fn hash_rows(&mut self, rows: &Rows, hashing: &Hashing) {
-        let Self { keys, documents, values: found, scratch, count, .. } = self;
-        *count = rows.count();
+        let Self { keys, documents, values: found, scratch, .. } = self;
         let (hasher, mut row, mut failed) = (&hashing.hasher, 0, None);
         match &hashing.what {
-            _ if hashing.decided => return,
             What::Key(rule, second) => rows.each_row(|values| {
                 keys.take(row, rule.key_of(values, scratch), hasher, second.as_ref(), hashing.nulls);
                 row += 1;

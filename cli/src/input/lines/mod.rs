@@ -102,8 +102,6 @@ pub struct Hashing {
     pub nulls: OnError,
     /// What else is read of lines.
     pub values: Values,
-    /// Whether nothing is hashed, for what becomes of each line is known.
-    pub decided: bool,
     /// The line ends of the keys, for a warning if there are two kinds.
     pub ends: Arc<LineEnds>,
 }
@@ -112,7 +110,7 @@ impl Hashing {
     /// Of keys alone.
     pub fn of_keys(hasher: &KeyHasher, format: LineFormat, what: What, nulls: OnError) -> Self {
         let (hasher, values, ends) = (hasher.clone(), Values::default(), Arc::default());
-        Self { format, hasher, what, nulls, values, decided: false, ends }
+        Self { format, hasher, what, nulls, values, ends }
     }
 }
 
@@ -215,6 +213,11 @@ impl Lines {
         });
         self.documents = documents;
         decided.map(|()| counts)
+    }
+
+    /// The number of lines of whose documents something stays, after [`decide`](Self::decide).
+    pub fn kept_documents(&self, on_error: OnError) -> u64 {
+        (self.marked(true) - self.count_asides(on_error).kept) as u64
     }
 
     /// Bytes of memory for the lines, with those that are free.

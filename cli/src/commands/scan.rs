@@ -1,9 +1,13 @@
-//! What `build`, `check` and the set operations share: a pass over lines that puts them into a set, and one that looks them up.
+//! A pass over inputs of which at most the lines of one output are printed: that of `build`, `check` and the set operations, and of a first
+//! reading.
 
 use crate::engine::lane::lanes;
+use crate::engine::pass::insert::Insert;
+use crate::engine::pass::look_up::{LookUp, LookUpOnce};
+use crate::engine::pass::{Pass, Task};
 use crate::engine::sink::{Print, Sink};
 use crate::engine::wakes::Wake;
-use crate::engine::work::{Act, Keep, Task, Work};
+use crate::engine::work::{Keep, Work};
 use crate::error::{Error, FAILED, SUCCESS, Stop};
 use crate::files;
 use crate::input::inputs::Inputs;
@@ -21,7 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// Who reads lines, and what of them is looked at.
-pub struct Pass<'a> {
+pub struct Scan<'a> {
     pub reading: &'a ReadOptions,
     pub hashing: Hashing,
     pub quiet: bool,
@@ -32,19 +36,26 @@ pub struct Pass<'a> {
     pub wakes: Receiver<Wake>,
 }
 
-impl Pass<'_> {
+impl Scan<'_> {
     /// Inserts the lines of the inputs. Returns why it ended before they did.
-    pub fn insert(&self, inputs: Inputs, mut seen: Seen, mut tally: Tally) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        inputs.left_out.iter().for_each(|why| tally.leave_out(why));
-        tally.limit.iter().filter(|limit| limit.stop).for_each(|limit| seen.limit(limit.keys));
-        let progress = Progress::new(&inputs.found, inputs.read.clone(), self.quiet, false);
-        self.work(inputs, SharedSeen::new(seen), tally, (Act::InsertInOrder, true), None, progress)
+    pub fn insert(&self, inputs: Inputs, seen: Seen, tally: Tally) -> Result<(Arc<Work>, Option<Stop>), Error> {
+        let seen = SharedSeen::new(seen);
+        let pass = Insert { seen: seen.clone(), in_order: true };
+        self.read(inputs, Arc::new(pass), seen, tally)
     }
 
-    /// Has the sets of grams kept of documents that may be alike. Returns why it ended before the inputs did.
-    pub fn collect(&self, inputs: Inputs, seen: SharedSeen, tally: Tally) -> Result<Option<Stop>, Error> {
+    /// Reads the inputs and prints nothing. Returns why it ended before they did.
+    pub fn read(
+        &self,
+        inputs: Inputs,
+        pass: Arc<dyn Pass>,
+        seen: SharedSeen,
+        mut tally: Tally,
+    ) -> Result<(Arc<Work>, Option<Stop>), Error> {
+        inputs.left_out.iter().for_each(|why| tally.leave_out(why));
+        tally.limit.iter().filter(|limit| limit.stop).for_each(|limit| seen.write().limit(limit.keys));
         let progress = Progress::new(&inputs.found, inputs.read.clone(), self.quiet, false);
-        self.work(inputs, seen, tally, (Act::Collect, true), None, progress).map(|(_, stop)| stop)
+        self.work(inputs, pass, seen, tally, (true, None), progress)
     }
 
     /// Looks the lines of the inputs up, and prints those that are `wanted`: that are in the set, or that are not. Returns why it ended
@@ -59,9 +70,9 @@ impl Pass<'_> {
         output: Option<Output>,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
         let (SelectOptions { total, any, .. }, quiet) = (*options, self.quiet);
-        let act = match inserting {
-            Some(_) => (Act::FindNew, true),
-            None => (if any { Act::FindOne } else { Act::Find }, wanted),
+        let (pass, wanted): (Arc<dyn Pass>, bool) = match inserting {
+            Some(_) => (Arc::new(LookUpOnce(Insert { seen: seen.clone(), in_order: true })), true),
+            None => (Arc::new(LookUp { seen: seen.clone(), any }), wanted),
         };
         let mut tally = inserting.unwrap_or_else(|| Tally::of_search(&seen.look().set, quiet));
         inputs.left_out.iter().for_each(|why| tally.leave_out(why));
@@ -69,7 +80,7 @@ impl Pass<'_> {
         let progress = Progress::new(&inputs.found, inputs.read.clone(), quiet, !total && !any || several);
         let progress = progress.of_shared(seen.look().set.shared().map(|set| set.meter(None)), None);
         let (counts, printed) = if total { (output, None) } else { (None, output) };
-        let (work, stop) = self.work(inputs, seen, tally, act, printed, progress)?;
+        let (work, stop) = self.work(inputs, pass, seen, tally, (wanted, printed), progress)?;
         if let Some(output) = counts {
             for (path, selected) in work.counted() {
                 let name =
@@ -88,30 +99,23 @@ impl Pass<'_> {
     fn work(
         &self,
         inputs: Inputs,
+        pass: Arc<dyn Pass>,
         seen: SharedSeen,
         tally: Tally,
-        (act, wanted): (Act, bool),
-        output: Option<Output>,
+        (wanted, output): (bool, Option<Output>),
         progress: Progress,
     ) -> Result<(Arc<Work>, Option<Stop>), Error> {
-        let Self { reading, hashing, .. } = self;
+        let Self { reading, hashing, wish, eol, .. } = self;
+        let print = Print { wanted, kept: wanted, before: Before::Nothing, total: false, wish: *wish, eol: *eol };
         let task = Task {
             threads: reading.threads(),
-            hashing: Hashing { decided: act == Act::Collect, ..hashing.clone() },
+            hashing: hashing.clone(),
             on_error: reading.on_error,
-            act,
-            print: Print {
-                wanted,
-                kept: wanted,
-                before: Before::Nothing,
-                total: false,
-                wish: self.wish,
-                eol: self.eol,
-            },
+            print,
             ahead: reading.ahead(),
         };
         let lanes = lanes(inputs, reading.cut(hashing.format), None);
-        let work = Work::new(task, lanes, vec![Sink::new(0, output, None)], seen, tally, None, Keep::default());
+        let work = Work::new(task, pass, lanes, vec![Sink::new(0, output, None)], seen, tally, Keep::default());
         let stop = work.run(&self.wakes, progress)?;
         Ok((work, stop))
     }

@@ -1,0 +1,140 @@
+//! One output for all lines, and perhaps a file for those that are dropped.
+
+use crate::commands::groups::{Grouping, Targets};
+use crate::commands::kinds;
+use crate::commands::run::destination::{Begun, CONTINUE, Destination, NOTHING_LEFT, begin_reports};
+use crate::commands::run::plan::Plan;
+use crate::engine::sink::{Print, Sink};
+use crate::error::Error;
+use crate::files::{self, Origin, is_standard};
+use crate::groups::decisions::Which;
+use crate::input::inputs::{Input, Inputs};
+use crate::input::lines::Before;
+use crate::output::target::Target;
+use crate::replace::Replaced;
+use crate::seen::set::KeySet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Where lines go to.
+enum Kept {
+    Opened(Target),
+    /// An input, whose place they take.
+    Replaced(Replaced),
+}
+
+impl Kept {
+    fn opened(&self) -> Option<&Target> {
+        if let Self::Opened(target) = self { Some(target) } else { None }
+    }
+}
+
+impl Plan {
+    pub(super) fn begin_file(&self, dupes: Option<&Path>, all: &Inputs, set: Option<KeySet>) -> Result<Begun, Error> {
+        let inputs = &all.found[..];
+        let (kept, dropped, reports) = self.targets(dupes, all)?;
+        let targets: Vec<&Target> = kept.opened().into_iter().chain(&dropped).chain(reports.iter()).collect();
+        let full = targets.into_iter().find(|target| target.is_full());
+        let full = full.map(|target| target.origin.name().to_owned()).filter(|_| !self.destination.force);
+        // Lines that this run would not print again, since they are known.
+        let lost = |known: &str, resume| match &full {
+            Some(output) => Err(Error::Emptied { output: output.clone(), known: known.to_owned(), resume }),
+            None => Ok(()),
+        };
+        if self.is_shared() {
+            lost("the shared filter", "")?;
+        }
+        let (seen, mut tally, records) = self.seen(inputs, set)?;
+        let mut keep = self.keep();
+        let mut start = None;
+        if let Some(state) = self.state() {
+            let mut checkpoints = self.checkpoints(state, all)?;
+            let known = format!("the state {:?}", state.path);
+            match (state.path.exists(), state.resume) {
+                (true, true) => {
+                    start = checkpoints.find(&seen.set)?;
+                    start.as_ref().map_or_else(|| lost(&known, NOTHING_LEFT), |_| Ok(()))?;
+                }
+                (true, false) => lost(&known, if checkpoints.is_interrupted(&seen.set) { CONTINUE } else { "" })?,
+                // Without a state no checkpoint was reached, and nothing was printed.
+                (false, true) => {
+                    if let Some(output) = full {
+                        return Err(Error::NoState { state: state.path.clone(), output });
+                    }
+                }
+                (false, false) => lost(&known, "")?,
+            }
+            checkpoints.forget(&seen.set)?;
+            keep.checkpoints = Some(Mutex::new(checkpoints));
+        }
+        let (input, output, dupes) = start.as_ref().map_or((0, 0, 0), |at| (at.input, at.output, at.dupes));
+        let tables = start.as_ref().map_or((None, None), |at| (at.output_table.as_ref(), at.dupes_table.as_ref()));
+        tally.resume(start.as_ref().and_then(|start| start.room));
+        // Before anything is cut off the first.
+        dropped.iter().try_for_each(|target| target.check_length(dupes))?;
+        let (kept, replacement) = match kept {
+            Kept::Opened(target) => (target.begin(output, tables.0)?, None),
+            Kept::Replaced(replaced) => replaced.begin().map(|(replacement, output)| (output, Some(replacement)))?,
+        };
+        let dropped = dropped.map(|target| target.begin(dupes, tables.1)).transpose()?;
+        let sinks = vec![Sink::new(input, Some(kept), dropped)];
+        let reports = begin_reports(reports, start.as_ref(), inputs.len())?;
+        Ok(Begun { seen, tally, records, sinks, keep, start, replacement, reports })
+    }
+
+    /// The output, if it is also an input: all its lines are to be read, and what stays of them takes their place. Files that are found
+    /// in directories are no outputs.
+    fn replaced(&self, inputs: &[Input], own: &[Origin]) -> Result<Option<Replaced>, Error> {
+        let file = self.destination.output.file();
+        let Some((path, output)) = file.map(|path| (path, Origin::of(path))) else {
+            return Ok(None);
+        };
+        let is_output = |path: &&PathBuf| !is_standard(path) && Origin::of(path).identity() == output.identity();
+        let named = self.reading.files.iter().filter(|_| output.is_regular()).find(is_output);
+        // Of each line a copy stays, as it is.
+        let Print { wanted, before, total, .. } = self.print;
+        let all = wanted && before == Before::Nothing && !total;
+        let which = self.grouping.as_ref().map(Grouping::which);
+        let all = all && which.is_none_or(|which| matches!(which, Which::All));
+        let Some(named) = named.filter(|_| all) else { return Ok(None) };
+        if self.state().is_some() || self.is_shared() {
+            return Err(Error::KnownAgain { output: files::name(path) });
+        }
+        output.check_apart(own, [])?;
+        // One that is left out, since it cannot be read, would be lost.
+        let input = inputs.iter().find(|input| input.origin.identity() == output.identity());
+        let lost = || Error::Overwrite { input: files::name(named), output: files::name(path) };
+        let input = input.ok_or_else(lost)?;
+        Replaced::of(path, input, self.destination.output.compress.filter(|_| !input.is_table)).map(Some)
+    }
+
+    /// Opens the outputs. None of them may be the state or the other one, or an input that it does not replace.
+    fn targets(&self, dupes: Option<&Path>, all: &Inputs) -> Result<(Kept, Option<Target>, Targets), Error> {
+        let Destination { output, .. } = &self.destination;
+        let (inputs, compress) = (&all.found[..], output.of_lines(all));
+        let own = self.origins();
+        let taken = || inputs.iter().map(|input| &input.origin).chain(&own);
+        let replaced = self.replaced(inputs, &own)?;
+        // One that takes the place of an input is what that is, whatever its name claims.
+        let named = output.file().filter(|_| replaced.is_none()).into_iter().chain(dupes);
+        named.into_iter().try_for_each(|named| kinds::check_name(named, all, self.print.total))?;
+        let kept = match replaced {
+            Some(replaced) => Kept::Replaced(replaced),
+            None => Kept::Opened(Target::open(output.file(), compress, taken(), [])?),
+        };
+        let written = || kept.opened().map(|target| &target.origin);
+        let dropped = dupes.map(|path| Target::open(Some(path), compress, taken(), written()));
+        let dropped = dropped.transpose()?;
+        let written: Vec<_> = written().into_iter().chain(dropped.as_ref().map(|target| &target.origin)).collect();
+        let reports = self.report_targets(inputs, &written)?;
+        if self.state().is_some() {
+            // A crash must not leave a state that knows of an output which the folder does not.
+            for path in self.outputs() {
+                let synced = File::open(files::folder(path)).and_then(|folder| folder.sync_all());
+                synced.map_err(|source| Error::Create { output: files::name(path), source })?;
+            }
+        }
+        Ok((kept, dropped, reports))
+    }
+}

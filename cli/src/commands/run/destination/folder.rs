@@ -1,0 +1,79 @@
+//! An output for each input, in a folder.
+
+use crate::commands::kinds;
+use crate::commands::run::destination::{Begun, CONTINUE, Destination, NOTHING_LEFT, begin_reports};
+use crate::commands::run::plan::Plan;
+use crate::engine::checkpoint::Mark;
+use crate::engine::folder::{Folder, OutputPath};
+use crate::engine::sink::Sink;
+use crate::engine::work::Keep;
+use crate::error::Error;
+use crate::files::{self, Origin};
+use crate::input::inputs::Inputs;
+use crate::leftovers;
+use crate::seen::set::KeySet;
+use std::iter;
+use std::path::Path;
+use std::sync::Mutex;
+
+impl Plan {
+    /// Nothing is lost but an output that is shorter than it was.
+    pub(super) fn begin_folder(&self, path: &Path, inputs: &Inputs, set: Option<KeySet>) -> Result<Begun, Error> {
+        let (Destination { output, force, .. }, state) = (&self.destination, self.state());
+        let manifest = self.destination.manifest();
+        let mut own = self.own();
+        if let Some(manifest) = manifest {
+            let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
+            files::check_target(manifest, inputs.found.iter().map(|input| &input.origin).chain(&besides))?;
+            if files::is_standard(manifest) {
+                return Err(Error::NotRegular { output: files::name(manifest) });
+            }
+            kinds::check_name_of_manifest(manifest)?;
+            let real = files::real(manifest);
+            if let Some(same) = own.iter().find(|own| files::real(own) == real) {
+                return Err(Error::Overwrite { input: files::name(same), output: files::name(manifest) });
+            }
+            own.push(manifest.to_owned());
+        }
+        own.extend(self.reports().map(Path::to_owned));
+        let folder = Folder::open(path, inputs, output.compress, &own)?;
+        let reports = self.report_targets(&inputs.found, &[])?;
+        // What a killed run left of it.
+        manifest.into_iter().for_each(leftovers::own);
+        let (seen, mut tally, records) = self.seen(&inputs.found, set)?;
+        let (mut checkpoints, mut start, mut advice) = (None, None, "");
+        if let Some(state) = state {
+            let mut earlier = self.checkpoints(state, inputs)?;
+            match (state.path.exists(), state.resume) {
+                (true, true) => {
+                    start = earlier.find(&seen.set)?;
+                    advice = NOTHING_LEFT;
+                }
+                (true, false) if earlier.is_interrupted(&seen.set) => advice = CONTINUE,
+                _ => {}
+            }
+            checkpoints = Some(earlier);
+        }
+        tally.resume(start.as_ref().and_then(|start| start.room));
+        let marks = start.iter().flat_map(|start| start.shards.iter().cloned()).chain(iter::repeat_with(Mark::default));
+        let outputs: Vec<(OutputPath, Mark)> = folder.outputs.iter().cloned().zip(marks).collect();
+        if let Some(full) =
+            reports.iter().find(|target| target.is_full() && state.is_some() && !*force && start.is_none())
+        {
+            let (output, known) =
+                (full.origin.name().to_owned(), format!("the state {:?}", state.map_or(path, |state| &state.path)));
+            return Err(Error::Emptied { output, known, resume: advice });
+        }
+        if !*force {
+            outputs.iter().try_for_each(|(output, mark)| output.check(mark, start.is_some(), advice))?;
+        }
+        checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.forget(&seen.set))?;
+        outputs.iter().try_for_each(|(output, mark)| output.clear(mark))?;
+        let outputs = outputs.into_iter().enumerate();
+        let sinks = outputs.map(|(lane, (output, mark))| Sink::of_lane(lane, output, &mark)).collect();
+        let checkpoints = checkpoints.map(Mutex::new);
+        let keep = Keep { checkpoints, folder: Some(folder), manifest: manifest.map(Path::to_owned), ..self.keep() };
+        let reports = begin_reports(reports, start.as_ref(), inputs.found.len())?;
+        Ok(Begun { seen, tally, records, sinks, keep, start, replacement: None, reports })
+    }
+}

@@ -1,0 +1,41 @@
+//! What stays of each input takes its place.
+
+use crate::commands::run::destination::Begun;
+use crate::commands::run::plan::Plan;
+use crate::engine::sink::Sink;
+use crate::engine::work::Keep;
+use crate::error::Error;
+use crate::files::{Identity, Origin};
+use crate::input::inputs::Input;
+use crate::input::lines::What;
+use crate::replace::Replaced;
+use crate::seen::set::KeySet;
+use std::collections::HashMap;
+
+impl Plan {
+    pub(super) fn begin_in_place(&self, inputs: &[Input], set: Option<KeySet>) -> Result<Begun, Error> {
+        let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
+        let mut known: HashMap<Identity, &Input> = HashMap::new();
+        let mut sinks = Vec::new();
+        let output = &self.destination.output;
+        let annotates = matches!(&self.keys.what, What::Document(rule, _) if rule.annotate);
+        for (lane, input) in inputs.iter().enumerate() {
+            let replaced = Replaced::of(&input.path, input, output.compress.filter(|_| !input.is_table))?;
+            input.origin.check_apart(&besides, [])?;
+            // The second time all its lines would be repeats.
+            if let Some(first) = input.origin.identity().and_then(|identity| known.insert(identity, input)) {
+                let (first, second) = (first.origin.name().to_owned(), input.origin.name().to_owned());
+                return Err(Error::Same { first, second });
+            }
+            let anew = annotates
+                || output.compress.is_some()
+                || self.print.eol.is_some()
+                || input.is_table && output.column_filter;
+            sinks.push(Sink::in_place(lane, replaced, anew));
+        }
+        let reports = self.report_targets(inputs, &[])?;
+        let (seen, tally, records) = self.seen(inputs, set)?;
+        let (keep, reports) = (Keep::default(), reports.begin()?);
+        Ok(Begun { seen, tally, records, sinks, keep, start: None, replacement: None, reports })
+    }
+}

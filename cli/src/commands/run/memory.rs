@@ -1,0 +1,147 @@
+//! What was seen before the first line, and what outlives the run.
+
+use crate::commands::groups::Grouping;
+use crate::commands::run::plan::{Keys, Memory, Plan, Reporting, State};
+use crate::engine::checkpoint::{Checkpoint, Checkpoints, Job, Mark};
+use crate::engine::folder;
+use crate::engine::work::Keep;
+use crate::error::{Error, INCOMPLETE, SUCCESS};
+use crate::files::{self, Origin};
+use crate::groups::records::Records;
+use crate::input::estimate::Sampled;
+use crate::input::inputs::{Input, Inputs};
+use crate::input::lines::{Before, What};
+use crate::leftovers;
+use crate::lock::Lock;
+use crate::locked::locked;
+use crate::messages::tell;
+use crate::seen::Seen;
+use crate::seen::set::KeySet;
+use crate::seen::shared::Address;
+use crate::seen::sizing::{self, New};
+use crate::seen::tally::{Limit, Tally};
+use crate::values::{LineEnd, OnError};
+use std::path::Path;
+
+impl Plan {
+    /// Locks the state and its checkpoints, which must not be read as anything else.
+    pub(super) fn lock(&self, state: &State, inputs: &[Input]) -> Result<Lock, Error> {
+        let besides: Vec<Origin> = self.besides().map(Origin::of).collect();
+        let checkpoints = files::checkpoints_of(&state.path);
+        for path in [&state.path, &checkpoints] {
+            files::check_target(path, inputs.iter().map(|input| &input.origin).chain(&besides))?;
+        }
+        let lock = Lock::of(&state.path, state.wait)?;
+        leftovers::own(&checkpoints);
+        Ok(lock)
+    }
+
+    /// What was seen before the first line, the tally, and what is kept of lines to find groups. The set may be there.
+    pub(super) fn seen(&self, inputs: &[Input], set: Option<KeySet>) -> Result<(Seen, Tally, Option<Records>), Error> {
+        let (set, limit) = set.map_or_else(|| self.set(inputs), |set| Ok((set, None)))?;
+        let Keys { called, wanted, .. } = self.keys;
+        let tally = Tally::new(&set, limit, called, wanted, self.reporting.quiet);
+        tally.warn(set.shared().and_then(|set| set.danger()));
+        let seen = Seen::new(set);
+        let records = |grouping: &Grouping| grouping.records(inputs, tally.keys_before > 0.0);
+        let records = self.grouping.as_ref().map(records).transpose()?;
+        Ok((
+            if matches!(self.memory, Memory::Fresh { exact: true }) { seen.with_exact()? } else { seen },
+            tally,
+            records,
+        ))
+    }
+
+    /// The set: the one on a server, that of the state, or a new one. And when it is full.
+    fn set(&self, inputs: &[Input]) -> Result<(KeySet, Option<Limit>), Error> {
+        let Self { keys, memory, size, growth, reporting: Reporting { stats, quiet, .. }, .. } = self;
+        match memory {
+            Memory::Server(shared, writing) => {
+                if let Some(address) = Address::of(shared)? {
+                    return Ok((sizing::of_server(size, writing, stats.is_some(), &address)?, None));
+                }
+            }
+            Memory::Frozen(filter) => return Ok((KeySet::load_for(filter, &keys.name)?, None)),
+            Memory::State(State { path, resume, .. }) if path.exists() => {
+                let set = KeySet::load_for(path, &keys.name)?;
+                let limit = sizing::limit_of_state(size, growth, *resume, path, &set)?;
+                return Ok((set, limit));
+            }
+            Memory::Fresh { .. } | Memory::State(_) | Memory::Tests(_) => {}
+        }
+        let sampled = match &keys.what {
+            What::Key(..) => Sampled::Lines,
+            What::Document(rule, _) => Sampled::Documents(rule.clone()),
+        };
+        let (keep, key_name, keys) = (self.state().is_some(), &*keys.name, keys.called);
+        New { size, growth, keep, key_name, keys, quiet: *quiet }.of_inputs(inputs, &self.reading, &sampled)
+    }
+
+    /// What has to be the same when the run goes on.
+    fn job(&self, inputs: &[Input]) -> Job {
+        let flags = [
+            (self.keys.format.end == 0, ", NUL-terminated"),
+            (self.keys.format.header, ", after a header"),
+            (self.keys.format.skip_blank, ", not blank"),
+            (!self.print.wanted, ", inverted"),
+            (self.print.before == Before::Mark, ", annotated"),
+            (self.destination.is_side_by_side(), ", side by side"),
+            (self.print.eol == Some(LineEnd::Lf), ", ended by LF"),
+            (self.print.eol == Some(LineEnd::Crlf), ", ended by CR LF"),
+            (self.keys.nulls == OnError::Keep, ", nulls kept"),
+            (self.keys.nulls == OnError::Skip, ", nulls left out"),
+            (self.print.wish.filter, ", with filters"),
+        ];
+        let flags = flags.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
+        let flags =
+            flags.chain(self.destination.output.compress.map(|compression| format!(", compressed as {compression}")));
+        let grouping = self.grouping.as_ref().map(Grouping::description);
+        let flags = flags.chain(grouping);
+        let options = flags.fold(self.keys.description.clone(), |options, flag| options + &flag);
+        let outputs = self.outputs().chain(self.destination.folder());
+        Job::new(inputs, outputs, options, self.reading.on_error)
+    }
+
+    /// The checkpoints beside the state of a run with these inputs.
+    pub(super) fn checkpoints(&self, state: &State, inputs: &Inputs) -> Result<Checkpoints, Error> {
+        let (compress, folder) = (self.destination.output.compress, self.destination.folder());
+        let own = folder.map(|folder| folder::outputs(folder, &inputs.found, &inputs.folders, compress));
+        let own = own.transpose()?.into_iter().flatten().map(|output| output.whole);
+        let written = self.outputs().map(Path::to_owned).chain(own).collect();
+        let (manifest, resumable) = (self.destination.manifest(), self.can_resume(&inputs.found));
+        Checkpoints::new(&state.path, self.job(&inputs.found), written, folder.is_some(), manifest, resumable)
+    }
+
+    /// The exit code of this run if it came to its end before, and nothing is left to resume.
+    pub(super) fn ended(&self, inputs: &Inputs) -> Result<Option<u8>, Error> {
+        let state = self.state().filter(|state| state.resume && state.path.exists());
+        let Some(state) = state else { return Ok(None) };
+        let checkpoints = self.checkpoints(state, inputs)?;
+        let Some((left_out, gone)) = checkpoints.ended(self.destination.force)? else { return Ok(None) };
+        if !self.reporting.quiet || gone.is_some() {
+            let gone = gone.map_or_else(String::new, |output| {
+                format!("; {} is not there any more, and is not written again", files::name(&output))
+            });
+            tell(&format!("nothing is left to do: this run with the state {:?} is whole already{gone}", state.path));
+        }
+        Ok(Some(if left_out > 0 { INCOMPLETE } else { SUCCESS }))
+    }
+
+    /// What outlives the run: the state.
+    pub(super) fn keep(&self) -> Keep {
+        let Some(state) = self.state() else { return Keep::default() };
+        let at_end = self.grouping.is_some();
+        // Who asks for an interval gets it, as long as lines get half of the time.
+        let rest = if state.checkpoint.is_some() { 1 } else { 50 };
+        Keep { state: Some(state.path.clone()), shrink: state.shrink, at_end, rest, ..Keep::default() }
+    }
+}
+
+/// Saves the state as it is before the first line, and that nothing is done.
+pub(super) fn save_start(keep: &Keep, seen: &Seen, tally: &Tally, inputs: usize) -> Result<(), Error> {
+    let (Some(state), Some(checkpoints)) = (&keep.state, &keep.checkpoints) else { return Ok(()) };
+    let shards = if keep.folder.is_some() { vec![Mark::default(); inputs] } else { Vec::new() };
+    let (ones, memory, room) = (seen.set.ones(), seen.set.memory_bytes(), tally.room());
+    locked(checkpoints).add(Checkpoint { ones, memory, room, shards, ..Checkpoint::default() }, false)?;
+    seen.set.save(state)
+}

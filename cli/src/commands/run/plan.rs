@@ -1,0 +1,275 @@
+//! A run, resolved once from the options that ask for it.
+
+use crate::commands::groups::Grouping;
+use crate::commands::run::against::Tests;
+use crate::commands::run::destination::Destination;
+use crate::engine::sink::Print;
+use crate::files::{self, is_standard};
+use crate::groups::decisions::{Printed, Which};
+use crate::groups::values::Wanted as Values;
+use crate::input::lines::ends::LineEnds;
+use crate::input::lines::{Before, Hashing, What};
+use crate::input::split::LineFormat;
+use crate::options::{
+    CorpusOptions, DedupOptions, GrowthOptions, ReadOptions, RunOptions, SharedOptions, SharedWriteOptions, SizeOptions,
+};
+use crate::seen::exact;
+use crate::seen::set::KeySet;
+use crate::table::Wish;
+use crate::values::{OnError, StatsFormat};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a state is saved by default.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A run, as its options ask for it.
+pub struct Plan {
+    pub reading: ReadOptions,
+    pub keys: Keys,
+    pub memory: Memory,
+    /// How large a set is that is not there yet.
+    pub size: SizeOptions,
+    pub growth: GrowthOptions,
+    /// What becomes of equal lines or documents, if all have to be known for that.
+    pub grouping: Option<Grouping>,
+    pub print: Print,
+    pub destination: Destination,
+    pub reporting: Reporting,
+}
+
+/// What is compared.
+pub struct Keys {
+    /// What a line is, and what of it is hashed.
+    pub format: LineFormat,
+    /// True if CR LF is taken for an end of lines, or written.
+    pub crlf: bool,
+    pub what: What,
+    /// The name of the keys, and all that decides what becomes of them, for comparison with another run.
+    pub name: String,
+    pub description: String,
+    /// What becomes of lines whose key has a null, if nulls are no keys.
+    pub nulls: OnError,
+    /// What they are called, and what a line has to have.
+    pub called: &'static str,
+    pub wanted: &'static str,
+    /// The line ends of the keys, for a warning if there are two kinds.
+    pub ends: Arc<LineEnds>,
+}
+
+/// What was seen before the first line, and what remembers it.
+pub enum Memory {
+    /// Nothing was. With `exact`, there is a second look at what the filter takes for seen.
+    Fresh { exact: bool },
+    /// A file, which the next run goes on with.
+    State(State),
+    /// A filter on a server.
+    Server(SharedOptions, SharedWriteOptions),
+    /// A filter that is asked, and stays as it is.
+    Frozen(PathBuf),
+    /// Tests whose texts are removed.
+    Tests(Tests),
+}
+
+/// A state, and how it is kept.
+pub struct State {
+    pub path: PathBuf,
+    /// True if the set takes the smallest size at the end.
+    pub shrink: bool,
+    /// The interval of checkpoints, if it was asked for.
+    pub checkpoint: Option<Duration>,
+    /// True if a run that holds it is waited for.
+    pub wait: bool,
+    /// True if a run that was cut off goes on.
+    pub resume: bool,
+}
+
+/// What is told of the run.
+pub struct Reporting {
+    pub stats: Option<StatsFormat>,
+    /// How often statistics are printed meanwhile.
+    pub every: Option<Duration>,
+    /// Keys to measure the rate with.
+    pub sample: Option<u64>,
+    /// True if units that are removed by mistake are counted.
+    pub wrong_units: bool,
+    pub quiet: bool,
+}
+
+impl Keys {
+    /// How lines are hashed for this set, and what else is read of them.
+    pub fn hashing(&self, set: &KeySet, values: Values) -> Hashing {
+        let (what, ends) = (self.what.clone(), Arc::clone(&self.ends));
+        Hashing { values, ends, ..Hashing::of_keys(set.hasher(), self.format, what, self.nulls) }
+    }
+}
+
+impl Memory {
+    /// A state if the options have one, else something other.
+    fn of(run: &RunOptions, other: Self) -> Self {
+        let &RunOptions { shrink, checkpoint, wait, resume, .. } = run;
+        let state = run.state.clone().map(|path| State { path, shrink, checkpoint, wait, resume });
+        state.map_or(other, Self::State)
+    }
+}
+
+impl State {
+    /// How often the outputs and the state are saved.
+    pub fn every(&self) -> Duration {
+        self.checkpoint.unwrap_or(MINUTE)
+    }
+}
+
+impl Plan {
+    /// For lines.
+    pub fn of_dedup(options: DedupOptions) -> Self {
+        let asks_for_groups = options.groups.given().or(options.reads_twice()).is_some();
+        let which = match (options.repeated, options.unique) {
+            (true, _) => Which::Repeated,
+            (_, true) => Which::Unique,
+            _ => Which::All,
+        };
+        let before = match (options.annotate, options.count) {
+            (true, _) => Before::Mark,
+            (_, true) => Before::Count,
+            _ => Before::Nothing,
+        };
+        let printed = Printed { which, counted: options.count };
+        let DedupOptions {
+            reading,
+            key,
+            size,
+            shared,
+            writing,
+            mut run,
+            dupes,
+            invert,
+            total,
+            verify,
+            stats_every,
+            groups,
+            eol,
+            exact,
+            ..
+        } = options;
+        // Which copy of a line is the first one depends on it.
+        run.in_order |= groups.keep.is_some() || asks_for_groups;
+        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, None));
+        let exact = exact && grouping.is_none();
+        let second = (exact || grouping.is_some()).then(|| exact::second_hasher(size.seed()));
+        let memory = match shared.server.redis {
+            Some(_) => Memory::Server(shared, writing),
+            None => Memory::of(&run, Memory::Fresh { exact }),
+        };
+        let keys = Keys {
+            format: key.format(reading.end()),
+            crlf: key.crlf,
+            what: What::Key(key.rule(), second),
+            name: String::new(),
+            description: String::new(),
+            nulls: key.nulls.treated(),
+            called: "lines",
+            wanted: "key",
+            ends: LineEnds::new(run.quiet).into(),
+        };
+        let print = Print { wanted: !invert, kept: which.takes(1), before, total, wish: run.output.of_rows(), eol };
+        let reporting =
+            Reporting { stats: run.stats, every: stats_every, sample: verify, wrong_units: false, quiet: run.quiet };
+        let (growth, destination) = Destination::of(run, dupes);
+        Self { reading, keys, memory, size, growth, grouping, print, destination, reporting }
+    }
+
+    /// For documents.
+    pub fn of_corpus(options: CorpusOptions) -> Self {
+        let mut rule = options.rule();
+        let frozen = options.frozen().map(Path::to_owned);
+        let asks_for_groups = options.asks_for_groups().is_some();
+        let CorpusOptions { reading, size, mut run, verify, groups, count, near, against, report, .. } = options;
+        run.in_order |= asks_for_groups;
+        let memory = match frozen {
+            Some(filter) => Memory::Frozen(filter),
+            None if against.is_empty() => Memory::of(&run, Memory::Fresh { exact: false }),
+            None => Memory::Tests(Tests::new(against, report, groups.id.clone())),
+        };
+        let printed = Printed { which: Which::All, counted: count };
+        let grouping = asks_for_groups.then(|| Grouping::new(groups, printed, rule.near.zip(near)));
+        rule.second = grouping.as_ref().map(|_| exact::second_hasher(size.seed()));
+        let print = Print {
+            wanted: true,
+            kept: true,
+            before: if count { Before::Member } else { Before::Nothing },
+            total: false,
+            wish: Wish { cuts: rule.cuts(), ..run.output.of_rows() },
+            eol: None,
+        };
+        let keys = Keys {
+            format: LineFormat::plain(reading.end()),
+            crlf: false,
+            name: rule.name(),
+            description: rule.description(),
+            nulls: OnError::Fail,
+            called: rule.keys(),
+            wanted: "text",
+            ends: LineEnds::new(run.quiet).into(),
+            what: What::Document(rule, reading.on_error),
+        };
+        let reporting =
+            Reporting { stats: run.stats, every: None, sample: None, wrong_units: verify, quiet: run.quiet };
+        let (growth, destination) = Destination::of(run, None);
+        Self { reading, keys, memory, size, growth, grouping, print, destination, reporting }
+    }
+
+    /// The state, if there is one.
+    pub fn state(&self) -> Option<&State> {
+        if let Memory::State(state) = &self.memory { Some(state) } else { None }
+    }
+
+    /// The tests, if there are any.
+    pub fn tests(&self) -> Option<&Tests> {
+        if let Memory::Tests(tests) = &self.memory { Some(tests) } else { None }
+    }
+
+    /// True if the set is on a server.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.memory, Memory::Server(..))
+    }
+
+    /// The files that are written, but for the state.
+    pub fn outputs(&self) -> impl Iterator<Item = &Path> {
+        let outputs = [self.destination.output.file(), self.destination.dupes()].into_iter().flatten();
+        outputs.chain(self.reports()).filter(|path| !is_standard(path))
+    }
+
+    /// The files that tell of groups, or of tests.
+    pub fn reports(&self) -> impl Iterator<Item = &Path> {
+        let of_tests = self.tests().and_then(|tests| tests.report.as_deref());
+        self.grouping.iter().flat_map(Grouping::paths).chain(of_tests)
+    }
+
+    /// The files that are read besides the inputs, and stay as they are.
+    pub fn besides(&self) -> impl Iterator<Item = &Path> {
+        let of_memory: Vec<&Path> = match &self.memory {
+            Memory::Fresh { .. } | Memory::State(_) => Vec::new(),
+            Memory::Server(shared, _) => shared.server.files().collect(),
+            Memory::Frozen(filter) => vec![filter],
+            Memory::Tests(tests) => tests.files.iter().map(PathBuf::as_path).collect(),
+        };
+        of_memory.into_iter().chain(self.reading.list())
+    }
+
+    /// The files of its state, and those that are read besides the inputs.
+    pub fn own(&self) -> Vec<PathBuf> {
+        let state = self.state().into_iter().flat_map(|state| files::of_filter(&state.path));
+        state.chain(self.besides().map(Path::to_owned)).collect()
+    }
+
+    /// What is no input where a directory has it: the state, what is read besides, the folder of outputs, and files that this run
+    /// continues, or empties only if that is asked for. Other files that it would empty may be somebody's inputs, and are refused.
+    pub fn no_inputs(&self) -> Vec<PathBuf> {
+        let safe = self.destination.force || self.state().is_some_and(|state| state.resume || state.path.exists());
+        let outputs = self.outputs().chain(self.destination.manifest()).filter(|_| safe);
+        let outputs = outputs.chain(self.destination.folder()).map(Path::to_owned);
+        self.own().into_iter().chain(outputs).collect()
+    }
+}

@@ -1,0 +1,45 @@
+//! The sets of grams of documents that may be alike are kept.
+
+use crate::engine::pass::{Pass, Task};
+use crate::error::Error;
+use crate::groups::near::involved::{Collecting, Involved};
+use crate::input::lines::{Hashing, Lines};
+use crate::locked::locked;
+use crate::seen::Claimed;
+use std::sync::Mutex;
+
+/// Keeps the sets of grams of involved documents.
+pub struct Collect(Mutex<Option<Collecting>>);
+
+impl Collect {
+    pub fn new(collecting: Collecting) -> Self {
+        Self(Mutex::new(Some(collecting)))
+    }
+
+    /// Returns the documents with their sets, once. Fails if other lines came than before.
+    pub fn end(&self) -> Result<Involved, Error> {
+        locked(&self.0).take().expect("a reading ends once").end()
+    }
+}
+
+impl Pass for Collect {
+    fn hash(&self, lines: &mut Lines, hashing: &Hashing) {
+        lines.split(hashing);
+    }
+
+    fn claim(&self, _task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        if let Some(collecting) = &mut *locked(&self.0) {
+            lines.want(input, collecting);
+        }
+        Ok(Claimed::default())
+    }
+
+    fn prepare(&self, lines: &mut Lines, hashing: &Hashing) {
+        lines.make_sets(hashing);
+    }
+
+    fn emitted(&self, _input: usize, _before: u64, lines: &Lines) -> Result<(), Error> {
+        let mut collecting = locked(&self.0);
+        collecting.iter_mut().try_for_each(|collecting| lines.sets().try_for_each(|grams| collecting.push(grams)))
+    }
+}

@@ -1,0 +1,69 @@
+//! Documents are looked up unit by unit, and what is kept of them is inserted.
+
+use crate::documents::exact::ExactUnits;
+use crate::documents::rule::DocumentRule;
+use crate::engine::pass::{Outcome, Pass, Task};
+use crate::error::Error;
+use crate::input::lines::Lines;
+use crate::locked::locked;
+use crate::seen::tally::Offered;
+use crate::seen::{Claimed, SharedSeen};
+use bloomline_text::Set;
+use std::sync::Mutex;
+
+/// Looks documents up, cuts what was seen out of them, and marks the lines of which something is kept.
+pub struct Documents {
+    rule: DocumentRule,
+    seen: SharedSeen,
+    in_order: bool,
+    offered: Mutex<Offered>,
+    exact: Option<Mutex<ExactUnits>>,
+}
+
+impl Documents {
+    /// With a set that has so many keys before the first line. With `counts_wrong`, units are counted that are removed by mistake.
+    pub fn new(rule: DocumentRule, seen: SharedSeen, in_order: bool, keys_before: f64, counts_wrong: bool) -> Self {
+        let exact = counts_wrong.then(|| Mutex::new(ExactUnits::new(rule.text.clone())));
+        Self { rule, seen, in_order, offered: Mutex::new(Offered(keys_before)), exact }
+    }
+}
+
+impl Pass for Documents {
+    fn is_in_order(&self) -> bool {
+        self.in_order
+    }
+
+    fn claim(&self, task: &Task, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        let mut set = Inserting { seen: &self.seen, inserted: 0 };
+        let mut exact = self.exact.as_ref().map(locked);
+        let fpr = |set: &Inserting<'_>| {
+            locked(&self.offered).add(set.inserted, |keys| self.seen.look().set.expected_fpr(keys))
+        };
+        let units = lines.decide(&self.rule, task.on_error, &mut set, exact.as_deref_mut(), fpr)?;
+        Ok(Claimed { inserted: set.inserted, unique: lines.kept_documents(task.on_error), units, halt: None })
+    }
+
+    fn outcome(&self) -> Outcome {
+        Outcome { wrong_units: self.exact.as_ref().map(|exact| locked(exact).wrong), ..Outcome::default() }
+    }
+}
+
+/// The set that documents are looked up in. What goes in is counted.
+struct Inserting<'a> {
+    seen: &'a SharedSeen,
+    inserted: u64,
+}
+
+impl Set for Inserting<'_> {
+    type Error = Error;
+
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
+        self.seen.look().set.contains_hashes(hashes, found)
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
+        let count = self.seen.write().set.insert_hashes(hashes, new)?;
+        self.inserted += count as u64;
+        Ok(count)
+    }
+}

@@ -1,0 +1,29 @@
+//! Keys go into a set, which tells which are new.
+
+use crate::engine::pass::{Pass, Task};
+use crate::error::Error;
+use crate::input::lines::Lines;
+use crate::seen::{Claimed, SharedSeen};
+
+/// Inserts keys, and marks the lines whose keys are new.
+pub struct Insert {
+    pub seen: SharedSeen,
+    /// True if the first of equal lines is the new one, else any of them may be.
+    pub in_order: bool,
+}
+
+impl Pass for Insert {
+    fn is_in_order(&self) -> bool {
+        self.in_order
+    }
+
+    fn claim(&self, task: &Task, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        let mut claimed = Claimed::default();
+        lines.mark(task.on_error, task.print.kept, |hashes, fingerprints, new| {
+            let (done, came) = self.seen.write().insert(hashes, fingerprints, new)?;
+            claimed = came;
+            Ok(done)
+        })?;
+        Ok(claimed)
+    }
+}

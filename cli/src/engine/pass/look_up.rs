@@ -1,0 +1,40 @@
+//! Keys are looked up in a set.
+
+use crate::engine::pass::insert::Insert;
+use crate::engine::pass::{Pass, Task};
+use crate::error::Error;
+use crate::input::lines::Lines;
+use crate::seen::{Claimed, Halt, SharedSeen};
+
+/// Looks keys up, and marks the lines whose keys are found.
+pub struct LookUp {
+    pub seen: SharedSeen,
+    /// True if one line that is selected is enough.
+    pub any: bool,
+}
+
+impl Pass for LookUp {
+    fn is_in_order(&self) -> bool {
+        false
+    }
+
+    fn claim(&self, task: &Task, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        let find = |hashes: &[u64], fingerprints: &[u128], found: &mut [bool]| {
+            self.seen.find(hashes, fingerprints, found).map(|()| hashes.len())
+        };
+        lines.mark(task.on_error, task.print.kept, find)?;
+        let unique = lines.marked(task.print.wanted) as u64;
+        let halt = (self.any && unique > 0).then_some(Halt::Enough);
+        Ok(Claimed { unique, halt, ..Claimed::default() })
+    }
+}
+
+/// Looks keys up, and inserts those that are not found, so that each line is selected once.
+pub struct LookUpOnce(pub Insert);
+
+impl Pass for LookUpOnce {
+    fn claim(&self, task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        let claimed = self.0.claim(task, input, lines)?;
+        Ok(Claimed { unique: lines.marked(task.print.wanted) as u64, ..claimed })
+    }
+}

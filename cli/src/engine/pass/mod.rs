@@ -1,0 +1,69 @@
+//! Passes: what becomes of the lines of the inputs, chunk by chunk. The engine knows none of them.
+
+pub mod collect;
+pub mod documents;
+pub mod index_tests;
+pub mod insert;
+pub mod look_up;
+pub mod record;
+pub mod replay;
+pub mod search_tests;
+
+use crate::engine::sink::Print;
+use crate::error::Error;
+use crate::input::lines::{Hashing, Lines};
+use crate::seen::Claimed;
+use crate::values::OnError;
+
+/// How lines are read, hashed, marked and printed.
+pub struct Task {
+    pub threads: usize,
+    pub hashing: Hashing,
+    pub on_error: OnError,
+    pub print: Print,
+    /// Chunks of compressed inputs that may wait for the inputs before them.
+    pub ahead: usize,
+}
+
+/// The figures that only a pass has.
+#[derive(Default)]
+pub struct Outcome {
+    /// How many keys, or groups of them, come more than once.
+    pub repeated: Option<u64>,
+    /// Units that were removed by mistake.
+    pub wrong_units: Option<u64>,
+}
+
+/// What becomes of the lines of a chunk.
+pub trait Pass: Send + Sync {
+    /// True if chunks are claimed in the order of the inputs.
+    fn is_in_order(&self) -> bool {
+        true
+    }
+
+    /// Splits a chunk into lines and hashes what is claimed of them. Many threads do so at once.
+    fn hash(&self, lines: &mut Lines, hashing: &Hashing) {
+        lines.hash(hashing);
+    }
+
+    /// Marks the lines of the input with this number. If there is an order, one thread at a time does so.
+    fn claim(&self, task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error>;
+
+    /// Prepares lines that are claimed for [`emitted`](Self::emitted). Many threads do so at once.
+    fn prepare(&self, _lines: &mut Lines, _hashing: &Hashing) {}
+
+    /// Takes lines that are printed, in the order of their input, of which so many came `before`.
+    fn emitted(&self, _input: usize, _before: u64, _lines: &Lines) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Fails if the inputs were not those that the pass is for. All of them are read.
+    fn finish(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Returns what is told of the pass at the end.
+    fn outcome(&self) -> Outcome {
+        Outcome::default()
+    }
+}

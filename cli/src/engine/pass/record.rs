@@ -1,0 +1,38 @@
+//! Keys go into a set, and a record of each line is kept to find groups.
+
+use crate::engine::pass::insert::Insert;
+use crate::engine::pass::{Pass, Task};
+use crate::error::Error;
+use crate::groups::records::Records;
+use crate::input::lines::Lines;
+use crate::locked::locked;
+use crate::seen::Claimed;
+use bloomline_text::near::Near;
+use std::sync::Mutex;
+
+/// Inserts keys, or the bands of documents, and records each line with what the set said of it.
+pub struct Record {
+    pub insert: Insert,
+    /// The bands of documents that may be alike.
+    pub near: Option<Near>,
+    pub records: Mutex<Records>,
+}
+
+impl Pass for Record {
+    fn claim(&self, task: &Task, input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        let claimed = match &self.near {
+            Some(near) => {
+                // The bands tell what is new.
+                lines.mark(task.on_error, task.print.kept, |hashes, _, new| {
+                    new.fill(true);
+                    Ok(hashes.len())
+                })?;
+                let insert = |bands: &[u64], new: &mut [bool]| self.insert.seen.write().set.insert_hashes(bands, new);
+                Claimed { inserted: lines.insert_bands(near, insert)? as u64, ..Claimed::default() }
+            }
+            None => self.insert.claim(task, input, lines)?,
+        };
+        lines.record(input, task.on_error, &mut locked(&self.records)).map_err(Error::groups)?;
+        Ok(claimed)
+    }
+}

@@ -1,0 +1,58 @@
+//! Documents are searched for the grams of tests.
+
+use crate::against::Against;
+use crate::documents::rule::DocumentRule;
+use crate::engine::pass::{Pass, Task};
+use crate::error::Error;
+use crate::input::lines::Lines;
+use crate::locked::{reading, writing};
+use crate::seen::{Claimed, SharedSeen};
+use bloomline_text::Set;
+use std::sync::{Arc, RwLock};
+
+/// Looks the grams of documents up among those of tests, cuts what is found, and marks the lines of which something is kept.
+pub struct SearchTests {
+    pub rule: DocumentRule,
+    pub seen: SharedSeen,
+    pub in_order: bool,
+    pub against: Arc<RwLock<Against>>,
+}
+
+impl Pass for SearchTests {
+    fn is_in_order(&self) -> bool {
+        self.in_order
+    }
+
+    fn claim(&self, task: &Task, _input: usize, lines: &mut Lines) -> Result<Claimed, Error> {
+        let mut set = Certain { seen: &self.seen, against: &self.against };
+        let units = lines.decide(&self.rule, task.on_error, &mut set, None, |_| 0.0)?;
+        Ok(Claimed { unique: lines.kept_documents(task.on_error), units, ..Claimed::default() })
+    }
+
+    fn emitted(&self, input: usize, before: u64, lines: &Lines) -> Result<(), Error> {
+        writing(&self.against).search(input, before, lines)
+    }
+}
+
+/// The grams of tests. None is found by mistake.
+struct Certain<'a> {
+    seen: &'a SharedSeen,
+    against: &'a RwLock<Against>,
+}
+
+impl Set for Certain<'_> {
+    type Error = Error;
+
+    fn contains_hashes(&mut self, hashes: &[u64], found: &mut [bool]) -> Result<usize, Error> {
+        match self.seen.look().set.contains_hashes(hashes, found)? {
+            0 => Ok(0),
+            _ => Ok(reading(self.against).confirm(hashes, found)),
+        }
+    }
+
+    /// A search inserts nothing.
+    fn insert_hashes(&mut self, _hashes: &[u64], new: &mut [bool]) -> Result<usize, Error> {
+        new.fill(false);
+        Ok(0)
+    }
+}
