@@ -176,7 +176,7 @@ impl Job {
     fn own(&self) -> BTreeMap<String, Metadata> {
         let mut files = self.all();
         if self.kind != Kind::InPlace {
-            self.inputs.iter().for_each(|(name, _)| drop(files.remove(name)));
+            files.retain(|name, _| !self.inputs.iter().any(|(input, _)| input == name));
         }
         files
     }
